@@ -1,0 +1,1 @@
+"""meshhub: convert, repair and print-prepare 3D model files."""

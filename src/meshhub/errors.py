@@ -1,0 +1,184 @@
+"""Every error meshhub raises on purpose, and the stable code each one carries.
+
+    MeshhubError
+    ├── RequestError              what was asked for cannot be
+    │   ├── InvalidOption             invalid_option
+    │   ├── UnsupportedTarget         unsupported_target
+    │   ├── UnsupportedFormat         unsupported_format
+    │   ├── PremiumRequired           premium_format_required
+    │   ├── RequestRefused            the code of the objection that refused it
+    │   └── OutputExists              output_exists
+    ├── SourceError               the file that was sent is at fault
+    │   ├── UnreadableFile            unreadable_file
+    │   ├── EmptyModel                empty_model
+    │   ├── ExternalReference         external_reference
+    │   ├── UnsafeArchive             unsafe_archive
+    │   └── ModelTooComplex           model_too_complex
+    ├── ConversionFailed          conversion_failed: a sound file that this chain cannot carry through
+    ├── EngineError               the place where the conversion ran gave up
+    │   ├── ConversionTimeout         conversion_timeout
+    │   ├── WorkerCrashed             worker_crashed
+    │   ├── Cancelled                 cancelled
+    │   ├── ServerBusy                server_busy
+    │   └── ShuttingDown              shutting_down
+    ├── MissingDependency         unsupported_target, unsupported_format or invalid_option: what needs it
+    └── PluginError               conversion_failed: a plug-in broke its contract; never the caller's fault
+
+A message says what went wrong, where, and what to do about it. Codes never change.
+"""
+
+from __future__ import annotations
+
+
+class MeshhubError(Exception):
+    """Base of every error raised on purpose.
+
+    `code` is stable and meant for programs; `message` is meant for people.
+    """
+
+    code = "internal_error"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.code)
+
+
+def _rebuild(kind: type[MeshhubError], message: str, code: str) -> MeshhubError:
+    return kind(message, code=code)
+
+
+class RequestError(MeshhubError):
+    """What was asked for cannot be done as asked."""
+
+    code = "bad_request"
+
+
+class InvalidOption(RequestError):
+    """An option is unknown, malformed, or out of its bounds."""
+
+    code = "invalid_option"
+
+
+class UnsupportedTarget(RequestError):
+    """No writer is registered for the format that was asked for."""
+
+    code = "unsupported_target"
+
+
+class UnsupportedFormat(RequestError):
+    """Neither the content nor the name of the file tells a format that is registered."""
+
+    code = "unsupported_format"
+
+
+class PremiumRequired(RequestError):
+    """The caller's plan does not grant the entitlement that a step requires."""
+
+    code = "premium_format_required"
+
+
+class RequestRefused(RequestError):
+    """A review plug-in objected; the code is the objection's own."""
+
+    code = "request_refused"
+
+
+class OutputExists(RequestError):
+    """The output file is there already and overwriting it was not asked for."""
+
+    code = "output_exists"
+
+
+class SourceError(MeshhubError):
+    """The file that was sent is at fault."""
+
+    code = "unreadable_file"
+
+
+class UnreadableFile(SourceError):
+    """The bytes do not follow their format."""
+
+    code = "unreadable_file"
+
+
+class EmptyModel(SourceError):
+    """The file is read right and holds no triangle."""
+
+    code = "empty_model"
+
+
+class ExternalReference(SourceError):
+    """The model needs a file that did not come with it."""
+
+    code = "external_reference"
+
+
+class UnsafeArchive(SourceError):
+    """The archive is built to harm, or cannot be unpacked safely."""
+
+    code = "unsafe_archive"
+
+
+class ModelTooComplex(SourceError):
+    """The model needs more memory, output or work than one conversion may take."""
+
+    code = "model_too_complex"
+
+
+class ConversionFailed(MeshhubError):
+    """The file is sound and the request valid, yet a step cannot carry it through."""
+
+    code = "conversion_failed"
+
+
+class EngineError(MeshhubError):
+    """The place where the conversion ran gave up on it."""
+
+    code = "worker_crashed"
+
+
+class ConversionTimeout(EngineError):
+    """The deadline passed; the worker was killed."""
+
+    code = "conversion_timeout"
+
+
+class WorkerCrashed(EngineError):
+    """The worker process died before it answered."""
+
+    code = "worker_crashed"
+
+
+class Cancelled(EngineError):
+    """The caller left; the job was killed."""
+
+    code = "cancelled"
+
+
+class ServerBusy(EngineError):
+    """The queue is full; the same request may succeed a moment later."""
+
+    code = "server_busy"
+
+
+class ShuttingDown(EngineError):
+    """The engine takes no more jobs."""
+
+    code = "shutting_down"
+
+
+class MissingDependency(MeshhubError):
+    """A registered capability lacks a package on this machine; the message tells the install command."""
+
+    code = "unsupported_target"
+
+
+class PluginError(MeshhubError):
+    """A plug-in broke its contract: an unexpected exception, or a result that is not a scene."""
+
+    code = "conversion_failed"

@@ -1,0 +1,10 @@
+"""pluggy's markers for this project."""
+
+from __future__ import annotations
+
+import pluggy
+
+PROJECT = "meshhub"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
