@@ -37,7 +37,9 @@ def as_numpy(array: pa.Array) -> NDArray[Any]:
     return np.frombuffer(buffer, kind)[array.offset : array.offset + len(array)]
 
 
-def read_rows(text: bytes | memoryview, width: int, dtype: str, *, delimiter: str = " ", take: Sequence[int] | None = None) -> NDArray[Any]:
+def read_rows(
+    text: bytes | memoryview, width: int, dtype: str, *, delimiter: str = " ", take: Sequence[int] | None = None
+) -> NDArray[Any]:
     """A regular table, `width` fields a row, as an (n, len(take)) array.
 
     dtype: "f4", "f8", "i4" or "i8".

@@ -7,6 +7,7 @@ duplicated vertices, and `weld` says which of them are one point.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from meshhub.scene import Float64, Int32, Mesh, Part, Scene
 IntIndex = NDArray[np.intp]
 
 
-def weld(points: NDArray[np.floating[np.generic]]) -> tuple[IntIndex, Int32]:
+def weld(points: NDArray[np.floating[Any]]) -> tuple[IntIndex, Int32]:
     """Which rows are exactly the same point.
 
     points: (n, k) float32 or float64; -0.0 and 0.0 are one.
@@ -87,7 +88,9 @@ def placed_mesh(mesh: Mesh, matrix: Float64) -> Mesh:
     if normals is not None:
         linear = matrix[:3, :3]
         # the cofactor matrix is right for singular and mirroring matrices too, up to the sign
-        cofactor = np.stack([np.cross(linear[1], linear[2]), np.cross(linear[2], linear[0]), np.cross(linear[0], linear[1])])
+        cofactor = np.stack(
+            [np.cross(linear[1], linear[2]), np.cross(linear[2], linear[0]), np.cross(linear[0], linear[1])]
+        )
         turned = normals @ (cofactor * (-1 if mirrors(matrix) else 1)).T
         length = np.linalg.norm(turned, axis=1, keepdims=True)
         normals = (turned / np.where(length > 0, length, 1)).astype(np.float32)
@@ -147,9 +150,7 @@ def to_frame(scene: Scene, frame: Frame) -> Scene:
     )
     identity = np.eye(4)
     parts = tuple(
-        part
-        if np.array_equal(part.transform, identity)
-        else replace(part, transform=matrix @ part.transform @ inverse)
+        part if np.array_equal(part.transform, identity) else replace(part, transform=matrix @ part.transform @ inverse)
         for part in scene.parts
     )
     return replace(scene, meshes=meshes, parts=parts, frame=frame)
@@ -200,15 +201,11 @@ def compacted(mesh: Mesh) -> Mesh:
     if mask.all():
         return mesh
     renumbered = np.cumsum(mask, dtype=np.int32) - np.int32(1)
-
-    def kept(rows: NDArray[np.generic] | None) -> NDArray[np.generic] | None:
-        return None if rows is None else rows[mask]
-
     return replace(
         mesh,
         vertices=mesh.vertices[mask],
         faces=renumbered[mesh.faces],
-        normals=kept(mesh.normals),
-        uv=kept(mesh.uv),
-        colors=kept(mesh.colors),
+        normals=None if mesh.normals is None else mesh.normals[mask],
+        uv=None if mesh.uv is None else mesh.uv[mask],
+        colors=None if mesh.colors is None else mesh.colors[mask],
     )

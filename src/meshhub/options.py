@@ -45,7 +45,8 @@ class HostOptions(Struct, frozen=True, kw_only=True):
 
     input_unit: (
         Annotated[
-            Unit, Meta(title="Unit of the file", description="The unit the file's numbers are in, against what it says.")
+            Unit,
+            Meta(title="Unit of the file", description="The unit the file's numbers are in, against what it says."),
         ]
         | None
     ) = None

@@ -51,9 +51,7 @@ class Source:
         return cls(path.name, path=path, folder=path.parent)
 
     @classmethod
-    def from_bytes(
-        cls, data: bytes, name: str, companions: Mapping[str, Path | bytes] | None = None
-    ) -> Source:
+    def from_bytes(cls, data: bytes, name: str, companions: Mapping[str, Path | bytes] | None = None) -> Source:
         """Bytes in memory under a name, whose extension may help to tell the format."""
         return cls(name, data=data, companions=companions)
 
@@ -183,7 +181,7 @@ class Target:
 
     def companion(self, name: str, data: bytes) -> None:
         """A file that belongs beside it. `name` is one plain file name, made from the content, not from the upload."""
-        if name in ("", ".", "..", self.name) or any(mark in name for mark in '/\\:\0'):
+        if name in ("", ".", "..", self.name) or any(mark in name for mark in "/\\:\0"):
             raise ValueError(f"a companion needs a plain file name of its own, got {name!r}")
         with self._writing(name) as file:
             file.write(data)
