@@ -1,0 +1,336 @@
+"""From a request to a chain: which reader, which operations in which order, which writer, and why.
+
+Nothing here touches geometry. A chain is plain data that turns into JSON: it can be shown, logged,
+hashed, and sent to a worker, which needs no registry to run it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any, Generic, Literal, TypeVar
+
+from msgspec import Struct
+
+from meshhub import options as opt
+from meshhub.capabilities import Capability, Feature, Format, Frame, Operation, Reader, Writer
+from meshhub.errors import (
+    EmptyModel,
+    InvalidOption,
+    MissingDependency,
+    PremiumRequired,
+    UnsupportedFormat,
+    UnsupportedTarget,
+)
+from meshhub.notes import Note
+from meshhub.options import OptionField, Value
+from meshhub.plans import Caller
+from meshhub.report import Loss
+from meshhub.source import Source
+
+SURE = 50
+"""From this score on a look at the content beats the file's name."""
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """What a caller asks for: a target format (None: only read), and option fields as text or values."""
+
+    target: str | None
+    options: Mapping[str, object] = {}
+
+
+class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One step of a chain; `options_type` names the Struct that `options` are decoded into."""
+
+    kind: Literal["read", "operation", "write"]
+    id: str
+    label: str
+    because: str
+    plugin: str
+    run: str
+    options_type: str
+    options: dict[str, Value] = {}
+    frame: Frame | None = None
+    drops: frozenset[Feature] = frozenset()
+    requires: str | None = None
+
+
+class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The resolved pipeline: a read, operations in stage order, and a write unless only reading was asked for.
+
+    `losses` are possible ones; `input_frame` holds what the caller says against the file.
+    """
+
+    steps: tuple[Step, ...]
+    losses: tuple[Loss, ...] = ()
+    notes: tuple[Note, ...] = ()
+    carried: frozenset[Feature] = frozenset()
+    input_unit: str | None = None
+    input_up: str | None = None
+
+    @property
+    def source_format(self) -> str:
+        """The id of the format that is read."""
+        return self.steps[0].id
+
+    @property
+    def target_format(self) -> str:
+        """The id of the format that is written, or "" when nothing is."""
+        return self.steps[-1].id if self.steps[-1].kind == "write" else ""
+
+
+C = TypeVar("C", bound=Capability)
+
+
+class Declared(Struct, Generic[C], frozen=True):
+    """A capability, the plug-in that declared it, and what it lacks on this machine."""
+
+    plugin: str
+    capability: C
+    missing: tuple[str, ...] = ()
+
+    @property
+    def remedy(self) -> str:
+        """What to do about what is missing."""
+        install = self.capability.install
+        return f'pip install "{install}"' if install else f"install {', '.join(self.missing)}"
+
+
+def declared(plugin: str, capability: C) -> Declared[C]:
+    """The capability with its missing dependencies, which are looked up, not imported."""
+    return Declared(plugin, capability, tuple(name for name in capability.needs if not _present(name)))
+
+
+def _present(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+class Declarations(Struct, frozen=True, kw_only=True):
+    """Everything that is registered, sorted: readers and writers best first, operations by stage and id."""
+
+    formats: Mapping[str, Format]
+    readers: tuple[Declared[Reader], ...] = ()
+    writers: tuple[Declared[Writer], ...] = ()
+    operations: tuple[Declared[Operation], ...] = ()
+
+    def option_structs(self) -> Iterator[tuple[str, type[Struct]]]:
+        """Every options Struct with the id of what takes it; one Struct may serve several."""
+        yield "host", opt.HostOptions
+        for reader in self.readers:
+            yield reader.capability.format.id, reader.capability.options
+        for operation in self.operations:
+            yield operation.capability.id, operation.capability.options
+        for writer in self.writers:
+            yield writer.capability.format.id, writer.capability.options
+
+    def fields(self) -> dict[str, OptionField]:
+        """Every option field by its name."""
+        return {field.name: field for _, struct in self.option_structs() for field in opt.option_fields(struct)}
+
+    def format_of(self, name: str) -> Format | None:
+        """The format with this id or extension; case and a leading dot are forgiven."""
+        wanted = name.strip().lower().removeprefix(".")
+        if wanted in self.formats:
+            return self.formats[wanted]
+        return next((one for one in self.formats.values() if "." + wanted in one.extensions), None)
+
+
+def load(named: str) -> Callable[..., Any]:
+    """The function that "package.module:function" names. Raises ImportError, AttributeError, ValueError."""
+    module, colon, attribute = named.partition(":")
+    if not colon or not module or not attribute:
+        raise ValueError(f"{named!r} must be written package.module:function")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def resolve(have: Declarations, request: Request, source: Source, caller: Caller) -> Chain:
+    """The chain for a request.
+
+    Raises, in this order: UnsupportedTarget, PremiumRequired, MissingDependency (for the writer);
+    InvalidOption; EmptyModel, UnsupportedFormat, MissingDependency (for the source).
+    """
+    writer = None if request.target is None else _writer(have, request.target, caller)
+    fields = have.fields()
+    stranger = opt.unknown(request.options, fields)
+    if stranger is not None:
+        raise stranger
+    given = {name: fields[name].parse(value) for name, value in request.options.items()}
+    operations = [_allowed(one, caller, one.capability.label) for one in have.operations if _taken(one, given)]
+    reader, because, notes = identify(have, source, given.get("input_format"))
+    _allowed(reader, caller, f"reading {reader.capability.format.label}")
+
+    steps = [_step("read", reader, because, given)]
+    steps += [_step("operation", one, f"stage {one.capability.stage.name.lower()}", given) for one in operations]
+    if writer is not None:
+        steps.append(_step("write", writer, f"target {request.target}", given))
+    return Chain(
+        steps=tuple(steps),
+        losses=_possible_losses(reader, operations, writer),
+        notes=(*notes, *_unused(have, steps, given)),
+        carried=frozenset() if writer is None else writer.capability.carries,
+        input_unit=_text(given.get("input_unit")),
+        input_up=_text(given.get("input_up")),
+    )
+
+
+def _text(value: Value) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _writer(have: Declarations, target: str, caller: Caller) -> Declared[Writer]:
+    wanted = have.format_of(target)
+    candidates = [one for one in have.writers if wanted is not None and one.capability.format.id == wanted.id]
+    if wanted is None or not candidates:
+        listed = ", ".join(sorted({one.capability.format.id for one in have.writers}))
+        raise UnsupportedTarget(f"target {target[:60]!r} is not a format that can be written; choose from {listed}")
+    return _best(candidates, caller, f"writing {wanted.label}")
+
+
+def _best(candidates: list[Declared[C]], caller: Caller, what: str) -> Declared[C]:
+    """The first candidate that the caller may use and that is whole; else the error that the first one earns."""
+    allowed = [one for one in candidates if caller.plan.allows(one.capability.requires)]
+    whole = [one for one in allowed if not one.missing]
+    return whole[0] if whole else _allowed((allowed or candidates)[0], caller, what)
+
+
+def _allowed(one: Declared[C], caller: Caller, what: str) -> Declared[C]:
+    if not caller.plan.allows(one.capability.requires):
+        raise PremiumRequired(
+            f"{what} is not part of the plan {caller.plan.label}: it needs the entitlement "
+            f"{one.capability.requires!r}; send the key of a plan that grants it"
+        )
+    if one.missing:
+        kinds = {Reader: "unsupported_format", Operation: "invalid_option"}
+        raise MissingDependency(
+            f"{what} needs {', '.join(one.missing)}, which this machine lacks; {one.remedy}",
+            code=kinds.get(type(one.capability), "unsupported_target"),
+        )
+    return one
+
+
+def _taken(operation: Declared[Operation], given: Mapping[str, Value]) -> bool:
+    return bool(opt.given_fields(operation.capability.options, given))
+
+
+def _step(
+    kind: Literal["read", "operation", "write"],
+    one: Declared[Reader] | Declared[Operation] | Declared[Writer],
+    because: str,
+    given: Mapping[str, Value],
+) -> Step:
+    capability = one.capability
+    struct = capability.options
+    values = {field.name: given[field.name] for field in opt.option_fields(struct) if given.get(field.name) is not None}
+    operation = isinstance(capability, Operation)
+    return Step(
+        kind=kind,
+        id=capability.id if operation else capability.format.id,
+        label=capability.label if operation else capability.format.label,
+        because=because,
+        plugin=one.plugin,
+        run=capability.run,
+        options_type=f"{struct.__module__}:{struct.__qualname__}",
+        options=values,
+        frame=None if operation else capability.frame,
+        drops=capability.drops if operation else frozenset(),
+        requires=capability.requires,
+    )
+
+
+def _possible_losses(
+    reader: Declared[Reader], operations: list[Declared[Operation]], writer: Declared[Writer] | None
+) -> tuple[Loss, ...]:
+    kept = set(reader.capability.carries)
+    losses = []
+    for operation in operations:
+        losses += [Loss(feature, operation.capability.id) for feature in sorted(kept & operation.capability.drops)]
+        kept -= operation.capability.drops
+    if writer is not None:
+        losses += [Loss(feature, writer.capability.format.id) for feature in sorted(kept - writer.capability.carries)]
+    return tuple(losses)
+
+
+def _unused(have: Declarations, steps: list[Step], given: Mapping[str, Value]) -> Iterable[Note]:
+    used = {field.name for field in opt.option_fields(opt.HostOptions)}
+    for step in steps:
+        used |= set(step.options)
+    owners = {field.name: owner for owner, struct in have.option_structs() for field in opt.option_fields(struct)}
+    for name, value in given.items():
+        if name not in used and value is not None and value is not False:
+            yield Note("option_unused", f"option {name!r} belongs to {owners[name]!r}, which has no part in this chain")
+
+
+def identify(have: Declarations, source: Source, told: Value = None) -> tuple[Declared[Reader], str, tuple[Note, ...]]:
+    """The reader for a source, why, and what to remark: told explicitly > content > extension.
+
+    Raises InvalidOption, EmptyModel, UnsupportedFormat, MissingDependency.
+    """
+    if told is not None:
+        wanted = have.format_of(str(told))
+        candidates = [one for one in have.readers if wanted is not None and one.capability.format.id == wanted.id]
+        if not candidates:
+            listed = ", ".join(sorted({one.capability.format.id for one in have.readers}))
+            raise InvalidOption(f"option 'input_format' must be one of {listed}, got {str(told)[:60]!r}")
+        return _whole(candidates), "told by input_format", ()
+
+    extension = source.extension
+    by_name = [one for one in have.readers if extension in one.capability.format.extensions]
+    size = source.size
+    if size == 0 and by_name:
+        raise EmptyModel(f"{_shown(source)} is empty: it holds 0 bytes; export the model again and send that")
+
+    head = source.head()
+    scored = [(*_look(one.capability, head, size), one) for one in have.readers]
+    named = {one.capability.format.id for one in by_name}
+    best = max((score for score, _, _ in scored), default=0)
+    top = [(because, one) for score, because, one in scored if score == best]
+    if best >= SURE or (best > 0 and not by_name):
+        top = [found for found in top if found[1].capability.format.id in named] or top
+        because, first = top[0]
+        format_ = first.capability.format
+        notes: tuple[Note, ...] = ()
+        if format_.id not in named and by_name:
+            notes = (Note("content_beats_name", f"named {extension}, is {format_.label}: read as what it is"),)
+        return _whole([one for _, one in top if one.capability.format.id == format_.id]), because, notes
+    if by_name:
+        return _whole(by_name), f"extension {extension}", ()
+    listed = ", ".join(sorted({one.capability.format.id for one in have.readers}))
+    hint = "; an archive goes to /convert-batch" if head.startswith(b"PK\3\4") else ""
+    raise UnsupportedFormat(
+        f"{_shown(source)}: neither content nor extension names a format that can be read ({listed}){hint}"
+    )
+
+
+def _shown(source: Source) -> str:
+    return repr(source.name[-80:])
+
+
+def _whole(candidates: list[Declared[Reader]]) -> Declared[Reader]:
+    whole = [one for one in candidates if not one.missing]
+    if whole:
+        return whole[0]
+    first = candidates[0]
+    raise MissingDependency(
+        f"reading {first.capability.format.label} needs {', '.join(first.missing)}, which this machine lacks; {first.remedy}",
+        code="unsupported_format",
+    )
+
+
+def _look(reader: Reader, head: bytes, size: int) -> tuple[int, str]:
+    """How sure a reader is of the content, 0 to 100, and what it saw."""
+    for magic in reader.format.magic:
+        if head[magic.offset : magic.offset + len(magic.data)] == magic.data:
+            return 100, f"magic {magic.data!r} at byte {magic.offset}"
+    if reader.sniff is None:
+        return 0, ""
+    try:
+        score = int(load(reader.sniff)(head, size))
+    except Exception:
+        # a sniffer that breaks must not hide the file from the others
+        return 0, ""
+    return max(0, min(100, score)), f"content looks like {reader.format.label} ({score} of 100)"
