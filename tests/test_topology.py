@@ -1,0 +1,155 @@
+"""Edges, shells, fans and loops of small models whose answer is known."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshhub import topology
+from meshhub.scene import Int32
+from models import brick, moved_by, sphere
+
+
+def together(*faces: Int32) -> Int32:
+    """Face arrays over points of their own."""
+    offset, made = 0, []
+    for each in faces:
+        made.append(each + offset)
+        offset += int(each.max()) + 1
+    return np.concatenate(made).astype(np.int32)
+
+
+BOX = brick().faces
+
+
+def test_a_box_is_sound() -> None:
+    assert topology.edge_statistics(BOX) == (0, 0, 0)
+    assert topology.shells(BOX)[0] == 1
+    assert topology.is_closed(brick().vertices, BOX)
+
+
+def test_a_missing_face_opens_three_edges() -> None:
+    assert topology.edge_statistics(BOX[1:]) == (3, 0, 0)
+    assert not topology.is_closed(brick().vertices, BOX[1:])
+
+
+def test_a_turned_face_is_inconsistent_and_closed() -> None:
+    faces = BOX.copy()
+    faces[0] = faces[0][::-1]
+    assert topology.edge_statistics(faces) == (0, 0, 3)
+    assert topology.is_closed(brick().vertices, faces)
+
+
+def test_a_doubled_face_is_not_manifold() -> None:
+    assert topology.edge_statistics(np.concatenate([BOX, BOX[:1]])).nonmanifold == 3
+
+
+def test_seams_do_not_open_a_mesh() -> None:
+    box = brick()
+    assert topology.is_closed(box.vertices[box.faces.ravel()], np.arange(36, dtype=np.int32).reshape(-1, 3))
+
+
+def test_degenerate_faces_do_not_close_anything() -> None:
+    flat = np.array([[0, 0, 1]], np.int32)
+    assert not topology.is_closed(brick().vertices, flat)
+    assert topology.is_closed(brick().vertices, np.concatenate([BOX, flat]))
+
+
+def test_no_faces_at_all() -> None:
+    nothing = np.empty((0, 3), np.int32)
+    assert topology.edge_statistics(nothing) == (0, 0, 0)
+    assert topology.shells(nothing)[0] == 0
+    assert not topology.is_closed(np.empty((0, 3)), nothing)
+
+
+def test_shells_are_numbered_by_their_first_faces() -> None:
+    faces = together(BOX, sphere().faces, BOX)
+    count, label = topology.shells(faces)
+    assert count == 3
+    assert label[0] == 0
+    assert label[12] == 1
+    assert label[-1] == 2
+    assert np.bincount(label).tolist() == [12, len(sphere().faces), 12]
+
+
+def test_large_indices_take_the_other_sort_and_give_the_same() -> None:
+    faces = np.concatenate([sphere().faces, sphere().faces[:3]])[::-1]
+    far = faces + np.int32(2**31 - 2000)
+    near, apart = topology.edges(faces), topology.edges(far)
+    assert np.array_equal(near.order, apart.order)
+    assert np.array_equal(near.size, apart.size)
+
+
+def two_boxes_at_a_corner() -> Int32:
+    faces = together(BOX, BOX)
+    faces[faces == 8] = 7
+    return faces
+
+
+def test_a_point_of_two_fans_is_seen() -> None:
+    faces = two_boxes_at_a_corner()
+    found = topology.edges(faces)
+    assert topology.edge_statistics(faces) == (0, 0, 0)
+    assert topology.fans(faces, *found.pairs())[0] == 16
+    assert not topology.fans_are_whole(faces, found)
+    assert topology.fans_are_whole(BOX, topology.edges(BOX))
+
+
+def test_a_point_of_many_faces_is_whole() -> None:
+    faces = sphere(segments=300).faces  # 300 faces meet at each pole
+    assert topology.fans_are_whole(faces, topology.edges(faces))
+
+
+def test_loops_are_found_in_order_also_where_they_touch() -> None:
+    # two opposite quads of a 3 × 3 sheet missing: their holes touch in no edge, but in a point
+    grid = np.arange(16).reshape(4, 4)
+    corner = np.stack([grid[:-1, :-1], grid[:-1, 1:], grid[1:, 1:], grid[1:, :-1]], axis=2).reshape(-1, 4)
+    quads = corner[[0, 1, 2, 3, 5, 6, 7]]
+    faces = np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
+    found = topology.edges(faces)
+    _, fan = topology.fans(faces, *found.pairs())
+    half, begin = topology.boundary_loops(found.border(), fan)
+    begun, ended = (end[half] for end in topology.half_edges(faces))
+    for first, last in itertools.pairwise(begin):
+        assert np.array_equal(ended[first:last], np.roll(begun[first:last], -1))
+    assert sorted(np.unique(half).tolist()) == sorted(found.border().tolist())
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.permutations(list(range(24))))
+def test_cycles_are_walked_as_the_permutation_says(after: list[int]) -> None:
+    members, begin = topology.cycles(np.array(after))
+    assert sorted(members.tolist()) == list(range(24))
+    for first, last in itertools.pairwise(begin):
+        cycle = members[first:last].tolist()
+        assert cycle[0] == min(cycle)
+        assert [after[member] for member in cycle] == cycle[1:] + cycle[:1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60))
+def test_statistics_agree_with_counting(seed: int, size: int) -> None:
+    faces = np.random.default_rng(seed).permuted(np.tile(np.arange(9), (size, 1)), axis=1)[:, :3]
+    counts: dict[tuple[int, int], list[bool]] = {}
+    for a, b, c in faces.tolist():
+        for begin, end in ((a, b), (b, c), (c, a)):
+            counts.setdefault((min(begin, end), max(begin, end)), []).append(begin < end)
+    expected = (
+        sum(len(runs) == 1 for runs in counts.values()),
+        sum(len(runs) > 2 for runs in counts.values()),
+        sum(len(runs) == 2 and runs[0] == runs[1] for runs in counts.values()),
+    )
+    assert topology.edge_statistics(faces) == expected
+
+
+@pytest.mark.parametrize("distance", [0.0, 100.0])
+def test_bodies_that_only_share_corners_are_apart(distance: float) -> None:
+    other = moved_by(brick(), 10 + distance, 20, 30)
+    points = np.concatenate([brick().vertices, other.vertices])
+    _, index = np.unique(points, axis=0, return_inverse=True)
+    faces = index.ravel()[together(BOX, other.faces)]
+    assert topology.shells(faces)[0] == 2
