@@ -52,7 +52,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     options_type: str
     options: dict[str, Value] = {}
     frame: Frame | None = None
-    drops: frozenset[Feature] = frozenset()
+    drops: tuple[Feature, ...] = ()
     requires: str | None = None
 
 
@@ -65,7 +65,7 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
     steps: tuple[Step, ...]
     losses: tuple[Loss, ...] = ()
     notes: tuple[Note, ...] = ()
-    carried: frozenset[Feature] = frozenset()
+    carried: tuple[Feature, ...] = ()
     input_unit: str | None = None
     input_up: str | None = None
 
@@ -172,7 +172,7 @@ def resolve(have: Declarations, request: Request, source: Source, caller: Caller
         steps=tuple(steps),
         losses=_possible_losses(reader, operations, writer),
         notes=(*notes, *_unused(have, steps, given)),
-        carried=frozenset() if writer is None else writer.capability.carries,
+        carried=() if writer is None else tuple(sorted(writer.capability.carries)),
         input_unit=_text(given.get("input_unit")),
         input_up=_text(given.get("input_up")),
     )
@@ -226,18 +226,18 @@ def _step(
     capability = one.capability
     struct = capability.options
     values = {field.name: given[field.name] for field in opt.option_fields(struct) if given.get(field.name) is not None}
-    operation = isinstance(capability, Operation)
+    named = capability if isinstance(capability, Operation) else capability.format
     return Step(
         kind=kind,
-        id=capability.id if operation else capability.format.id,
-        label=capability.label if operation else capability.format.label,
+        id=named.id,
+        label=named.label,
         because=because,
         plugin=one.plugin,
         run=capability.run,
         options_type=f"{struct.__module__}:{struct.__qualname__}",
         options=values,
-        frame=None if operation else capability.frame,
-        drops=capability.drops if operation else frozenset(),
+        frame=None if isinstance(capability, Operation) else capability.frame,
+        drops=tuple(sorted(capability.drops)) if isinstance(capability, Operation) else (),
         requires=capability.requires,
     )
 
@@ -316,7 +316,8 @@ def _whole(candidates: list[Declared[Reader]]) -> Declared[Reader]:
         return whole[0]
     first = candidates[0]
     raise MissingDependency(
-        f"reading {first.capability.format.label} needs {', '.join(first.missing)}, which this machine lacks; {first.remedy}",
+        f"reading {first.capability.format.label} needs {', '.join(first.missing)}, "
+        f"which this machine lacks; {first.remedy}",
         code="unsupported_format",
     )
 

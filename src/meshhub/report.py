@@ -71,3 +71,47 @@ class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def ok(self) -> bool:
         """Whether the conversion succeeded."""
         return self.error is None
+
+
+class PartInspection(Struct, frozen=True, kw_only=True):
+    """One placed part, as `ModelInspection` has the whole."""
+
+    name: str
+    faces: int
+    bodies: int
+    watertight: bool
+    size_mm: tuple[float, float, float]
+    volume_mm3: float | None
+
+
+class ModelInspection(Struct, frozen=True, kw_only=True):
+    """Is it printable? Topology on welded positions, lengths in millimetres, Z up.
+
+    holes: boundary loops; bodies: connected shells; volume_mm3: None when the surface is not closed.
+    parts_listed: the first parts, at most a hundred.
+    """
+
+    size_mm: tuple[float, float, float]
+    bounds_mm: tuple[tuple[float, float, float], tuple[float, float, float]]
+    faces: int
+    vertices: int
+    parts: int
+    bodies: int
+    holes: int
+    open_edges: int
+    nonmanifold_edges: int
+    inconsistent_edges: int
+    degenerate_faces: int
+    watertight: bool
+    volume_mm3: float | None
+    area_mm2: float
+    features: tuple[Feature, ...]
+    parts_listed: tuple[PartInspection, ...]
+
+
+class Inspection(Struct, frozen=True, kw_only=True):
+    """What `inspect` answers."""
+
+    source: FileReport
+    model: ModelInspection
+    notes: tuple[Note, ...] = ()

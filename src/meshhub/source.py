@@ -215,3 +215,18 @@ class Target:
         """The bytes of the file, or of a companion."""
         name = self.name if name is None else name
         return self._held[name] if self.folder is None else (self.folder / name).read_bytes()
+
+    def found(self, companions: tuple[str, ...]) -> None:
+        """Take note of companions that another process wrote into the folder."""
+        self._companions = [
+            name
+            for name in companions
+            if Path(name).name == name and self.folder is not None and (self.folder / name).is_file()
+        ]
+
+    def take(self, other: Target) -> None:
+        """Take over the bytes of another target, its companions too."""
+        with self.open() as file:
+            file.write(other.read())
+        for name in other.names[1:]:
+            self.companion(name, other.read(name))

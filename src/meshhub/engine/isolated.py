@@ -1,0 +1,201 @@
+"""The engine that gives every task a process of its own on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import msgspec
+
+from meshhub import errors
+from meshhub.engine.contract import Cancel, Task
+from meshhub.engine.worker import Answer, Limits, serve
+from meshhub.errors import (
+    Cancelled,
+    ConversionTimeout,
+    EngineError,
+    MeshhubError,
+    ServerBusy,
+    ShuttingDown,
+    WorkerCrashed,
+)
+from meshhub.report import Inspection, Report
+from meshhub.source import Target
+
+PRELOAD = ("meshhub.engine.preload",)
+"""What the fork server imports once, so that no job has to."""
+
+_SINGLE_THREADED = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "ARROW_IO_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""The preloaded parent of all workers must not have threads when it forks."""
+
+
+class Isolated:
+    """A process for every task, with limits, killed with all its children when it is over.
+
+    workers: tasks at once; queue: how many more may wait before `server_busy`.
+    method:  "forkserver" for a service (libraries are loaded once), "fork" for a program that has
+             loaded nothing heavy and runs no thread (the command line), "spawn" where neither exists.
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int | None = None,
+        queue: int = 64,
+        limits: Limits | None = None,
+        method: str | None = None,
+    ) -> None:
+        """Nothing is started before the first task."""
+        offered = multiprocessing.get_all_start_methods()
+        self._context = multiprocessing.get_context(
+            method if method in offered else "forkserver" if "forkserver" in offered else "spawn"
+        )
+        self.workers = workers or os.cpu_count() or 1
+        self.queue = queue
+        self._limits = limits or Limits()
+        self._free = threading.Condition()
+        self._running = 0
+        self._waiting = 0
+        self._closed = False
+        self._starting = threading.Lock()
+        self._processes: set[BaseProcess] = set()
+
+    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
+        """The task's answer. The deadline runs from the start of its worker.
+
+        Raises MeshhubError: what the task raised, or ServerBusy, ShuttingDown, ConversionTimeout,
+        WorkerCrashed, Cancelled.
+        """
+        self._take_turn(timeout)
+        scratch = Path(tempfile.mkdtemp(prefix="meshhub-job-"))
+        try:
+            target = task.target
+            if target is not None and target.folder is None:
+                staged = Target("model", folder=scratch)
+                answer = self._supervise(msgspec.structs.replace(task, target=staged), scratch, timeout, cancel)
+                made = _told(answer, staged)
+                target.take(staged)
+                return made
+            return _told(self._supervise(task, scratch, timeout, cancel), target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+            with self._free:
+                self._running -= 1
+                self._free.notify()
+
+    def close(self) -> None:
+        """Take no more tasks, kill what still runs."""
+        with self._free:
+            self._closed = True
+            self._free.notify_all()
+        for process in list(self._processes):
+            _kill(process)
+
+    def _take_turn(self, timeout: float | None) -> None:
+        with self._free:
+            if self._running >= self.workers:
+                if self._waiting >= self.queue:
+                    raise ServerBusy(f"{self._running} conversions run and {self._waiting} wait; try again in a moment")
+                self._waiting += 1
+                try:
+                    came = self._free.wait_for(lambda: self._closed or self._running < self.workers, timeout)
+                finally:
+                    self._waiting -= 1
+                if not came:
+                    raise ServerBusy("no worker came free in time; try again in a moment")
+            if self._closed:
+                raise ShuttingDown("the service is shutting down; try again in a moment")
+            self._running += 1
+
+    def _supervise(self, task: Task, scratch: Path, timeout: float | None, cancel: Cancel | None) -> Answer:
+        process, answers = self._start(task, scratch)
+        self._processes.add(process)
+        try:
+            ready = wait([answers] if cancel is None else [answers, cancel.fileno()], timeout)
+            if answers in ready:
+                return _received(answers, process)
+            if ready:
+                raise Cancelled("the caller left; the conversion was stopped")
+            raise ConversionTimeout(
+                f"the conversion took longer than {timeout:g} s and was stopped; "
+                "a smaller model is faster: reduce it with optimize_target_faces"
+            )
+        finally:
+            answers.close()
+            _kill(process)
+            self._processes.discard(process)
+
+    def _start(self, task: Task, scratch: Path) -> tuple[BaseProcess, Connection]:
+        answers, sending = self._context.Pipe(duplex=False)
+        with self._starting, _environment(_SINGLE_THREADED):
+            if self._context.get_start_method() == "forkserver":
+                self._context.set_forkserver_preload(list(PRELOAD))
+            process = self._context.Process(  # type: ignore[attr-defined]
+                target=serve, args=(sending, task, self._limits, scratch), daemon=True
+            )
+            process.start()
+        sending.close()
+        return process, answers
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]):  # type: ignore[no-untyped-def]
+    """Environment variables for a process that is started inside; what is set already stays."""
+    added = [name for name in values if name not in os.environ]
+    os.environ.update({name: values[name] for name in added})
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+def _received(answers: Connection, process: BaseProcess) -> Answer:
+    try:
+        return msgspec.json.decode(answers.recv_bytes(), type=Answer)
+    except (EOFError, OSError):
+        process.join(5)
+        code = process.exitcode
+        how = f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit status {code}"
+        raise WorkerCrashed(
+            f"the conversion's process ended before it answered ({how}); the file may be damaged"
+        ) from None
+    except msgspec.DecodeError:
+        raise WorkerCrashed("the conversion's process gave an answer that makes no sense") from None
+
+
+def _told(answer: Answer, target: Target | None) -> Report | Inspection:
+    if answer.report is not None and target is not None:
+        target.found(answer.companions)
+        return answer.report
+    if answer.inspection is not None:
+        return answer.inspection
+    kind = getattr(errors, answer.error_class, EngineError)
+    if not (isinstance(kind, type) and issubclass(kind, MeshhubError)):
+        kind = EngineError
+    raise kind(answer.error or "the conversion gave no answer", code=answer.error_code or None)
+
+
+def _kill(process: BaseProcess) -> None:
+    """End a worker and everything in its session."""
+    if process.pid is not None and sys.platform != "win32":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, ValueError):
+        process.kill()
+        process.join()

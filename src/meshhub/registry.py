@@ -1,0 +1,174 @@
+"""The object one embeds: loads plug-ins, collects what they declare, resolves requests and runs them.
+
+registry = Registry()
+report = registry.convert("bracket.stl", "bracket.3mf", repair=True, target_height_mm=40)
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import cast
+
+from meshhub.chain import Chain, Declarations, Request, resolve
+from meshhub.collect import collect
+from meshhub.engine import Cancel, Engine, InProcess, Task
+from meshhub.errors import MeshhubError, OutputExists, PluginError, RequestRefused, UnsupportedTarget
+from meshhub.plans import LOCAL, Caller, Objection, Plan
+from meshhub.plugins import Fault, Plugin, Plugins
+from meshhub.report import Failure, FileReport, Inspection, Report
+from meshhub.source import Source, Target
+
+log = logging.getLogger(__name__)
+
+
+class Registry:
+    """Plug-ins and what they declare, frozen when it is built. Two registries never share anything.
+
+    plugins:      modules or objects with hook implementations, beside the installed ones
+    entry_points: whether to load what installed distributions register under the group `meshhub`
+    builtins:     whether to load the plug-ins that come with meshhub
+    engine:       where chains run; in this process unless told
+    """
+
+    def __init__(
+        self,
+        plugins: Iterable[object] = (),
+        *,
+        entry_points: bool = True,
+        builtins: bool = True,
+        engine: Engine | None = None,
+    ) -> None:
+        """Load and collect. Never raises for a plug-in's sake: see `faults`."""
+        self._plugins = Plugins(plugins, entry_points=entry_points, builtins=builtins)
+        collected = collect(self._plugins)
+        self.engine: Engine = engine if engine is not None else InProcess()
+        self.declarations: Declarations = collected.declarations
+        self.plans: Mapping[str, Plan] = MappingProxyType(collected.plans)
+        self.plugins: tuple[Plugin, ...] = tuple(self._plugins.loaded)
+        self.faults: tuple[Fault, ...] = (*self._plugins.faults, *collected.faults)
+
+    def resolve(self, request: Request, source: Source, caller: Caller = LOCAL) -> Chain:
+        """The chain for a request. Touches no geometry; see `chain.resolve` for what it raises.
+
+        Raises RequestRefused when a review objects, PluginError when one breaks.
+        """
+        chain = resolve(self.declarations, request, source, caller)
+        self._review(chain, caller)
+        return chain
+
+    def convert(
+        self,
+        source: str | os.PathLike[str] | Source,
+        target: str | os.PathLike[str] | Target,
+        *,
+        to: str | None = None,
+        caller: Caller = LOCAL,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+        overwrite: bool = True,
+        **options: object,
+    ) -> Report:
+        """Convert one file. `to` is the target format; without it the target's extension tells.
+
+        The target appears whole or not at all: it is written to a temporary folder beside it and
+        then renamed. Raises MeshhubError and its kin; OSError when the target cannot be written.
+        """
+        source = source if isinstance(source, Source) else Source.from_path(source)
+        if isinstance(target, Target):
+            if to is None:
+                raise UnsupportedTarget("a target in memory needs to= to tell the format")
+            chain = self.resolve(Request(target=to, options=options), source, caller)
+            return self.run(chain, source, target, timeout=timeout, cancel=cancel)
+        path = Path(target)
+        if to is None and not path.suffix:
+            raise UnsupportedTarget(f"{str(path)!r} has no extension that tells the format; give one, or say to=")
+        chain = self.resolve(Request(target=to or path.suffix, options=options), source, caller)
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder; name the file to write in it")
+        if not overwrite and path.exists():
+            raise OutputExists(f"{path} exists already and was left alone")
+        folder = Path(tempfile.mkdtemp(prefix=".meshhub-", dir=path.parent))
+        try:
+            staged = Target(path.name, folder=folder)
+            report = self.run(chain, source, staged, timeout=timeout, cancel=cancel)
+            for name in reversed(staged.names):
+                (folder / name).replace(path.parent / name)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return report
+
+    def run(
+        self,
+        chain: Chain,
+        source: Source,
+        target: Target,
+        *,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+    ) -> Report:
+        """Run a resolved chain on the registry's engine and tell the listeners. Raises MeshhubError."""
+        task = Task(chain=chain, source=source, target=target)
+        try:
+            report = cast(Report, self.engine.run(task, timeout=timeout, cancel=cancel))
+        except MeshhubError as error:
+            self._finished(
+                Report(
+                    source=FileReport(format=chain.source_format, bytes=source.size),
+                    target=FileReport(format=chain.target_format),
+                    error=Failure(error.code, error.message),
+                )
+            )
+            raise
+        self._finished(report)
+        return report
+
+    def inspect(
+        self,
+        source: str | os.PathLike[str] | Source,
+        *,
+        caller: Caller = LOCAL,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+        **options: object,
+    ) -> Inspection:
+        """Look at one file: its size, holes, bodies, whether it is printable. Raises MeshhubError."""
+        source = source if isinstance(source, Source) else Source.from_path(source)
+        chain = self.resolve(Request(target=None, options=options), source, caller)
+        return cast(Inspection, self.engine.run(Task(chain=chain, source=source), timeout=timeout, cancel=cancel))
+
+    def close(self) -> None:
+        """Close the engine."""
+        self.engine.close()
+
+    def _review(self, chain: Chain, caller: Caller) -> None:
+        objections: list[Objection] = []
+        for name, returned, error in self._plugins.call("meshhub_review", chain=chain, caller=caller):
+            if error is None:
+                try:
+                    found = list(returned or ())
+                except Exception as raised:
+                    error = raised
+                else:
+                    objections += found
+                    if all(isinstance(one, Objection) for one in found):
+                        continue
+            # a gate that is broken stays shut
+            log.error("the review of plug-in %r failed", name, exc_info=error)
+            raise PluginError(
+                f"the review of plug-in {name!r} failed, so the request was refused; its maintainer must mend it",
+                code="internal_error",
+            )
+        if objections:
+            told = "; ".join(" — ".join(part for part in (one.message, one.remedy) if part) for one in objections)
+            raise RequestRefused(told, code=objections[0].code)
+
+    def _finished(self, report: Report) -> None:
+        for name, _, error in self._plugins.call("meshhub_finished", report=report):
+            if error is not None:
+                log.error("plug-in %r failed to hear of a finished conversion", name, exc_info=error)
