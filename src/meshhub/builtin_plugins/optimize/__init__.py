@@ -1,0 +1,45 @@
+"""Reduces the number of faces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.capabilities import Operation, Stage
+from meshhub.hookspecs import hookimpl
+
+
+class OptimizeOptions(Struct, frozen=True, kw_only=True):
+    """How many faces may stay."""
+
+    optimize_target_faces: (
+        Annotated[
+            int,
+            Meta(
+                title="Target number of faces",
+                description="Reduce the whole scene, instances counted, to so many triangles.",
+                ge=4,
+                le=100_000_000,
+            ),
+        ]
+        | None
+    ) = None
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """The operation `optimize`."""
+    return [
+        Operation(
+            id="optimize",
+            label="Reduce faces",
+            stage=Stage.REDUCE,
+            options=OptimizeOptions,
+            run="meshhub.builtin_plugins.optimize.reduce:run",
+            needs=("fast_simplification", "scipy"),
+            install="meshhub",
+            drops=frozenset({"normals"}),
+        )
+    ]

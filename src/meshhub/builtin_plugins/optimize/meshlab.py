@@ -1,0 +1,42 @@
+"""The better half of reduction, where pymeshlab (GPL-3.0, the extra `meshlab`) is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from meshhub.scene import Float64, Int32
+
+
+@cache
+def available() -> bool:
+    """Whether pymeshlab is installed; found without importing it."""
+    return importlib.util.find_spec("pymeshlab") is not None
+
+
+def quadric(vertices: Float64, faces: Int32, target: int, **changes: Any) -> tuple[Float64, Int32]:
+    """Collapse edges in the order of their quadric error until `target` faces are left.
+
+    vertices (n, 3), faces (m, 3): welded, without degenerate faces. `changes` are further
+    parameters of the filter. Its own cleaning is off, because it opens closed meshes.
+    Source: Garland and Heckbert, "Surface simplification using quadric error metrics", 1997.
+    """
+    import pymeshlab
+
+    meshes = pymeshlab.MeshSet(verbose=False)
+    meshes.add_mesh(pymeshlab.Mesh(vertices, faces))
+    settings = {
+        "targetfacenum": target,
+        "preservetopology": True,
+        "preserveboundary": True,
+        "preservenormal": True,
+        "planarquadric": True,
+        "autoclean": False,
+    }
+    meshes.meshing_decimation_quadric_edge_collapse(**(settings | changes))
+    made = meshes.current_mesh()
+    points = np.array(made.vertex_matrix(), np.float64, order="C")
+    return points, np.array(made.face_matrix(), np.int32, order="C")

@@ -1,0 +1,37 @@
+"""Moves the whole scene onto the print bed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.capabilities import Operation, Stage
+from meshhub.hookspecs import hookimpl
+
+
+class PlaceOnBedOptions(Struct, frozen=True, kw_only=True):
+    """Whether the scene is moved."""
+
+    place_on_bed: Annotated[
+        bool,
+        Meta(
+            title="Place on bed",
+            description="Move the whole scene, so that its lowest point is at Z = 0 and its centre at X = Y = 0.",
+        ),
+    ] = False
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """The operation `place-on-bed`."""
+    return [
+        Operation(
+            id="place-on-bed",
+            label="Place on bed",
+            stage=Stage.PLACE,
+            options=PlaceOnBedOptions,
+            run="meshhub.builtin_plugins.place_on_bed.place:run",
+        )
+    ]

@@ -1,0 +1,42 @@
+"""Scales the whole scene to a height."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.capabilities import Operation, Stage
+from meshhub.hookspecs import hookimpl
+
+
+class TargetHeightOptions(Struct, frozen=True, kw_only=True):
+    """How high the scene is to be."""
+
+    target_height_mm: (
+        Annotated[
+            float,
+            Meta(
+                title="Target height in mm",
+                description="Scale the whole scene uniformly, so that its Z extent is this many millimetres.",
+                ge=0.001,
+                le=100_000,
+            ),
+        ]
+        | None
+    ) = None
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """The operation `target-height`."""
+    return [
+        Operation(
+            id="target-height",
+            label="Scale to height",
+            stage=Stage.RESIZE,
+            options=TargetHeightOptions,
+            run="meshhub.builtin_plugins.target_height.resize:run",
+        )
+    ]
