@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -154,7 +155,7 @@ class Isolated:
 
 
 @contextlib.contextmanager
-def _environment(values: dict[str, str]):  # type: ignore[no-untyped-def]
+def _environment(values: dict[str, str]) -> Iterator[None]:
     """Environment variables for a process that is started inside; what is set already stays."""
     added = [name for name in values if name not in os.environ]
     os.environ.update({name: values[name] for name in added})

@@ -1,0 +1,80 @@
+"""The command line: `meshhub convert`, `inspect`, `explain`, `formats`, `operations`, `plugins`, `serve`, `keys`."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+from typing import cast
+
+import click
+
+from meshhub.cli.exits import INTERRUPTED, told_and_done
+
+_COMMANDS = {
+    "convert": "meshhub.cli.convert:convert",
+    "explain": "meshhub.cli.explain:explain",
+    "formats": "meshhub.cli.listings:formats",
+    "inspect": "meshhub.cli.inspect:inspect",
+    "keys": "meshhub.cli.keys:keys",
+    "operations": "meshhub.cli.listings:operations",
+    "plugins": "meshhub.cli.listings:plugins",
+    "serve": "meshhub.cli.serve:serve",
+}
+
+
+class _Lazy(click.Group):
+    """A group that imports a command when it is asked for, so that listing formats loads nothing else."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """The commands' names."""
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command, imported now."""
+        named = _COMMANDS.get(cmd_name)
+        if named is None:
+            return None
+        module, _, attribute = named.partition(":")
+        return cast(click.Command, getattr(importlib.import_module(module), attribute))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that was named, or an error that knows the nearest name."""
+        name = args[0] if args else ""
+        if name not in _COMMANDS and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, _COMMANDS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else " See meshhub --help."
+            ctx.fail(f"No such command {name!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="meshhub", message="%(prog)s %(version)s")
+@click.option("-v", "--verbose", is_flag=True, help="Log what happens, with tracebacks, to standard error.")
+def root(verbose: bool) -> None:
+    """Convert, repair and print-prepare 3D model files.
+
+    \b
+    meshhub convert bracket.stl bracket.3mf --repair --target-height-mm 40
+    meshhub convert parts/*.stl --to 3mf --output-dir out/
+    meshhub inspect bracket.stl
+    """
+    if verbose:
+        logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    else:
+        logging.getLogger("meshhub").addHandler(logging.NullHandler())
+
+
+def main() -> None:
+    """The entry point of the `meshhub` program."""
+    try:
+        root(prog_name="meshhub", standalone_mode=True)
+    except KeyboardInterrupt:
+        click.echo("interrupted; nothing half-written was left behind", err=True)
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        sys.exit(told_and_done(error))

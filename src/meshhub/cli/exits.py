@@ -1,0 +1,56 @@
+"""How a command ends: one table from errors to exit statuses, and the line that tells a person."""
+
+from __future__ import annotations
+
+import logging
+
+import click
+
+from meshhub import errors
+
+BATCH_FAILED = 1
+INTERNAL = 70
+INTERRUPTED = 130
+
+EXITS: dict[type[BaseException], int] = {
+    errors.OutputExists: 6,
+    errors.RequestError: 2,
+    errors.SourceError: 3,
+    errors.ConversionFailed: 4,
+    errors.PluginError: 4,
+    errors.EngineError: 5,
+    errors.MissingDependency: 7,
+    FileNotFoundError: 3,
+    IsADirectoryError: 3,
+    OSError: 6,
+}
+"""Looked through in order; 0 is success, 1 a batch in which some file failed, 70 a fault of meshhub's own."""
+
+EXIT_HELP = """\b
+Exit status: 0 done · 1 some files of a batch failed · 2 the request cannot be · 3 the input cannot
+be read · 4 the conversion failed · 5 time ran out or the worker died · 6 the output cannot be
+written · 7 something is not installed · 70 a fault of meshhub's own · 130 interrupted
+"""
+
+
+def exit_status(error: BaseException) -> int:
+    """The exit status that an error ends a command with."""
+    return next((status for kind, status in EXITS.items() if isinstance(error, kind)), INTERNAL)
+
+
+def explained(error: BaseException) -> str:
+    """One line for a person."""
+    if isinstance(error, errors.MeshhubError):
+        return f"{error.message} [{error.code}]"
+    if isinstance(error, OSError):
+        what = error.strerror or str(error)
+        return f"{error.filename}: {what}" if error.filename else str(error)
+    return f"{type(error).__name__}: {error}; this is a fault of meshhub's own, please report it (run with -v for more)"
+
+
+def told_and_done(error: Exception) -> int:
+    """Tell the error on standard error; the status to exit with."""
+    status = exit_status(error)
+    logging.getLogger("meshhub").info("the command failed", exc_info=error)
+    click.echo(f"error: {explained(error)}", err=True)
+    return status

@@ -1,0 +1,46 @@
+"""`meshhub explain`: the chain for a request, and what would be lost, without running it."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any
+
+import click
+
+from meshhub.chain import Request
+from meshhub.cli import show
+from meshhub.cli.exits import EXIT_HELP
+from meshhub.cli.files import read_from
+from meshhub.cli.flags import RegistryCommand
+from meshhub.registry import Registry
+
+
+@click.command(cls=RegistryCommand, epilog=EXIT_HELP)
+@click.argument("source", metavar="INPUT")
+@click.argument("target", metavar="OUTPUT|FORMAT")
+@click.option("--json", "as_json", is_flag=True, help="The chain as JSON.")
+def explain(source: str, target: str, as_json: bool, options: dict[str, Any], registry: Registry) -> None:
+    """Show the steps a conversion would take, why, and what could be lost; nothing is converted.
+
+    OUTPUT may be a file name, which need not exist, or just a format.
+    """
+    wanted = PurePath(target).suffix or target
+    chain = registry.resolve(Request(target=wanted, options=options), read_from(source))
+    if as_json:
+        show.as_json(chain)
+        return
+    table = show.table("", "step", "what", "options", "because", "plug-in")
+    for step in chain.steps:
+        given = " ".join(f"{name}={value}" for name, value in step.options.items())
+        frame = f" in {step.frame.unit}, {step.frame.up.upper()} up" if step.frame else ""
+        table.add_row(step.kind, step.label + frame, given, step.because, step.plugin)
+    console = show.out()
+    console.print(table)
+    if chain.losses:
+        console.print("could be lost, if the file has them:")
+        for loss in chain.losses:
+            console.print(f"  {loss.feature} (at {loss.step})")
+    else:
+        console.print("nothing is lost")
+    for note in chain.notes:
+        click.echo(show.note_line(note), err=True)

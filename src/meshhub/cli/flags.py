@@ -1,0 +1,57 @@
+"""Command line flags from what plug-ins declare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from meshhub.options import OptionField
+from meshhub.registry import Registry
+
+_METAVARS = {"integer": "N", "number": "NUMBER", "text": "TEXT"}
+
+
+class RegistryCommand(click.Command):
+    """A command that takes every option field of the registry as a flag.
+
+    The callback gets the given ones as `options`, a dict of text and flags, and the registry.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._registry: Registry | None = None
+        self._fields: dict[str, OptionField] = {}
+        self._own = list(self.params)
+
+    def registry(self) -> Registry:
+        """Built once, when flags are first needed."""
+        if self._registry is None:
+            self._registry = Registry()
+            self._fields = self._registry.declarations.fields()
+            self.params = [*self._own, *(_flag(field) for field in self._fields.values())]
+        return self._registry
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own parameters and the registry's."""
+        self.registry()
+        return super().get_params(ctx)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command with the given option fields as one dict."""
+        given = {name: ctx.params.pop(name) for name in self._fields if name in ctx.params}
+        ctx.params["options"] = {name: value for name, value in given.items() if value is not None}
+        ctx.params["registry"] = self.registry()
+        return super().invoke(ctx)
+
+
+def _flag(field: OptionField) -> click.Option:
+    limits = field.bounds()
+    text = f"{field.title}: {field.description}" if field.description else field.title
+    text += f" ({limits})" if limits else ""
+    if field.kind == "flag":
+        return click.Option([field.flag, field.name], is_flag=True, default=None, help=text)
+    if field.kind == "choice":
+        kind: Any = click.Choice(field.choices, case_sensitive=False)
+        return click.Option([field.flag, field.name], type=kind, default=None, help=text)
+    return click.Option([field.flag, field.name], metavar=_METAVARS[field.kind], default=None, help=text)

@@ -1,0 +1,75 @@
+"""`meshhub formats`, `operations` and `plugins`: what the registry holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from meshhub.cli import show
+from meshhub.plans import LOCAL
+from meshhub.registry import Registry
+from meshhub.supported import supported
+
+_json = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+
+
+def _options(properties: dict[str, Any]) -> str:
+    return " ".join("--" + name.replace("_", "-") for name in properties)
+
+
+@click.command()
+@_json
+def formats(as_json: bool) -> None:
+    """List the formats that can be read and written, with their options."""
+    told = supported(Registry(), LOCAL)
+    if as_json:
+        show.as_json(told["formats"])
+        return
+    table = show.table("", "format", "name", "extensions", "read", "write", "options")
+    remedies = []
+    for name, one in told["formats"].items():
+        write = ("yes" if one["write"] else "no") + (f" ({one['requires']})" if one["requires"] else "")
+        options = _options(one["options"]["properties"])
+        table.add_row(name, one["label"], " ".join(one["extensions"]), "yes" if one["read"] else "no", write, options)
+        if one["remedy"]:
+            remedies.append(f"{name}: for more, {one['remedy']}")
+    show.out().print(table)
+    for line in remedies:
+        click.echo(line, err=True)
+
+
+@click.command()
+@_json
+def operations(as_json: bool) -> None:
+    """List the operations in the order they run, with their options."""
+    told = supported(Registry(), LOCAL)
+    if as_json:
+        show.as_json(told["operations"])
+        return
+    table = show.table("", "operation", "stage", "option", "what it does")
+    for one in told["operations"]:
+        for name, field in one["options"]["properties"].items():
+            text = f"{field['title']}: {field.get('description', '')}".rstrip(": ")
+            table.add_row(one["id"], one["stage"], "--" + name.replace("_", "-"), text)
+        if one["remedy"]:
+            table.add_row("", "", "", f"not available: {one['remedy']}")
+    show.out().print(table)
+
+
+@click.command()
+@_json
+@click.pass_context
+def plugins(ctx: click.Context, as_json: bool) -> None:
+    """List the plug-ins that are loaded, and what is wrong with any of them."""
+    told = supported(Registry(), LOCAL)
+    if as_json:
+        show.as_json({"plugins": told["plugins"], "faults": told["faults"]})
+    else:
+        table = show.table("", "plug-in", "from")
+        for one in told["plugins"]:
+            table.add_row(one["name"], one["origin"])
+        show.out().print(table)
+        for fault in told["faults"]:
+            click.echo(f"fault: {fault['plugin']}: {fault['message']}", err=True)
+    ctx.exit(1 if told["faults"] else 0)

@@ -1,0 +1,21 @@
+"""`meshhub serve`: the HTTP service."""
+
+from __future__ import annotations
+
+import click
+
+from meshhub.errors import MissingDependency
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+def serve(host: str, port: int) -> None:
+    """Serve conversions over HTTP until interrupted. Settings come from MESHHUB_… variables."""
+    try:
+        from meshhub.http import serve as run
+    except ImportError as error:
+        raise MissingDependency(
+            f'the HTTP service needs {error.name or "a package"}, which is not installed; pip install "meshhub[http]"'
+        ) from error
+    run(host, port)
