@@ -13,7 +13,7 @@ from contextvars import ContextVar
 
 from msgspec import Struct, field
 
-Figure = bool | int | float | str | list[float] | list[str] | None
+Figure = bool | int | float | str | list[float | str] | None
 
 
 class Note(Struct, frozen=True, omit_defaults=True):

@@ -1,0 +1,129 @@
+"""Options: fields from Structs, values from text."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Meta, Struct
+
+from meshhub.errors import InvalidOption
+from meshhub.options import OptionField, decode, given_fields, option_fields, schema, unknown
+
+
+class Sample(Struct, frozen=True, kw_only=True):
+    sample_flag: Annotated[bool, Meta(title="Flag")] = False
+    sample_count: Annotated[int, Meta(title="Count", ge=4, le=100)] | None = None
+    sample_length_mm: Annotated[float, Meta(title="Length", description="How long.", gt=0, le=1000)] | None = None
+    sample_kind: Annotated[Literal["round", "square"], Meta(title="Kind")] = "round"
+    sample_text: Annotated[str, Meta(title="Text")] = ""
+
+
+def field(name: str) -> OptionField:
+    return next(one for one in option_fields(Sample) if one.name == name)
+
+
+@pytest.mark.parametrize("text", ["true", "1", "yes", "on", "TRUE", " On "])
+def test_words_that_enable(text: str) -> None:
+    assert field("sample_flag").parse(text) is True
+
+
+@pytest.mark.parametrize("text", ["false", "0", "no", "off", "NO"])
+def test_words_that_disable(text: str) -> None:
+    assert field("sample_flag").parse(text) is False
+
+
+@pytest.mark.parametrize("name", [one.name for one in option_fields(Sample)])
+@pytest.mark.parametrize("text", ["", "   "])
+def test_empty_text_is_absent(name: str, text: str) -> None:
+    assert field(name).parse(text) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sample_flag", "maybe"), ("sample_flag", "2"),
+        ("sample_count", "3"), ("sample_count", "101"), ("sample_count", "5.0"), ("sample_count", "1_0"),
+        ("sample_count", "٥٠"), ("sample_count", "5e1"), ("sample_count", "9" * 5000),
+        ("sample_length_mm", "0"), ("sample_length_mm", "-1"), ("sample_length_mm", "nan"),
+        ("sample_length_mm", "inf"), ("sample_length_mm", "1e999"), ("sample_length_mm", "1,5"),
+        ("sample_length_mm", "1_0"), ("sample_length_mm", "0x10"), ("sample_length_mm", "10 mm"),
+        ("sample_kind", "oval"),
+    ],
+)  # fmt: skip
+def test_refused_by_name(name: str, text: str) -> None:
+    with pytest.raises(InvalidOption, match=f"'{name}'") as caught:
+        field(name).parse(text)
+    assert len(caught.value.message) < 300
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sample_flag", 1), ("sample_count", True), ("sample_count", 5.0), ("sample_length_mm", True),
+        ("sample_length_mm", float("nan")), ("sample_length_mm", 10**400), ("sample_kind", 3), ("sample_text", b"x"),
+    ],
+)  # fmt: skip
+def test_objects_of_the_wrong_kind_are_refused(name: str, value: object) -> None:
+    with pytest.raises(InvalidOption, match=f"'{name}'"):
+        field(name).parse(value)
+
+
+@given(st.floats(min_value=1e-300, max_value=1000, exclude_min=True))
+def test_numbers_survive_text(value: float) -> None:
+    assert field("sample_length_mm").parse(repr(value)) == value
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_value_or_a_named_refusal(text: str) -> None:
+    for one in option_fields(Sample):
+        try:
+            one.parse(text)
+        except InvalidOption as error:
+            assert repr(one.name) in error.message
+
+
+def test_decode_keeps_defaults_and_parses() -> None:
+    assert decode(Sample, {"sample_count": "7", "sample_kind": "SQUARE"}) == Sample(
+        sample_count=7, sample_kind="square"
+    )
+
+
+def test_false_and_empty_are_not_given() -> None:
+    assert given_fields(Sample, {"sample_flag": "no", "sample_count": "", "sample_length_mm": "2"}) == {
+        "sample_length_mm": 2.0
+    }
+
+
+def test_schema_is_flat_and_bounded() -> None:
+    told = schema(Sample)["properties"]
+    assert told["sample_count"] == {"type": "integer", "title": "Count", "minimum": 4, "maximum": 100}
+    assert told["sample_length_mm"]["exclusiveMinimum"] == 0
+    assert told["sample_kind"]["enum"] == ["round", "square"]
+    assert told["sample_flag"]["default"] is False
+
+
+def test_unknown_names_the_nearest() -> None:
+    error = unknown(["sample_cuont"], ["sample_count", "sample_flag"])
+    assert error is not None
+    assert "did you mean 'sample_count'" in error.message
+
+
+class NoTitle(Struct):
+    x: int = 0
+
+
+class NoDefault(Struct):
+    x: Annotated[int, Meta(title="X")]
+
+
+class Nested(Struct):
+    x: Annotated[list[int] | None, Meta(title="X")] = None
+
+
+@pytest.mark.parametrize("struct", [NoTitle, NoDefault, Nested])
+def test_what_no_form_can_hold_is_refused(struct: type[Struct]) -> None:
+    with pytest.raises(TypeError):
+        option_fields(struct)

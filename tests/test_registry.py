@@ -1,0 +1,390 @@
+"""The registry: loading, faults, resolving, running; with a format made for tests."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from msgspec import Meta, Struct
+
+import toys
+from meshhub import (
+    LOCAL,
+    Caller,
+    Chain,
+    EmptyModel,
+    Format,
+    InvalidOption,
+    MissingDependency,
+    Objection,
+    Operation,
+    OutputExists,
+    Plan,
+    PluginError,
+    PremiumRequired,
+    Reader,
+    Registry,
+    Report,
+    RequestRefused,
+    Source,
+    Stage,
+    Target,
+    UnreadableFile,
+    UnsupportedFormat,
+    UnsupportedTarget,
+    Writer,
+    hookimpl,
+)
+from meshhub.chain import Request
+
+FREE = Caller(plan=Plan(id="free", label="Free"))
+
+
+def plugin(name: str, **hooks: Any) -> types.ModuleType:
+    """A module with hook implementations."""
+    made = types.ModuleType(name)
+    for hook, function in hooks.items():
+        setattr(made, hook, hookimpl(function))
+    return made
+
+
+def alone(*plugins: object) -> Registry:
+    return Registry(plugins, entry_points=False, builtins=False)
+
+
+def toy(text: str = "toy!", name: str = "a.toy") -> Source:
+    return Source.from_bytes(text.encode(), name)
+
+
+def resolved(registry: Registry, source: Source, target: str | None = "toy", **options: object) -> Chain:
+    return registry.resolve(Request(target=target, options=options), source)
+
+
+# loading and faults
+
+
+def test_two_registries_side_by_side() -> None:
+    assert set(alone(toys).declarations.formats) == {"toy"}
+    assert set(alone().declarations.formats) == set()
+
+
+def test_builtins_have_no_fault() -> None:
+    assert Registry(entry_points=False).faults == ()
+
+
+def raising(*_: object) -> Any:
+    raise RuntimeError("broken")
+
+
+def test_a_broken_hook_is_a_fault_and_hurts_nothing_else() -> None:
+    registry = alone(plugin("broken", meshhub_readers=raising), toys)
+    assert [fault.plugin for fault in registry.faults] == ["broken"]
+    assert "RuntimeError: broken" in registry.faults[0].message
+    assert "toy" in registry.declarations.formats
+
+
+def test_a_misspelt_hook_is_a_fault() -> None:
+    (fault,) = alone(plugin("typo", meshhub_reader=list)).faults
+    assert "meshhub_reader is not a hook" in fault.message
+    assert "meshhub_readers" in fault.message
+
+
+def test_a_hook_with_wrong_arguments_is_a_fault() -> None:
+    registry = alone(plugin("args", meshhub_review=lambda chian: []), toys)
+    assert [fault.plugin for fault in registry.faults] == ["args"]
+    assert resolved(registry, toy())
+
+
+def test_a_forgotten_marker_is_a_fault() -> None:
+    made = types.ModuleType("unmarked")
+    made.meshhub_readers = list  # type: ignore[attr-defined]
+    (fault,) = alone(made).faults
+    assert "@hookimpl" in fault.message
+
+
+def test_a_doubled_plugin_is_a_fault() -> None:
+    (fault,) = alone(toys, plugin("toys")).faults
+    assert "taken" in fault.message
+
+
+def test_what_is_no_declaration_is_a_fault() -> None:
+    (fault,) = alone(plugin("odd", meshhub_writers=lambda: ["stl"])).faults
+    assert "Writer" in fault.message
+
+
+class Clash(Struct, frozen=True, kw_only=True):
+    toy_size: Annotated[int, Meta(title="Clash")] = 1
+
+
+class Reserved(Struct, frozen=True, kw_only=True):
+    file: Annotated[str, Meta(title="Reserved")] = ""
+
+
+class Stranger(Struct, frozen=True, kw_only=True):
+    other_size: Annotated[int, Meta(title="Stranger")] = 1
+
+
+class Untitled(Struct, frozen=True, kw_only=True):
+    clash_size: int = 1
+
+
+@pytest.mark.parametrize("options", [Clash, Reserved, Stranger, Untitled])
+def test_option_names_that_do_not_fit_are_faults(options: type[Struct]) -> None:
+    operation = Operation(id="clash", label="Clash", run="toys:spin", stage=Stage.CUT, options=options)
+    registry = alone(toys, plugin("clash", meshhub_operations=lambda: [operation]))
+    assert [fault.plugin for fault in registry.faults] == ["clash"]
+    assert [one.capability.id for one in registry.declarations.operations] == ["spin"]
+
+
+@pytest.mark.parametrize("run", ["toys.read", "no_such_module_at_all:read", "toys:", ":read"])
+def test_code_that_is_not_there_is_a_fault(run: str) -> None:
+    registry = alone(plugin("lost", meshhub_readers=lambda: [Reader(format=toys.TOY, run=run)]))
+    assert len(registry.faults) == 1
+    assert not registry.declarations.readers
+
+
+def test_a_format_declared_differently_is_a_fault() -> None:
+    other = Format(id="toy", label="Other", extensions=(".oth",))
+    registry = alone(toys, plugin("other", meshhub_writers=lambda: [Writer(format=other, run="toys:write")]))
+    assert len(registry.faults) == 1
+    assert registry.declarations.formats["toy"].label == "Toy"
+
+
+def test_a_missing_dependency_disables_one_capability_and_names_the_remedy() -> None:
+    lame = Writer(
+        format=Format(id="lame", label="Lame", extensions=(".lame",)),
+        run="toys:write",
+        needs=("no_such_module_at_all",),
+        install="meshhub[lame]",
+    )
+    registry = alone(toys, plugin("lame", meshhub_writers=lambda: [lame]))
+    with pytest.raises(MissingDependency, match=r'pip install "meshhub\[lame\]"') as caught:
+        resolved(registry, toy(), "lame")
+    assert caught.value.code == "unsupported_target"
+    assert resolved(registry, toy())
+
+
+def test_entry_points_are_found_and_broken_ones_are_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = tmp_path / "meshhub_sample-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: meshhub-sample\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text(
+        "[meshhub]\nsample = toys\nbad = sample_that_exits\nworse = not_there_at_all\n"
+    )
+    (tmp_path / "sample_that_exits.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry = Registry(builtins=False)
+    assert ("sample", "meshhub-sample 1.2") in [(one.name, one.origin) for one in registry.plugins]
+    assert {"bad", "worse"} <= {fault.plugin for fault in registry.faults}
+    assert "toy" in registry.declarations.formats
+
+
+# resolving
+
+
+def test_a_chain_says_why_and_is_plain_json() -> None:
+    chain = resolved(alone(toys), toy(), spin_degrees="90")
+    assert [(step.kind, step.id) for step in chain.steps] == [("read", "toy"), ("operation", "spin"), ("write", "toy")]
+    assert chain.steps[0].because == "magic b'toy!' at byte 0"
+    assert chain.steps[1].because == "stage place"
+    assert msgspec.json.decode(msgspec.json.encode(chain), type=Chain) == chain
+
+
+def test_losses_are_told_before_running() -> None:
+    chain = resolved(alone(toys), toy(), spin_degrees=90)
+    assert [(loss.feature, loss.step) for loss in chain.losses] == [("colors", "spin"), ("names", "toy")]
+
+
+@pytest.mark.parametrize("target", ["toy", "TOY", ".toy", " .Toy "])
+def test_a_target_is_forgiven_its_case_and_dot(target: str) -> None:
+    assert resolved(alone(toys), toy(), target).target_format == "toy"
+
+
+def test_an_unknown_target_lists_the_known() -> None:
+    with pytest.raises(UnsupportedTarget, match="choose from toy"):
+        resolved(alone(toys), toy(), "xyz")
+
+
+def test_content_beats_the_name_with_a_note() -> None:
+    named = Writer(format=Format(id="nam", label="Named", extensions=(".nam",)), run="toys:write")
+    reader = Reader(format=named.format, run="toys:read")
+    registry = alone(toys, plugin("nam", meshhub_readers=lambda: [reader]))
+    chain = resolved(registry, toy(name="a.nam"))
+    assert chain.source_format == "toy"
+    assert [note.code for note in chain.notes] == ["content_beats_name"]
+    told = resolved(registry, toy(name="a.nam"), input_format="nam")
+    assert told.source_format == "nam"
+
+
+def test_the_extension_tells_when_the_content_does_not() -> None:
+    assert resolved(alone(toys), toy("what?")).steps[0].because == "extension .toy"
+
+
+def test_neither_content_nor_extension() -> None:
+    with pytest.raises(UnsupportedFormat, match="neither content nor extension"):
+        resolved(alone(toys), toy("what?", "a.xyz"))
+
+
+def test_zero_bytes() -> None:
+    with pytest.raises(EmptyModel, match="0 bytes"):
+        resolved(alone(toys), toy(""))
+
+
+def test_unknown_options_are_refused_by_name() -> None:
+    with pytest.raises(InvalidOption, match=r"'spin_degres'.*did you mean 'spin_degrees'"):
+        resolved(alone(toys), toy(), spin_degres=3)
+
+
+def test_an_option_without_a_part_is_noted() -> None:
+    other = Format(id="oth", label="Other", extensions=(".oth",))
+    registry = alone(toys, plugin("oth", meshhub_writers=lambda: [Writer(format=other, run="toys:write")]))
+    chain = resolved(registry, toy(), "oth", toy_style="fancy")
+    assert [note.code for note in chain.notes] == ["option_unused"]
+
+
+def test_options_reach_their_step_only() -> None:
+    chain = resolved(alone(toys), toy(), toy_size="3", toy_style="fancy")
+    assert chain.steps[0].options == {"toy_size": 3.0}
+    assert chain.steps[-1].options == {"toy_style": "fancy"}
+
+
+def test_the_better_score_is_chosen_whatever_the_order() -> None:
+    def reader(name: str, score: int) -> types.ModuleType:
+        return plugin(name, meshhub_readers=lambda: [Reader(format=toys.TOY, run="toys:read", score=score)])
+
+    for given in ([reader("a", 10), reader("b", 90)], [reader("b", 90), reader("a", 10)]):
+        chain = alone(*given, plugin("w", meshhub_writers=toys.meshhub_writers)).resolve(Request(target="toy"), toy())
+        assert chain.steps[0].plugin == "b"
+
+
+def test_a_sniffer_that_breaks_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toys, "sniff_badly", raising, raising=False)
+    other = Format(id="oth", label="Other", extensions=(".oth",))
+    reader = Reader(format=other, run="toys:read", sniff="toys:sniff_badly")
+    assert resolved(alone(plugin("oth", meshhub_readers=lambda: [reader]), toys), toy()).source_format == "toy"
+
+
+# plans and reviews
+
+PRO_TOY = Writer(format=Format(id="protoy", label="Pro toy", extensions=(".ptoy",)), run="toys:write", requires="pro")
+
+
+def test_an_entitlement_is_checked_before_options_and_source() -> None:
+    registry = alone(toys, plugin("protoy", meshhub_writers=lambda: [PRO_TOY]))
+    request = Request(target="protoy", options={"nonsense": "1"})
+    with pytest.raises(PremiumRequired):
+        registry.resolve(request, toy("what", "a.xyz"), FREE)
+    assert registry.resolve(Request(target="protoy"), toy(), LOCAL).steps[-1].requires == "pro"
+    pro = Caller(plan=Plan(id="pro", label="Pro", grants=frozenset({"pro"})))
+    assert registry.resolve(Request(target="protoy"), toy(), pro)
+
+
+def test_all_objections_are_told() -> None:
+    def objects(code: str) -> types.ModuleType:
+        return plugin(code, meshhub_review=lambda chain: [Objection(code=code, message=f"no {code}", remedy="ask")])
+
+    with pytest.raises(RequestRefused, match=r"no late — ask; no small — ask") as caught:
+        resolved(alone(toys, objects("late"), objects("small")), toy())
+    assert caught.value.code == "late"
+
+
+@pytest.mark.parametrize("review", [raising, lambda chain: 3, lambda chain: ["no"]])
+def test_a_broken_review_refuses(review: Any) -> None:
+    with pytest.raises(PluginError, match="refused"):
+        resolved(alone(toys, plugin("gate", meshhub_review=review)), toy())
+
+
+# running
+
+
+def convert(text: str = "toy!", registry: Registry | None = None, **options: object) -> tuple[Report, str]:
+    target = Target()
+    report = (registry or alone(toys)).convert(toy(text), target, to="toy", **options)  # type: ignore[arg-type]
+    return report, target.read().decode()
+
+
+def test_frames_are_converted_by_the_host() -> None:
+    # 10 × 20 × 30 cm with Y up, written in metres with Y up
+    report, text = convert()
+    assert text == "plain m y 0 [0.1, 0.2, 0.3]"
+    assert report.source.size_mm == pytest.approx((100, 300, 200))
+    report, text = convert(input_unit="in", input_up="z")
+    assert report.source.size_mm == pytest.approx((254, 508, 762))
+    assert text == "plain m y -0.508 [0.254, 0.762, 0.0]"
+
+
+def test_certain_losses_become_notes() -> None:
+    report, _ = convert("toy! colours")
+    assert {note.code for note in report.notes} == {"colours_dropped", "names_dropped"}
+    report, _ = convert("toy! colours", spin_degrees=1)
+    assert {(loss.feature, loss.step) for loss in report.losses} == {("colors", "spin"), ("names", "toy")}
+
+
+def test_notes_of_a_step_are_told_with_its_name() -> None:
+    report, _ = convert("toy! note")
+    assert ("toy_noted", "toy") in [(note.code, note.step) for note in report.notes]
+
+
+@pytest.mark.parametrize(
+    ("word", "error"),
+    [
+        ("raise", PluginError),
+        ("none", PluginError),
+        ("nan", UnreadableFile),
+        ("range", UnreadableFile),
+        ("empty", EmptyModel),
+    ],
+)
+def test_what_a_reader_may_do_wrong(word: str, error: type[Exception]) -> None:
+    with pytest.raises(error) as caught:
+        convert(f"toy! {word}")
+    assert "secret" not in str(caught.value)
+
+
+def test_listeners_hear_of_success_and_failure_and_cannot_hurt() -> None:
+    heard: list[Report] = []
+    registry = alone(
+        toys,
+        plugin("ears", meshhub_finished=lambda report: heard.append(report)),
+        plugin("bad", meshhub_finished=raising),
+    )
+    convert(registry=registry)
+    with pytest.raises(EmptyModel):
+        convert("toy! empty", registry=registry)
+    assert [report.ok for report in heard] == [True, False]
+    assert heard[1].error is not None
+    assert heard[1].error.error_code == "empty_model"
+
+
+def test_a_target_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    source, target = tmp_path / "a.toy", tmp_path / "b.toy"
+    source.write_text("toy! empty")
+    target.write_text("before")
+    registry = alone(toys)
+    with pytest.raises(EmptyModel):
+        registry.convert(source, target)
+    assert target.read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.toy", "b.toy"]
+    source.write_text("toy!")
+    with pytest.raises(OutputExists):
+        registry.convert(source, target, overwrite=False)
+    registry.convert(source, target)
+    assert target.read_text().startswith("plain")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.toy", "b.toy"]
+
+
+def test_a_missing_input_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        alone(toys).convert(tmp_path / "none.toy", tmp_path / "b.toy")
+
+
+def test_listing_capabilities_imports_no_numpy() -> None:
+    import subprocess
+
+    code = "import sys; from meshhub import Registry; assert Registry().plugins; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

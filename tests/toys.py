@@ -1,0 +1,116 @@
+"""A format made for tests: its reader does whatever the file says, its writer prints what it gets."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from msgspec import Meta, Struct
+
+from meshhub import Format, Frame, Magic, Operation, Reader, Scene, Source, Stage, Target, Writer, hookimpl, note
+from meshhub.scene import Mesh, Part
+from models import brick, scene_of
+
+TOY = Format(id="toy", label="Toy", extensions=(".toy",), media_types=("model/x-toy",), magic=(Magic(b"toy!"),))
+
+
+class ToyReaderOptions(Struct, frozen=True, kw_only=True):
+    toy_size: Annotated[float, Meta(title="Size", description="Edge of the cube.", gt=0, le=1e6)] = 10.0
+
+
+class ToyWriterOptions(Struct, frozen=True, kw_only=True):
+    toy_style: Annotated[Literal["plain", "fancy"], Meta(title="Style")] = "plain"
+
+
+class SpinOptions(Struct, frozen=True, kw_only=True):
+    spin_degrees: Annotated[int, Meta(title="Angle", description="About Z.", ge=0, le=360)] | None = None
+
+
+@hookimpl
+def meshhub_readers() -> list[Reader]:
+    return [
+        Reader(
+            format=TOY,
+            run="toys:read",
+            options=ToyReaderOptions,
+            carries=frozenset({"names", "colors"}),
+            frame=Frame("cm", "y"),
+        )
+    ]
+
+
+@hookimpl
+def meshhub_writers() -> list[Writer]:
+    return [Writer(format=TOY, run="toys:write", options=ToyWriterOptions, frame=Frame("m", "y"))]
+
+
+@hookimpl
+def meshhub_operations() -> list[Operation]:
+    return [
+        Operation(
+            id="spin",
+            label="Spin",
+            run="toys:spin",
+            stage=Stage.PLACE,
+            options=SpinOptions,
+            drops=frozenset({"colors"}),
+        )
+    ]
+
+
+def read(source: Source, options: ToyReaderOptions) -> Scene:
+    """`toy! WORD`: what to do."""
+    word, *rest = source.read().decode().split()[1:] or ["cube"]
+    size = options.toy_size
+    if word == "hang":
+        while True:
+            ctypes.PyDLL(None).sleep(1)  # holds the interpreter's lock
+    if word == "sleep":
+        time.sleep(float(rest[0]))
+    if word == "wait":
+        while not Path(rest[0]).exists():
+            time.sleep(0.01)
+    if word == "crash":
+        ctypes.string_at(0)
+    if word == "exit":
+        os._exit(3)
+    if word == "memory":
+        return scene_of(Mesh(np.zeros((10**12, 3)), np.zeros((1, 3))))
+    if word == "raise":
+        raise KeyError("a secret path")
+    if word == "quit":
+        sys.exit(1)
+    if word == "nan":
+        return scene_of(Mesh(np.full((3, 3), np.nan), np.array([[0, 1, 2]])))
+    if word == "range":
+        return scene_of(Mesh(np.eye(3), np.array([[0, 1, 3]])))
+    if word == "empty":
+        return scene_of(Mesh(np.eye(3), np.empty((0, 3))))
+    if word == "none":
+        return None  # type: ignore[return-value]
+    if word == "note":
+        note("toy_noted", "a toy was read")
+    mesh = brick(size, 2 * size, 3 * size)
+    if word == "colours":
+        mesh = Mesh(mesh.vertices, mesh.faces, colors=np.full((8, 4), 255))
+    return Scene((mesh,), (Part(0, name="toy"),), frame=Frame("cm", "y"))
+
+
+def write(scene: Scene, target: Target, options: ToyWriterOptions) -> None:
+    low = min(mesh.vertices[:, axis].min() for mesh in scene.meshes for axis in (2,))
+    corner = np.max([mesh.vertices.max(axis=0) for mesh in scene.meshes], axis=0)
+    with target.open() as file:
+        file.write(
+            f"{options.toy_style} {scene.frame.unit} {scene.frame.up} {low:g} {np.round(corner, 9).tolist()}".encode()
+        )
+
+
+def spin(scene: Scene, options: SpinOptions) -> Scene:
+    assert options.spin_degrees is not None
+    return replace(scene, meshes=tuple(replace(mesh, colors=None) for mesh in scene.meshes))
