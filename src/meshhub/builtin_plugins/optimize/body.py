@@ -123,7 +123,7 @@ class Body:
             base = self._halfway(goal, keep_border)
             if len(base[1]) <= MOST_FOR_MESHLAB:
                 yield self._quadric(base, goal)
-                yield self._quadric(base, goal, optimalplacement=False)
+                yield self._quadric(base, goal, moving=False)
         yield fast(self.points, self.faces, goal, AGGRESSIVENESS, keep_border)
         yield fast(self.points, self.faces, goal, 5.0, keep_border)
 
@@ -138,10 +138,10 @@ class Body:
                     return made
         return self.points, self.faces
 
-    def _quadric(self, base: Surface, goal: int, **changes: bool) -> Surface:
+    def _quadric(self, base: Surface, goal: int, moving: bool = True) -> Surface:
         if goal >= len(base[1]):
             return base
-        points, faces = meshlab.quadric(*base, goal, **changes)
+        points, faces = meshlab.quadric(*base, goal, moving)
         return points, without_degenerate(faces)
 
     def damage(self, made: Surface, goal: int) -> int:

@@ -41,7 +41,7 @@ def charts(mesh: Mesh, index: Int32) -> Charts | None:
         columns.append(mesh.uv.astype(np.float64))
     if mesh.colors is not None:
         columns.append(mesh.colors.astype(np.float64))
-    first, row = weld(np.concatenate(columns, axis=1))
+    _, row = weld(np.concatenate(columns, axis=1))
     kind = np.zeros(len(mesh.faces), np.int64)
     if mesh.face_material is not None:
         kind += mesh.face_material.astype(np.int64) + 1

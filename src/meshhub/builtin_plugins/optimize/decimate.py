@@ -96,7 +96,7 @@ class Reduction:
         count = len(self.body.points)
         first, index = weld(np.concatenate([self.body.points, points]))
         origin = first[index[count:]]
-        moved = points * self.scale + self.centre
+        moved: Float64 = points * self.scale + self.centre
         stayed = origin < count
         moved[stayed] = self.own[origin[stayed]]
         return moved

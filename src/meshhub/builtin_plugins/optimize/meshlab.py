@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -17,26 +16,26 @@ def available() -> bool:
     return importlib.util.find_spec("pymeshlab") is not None
 
 
-def quadric(vertices: Float64, faces: Int32, target: int, **changes: Any) -> tuple[Float64, Int32]:
+def quadric(vertices: Float64, faces: Int32, target: int, moving: bool) -> tuple[Float64, Int32]:
     """Collapse edges in the order of their quadric error until `target` faces are left.
 
-    vertices (n, 3), faces (m, 3): welded, without degenerate faces. `changes` are further
-    parameters of the filter. Its own cleaning is off, because it opens closed meshes.
+    vertices (n, 3), faces (m, 3): welded, without degenerate faces; moving: whether a point may be put
+    where the error is least, or only where one was. The filter's own cleaning is off: it opens closed meshes.
     Source: Garland and Heckbert, "Surface simplification using quadric error metrics", 1997.
     """
     import pymeshlab
 
     meshes = pymeshlab.MeshSet(verbose=False)
     meshes.add_mesh(pymeshlab.Mesh(vertices, faces))
-    settings = {
-        "targetfacenum": target,
-        "preservetopology": True,
-        "preserveboundary": True,
-        "preservenormal": True,
-        "planarquadric": True,
-        "autoclean": False,
-    }
-    meshes.meshing_decimation_quadric_edge_collapse(**(settings | changes))
+    meshes.meshing_decimation_quadric_edge_collapse(
+        targetfacenum=target,
+        preservetopology=True,
+        preserveboundary=True,
+        preservenormal=True,
+        planarquadric=True,
+        optimalplacement=moving,
+        autoclean=False,
+    )
     made = meshes.current_mesh()
     points = np.array(made.vertex_matrix(), np.float64, order="C")
     return points, np.array(made.face_matrix(), np.int32, order="C")

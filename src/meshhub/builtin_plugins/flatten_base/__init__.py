@@ -1,0 +1,44 @@
+"""Cuts the bottom off, so that the model stands flat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.capabilities import Operation, Stage
+from meshhub.hookspecs import hookimpl
+
+
+class FlattenBaseOptions(Struct, frozen=True, kw_only=True):
+    """How much is cut off."""
+
+    flatten_base_mm: (
+        Annotated[
+            float,
+            Meta(
+                title="Flatten base by mm",
+                description="Cut so many millimetres off the bottom of the whole scene, and close the cut.",
+                ge=0.001,
+                le=100_000,
+            ),
+        ]
+        | None
+    ) = None
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """The operation `flatten-base`."""
+    return [
+        Operation(
+            id="flatten-base",
+            label="Flatten base",
+            stage=Stage.CUT,
+            options=FlattenBaseOptions,
+            run="meshhub.builtin_plugins.flatten_base.flatten:run",
+            needs=("manifold3d", "scipy"),
+            install="meshhub",
+        )
+    ]

@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import manifold3d
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
+from meshhub.builtin_plugins.flatten_base.flatten import run
+from meshhub.errors import InvalidOption
+from meshhub.geometry import bounds, soup
+from meshhub.notes import collecting
+from meshhub.scene import Float64, Int32, Material, Mesh, Part, Scene
+from models import brick, edge_counts, moved_by, scene_of, sphere, volume
+
+
+def flattened(scene: Scene, depth: float) -> Scene:
+    return run(scene, FlattenBaseOptions(flatten_base_mm=depth))
+
+
+def welded_as_stl(vertices: Float64, faces: Int32) -> tuple[Float64, Int32]:
+    points, index = np.unique(vertices.astype(np.float32) + np.float32(0), axis=0, return_inverse=True)
+    return points.astype(np.float64), index.ravel()[faces]
+
+
+def assert_sound(scene: Scene) -> None:
+    """Closed, edge-manifold, one direction each way, no face without extent, as an STL would hold it."""
+    for part in scene.parts:
+        points, faces = welded_as_stl(*soup(replace(scene, parts=(part,))))
+        assert (np.diff(np.sort(faces, axis=1), axis=1) > 0).all()
+        assert edge_counts(faces) == (0, 0)
+        directed = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+        assert len(np.unique(directed, axis=0)) == len(directed)
+        assert volume(points, faces) > 0
+
+
+def base_area(scene: Scene) -> float:
+    """The area of what looks down at the very bottom."""
+    vertices, faces = soup(scene)
+    low = vertices[:, 2] == vertices[:, 2][faces].min()
+    base = faces[low[faces].all(axis=1)]
+    a, b, c = (vertices[base[:, k]] for k in range(3))
+    crossed = np.cross(b - a, c - a)
+    assert (crossed[:, 2] <= 1e-6).all()
+    return float(-crossed[:, 2].sum() / 2)
+
+
+def from_manifold(solid: manifold3d.Manifold) -> Mesh:
+    mesh = solid.to_mesh()
+    return Mesh(mesh.vert_properties[:, :3].astype(np.float64), mesh.tri_verts.astype(np.int32), name="solid")
+
+
+def prism(polygons: list[list[tuple[float, float]]], height: float) -> Mesh:
+    section = manifold3d.CrossSection(polygons, manifold3d.FillRule.EvenOdd)
+    return from_manifold(manifold3d.Manifold.extrude(section, height))
+
+
+def test_a_brick_loses_its_bottom_and_stays_where_it_is() -> None:
+    made = flattened(scene_of(moved_by(brick(10, 20, 30), 0, 0, 7)), 10)
+    assert bounds(made).tolist() == [[0, 0, 17], [10, 20, 37]]
+    assert volume(*soup(made)) == pytest.approx(10 * 20 * 20)
+    assert base_area(made) == pytest.approx(200)
+    assert_sound(made)
+
+
+@given(depth=st.floats(0.01, 19.9), segments=st.integers(4, 24).map(lambda half: 2 * half))
+@settings(max_examples=60, deadline=None)
+def test_a_sphere_cut_anywhere(depth: float, segments: int) -> None:
+    mesh = sphere(10, segments)
+    made = flattened(scene_of(mesh), depth)
+    lowest = mesh.vertices[:, 2].min()
+    assert bounds(made)[0, 2] == lowest + depth
+    assert_sound(made)
+    rest = volume(*soup(made))
+    solid = manifold3d.Manifold(manifold3d.Mesh64(mesh.vertices.copy(), mesh.faces.astype(np.uint64)))
+    oracle = solid.trim_by_plane([0, 0, 1], lowest + depth).volume()
+    assert rest == pytest.approx(oracle, rel=1e-5, abs=1e-3)
+
+
+@given(seed=st.integers(0, 10_000), share=st.floats(0.02, 0.98), at_vertex=st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_solids_with_hollows_and_overhangs(seed: int, share: float, at_vertex: bool) -> None:
+    random = np.random.default_rng(seed)
+    solid = manifold3d.Manifold()
+    for _ in range(7):
+        if random.random() < 0.5:
+            piece = manifold3d.Manifold.cube(random.uniform(3, 9, 3).round(1).tolist())
+        else:
+            piece = manifold3d.Manifold.sphere(float(random.uniform(2, 5)), 16)
+        piece = piece.rotate(random.choice([0, 30, 90], 3).tolist()).translate(
+            random.uniform(-5, 5, 3).round(1).tolist()
+        )
+        solid = solid - piece if random.random() < 0.3 else solid + piece
+    mesh = from_manifold(solid)
+    low, high = mesh.vertices[:, 2].min(), mesh.vertices[:, 2].max()
+    plane = low + share * (high - low)
+    if at_vertex:
+        levels = np.unique(mesh.vertices[:, 2])
+        plane = levels[np.clip(np.searchsorted(levels, plane), 1, len(levels) - 2)]
+    made = flattened(scene_of(mesh), plane - low)
+    vertices, faces = soup(made)
+    oracle = solid.trim_by_plane([0, 0, 1], float(plane)).volume()
+    assert volume(vertices, faces) == pytest.approx(oracle, rel=1e-4, abs=1e-3)
+    assert_sound(made)
+    assert (vertices[faces][:, :, 2] >= low + (plane - low)).all()
+
+
+def test_a_concave_section_with_a_hole_and_an_island_in_it() -> None:
+    mesh = prism(
+        [
+            [(0, 0), (30, 0), (30, 30), (20, 30), (20, 12), (10, 12), (10, 30), (0, 30)],
+            [(2, 2), (28, 2), (28, 10), (2, 10)],
+            [(5, 4), (9, 4), (9, 8), (5, 8)],
+        ],
+        10,
+    )
+    area = 30 * 30 - 10 * 18 - 26 * 8 + 16
+    made = flattened(scene_of(mesh), 4)
+    assert base_area(made) == pytest.approx(area)
+    assert volume(*soup(made)) == pytest.approx(area * 6)
+    assert_sound(made)
+
+
+def test_loops_that_touch_in_a_point() -> None:
+    # two columns under one slab share an edge: their sections share a corner
+    one = manifold3d.Manifold.cube([10, 10, 10])
+    other = one.translate([10, 10, 0])
+    wall = manifold3d.Manifold.cube([20, 20, 2]).translate([0, 0, 10])
+    mesh = from_manifold(one + other + wall)
+    made = flattened(scene_of(mesh), 5)
+    assert base_area(made) == pytest.approx(200)
+    assert volume(*soup(made)) == pytest.approx(200 * 5 + 20 * 20 * 2)
+
+
+def test_a_plane_along_faces_on_both_sides() -> None:
+    # a step up and an overhang end at the very height of the cut
+    lower = manifold3d.Manifold.cube([10, 10, 5])
+    upper = manifold3d.Manifold.cube([10, 10, 5]).translate([5, 0, 5])
+    made = flattened(scene_of(from_manifold(lower + upper)), 5)
+    assert base_area(made) == pytest.approx(100)
+    assert volume(*soup(made)) == pytest.approx(500)
+    assert_sound(made)
+
+
+def test_vertices_a_hair_from_the_plane_make_no_slivers() -> None:
+    mesh = sphere(10, 32)
+    random = np.random.default_rng(1)
+    ring = mesh.vertices[np.abs(mesh.vertices[:, 2] - mesh.vertices[20, 2]) < 1e-9][0, 2]
+    noisy = mesh.vertices + np.where(np.abs(mesh.vertices[:, 2:] - ring) < 1e-9, [0, 0, 1e-6], 0) * random.uniform(
+        -1, 1, (len(mesh.vertices), 1)
+    )
+    made = flattened(scene_of(Mesh(noisy, mesh.faces)), ring - mesh.vertices[:, 2].min())
+    assert_sound(made)
+    assert len(np.unique(soup(made)[0][:, 2][soup(made)[0][:, 2] < ring + 1e-5])) == 1
+
+
+def test_a_cavity_stays_a_cavity() -> None:
+    hollow = sphere(6, 24)
+    mesh = sphere(10, 24)
+    both = Mesh(
+        np.concatenate([mesh.vertices, hollow.vertices]),
+        np.concatenate([mesh.faces, hollow.faces[:, ::-1] + len(mesh.vertices)]),
+    )
+    made = flattened(scene_of(both), 10)
+    assert_sound(made)
+    assert volume(*soup(made)) == pytest.approx((volume(mesh.vertices, mesh.faces) * (1 - 0.216)) / 2, rel=1e-6)
+
+
+def test_bodies_that_overlap_get_a_base_each() -> None:
+    one, other = brick(10, 10, 10), moved_by(brick(10, 10, 10), 5, 5, 0)
+    both = Mesh(np.concatenate([one.vertices, other.vertices]), np.concatenate([one.faces, other.faces + 8]))
+    with collecting("cut") as heard:
+        made = flattened(scene_of(both), 4)
+    assert volume(*soup(made)) == pytest.approx(1200)
+    assert base_area(made) == pytest.approx(200)
+    assert heard.figures["bodies_after"] == 2
+    assert heard.notes == []
+
+
+def test_a_scene_is_cut_at_one_height_and_parts_below_vanish() -> None:
+    scene = scene_of(
+        moved_by(brick(5, 5, 3, "low"), 0, 0, -8),
+        moved_by(brick(5, 5, 20, "tall"), 9, 0, -7),
+        moved_by(brick(), 30, 0, 5),
+    )
+    with collecting("cut") as heard:
+        made = flattened(scene, 6)
+    assert [part.name for part in made.parts] == ["tall", "brick"]
+    assert bounds(made)[0, 2] == -2
+    assert volume(*soup(made)) == pytest.approx(25 * 15 + 6000)
+    assert [note.code for note in heard.notes] == ["parts_below_cut"]
+    assert "'low'" in heard.notes[0].message
+    assert heard.figures["parts_cut"] == 1
+    assert heard.figures["parts_removed"] == 1
+    assert len(made.meshes) == 2
+
+
+def test_instances_cut_alike_or_not_at_all_stay_shared() -> None:
+    def at(x: float, z: float) -> np.ndarray:
+        matrix = np.eye(4)
+        matrix[:3, 3] = x, 0, z
+        return matrix
+
+    scene = Scene(
+        (brick(),),
+        (Part(0, at(0, 0)), Part(0, at(20, 0)), Part(0, at(40, 3)), Part(0, at(60, 50)), Part(0, at(80, 50))),
+    )
+    made = flattened(scene, 10)
+    assert [part.mesh for part in made.parts] == [1, 1, 2, 0, 0]
+    assert [np.ptp(soup(replace(made, parts=(part,)))[0], axis=0)[2] for part in made.parts] == [20, 20, 23, 30, 30]
+    assert [soup(replace(made, parts=(part,)))[0][:, 0].min() for part in made.parts] == [0, 20, 40, 60, 80]
+    assert_sound(made)
+
+
+def test_a_mirrored_and_turned_instance_stays_outward() -> None:
+    matrix = np.array([[0, -2.0, 0, 1], [-2, 0, 0, 2], [0, 0, 2, 3], [0, 0, 0, 1]])
+    assert np.linalg.det(matrix[:3, :3]) < 0
+    made = flattened(Scene((sphere(5, 16),), (Part(0, matrix),)), 7)
+    assert_sound(made)
+
+
+@pytest.mark.parametrize("depth", [30, 31, 29.99999999])
+def test_nothing_left_is_refused_by_name(depth: float) -> None:
+    with pytest.raises(InvalidOption, match="flatten_base_mm"):
+        flattened(scene_of(brick()), depth)
+
+
+def grid_tower() -> tuple[Scene, Mesh]:
+    """A brick whose vertices are doubled at every edge, with values that are functions of the place."""
+    plain = brick(10, 10, 10)
+    corners = plain.vertices[plain.faces].reshape(-1, 3)
+    faces = np.arange(len(corners), dtype=np.int32).reshape(-1, 3)
+    crossed = np.cross(corners[1::3] - corners[::3], corners[2::3] - corners[::3])
+    normals = np.repeat(crossed / np.linalg.norm(crossed, axis=1)[:, None], 3, axis=0).astype(np.float32)
+    mesh = Mesh(
+        corners,
+        faces,
+        normals=normals,
+        uv=(corners[:, [0, 2]] / 10).astype(np.float32),
+        colors=np.stack([corners[:, 2] * 20, corners[:, 0] * 20, np.zeros(36), np.full(36, 255)], axis=1).astype(
+            np.uint8
+        ),
+        face_material=(crossed[:, 0] > 0).astype(np.int32),
+    )
+    return Scene((mesh,), (Part(0),), (Material("walls"), Material("front"))), mesh
+
+
+def test_attributes_are_interpolated_along_the_cut() -> None:
+    scene, _ = grid_tower()
+    made = flattened(scene, 2.5)
+    assert_sound(made)
+    mesh = made.meshes[0]
+    assert (
+        mesh.uv is not None and mesh.colors is not None and mesh.normals is not None and mesh.face_material is not None
+    )
+    # the grid that points of the base are put on is finer than a millionth of the brick
+    assert mesh.uv == pytest.approx(mesh.vertices[:, [0, 2]] / 10, abs=1e-5)
+    assert np.abs(mesh.colors[:, 0] - mesh.vertices[:, 2] * 20).max() <= 1
+    assert np.abs(mesh.colors[:, 1] - mesh.vertices[:, 0] * 20).max() <= 1
+    assert np.linalg.norm(mesh.normals, axis=1) == pytest.approx(1, abs=1e-5)
+    a, b, c = (mesh.vertices[mesh.faces[:, k]] for k in range(3))
+    crossed = np.cross(b - a, c - a)
+    crossed /= np.linalg.norm(crossed, axis=1)[:, None]
+    for corner in range(3):
+        assert mesh.normals[mesh.faces[:, corner]] == pytest.approx(crossed, abs=1e-4)
+    front = crossed[:, 0] > 0.5
+    assert (mesh.face_material == front).all()
+
+
+def test_each_base_takes_the_material_around_it() -> None:
+    one, other = sphere(5, 16), moved_by(sphere(5, 16), 20, 0, 0)
+    mesh = Mesh(
+        np.concatenate([one.vertices, other.vertices]),
+        np.concatenate([one.faces, other.faces + len(one.vertices)]),
+        face_material=np.repeat(np.array([1, 0], np.int32), [len(one.faces), len(other.faces)]),
+    )
+    made = flattened(Scene((mesh,), (Part(0),), (Material("a"), Material("b"))), 4).meshes[0]
+    assert made.face_material is not None
+    right = made.vertices[made.faces].mean(axis=1)[:, 0] > 10
+    assert (made.face_material == np.where(right, 0, 1)).all()
+
+
+def test_an_open_surface_is_cut_and_told() -> None:
+    mesh = sphere(10, 24)
+    holed = Mesh(mesh.vertices, mesh.faces[mesh.vertices[mesh.faces].mean(axis=1)[:, 0] < 8.5])
+    with collecting("cut") as heard:
+        made = flattened(scene_of(holed), 10)
+    assert [note.code for note in heard.notes] == ["open_section"]
+    assert "repair" in heard.notes[0].message
+    assert bounds(made)[0, 2] == mesh.vertices[:, 2].min() + 10
+
+
+def test_a_hole_away_from_the_cut_does_not_keep_the_base_open() -> None:
+    mesh = sphere(10, 24)
+    holed = Mesh(mesh.vertices, mesh.faces[mesh.vertices[mesh.faces].mean(axis=1)[:, 2] < 9])
+    with collecting("cut") as heard:
+        made = flattened(scene_of(holed), 4)
+    assert heard.notes == []
+    assert heard.figures["loops_closed"] == 1
+    assert base_area(made) > 100
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_any_soup_of_triangles_is_cut_without_a_fault(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    vertices = random.integers(0, 4, (random.integers(4, 30), 3)).astype(np.float64)
+    faces = random.integers(0, len(vertices), (random.integers(1, 60), 3))
+    scene = scene_of(Mesh(vertices, faces))
+    low, high = bounds(scene)
+    depth = float(random.choice([0.5, 1, 1.5, 2]))
+    if depth >= high[2] - low[2]:
+        return
+    try:
+        made = flattened(scene, depth)
+    except InvalidOption:
+        return
+    assert bounds(made)[0, 2] >= low[2] + depth
+
+
+def test_without_the_option_nothing_happens() -> None:
+    scene = scene_of(brick())
+    assert run(scene, FlattenBaseOptions()) is scene

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meshhub.builtin_plugins.place_on_bed import PlaceOnBedOptions
+from meshhub.builtin_plugins.place_on_bed.place import run
+from meshhub.geometry import bounds, soup
+from meshhub.notes import collecting
+from meshhub.scene import Mesh, Part, Scene
+from models import brick, moved_by, scene_of, sphere
+
+
+def placed(scene: Scene) -> Scene:
+    return run(scene, PlaceOnBedOptions(place_on_bed=True))
+
+
+def at(x: float, y: float, z: float, angle: float = 0, scale: float = 1) -> np.ndarray:
+    matrix = np.eye(4)
+    matrix[:3, :3] = (
+        np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]]) * scale
+    )
+    matrix[:3, 3] = x, y, z
+    return matrix
+
+
+def as_written(scene: Scene) -> np.ndarray:
+    """What a file with 32-bit vertices and a matrix for each part holds, placed."""
+    return np.concatenate(
+        [
+            scene.meshes[part.mesh].vertices.astype(np.float32).astype(np.float64) @ part.transform[:3, :3].T
+            + part.transform[:3, 3]
+            for part in scene.parts
+        ]
+    )
+
+
+def test_a_brick_is_centred_and_stands_on_the_bed() -> None:
+    made = placed(scene_of(moved_by(brick(10, 20, 30), 7, -9, 4.25)))
+    assert bounds(made).tolist() == [[-5, -10, 0], [5, 10, 30]]
+
+
+def test_parts_keep_their_places_to_one_another() -> None:
+    scene = scene_of(brick(), moved_by(brick(), 40, 3, 8))
+    shift = soup(placed(scene))[0] - soup(scene)[0]
+    assert np.allclose(shift, shift[0])
+
+
+@given(
+    x=st.floats(-1e7, 1e7),
+    y=st.floats(-1e7, 1e7),
+    z=st.floats(-1e7, 1e7),
+    angle=st.floats(0, 6.3),
+    scale=st.floats(0.1, 9),
+)
+def test_exact_however_far_away_it_was(x: float, y: float, z: float, angle: float, scale: float) -> None:
+    # the distance is in the vertices of one mesh and in the matrices of the other
+    scene = Scene(
+        (moved_by(sphere(3, 8), x, y, z), sphere(2, 8)),
+        (Part(0), Part(1, at(x, y, z, angle, scale)), Part(1, at(x + 5, y, z + 1, angle, scale))),
+    )
+    made = placed(scene)
+    low, high = bounds(made)
+    assert low[2] == pytest.approx(0, abs=1e-12)
+    assert (low + high)[:2] == pytest.approx(0, abs=1e-9)
+    written = as_written(made)
+    assert written[:, 2].min() == pytest.approx(0, abs=1e-5)
+    assert (written.max(axis=0) + written.min(axis=0))[:2] == pytest.approx(0, abs=1e-5)
+
+
+def test_the_lowest_vertex_of_a_plain_mesh_is_at_zero_to_the_last_bit() -> None:
+    made = placed(scene_of(moved_by(sphere(3.3, 16), 12.7, 1 / 3, 0.1)))
+    assert made.meshes[0].vertices[:, 2].min() == 0
+
+
+def test_instances_stay_shared() -> None:
+    made = placed(Scene((brick(),), (Part(0, at(5, 5, 5)), Part(0, at(50, 5, 5)))))
+    assert len(made.meshes) == 1
+    assert [part.mesh for part in made.parts] == [0, 0]
+    assert bounds(made).tolist() == [[-27.5, -10, 0], [27.5, 10, 30]]
+
+
+def test_vertices_that_no_face_uses_do_not_count() -> None:
+    mesh = brick()
+    stray = Mesh(np.concatenate([mesh.vertices, [[0, 0, -500]]]), mesh.faces)
+    assert bounds(placed(scene_of(stray)))[0, 2] == 0
+
+
+def test_the_input_is_untouched_and_the_way_is_told() -> None:
+    scene = scene_of(moved_by(brick(10, 20, 30), 0, 0, 4))
+    with collecting("place") as heard:
+        placed(scene)
+    assert heard.figures == {"moved_mm": [-5, -10, -4]}
+    assert bounds(scene)[0].tolist() == [0, 0, 4]
+
+
+def test_without_the_flag_nothing_happens() -> None:
+    scene = scene_of(brick())
+    assert run(scene, PlaceOnBedOptions()) is scene
