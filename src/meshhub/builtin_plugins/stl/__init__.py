@@ -1,0 +1,55 @@
+"""STL, read and written: binary and text."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.capabilities import Format, Reader, Writer
+from meshhub.hookspecs import hookimpl
+
+STL = Format(
+    id="stl",
+    label="STL",
+    extensions=(".stl",),
+    media_types=("model/stl", "application/sla", "application/vnd.ms-pki.stl"),
+    specification="3D Systems, StereoLithography Interface Specification, 1989",
+)
+
+
+class StlWriterOptions(Struct, frozen=True, kw_only=True):
+    """How STL is written."""
+
+    stl_ascii: Annotated[
+        bool,
+        Meta(
+            title="STL as text",
+            description="Write text with a named solid for each part, instead of the smaller binary form.",
+        ),
+    ] = False
+
+
+@hookimpl
+def meshhub_readers() -> list[Reader]:
+    """The reader: binary or text, by content. Colours of faces become materials, solids become parts."""
+    return [
+        Reader(
+            format=STL,
+            run="meshhub.builtin_plugins.stl.reader:read",
+            sniff="meshhub.builtin_plugins.stl.sniff:sniff",
+            carries=frozenset({"names", "materials"}),
+        )
+    ]
+
+
+@hookimpl
+def meshhub_writers() -> list[Writer]:
+    """The writer: one body list in binary, a named solid for each part as text."""
+    return [
+        Writer(
+            format=STL,
+            run="meshhub.builtin_plugins.stl.writer:write",
+            options=StlWriterOptions,
+        )
+    ]

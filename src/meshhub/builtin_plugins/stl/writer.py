@@ -1,0 +1,82 @@
+"""Writes STL: binary with one body list, or text with a named solid for each part."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meshhub.builtin_plugins.stl import StlWriterOptions
+from meshhub.columns import shortest, write_rows
+from meshhub.errors import ConversionFailed
+from meshhub.geometry import face_normals, placed_mesh, soup
+from meshhub.scene import Float32, Float64, Int32, Scene
+from meshhub.source import Target
+
+_TITLE = b"Binary STL by meshhub, millimetres"
+"""Neither "solid", which means text, nor "COLOR=", which means colours."""
+
+_RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attributes", "<u2")])
+
+_FACET = (
+    "  facet normal ", " ", " ", "\n    outer loop\n      vertex ", " ", " ", "\n      vertex ", " ", " ",
+    "\n      vertex ", " ", " ", "\n    endloop\n  endfacet\n",
+)  # fmt: skip
+
+
+def write(scene: Scene, target: Target, options: StlWriterOptions) -> None:
+    """The placed scene as STL. Raises ConversionFailed when coordinates leave the range of the format's numbers."""
+    if options.stl_ascii:
+        _write_text(scene, target)
+    else:
+        _write_binary(scene, target)
+
+
+def _write_binary(scene: Scene, target: Target) -> None:
+    vertices, faces = soup(scene)
+    single = _single(vertices)
+    rows = np.zeros(len(faces), _RECORD)
+    rows["normal"] = _unit_normals(vertices, faces)
+    rows["corners"] = single[faces]
+    with target.open() as file:
+        file.write(_TITLE.ljust(80, b"\0"))
+        file.write(len(faces).to_bytes(4, "little"))
+        file.write(rows.data)
+
+
+def _write_text(scene: Scene, target: Target) -> None:
+    with target.open() as file:
+        for part in scene.parts:
+            mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
+            if len(mesh.faces) == 0:
+                continue
+            name = _one_line(part.name or mesh.name)
+            _single(mesh.vertices)
+            vertices = shortest(mesh.vertices)
+            normals = _unit_normals(mesh.vertices, mesh.faces) + np.float32(0)
+            corners = [vertices[:, axis][mesh.faces[:, corner]] for corner in range(3) for axis in range(3)]
+            file.write(f"solid {name}".rstrip().encode() + b"\n")
+            file.write(write_rows(_FACET, [*normals.T, *corners]))
+            file.write(f"endsolid {name}".rstrip().encode() + b"\n")
+
+
+def _single(vertices: Float64) -> Float32:
+    """The vertices as the format's numbers. Raises ConversionFailed."""
+    with np.errstate(over="ignore"):
+        single = vertices.astype(np.float32)
+    if not np.isfinite(single).all():
+        raise ConversionFailed(
+            "coordinates beyond 3.4e38 mm do not fit into STL; set input_unit or target_height_mm to bring them down"
+        )
+    return single
+
+
+def _unit_normals(vertices: Float64, faces: Int32) -> Float32:
+    """(m, 3) unit normals, zero for degenerate faces."""
+    normals = face_normals(vertices, faces)
+    length = np.sqrt(np.einsum("ij,ij->i", normals, normals))[:, None]
+    unit: Float32 = np.divide(normals, length, out=np.zeros_like(normals), where=length > 0).astype(np.float32)
+    return unit
+
+
+def _one_line(name: str) -> str:
+    """A name that a line of text can hold."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
