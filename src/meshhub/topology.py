@@ -39,7 +39,8 @@ class Edges(NamedTuple):
 
     def border(self) -> IntIndex:
         """The half-edges whose edge lies on one face only."""
-        return self.order[self.start[self.size == 1]]
+        lone: IntIndex = self.order[self.start[self.size == 1]]
+        return lone
 
     def pairs(self) -> tuple[IntIndex, IntIndex]:
         """The two half-edges of each edge that lies on exactly two faces."""
@@ -62,12 +63,14 @@ class EdgeStatistics(NamedTuple):
 
 def following(half: Index) -> NDArray[Any]:
     """The next half-edge of the same face."""
-    return half + np.where(half % 3 == 2, -2, 1)
+    after: NDArray[Any] = half + np.where(half % 3 == 2, -2, 1)
+    return after
 
 
 def preceding(half: Index) -> NDArray[Any]:
     """The half-edge before, of the same face."""
-    return half + np.where(half % 3 == 0, 2, -1)
+    before: NDArray[Any] = half + np.where(half % 3 == 0, 2, -1)
+    return before
 
 
 def half_edges(faces: Index) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -141,9 +144,15 @@ def components(size: int, one: Index, other: Index) -> tuple[int, Labels]:
     return int(count), _numbered(labels, count)
 
 
+def first_members(labels: Index, count: int) -> IntIndex:
+    """Where each of the labels 0…count-1 occurs first; every one of them must occur."""
+    first = np.empty(count, np.intp)
+    first[labels[::-1]] = np.arange(len(labels) - 1, -1, -1)
+    return first
+
+
 def _numbered(labels: Labels, count: int) -> Labels:
-    first = np.full(count, len(labels), np.intp)
-    np.minimum.at(first, labels, np.arange(len(labels)))
+    first = first_members(labels, count)
     if (first[1:] > first[:-1]).all():
         return labels
     rank = np.empty(count, np.int32)
@@ -220,8 +229,7 @@ def cycles(after: Index) -> tuple[IntIndex, IntIndex]:
     graph = csr_array((np.ones(size, np.uint8), after, np.arange(size + 1)), (size, size))
     count, labels = connected_components(graph, directed=False)
     labels = _numbered(labels, count)
-    first = np.full(count, size, np.intp)
-    np.minimum.at(first, labels, everyone)
+    first = first_members(labels, count)
     # steps still to go until the cycle's first member is met
     is_first = first[labels] == everyone
     jump, steps = np.where(is_first, everyone, after), np.where(is_first, 0, 1)

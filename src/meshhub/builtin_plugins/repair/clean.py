@@ -1,0 +1,147 @@
+"""Degenerate faces, doubled faces, and cracks between border points that mean to be one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+from meshhub import topology
+from meshhub.builtin_plugins.repair.surface import Surface
+from meshhub.geometry import IntIndex
+from meshhub.scene import Int32
+
+CRACKS = (2e-6, 2e-5, 2e-4)
+"""How far apart border points may be, as a share of the part's diagonal; the narrower is tried first."""
+
+SHARE_OF_EDGE = 0.25
+"""And as a share of the shortest border edge at either of them: no edge is ever welded shut."""
+
+NEIGHBOURS = 8
+
+
+def without_degenerate(surface: Surface) -> tuple[Surface, int]:
+    """The surface without the faces that have one point twice, and how many they were."""
+    a, b, c = surface.faces.T
+    flat = (a == b) | (b == c) | (c == a)
+    count = int(flat.sum())
+    return (surface.keep(~flat), count) if count else (surface, 0)
+
+
+def without_doubled(surface: Surface) -> tuple[Surface, int]:
+    """The surface without faces over the same three points as another, and how many they were.
+
+    Of faces that look the same way one stays. Of two that look opposite ways both stay where they are the
+    wall between two bodies, that is where every edge around such a patch carries two more faces;
+    else (a skin with its back drawn too) the first of them stays.
+    """
+    doubles = _doubles(surface.faces)
+    if not doubles.any():
+        return surface, 0
+    at = np.flatnonzero(doubles)
+    ordered = np.sort(surface.faces[at], axis=1)
+    turn = _winding(surface.faces[at])
+    order = np.lexsort((at, turn, *ordered.T[::-1]))
+    same = (ordered[order[1:]] == ordered[order[:-1]]).all(axis=1)
+    same_way = same & (turn[order[1:]] == turn[order[:-1]])
+    drop = np.zeros(len(surface.faces), np.bool_)
+    drop[at[order[1:][same_way]]] = True
+    back = np.flatnonzero(same & ~same_way)
+    if len(back):
+        # `order` puts one winding before the other; the later one in the file is the back
+        one, other = at[order[_begin_of_run(same_way, back)]], at[order[back + 1]]
+        wall = _walls(surface.faces, drop, one, other)
+        drop[np.maximum(one, other)[~wall]] = True
+    return surface.keep(~drop), int(drop.sum())
+
+
+def _doubles(faces: Int32) -> NDArray[np.bool_]:
+    """Which faces may have a double, by a hash of their points that does not mind their order."""
+    points = faces.astype(np.uint64) + np.uint64(1)
+    points *= np.uint64(0x9E3779B97F4A7C15)
+    points ^= points >> np.uint64(29)
+    points *= np.uint64(0xBF58476D1CE4E5B9)
+    points ^= points >> np.uint64(32)
+    key = points[:, 0] + points[:, 1] + points[:, 2]
+    ordered = np.sort(key)
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    return np.isin(key, again) if len(again) else np.zeros(len(faces), np.bool_)
+
+
+def _winding(faces: Int32) -> NDArray[np.bool_]:
+    a, b, c = faces.T
+    odd: NDArray[np.bool_] = (a < b) ^ (b < c) ^ (a < c)
+    return odd
+
+
+def _begin_of_run(joined: NDArray[np.bool_], at: IntIndex) -> IntIndex:
+    """For each place the beginning of the run of `joined` places that ends there."""
+    places = np.arange(len(joined) + 1)
+    begins = np.concatenate([[True], ~joined])
+    begin = np.maximum.accumulate(np.where(begins, places, 0))
+    return begin[at]
+
+
+def _walls(faces: Int32, dropped: NDArray[np.bool_], one: IntIndex, other: IntIndex) -> NDArray[np.bool_]:
+    """Which of the opposite pairs of faces belong to a patch that separates two bodies."""
+    kept = np.flatnonzero(~dropped)
+    place = np.full(len(faces), -1, np.intp)
+    place[kept] = np.arange(len(kept))
+    paired = np.full(len(kept), -1, np.intp)
+    paired[place[one]] = paired[place[other]] = np.arange(len(one))
+    found = topology.edges(faces[kept])
+    edge = np.repeat(np.arange(len(found.size)), found.size)
+    pair = paired[found.order // 3]
+    others = np.bincount(edge[pair < 0], minlength=len(found.size))
+    sides = np.unique(np.stack([edge, pair])[:, pair >= 0], axis=1)
+    edge, pair = sides
+    first = topology.first_members(np.unique(edge, return_inverse=True)[1], len(np.unique(edge)))
+    leader = pair[first][np.unique(edge, return_inverse=True)[1]]
+    count, patch = topology.components(len(one), pair, leader)
+    rim = others[edge] > 0
+    even = np.bincount(patch[pair[rim & (others[edge] % 2 == 0)]], minlength=count)
+    odd = np.bincount(patch[pair[rim & (others[edge] % 2 == 1)]], minlength=count)
+    return (even > odd)[patch]
+
+
+def without_cracks(surface: Surface) -> tuple[Surface, int]:
+    """The surface with border points welded that lie within a hair of each other, and how many vanished."""
+    diagonal = float(np.linalg.norm(np.ptp(surface.points[surface.faces].reshape(-1, 3), axis=0)))
+    welded = 0
+    for share in CRACKS:
+        found = topology.edges(surface.faces)
+        border = found.border()
+        if len(border) == 0:
+            break
+        tried, count = _weld_border(surface, border, share * diagonal)
+        if count and topology.edge_statistics(tried.faces).boundary < len(border):
+            surface, welded = tried, welded + count
+    return surface, welded
+
+
+def _weld_border(surface: Surface, border: IntIndex, tolerance: float) -> tuple[Surface, int]:
+    begin, end = (each[border] for each in topology.half_edges(surface.faces))
+    length = np.linalg.norm(surface.points[begin] - surface.points[end], axis=1)
+    shortest = np.full(len(surface.points), np.inf)
+    np.minimum.at(shortest, begin, length)
+    np.minimum.at(shortest, end, length)
+    point = np.flatnonzero(np.isfinite(shortest))
+    reach = np.minimum(tolerance, shortest[point] * SHARE_OF_EDGE)
+    # a bounded number of neighbours: all pairs would be quadratic where many points crowd
+    distance, near = cKDTree(surface.points[point]).query(
+        surface.points[point], k=min(NEIGHBOURS, len(point)), distance_upper_bound=tolerance
+    )
+    distance, near = distance.reshape(len(point), -1), near.reshape(len(point), -1)
+    one, column = np.nonzero(np.isfinite(distance))
+    other, apart = near[one, column], distance[one, column]
+    close = (one != other) & (apart <= np.minimum(reach[one], reach[other]))
+    if not close.any():
+        return surface, 0
+    count, label = topology.components(len(point), one[close], other[close])
+    into = np.arange(len(surface.points), dtype=np.int32)
+    into[point] = point[topology.first_members(label, count)[label]]
+    tried = replace(surface, faces=into[surface.faces])
+    tried, _ = without_degenerate(tried)
+    return tried, len(point) - count

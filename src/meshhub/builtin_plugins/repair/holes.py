@@ -1,0 +1,212 @@
+"""Closing holes: loops found, planar ones triangulated together in their plane, the others by least area."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub import topology
+from meshhub.builtin_plugins.repair.planar import planar_patches
+from meshhub.builtin_plugins.repair.surface import Surface
+from meshhub.builtin_plugins.repair.triangulate import least_area
+from meshhub.geometry import IntIndex, face_normals
+from meshhub.scene import Float64
+
+LONG = 128
+"""Longer loops are first cut into pieces of this length; the work for one grows with its cube."""
+
+LONG_WHEN_MANY = 32
+MUCH_WORK = 50_000_000
+
+SHEET_SHARE = 0.8
+"""A shell whose holes' patches have this share of its own area encloses nothing: it is a sheet."""
+
+SHEET_MAJORITY = 0.5
+"""A part with this share of its area in sheets is meant to be open; else its few sheets are closed too."""
+
+
+class Loops(NamedTuple):
+    """Holes, as the patch over each runs around it.
+
+    point: points, loop by loop; source, parent: the vertex and the face beside each
+    begin: (l + 1,) where each loop begins
+    """
+
+    point: IntIndex
+    source: IntIndex
+    parent: IntIndex
+    begin: IntIndex
+
+
+class Patches(NamedTuple):
+    """Triangles over loops: (t, 3) places in `Loops.point`, and the loop of each."""
+
+    triangle: IntIndex
+    loop: IntIndex
+
+
+class Filled(NamedTuple):
+    """A surface with its holes closed, and how many were; how many shells stay open on purpose."""
+
+    surface: Surface
+    holes: int
+    sheets: int
+
+
+def find_loops(surface: Surface, found: topology.Edges) -> Loops:
+    """The holes of a surface whose points have one fan each."""
+    half, begin = topology.boundary_loops(found.border(), surface.faces.ravel())
+    # the patch runs against the faces: turn each loop around
+    length = np.diff(begin)
+    loop = np.repeat(np.arange(len(length)), length)
+    half = half[begin[loop] + begin[loop + 1] - 1 - np.arange(len(half))]
+    return Loops(surface.faces.ravel()[half], surface.source.ravel()[half], half // 3, begin)
+
+
+def filled(surface: Surface) -> Filled:
+    """The surface with its holes closed, sheets left open."""
+    found = topology.edges(surface.faces)
+    if not (found.size == 1).any():
+        return Filled(surface, 0, 0)
+    loops = find_loops(surface, found)
+    patches = _patched(surface, found, loops)
+    chosen, sheets = _worth_closing(surface, found, loops, patches)
+    patches = Patches(*(each[chosen[patches.loop]] for each in patches))
+    closed = _with(surface, loops, patches)
+    doubled = _doubled_edges(closed, len(surface.faces), patches)
+    if doubled.any():
+        awry = np.zeros(len(loops.begin) - 1, np.bool_)
+        awry[patches.loop[doubled]] = True
+        patches = Patches(*(each[~awry[patches.loop]] for each in patches))
+        closed = _fanned(_with(surface, loops, patches), loops, np.flatnonzero(awry))
+    return Filled(closed, int(chosen.sum()), sheets)
+
+
+def _with(surface: Surface, loops: Loops, patches: Patches) -> Surface:
+    corner = patches.triangle
+    return surface.add(loops.point[corner], loops.source[corner], surface.parent[loops.parent[corner[:, 0]]])
+
+
+def _fanned(surface: Surface, loops: Loops, which: IntIndex) -> Surface:
+    """Loops closed around a new point in their middle: always possible, seldom fair."""
+    begin, length = loops.begin[which], np.diff(loops.begin)[which]
+    owner = np.repeat(np.arange(len(which)), length)
+    offset = np.arange(len(owner)) - np.repeat(np.concatenate([[0], np.cumsum(length)[:-1]]), length)
+    here = begin[owner] + offset
+    after = begin[owner] + (offset + 1) % length[owner]
+    middle = np.stack(
+        [np.bincount(owner, surface.points[loops.point[here], axis]) / length for axis in range(3)], axis=1
+    )
+    tip = len(surface.points) + owner
+    return replace(surface, points=np.concatenate([surface.points, middle])).add(
+        np.stack([loops.point[here], loops.point[after], tip], axis=1),
+        np.stack([loops.source[here], loops.source[after], loops.source[begin][owner]], axis=1),
+        surface.parent[loops.parent[here]],
+    )
+
+
+def _doubled_edges(closed: Surface, before: int, patches: Patches) -> NDArray[np.bool_]:
+    """Which new triangles lie at an edge of more than two faces."""
+    found = topology.edges(closed.faces)
+    crowded = np.repeat(found.size > 2, found.size)
+    face = found.order[crowded] // 3
+    doubled = np.zeros(len(patches.loop), np.bool_)
+    doubled[face[face >= before] - before] = True
+    return doubled
+
+
+def _patched(surface: Surface, found: topology.Edges, loops: Loops) -> Patches:
+    length = np.diff(loops.begin)
+    points = surface.points[loops.point]
+    limit = LONG if float((np.minimum(length, LONG).astype(float) ** 3).sum()) < MUCH_WORK else LONG_WHEN_MANY
+    triangle, owner, done = planar_patches(points, loops.begin, limit)
+    made, owners = [triangle], [owner]
+    chords = _chords(surface, found, loops)
+    pieces = [np.arange(loops.begin[at], loops.begin[at + 1]) for at in np.flatnonzero(~done & (length > limit))]
+    lots = _in_pieces(pieces, limit)
+    by_length: dict[int, list[IntIndex]] = {}
+    short = np.flatnonzero(~done & (length <= limit) & (length >= 3))
+    for size in np.unique(length[short]):
+        of_size = short[length[short] == size]
+        by_length[int(size)] = [loops.begin[of_size][:, None] + np.arange(size)]
+    for piece in lots:
+        by_length.setdefault(len(piece), []).append(piece[None])
+    loop_of = np.repeat(np.arange(len(length)), length)
+    for size in sorted(by_length):
+        places = np.concatenate(by_length[size])
+        local, _ = least_area(points[places], _forbidden(places, chords))
+        triangles = np.take_along_axis(places, local.reshape(len(places), -1), axis=1).reshape(-1, 3)
+        made.append(triangles)
+        owners.append(loop_of[triangles[:, 0]])
+    return Patches(np.concatenate(made), np.concatenate(owners))
+
+
+def _in_pieces(loops: list[IntIndex], limit: int) -> list[IntIndex]:
+    """Long loops as a coarse loop of some of their points, and a loop for each stretch between two of those."""
+    short: list[IntIndex] = []
+    while loops:
+        pieces: list[IntIndex] = []
+        for loop in loops:
+            stops = np.linspace(0, len(loop), limit + 1).astype(np.intp)
+            pieces.append(loop[stops[:-1]])
+            around = np.concatenate([loop, loop[:1]])
+            pieces += [around[first : last + 1] for first, last in pairwise(stops) if last - first > 1]
+        short += [piece for piece in pieces if len(piece) <= limit]
+        loops = [piece for piece in pieces if len(piece) > limit]
+    return short
+
+
+def _chords(surface: Surface, found: topology.Edges, loops: Loops) -> IntIndex:
+    """(k, 2) places of loops that an edge of the mesh joins already, across its hole: no patch may use it again."""
+    begin, end = topology.half_edges(surface.faces)
+    half = found.order[found.start[found.size == 2]]
+    place = np.full(len(surface.points), -1, np.intp)
+    place[loops.point] = np.arange(len(loops.point))
+    one, other = place[begin[half]], place[end[half]]
+    both = (one >= 0) & (other >= 0)
+    one, other = one[both], other[both]
+    loop = np.searchsorted(loops.begin, np.arange(len(loops.point)), side="right")
+    same = loop[one] == loop[other]
+    return np.stack([one[same], other[same]], axis=1)
+
+
+def _forbidden(places: IntIndex, chords: IntIndex) -> NDArray[np.bool_]:
+    """The chords as a (b, n, n) mask over loops given by their places (b, n)."""
+    lots, size = places.shape
+    forbidden = np.zeros((lots, size, size), np.bool_)
+    if len(chords) == 0 or size < 4:
+        return forbidden
+    flat = places.ravel()
+    order = np.argsort(flat, kind="stable")
+    for one, other in (chords.T, chords.T[::-1]):
+        # a place is in several pieces of a long loop at most where two of them meet
+        at, near = np.searchsorted(flat[order], one), np.searchsorted(flat[order], other)
+        at, near = order[np.minimum(at, len(flat) - 1)], order[np.minimum(near, len(flat) - 1)]
+        hit = (flat[at] == one) & (flat[near] == other) & (at // size == near // size)
+        forbidden[at[hit] // size, at[hit] % size, near[hit] % size] = True
+    return forbidden
+
+
+def _worth_closing(
+    surface: Surface, found: topology.Edges, loops: Loops, patches: Patches
+) -> tuple[NDArray[np.bool_], int]:
+    """Which loops to close, and how many shells stay open because they are sheets.
+
+    Decided by area: where the patches over a shell's holes are as large as the shell, nothing is enclosed.
+    """
+    count, label = topology.shells(surface.faces, found)
+    areas = np.linalg.norm(face_normals(surface.points, surface.faces), axis=1)
+    own = np.bincount(label, areas, minlength=count)
+    shell = label[loops.parent[loops.begin[:-1]]]
+    corners: Float64 = surface.points[loops.point[patches.triangle]]
+    lids = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    lid = np.bincount(label[loops.parent[patches.triangle[:, 0]]], lids, minlength=count)
+    sheet = lid > SHEET_SHARE * own
+    sheet[own == 0] = False
+    if own[sheet].sum() <= SHEET_MAJORITY * own.sum():
+        sheet[:] = False
+    return ~sheet[shell], int(sheet.sum())

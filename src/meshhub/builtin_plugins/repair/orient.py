@@ -1,0 +1,76 @@
+"""Winding: the same on both sides of every edge, then outward for bodies and inward for their cavities."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import dijkstra
+
+from meshhub import topology
+from meshhub.builtin_plugins.repair.nesting import depths
+from meshhub.builtin_plugins.repair.surface import Surface
+from meshhub.geometry import IntIndex
+from meshhub.scene import Float64, Int32
+
+
+def turns(faces: Int32, one: IntIndex, other: IntIndex) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which faces to turn so that partners run against each other, and which pairs still do not.
+
+    The faces that agree already form patches; only the few patches that disagree are walked, breadth first.
+    In each connected lot the winding that most faces have stays. A pair that cannot agree (a Möbius strip) is
+    to be cut.
+    """
+    corner = faces.ravel()
+    agree = corner[one] != corner[other]
+    flip, conflict = np.zeros(len(faces), np.bool_), np.zeros(len(one), np.bool_)
+    if agree.all():
+        return flip, conflict
+    count, patch = topology.components(len(faces), one[agree] // 3, other[agree] // 3)
+    odd = np.flatnonzero(~agree)
+    a, b = patch[one[odd] // 3], patch[other[odd] // 3]
+    lots, lot = topology.components(count, a, b)
+    root = topology.first_members(lot, lots)
+    # a root of all roots, so that one search walks every lot
+    rows, columns = np.concatenate([a, np.full(lots, count)]), np.concatenate([b, root])
+    apart = rows != columns
+    graph = coo_array((np.ones(int(apart.sum())), (rows[apart], columns[apart])), (count + 1, count + 1)).tocsr()
+    depth = dijkstra(graph, directed=False, indices=count, unweighted=True)[:count].astype(np.int64)
+    turned = depth % 2 == 0
+    size = np.bincount(patch, minlength=count)
+    balance = np.bincount(lot, np.where(turned, size, -size), minlength=lots)
+    turned ^= (balance > 0)[lot]
+    conflict[odd] = turned[a] == turned[b]
+    return turned[patch], conflict
+
+
+def shell_volumes(points: Float64, faces: Int32, count: int, label: NDArray[np.int32]) -> Float64:
+    """The signed volume of each shell, measured from its own first point so that far ones keep their digits."""
+    origin = points[faces[topology.first_members(label, count), 0]][label]
+    a, b, c = (points[faces[:, corner]] - origin for corner in range(3))
+    sixth = (
+        a[:, 0] * (b[:, 1] * c[:, 2] - b[:, 2] * c[:, 1])
+        + a[:, 1] * (b[:, 2] * c[:, 0] - b[:, 0] * c[:, 2])
+        + a[:, 2] * (b[:, 0] * c[:, 1] - b[:, 1] * c[:, 0])
+    )
+    return np.bincount(label, sixth, minlength=count) / 6.0
+
+
+def wrong_shells(surface: Surface, count: int, label: NDArray[np.int32], whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which shells look the wrong way: a body must look out, a cavity in a body in, a body in a cavity out.
+
+    whole: which shells are closed; the others are left as they are.
+    """
+    volume = shell_volumes(surface.points, surface.faces, count, label)
+    inward = depths(surface.points, surface.faces, count, label, whole, np.abs(volume)) % 2 == 1
+    return whole & np.where(inward, volume > 0, volume < 0)
+
+
+def outward(surface: Surface) -> Surface:
+    """The surface with every closed shell turned as its nesting demands."""
+    found = topology.edges(surface.faces)
+    count, label = topology.shells(surface.faces, found)
+    whole = np.ones(count, np.bool_)
+    whole[label[found.border() // 3]] = False
+    wrong = wrong_shells(surface, count, label, whole)
+    return surface.flip(wrong[label]) if wrong.any() else surface
