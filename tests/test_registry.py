@@ -183,6 +183,15 @@ def test_entry_points_are_found_and_broken_ones_are_faults(tmp_path: Path, monke
     assert "toy" in registry.declarations.formats
 
 
+def test_a_plan_declared_twice_is_a_fault() -> None:
+    def declares(name: str) -> types.ModuleType:
+        return plugin(name, meshhub_plans=lambda: [Plan(id="gold", label=name)])
+
+    registry = alone(declares("first"), declares("second"))
+    assert registry.plans["gold"].label == "first"
+    assert [fault.plugin for fault in registry.faults] == ["second"]
+
+
 # resolving
 
 
@@ -333,6 +342,7 @@ def test_notes_of_a_step_are_told_with_its_name() -> None:
     ("word", "error"),
     [
         ("raise", PluginError),
+        ("quit", PluginError),
         ("none", PluginError),
         ("nan", UnreadableFile),
         ("range", UnreadableFile),

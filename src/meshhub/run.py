@@ -170,7 +170,7 @@ def _guarded(what: str, function: Callable[[], Any]) -> Any:
         raise ModelTooComplex(
             f"{what} ran out of memory: the model is too complex; reduce it first (optimize_target_faces)"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # only the kind of the error is told: its text may hold paths of this machine
         log.warning("%s failed", what, exc_info=error)
         raise PluginError(f"{what} failed unexpectedly ({type(error).__name__}); the file may be damaged") from error

@@ -40,6 +40,8 @@ def exit_status(error: BaseException) -> int:
 
 def explained(error: BaseException) -> str:
     """One line for a person."""
+    if isinstance(error, errors.OutputExists):
+        return f"{error.message}; say --force to overwrite it [{error.code}]"
     if isinstance(error, errors.MeshhubError):
         return f"{error.message} [{error.code}]"
     if isinstance(error, OSError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import os
 import signal
 import sys
@@ -18,7 +19,10 @@ from meshhub.engine.contract import Task, perform
 from meshhub.errors import MeshhubError, ModelTooComplex
 from meshhub.report import Inspection, Report
 
+log = logging.getLogger(__name__)
+
 _PR_SET_PDEATHSIG = 1
+_FAULT = 70
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -61,6 +65,9 @@ def serve(connection: Connection, task: Task, limits: Limits, scratch: Path) -> 
             error_code=ModelTooComplex.code,
             error="the model needs more memory than one conversion may take; reduce it first (optimize_target_faces)",
         )
+    except Exception:
+        log.exception("a task ended in a fault of meshhub's own")
+        os._exit(_FAULT)
     with contextlib.suppress(OSError):
         connection.send_bytes(msgspec.json.encode(answer))
     while True:

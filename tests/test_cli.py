@@ -1,0 +1,241 @@
+"""The command line, run as a person runs it: a process, its files, its exit status."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import trimesh
+
+import meshhub
+from meshhub.cli.exits import EXITS, exit_status
+from models import brick
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "bracket.stl"
+
+
+def meshhub_cli(*arguments: object, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "COLUMNS": "160", "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "meshhub", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        env=environment,
+        timeout=120,
+        check=False,
+    )
+
+
+def stl(path: Path, size: tuple[float, float, float] = (10, 20, 30)) -> Path:
+    mesh = brick(*size)
+    trimesh.Trimesh(mesh.vertices, mesh.faces, process=False).export(path)
+    return path
+
+
+def opened(path: Path) -> trimesh.Trimesh:
+    return trimesh.load_mesh(path)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_main_job(tmp_path: Path) -> None:
+    target = tmp_path / "bracket.stl"
+    done = meshhub_cli("convert", EXAMPLE, target, "--repair", "--target-height-mm", "40", "--place-on-bed")
+    assert done.returncode == 0, done.stderr
+    mesh = opened(target)
+    assert mesh.is_watertight
+    assert mesh.body_count == 1
+    assert mesh.extents[2] == pytest.approx(40, rel=1e-6)
+    assert mesh.bounds[0][2] == 0
+    assert mesh.bounds.mean(axis=0)[:2] == pytest.approx([0, 0], abs=1e-5)
+    assert b"40 mm" in done.stderr
+    assert done.stdout == b""
+
+
+def test_every_target_from_the_example(tmp_path: Path) -> None:
+    for target in ("stl", "obj", "ply", "glb", "gltf", "3mf", "step"):
+        done = meshhub_cli("convert", EXAMPLE, tmp_path / f"bracket.{target}", "--repair")
+        assert done.returncode in ((0, 7) if target == "step" else (0,)), done.stderr
+        assert target == "step" or (tmp_path / f"bracket.{target}").stat().st_size > 1000
+
+
+def test_an_existing_file_needs_force(tmp_path: Path) -> None:
+    source, target = stl(tmp_path / "a.stl"), tmp_path / "b.ply"
+    target.write_text("mine")
+    done = meshhub_cli("convert", source, target)
+    assert done.returncode == 6
+    assert b"--force" in done.stderr
+    assert target.read_text() == "mine"
+    assert meshhub_cli("convert", source, target, "--force").returncode == 0
+    assert target.read_bytes().startswith(b"ply")
+    assert names(tmp_path) == ["a.stl", "b.ply"]
+
+
+def test_the_input_is_never_the_output(tmp_path: Path) -> None:
+    source = stl(tmp_path / "a.stl")
+    before = source.read_bytes()
+    assert meshhub_cli("convert", source, source, "--force", "--repair").returncode == 2
+    assert source.read_bytes() == before
+
+
+def test_pipes(tmp_path: Path) -> None:
+    data = stl(tmp_path / "a.stl").read_bytes()
+    done = meshhub_cli("convert", "-", "--to", "ply", stdin=data)
+    assert done.returncode == 0, done.stderr
+    mesh = trimesh.load_mesh(io.BytesIO(done.stdout), file_type="ply")
+    assert mesh.volume == pytest.approx(6000)
+    assert meshhub_cli("convert", "-", tmp_path / "b.ply", stdin=data).returncode == 0
+    assert (tmp_path / "b.ply").read_bytes() == done.stdout
+    piped = meshhub_cli("convert", tmp_path / "a.stl", "-", "--to", "ply", "-q")
+    assert piped.stdout == done.stdout
+    assert piped.stderr == b""
+    assert meshhub_cli("convert", tmp_path / "a.stl", "-").returncode == 2
+
+
+def test_one_input_beside_itself(tmp_path: Path) -> None:
+    assert meshhub_cli("convert", stl(tmp_path / "a.stl"), "--to", "ply").returncode == 0
+    assert names(tmp_path) == ["a.ply", "a.stl"]
+
+
+def test_a_batch_goes_on_after_a_failure(tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    (parts / "deep").mkdir(parents=True)
+    stl(parts / "a.stl")
+    stl(parts / "deep" / "b.stl", (5, 5, 5))
+    (parts / "broken.stl").write_bytes(b"solid nothing at all")
+    (parts / "readme.txt").write_text("not a model")
+    other = stl(tmp_path / "a.stl")
+    out = tmp_path / "out"
+    done = meshhub_cli("convert", parts, other, "--to", "ply", "--output-dir", out, "--place-on-bed", "--jobs", 2)
+    assert done.returncode == 1
+    assert names(out) == ["a-2.ply", "a.ply", "deep/b.ply"]
+    assert b"3 converted, 1 failed" in done.stderr
+    assert b"broken.stl" in done.stderr
+    again = meshhub_cli("convert", parts / "a.stl", "--to", "ply", "--output-dir", out, "--json")
+    assert again.returncode == 1
+    assert json.loads(again.stdout)[0]["error_code"] == "output_exists"
+
+
+def test_json_reports(tmp_path: Path) -> None:
+    source = stl(tmp_path / "a.stl")
+    done = meshhub_cli("convert", source, tmp_path / "b.glb", "--target-height-mm", 60, "--json")
+    report = json.loads(done.stdout)
+    assert report["target"]["size_mm"] == pytest.approx([20, 40, 60])
+    assert [step["step"] for step in report["steps"]] == ["stl", "target-height", "glb"]
+    assert "a.stl" not in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["convert", "none.stl", "b.ply"], 3, "does not exist"),
+        (["convert", "a.stl", "b.xyz"], 2, "choose from"),
+        (["convert", "a.stl", "b"], 2, "extension"),
+        (["convert", "a.stl"], 2, "--to FORMAT"),
+        (["convert", "a.stl", "b.stl", "c.stl", "--to", "ply"], 2, "--output-dir"),
+        (["convert", "a.stl", "--output-dir", "out"], 2, "--to FORMAT"),
+        (["convert", "a.stl", "b.ply", "--target-height-mm", "-3"], 2, "target_height_mm"),
+        (["convert", "a.stl", "b.ply", "--target-height-mm", "nan"], 2, "target_height_mm"),
+        (["convert", "a.stl", "b.ply", "--flatten-base-mm", "30"], 2, "flatten_base_mm"),
+        (["convert", "a.stl", "b.ply", "--optimize-target-faces", "3"], 2, "optimize_target_faces"),
+        (["convert", "a.stl", "b.ply", "--no-such-flag"], 2, "--no-such-flag"),
+        (["convert", "empty.stl", "b.ply"], 3, "0 bytes"),
+        (["convert", "text.txt", "b.ply"], 2, "neither content nor extension"),
+        (["convert", "a.stl", "missing/folder/b.ply"], 6, "missing/folder"),
+        (["convert", "a.stl", "b.ply", "--timeout", "-1"], 2, "--timeout"),
+        (["convret", "a.stl"], 2, "convert"),
+        (["inspect", "none.stl"], 3, "does not exist"),
+        (["explain", "a.stl", "xyz"], 2, "choose from"),
+    ],
+)
+def test_errors_say_what_to_do(tmp_path: Path, arguments: list[str], status: int, said: str) -> None:
+    stl(tmp_path / "a.stl")
+    (tmp_path / "empty.stl").touch()
+    (tmp_path / "text.txt").write_text("hello")
+    done = meshhub_cli(*arguments, cwd=tmp_path)
+    assert done.returncode == status, done.stderr
+    assert said in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+    assert names(tmp_path) == ["a.stl", "empty.stl", "text.txt"]
+
+
+def test_inspect(tmp_path: Path) -> None:
+    source = stl(tmp_path / "a.stl")
+    done = meshhub_cli("inspect", source)
+    assert done.returncode == 0, done.stderr
+    assert "10 × 20 × 30 mm" in done.stdout.decode()
+    told = json.loads(meshhub_cli("inspect", source, "--json").stdout)
+    assert told["model"]["volume_mm3"] == pytest.approx(6000)
+    assert told["model"]["watertight"] is True
+    broken = json.loads(meshhub_cli("inspect", EXAMPLE, "--json").stdout)
+    assert broken["model"]["watertight"] is False
+    assert broken["model"]["bodies"] > 1
+    several = meshhub_cli("inspect", source, tmp_path / "none.stl", "--json")
+    assert several.returncode == 1
+    assert len(json.loads(several.stdout)) == 2
+
+
+def test_explain(tmp_path: Path) -> None:
+    source = stl(tmp_path / "a.stl")
+    done = meshhub_cli("explain", source, "out.3mf", "--repair", "--place-on-bed")
+    text = done.stdout.decode()
+    assert done.returncode == 0, done.stderr
+    assert text.index("read") < text.index("stage repair") < text.index("stage place") < text.index("target .3mf")
+    chain = json.loads(meshhub_cli("explain", source, "stl", "--json").stdout)
+    assert [step["kind"] for step in chain["steps"]] == ["read", "write"]
+    assert names(tmp_path) == ["a.stl"]
+
+
+def test_listings() -> None:
+    text = meshhub_cli("formats").stdout.decode()
+    for name in ("stl", "obj", "ply", "glb", "gltf", "3mf", "step", "--stl-ascii"):
+        assert name in text
+    told = json.loads(meshhub_cli("operations", "--json").stdout)
+    assert [one["stage"] for one in told] == ["repair", "reduce", "resize", "cut", "place"]
+    plugins = meshhub_cli("plugins")
+    assert plugins.returncode == 0, plugins.stderr
+    assert "built-in" in plugins.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    "command", ["convert", "inspect", "explain", "formats", "operations", "plugins", "serve", "keys"]
+)
+def test_help(command: str) -> None:
+    done = meshhub_cli(command, "--help")
+    assert done.returncode == 0
+    assert len(done.stdout) > 100
+    if command == "convert":
+        for flag in ("--repair", "--target-height-mm", "--optimize-target-faces", "--flatten-base-mm", "--input-unit"):
+            assert flag in done.stdout.decode()
+
+
+def test_python_and_the_command_line_give_the_same_bytes(tmp_path: Path) -> None:
+    registry = meshhub.Registry()
+    for target in ("stl", "obj", "ply", "glb", "gltf", "3mf"):
+        here, there = tmp_path / f"here.{target}", tmp_path / f"there.{target}"
+        registry.convert(EXAMPLE, here, repair=True, optimize_target_faces=500, place_on_bed=True)
+        flags = ("--repair", "--optimize-target-faces", 500, "--place-on-bed")
+        assert meshhub_cli("convert", EXAMPLE, there, *flags).returncode == 0
+        assert here.read_bytes() == there.read_bytes()
+
+
+def test_an_ascii_stl(tmp_path: Path) -> None:
+    done = meshhub_cli("convert", stl(tmp_path / "a.stl"), tmp_path / "b.stl", "--stl-ascii")
+    assert done.returncode == 0
+    assert (tmp_path / "b.stl").read_bytes().startswith(b"solid")
+    np.testing.assert_allclose(opened(tmp_path / "b.stl").extents, [10, 20, 30])
+
+
+def test_every_error_has_its_exit_status() -> None:
+    for kind in EXITS:
+        assert exit_status(kind("x")) == next(status for one, status in EXITS.items() if issubclass(kind, one))
+    assert exit_status(ValueError()) == 70

@@ -1,0 +1,94 @@
+"""Sources and targets: names, siblings, nothing outside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from meshhub import Source, Target
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    inside = tmp_path / "models"
+    (inside / "Textures").mkdir(parents=True)
+    (inside / "car.obj").write_text("v")
+    (inside / "Textures" / "Red Paint.PNG").write_bytes(b"png")
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    (inside / "link.png").symlink_to(tmp_path / "secret.png")
+    return inside
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "Textures/Red Paint.PNG", "textures\\red paint.png", "./Textures/Red%20Paint.PNG",
+        '"Textures/Red Paint.PNG"', "Textures//./Red Paint.PNG",
+    ],
+)  # fmt: skip
+def test_siblings_are_found_however_they_are_spelt(folder: Path, reference: str) -> None:
+    found = Source.from_path(folder / "car.obj").sibling(reference)
+    assert found is not None
+    assert found.read() == b"png"
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "../secret.png",
+        "link.png",
+        "/etc/passwd",
+        "..",
+        "",
+        "http://example.org/secret.png",
+        "..\\secret.png",
+        "a\0b",
+        ".",
+    ],
+)
+def test_nothing_outside_is_seen(folder: Path, reference: str) -> None:
+    assert Source.from_path(folder / "car.obj").sibling(reference) is None
+
+
+def test_an_absolute_name_is_looked_up_by_its_last_component(folder: Path) -> None:
+    (folder / "wood.png").write_bytes(b"wood")
+    for reference in (r"C:\Users\me\wood.png", "/home/me/wood.png", "../../art/wood.png"):
+        found = Source.from_path(folder / "car.obj").sibling(reference)
+        assert found is not None
+        assert found.read() == b"wood"
+
+
+def test_companions_are_all_there_is(folder: Path) -> None:
+    source = Source.from_bytes(b"v", "models/car.obj", {"art/red.png": b"1", "models/car.mtl": folder / "car.obj"})
+    for reference, data in (("car.mtl", b"v"), ("../art/RED.png", b"1"), ("red.png", b"1")):
+        found = source.sibling(reference)
+        assert found is not None
+        assert found.read() == data
+    assert source.sibling("blue.png") is None
+    assert source.sibling("../../secret.png") is None
+    material = source.sibling("car.mtl")
+    assert material is not None
+    assert material.sibling("../art/red.png") is not None
+
+
+def test_names_are_labels() -> None:
+    source = Source.from_bytes(b"", "..\\..\\up/Über Teil.final.STL")
+    assert (source.stem, source.extension) == ("Über Teil.final", ".stl")
+    assert Source.from_bytes(b"", "noextension").extension == ""
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "c:x", "x\0", "model"])
+def test_companions_have_plain_names(name: str) -> None:
+    with pytest.raises(ValueError, match="plain file name"):
+        Target().companion(name, b"")
+
+
+def test_a_target_tells_what_was_written(tmp_path: Path) -> None:
+    for target in (Target("m.obj"), Target("m.obj", folder=tmp_path)):
+        assert target.size == 0
+        with target.open() as file:
+            file.write(b"12345")
+        target.companion("m.mtl", b"678")
+        assert (target.names, target.size) == (("m.obj", "m.mtl"), 5)
+        assert (target.read(), target.read("m.mtl")) == (b"12345", b"678")
