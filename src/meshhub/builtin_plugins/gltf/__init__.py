@@ -1,0 +1,61 @@
+"""glTF 2.0, as one binary file (GLB) and as JSON with embedded buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from meshhub.capabilities import Feature, Format, Frame, Magic, Reader, Writer
+from meshhub.hookspecs import hookimpl
+
+_SPECIFICATION = "https://registry.khronos.org/glTF/specs/2.0/glTF-2.0.html"
+_FRAME = Frame("m", "y")
+"""glTF 2.0 §3.4: metres, right-handed, +Y up."""
+
+_CARRIES: frozenset[Feature] = frozenset(
+    {"names", "instances", "normals", "uv", "colors", "materials", "textures", "units"}
+)
+
+GLB = Format(
+    id="glb",
+    label="GLB (binary glTF)",
+    extensions=(".glb",),
+    media_types=("model/gltf-binary",),
+    magic=(Magic(b"glTF"),),
+    specification=_SPECIFICATION,
+)
+GLTF = Format(
+    id="gltf",
+    label="glTF",
+    extensions=(".gltf",),
+    media_types=("model/gltf+json",),
+    specification=_SPECIFICATION,
+)
+
+
+@hookimpl
+def meshhub_readers() -> Iterable[Reader]:
+    """The readers of `glb` and `gltf`, which are one function."""
+    return [
+        Reader(
+            format=GLB,
+            run="meshhub.builtin_plugins.gltf.reader:read",
+            carries=_CARRIES,
+            frame=_FRAME,
+        ),
+        Reader(
+            format=GLTF,
+            run="meshhub.builtin_plugins.gltf.reader:read",
+            carries=_CARRIES,
+            frame=_FRAME,
+            sniff="meshhub.builtin_plugins.gltf.sniff:sniff",
+        ),
+    ]
+
+
+@hookimpl
+def meshhub_writers() -> Iterable[Writer]:
+    """The writers of `glb` and `gltf`."""
+    return [
+        Writer(format=GLB, run="meshhub.builtin_plugins.gltf.writer:write_glb", carries=_CARRIES, frame=_FRAME),
+        Writer(format=GLTF, run="meshhub.builtin_plugins.gltf.writer:write_gltf", carries=_CARRIES, frame=_FRAME),
+    ]
