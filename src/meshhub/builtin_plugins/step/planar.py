@@ -1,0 +1,206 @@
+"""Coplanar triangles merged into regions.
+
+Two passes. The first joins neighbours whose opposite corners lie on each other's planes, and keeps
+what then holds as a whole. The second works on regions: each one hooks on to the best-conditioned
+neighbour whose plane holds all its points, until nothing moves. Slivers, whose own normals are
+noise, find their place there. Pairwise normals alone were tried and lost: rounding to 32 bits turns
+the normal of a thin triangle by degrees.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised
+from meshhub.geometry import IntIndex
+from meshhub.scene import Float64
+from meshhub.topology import components
+
+ROUNDING = 5e-7
+"""Part of the largest |coordinate| that rounding to 32 bits, and what is computed from it, explains."""
+
+_SLIVER = 20.0
+_ROUNDS = 40
+_FIT = 4.0
+_STRETCH = 20.0
+
+Labels = NDArray[np.int32]
+
+
+def tolerance_for(points: Float64) -> float:
+    """How far a point may lie off its plane: from the largest coordinate, not from the extent.
+
+    Rounding depends on where a part is, not on how large it is.
+    """
+    return max(float(np.abs(points).max(initial=0.0)) * ROUNDING, 1e-9)
+
+
+class Planes(NamedTuple):
+    """What is known of the plane of each region.
+
+    normal:    (r, 3) unit, from the vector area
+    centre:    (r, 3) area-weighted
+    height:    (r,) area over reach: how well conditioned the normal is
+    reach:     (r,) distance of the farthest point from the centre
+    deviation: (r,) distance of the farthest point from the plane
+    moments:   (r, 3, 3) mean of (point - centre) (point - centre)ᵀ
+    """
+
+    normal: Float64
+    centre: Float64
+    height: Float64
+    reach: Float64
+    deviation: Float64
+    moments: Float64
+
+
+def planes_of(skin: Skin, region: Labels, count: int) -> Planes:
+    """The planes of all regions at once; `region` is 0 … count - 1 for each face."""
+    area = lengths(skin.cross)
+
+    def total(weights: Float64) -> Float64:
+        return np.bincount(region, weights, count)
+
+    corner = skin.points[skin.faces]
+    # a region of nothing but degenerate faces still needs a centre
+    weight = area + 1e-300
+    mass = total(weight)
+    middle = corner.mean(axis=1)
+    centre = np.stack([total(weight * middle[:, axis]) for axis in range(3)], axis=1) / mass[:, None]
+    normal = normalised(np.stack([total(skin.cross[:, axis]) for axis in range(3)], axis=1))
+    offset = corner - centre[region][:, None, :]
+    order = np.argsort(region, kind="stable")
+    begin = np.searchsorted(region[order], np.arange(count))
+    far = np.sqrt(np.einsum("ijk,ijk->ij", offset, offset).max(axis=1))
+    off = np.abs(np.einsum("ijk,ik->ij", offset, normal[region])).max(axis=1)
+    reach, deviation = (np.maximum.reduceat(values[order], begin) for values in (far, off))
+    faces = np.bincount(region, minlength=count)
+    moments = np.empty((count, 3, 3))
+    for row in range(3):
+        for column in range(row, 3):
+            mean = total(np.einsum("ij,ij->i", offset[:, :, row], offset[:, :, column])) / (3 * faces)
+            moments[:, row, column] = moments[:, column, row] = mean
+    return Planes(normal, centre, total(area) / 2 / np.maximum(reach, 1e-300), reach, deviation, moments)
+
+
+def numbered(labels: NDArray[np.integer]) -> tuple[Labels, int]:  # type: ignore[type-arg]
+    """The same partition with labels 0 … count - 1, and the count."""
+    values, made = np.unique(labels, return_inverse=True)
+    return made.reshape(-1).astype(np.int32), len(values)
+
+
+def flat_regions(skin: Skin, tolerance: float, joined: NDArray[np.bool_] | None = None) -> tuple[Labels, int]:
+    """The coplanar regions of a skin: a label for each face, and their number.
+
+    tolerance: distance from its plane that rounding explains; a region's points keep within four of it
+    joined:    (3m,) half-edges across which regions may grow; all inner ones of one colour unless told
+
+    Faces hang together by edges within a region.
+    """
+    inner = skin.twin >= 0
+    if joined is not None:
+        inner &= joined
+    one = np.flatnonzero(inner & (np.arange(len(inner)) < skin.twin))
+    other = skin.twin[one]
+    same = skin.paint[one // 3] == skin.paint[other // 3]
+    one, other = one[same], other[same]
+    region, count = _pairwise(skin, one, other, tolerance)
+    return _hooked(skin, region, count, one // 3, other // 3, tolerance)
+
+
+def _pairwise(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) -> tuple[Labels, int]:
+    normal = normalised(skin.cross)
+    corner = skin.points[skin.faces]
+    longest = np.sqrt(np.max([lengths(corner[:, k] - corner[:, k - 1]) ** 2 for k in range(3)], axis=0))
+    solid = lengths(skin.cross) > _SLIVER * tolerance * longest
+    left, right = one // 3, other // 3
+    flat = skin.faces.ravel()
+
+    def off(face: IntIndex, half: IntIndex) -> Float64:
+        opposite = flat[3 * (half // 3) + (half + 2) % 3]
+        distance: Float64 = np.einsum("ij,ij->i", skin.points[opposite] - skin.points[flat[half]], normal[face])
+        return np.abs(distance)
+
+    opposite_right = 3 * (other // 3) + (other % 3 + 2) % 3
+    opposite_left = 3 * (one // 3) + (one % 3 + 2) % 3
+    base = skin.points[flat[one]]
+    off_left = np.abs(np.einsum("ij,ij->i", skin.points[flat[opposite_right]] - base, normal[left]))
+    off_right = np.abs(np.einsum("ij,ij->i", skin.points[flat[opposite_left]] - base, normal[right]))
+    facing = np.einsum("ij,ij->i", normal[left], normal[right]) > 0
+    good = facing & solid[left] & solid[right] & (np.maximum(off_left, off_right) <= tolerance)
+    count, region = components(len(skin.faces), left[good], right[good])
+    bad = planes_of(skin, region, count).deviation > _FIT * tolerance
+    if bad.any():
+        loose = bad[region]
+        region = np.where(loose, count + np.arange(len(region)), region)
+        region, count = numbered(region)
+    return region, count
+
+
+def _hooked(
+    skin: Skin, region: Labels, count: int, left: IntIndex, right: IntIndex, tolerance: float
+) -> tuple[Labels, int]:
+    careful = np.zeros(count, np.bool_)
+    frozen = np.zeros(count, np.bool_)
+    planes = planes_of(skin, region, count)
+    for _ in range(_ROUNDS):
+        target = _targets(planes, count, region[left], region[right], tolerance, frozen)
+        hooks = target != np.arange(count)
+        # a careful region waits until the one it hooks on to stays where it is
+        target = np.where(careful & hooks & hooks[target], np.arange(count), target)
+        if not (target != np.arange(count)).any():
+            break
+        root = target
+        while True:
+            further = root[root]
+            if np.array_equal(further, root):
+                break
+            root = further
+        grouped, groups = numbered(root)
+        made = planes_of(skin, grouped[region], groups)
+        bad = made.deviation > _FIT * tolerance
+        bad &= np.bincount(grouped, minlength=groups) > 1
+        if bad.any():
+            back = bad[grouped]
+            frozen = frozen | (back & careful)
+            careful = careful | back
+            root = np.where(back, np.arange(count), root)
+            grouped, groups = numbered(root)
+            made = planes_of(skin, grouped[region], groups)
+        keep = np.zeros(groups, np.bool_)
+        np.logical_or.at(keep, grouped, careful)
+        still = np.zeros(groups, np.bool_)
+        np.logical_or.at(still, grouped, frozen & (root == np.arange(count)))
+        region, count, planes, careful, frozen = grouped[region], groups, made, keep, still
+    return region, count
+
+
+def _targets(
+    planes: Planes, count: int, left: Labels, right: Labels, tolerance: float, frozen: NDArray[np.bool_]
+) -> IntIndex:
+    """For each region the neighbour to hook on to, or itself."""
+    target = np.arange(count)
+    apart = left != right
+    low, high = np.minimum(left[apart], right[apart]).astype(np.int64), np.maximum(left[apart], right[apart])
+    pair = np.unique(low * count + high)
+    a, b = pair // count, pair % count
+    a_is_small = (planes.height[a] < planes.height[b]) | ((planes.height[a] == planes.height[b]) & (a > b))
+    small, big = np.where(a_is_small, a, b), np.where(a_is_small, b, a)
+    usable = ~frozen[small]
+    small, big = small[usable], big[usable]
+    between = planes.centre[small] - planes.centre[big]
+    normal = planes.normal[big]
+    square = np.einsum("ij,ijk,ik->i", normal, planes.moments[small], normal)
+    square += np.einsum("ij,ij->i", between, normal) ** 2
+    distance = lengths(between) + planes.reach[small]
+    stretch = np.clip(0.1 * (1 + distance / np.maximum(planes.height[big], 1e-300)), 1.0, _STRETCH)
+    facing = np.einsum("ij,ij->i", planes.normal[small], normal)
+    good = np.sqrt(np.maximum(square, 0)) <= tolerance * stretch / 2
+    good &= (facing > 0.7) | (planes.height[small] < _SLIVER * tolerance)
+    small, big = small[good], big[good]
+    order = np.lexsort((big, planes.height[big]))
+    target[small[order]] = big[order]
+    return target

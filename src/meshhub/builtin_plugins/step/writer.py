@@ -1,0 +1,85 @@
+"""Writes a scene as STEP: AP214, boundary representations, text made by numpy and Arrow, no CAD kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step.assembly import Shape, needs_assembly, shapes_of, write_assembly
+from meshhub.builtin_plugins.step.bodies import bodies_of, outward
+from meshhub.builtin_plugins.step.brep import Items, write_skin
+from meshhub.builtin_plugins.step.outline import outline_of
+from meshhub.builtin_plugins.step.paint import paint_of
+from meshhub.builtin_plugins.step.part21 import Part21, decimals_for
+from meshhub.builtin_plugins.step.planar import flat_regions, planes_of, tolerance_for
+from meshhub.builtin_plugins.step.product import Document, Product
+from meshhub.builtin_plugins.step.skin import Skin, skin_of
+from meshhub.errors import ConversionFailed
+from meshhub.notes import did, note
+from meshhub.scene import Color, Scene
+from meshhub.source import Target
+
+MANY_FACES = 20_000
+"""OCCT needs about a millisecond and 20 KB for each face it reads."""
+
+
+def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
+    """Write the scene; see the option fields for what is looked for.
+
+    Raises ConversionFailed when every triangle is degenerate, or coordinates are out of all bounds.
+    """
+    shapes, placed = shapes_of(scene)
+    largest = max((float(np.abs(shape.mesh.vertices).max(initial=0.0)) for shape in shapes), default=0.0)
+    reach = max((float(np.abs(one.matrix[:3, 3]).max()) for one in placed), default=0.0)
+    with target.open() as stream:
+        file = Part21(stream, decimals_for(max(largest, reach)))
+        document = Document(file, max(1e-7, largest * 5e-7))
+        products = [_write_shape(document, scene, shape, options) for shape in shapes]
+        if not any(products):
+            raise ConversionFailed("every triangle of the model is degenerate: there is no surface to write")
+        if needs_assembly(placed):
+            write_assembly(document, scene, products, placed)
+        document.close()
+
+
+def _write_shape(document: Document, scene: Scene, shape: Shape, options: StepWriteOptions) -> Product | None:
+    mesh = shape.mesh
+    paint, palette = paint_of(scene, mesh, shape.material)
+    skin = outward(skin_of(mesh.vertices, mesh.faces, paint))
+    if len(skin.faces) == 0:
+        return None
+    tolerance = tolerance_for(skin.points)
+    region, count = flat_regions(skin, tolerance)
+    planes = planes_of(skin, region, count)
+    outline = outline_of(skin, region, np.zeros(count, np.bool_), tolerance)
+    bodies = bodies_of(skin)
+    items = write_skin(document.file, skin, region, planes, outline, bodies)
+    product = document.product(shape.name, items.solids, items.sheets)
+    _colour(document, skin, region, items, palette)
+    if bodies.sheets:
+        note(
+            "open_surface",
+            f"{len(bodies.sheets)} of {len(skin.closed)} shells are open, and were written as surfaces, not as solids; "
+            "'repair' closes holes",
+        )
+    did(faces=count, solids=len(items.solids), open_shells=len(bodies.sheets))
+    if count > MANY_FACES:
+        note(
+            "many_faces",
+            f"the STEP file has {count} faces, which makes CAD programs slow; "
+            "'optimize_target_faces' reduces the triangles first",
+        )
+    return product
+
+
+def _colour(document: Document, skin: Skin, region: np.ndarray, items: Items, palette: list[Color | None]) -> None:
+    paint = np.empty(len(items.faces), np.int32)
+    paint[region] = skin.paint
+    common = int(np.bincount(paint).argmax())
+    main = palette[common]
+    if main is not None:
+        document.colour(items.solids + items.sheets, main)
+    for index in np.unique(paint).tolist():
+        color = palette[index]
+        if index != common and color is not None:
+            document.colour(items.faces[paint == index].tolist(), color)
