@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import manifold3d
 import numpy as np
+from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.flatten_base.cut import Opened, Plane
 from meshhub.geometry import IntIndex, weld, welded
@@ -102,15 +103,15 @@ def _loops(edges: Int32, flat: Float64) -> tuple[IntIndex, IntIndex]:
 def _paired(one: IntIndex, other: IntIndex) -> tuple[IntIndex, IntIndex]:
     """Places in two ascending lists that hold the same value, each used once."""
 
-    def keys(values: IntIndex) -> list[tuple[int, int]]:
+    def rank_of(values: IntIndex) -> IntIndex:
         start = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if len(values) else values
-        rank = np.arange(len(values)) - np.repeat(start, np.diff(start, append=len(values)))
-        return [values, rank]  # type: ignore[return-value]
+        rank: IntIndex = np.arange(len(values)) - np.repeat(start, np.diff(start, append=len(values)))
+        return rank
 
-    (value, rank), (other_value, other_rank) = keys(one), keys(other)
+    rank, other_rank = rank_of(one), rank_of(other)
     width = int(max(rank.max(initial=0), other_rank.max(initial=0))) + 1
     _, places, other_places = np.intersect1d(
-        value * width + rank, other_value * width + other_rank, assume_unique=True, return_indices=True
+        one * width + rank, other * width + other_rank, assume_unique=True, return_indices=True
     )
     return places, other_places
 
@@ -188,10 +189,10 @@ def _material(triangles: Int32, beside: Int32, begin: IntIndex) -> Int32:
     return chosen
 
 
-def _joined(mesh: Mesh, row: IntIndex, faces: Int32, material: Int32 | None) -> Mesh:
+def _joined(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any], material: Int32 | None) -> Mesh:
     """The mesh with its cap: of the rim's own vertices, or of copies of them where they have normals."""
     if mesh.normals is None:
-        base = row[faces]
+        base: NDArray[Any] = row[faces]
     else:
         base = faces + len(mesh.vertices)
         down = np.tile(np.array([0, 0, -1], np.float32), (len(row), 1))

@@ -60,7 +60,7 @@ def run(scene: Scene, options: FlattenBaseOptions) -> Scene:
             "ask for less"
         )
     work = _Work(scene, height, step)
-    parts = [made for place, part in enumerate(scene.parts) if (made := work.cut(part, place)) is not None]
+    parts = [left for place, part in enumerate(scene.parts) if (left := work.cut(part, place)) is not None]
     if not parts:
         raise InvalidOption(f"option 'flatten_base_mm' {depth:g} would leave nothing of the model; ask for less")
     made = replace(scene, meshes=(*scene.meshes, *work.meshes), parts=tuple(parts))

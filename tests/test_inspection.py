@@ -1,0 +1,157 @@
+"""What an inspection says of models whose answers are known."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+import trimesh
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshhub.inspection import inspect
+from meshhub.scene import Material, Mesh, Part, Scene
+from models import brick, moved_by, scene_of, sphere
+
+
+def joined(*meshes: Mesh) -> Mesh:
+    first = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    return Mesh(
+        np.concatenate([mesh.vertices for mesh in meshes]),
+        np.concatenate([mesh.faces + start for mesh, start in zip(meshes, first, strict=False)]),
+    )
+
+
+def test_a_brick() -> None:
+    found = inspect(scene_of(moved_by(brick(10, 20, 30), 1, 2, 3)))
+    assert found.size_mm == (10, 20, 30)
+    assert found.bounds_mm == ((1, 2, 3), (11, 22, 33))
+    assert (found.faces, found.vertices, found.parts, found.bodies, found.holes) == (12, 8, 1, 1, 0)
+    assert (found.open_edges, found.nonmanifold_edges, found.inconsistent_edges, found.degenerate_faces) == (0, 0, 0, 0)
+    assert found.watertight
+    assert found.volume_mm3 == pytest.approx(6000)
+    assert found.area_mm2 == pytest.approx(2200)
+    assert found.features == ("names",)
+
+
+def test_seams_are_no_holes() -> None:
+    mesh = brick()
+    corners = mesh.vertices[mesh.faces].reshape(-1, 3)
+    found = inspect(scene_of(Mesh(corners, np.arange(36).reshape(-1, 3), uv=np.zeros((36, 2), np.float32))))
+    assert found.watertight
+    assert found.vertices == 8
+    assert "uv" in found.features
+
+
+def test_holes_are_loops_of_open_edges() -> None:
+    mesh = sphere(10, 16)
+    middle = mesh.vertices[mesh.faces].mean(axis=1)
+    found = inspect(scene_of(Mesh(mesh.vertices, mesh.faces[np.abs(middle[:, 2]) < 9])))
+    assert (found.holes, found.open_edges, found.bodies) == (2, 32, 1)
+    assert not found.watertight
+    assert found.volume_mm3 is None
+    # two faces that share an edge leave one hole
+    solid = brick()
+    assert inspect(scene_of(Mesh(solid.vertices, solid.faces[2:]))).holes == 1
+
+
+def test_edges_that_are_wrong() -> None:
+    mesh = brick()
+    flipped = mesh.faces.copy()
+    flipped[0] = flipped[0, ::-1]
+    found = inspect(scene_of(Mesh(mesh.vertices, flipped)))
+    assert (found.open_edges, found.inconsistent_edges, found.watertight, found.volume_mm3) == (0, 3, False, None)
+    beside = inspect(scene_of(joined(mesh, moved_by(mesh, 10, 20, 0))))
+    assert (beside.nonmanifold_edges, beside.open_edges, beside.watertight) == (1, 0, False)
+    # yet every edge is run through as often one way as the other: there is a volume
+    assert beside.volume_mm3 == pytest.approx(12_000)
+
+
+def test_degenerate_faces_are_counted_and_hurt_nothing() -> None:
+    mesh = brick()
+    found = inspect(scene_of(Mesh(mesh.vertices, np.concatenate([mesh.faces, [[0, 0, 1], [3, 3, 3]]]))))
+    assert found.degenerate_faces == 2
+    assert found.watertight
+    assert found.volume_mm3 == pytest.approx(6000)
+
+
+def test_bodies_of_one_part_and_parts_of_one_mesh() -> None:
+    mesh = joined(brick(), moved_by(brick(), 50, 0, 0), Mesh(brick(4, 4, 4).vertices + 2, brick().faces[:, ::-1]))
+    doubled = np.diag([2.0, 2, 2, 1])
+    mirrored = np.diag([-1.0, 1, 1, 1])
+    stretched = np.diag([1.0, 1, 3, 1])
+    scene = Scene((mesh,), (Part(0), Part(0, doubled), Part(0, mirrored), Part(0, stretched)))
+    found = inspect(scene)
+    own = 12_000 - 64
+    assert (found.parts, found.bodies, found.faces) == (4, 12, 144)
+    assert found.volume_mm3 == pytest.approx(own * (1 + 8 + 1 + 3))
+    assert [part.volume_mm3 for part in found.parts_listed] == pytest.approx([own, own * 8, own, own * 3])
+    area = 4400 + 96
+    tall = 2 * (2 * (10 * 20 + 10 * 90 + 20 * 90)) + 2 * 16 + 4 * 48
+    assert found.area_mm2 == pytest.approx(area * (1 + 4 + 1) + tall)
+    assert found.parts_listed[1].size_mm == (120, 40, 60)
+    assert found.features == ("instances",)
+
+
+def test_meshes_at_one_place_stay_apart() -> None:
+    found = inspect(scene_of(brick(), brick()))
+    assert found.watertight
+    assert (found.bodies, found.nonmanifold_edges, found.vertices) == (2, 0, 16)
+
+
+def test_the_list_of_parts_is_bounded() -> None:
+    found = inspect(Scene((brick(),), tuple(Part(0, name=f"p{k}") for k in range(150))))
+    assert found.parts == 150
+    assert [part.name for part in found.parts_listed] == [f"p{k}" for k in range(100)]
+
+
+def test_far_away_volumes_keep_their_digits() -> None:
+    assert inspect(scene_of(moved_by(brick(), 1e7, -1e7, 1e7))).volume_mm3 == pytest.approx(6000, rel=1e-6)
+
+
+def test_an_inside_out_body_says_so_by_its_volume() -> None:
+    assert inspect(scene_of(Mesh(brick().vertices, brick().faces[:, ::-1]))).volume_mm3 == pytest.approx(-6000)
+
+
+def test_features_and_json() -> None:
+    mesh = Mesh(brick().vertices, brick().faces, face_material=np.zeros(12, np.int32))
+    found = inspect(Scene((mesh,), (Part(0, name="lid"),), (Material("red"),)))
+    assert found.features == ("materials", "names")
+    told = msgspec.json.decode(msgspec.json.encode(found))
+    assert told["parts_listed"][0]["name"] == "lid"
+
+
+@given(radius=st.floats(0.1, 1000), segments=st.integers(3, 20).map(lambda half: 2 * half))
+@settings(deadline=None)
+def test_spheres_as_another_program_sees_them(radius: float, segments: int) -> None:
+    mesh = sphere(radius, segments)
+    judge = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
+    found = inspect(scene_of(mesh))
+    assert found.volume_mm3 == pytest.approx(judge.volume)
+    assert found.area_mm2 == pytest.approx(judge.area)
+    assert found.watertight == judge.is_watertight
+    assert found.volume_mm3 is not None and found.volume_mm3 < 4 / 3 * math.pi * radius**3
+
+
+@given(seed=st.integers(0, 5000))
+@settings(deadline=None, max_examples=60)
+def test_any_soup_as_another_program_sees_it(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    vertices = random.integers(0, 4, (12, 3)).astype(np.float64)
+    faces = random.integers(0, 12, (random.integers(1, 40), 3))
+    found = inspect(scene_of(Mesh(vertices, faces)))
+    judge = trimesh.Trimesh(vertices, faces, process=False)
+    judge.merge_vertices()
+    kept = judge.faces[(np.diff(np.sort(judge.faces, axis=1), axis=1) > 0).all(axis=1)]
+    _, counts = np.unique(np.sort(trimesh.geometry.faces_to_edges(kept), axis=1), axis=0, return_counts=True)
+    assert found.open_edges == (counts == 1).sum()
+    assert found.nonmanifold_edges == (counts > 2).sum()
+    assert found.area_mm2 == pytest.approx(judge.area)
+    assert (found.holes > 0) == (found.open_edges > 0)
+    if len(kept):
+        bodies = trimesh.graph.connected_components(
+            trimesh.graph.face_adjacency(kept) if len(kept) > 1 else np.empty((0, 2), int), nodes=np.arange(len(kept))
+        )
+        assert found.bodies <= len(bodies)
