@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -226,6 +227,24 @@ def test_python_and_the_command_line_give_the_same_bytes(tmp_path: Path) -> None
         flags = ("--repair", "--optimize-target-faces", 500, "--place-on-bed")
         assert meshhub_cli("convert", EXAMPLE, there, *flags).returncode == 0
         assert here.read_bytes() == there.read_bytes()
+
+
+def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sqlalchemy")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.delenv("MESHHUB_DATABASE_URL", raising=False)
+    assert json.loads(meshhub_cli("keys", "list", "--json").stdout) == []
+    made = meshhub_cli("keys", "create", "--plan", "pro", "--label", "acme [x]", "--expires-days", 3)
+    key = made.stdout.decode()
+    assert re.fullmatch(r"[A-Za-z0-9_-]{30,}\n", key)
+    (record,) = json.loads(meshhub_cli("keys", "list", "--json").stdout)
+    assert (record["plan"], record["label"], record["state"]) == ("pro", "acme [x]", "active")
+    assert key.strip() not in meshhub_cli("keys", "list").stdout.decode()
+    assert key.strip().encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert meshhub_cli("keys", "revoke", record["id"]).returncode == 0
+    assert b"revoked" in meshhub_cli("keys", "list").stdout
+    assert meshhub_cli("keys", "revoke", "mh_nobody").returncode == 2
+    assert meshhub_cli("keys", "create", "--plan", "gold").returncode == 2
 
 
 def test_an_ascii_stl(tmp_path: Path) -> None:

@@ -76,6 +76,10 @@ def test_builtins_have_no_fault() -> None:
     assert Registry(entry_points=False).faults == ()
 
 
+def nothing() -> list[object]:
+    return []
+
+
 def raising(*_: object) -> Any:
     raise RuntimeError("broken")
 
@@ -88,7 +92,7 @@ def test_a_broken_hook_is_a_fault_and_hurts_nothing_else() -> None:
 
 
 def test_a_misspelt_hook_is_a_fault() -> None:
-    (fault,) = alone(plugin("typo", meshhub_reader=list)).faults
+    (fault,) = alone(plugin("typo", meshhub_reader=nothing)).faults
     assert "meshhub_reader is not a hook" in fault.message
     assert "meshhub_readers" in fault.message
 
@@ -101,7 +105,7 @@ def test_a_hook_with_wrong_arguments_is_a_fault() -> None:
 
 def test_a_forgotten_marker_is_a_fault() -> None:
     made = types.ModuleType("unmarked")
-    made.meshhub_readers = list  # type: ignore[attr-defined]
+    made.meshhub_readers = lambda: nothing()  # type: ignore[attr-defined]
     (fault,) = alone(made).faults
     assert "@hookimpl" in fault.message
 

@@ -6,6 +6,7 @@
     │   ├── UnsupportedTarget         unsupported_target
     │   ├── UnsupportedFormat         unsupported_format
     │   ├── PremiumRequired           premium_format_required
+    │   ├── InvalidKey                invalid_api_key
     │   ├── RequestRefused            the code of the objection that refused it
     │   └── OutputExists              output_exists
     ├── SourceError               the file that was sent is at fault
@@ -21,6 +22,7 @@
     │   ├── Cancelled                 cancelled
     │   ├── ServerBusy                server_busy
     │   └── ShuttingDown              shutting_down
+    ├── KeyStoreUnavailable       server_busy
     ├── MissingDependency         unsupported_target, unsupported_format or invalid_option: what needs it
     └── PluginError               conversion_failed: a plug-in broke its contract; never the caller's fault
 
@@ -80,6 +82,12 @@ class PremiumRequired(RequestError):
     """The caller's plan does not grant the entitlement that a step requires."""
 
     code = "premium_format_required"
+
+
+class InvalidKey(RequestError):
+    """The API key is unknown, expired or revoked."""
+
+    code = "invalid_api_key"
 
 
 class RequestRefused(RequestError):
@@ -170,6 +178,12 @@ class ShuttingDown(EngineError):
     """The engine takes no more jobs."""
 
     code = "shutting_down"
+
+
+class KeyStoreUnavailable(MeshhubError):
+    """The database of keys cannot be asked now."""
+
+    code = "server_busy"
 
 
 class MissingDependency(MeshhubError):

@@ -19,6 +19,7 @@ EXITS: dict[type[BaseException], int] = {
     errors.ConversionFailed: 4,
     errors.PluginError: 4,
     errors.EngineError: 5,
+    errors.KeyStoreUnavailable: 6,
     errors.MissingDependency: 7,
     FileNotFoundError: 3,
     IsADirectoryError: 3,

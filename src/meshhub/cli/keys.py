@@ -1,0 +1,84 @@
+"""`meshhub keys`: the API keys of the HTTP service."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from meshhub.cli import show
+from meshhub.errors import InvalidOption, MissingDependency
+from meshhub.registry import Registry
+
+if TYPE_CHECKING:
+    from meshhub.keys import KeyRecord, KeyStore
+
+_DAY = 86_400
+
+
+@click.group()
+def keys() -> None:
+    """Make, list and revoke API keys.
+
+    They are kept, as hashes only, in the database named by MESHHUB_DATABASE_URL, or in a file in
+    your data folder.
+    """
+
+
+@keys.command()
+@click.option("--plan", required=True, metavar="PLAN", help="The plan that the key stands for, such as pro.")
+@click.option("--label", default="", help="Who it is for; shown by list.")
+@click.option("--expires-days", type=click.IntRange(1, 36_500), metavar="DAYS", help="How long it is good for.")
+def create(plan: str, label: str, expires_days: int | None) -> None:
+    """Make a key and print it, this once, on standard output."""
+    plans = Registry().plans
+    if plan not in plans:
+        raise InvalidOption(f"there is no plan {plan!r}; choose from {', '.join(sorted(plans))}")
+    expires = None if expires_days is None else time.time() + expires_days * _DAY
+    key, record = _store().create(plan, label=label, expires=expires)
+    click.echo(key)
+    click.echo(f"key {record.id} for the plan {plan} was made; it is not shown again", err=True)
+
+
+@keys.command(name="list")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+def list_keys(as_json: bool) -> None:
+    """List the keys; the secret half of a key is kept nowhere."""
+    records = _store().list()
+    if as_json:
+        show.as_json([{**msgspec.to_builtins(record), "state": record.state(time.time())} for record in records])
+        return
+    table = show.table("", "id", "plan", "label", "state", "created", "expires")
+    for record in records:
+        table.add_row(*_row(record))
+    show.out().print(table, markup=False)
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID")
+def revoke(key_id: str) -> None:
+    """Take a key out of use at once and for good; ID is the part that `list` shows."""
+    record = _store().revoke(key_id)
+    click.echo(f"key {record.id} is revoked", err=True)
+
+
+def _row(record: KeyRecord) -> tuple[str, ...]:
+    times = (
+        "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
+        for at in (record.created, record.expires)
+    )
+    return (record.id, record.plan, record.label, record.state(time.time()), *times)
+
+
+def _store() -> KeyStore:
+    try:
+        from meshhub.keys import KeyStore
+    except ImportError as error:
+        raise MissingDependency(str(error)) from error
+    try:
+        return KeyStore()
+    except ValueError as error:
+        raise InvalidOption(f"MESHHUB_DATABASE_URL: {error}") from error

@@ -1,0 +1,214 @@
+"""API keys: made, kept as hashes in a database, checked, listed and revoked.
+
+A key is `mh_<id>_<secret>`: the id finds the row, the secret carries 256 random bits, and only a
+SHA-256 of the whole key is kept. A plain hash is enough for a secret that nobody chose.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+
+from msgspec import Struct, structs
+
+from meshhub.errors import InvalidKey, KeyStoreUnavailable
+
+if find_spec("sqlalchemy") is None:
+    raise ImportError(
+        'API keys need sqlalchemy, which is not installed; pip install "meshhub[http]"', name="sqlalchemy"
+    )
+
+import platformdirs
+import sqlalchemy as sql
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+
+_PREFIX = "mh_"
+_ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+_ID_LENGTH = 12
+_KEY = re.compile(rf"({_PREFIX}[a-z0-9]{{{_ID_LENGTH}}})_[A-Za-z0-9_-]{{22,100}}", re.ASCII)
+_BUSY_SECONDS = 2.0
+"""How long a lookup waits for a database that another program has locked."""
+
+_METADATA = sql.MetaData()
+_KEYS = sql.Table(
+    "api_keys",
+    _METADATA,
+    sql.Column("id", sql.String(32), primary_key=True),
+    sql.Column("sha256", sql.String(64), nullable=False),
+    sql.Column("label", sql.String(200), nullable=False),
+    sql.Column("plan", sql.String(100), nullable=False),
+    # seconds since 1970: every database keeps whole numbers alike, and time zones differently
+    sql.Column("created", sql.BigInteger, nullable=False),
+    sql.Column("expires", sql.BigInteger),
+    sql.Column("revoked", sql.BigInteger),
+)
+
+T = TypeVar("T")
+
+
+class KeyRecord(Struct, frozen=True, kw_only=True):
+    """What is known about a key; nothing in it is secret. Times are seconds since 1970, UTC."""
+
+    id: str
+    label: str
+    plan: str
+    created: int
+    expires: int | None = None
+    revoked: int | None = None
+
+    def state(self, now: float) -> str:
+        """`active`, `expired` or `revoked`."""
+        if self.revoked is not None:
+            return "revoked"
+        return "expired" if self.expires is not None and self.expires <= now else "active"
+
+
+def default_url() -> str:
+    """MESHHUB_DATABASE_URL, or a SQLite file in the user's data folder."""
+    told = os.environ.get("MESHHUB_DATABASE_URL", "").strip()
+    if told:
+        return told
+    path = platformdirs.user_data_path("meshhub", appauthor=False) / "meshhub.sqlite3"
+    return URL.create("sqlite", database=str(path)).render_as_string()
+
+
+class KeyStore:
+    """Keys in a database. Safe to use from several threads; nothing is opened before the first use."""
+
+    def __init__(self, url: str | None = None, *, clock: Callable[[], float] = time.time) -> None:
+        """`url` is SQLAlchemy's; see `default_url`. Raises ValueError when it makes no sense."""
+        try:
+            self._url = make_url(url or default_url())
+            options: dict[str, Any] = {"timeout": _BUSY_SECONDS} if self._sqlite else {}
+            self._engine = sql.create_engine(self._url, connect_args=options, pool_pre_ping=not self._sqlite)
+        except (ArgumentError, ImportError) as error:
+            # the URL itself may hold a password
+            raise ValueError(f"the database URL cannot be used: {type(error).__name__}: {_first_line(error)}") from None
+        self._clock = clock
+
+    def create(self, plan: str, *, label: str = "", expires: float | None = None) -> tuple[str, KeyRecord]:
+        """A new key, shown this once, and its record. `expires` is seconds since 1970."""
+        self._prepare()
+        for _ in range(5):
+            key_id = _PREFIX + "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
+            key = f"{key_id}_{secrets.token_urlsafe(32)}"
+            record = KeyRecord(
+                id=key_id,
+                label=label[:200],
+                plan=plan,
+                created=int(self._clock()),
+                expires=None if expires is None else int(expires),
+            )
+            try:
+                self._write(_KEYS.insert().values(sha256=_hashed(key), **structs.asdict(record)))
+            except IntegrityError:
+                continue
+            return key, record
+        raise KeyStoreUnavailable("no free id was found for a new key; try again")
+
+    def check(self, key: str) -> KeyRecord:
+        """The record of a key that may be used now. Raises InvalidKey, KeyStoreUnavailable."""
+        shaped = _KEY.fullmatch(key)
+        row = self._find(shaped[1]) if shaped else None
+        known = row.sha256 if row is not None else "0" * 64
+        if not hmac.compare_digest(known, _hashed(key)) or row is None:
+            raise InvalidKey("the API key is unknown; check X-Api-Key, or leave the header out to use the free plan")
+        record = _record(row)
+        state = record.state(self._clock())
+        if state != "active":
+            raise InvalidKey(f"the API key {record.id} is {state}; ask for a new one")
+        return record
+
+    def list(self) -> list[KeyRecord]:
+        """Every key's record, the oldest first."""
+        rows = self._read(sql.select(_KEYS).order_by(_KEYS.c.created, _KEYS.c.id), lambda got: got.all())
+        return [_record(row) for row in rows or ()]
+
+    def revoke(self, key_id: str) -> KeyRecord:
+        """Take a key out of use for good; revoking twice keeps the first time. Raises InvalidKey."""
+        row = self._find(key_id)
+        if row is None:
+            raise InvalidKey(f"there is no key {key_id[:40]!r}; see `meshhub keys list`")
+        record = _record(row)
+        if record.revoked is not None:
+            return record
+        now = int(self._clock())
+        self._write(_KEYS.update().where(_KEYS.c.id == key_id).values(revoked=now))
+        return structs.replace(record, revoked=now)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._engine.dispose()
+
+    @property
+    def _sqlite(self) -> bool:
+        return self._url.get_backend_name() == "sqlite"
+
+    @property
+    def _file(self) -> Path | None:
+        held = self._url.database
+        return Path(held) if self._sqlite and held and held != ":memory:" else None
+
+    def _prepare(self) -> None:
+        try:
+            if self._file is not None:
+                self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._file.touch(mode=0o600, exist_ok=True)
+            _METADATA.create_all(self._engine)
+        except (SQLAlchemyError, OSError) as error:
+            raise self._unavailable(error) from error
+
+    def _find(self, key_id: str) -> Any:
+        return self._read(sql.select(_KEYS).where(_KEYS.c.id == key_id), lambda got: got.first())
+
+    def _read(self, statement: sql.Select[Any], take: Callable[[sql.CursorResult[Any]], T]) -> T | None:
+        """What a query finds; None when no key was ever made here. Asking creates nothing."""
+        if self._file is not None and not self._file.exists():
+            return None
+        try:
+            with self._engine.connect() as connection:
+                return take(connection.execute(statement))
+        except SQLAlchemyError as error:
+            if not self._has_table():
+                return None
+            raise self._unavailable(error) from error
+
+    def _has_table(self) -> bool:
+        try:
+            return sql.inspect(self._engine).has_table(_KEYS.name)
+        except SQLAlchemyError:
+            return True
+
+    def _write(self, statement: Any) -> None:
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(statement)
+        except IntegrityError:
+            raise
+        except SQLAlchemyError as error:
+            raise self._unavailable(error) from error
+
+    def _unavailable(self, error: Exception) -> KeyStoreUnavailable:
+        where = str(self._file) if self._file is not None else self._url.get_backend_name()
+        return KeyStoreUnavailable(f"the database of keys ({where}) cannot be used now: {_first_line(error)}")
+
+
+def _hashed(key: str) -> str:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _record(row: Any) -> KeyRecord:
+    return KeyRecord(**{name: getattr(row, name) for name in KeyRecord.__struct_fields__})
+
+
+def _first_line(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).partition("\n")[0][:200]
