@@ -1,0 +1,237 @@
+"""The archive reader: what it reads, what it refuses, and that nothing is taken at its word."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import stat
+import struct
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshhub.archive import UPLOAD_LIMITS, Archive, ArchiveLimits, is_litter
+from meshhub.errors import UnreadableFile, UnsafeArchive
+
+
+def packed(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as file:
+        for name, data in entries:
+            file.writestr(name, data, compress_type=method)
+    return buffer.getvalue()
+
+
+def central(data: bytes, number: int = 0) -> int:
+    """Where the central header of an entry starts."""
+    at = -1
+    for _ in range(number + 1):
+        at = data.index(b"PK\x01\x02", at + 1)
+    return at
+
+
+def patched(data: bytes, at: int, layout: str, value: int) -> bytes:
+    changed = bytearray(data)
+    struct.pack_into(layout, changed, at, value)
+    return bytes(changed)
+
+
+NOISE = random.Random(1).randbytes(700_000)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_reads_and_extracts_what_was_packed(tmp_path: Path, method: int, on_disk: bool) -> None:
+    files = [("a.stl", b"solid"), ("deep/er/ü.obj", NOISE), ("empty", b""), ("folder/", b"")]
+    data = packed(*files, method=method)
+    if on_disk:
+        (tmp_path / "x.zip").write_bytes(data)
+    with Archive(tmp_path / "x.zip" if on_disk else data, UPLOAD_LIMITS) as archive:
+        assert [entry.name for entry in archive.entries] == ["a.stl", "deep/er/ü.obj", "empty"]
+        for number, (name, content) in enumerate(files[:3]):
+            assert archive.entries[number].size == len(content)
+            assert archive.read(name) == content
+            assert archive.extract(name, tmp_path / str(number)) == len(content)
+            assert (tmp_path / str(number)).read_bytes() == content
+        with pytest.raises(KeyError):
+            archive.read("missing")
+        assert archive.find("DEEP/ER/U\u0308.OBJ") == "deep/er/ü.obj"
+        assert archive.find("nothing") is None
+
+
+def test_zip64_and_streamed_archives_are_read() -> None:
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+        def tell(self) -> int:
+            raise OSError
+
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as file, file.open("a.bin", "w", force_zip64=True) as entry:
+        entry.write(NOISE)
+    with Archive(pipe.getvalue()) as archive:
+        assert archive.read("a.bin") == NOISE
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/etc/x", "../x", "a/../../x", "C:x", "c:/x", "a\\b", "..\\x", "a\nb", "a\x7fb", "x" * 2000, "a/" * 40 + "b"],
+)
+def test_refuses_names_that_lead_out_or_mislead(name: str) -> None:
+    info = zipfile.ZipInfo("placeholder")
+    info.filename = name
+    with pytest.raises(UnsafeArchive):
+        Archive(packed((info, b"x")), UPLOAD_LIMITS)
+
+
+def test_refuses_a_nul_in_a_name() -> None:
+    data = packed(("a_b.stl", b"x")).replace(b"a_b.stl", b"a\0b.stl")
+    with pytest.raises(UnsafeArchive):
+        Archive(data, UPLOAD_LIMITS)
+
+
+def test_backslashes_are_slashes_where_a_format_is_read() -> None:
+    data = packed(("3D_m.model", b"x")).replace(b"3D_m.model", b"3D\\m.model")
+    with Archive(data) as archive:
+        assert archive.read("3D/m.model") == b"x"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("a.stl", "A.STL"), ("ü.stl", "u\u0308.stl"), ("a", "a/b.stl"), ("a/b.stl", "a"), ("a.stl", "./a.stl")],
+)
+def test_refuses_names_that_are_one(first: str, second: str) -> None:
+    with pytest.raises(UnsafeArchive):
+        Archive(packed((first, b"1"), (second, b"2")), UPLOAD_LIMITS)
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK])
+def test_refuses_links_and_devices(kind: int) -> None:
+    info = zipfile.ZipInfo("a.stl")
+    info.external_attr = (kind | 0o777) << 16
+    with pytest.raises(UnsafeArchive):
+        Archive(packed((info, b"/etc/passwd")), UPLOAD_LIMITS)
+
+
+def test_refuses_encryption_and_other_methods() -> None:
+    data = packed(("a.stl", b"x" * 100))
+    with pytest.raises(UnsafeArchive, match="encrypted"):
+        Archive(patched(data, central(data) + 8, "<H", 1), UPLOAD_LIMITS)
+    with pytest.raises(UnsafeArchive, match="method 14"):
+        Archive(packed(("a.stl", b"x" * 100), method=zipfile.ZIP_LZMA), UPLOAD_LIMITS)
+
+
+def test_refuses_archives_in_uploads_only() -> None:
+    data = packed(("inner.ZIP", b"PK"))
+    with pytest.raises(UnsafeArchive, match="archive in the archive"):
+        Archive(data, UPLOAD_LIMITS)
+    Archive(data).close()
+    Archive(packed(("model.3mf", b"PK")), UPLOAD_LIMITS).close()
+
+
+def test_refuses_overlapping_entries() -> None:
+    data = packed(("a.stl", b"x" * 100), ("b.stl", b"y" * 100))
+    with pytest.raises((UnsafeArchive, UnreadableFile)) as refused:
+        Archive(patched(data, central(data, 1) + 42, "<L", 0), UPLOAD_LIMITS)
+    assert refused.type is UnsafeArchive
+
+
+def test_a_bomb_is_refused_by_its_own_sizes() -> None:
+    bomb = packed(("a.stl", bytes(50_000_000)))
+    assert len(bomb) < 60_000
+    with pytest.raises(UnsafeArchive):
+        Archive(bomb, UPLOAD_LIMITS)
+
+
+@pytest.mark.parametrize("told", [10, 1_000_000])
+def test_a_bomb_that_lies_about_its_size_is_stopped(tmp_path: Path, told: int) -> None:
+    bomb = packed(("a.stl", bytes(50_000_000)))
+    lying = patched(bomb, central(bomb) + 24, "<L", told)
+    with Archive(lying, UPLOAD_LIMITS) as archive:
+        with pytest.raises((UnsafeArchive, UnreadableFile)):
+            archive.read("a.stl")
+        with pytest.raises((UnsafeArchive, UnreadableFile)):
+            archive.extract("a.stl", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_limits_of_bytes_are_kept() -> None:
+    data = packed(*((f"{k}.bin", NOISE[: 100_000 + k]) for k in range(5)))
+    with pytest.raises(UnsafeArchive):
+        Archive(data, ArchiveLimits(max_total_bytes=400_000))
+    with pytest.raises(UnsafeArchive):
+        Archive(data, ArchiveLimits(max_entry_bytes=100_003))
+    with pytest.raises(UnsafeArchive):
+        Archive(data, ArchiveLimits(max_entries=4))
+    with Archive(data, ArchiveLimits(max_total_bytes=500_010, max_entry_bytes=100_004, max_entries=5)) as archive:
+        with pytest.raises(UnsafeArchive):
+            archive.read("0.bin", limit=99_999)
+        assert len(archive.read("0.bin", limit=100_000)) == 100_000
+
+
+def test_a_million_entries_are_refused_by_their_count() -> None:
+    record = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
+    directory = record * 1_000_000
+    end_64 = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, 10**6, 10**6, len(directory), 0)
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, len(directory), 1)
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    with pytest.raises(UnsafeArchive, match="more than 10000"):
+        Archive(directory + end_64 + locator + end, UPLOAD_LIMITS)
+    few = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 5, 5, len(directory), 0, 0)
+    with pytest.raises(UnreadableFile):
+        Archive(directory + few, UPLOAD_LIMITS)
+
+
+def test_damage_is_told_as_damage() -> None:
+    data = packed(("a.stl", NOISE[:5000]))
+    for broken in (b"", b"PK\x03\x04", data[:-30], data[100:], b"x" + data, NOISE[:1000]):
+        with pytest.raises(UnreadableFile):
+            Archive(broken, UPLOAD_LIMITS)
+    flipped = bytearray(data)
+    flipped[1000] ^= 255
+    with Archive(bytes(flipped), UPLOAD_LIMITS) as archive, pytest.raises(UnreadableFile):
+        archive.read("a.stl")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=8), st.integers(0, 400))
+def test_changed_bytes_end_in_a_coded_error_or_the_right_bytes(changes: list[tuple[int, int]], cut: int) -> None:
+    whole = packed(("a.stl", b"solid " * 40), ("b/c.obj", b"v 0 0 0\n" * 9))
+    data = bytearray(whole)
+    for at, value in changes:
+        data[at % len(data)] = value
+    broken = bytes(data[: len(data) - cut] if cut % 3 == 0 else data)
+    try:
+        with Archive(broken, UPLOAD_LIMITS) as archive:
+            for entry in archive.entries:
+                assert len(archive.read(entry.name)) == entry.size
+    except (UnreadableFile, UnsafeArchive):
+        pass
+
+
+@pytest.mark.parametrize(
+    "name", ["__MACOSX/a.stl", ".DS_Store", "x/.DS_Store", "a/._b.stl", "Thumbs.db", "x/desktop.ini"]
+)
+def test_litter_is_known(name: str) -> None:
+    assert is_litter(name)
+
+
+@pytest.mark.parametrize("name", ["a.stl", "x/thumbs.stl", "_MACOSX/a.stl", "DS_Store.obj"])
+def test_models_are_no_litter(name: str) -> None:
+    assert not is_litter(name)
+
+
+def test_a_closed_archive_lets_its_file_go(tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    path.write_bytes(packed(("a.stl", b"solid")))
+    held = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+    for _ in range(50):
+        with Archive(path) as archive:
+            archive.read("a.stl")
+    if held:
+        assert len(os.listdir("/proc/self/fd")) <= held + 1
