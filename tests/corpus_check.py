@@ -1,0 +1,271 @@
+"""Every real file through every mesh target, judged by other programs' readers.
+
+`tox -e corpus` runs it over all of MESHHUB_CORPUS and prints the counts; `tests/test_corpus.py` runs
+a fixed sample. A file that is expected to convert must do so to all six targets, and what is written
+must have, for an outside reader, the bounding box (in millimetres), triangle count and volume of what
+an outside reader finds in the source.
+"""
+
+from __future__ import annotations
+
+import csv
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from meshhub import Isolated, MeshhubError, Registry, Report
+
+TARGETS = ("stl", "obj", "ply", "glb", "gltf", "3mf")
+TIMEOUT = 60.0
+Y_UP_METRES = np.array([[1000.0, 0, 0], [0, 0, -1000.0], [0, 1000.0, 0]])
+LIB3MF_UNITS = (0.001, 1.0, 10.0, 25.4, 304.8, 1000.0)
+
+
+@dataclass
+class Shape:
+    """What an outside reader found, in millimetres, Z up."""
+
+    low: np.ndarray
+    high: np.ndarray
+    faces: int
+    volume: float
+    by: str = ""
+
+    def differs(self, other: Shape, tolerance: float) -> str:
+        """How far another shape is from this one, in words, or ""."""
+        diagonal = max(float(np.linalg.norm(self.high - self.low)), 1e-30)
+        reach = max(diagonal, float(np.abs([self.low, self.high]).max()))
+        if self.faces != other.faces:
+            return f"faces {self.faces} != {other.faces} ({other.by})"
+        off = max(np.abs(self.low - other.low).max(), np.abs(self.high - other.high).max())
+        if off > tolerance * reach:
+            return f"bounds off by {off / diagonal:.2g} of the diagonal ({other.by})"
+        if abs(self.volume - other.volume) > 20 * tolerance * reach * diagonal**2:
+            return f"volume {self.volume:.6g} != {other.volume:.6g} ({other.by})"
+        return ""
+
+
+@dataclass
+class Verdict:
+    """How one file ended."""
+
+    file: str
+    expect: str
+    outcome: str
+    judged: bool = False
+    faults: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def shape(triangles: np.ndarray, by: str) -> Shape:
+    corners = np.asarray(triangles, np.float64).reshape(-1, 3, 3)
+    points = corners.reshape(-1, 3)
+    centre = points.mean(axis=0)
+    a, b, c = np.moveaxis(corners - centre, 1, 0)
+    return Shape(
+        points.min(axis=0),
+        points.max(axis=0),
+        len(corners),
+        float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6),
+        by,
+    )
+
+
+def by_trimesh(path: Path, kind: str) -> Shape:
+    import trimesh
+
+    with path.open("rb") as file:
+        resolver = trimesh.resolvers.FilePathResolver(str(path))
+        scene = trimesh.load_scene(file, file_type=kind, process=False, resolver=resolver)
+    corners = []
+    for node in scene.graph.nodes_geometry:
+        matrix, name = scene.graph[node]
+        mesh = scene.geometry[name]
+        if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces):
+            placed = trimesh.transform_points(mesh.vertices, matrix)[mesh.faces]
+            corners.append(placed[:, ::-1] if np.linalg.det(matrix[:3, :3]) < 0 else placed)
+    triangles = np.concatenate(corners)
+    return shape(triangles @ Y_UP_METRES.T if kind in ("glb", "gltf") else triangles, "trimesh")
+
+
+def by_meshio(path: Path, kind: str) -> Shape:
+    import meshio
+
+    read = {"stl": meshio.stl.read, "ply": meshio.ply.read, "obj": meshio.obj.read}[kind]
+    mesh = read(str(path))
+    cells = [block.data for block in mesh.cells if block.type == "triangle"]
+    if any(block.type not in ("triangle", "vertex", "line") for block in mesh.cells):
+        raise ValueError("polygons")
+    return shape(mesh.points[np.concatenate(cells)], "meshio")
+
+
+def by_lib3mf(path: Path, kind: str) -> Shape:
+    del kind
+    from lib3mf import get_wrapper
+
+    model = get_wrapper().CreateModel()
+    model.QueryReader("3mf").ReadFromFile(str(path))
+    unit = LIB3MF_UNITS[int(model.GetUnit())]
+    corners: list[np.ndarray] = []
+
+    def matrix(transform: object) -> np.ndarray:
+        made = np.eye(4)
+        made[:, :3] = np.array([list(row) for row in transform.Fields])  # type: ignore[attr-defined]
+        return made
+
+    def walk(thing: object, placed: np.ndarray) -> None:
+        if thing.IsMeshObject():  # type: ignore[attr-defined]
+            mesh = model.GetMeshObjectByID(thing.GetResourceID())  # type: ignore[attr-defined]
+            points = np.array([list(one.Coordinates) for one in mesh.GetVertices()]).reshape(-1, 3)
+            faces = np.array([list(one.Indices) for one in mesh.GetTriangleIndices()], int).reshape(-1, 3)
+            moved = (points @ placed[:3, :3] + placed[3, :3])[faces]
+            corners.append(moved[:, ::-1] if np.linalg.det(placed[:3, :3]) < 0 else moved)
+        elif thing.IsComponentsObject():  # type: ignore[attr-defined]
+            parts = model.GetComponentsObjectByID(thing.GetResourceID())  # type: ignore[attr-defined]
+            for index in range(parts.GetComponentCount()):
+                part = parts.GetComponent(index)
+                walk(part.GetObjectResource(), matrix(part.GetTransform()) @ placed)
+
+    items = model.GetBuildItems()
+    while items.MoveNext():
+        item = items.GetCurrent()
+        walk(item.GetObjectResource(), matrix(item.GetObjectTransform()))
+    return shape(np.concatenate(corners) * unit, "lib3mf")
+
+
+JUDGES: dict[str, tuple[Callable[[Path, str], Shape], ...]] = {
+    "stl": (by_trimesh, by_meshio),
+    "ply": (by_trimesh, by_meshio),
+    "obj": (by_trimesh, by_meshio),
+    "glb": (by_trimesh,),
+    "gltf": (by_trimesh,),
+    "3mf": (by_lib3mf, by_trimesh),
+}
+
+
+def outside(path: Path, kind: str) -> Iterator[Shape]:
+    """What other programs' readers find in a file; those that fail say nothing."""
+    for judge in JUDGES[kind]:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = judge(path, kind)
+        except Exception:
+            continue
+        yield found
+
+
+@cache
+def registry() -> Registry:
+    return Registry(entry_points=False, engine=Isolated(workers=1))
+
+
+def convert(source: Path, target: Path) -> Report | str:
+    """The report, or the code of the error."""
+    try:
+        return registry().convert(source, target, timeout=TIMEOUT)
+    except MeshhubError as error:
+        return error.code
+
+
+def check(path: Path, expect: str, targets: tuple[str, ...] = TARGETS) -> Verdict:
+    """Convert one file to every target and have the results judged."""
+    started = time.perf_counter()
+    verdict = Verdict(f"{path.parent.name}/{path.name}", expect, "")
+    with tempfile.TemporaryDirectory() as folder:
+        # alone in a folder: what is beside it in the corpus did not come with it
+        alone, held = Path(folder) / "alone" / path.name, Path(folder) / "out"
+        alone.parent.mkdir()
+        held.mkdir()
+        alone.write_bytes(path.read_bytes())
+        outcomes = {one: convert(alone, held / f"model.{one}") for one in targets}
+        codes = {one for one in outcomes.values() if isinstance(one, str)}
+        verdict.outcome = "converts" if not codes else "/".join(sorted(codes))
+        if codes and len(codes | {"" for one in outcomes.values() if not isinstance(one, str)}) > 1:
+            ends = {name: one if isinstance(one, str) else "converts" for name, one in outcomes.items()}
+            verdict.faults.append(f"not all targets end alike: {ends}")
+        fitting = {"converts": not codes, "external_reference": codes == {"external_reference"}, "error": bool(codes)}
+        if not fitting.get(expect, True):
+            verdict.faults.append(f"expected {expect}, got {verdict.outcome}")
+        if codes & {"conversion_failed", "worker_crashed", "conversion_timeout", "internal_error"}:
+            verdict.faults.append(f"ended as {verdict.outcome}")
+        first = next(iter(outcomes.values()))
+        if not codes and isinstance(first, Report):
+            _judge(verdict, alone, first, {one: held / f"model.{one}" for one in targets})
+    verdict.seconds = time.perf_counter() - started
+    return verdict
+
+
+def _judge(verdict: Verdict, source: Path, report: Report, written: dict[str, Path]) -> None:
+    kind = report.source.format
+    found = list(outside(source, kind))
+    reference: Shape | None = None
+    results = {one: list(outside(path, one)) for one, path in written.items()}
+    ours = results.get("stl") or next(iter(results.values()))
+    for shape_ in found:
+        if ours and not ours[0].differs(shape_, 1e-5):
+            reference = shape_
+            break
+    verdict.judged = bool(found)
+    if found and reference is None and ours:
+        verdict.faults.append("source: " + "; ".join(ours[0].differs(one, 1e-5) for one in found))
+    reference = reference or (ours[0] if ours else None)
+    for one, shapes in results.items():
+        if not shapes:
+            verdict.faults.append(f"{one}: no outside reader opens what was written")
+        elif reference is not None:
+            words = [reference.differs(shape_, 1e-5) for shape_ in shapes]
+            if all(words):
+                verdict.faults.append(f"{one}: {words[0]}")
+
+
+def rows(corpus: Path) -> list[dict[str, str]]:
+    """The corpus's index without STEP."""
+    with (corpus / "INDEX.csv").open(newline="", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if not row["file"].startswith("step/")]
+
+
+def _check_row(job: tuple[Path, str]) -> Verdict:
+    return check(*job)
+
+
+def main() -> int:
+    """Check everything in parallel and print the counts; the exit status."""
+    corpus = Path(os.environ["MESHHUB_CORPUS"])
+    wanted = sys.argv[1:]
+    jobs = [
+        (corpus / row["file"], row["expect"])
+        for row in rows(corpus)
+        if not wanted or any(word in row["file"] for word in wanted)
+    ]
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        verdicts = list(pool.map(_check_row, jobs))
+    for verdict in verdicts:
+        for fault in verdict.faults:
+            print(f"{verdict.file}: {fault}")
+    counts = Counter((one.file.split("/")[0], one.expect, one.outcome) for one in verdicts)
+    print(f"\n{'format':8}{'expected':20}{'ended as':44}{'files':>6}")
+    for (kind, expect, outcome), count in sorted(counts.items()):
+        print(f"{kind:8}{expect:20}{outcome:44}{count:6}")
+    good = [one for one in verdicts if not one.faults]
+    judged = sum(one.judged for one in verdicts)
+    slowest = max(verdicts, key=lambda one: one.seconds)
+    print(f"\n{len(verdicts)} files, {judged} sources judged by an outside reader")
+    print(f"slowest: {slowest.file}, {slowest.seconds:.1f} s")
+    print(f"{len(good)} passed, {len(verdicts) - len(good)} failed")
+    return 0 if len(good) == len(verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
