@@ -17,6 +17,9 @@ ROWS_PER_BYTE = 16
 ROWS_FREE = 4_000_000
 """How many vertices and triangles a file may unfold into; sharing the same bytes again and again must end somewhere."""
 
+_NAMED = 5
+_BYTES_A_ROW = 8
+
 _DATA = re.compile(r"data:([^,]{0,200}),", re.IGNORECASE)
 _BLANKS = re.compile(r"\s+")
 
@@ -30,7 +33,7 @@ class Buffers:
         self._findings = findings
         self._views: dict[int, memoryview] = {}
         self._held: list[memoryview | None] = []
-        self._siblings: dict[str, memoryview | None] = {}
+        self._siblings: dict[str, bytes] = {}
         self._source = source
         missing: list[str] = []
         for index, buffer in enumerate(document.entries("buffers")):
@@ -41,27 +44,34 @@ class Buffers:
             content = self.content(buffer.text("uri"), buffer.place("uri"))
             if content is None:
                 missing.append(buffer.text("uri")[:120])
-            self._held.append(content)
+                if len(missing) > _NAMED:
+                    break
+            else:
+                self._held.append(memoryview(content))
         if missing:
             raise ExternalReference(
-                f"the glTF file needs {', '.join(map(repr, missing[:5]))}"
-                + (f" and {len(missing) - 5} more files" if len(missing) > 5 else "")
+                f"the glTF file needs {', '.join(map(repr, missing[:_NAMED]))}"
+                + (" and more files" if len(missing) > _NAMED else "")
                 + ", which did not come with it; send them together in a ZIP archive, or save the model as .glb"
             )
         self.size = sum(len(content) for content in self._held if content is not None)
         self._rows = self.size * ROWS_PER_BYTE + ROWS_FREE
 
-    def content(self, uri: str, where: str) -> memoryview | None:
+    def content(self, uri: str, where: str) -> bytes | None:
         """What a URI stands for: the data it holds, or a file that came along; None for anything else.
 
         Raises UnreadableFile for broken data.
         """
         if uri[:5].lower() == "data:":
-            return memoryview(_decoded(uri, where))
-        if uri not in self._siblings:
-            found = self._source.sibling(uri)
-            self._siblings[uri] = None if found is None else memoryview(found.read())
-        return self._siblings[uri]
+            return _decoded(uri, where)
+        found = self._source.sibling(uri)
+        if found is None:
+            return None
+        # one file has many spellings, and is held once
+        key = str(found.path or found.name)
+        if key not in self._siblings:
+            self._siblings[key] = found.read()
+        return self._siblings[key]
 
     def spend(self, rows: int) -> None:
         """Count vertices, triangles or instances that are made. Raises ModelTooComplex."""
@@ -86,7 +96,9 @@ class Buffers:
             if compressed is None:
                 continue
             if meshopt.available():
-                return meshopt.decoded(compressed, self._slice(compressed))
+                content = meshopt.decoded(compressed, self._slice(compressed))
+                self.spend(len(content) // _BYTES_A_ROW)
+                return content
             fallback = self._fallback(item)
             if fallback is None:
                 raise UnreadableFile(

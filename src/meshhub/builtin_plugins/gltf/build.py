@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.gltf.colours import to_linear
 from meshhub.builtin_plugins.gltf.surfaces import Surfaces
-from meshhub.builtin_plugins.gltf.transforms import local_origin, node_transform
+from meshhub.builtin_plugins.gltf.transforms import extremes, local_origin, node_transform
 from meshhub.geometry import compacted, placed_mesh
 from meshhub.scene import Float32, Float64, Int32, Mesh, Part, Scene
 
@@ -47,8 +46,8 @@ class Build:
             if len(scene.meshes[part.mesh].faces):
                 self._part(part)
 
-    def document(self, uri: msgspec.Raw | None) -> Object:
-        """The JSON; `uri` is the buffer's, None when it is the binary chunk."""
+    def document(self, uri: str | None) -> Object:
+        """The JSON; `uri` is the buffer's and its last member, None when it is the binary chunk."""
         scene: Object = {"nodes": self._roots}
         if self._scene.name:
             scene = {"name": self._scene.name, **scene}
@@ -146,9 +145,11 @@ class Build:
     def _laid_out(self, mesh: Mesh) -> tuple[Object, list[tuple[int, int]], Float64]:
         """The attributes, (material, indices) for each material, and the origin that was taken off the vertices."""
         mesh = compacted(mesh)
-        origin = local_origin(mesh.vertices)
+        low, high = extremes(mesh.vertices)
+        origin = local_origin(low, high)
         positions = (mesh.vertices - origin if origin.any() else mesh.vertices).astype("<f4")
-        bounds = {"min": positions.min(axis=0).tolist(), "max": positions.max(axis=0).tolist()}
+        # rounding keeps order: the extremes of the rounded are the rounded extremes
+        bounds = {"min": (low - origin).astype("<f4").tolist(), "max": (high - origin).astype("<f4").tolist()}
         attributes: Object = {"POSITION": self._accessor(positions, _FLOAT, "VEC3", **bounds)}
         if mesh.normals is not None:
             attributes["NORMAL"] = self._accessor(_unit(mesh.normals), _FLOAT, "VEC3")

@@ -194,11 +194,11 @@ class Materials:
                     "send them together in a ZIP archive",
                 )
                 return None
-            stated = item.name("mimeType") or media_type(item.text("uri"))
+            stated, data = item.name("mimeType") or media_type(item.text("uri")), content
         else:
-            content, _ = self._buffers.view(item.integer("bufferView"), item.place("bufferView"))
-            stated = item.name("mimeType")
-        data = bytes(content)
+            view, _ = self._buffers.view(item.integer("bufferView"), item.place("bufferView"))
+            self._buffers.spend(len(view))
+            stated, data = item.name("mimeType"), bytes(view)
         kind = _sniffed(data)
         if not kind:
             self._findings.add(
