@@ -1,0 +1,53 @@
+"""PLY, read and written: binary and text."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from meshhub.capabilities import Format, Reader, Writer
+from meshhub.hookspecs import hookimpl
+
+PLY = Format(
+    id="ply",
+    label="PLY",
+    extensions=(".ply",),
+    media_types=("application/octet-stream",),
+    specification="Greg Turk, The PLY Polygon File Format, 1994",
+)
+
+
+class PlyWriterOptions(Struct, frozen=True, kw_only=True):
+    """How PLY is written."""
+
+    ply_ascii: Annotated[
+        bool,
+        Meta(title="PLY as text", description="Write text instead of the smaller binary (little endian) form."),
+    ] = False
+
+
+@hookimpl
+def meshhub_readers() -> list[Reader]:
+    """The reader: text and both endians, polygons, strips, colours, UV, textures that came together."""
+    return [
+        Reader(
+            format=PLY,
+            run="meshhub.builtin_plugins.ply.reader:read",
+            sniff="meshhub.builtin_plugins.ply.sniff:sniff",
+            carries=frozenset({"normals", "uv", "colors", "materials", "textures"}),
+        )
+    ]
+
+
+@hookimpl
+def meshhub_writers() -> list[Writer]:
+    """The writer: one mesh; materials' colours become colours of vertices."""
+    return [
+        Writer(
+            format=PLY,
+            run="meshhub.builtin_plugins.ply.writer:write",
+            options=PlyWriterOptions,
+            carries=frozenset({"normals", "uv", "colors"}),
+        )
+    ]
