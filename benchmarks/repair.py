@@ -38,8 +38,16 @@ DEFECTS = frozenset(
     "boundary_edges nonmanifold_edges inconsistent_winding_edges inside_out duplicate_faces stray_fragments "
     "degenerate_faces".split()
 )
-FORMATS = frozenset((".stl", ".obj", ".ply", ".glb", ".gltf", ".3mf"))
+FORMATS = frozenset((".stl", ".obj", ".ply", ".glb", ".gltf", ".gltf_packed", ".3mf"))
 SHEETS = frozenset(("flat", "no_faces", "point_cloud"))
+SHEETS_BY_EYE = (
+    "issue_3269_texcoord_crash",  # five quads
+    "regr_3429812",  # a quad drawn twice
+    "octagon_preserved",  # an octagon
+    "moebius",  # a strip
+    "cornellbox_suzanne",  # the walls of a room, each a quad
+    "issue-319-002",  # scraps of two roofs
+)
 NEAR = 0.005
 
 
@@ -54,11 +62,12 @@ def real_meshes(corpus: Path) -> Iterator[tuple[str, Soup]]:
         name = row["file"]
         if not tags & DEFECTS or tags & SHEETS or Path(name).suffix.lower() not in FORMATS:
             continue
-        if not row["n_faces"] or int(row["n_faces"]) < 4:
+        if not row["n_faces"] or int(row["n_faces"]) < 4 or any(word in name for word in SHEETS_BY_EYE):
             continue
         with warnings.catch_warnings(), contextlib.suppress(Exception):
             warnings.simplefilter("ignore")
-            loaded = trimesh.load(corpus / name, force="mesh", process=False)
+            kind = Path(name).suffix.lower()[1:].removesuffix("_packed")
+            loaded = trimesh.load(corpus / name, file_type=kind, force="mesh", process=False)
             points, faces = np.array(loaded.vertices, np.float64), np.array(loaded.faces, np.int32)
             if np.isfinite(points).all() and len(faces):
                 yield name, (points, faces)
@@ -66,7 +75,12 @@ def real_meshes(corpus: Path) -> Iterator[tuple[str, Soup]]:
 
 def sound_meshes() -> list[tuple[str, Soup]]:
     """Bodies to damage: round, with edges, with a handle, with a cavity."""
-    return [("ball", ball(24)), ("box", box()), ("ring", ring()), ("hollow", together(ball(24), inside_out(ball(24, 0.5))))]
+    return [
+        ("ball", ball(24)),
+        ("box", box()),
+        ("ring", ring()),
+        ("hollow", together(ball(24), inside_out(ball(24, 0.5)))),
+    ]
 
 
 def ball(segments: int, radius: float = 1.0) -> Soup:
@@ -145,7 +159,10 @@ def made_meshes() -> Iterator[tuple[str, Soup]]:
         size = float(np.linalg.norm(np.ptp(points, axis=0)))
         yield f"{name}: faces deleted", (points, faces[~some])
         yield f"{name}: a cap deleted", (points, faces[middle[:, 2] < 0.6 * points[:, 2].max()])
-        yield f"{name}: a corner deleted", (points, faces[middle @ [0.7, 0.5, 0.4] < 0.7 * (points @ [0.7, 0.5, 0.4]).max()])
+        yield (
+            f"{name}: a corner deleted",
+            (points, faces[middle @ [0.7, 0.5, 0.4] < 0.7 * (points @ [0.7, 0.5, 0.4]).max()]),
+        )
         yield f"{name}: faces flipped", (points, np.where(some[:, None], faces[:, ::-1], faces))
         yield f"{name}: inside out", inside_out((points, faces))
         yield f"{name}: faces doubled", (points, np.concatenate([faces, faces[some]]))
@@ -153,35 +170,57 @@ def made_meshes() -> Iterator[tuple[str, Soup]]:
         yield f"{name}: corners jittered", (corner + chance.normal(0, 3e-7 * size, corner.shape), apart)
         yield f"{name}: corners jittered more", (corner + chance.normal(0, 5e-6 * size, corner.shape), apart)
         yield f"{name}: T-junctions", t_junctions(points, faces, some)
-        yield f"{name}: a flap", together((points, faces), (points[faces[:1]][0] * [[1], [1], [1.4]], np.array([[0, 1, 2]])))
-        yield f"{name}: a fin", (
-            np.concatenate([points, points[faces[0]].mean(axis=0)[None] * 1.3]),
-            np.concatenate([faces, [[faces[0, 0], faces[0, 1], len(points)]]]).astype(np.int32),
+        yield (
+            f"{name}: a flap",
+            together((points, faces), (points[faces[:1]][0] * [[1], [1], [1.4]], np.array([[0, 1, 2]]))),
+        )
+        yield (
+            f"{name}: a fin",
+            (
+                np.concatenate([points, points[faces[0]].mean(axis=0)[None] * 1.3]),
+                np.concatenate([faces, [[faces[0, 0], faces[0, 1], len(points)]]]).astype(np.int32),
+            ),
         )
         yield f"{name}: overlapping twin", together((points, faces), moved((points, faces), 0.3, 0.4, 0.5))
-        yield f"{name}: twin at a point", together((points, faces), moved((points, faces), *np.ptp(points, axis=0) * [0, 0, 1]))
+        yield (
+            f"{name}: twin at a point",
+            together((points, faces), moved((points, faces), *np.ptp(points, axis=0) * [0, 0, 1])),
+        )
         yield f"{name}: fragments", together((points, faces), *specks(chance, points))
         yield f"{name}: degenerate faces", (points, np.concatenate([faces, faces[:9][:, [0, 0, 1]]]))
-        yield f"{name}: random windings", (points, np.where((chance.random(count) < 0.5)[:, None], faces[:, ::-1], faces))
-        yield f"{name}: everything", together(
-            (points, np.where((~some & (chance.random(count) < 0.05))[:, None], faces[:, ::-1], faces)[~some]),
-            *specks(chance, points),
-            (points, faces[chance.random(count) < 0.02]),
+        yield (
+            f"{name}: random windings",
+            (points, np.where((chance.random(count) < 0.5)[:, None], faces[:, ::-1], faces)),
+        )
+        yield (
+            f"{name}: everything",
+            together(
+                (points, np.where((~some & (chance.random(count) < 0.05))[:, None], faces[:, ::-1], faces)[~some]),
+                *specks(chance, points),
+                (points, faces[chance.random(count) < 0.02]),
+            ),
         )
     yield "boxes sharing an edge", together(box(1), moved(box(1), 2, 2, 0))
     yield "boxes sharing a wall", together(box(2), moved(box(2), 2, 0, 0))
     yield "boxes sharing half a wall", together(box(2), moved(box(2), 2, 1, 0))
     yield "box without two sides", (box(3)[0], box(3)[1][np.abs(box(3)[0][box(3)[1]].mean(axis=1)[:, 2]) < 0.99])
     yield "tube without ends", tube()
-    yield "checkers of holes", (box(8)[0], box(8)[1][(np.arange(len(box(8)[1])) % 3) > 0])
-    yield "wall inside", together(box(4), _grid(np.stack([*np.meshgrid(np.linspace(-1, 1, 5), np.linspace(-1, 1, 5)), np.zeros((5, 5))], -1)))
+    yield "many holes", (ball(64)[0], ball(64)[1][(np.arange(len(ball(64)[1])) % 7) > 0])
+    yield (
+        "wall inside",
+        together(
+            box(4), _grid(np.stack([*np.meshgrid(np.linspace(-1, 1, 5), np.linspace(-1, 1, 5)), np.zeros((5, 5))], -1))
+        ),
+    )
 
 
 def tube() -> Soup:
     """Two cylinders, one inside the other and turned: both ends are rings that are missing."""
     a, z = np.linspace(0, 2 * np.pi, 41), np.array([0.0, 3.0])
     outer = _grid(np.stack([np.cos(a)[:, None] + 0 * z, np.sin(a)[:, None] + 0 * z, 0 * a[:, None] + z], -1))
-    inner = _grid(np.stack([0.6 * np.cos(a)[:, None] + 0 * z, 0.6 * np.sin(a)[:, None] + 0 * z, 0 * a[:, None] + z], -1))
+    inner = _grid(
+        np.stack([0.6 * np.cos(a)[:, None] + 0 * z, 0.6 * np.sin(a)[:, None] + 0 * z, 0 * a[:, None] + z], -1)
+    )
     return together(_tidy(*outer), inside_out(_tidy(*inner)))
 
 
@@ -208,7 +247,7 @@ def distance(soup: Soup, made: Soup) -> float:
 
     From samples of the result: at most 0.2 % too large.
     """
-    points, faces = soup
+    points, faces = _without_specks(soup)
     used = points[np.unique(faces)]
     diagonal = float(np.linalg.norm(np.ptp(used, axis=0))) or 1.0
     chance = np.random.default_rng(0)
@@ -216,6 +255,16 @@ def distance(soup: Soup, made: Soup) -> float:
     asked = asked[chance.permutation(len(asked))[:3000]]
     near, _ = cKDTree(sampled(made, chance)).query(asked)
     return float(np.sqrt((near**2).mean())) / diagonal
+
+
+def _without_specks(soup: Soup) -> Soup:
+    """The input without lone faces of next to no size, which a repair is to remove."""
+    points, faces = soup
+    corner = points[faces]
+    size = np.linalg.norm(corner.max(axis=1) - corner.min(axis=1), axis=1)
+    uses = np.bincount(weld(points)[1][faces.ravel()], minlength=len(points))
+    lone = (uses[weld(points)[1][faces]] == 1).all(axis=1) & (size < 0.01 * np.linalg.norm(np.ptp(points, axis=0)))
+    return points, faces[~lone]
 
 
 def sampled(soup: Soup, chance: np.random.Generator, count: int = 400_000) -> Float64:
@@ -328,8 +377,9 @@ def main() -> None:
             right = sum(not each[1] for each in wrong)
             cells.append(f"{right} ({right / max(1, len(meshes)):.0%})")
             if given.failures:
+                slow = sorted((each[2] for each in wrong), reverse=True)[2]
                 for label, problem, seconds in wrong:
-                    if problem:
+                    if problem or seconds > slow:
                         print(f"    {label}: {problem} ({seconds:.2f} s)")
         print(f"| {name} | " + " | ".join(cells) + f" | {sum(faces.values()) / max(total, 1e-9):,.0f} |", flush=True)
 

@@ -33,16 +33,16 @@ class Edges(NamedTuple):
     size:  (e,) how many half-edges each has
     """
 
-    order: IntIndex
+    order: Index
     start: IntIndex
     size: IntIndex
 
-    def border(self) -> IntIndex:
+    def border(self) -> Index:
         """The half-edges whose edge lies on one face only."""
-        lone: IntIndex = self.order[self.start[self.size == 1]]
+        lone: Index = self.order[self.start[self.size == 1]]
         return lone
 
-    def pairs(self) -> tuple[IntIndex, IntIndex]:
+    def pairs(self) -> tuple[Index, Index]:
         """The two half-edges of each edge that lies on exactly two faces."""
         two = self.start[self.size == 2]
         return self.order[two], self.order[two + 1]
@@ -81,25 +81,34 @@ def half_edges(faces: Index) -> tuple[NDArray[Any], NDArray[Any]]:
 def edges(faces: Index) -> Edges:
     """All half-edges, grouped by the two points they join.
 
-    One sort of packed keys where the bits suffice: half the time of an indirect sort.
+    Two counting sorts: two to seven times faster than one sort of packed keys.
     """
     begin, end = half_edges(faces)
     size = len(begin)
     if size == 0:
         nothing = np.empty(0, np.intp)
         return Edges(nothing, nothing, nothing)
-    low, high = np.minimum(begin, end).astype(np.int64), np.maximum(begin, end)
-    point_bits, half_bits = int(high.max()).bit_length(), size.bit_length()
-    key = (low << point_bits) | high
-    if 2 * point_bits + half_bits <= 63:
-        packed = np.sort((key << half_bits) | np.arange(size))
-        order: IntIndex = packed & ((1 << half_bits) - 1)
-        key = packed >> half_bits
-    else:
-        order = np.argsort(key, kind="stable")
-        key = key[order]
-    start = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    low, high = np.minimum(begin, end), np.maximum(begin, end)
+    points = int(high.max()) + 1
+    if points <= 4 * size:
+        order = _counted(high, points)
+        order = order[_counted(low[order], points)]
+    else:  # the counters would take more room than the faces
+        order = np.lexsort((high, low))
+    low, high = low[order], high[order]
+    new = np.ones(size, np.bool_)
+    new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    start = np.flatnonzero(new)
     return Edges(order, start, np.diff(start, append=size))
+
+
+def _counted(key: Index, limit: int) -> NDArray[Any]:
+    """A stable argsort of small whole numbers: what the transposition of a sparse matrix does."""
+    size = len(key)
+    kind = np.int32 if size < 2**31 - 1 else np.int64
+    rows = csr_array((np.ones(size, np.int8), key, np.arange(size + 1, dtype=kind)), (size, limit))
+    order: NDArray[Any] = rows.tocsc().indices
+    return order
 
 
 def edge_statistics(faces: Index, found: Edges | None = None) -> EdgeStatistics:
@@ -179,41 +188,67 @@ def fans(faces: Index, one: Index, other: Index) -> tuple[int, Labels]:
     in the same direction, as long as they join the same two points.
     """
     corner = faces.ravel()
+    return components(len(corner), *_corner_links(corner, one, other))
+
+
+def _corner_links(corner: Index, one: Index, other: Index) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Corners that are at one point and on both sides of a pair."""
     one_end, other_end = following(one), following(other)
     opposed = corner[one] != corner[other]
-    links = (
-        np.concatenate([one, one_end]),
-        np.concatenate([np.where(opposed, other_end, other), np.where(opposed, other, other_end)]),
+    return np.concatenate([one, one_end]), np.concatenate(
+        [np.where(opposed, other_end, other), np.where(opposed, other, other_end)]
     )
-    return components(len(corner), *links)
 
 
 def fans_are_whole(faces: Index, found: Edges) -> bool:
-    """Whether a closed surface with oppositely directed pairs has one fan at each point.
+    """Whether a closed surface with oppositely directed pairs has one fan at each point."""
+    return not len(torn_points(faces, *found.pairs()))
 
-    Walks around all points at once, which is several times faster than to label the fans.
+
+def torn_points(faces: Index, one: Index, other: Index) -> IntIndex:
+    """The points that may have several fans, given the oppositely directed pairs: every other one has one for sure.
+
+    Walks around all points at once, which is several times faster than to label all the fans. A point
+    of very many faces is suspected when its walk takes too long.
     """
-    one, other = found.pairs()
-    twin = np.empty(3 * len(faces), np.int32)
+    if len(faces) == 0:
+        return np.empty(0, np.intp)
+    twin = np.full(3 * len(faces), -1, np.int32)
     twin[one], twin[other] = other, one
     corner = faces.ravel()
-    size = int(corner.max()) + 1
-    remaining = np.bincount(corner, minlength=size)
-    begun = np.full(size, -1, np.int32)
+    begun = np.full(int(corner.max()) + 1, -1, np.int32)
     begun[corner] = np.arange(len(corner), dtype=np.int32)
-    point = np.flatnonzero(remaining)
-    begun, remaining = begun[point], remaining[point]
-    here = begun
+    point = np.flatnonzero(begun >= 0)
+    begun, remaining = begun[point], np.bincount(corner)[point]
+    here, torn = begun, [np.empty(0, np.intp)]
     for _ in range(_FEW_STEPS):
         here = twin[preceding(here)]
         remaining = remaining - 1
         back = here == begun
-        if (remaining[back] > 0).any():
-            return False
-        if back.all():
-            return True
-        begun, here, remaining = begun[~back], here[~back], remaining[~back]
-    return fans(faces, one, other)[0] == len(point)
+        bad = (here < 0) | (back & (remaining > 0))
+        torn.append(point[bad])
+        goes_on = ~(back | bad)
+        if not goes_on.any():
+            break
+        point, begun, here, remaining = (each[goes_on] for each in (point, begun, here, remaining))
+    else:
+        torn.append(_labelled(faces, one, other, point))
+    return np.sort(np.concatenate(torn))
+
+
+def _labelled(faces: Index, one: Index, other: Index, asked: Index) -> IntIndex:
+    """Those of the asked points that have several fans, by labelling the corners around them."""
+    wanted = np.zeros(int(faces.max()) + 1, np.bool_)
+    wanted[asked] = True
+    corner = faces.ravel()
+    begin, end = _corner_links(corner, one, other)
+    linked = wanted[corner[begin]]
+    at = np.flatnonzero(wanted[corner])
+    name = np.full(len(corner), -1, np.int32)
+    name[at] = np.arange(len(at), dtype=np.int32)
+    count, label = components(len(at), name[begin[linked]], name[end[linked]])
+    fans_at = np.bincount(corner[at[first_members(label, count)]])
+    return np.flatnonzero(fans_at > 1)
 
 
 def cycles(after: Index) -> tuple[IntIndex, IntIndex]:
@@ -246,7 +281,7 @@ def cycles(after: Index) -> tuple[IntIndex, IntIndex]:
     return members, begin
 
 
-def boundary_loops(border: IntIndex, fan: Index) -> tuple[IntIndex, IntIndex]:
+def boundary_loops(border: Index, fan: Index) -> tuple[Index, IntIndex]:
     """The loops of border half-edges of a consistently oriented surface.
 
     border: half-edges without a partner; fan: (3m,) the fan of each corner, from `fans`. Around an

@@ -10,8 +10,8 @@ from scipy.spatial import cKDTree
 
 from meshhub import topology
 from meshhub.builtin_plugins.repair.surface import Surface
-from meshhub.geometry import IntIndex
 from meshhub.scene import Int32
+from meshhub.topology import Index
 
 CRACKS = (2e-6, 2e-5, 2e-4)
 """How far apart border points may be, as a share of the part's diagonal; the narrower is tried first."""
@@ -30,14 +30,14 @@ def without_degenerate(surface: Surface) -> tuple[Surface, int]:
     return (surface.keep(~flat), count) if count else (surface, 0)
 
 
-def without_doubled(surface: Surface) -> tuple[Surface, int]:
+def without_doubled(surface: Surface, found: topology.Edges) -> tuple[Surface, int]:
     """The surface without faces over the same three points as another, and how many they were.
 
     Of faces that look the same way one stays. Of two that look opposite ways both stay where they are the
     wall between two bodies, that is where every edge around such a patch carries two more faces;
     else (a skin with its back drawn too) the first of them stays.
     """
-    doubles = _doubles(surface.faces)
+    doubles = _suspects(len(surface.faces), found)
     if not doubles.any():
         return surface, 0
     at = np.flatnonzero(doubles)
@@ -57,17 +57,16 @@ def without_doubled(surface: Surface) -> tuple[Surface, int]:
     return surface.keep(~drop), int(drop.sum())
 
 
-def _doubles(faces: Int32) -> NDArray[np.bool_]:
-    """Which faces may have a double, by a hash of their points that does not mind their order."""
-    points = faces.astype(np.uint64) + np.uint64(1)
-    points *= np.uint64(0x9E3779B97F4A7C15)
-    points ^= points >> np.uint64(29)
-    points *= np.uint64(0xBF58476D1CE4E5B9)
-    points ^= points >> np.uint64(32)
-    key = points[:, 0] + points[:, 1] + points[:, 2]
-    ordered = np.sort(key)
-    again = ordered[1:][ordered[1:] == ordered[:-1]]
-    return np.isin(key, again) if len(again) else np.zeros(len(faces), np.bool_)
+def _suspects(count: int, found: topology.Edges) -> NDArray[np.bool_]:
+    """The faces that may have a double: at a crowded edge, or with one other face on all three sides."""
+    suspect = np.zeros(count, np.bool_)
+    suspect[found.order[np.repeat(found.size > 2, found.size)] // 3] = True
+    one, other = found.pairs()
+    beside = np.full((count, 3), -1, np.int32)
+    beside.ravel()[one], beside.ravel()[other] = other // 3, one // 3
+    first, second, third = beside.T
+    lone: NDArray[np.bool_] = (first >= 0) & (first == second) & (second == third)
+    return suspect | lone
 
 
 def _winding(faces: Int32) -> NDArray[np.bool_]:
@@ -76,7 +75,7 @@ def _winding(faces: Int32) -> NDArray[np.bool_]:
     return odd
 
 
-def _begin_of_run(joined: NDArray[np.bool_], at: IntIndex) -> IntIndex:
+def _begin_of_run(joined: NDArray[np.bool_], at: Index) -> Index:
     """For each place the beginning of the run of `joined` places that ends there."""
     places = np.arange(len(joined) + 1)
     begins = np.concatenate([[True], ~joined])
@@ -84,7 +83,7 @@ def _begin_of_run(joined: NDArray[np.bool_], at: IntIndex) -> IntIndex:
     return begin[at]
 
 
-def _walls(faces: Int32, dropped: NDArray[np.bool_], one: IntIndex, other: IntIndex) -> NDArray[np.bool_]:
+def _walls(faces: Int32, dropped: NDArray[np.bool_], one: Index, other: Index) -> NDArray[np.bool_]:
     """Which of the opposite pairs of faces belong to a patch that separates two bodies."""
     kept = np.flatnonzero(~dropped)
     place = np.full(len(faces), -1, np.intp)
@@ -106,22 +105,23 @@ def _walls(faces: Int32, dropped: NDArray[np.bool_], one: IntIndex, other: IntIn
     return (even > odd)[patch]
 
 
-def without_cracks(surface: Surface) -> tuple[Surface, int]:
+def without_cracks(surface: Surface, found: topology.Edges) -> tuple[Surface, int]:
     """The surface with border points welded that lie within a hair of each other, and how many vanished."""
-    diagonal = float(np.linalg.norm(np.ptp(surface.points[surface.faces].reshape(-1, 3), axis=0)))
     welded = 0
+    diagonal = float(np.linalg.norm(np.ptp(surface.points, axis=0)))
     for share in CRACKS:
-        found = topology.edges(surface.faces)
         border = found.border()
         if len(border) == 0:
             break
         tried, count = _weld_border(surface, border, share * diagonal)
-        if count and topology.edge_statistics(tried.faces).boundary < len(border):
-            surface, welded = tried, welded + count
+        if count:
+            edges = topology.edges(tried.faces)
+            if (edges.size == 1).sum() < len(border):
+                surface, found, welded = tried, edges, welded + count
     return surface, welded
 
 
-def _weld_border(surface: Surface, border: IntIndex, tolerance: float) -> tuple[Surface, int]:
+def _weld_border(surface: Surface, border: Index, tolerance: float) -> tuple[Surface, int]:
     begin, end = (each[border] for each in topology.half_edges(surface.faces))
     length = np.linalg.norm(surface.points[begin] - surface.points[end], axis=1)
     shortest = np.full(len(surface.points), np.inf)

@@ -13,8 +13,9 @@ from meshhub import topology
 from meshhub.builtin_plugins.repair.planar import planar_patches
 from meshhub.builtin_plugins.repair.surface import Surface
 from meshhub.builtin_plugins.repair.triangulate import least_area
-from meshhub.geometry import IntIndex, face_normals
+from meshhub.geometry import face_normals
 from meshhub.scene import Float64
+from meshhub.topology import Index
 
 LONG = 128
 """Longer loops are first cut into pieces of this length; the work for one grows with its cube."""
@@ -32,21 +33,21 @@ SHEET_MAJORITY = 0.5
 class Loops(NamedTuple):
     """Holes, as the patch over each runs around it.
 
-    point: points, loop by loop; source, parent: the vertex and the face beside each
+    point: points, loop by loop; source, beside: the vertex each shows, and the face on the other side
     begin: (l + 1,) where each loop begins
     """
 
-    point: IntIndex
-    source: IntIndex
-    parent: IntIndex
-    begin: IntIndex
+    point: Index
+    source: Index
+    beside: Index
+    begin: Index
 
 
 class Patches(NamedTuple):
     """Triangles over loops: (t, 3) places in `Loops.point`, and the loop of each."""
 
-    triangle: IntIndex
-    loop: IntIndex
+    triangle: Index
+    loop: Index
 
 
 class Filled(NamedTuple):
@@ -74,8 +75,9 @@ def filled(surface: Surface) -> Filled:
         return Filled(surface, 0, 0)
     loops = find_loops(surface, found)
     patches = _patched(surface, found, loops)
-    chosen, sheets = _worth_closing(surface, found, loops, patches)
+    chosen, sheets = _worth_closing(surface, loops, patches)
     patches = Patches(*(each[chosen[patches.loop]] for each in patches))
+    surface = _joined(surface, loops, patches)
     closed = _with(surface, loops, patches)
     doubled = _doubled_edges(closed, len(surface.faces), patches)
     if doubled.any():
@@ -88,10 +90,20 @@ def filled(surface: Surface) -> Filled:
 
 def _with(surface: Surface, loops: Loops, patches: Patches) -> Surface:
     corner = patches.triangle
-    return surface.add(loops.point[corner], loops.source[corner], surface.parent[loops.parent[corner[:, 0]]])
+    return surface.add(loops.point[corner], loops.source[corner], loops.beside[corner[:, 0]])
 
 
-def _fanned(surface: Surface, loops: Loops, which: IntIndex) -> Surface:
+def _joined(surface: Surface, loops: Loops, patches: Patches) -> Surface:
+    """The surface with one label for shells that a patch with several loops joins."""
+    shell = surface.shell[loops.beside[patches.triangle]]
+    if (shell == shell[:, :1]).all():
+        return surface
+    one, other = np.concatenate([shell[:, 0], shell[:, 0]]), np.concatenate([shell[:, 1], shell[:, 2]])
+    label = topology.components(surface.shells, one, other)[1]
+    return replace(surface, shell=label[surface.shell])
+
+
+def _fanned(surface: Surface, loops: Loops, which: Index) -> Surface:
     """Loops closed around a new point in their middle: always possible, seldom fair."""
     begin, length = loops.begin[which], np.diff(loops.begin)[which]
     owner = np.repeat(np.arange(len(which)), length)
@@ -105,7 +117,7 @@ def _fanned(surface: Surface, loops: Loops, which: IntIndex) -> Surface:
     return replace(surface, points=np.concatenate([surface.points, middle])).add(
         np.stack([loops.point[here], loops.point[after], tip], axis=1),
         np.stack([loops.source[here], loops.source[after], loops.source[begin][owner]], axis=1),
-        surface.parent[loops.parent[here]],
+        loops.beside[here],
     )
 
 
@@ -128,7 +140,7 @@ def _patched(surface: Surface, found: topology.Edges, loops: Loops) -> Patches:
     chords = _chords(surface, found, loops)
     pieces = [np.arange(loops.begin[at], loops.begin[at + 1]) for at in np.flatnonzero(~done & (length > limit))]
     lots = _in_pieces(pieces, limit)
-    by_length: dict[int, list[IntIndex]] = {}
+    by_length: dict[int, list[Index]] = {}
     short = np.flatnonzero(~done & (length <= limit) & (length >= 3))
     for size in np.unique(length[short]):
         of_size = short[length[short] == size]
@@ -145,11 +157,11 @@ def _patched(surface: Surface, found: topology.Edges, loops: Loops) -> Patches:
     return Patches(np.concatenate(made), np.concatenate(owners))
 
 
-def _in_pieces(loops: list[IntIndex], limit: int) -> list[IntIndex]:
+def _in_pieces(loops: list[Index], limit: int) -> list[Index]:
     """Long loops as a coarse loop of some of their points, and a loop for each stretch between two of those."""
-    short: list[IntIndex] = []
+    short: list[Index] = []
     while loops:
-        pieces: list[IntIndex] = []
+        pieces: list[Index] = []
         for loop in loops:
             stops = np.linspace(0, len(loop), limit + 1).astype(np.intp)
             pieces.append(loop[stops[:-1]])
@@ -160,7 +172,7 @@ def _in_pieces(loops: list[IntIndex], limit: int) -> list[IntIndex]:
     return short
 
 
-def _chords(surface: Surface, found: topology.Edges, loops: Loops) -> IntIndex:
+def _chords(surface: Surface, found: topology.Edges, loops: Loops) -> Index:
     """(k, 2) places of loops that an edge of the mesh joins already, across its hole: no patch may use it again."""
     begin, end = topology.half_edges(surface.faces)
     half = found.order[found.start[found.size == 2]]
@@ -174,7 +186,7 @@ def _chords(surface: Surface, found: topology.Edges, loops: Loops) -> IntIndex:
     return np.stack([one[same], other[same]], axis=1)
 
 
-def _forbidden(places: IntIndex, chords: IntIndex) -> NDArray[np.bool_]:
+def _forbidden(places: Index, chords: Index) -> NDArray[np.bool_]:
     """The chords as a (b, n, n) mask over loops given by their places (b, n)."""
     lots, size = places.shape
     forbidden = np.zeros((lots, size, size), np.bool_)
@@ -191,20 +203,18 @@ def _forbidden(places: IntIndex, chords: IntIndex) -> NDArray[np.bool_]:
     return forbidden
 
 
-def _worth_closing(
-    surface: Surface, found: topology.Edges, loops: Loops, patches: Patches
-) -> tuple[NDArray[np.bool_], int]:
+def _worth_closing(surface: Surface, loops: Loops, patches: Patches) -> tuple[NDArray[np.bool_], int]:
     """Which loops to close, and how many shells stay open because they are sheets.
 
     Decided by area: where the patches over a shell's holes are as large as the shell, nothing is enclosed.
     """
-    count, label = topology.shells(surface.faces, found)
+    count, label = surface.shells, surface.shell
     areas = np.linalg.norm(face_normals(surface.points, surface.faces), axis=1)
     own = np.bincount(label, areas, minlength=count)
-    shell = label[loops.parent[loops.begin[:-1]]]
+    shell = label[loops.beside[loops.begin[:-1]]]
     corners: Float64 = surface.points[loops.point[patches.triangle]]
     lids = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-    lid = np.bincount(label[loops.parent[patches.triangle[:, 0]]], lids, minlength=count)
+    lid = np.bincount(label[loops.beside[patches.triangle[:, 0]]], lids, minlength=count)
     sheet = lid > SHEET_SHARE * own
     sheet[own == 0] = False
     if own[sheet].sum() <= SHEET_MAJORITY * own.sum():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ class Health(NamedTuple):
     sound: bool
     bodies: int
     volume: float
+    edges: topology.Edges
 
 
 class Verdict(NamedTuple):
@@ -46,22 +48,20 @@ def health(surface: Surface) -> Health:
     faces = surface.faces
     found = topology.edges(faces)
     count, label = topology.shells(faces, found)
-    if count == 0:
-        return Health(False, 0, 0.0)
-    volume = float(shell_volumes(surface.points, faces, count, label).sum())
-    size = np.bincount(label, minlength=count)
+    surface = replace(surface, shell=label)
+    volume = shell_volumes(surface)
     one, other = found.pairs()
     begin, _ = topology.half_edges(faces)
     sound = (
         2 * len(one) == len(begin)
         and not (begin[one] == begin[other]).any()
-        and bool((size >= 4).all())
+        and bool((np.bincount(label, minlength=count) >= 4).all())
         and len(topology.without_degenerate(faces)) == len(faces)
         and topology.fans_are_whole(faces, found)
-        and not stray_shells(surface, count, label, one[:0]).any()
-        and not wrong_shells(surface, count, label, np.ones(count, np.bool_)).any()
+        and not stray_shells(surface, one[:0]).any()
+        and not wrong_shells(surface, one[:0], volume).any()
     )
-    return Health(sound, count, volume)
+    return Health(sound, count, float(volume.sum()), found)
 
 
 def verdict(points: Float64, faces: Int32) -> Verdict:

@@ -23,8 +23,8 @@ _MOST_FACES = 2_000_000
 _SAMPLES = 20_000
 
 
-def bettered(mesh: Mesh, own: Mesh, now: Verdict) -> tuple[Mesh, Verdict] | None:
-    """A sound mesh near the input, or None; own: what the first stage made of `mesh`, now: how good that is."""
+def bettered(mesh: Mesh, own: Mesh) -> tuple[Mesh, Verdict] | None:
+    """A sound mesh near the input, or None; own: what the first stage made of `mesh`."""
     if find_spec("pymeshlab") is None or len(mesh.faces) > _MOST_FACES:
         return None
     for begin in (own, mesh):
@@ -36,7 +36,7 @@ def bettered(mesh: Mesh, own: Mesh, now: Verdict) -> tuple[Mesh, Verdict] | None
         if made is None:
             continue
         found = verdict(*made)
-        if found.right and not now.right and _distance(mesh, made) <= NEAR:
+        if found.right and _distance(mesh, made) <= NEAR:
             return _dressed(mesh, *made), found
     return None
 

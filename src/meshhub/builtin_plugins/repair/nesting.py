@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.scene import Float64, Int32
+from meshhub.builtin_plugins.repair.surface import Surface
+from meshhub.scene import Float64
 
 OUTER_SHELLS = 2000
 """At most so many shells are taken for containers, the largest; bounds the work on a cloud of shells."""
@@ -14,19 +15,13 @@ _WITNESSES = 3
 _BLOCK = 4_000_000
 
 
-def depths(
-    points: Float64,
-    faces: Int32,
-    count: int,
-    label: NDArray[np.int32],
-    whole: NDArray[np.bool_],
-    volume: Float64,
-) -> NDArray[np.int64]:
+def depths(surface: Surface, whole: NDArray[np.bool_], volume: Float64) -> NDArray[np.int64]:
     """How many closed shells contain each shell.
 
     A shell is inside another of larger volume when its box is, and three of its points are, by the parity
     of the faces that a ray meets. The rays go in a direction that no axis or diagonal of a model has.
     """
+    points, faces, count, label = surface.points, surface.faces, surface.shells, surface.shell
     depth = np.zeros(count, np.int64)
     if count < 2:
         return depth

@@ -10,11 +10,11 @@ from scipy.sparse.csgraph import dijkstra
 from meshhub import topology
 from meshhub.builtin_plugins.repair.nesting import depths
 from meshhub.builtin_plugins.repair.surface import Surface
-from meshhub.geometry import IntIndex
 from meshhub.scene import Float64, Int32
+from meshhub.topology import Index
 
 
-def turns(faces: Int32, one: IntIndex, other: IntIndex) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def turns(faces: Int32, one: Index, other: Index) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which faces to turn so that partners run against each other, and which pairs still do not.
 
     The faces that agree already form patches; only the few patches that disagree are walked, breadth first.
@@ -44,33 +44,32 @@ def turns(faces: Int32, one: IntIndex, other: IntIndex) -> tuple[NDArray[np.bool
     return turned[patch], conflict
 
 
-def shell_volumes(points: Float64, faces: Int32, count: int, label: NDArray[np.int32]) -> Float64:
+def shell_volumes(surface: Surface) -> Float64:
     """The signed volume of each shell, measured from its own first point so that far ones keep their digits."""
-    origin = points[faces[topology.first_members(label, count), 0]][label]
-    a, b, c = (points[faces[:, corner]] - origin for corner in range(3))
-    sixth = (
-        a[:, 0] * (b[:, 1] * c[:, 2] - b[:, 2] * c[:, 1])
-        + a[:, 1] * (b[:, 2] * c[:, 0] - b[:, 0] * c[:, 2])
-        + a[:, 2] * (b[:, 0] * c[:, 1] - b[:, 1] * c[:, 0])
-    )
-    return np.bincount(label, sixth, minlength=count) / 6.0
+    points, faces, label = surface.points, surface.faces, surface.shell
+    origin = points[faces[topology.first_members(label, surface.shells), 0]]
+    if surface.shells == 1:
+        shifted = (points - origin[0]).T
+        a, b, c = ([axis[faces[:, corner]] for axis in shifted] for corner in range(3))
+    else:
+        a, b, c = (list((points[faces[:, corner]] - origin[label]).T) for corner in range(3))
+    sixth = a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0])
+    return np.bincount(label, sixth, minlength=surface.shells) / 6.0
 
 
-def wrong_shells(surface: Surface, count: int, label: NDArray[np.int32], whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def wrong_shells(surface: Surface, border: Index, volume: Float64) -> NDArray[np.bool_]:
     """Which shells look the wrong way: a body must look out, a cavity in a body in, a body in a cavity out.
 
-    whole: which shells are closed; the others are left as they are.
+    Shells with a border are left as they are.
     """
-    volume = shell_volumes(surface.points, surface.faces, count, label)
-    inward = depths(surface.points, surface.faces, count, label, whole, np.abs(volume)) % 2 == 1
+    whole = np.ones(surface.shells, np.bool_)
+    whole[surface.shell[border // 3]] = False
+    inward = depths(surface, whole, np.abs(volume)) % 2 == 1
     return whole & np.where(inward, volume > 0, volume < 0)
 
 
 def outward(surface: Surface) -> Surface:
     """The surface with every closed shell turned as its nesting demands."""
-    found = topology.edges(surface.faces)
-    count, label = topology.shells(surface.faces, found)
-    whole = np.ones(count, np.bool_)
-    whole[label[found.border() // 3]] = False
-    wrong = wrong_shells(surface, count, label, whole)
-    return surface.flip(wrong[label]) if wrong.any() else surface
+    border = topology.edges(surface.faces).border()
+    wrong = wrong_shells(surface, border, shell_volumes(surface))
+    return surface.flip(wrong[surface.shell]) if wrong.any() else surface

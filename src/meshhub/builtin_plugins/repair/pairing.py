@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import topology
-from meshhub.geometry import IntIndex
 from meshhub.scene import Float64, Int32
+from meshhub.topology import Index
 
 _TICKS = float(1 << 20)
 _ROUNDS = 64
 
 
-def paired(points: Float64, faces: Int32, found: topology.Edges) -> tuple[IntIndex, IntIndex]:
+def paired(points: Float64, faces: Int32, found: topology.Edges) -> tuple[Index, Index]:
     """The half-edges that are partners, (p,) and (p,); what is in neither is a border.
 
     Where more than two faces meet, the two partners are those that bound one wedge of matter: neighbours by
@@ -55,7 +55,7 @@ def paired(points: Float64, faces: Int32, found: topology.Edges) -> tuple[IntInd
 def _angles(
     points: Float64,
     faces: Int32,
-    half: IntIndex,
+    half: Index,
     begin: Int32,
     end: Int32,
     leads: NDArray[np.bool_],
@@ -80,7 +80,7 @@ def _angles(
     return turned
 
 
-def _wedges(group: IntIndex, upward: NDArray[np.bool_]) -> tuple[IntIndex, IntIndex]:
+def _wedges(group: Index, upward: NDArray[np.bool_]) -> tuple[Index, Index]:
     """Neighbours in the circle of each group of which the first runs down and the second up.
 
     Matter lies behind a face: below, in angle, one that runs up, and above one that runs down.

@@ -6,8 +6,8 @@ import numpy as np
 from manifold3d import triangulate
 from numpy.typing import NDArray
 
-from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
+from meshhub.topology import Index
 
 FLAT = 1e-3
 """A loop is planar when no point is further from its plane than this share of its size."""
@@ -16,7 +16,7 @@ MOST_FRAMES = 64
 """Of the loops in one plane, so many of the largest are looked at as frames of others."""
 
 
-def planar_patches(points: Float64, begin: IntIndex, limit: int) -> tuple[IntIndex, IntIndex, NDArray[np.bool_]]:
+def planar_patches(points: Float64, begin: Index, limit: int) -> tuple[Index, Index, NDArray[np.bool_]]:
     """Patches over planar loops that are too long for the other way, or have other loops inside.
 
     points: (n, 3), loop by loop; begin: (l + 1,). Returns (t, 3) places in `points`, the loop of each triangle, and
@@ -25,7 +25,8 @@ def planar_patches(points: Float64, begin: IntIndex, limit: int) -> tuple[IntInd
     count = len(begin) - 1
     length = np.diff(begin)
     done = np.zeros(count, np.bool_)
-    made, owners = [np.empty((0, 3), np.intp)], [np.empty(0, np.intp)]
+    made: list[Index] = [np.empty((0, 3), np.intp)]
+    owners: list[Index] = [np.empty(0, np.intp)]
     normal, offset, flat = _planes(points, begin)
     groups = _frames(points, begin, normal, offset, flat)
     framed = {member for group in groups for member in group}
@@ -40,7 +41,7 @@ def planar_patches(points: Float64, begin: IntIndex, limit: int) -> tuple[IntInd
     return np.concatenate(made), np.concatenate(owners), done
 
 
-def _planes(points: Float64, begin: IntIndex) -> tuple[Float64, Float64, NDArray[np.bool_]]:
+def _planes(points: Float64, begin: Index) -> tuple[Float64, Float64, NDArray[np.bool_]]:
     """Unit normal and middle of each loop, and whether it is flat."""
     length = np.diff(begin)
     loop = np.repeat(np.arange(len(length)), length)
@@ -58,7 +59,7 @@ def _planes(points: Float64, begin: IntIndex) -> tuple[Float64, Float64, NDArray
 
 
 def _frames(
-    points: Float64, begin: IntIndex, normal: Float64, middle: Float64, flat: NDArray[np.bool_]
+    points: Float64, begin: Index, normal: Float64, middle: Float64, flat: NDArray[np.bool_]
 ) -> list[list[int]]:
     """Loops with the loops that lie inside them and run the other way, the frame first.
 
@@ -107,7 +108,7 @@ def _in_polygon(ring: Float64, asked: Float64) -> NDArray[np.bool_]:
     return inside
 
 
-def _in_plane(points: Float64, places: list[IntIndex], normal: Float64) -> IntIndex | None:
+def _in_plane(points: Float64, places: list[Index], normal: Float64) -> Index | None:
     """(t, 3) places, or None where the loops cross themselves in the plane, and no answer is without overlap."""
     across = _axes(normal)
     place = np.concatenate(places)
@@ -120,5 +121,5 @@ def _in_plane(points: Float64, places: list[IntIndex], normal: Float64) -> IntIn
     twice = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (c[:, 0] - a[:, 0])
     if twice.min() < -FLAT * np.abs(twice).sum() / len(twice):
         return None
-    made: IntIndex = place[triangles]
+    made: Index = place[triangles]
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,15 +12,16 @@ from meshhub import topology
 from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.clean import without_cracks, without_degenerate, without_doubled
 from meshhub.builtin_plugins.repair.holes import filled
-from meshhub.builtin_plugins.repair.judge import health, verdict
+from meshhub.builtin_plugins.repair.judge import Verdict, health, verdict
 from meshhub.builtin_plugins.repair.orient import outward, turns
 from meshhub.builtin_plugins.repair.pairing import paired
 from meshhub.builtin_plugins.repair.split import apart, split_edges, split_points
 from meshhub.builtin_plugins.repair.strays import without_strays
 from meshhub.builtin_plugins.repair.surface import Surface, closed, opened, rewelded
-from meshhub.geometry import IntIndex, bounds, signed_volume, transformed
+from meshhub.geometry import bounds, signed_volume, transformed, welded
 from meshhub.notes import did, note
 from meshhub.scene import Mesh, Part, Scene
+from meshhub.topology import Index
 
 _PASSES = 3
 
@@ -72,11 +74,19 @@ def run(scene: Scene, options: RepairOptions) -> Scene:  # noqa: ARG001  the sha
     return repaired
 
 
-class Repaired:
-    """One mesh, repaired: the mesh, and (bodies, volume) before and after."""
+class Repaired(NamedTuple):
+    """One mesh, repaired, and its bodies and volume before and after."""
 
-    def __init__(self, mesh: Mesh, before: tuple[int, float], after: tuple[int, float]) -> None:
-        self.mesh, self.before, self.after = mesh, before, after
+    mesh: Mesh
+    before: tuple[int, float]
+    after: tuple[int, float]
+
+
+class _Result(NamedTuple):
+    surface: Surface
+    sheets: int
+    verdict: Verdict
+    counts: Counter[str]
 
 
 def repair_mesh(mesh: Mesh, reach: float, tally: Counter[str], name: str) -> Repaired:
@@ -89,55 +99,71 @@ def repair_mesh(mesh: Mesh, reach: float, tally: Counter[str], name: str) -> Rep
     before = was.bodies, was.volume
     if was.sound and not merged:
         return Repaired(mesh, before, before)
-    tally["vertices_merged"] += merged
-    counts: Counter[str] = Counter()
-    sheets = 0
-    if not was.sound:
-        best, best_defects = surface, None
-        for _ in range(_PASSES):
-            surface, sheets = _mended(surface, reach, counts)
-            now = verdict(surface.points, surface.faces)
-            if best_defects is None or now.defects < best_defects:
-                best, best_defects = surface, now.defects
-            if now.right or sheets or len(surface.faces) == 0:
-                break
-            surface = rewelded(surface)
-        surface = best
-    made = closed(surface, mesh)
+    if was.sound:
+        tally.update(vertices_merged=merged, meshes_repaired=1)
+        return Repaired(closed(surface, mesh), before, before)
+    result = _mended(surface, reach, was.edges)
+    surface, now = result.surface, result.verdict
+    if len(surface.faces) == 0:
+        note("no_volume", f"{name} has only faces without area. Give it a thickness to print it.")
+        return Repaired(mesh, before, before)
+    made, bodies = closed(surface, mesh), surface.shells
     turned = surface.own & (surface.source == mesh.faces[surface.parent][:, [0, 2, 1]]).all(axis=1)
-    counts["faces_flipped"] = int(turned.sum())
-    counts["faces_added"] = int((~surface.own).sum())
-    tally.update(counts)
-    tally["meshes_repaired"] += 1
-    now = verdict(made.vertices, made.faces)
-    if sheets:
+    tally.update(result.counts)
+    tally.update(
+        vertices_merged=merged,
+        meshes_repaired=1,
+        faces_flipped=int(turned.sum()),
+        faces_added=int((~surface.own).sum()),
+    )
+    if result.sheets:
         note(
             "open_surface",
             f"{name} is a sheet: it has an outline and encloses nothing, so it was left open. "
             "Give it a thickness to print it.",
         )
     elif not now.right:
-        bettered = meshlab.bettered(mesh, made, now)
+        bettered = meshlab.bettered(mesh, made)
         if bettered is not None:
             made, now = bettered
+            bodies = topology.shells(welded(made)[1])[0]
             note("second_stage", f"{name} was repaired by pymeshlab, where meshhub's own repair left defects.")
         else:
-            _tell(name, now.boundary, now.nonmanifold + now.inconsistent, now.volume)
-    end = health(opened(made)[0])
-    return Repaired(made, before, (end.bodies, end.volume))
+            _tell(name, now)
+    return Repaired(made, before, (bodies, now.volume))
 
 
-def _mended(surface: Surface, reach: float, counts: Counter[str]) -> tuple[Surface, int]:
-    """One pass of the recipe, and how many shells it left open as sheets."""
+def _mended(surface: Surface, reach: float, found: topology.Edges) -> _Result:
+    """The best of a few passes; one is enough for nearly every mesh."""
+    best: _Result | None = None
+    counts: Counter[str] = Counter()
+    for _ in range(_PASSES):
+        surface, sheets = _one_pass(surface, reach, found, counts)
+        now = verdict(surface.points, surface.faces)
+        if best is None or now.defects < best.verdict.defects:
+            best = _Result(surface, sheets, now, counts.copy())
+        if now.right or sheets or len(surface.faces) == 0:
+            break
+        surface = rewelded(surface)
+        found = topology.edges(surface.faces)
+    assert best is not None
+    return best
+
+
+def _one_pass(surface: Surface, reach: float, found: topology.Edges, counts: Counter[str]) -> tuple[Surface, int]:
+    """The recipe once, and how many shells it left open as sheets."""
     surface, count = without_degenerate(surface)
     counts["degenerate_faces_removed"] += count
-    surface, count = without_doubled(surface)
+    found = topology.edges(surface.faces) if count else found
+    surface, count = without_doubled(surface, found)
     counts["duplicate_faces_removed"] += count
-    surface, count = without_cracks(surface)
+    found = topology.edges(surface.faces) if count else found
+    surface, count = without_cracks(surface, found)
     counts["cracks_welded"] += count
+    found = topology.edges(surface.faces) if count else found
     if len(surface.faces) == 0:
         return surface, 0
-    surface, one, other = _agreed(surface)
+    surface, one, other = _agreed(surface, found)
     surface, count, (one, other) = without_strays(surface, one, other)
     counts["fragments_removed"] += count
     surface, count = split_points(surface, one, other)
@@ -151,9 +177,8 @@ def _mended(surface: Surface, reach: float, counts: Counter[str]) -> tuple[Surfa
     return surface, sheets
 
 
-def _agreed(surface: Surface) -> tuple[Surface, IntIndex, IntIndex]:
+def _agreed(surface: Surface, found: topology.Edges) -> tuple[Surface, Index, Index]:
     """The surface wound alike on both sides of each pair of half-edges, and those pairs."""
-    found = topology.edges(surface.faces)
     one, other = found.pairs()
     flip, conflict = turns(surface.faces, one, other)
     crowded = bool((found.size > 2).any())
@@ -196,14 +221,15 @@ def _size(scene: Scene) -> list[float | str]:
     return [float(side) for side in high - low]
 
 
-def _tell(name: str, boundary: int, awry: int, volume: float) -> None:
-    if boundary:
+def _tell(name: str, now: Verdict) -> None:
+    awry = now.nonmanifold + now.inconsistent
+    if now.boundary:
         note(
             "not_closed",
-            f"{name} could not be closed: {boundary} boundary edges remain. Repair it in a mesh editor, "
+            f"{name} could not be closed: {now.boundary} boundary edges remain. Repair it in a mesh editor, "
             "or print it with care.",
         )
     if awry:
-        note("not_manifold", f"{name} could not be made manifold: {awry} edges remain that no printer can tell apart.")
-    if not boundary and not awry and volume <= 0:
+        note("not_manifold", f"{name} could not be made manifold: {awry} edges remain that no slicer can tell apart.")
+    if not now.defects and now.volume <= 0:
         note("no_volume", f"{name} is closed and encloses no volume. Give it a thickness to print it.")

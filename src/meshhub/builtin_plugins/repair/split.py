@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from meshhub import topology
 from meshhub.builtin_plugins.repair.pairing import paired
 from meshhub.builtin_plugins.repair.surface import Surface, point_normals, rounded
-from meshhub.geometry import IntIndex, weld
+from meshhub.geometry import weld
 from meshhub.scene import Float64
+from meshhub.topology import Index
 
 HAIR = 2e-6
 """How far copies of a point are moved apart, as a share of the part's diagonal."""
@@ -22,24 +23,33 @@ FLOAT_STEPS = 8
 _ROUNDS = 8
 
 
-def split_points(surface: Surface, one: IntIndex, other: IntIndex) -> tuple[Surface, int]:
+def split_points(surface: Surface, one: Index, other: Index) -> tuple[Surface, int]:
     """The surface with a point for each fan, given the partners, and how many points are new."""
-    count, label = topology.fans(surface.faces, one, other)
-    corner = surface.faces.ravel()
-    point = corner[topology.first_members(label, count)]
+    torn = np.zeros(len(surface.points), np.bool_)
+    torn[topology.torn_points(surface.faces, one, other)] = True
+    a, b, c = surface.faces.T
+    face = np.flatnonzero(torn[a] | torn[b] | torn[c])
+    if len(face) == 0:
+        return surface, 0
+    name = np.full(len(surface.faces), -1, np.intp)
+    name[face] = np.arange(len(face))
+    near = (name[one // 3] >= 0) & (name[other // 3] >= 0)
+    one, other = (name[half // 3] * 3 + half % 3 for half in (one[near], other[near]))
+    local = surface.faces[face]
+    count, label = topology.fans(local, one, other)
+    point = local.ravel()[topology.first_members(label, count)]
+    # at the rim of these faces fans are cut short, but not those of the points in question
     seen = np.full(len(surface.points), -1, np.intp)
     seen[point[::-1]] = np.arange(count - 1, -1, -1)
-    copies = np.flatnonzero(seen[point] != np.arange(count))
+    copies = np.flatnonzero((seen[point] != np.arange(count)) & torn[point])
     if len(copies) == 0:
         return surface, 0
-    name = point.astype(np.int32)
-    name[copies] = len(surface.points) + np.arange(len(copies), dtype=np.int32)
+    named = point.astype(np.int32)
+    named[copies] = len(surface.points) + np.arange(len(copies), dtype=np.int32)
+    faces = surface.faces.copy()
+    faces[face] = named[label].reshape(-1, 3)
     return (
-        replace(
-            surface,
-            points=np.concatenate([surface.points, surface.points[point[copies]]]),
-            faces=name[label].reshape(-1, 3),
-        ),
+        replace(surface, points=np.concatenate([surface.points, surface.points[point[copies]]]), faces=faces),
         len(copies),
     )
 
@@ -59,10 +69,8 @@ def split_edges(surface: Surface) -> tuple[Surface, int]:
         partner = np.full(3 * len(surface.faces), -1, np.intp)
         partner[one], partner[other] = other, one
         crowded = found.start[found.size > 2]
-        half = found.order[crowded]
-        mate = partner[half]
-        busy = np.zeros(len(surface.faces), np.bool_)
-        half, mate = _free(half, mate, busy)
+        first = found.order[crowded]
+        half, mate = _free(first, partner[first], len(surface.faces))
         surface = _halved(surface, half, mate)
         cut += len(half)
         one, other = paired(surface.points, surface.faces, topology.edges(surface.faces))
@@ -70,17 +78,17 @@ def split_edges(surface: Surface) -> tuple[Surface, int]:
     return surface, cut
 
 
-def _free(half: IntIndex, mate: IntIndex, busy: NDArray[np.bool_]) -> tuple[IntIndex, IntIndex]:
+def _free(half: Index, mate: Index, faces: int) -> tuple[Index, Index]:
     """Those of the pairs whose faces no earlier pair has, each against its first rival only."""
     users = np.concatenate([half // 3, np.where(mate >= 0, mate // 3, half // 3)])
     owner = np.tile(np.arange(len(half)), 2)
-    first = np.full(len(busy), len(half), np.intp)
+    first = np.full(faces, len(half), np.intp)
     np.minimum.at(first, users, owner)
     mine = (first[users] == owner).reshape(2, -1).all(axis=0)
     return half[mine], mate[mine]
 
 
-def _halved(surface: Surface, half: IntIndex, mate: IntIndex) -> Surface:
+def _halved(surface: Surface, half: Index, mate: Index) -> Surface:
     """The surface with a new point in the middle of each edge, for one pair of its faces."""
     begin, end = (each[half] for each in topology.half_edges(surface.faces))
     middle = len(surface.points) + np.arange(len(half), dtype=np.int32)
@@ -96,7 +104,7 @@ def _halved(surface: Surface, half: IntIndex, mate: IntIndex) -> Surface:
     shown = np.stack([source.ravel()[at], source.ravel()[ahead], source.ravel()[back]], axis=1)
     faces.ravel()[ahead] = middle
     source.ravel()[ahead] = source.ravel()[at]
-    grown = replace(surface, faces=faces, source=source).add(new, shown, surface.parent[face])
+    grown = replace(surface, faces=faces, source=source).add(new, shown, face)
     grown.own[-len(new) :] = surface.own[face]
     return grown
 
@@ -124,7 +132,7 @@ def apart(surface: Surface, reach: float) -> tuple[Surface, int]:
     return (replace(surface, points=points), moved) if moved else (surface, 0)
 
 
-def _directions(surface: Surface, shared: IntIndex) -> Float64:
+def _directions(surface: Surface, shared: Index) -> Float64:
     """Outward at the shared points; where the faces cancel out, any direction will do."""
     wanted = np.zeros(len(surface.points), np.bool_)
     wanted[shared] = True

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import topology
 from meshhub.builtin_plugins.repair.orient import shell_volumes
 from meshhub.builtin_plugins.repair.surface import Surface
-from meshhub.geometry import IntIndex
+from meshhub.topology import Index
 
 FEW_FACES = 4
 SMALL_DIAGONAL = 0.01
 SMALL_VOLUME = 0.0001
 
 
-def stray_shells(surface: Surface, count: int, label: NDArray[np.int32], border: IntIndex) -> NDArray[np.bool_]:
+def stray_shells(surface: Surface, border: Index) -> NDArray[np.bool_]:
     """Which shells are strays: at most four faces or open, under a hundredth of the part's diagonal, and under
     a ten-thousandth of its volume. Never all of them.
     """
+    count, label = surface.shells, surface.shell
     stray = np.zeros(count, np.bool_)
     if count < 2:
         return stray
@@ -33,22 +36,25 @@ def stray_shells(surface: Surface, count: int, label: NDArray[np.int32], border:
     corner = surface.points[surface.faces[order]]
     size = np.maximum.reduceat(corner.max(axis=1), begin) - np.minimum.reduceat(corner.min(axis=1), begin)
     whole = float(np.linalg.norm(np.ptp(surface.points[np.unique(surface.faces)], axis=0)))
-    volume = np.abs(shell_volumes(surface.points, surface.faces, count, label))
+    volume = np.abs(shell_volumes(surface))
     small = (np.linalg.norm(size, axis=1) < SMALL_DIAGONAL * whole) & (volume[candidate] <= SMALL_VOLUME * volume.sum())
     stray[candidate] = small
     return np.zeros(count, np.bool_) if stray.all() else stray
 
 
-def without_strays(surface: Surface, one: IntIndex, other: IntIndex) -> tuple[Surface, int, tuple[IntIndex, IntIndex]]:
-    """The surface without its strays, given the partners; how many there were, and the partners now."""
-    count, label = topology.components(len(surface.faces), one // 3, other // 3)
+def without_strays(surface: Surface, one: Index, other: Index) -> tuple[Surface, int, tuple[Index, Index]]:
+    """The surface, its shells labelled, without its strays, given the partners; how many they were; the partners."""
+    label = topology.components(len(surface.faces), one // 3, other // 3)[1]
+    surface = replace(surface, shell=label)
     lone = np.ones(3 * len(surface.faces), np.bool_)
     lone[one] = lone[other] = False
-    stray = stray_shells(surface, count, label, np.flatnonzero(lone))
+    stray = stray_shells(surface, np.flatnonzero(lone))
     if not stray.any():
         return surface, 0, (one, other)
     kept = ~stray[label]
     name = np.cumsum(kept) - 1
     stays = kept[one // 3]
     one, other = (name[half // 3] * 3 + half % 3 for half in (one[stays], other[stays]))
-    return surface.keep(kept), int(stray.sum()), (one, other)
+    surface = surface.keep(kept)
+    renamed = (np.cumsum(~stray, dtype=np.int32) - np.int32(1))[surface.shell]
+    return replace(surface, shell=renamed), int(stray.sum()), (one, other)

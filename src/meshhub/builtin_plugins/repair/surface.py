@@ -27,6 +27,7 @@ class Surface:
     source: (m, 3) int32, the vertex of the mesh whose normal, UV and colour a corner shows
     parent: (m,) int32, the face of the mesh whose material a face shows
     own:    (m,) bool, whether a face is that face of the mesh, and not one made anew
+    shell:  (m,) int32, the shell of a face, 0…, all of them in use; as the last step that counted them left it
     """
 
     points: Float64
@@ -34,11 +35,22 @@ class Surface:
     source: Int32
     parent: Int32
     own: NDArray[np.bool_]
+    shell: Int32
+
+    @property
+    def shells(self) -> int:
+        """How many shells the faces are labelled with."""
+        return int(self.shell.max(initial=-1)) + 1
 
     def keep(self, kept: NDArray[Any]) -> Surface:
         """The surface with some of its faces, by mask or index."""
         return replace(
-            self, faces=self.faces[kept], source=self.source[kept], parent=self.parent[kept], own=self.own[kept]
+            self,
+            faces=self.faces[kept],
+            source=self.source[kept],
+            parent=self.parent[kept],
+            own=self.own[kept],
+            shell=self.shell[kept],
         )
 
     def flip(self, turned: NDArray[np.bool_]) -> Surface:
@@ -50,14 +62,15 @@ class Surface:
         source[turned] = source[turned][:, [0, 2, 1]]
         return replace(self, faces=faces, source=source)
 
-    def add(self, faces: NDArray[Any], source: NDArray[Any], parent: NDArray[Any]) -> Surface:
-        """The surface with new faces at its end."""
+    def add(self, faces: NDArray[Any], source: NDArray[Any], beside: NDArray[Any]) -> Surface:
+        """The surface with new faces at its end, each in the shell and of the material of the one `beside` it."""
         return replace(
             self,
             faces=np.concatenate([self.faces, faces.astype(np.int32)]),
             source=np.concatenate([self.source, source.astype(np.int32)]),
-            parent=np.concatenate([self.parent, parent.astype(np.int32)]),
+            parent=np.concatenate([self.parent, self.parent[beside]]),
             own=np.concatenate([self.own, np.zeros(len(faces), np.bool_)]),
+            shell=np.concatenate([self.shell, self.shell[beside]]),
         )
 
 
@@ -77,7 +90,12 @@ def opened(mesh: Mesh) -> tuple[Surface, int]:
     if merged and _attributes(mesh):
         merged = len(mesh.vertices) - int(_alike(mesh).max()) - 1
     surface = Surface(
-        mesh.vertices[first], index[mesh.faces], mesh.faces, np.arange(count, dtype=np.int32), np.ones(count, np.bool_)
+        mesh.vertices[first],
+        index[mesh.faces],
+        mesh.faces,
+        np.arange(count, dtype=np.int32),
+        np.ones(count, np.bool_),
+        np.zeros(count, np.int32),
     )
     return surface, merged
 

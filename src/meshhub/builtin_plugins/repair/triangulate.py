@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
+from meshhub.topology import Index
 
 _CELLS = 1_000_000
 _OVERLAP = 4.0
@@ -20,7 +20,7 @@ def newell(loops: Float64) -> Float64:
     return total
 
 
-def least_area(loops: Float64, forbidden: NDArray[np.bool_]) -> tuple[IntIndex, NDArray[np.bool_]]:
+def least_area(loops: Float64, forbidden: NDArray[np.bool_]) -> tuple[Index, NDArray[np.bool_]]:
     """Triangles over loops of one length, (b, n, 3), without the chords `forbidden` (b, n, n).
 
     Returns (b, n - 2, 3) places in the loop, wound as the loop is, and (b,) whether there is an answer at all.
@@ -38,7 +38,7 @@ def least_area(loops: Float64, forbidden: NDArray[np.bool_]) -> tuple[IntIndex, 
     return np.concatenate(made), np.concatenate(answered)
 
 
-def _solved(loops: Float64, forbidden: NDArray[np.bool_]) -> tuple[IntIndex, NDArray[np.bool_]]:
+def _solved(loops: Float64, forbidden: NDArray[np.bool_]) -> tuple[Index, NDArray[np.bool_]]:
     lots, size = loops.shape[:2]
     normal = newell(loops)
     length = np.linalg.norm(normal, axis=1, keepdims=True)
@@ -66,7 +66,7 @@ def _solved(loops: Float64, forbidden: NDArray[np.bool_]) -> tuple[IntIndex, NDA
     return _triangles(choice), np.isfinite(best[:, 0, size - 1])
 
 
-def _triangles(choice: NDArray[np.int32]) -> IntIndex:
+def _triangles(choice: NDArray[np.int32]) -> Index:
     """The triangles that the table of best middle points stands for, all loops level by level."""
     lots, size = choice.shape[:2]
     lot, low = np.arange(lots), np.zeros(lots, np.intp)
