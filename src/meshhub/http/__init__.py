@@ -1,0 +1,23 @@
+"""The HTTP service: `create_app()` for any ASGI server, `serve()` for the command line.
+
+Needs the extra `http`: `pip install "meshhub[http]"`.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+NEEDS = ("limits", "litestar", "multipart", "sqlalchemy", "uvicorn")
+
+_missing = [name for name in NEEDS if find_spec(name) is None]
+if _missing:
+    raise ImportError(
+        f'the HTTP service needs {", ".join(_missing)}, which is not installed; pip install "meshhub[http]"',
+        name=_missing[0],
+    )
+
+from meshhub.http.app import create_app  # noqa: E402
+from meshhub.http.server import serve  # noqa: E402
+from meshhub.http.settings import Settings  # noqa: E402
+
+__all__ = ["Settings", "create_app", "serve"]

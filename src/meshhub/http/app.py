@@ -1,0 +1,100 @@
+"""The application: parts put together, handlers registered."""
+
+from __future__ import annotations
+
+import msgspec
+from litestar.exceptions import HTTPException
+
+from meshhub.engine import Engine, Isolated
+from meshhub.http.clients import networks
+from meshhub.http.conversions import Conversions
+from meshhub.http.convert import convert
+from meshhub.http.convert_batch import convert_batch
+from meshhub.http.convert_many import convert_many
+from meshhub.http.errors import answer_error
+from meshhub.http.gate import gate
+from meshhub.http.health import live, ready
+from meshhub.http.inspect import inspect
+from meshhub.http.jobs import Jobs
+from meshhub.http.openapi import document
+from meshhub.http.page import page
+from meshhub.http.plan import plan
+from meshhub.http.rates import RateLimits
+from meshhub.http.schema import schema_document, schema_page
+from meshhub.http.service import Service
+from meshhub.http.settings import Settings
+from meshhub.http.shared import Shared
+from meshhub.http.supported import supported
+from meshhub.keys import KeyStore
+from meshhub.registry import Registry
+
+
+def create_app(
+    settings: Settings | None = None,
+    registry: Registry | None = None,
+    keys: KeyStore | None = None,
+    engine: Engine | None = None,
+) -> Service:
+    """The service, for any ASGI server. Run one process: the limits and the queue are its own.
+
+    settings: from the environment unless given
+    registry: built-ins and installed plug-ins unless given; it runs conversions on its own engine
+    keys:     the store that the settings name unless given
+    engine:   for the registry made here; a process for every conversion unless given
+
+    Raises ValueError for settings that make no sense. What is made here is closed with the service.
+    """
+    settings = settings or Settings.from_environment()
+    if registry is not None and engine is not None:
+        raise ValueError("give the engine to the registry: Registry(engine=…)")
+    own_registry, own_keys = registry is None, keys is None
+    if registry is None:
+        registry = Registry(engine=engine or Isolated(workers=settings.worker_count, queue=settings.queue))
+    keys = keys or KeyStore(settings.database_url)
+    if settings.free_plan not in registry.plans:
+        raise ValueError(f"free_plan: {settings.free_plan!r} is no plan; there are {', '.join(sorted(registry.plans))}")
+    jobs = Jobs(settings)
+    described = document(registry)
+    shared = Shared(
+        settings=settings,
+        registry=registry,
+        keys=keys,
+        jobs=jobs,
+        rates=RateLimits(settings.rate_limit_url),
+        conversions=Conversions(registry, jobs, settings.batch_worker_count),
+        trusted=networks(settings.trusted_proxies),
+        schema_document=msgspec.json.encode(described),
+        schema_page=page(described).encode(),
+    )
+
+    def close() -> None:
+        jobs.closing = True
+        if own_registry:
+            shared.registry.close()
+        jobs.close()
+        if own_keys:
+            shared.keys.close()
+
+    app = Service(
+        route_handlers=[
+            convert,
+            convert_many,
+            convert_batch,
+            plan,
+            supported,
+            inspect,
+            live,
+            ready,
+            schema_page,
+            schema_document,
+        ],
+        guards=[gate],
+        exception_handlers={HTTPException: answer_error, Exception: answer_error},
+        on_shutdown=[close],
+        # the document is our own: the framework cannot tell the fields that plug-ins declare
+        openapi_config=None,
+        logging_config=None,
+        debug=False,
+    )
+    app.state.shared = shared
+    return app

@@ -1,0 +1,66 @@
+"""What every request passes first: the key, then the rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+
+from meshhub.http.clients import rate_identity
+from meshhub.http.context import context_of
+from meshhub.http.errors import ServiceError
+from meshhub.http.shared import Shared, shared_of
+from meshhub.plans import Caller
+
+OPEN = {"open": True}
+"""Given as `opt` to handlers that take no key and are not counted."""
+
+KEY_HEADER = "x-api-key"
+
+
+async def gate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Find out who is asking and count the request. Raises InvalidKey, KeyStoreUnavailable, ServiceError."""
+    if handler.opt.get("open"):
+        return
+    shared = shared_of(connection)
+    context = context_of(connection.scope)
+    key = connection.headers.get(KEY_HEADER)
+    if key is None:
+        context.caller = _anonymous(shared)
+        identity = f"ip:{rate_identity(context.address)}"
+    else:
+        context.caller = await _customer(shared, key)
+        identity = f"key:{context.caller.id}"
+    per_minute = context.caller.plan.limits.requests_per_minute
+    if per_minute is None:
+        return
+    state = await shared.rates.hit(identity, per_minute)
+    context.headers.update(state.headers())
+    context.remaining, context.resets_in = state.remaining, state.resets_in
+    if not state.passed:
+        raise ServiceError(
+            f"more than {per_minute} requests in a minute; try again in {state.resets_in} s, "
+            "or use the key of a plan that allows more",
+            code="rate_limit_exceeded",
+            headers={"Retry-After": str(state.resets_in)},
+        )
+
+
+def _anonymous(shared: Shared) -> Caller:
+    plan = shared.plan(shared.settings.free_plan)
+    if plan is None:
+        raise ServiceError(f"the plan {shared.settings.free_plan!r} is not declared", code="internal_error")
+    return Caller(plan=plan)
+
+
+async def _customer(shared: Shared, key: str) -> Caller:
+    record = await shared.jobs.call(shared.keys.check, key)
+    plan = shared.plan(record.plan)
+    if plan is None:
+        raise ServiceError(
+            f"the API key {record.id} is for the plan {record.plan!r}, which this service does not know; "
+            "ask for a new one",
+            code="invalid_api_key",
+        )
+    return Caller(plan=plan, id=record.id)

@@ -1,0 +1,23 @@
+"""GET /health/live and /health/ready, for probes: no key, not counted."""
+
+from __future__ import annotations
+
+from litestar import get
+
+from meshhub.errors import ShuttingDown
+from meshhub.http.gate import OPEN
+from meshhub.http.shared import AnyRequest, shared_of
+
+
+@get("/health/live", opt=OPEN)
+async def live() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "live"}
+
+
+@get("/health/ready", opt=OPEN)
+async def ready(request: AnyRequest) -> dict[str, str]:
+    """The service takes requests."""
+    if shared_of(request).jobs.closing:
+        raise ShuttingDown("the service is shutting down; send requests elsewhere")
+    return {"status": "ready"}

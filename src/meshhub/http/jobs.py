@@ -1,0 +1,146 @@
+"""Running conversions for requests: taking turns, off the event loop, stopped when the client leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from meshhub.engine import Cancel
+from meshhub.errors import Cancelled, ServerBusy, ShuttingDown, WorkerCrashed
+from meshhub.http.context import Context
+from meshhub.http.errors import ClientGone
+from meshhub.http.settings import Settings
+from meshhub.plans import Limits
+
+log = logging.getLogger("meshhub.http")
+
+T = TypeVar("T")
+
+_SPARE_THREADS = 8
+"""Threads beside those that wait for conversions: for databases, archives, and looking at uploads."""
+
+
+class Jobs:
+    """What requests share: threads, turns, disk, and the news that the service is stopping."""
+
+    def __init__(self, settings: Settings) -> None:
+        """No thread and no folder is made before the first request."""
+        self._settings = settings
+        self._threads = ThreadPoolExecutor(settings.worker_count + _SPARE_THREADS, thread_name_prefix="meshhub")
+        self._turns = asyncio.Semaphore(settings.worker_count)
+        self._waiting = 0
+        self._promised = 0
+        self._root: Path | None = None
+        self.closing = False
+
+    def admit(self, context: Context, length: int | None, limits: Limits) -> None:
+        """See that there is room for a request before its body is taken. Raises ServerBusy, ShuttingDown."""
+        if self.closing:
+            raise ShuttingDown("the service is shutting down; try again in a moment")
+        if self._waiting >= self._settings.queue and self._turns.locked():
+            raise ServerBusy(f"{self._waiting} conversions wait already; try again in a moment")
+        # a body of unknown length may become the largest; what comes out is about as much again
+        self.reserve(context, 2 * (length if length is not None else limits.max_request_bytes or 0))
+
+    def reserve(self, context: Context, expected: int) -> None:
+        """Promise disk to a request until it is over. Raises ServerBusy."""
+        free = shutil.disk_usage(self._folder_of_folders()).free
+        if free - self._promised - expected < self._settings.keep_free_bytes:
+            raise ServerBusy("the service has too little disk space for this upload now; try again in a moment")
+        self._promised += expected
+        context.cleanup.callback(self._keep_promise, expected)
+
+    def _keep_promise(self, expected: int) -> None:
+        self._promised -= expected
+
+    def folder(self, context: Context) -> Path:
+        """A folder of the request's own, removed when the request is over."""
+        path = Path(tempfile.mkdtemp(prefix="job-", dir=self._folder_of_folders()))
+        context.cleanup.callback(shutil.rmtree, path, ignore_errors=True)
+        return path
+
+    def _folder_of_folders(self) -> Path:
+        if self._root is None:
+            self._root = Path(tempfile.mkdtemp(prefix="meshhub-service-", dir=self._settings.temporary_folder))
+        return self._root
+
+    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a function in a thread. When this is cancelled it still waits: nothing goes on behind our back."""
+        future = asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await asyncio.wait({future})
+            raise
+
+    @contextlib.asynccontextmanager
+    async def turn(self, deadline: float | None, *, admitted: bool = False) -> AsyncIterator[None]:
+        """Wait for a worker; `deadline` is of the loop's clock.
+
+        The files of a batch that has begun (`admitted`) wait whatever the queue holds.
+        Raises ServerBusy, ShuttingDown.
+        """
+        if self._turns.locked() and not admitted and self._waiting >= self._settings.queue:
+            raise ServerBusy(f"{self._waiting} conversions wait already; try again in a moment")
+        self._waiting += 1
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise ServerBusy("no worker came free in time; try again in a moment") from None
+        finally:
+            self._waiting -= 1
+        try:
+            if self.closing:
+                raise ShuttingDown("the service is shutting down; try again in a moment")
+            yield
+        except (WorkerCrashed, Cancelled):
+            if self.closing:
+                raise ShuttingDown("the service shut down before the conversion was done; try again") from None
+            raise
+        finally:
+            self._turns.release()
+
+    async def watched(
+        self, receive: Callable[[], Awaitable[Any]], work: Callable[[Cancel], Coroutine[Any, Any, T]]
+    ) -> T:
+        """Do the work unless the client leaves first; then stop it, and wait until it has stopped.
+
+        The framework does not stop a handler whose client is gone. Raises ClientGone.
+        """
+        cancel = Cancel()
+        job = asyncio.ensure_future(work(cancel))
+        leaving = asyncio.ensure_future(_left(receive))
+        try:
+            await asyncio.wait({job, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not job.done():
+                raise ClientGone
+            return job.result()
+        finally:
+            leaving.cancel()
+            if not job.done():
+                cancel()
+                job.cancel()
+                await asyncio.wait({job})
+            if not job.cancelled():
+                job.exception()
+            cancel.close()
+
+    def close(self) -> None:
+        """Take no more work and remove what lies about."""
+        self.closing = True
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        if self._root is not None:
+            shutil.rmtree(self._root, ignore_errors=True)
+
+
+async def _left(receive: Callable[[], Awaitable[Any]]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

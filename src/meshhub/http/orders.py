@@ -1,0 +1,106 @@
+"""What a conversion request asks for, and the files it asks it for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from meshhub.chain import Request
+from meshhub.errors import EmptyModel, InvalidOption, MeshhubError, MissingDependency, RequestRefused, UnsupportedFormat
+from meshhub.http.errors import ServiceError
+from meshhub.http.uploads import MAIN_FIELDS, Form, MainField
+from meshhub.options import FALSE, TRUE
+from meshhub.plans import Caller
+from meshhub.registry import Registry
+from meshhub.report import Report
+from meshhub.source import Source, Target
+
+_WHERE = {"file": "/convert or /inspect", "files": "/convert-many", "archive": "/convert-batch"}
+
+
+@dataclass(frozen=True)
+class Order:
+    """A target format (None: only look), options as text, and whether `report.json` is wanted."""
+
+    request: Request
+    caller: Caller
+    report: bool = False
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file of a batch.
+
+    name:         how the caller knows it
+    folder, stem: where its result goes in the ZIP
+    refused:      why it is not even tried
+    """
+
+    name: str
+    folder: str
+    stem: str
+    path: Path
+    companions: Mapping[str, Path] = field(default_factory=dict)
+    refused: MeshhubError | None = None
+
+    def source(self) -> Source:
+        """What the reader gets."""
+        return Source(self.name, path=self.path, companions=self.companions)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one file: a report and the target, or an error."""
+
+    item: Item
+    report: Report | None = None
+    target: Target | None = None
+    error_code: str = ""
+    error: str = ""
+
+    def failure(self) -> dict[str, str]:
+        """The row of `errors.json`."""
+        return {"file": self.item.name, "error": self.error, "error_code": self.error_code}
+
+
+def order_from(form: Form, main: MainField, caller: Caller, *, converts: bool) -> Order:
+    """The order of a form. Raises ServiceError for missing fields, InvalidOption for `report`."""
+    texts = dict(form.texts)
+    if not form.files:
+        strays = [name for name in MAIN_FIELDS if name in texts]
+        hint = f"; {strays[0]!r} belongs to {_WHERE[strays[0]]}" if strays else f" (curl -F {main}=@model.stl)"
+        raise ServiceError(f"the field {main!r} with the file is missing{hint}", code="missing_field")
+    target = None
+    report = False
+    if converts:
+        target = texts.pop("target", "").strip()
+        if not target:
+            raise ServiceError(
+                "the field 'target' is missing: say the format to convert to (target=3mf)", code="missing_field"
+            )
+        report = _flag("report", texts.pop("report", ""))
+    return Order(Request(target=target, options=texts), caller, report)
+
+
+def check(registry: Registry, order: Order) -> None:
+    """Refuse what is wrong with an order whatever its files are: target, entitlement, options.
+
+    Raises RequestError, MissingDependency.
+    """
+    try:
+        registry.resolve(order.request, Source.from_bytes(b"", ""), order.caller)
+    except (EmptyModel, UnsupportedFormat, RequestRefused):
+        return
+    except MissingDependency as error:
+        if error.code != UnsupportedFormat.code:
+            raise
+
+
+def _flag(name: str, text: str) -> bool:
+    word = text.strip().lower()
+    if word in TRUE:
+        return True
+    if not word or word in FALSE:
+        return False
+    raise InvalidOption(f"option {name!r} must be true, 1, yes or on, or their opposites, got {text[:60]!r}")

@@ -1,0 +1,103 @@
+"""The OpenAPI document as a page for people: plain HTML, no script, nothing fetched from anywhere."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+Json = dict[str, Any]
+
+_STYLE = """
+:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
+h2{margin-top:2.5rem;border-top:1px solid #8884;padding-top:1rem}
+h2 code{font-size:1.1rem}.method{font-size:.8rem;font-weight:700;margin-right:.6rem}
+table{border-collapse:collapse;width:100%;font-size:.9rem}
+th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bottom:1px solid #8883}
+pre{background:#8882;padding:.8rem;overflow-x:auto}code{font-family:ui-monospace,monospace}
+"""
+
+
+def page(document: Json) -> str:
+    """The whole page."""
+    info = document["info"]
+    sections = [
+        _section(path, method, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    ]
+    return (
+        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        '<meta name=viewport content="width=device-width,initial-scale=1">'
+        f"<title>{escape(info['title'])}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info['summary'])} "
+        "The same as <a href=/schema/openapi.json>OpenAPI 3.1</a>. "
+        "The header <code>X-Api-Key</code> is optional everywhere.</p>"
+        f"{''.join(sections)}</body></html>"
+    )
+
+
+def _section(path: str, method: str, operation: Json) -> str:
+    form = operation.get("requestBody", {}).get("content", {}).get("multipart/form-data", {}).get("schema")
+    return (
+        f"<h2><span class=method>{method.upper()}</span><code>{escape(path)}</code></h2>"
+        f"<p>{escape(operation['summary'])}</p>{_example(path, method, form)}{_fields(form)}"
+        f"{_answers(operation['responses'])}"
+    )
+
+
+def _example(path: str, method: str, form: Json | None) -> str:
+    command = f"curl http://localhost:8000{path}"
+    if form is not None:
+        main = form["required"][0]
+        file = "models.zip" if main == "archive" else "model.stl"
+        command += f" -F {main}=@{file}" + (" -F target=3mf -OJ" if "target" in form["required"] else "")
+    return f"<pre><code>{escape(command)}</code></pre>" if method in ("get", "post") else ""
+
+
+def _fields(form: Json | None) -> str:
+    if form is None:
+        return ""
+    rows = [
+        f"<tr><td><code>{escape(name)}</code>{' *' if name in form['required'] else ''}</td>"
+        f"<td>{escape(_kind(field))}</td><td>{escape(field.get('description') or field.get('title', ''))}</td></tr>"
+        for name, field in form["properties"].items()
+    ]
+    return f"<table><tr><th>Field</th><th>Value</th><th></th></tr>{''.join(rows)}</table>"
+
+
+def _kind(field: Json) -> str:
+    if field.get("format") == "binary":
+        return "file"
+    if field.get("items", {}).get("format") == "binary":
+        return "files"
+    if "enum" in field:
+        return " | ".join(field["enum"])
+    bounds = [
+        text
+        for word, text in (
+            ("minimum", f"≥ {field.get('minimum'):g}" if "minimum" in field else ""),
+            ("exclusiveMinimum", f"> {field.get('exclusiveMinimum'):g}" if "exclusiveMinimum" in field else ""),
+            ("maximum", f"≤ {field.get('maximum'):g}" if "maximum" in field else ""),
+        )
+        if word in field
+    ]
+    kind = {"boolean": "true | false", "integer": "whole number", "number": "number"}.get(field["type"], "text")
+    if field.get("examples"):
+        return " | ".join(field["examples"])
+    return " ".join([kind, *bounds])
+
+
+def _answers(responses: Json) -> str:
+    rows = [
+        f"<tr><td>{escape(status)}</td><td>{_described(answer['description'])}</td></tr>"
+        for status, answer in responses.items()
+    ]
+    return f"<table><tr><th>Status</th><th></th></tr>{''.join(rows)}</table>"
+
+
+def _described(text: str) -> str:
+    """A description, of which only line ends, a list's dashes and marks of code are Markdown."""
+    lines = [line.removeprefix("- ") for line in text.split("\n")]
+    parts = [escape(line).split("`") for line in lines]
+    return "<br>".join("".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(one)) for one in parts)

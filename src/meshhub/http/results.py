@@ -1,0 +1,152 @@
+"""Answers that carry files: a converted model, or a ZIP of many."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from litestar.response import Stream
+
+from meshhub.http.errors import ServiceError
+from meshhub.http.jobs import Jobs
+from meshhub.http.names import EntryNames, content_disposition, joined
+from meshhub.http.orders import Outcome
+from meshhub.http.reports import CONVERTED, FAILED, HEADER, batch_header
+from meshhub.report import Report
+from meshhub.source import Target
+
+ERRORS = "errors.json"
+REPORT = "report.json"
+
+_CHUNK = 1 << 20
+_NO_TIME = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that a ZIP can say: the same files give the same bytes at any time of day."""
+
+_PACKED = frozenset((".3mf", ".png", ".jpg", ".jpeg", ".webp"))
+"""Contents that are compressed already."""
+
+
+def file_answer(jobs: Jobs, path: Path, media_type: str, name: str, headers: dict[str, str]) -> Stream:
+    """An answer that sends a file in pieces, never whole in memory."""
+    return Stream(
+        _pieces(jobs, path),
+        media_type=media_type,
+        status_code=200,
+        headers={
+            **headers,
+            "Content-Disposition": content_disposition(name),
+            "Content-Length": str(path.stat().st_size),
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
+
+
+async def _pieces(jobs: Jobs, path: Path) -> AsyncIterator[bytes]:
+    with path.open("rb") as file:
+        while piece := await jobs.call(file.read, _CHUNK):
+            yield piece
+
+
+def batch_answer(jobs: Jobs, path: Path, name: str, outcomes: list[Outcome]) -> Stream:
+    """The answer with a ZIP that `packed` made."""
+    done = {outcome.item.name: outcome.report for outcome in outcomes if outcome.report is not None}
+    failed = sum(outcome.report is None for outcome in outcomes)
+    headers = {
+        HEADER: batch_header(done, failed),
+        CONVERTED: str(len(outcomes) - failed),
+        FAILED: str(failed),
+    }
+    return file_answer(jobs, path, "application/zip", name, headers)
+
+
+def refuse_if_all_failed(outcomes: list[Outcome]) -> None:
+    """Raises ServiceError with the whole list, when no file was converted."""
+    if any(outcome.report is not None for outcome in outcomes):
+        return
+    codes = {outcome.error_code for outcome in outcomes}
+    first = outcomes[0]
+    text = f"{first.item.name!r} could not be converted: {first.error}"
+    if len(outcomes) > 1:
+        text = f"none of the {len(outcomes)} files could be converted, see details; the first: {first.error}"
+    raise ServiceError(
+        text,
+        code=codes.pop() if len(codes) == 1 else "conversion_failed",
+        details=[outcome.failure() for outcome in outcomes],
+        headers={CONVERTED: "0", FAILED: str(len(outcomes))},
+    )
+
+
+def packed(path: Path, outcomes: list[Outcome], extension: str, report: bool) -> None:
+    """Write the ZIP: the converted files, `errors.json` when some failed, `report.json` when it was asked for."""
+    names = EntryNames((ERRORS, REPORT))
+    held: dict[str, bytes] = {}
+    told: list[dict[str, Any]] = []
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for outcome in outcomes:
+            if outcome.report is None or outcome.target is None:
+                told.append(outcome.failure())
+                continue
+            name = _place(archive, names, held, outcome, outcome.target, extension)
+            told.append(_row(outcome, name, outcome.report))
+        failures = [outcome.failure() for outcome in outcomes if outcome.report is None]
+        if failures:
+            _add(archive, ERRORS, msgspec.json.format(msgspec.json.encode(failures), indent=2))
+        if report:
+            _add(archive, REPORT, msgspec.json.format(msgspec.json.encode({"files": told}), indent=2))
+
+
+def _row(outcome: Outcome, name: str, report: Report) -> dict[str, Any]:
+    return {"file": outcome.item.name, "output": name, "report": report}
+
+
+def _place(
+    archive: zipfile.ZipFile,
+    names: EntryNames,
+    held: dict[str, bytes],
+    outcome: Outcome,
+    target: Target,
+    extension: str,
+) -> str:
+    """Put a converted file and its companions side by side; the name of its entry.
+
+    The model names its companions, so they cannot be renamed: where another model's companions
+    have the same names and other contents, this model gets a folder of its own.
+    """
+    folder, stem = outcome.item.folder, outcome.item.stem
+    companions = {name: target.read(name) for name in target.names[1:]}
+    taken = (joined(folder, name) for name in companions)
+    if any(not names.free(name) and held.get(name) != companions[name.rpartition("/")[2]] for name in taken):
+        number = 1
+        own = joined(folder, stem)
+        while any(not names.free(joined(own, name)) for name in companions):
+            number += 1
+            own = joined(folder, f"{stem}-{number}")
+        folder = own
+    entry = names.take(folder, stem, extension)
+    assert target.folder is not None
+    with (target.folder / target.name).open("rb") as source, archive.open(_info(entry), "w") as sink:
+        shutil.copyfileobj(source, sink, _CHUNK)
+    for name, data in companions.items():
+        beside = joined(folder, name)
+        if names.free(beside):
+            names.hold(beside)
+            held[beside] = data
+            _add(archive, beside, data)
+    return entry
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    with archive.open(_info(name), "w") as sink:
+        sink.write(data)
+
+
+def _info(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, _NO_TIME)
+    info.compress_type = zipfile.ZIP_STORED if Path(name).suffix.lower() in _PACKED else zipfile.ZIP_DEFLATED
+    info.external_attr = 0o644 << 16
+    info.create_system = 3
+    return info

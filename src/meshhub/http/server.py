@@ -1,0 +1,100 @@
+"""`serve()`: the service under uvicorn, in this process, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import sys
+
+import uvicorn
+
+from meshhub.engine import Isolated
+from meshhub.http.app import create_app
+from meshhub.http.settings import Settings
+from meshhub.http.shared import Shared
+from meshhub.registry import Registry
+
+log = logging.getLogger("meshhub.http")
+
+_LAST_SECONDS = 5
+"""What is left for answers to go out, after the conversions that still ran were stopped."""
+
+
+def serve(host: str = "127.0.0.1", port: int = 8000, settings: Settings | None = None) -> None:
+    """Serve until SIGINT or SIGTERM. Port 0 takes a free one; the log tells which.
+
+    Then no connection is accepted any more, waiting requests are refused, running ones have
+    `shutdown_seconds`, and what still runs is stopped.
+
+    Raises ValueError for settings that make no sense, OSError when the address cannot be had.
+    """
+    _log_to_stderr()
+    settings = settings or Settings.from_environment()
+    registry = Registry(engine=Isolated(workers=settings.worker_count, queue=settings.queue))
+    try:
+        app = create_app(settings, registry)
+        shared: Shared = app.state.shared
+        server = Server(configured(app, settings), shared)
+        with contextlib.closing(_listening(host, port)) as listener:
+            address = listener.getsockname()
+            shown = f"[{address[0]}]" if ":" in address[0] else address[0]
+            log.info("meshhub serves http://%s:%d, described at /schema", shown, address[1])
+            server.run(sockets=[listener])
+    finally:
+        registry.close()
+
+
+def configured(app: object, settings: Settings) -> uvicorn.Config:
+    """How uvicorn is run: it believes no proxy, writes no log of its own, and says not what it is."""
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        log_level="warning",
+        # X-Forwarded-For is read by the service, which knows whom to trust
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=int(settings.shutdown_seconds + _LAST_SECONDS),
+    )
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that tells the service when it stops."""
+
+    def __init__(self, config: uvicorn.Config, shared: Shared) -> None:
+        """`shared` are the parts of the service that the configuration names."""
+        super().__init__(config)
+        self._shared = shared
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Refuse what waits, let what runs finish for a while, stop the rest."""
+        self._shared.jobs.closing = True
+        last = asyncio.get_running_loop().call_later(
+            self._shared.settings.shutdown_seconds, self._shared.registry.engine.close
+        )
+        await super().shutdown(sockets)
+        last.cancel()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise OSError(error.errno, f"{host}:{port} cannot be listened on: {error.strerror or error}") from error
+    return listener
+
+
+def _log_to_stderr() -> None:
+    """A plain log, unless the program around has set up its own."""
+    if not logging.getLogger().handlers:
+        logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+        logging.getLogger("meshhub").setLevel(logging.INFO)

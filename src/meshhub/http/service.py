@@ -1,0 +1,123 @@
+"""The outermost layer: request ids, headers of every answer, HEAD, refused bodies, the access log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import Any
+
+from litestar import Litestar
+
+from meshhub.http.clients import client_address
+from meshhub.http.context import Context, place, request_id
+from meshhub.http.shared import Shared
+
+access = logging.getLogger("meshhub.http.access")
+
+Message = dict[str, Any]
+
+
+class Service(Litestar):
+    """A Litestar application in which every request has a context, and every answer reaches its client."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """One connection, or the life of the service."""
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+            return
+        shared: Shared = self.state.shared
+        headers = _headers(scope)
+        peer = scope.get("client")
+        forwarded = [value for name, value in headers if name == "x-forwarded-for"]
+        context = Context(
+            request_id(dict(headers).get("x-request-id")),
+            client_address(peer[0] if peer else None, forwarded, shared.trusted),
+        )
+        method, path = scope["method"], scope["path"]
+        # whatever answers GET answers HEAD alike, without the body
+        scope = {**scope, "method": "GET" if method == "HEAD" else method, "state": dict(scope.get("state", {}))}
+        place(scope, context)
+        exchange = _Exchange(context, receive, send, dict(headers), shared, head=method == "HEAD")
+        try:
+            await super().__call__(scope, exchange.receive, exchange.send)
+        finally:
+            context.cleanup.close()
+            access.info(
+                "%s %s %s %.0f ms %s %s %s%s",
+                method,
+                path[:200].encode("unicode_escape").decode("ascii"),
+                499 if context.gone else exchange.status,
+                (time.monotonic() - context.started) * 1000,
+                context.address,
+                context.caller.plan.id if context.caller else "-",
+                context.request_id,
+                f" {context.error_code}" if context.error_code else "",
+            )
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(
+        self, context: Context, receive: Any, send: Any, headers: dict[str, str], shared: Shared, *, head: bool
+    ) -> None:
+        self._context = context
+        self._receive = receive
+        self._send = send
+        self._settings = shared.settings
+        self._head = head
+        self._has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        self._waits = headers.get("expect", "").lower() == "100-continue"
+        self.status = 0
+
+    async def receive(self) -> Any:
+        message: Message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self._context.gone = self.status == 0
+        else:
+            self._context.body_started = True
+            self._context.body_read = not message.get("more_body", False)
+        return message
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            own = {"x-request-id": self._context.request_id, **self._context.headers}
+            if self._unread:
+                own["connection"] = "close"
+            added = [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in own.items()]
+            message = {**message, "headers": [*message["headers"], *added]}
+        elif message["type"] == "http.response.body":
+            if self._head:
+                message = {**message, "body": b""}
+            if self._unread and not message.get("more_body", False):
+                # the answer first, for clients that listen while they send; then the rest of the body is
+                # taken, because a connection closed on unread bytes is reset, and the answer may be lost
+                await self._send({**message, "more_body": True})
+                await self._drain()
+                message = {"type": "http.response.body", "body": b"", "more_body": False}
+        await self._send(message)
+
+    @property
+    def _unread(self) -> bool:
+        """Whether the client still sends a body that nobody wants."""
+        if self._context.gone or self._context.body_read or not self._has_body:
+            return False
+        return self._context.body_started or not self._waits
+
+    async def _drain(self) -> None:
+        left = self._settings.drain_bytes
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.drain_seconds):
+                while left > 0 and self._unread:
+                    message = await self._receive()
+                    if message["type"] == "http.disconnect":
+                        return
+                    left -= len(message.get("body", b""))
+                    self._context.body_read = not message.get("more_body", False)
+
+
+def _headers(scope: Any) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]

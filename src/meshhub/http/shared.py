@@ -1,0 +1,89 @@
+"""What all requests share, and how a handler gets at it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from litestar import Request
+
+from meshhub.http.clients import Network
+from meshhub.http.context import Context, context_of
+from meshhub.http.conversions import Conversions
+from meshhub.http.errors import ServiceError
+from meshhub.http.jobs import Jobs
+from meshhub.http.orders import Order, order_from
+from meshhub.http.rates import RateLimits
+from meshhub.http.settings import Settings
+from meshhub.http.uploads import Form, MainField, check_length, receive_form
+from meshhub.keys import KeyStore
+from meshhub.plans import Caller, Plan
+from meshhub.registry import Registry
+
+AnyRequest = Request[Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The parts of a running service."""
+
+    settings: Settings
+    registry: Registry
+    keys: KeyStore
+    jobs: Jobs
+    rates: RateLimits
+    conversions: Conversions
+    trusted: Sequence[Network]
+    schema_document: bytes
+    schema_page: bytes
+
+    def plan(self, plan_id: str) -> Plan | None:
+        """A plan with the limits in force; None when no plug-in declares it."""
+        declared = self.registry.plans.get(plan_id)
+        return None if declared is None else self.settings.plan(declared)
+
+
+def shared_of(connection: Any) -> Shared:
+    """The parts of the service that a request came to."""
+    return cast(Shared, connection.app.state.shared)
+
+
+def caller_of(connection: Any) -> Caller:
+    """Who is asking, as the gate found out."""
+    caller = context_of(connection.scope).caller
+    if caller is None:
+        raise ServiceError("the request did not pass the gate", code="internal_error")
+    return caller
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A form that came in whole, what it asks for, and the folder and the time that it has."""
+
+    form: Form
+    order: Order
+    folder: Path
+    deadline: float | None
+    context: Context
+
+
+async def take(request: AnyRequest, main: MainField, *, converts: bool = True) -> Taken:
+    """Receive a request's form: Content-Length, room, multipart, fields, in this order.
+
+    Raises MeshhubError, ClientGone.
+    """
+    shared = shared_of(request)
+    context = context_of(request.scope)
+    caller = caller_of(request)
+    limits = caller.plan.limits
+    length = check_length(request.headers.get("content-length"), main, limits)
+    shared.jobs.admit(context, length, limits)
+    deadline = None
+    if limits.request_timeout_seconds is not None:
+        deadline = asyncio.get_running_loop().time() + limits.request_timeout_seconds
+    folder = shared.jobs.folder(context)
+    form = await receive_form(request, context, main, limits, folder, deadline)
+    return Taken(form, order_from(form, main, caller, converts=converts), folder, deadline, context)
