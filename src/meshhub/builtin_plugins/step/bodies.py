@@ -11,13 +11,14 @@ from meshhub.builtin_plugins.step.skin import Skin, lengths, skin_of
 from meshhub.scene import Float64
 
 _CHUNK = 1 << 18
+_FLAT = 1e-12
 
 
 class Bodies(NamedTuple):
     """The shells of a skin by their role.
 
     solids: for each solid its outer shell and the shells of its cavities
-    sheets: the open shells
+    sheets: the shells that enclose nothing: open ones, and closed ones without a volume
     """
 
     solids: tuple[tuple[int, tuple[int, ...]], ...]
@@ -32,6 +33,13 @@ def shell_volumes(skin: Skin) -> Float64:
     origin = skin.points[first]
     lever = skin.points[skin.faces[:, 0]] - origin[skin.shell]
     return np.bincount(skin.shell, np.einsum("ij,ij->i", lever, skin.cross), count) / 6
+
+
+def shell_sizes(skin: Skin) -> Float64:
+    """(s,) the area of each shell to the power of 1.5: a volume to compare its volume with."""
+    area = np.bincount(skin.shell, lengths(skin.cross), len(skin.closed)) / 2
+    made: Float64 = area**1.5
+    return made
 
 
 def outward(skin: Skin) -> Skin:
@@ -51,16 +59,17 @@ def outward(skin: Skin) -> Skin:
 def bodies_of(skin: Skin) -> Bodies:
     """The bodies of a skin that is `outward`."""
     volume = shell_volumes(skin)
+    solid = skin.closed & (np.abs(volume) > _FLAT * shell_sizes(skin))
     hosts = _hosts(skin, volume)
     cavities: dict[int, list[int]] = {}
     for shell in np.flatnonzero(hosts >= 0).tolist():
         cavities.setdefault(int(hosts[shell]), []).append(shell)
     solids = tuple(
         (shell, tuple(cavities.get(shell, ())))
-        for shell in np.flatnonzero(skin.closed).tolist()
+        for shell in np.flatnonzero(solid).tolist()
         if hosts[shell] < 0
     )
-    return Bodies(solids, tuple(np.flatnonzero(~skin.closed).tolist()))
+    return Bodies(solids, tuple(np.flatnonzero(~solid & (hosts < 0)).tolist()))
 
 
 def _hosts(skin: Skin, volume: Float64) -> NDArray[np.intp]:

@@ -86,6 +86,15 @@ class Part21:
         self.raw(f"#{self.last}={text};\n")
         return self.last
 
+    def reserve(self) -> int:
+        """An id for an entity that is written later."""
+        self.last += 1
+        return self.last
+
+    def reserved(self, number: int, text: str) -> None:
+        """The entity of a reserved id."""
+        self.raw(f"#{number}={text};\n")
+
     def many(self, count: int, *columns: Column) -> int:
         """`count` entities from columns side by side; returns the first id, the others follow."""
         first = self.last + 1

@@ -32,9 +32,10 @@ class Product(NamedTuple):
 class Document:
     """The frame of one STEP file: AP214, millimetres, a fixed time stamp."""
 
-    def __init__(self, file: Part21, uncertainty: float) -> None:
-        """`uncertainty`: below this distance two points are one, in millimetres."""
+    def __init__(self, file: Part21) -> None:
+        """Writes the header and what every product refers to."""
         self.file = file
+        self.uncertainty = 1e-7
         file.raw(_HEADER)
         one = file.one
         application = one("APPLICATION_CONTEXT('core data for automotive mechanical design processes')")
@@ -47,11 +48,8 @@ class Document:
         length = one("(LENGTH_UNIT()NAMED_UNIT(*)SI_UNIT(.MILLI.,.METRE.))")
         angle = one("(NAMED_UNIT(*)PLANE_ANGLE_UNIT()SI_UNIT($,.RADIAN.))")
         solid = one("(NAMED_UNIT(*)SI_UNIT($,.STERADIAN.)SOLID_ANGLE_UNIT())")
-        measure = f"{uncertainty:.2E}"
-        near = one(
-            f"UNCERTAINTY_MEASURE_WITH_UNIT(LENGTH_MEASURE({measure}),#{length},"
-            "'distance_accuracy_value','confusion accuracy')"
-        )
+        self._length = length
+        self._near = near = file.reserve()
         self.context = one(
             "(GEOMETRIC_REPRESENTATION_CONTEXT(3)"
             f"GLOBAL_UNCERTAINTY_ASSIGNED_CONTEXT((#{near}))"
@@ -134,7 +132,16 @@ class Document:
         return one(f"PRESENTATION_STYLE_ASSIGNMENT((#{usage}))")
 
     def close(self) -> None:
-        """Write what comes last."""
+        """Write what comes last.
+
+        The uncertainty is the distance, in millimetres, below which two points are one; CAD programs
+        take it as the tolerance of edges and corners.
+        """
+        self.file.reserved(
+            self._near,
+            f"UNCERTAINTY_MEASURE_WITH_UNIT(LENGTH_MEASURE({self.uncertainty:.2E}),#{self._length},"
+            "'distance_accuracy_value','confusion accuracy')",
+        )
         if self._styled:
             listed = ",".join(f"#{item}" for item in self._styled)
             self.file.one(

@@ -8,10 +8,9 @@ from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.assembly import Shape, needs_assembly, shapes_of, write_assembly
 from meshhub.builtin_plugins.step.bodies import bodies_of, outward
 from meshhub.builtin_plugins.step.brep import Items, write_skin
-from meshhub.builtin_plugins.step.outline import outline_of
+from meshhub.builtin_plugins.step.check import facet
 from meshhub.builtin_plugins.step.paint import paint_of
 from meshhub.builtin_plugins.step.part21 import Part21, decimals_for
-from meshhub.builtin_plugins.step.planar import flat_regions, planes_of, tolerance_for
 from meshhub.builtin_plugins.step.product import Document, Product
 from meshhub.builtin_plugins.step.skin import Skin, skin_of
 from meshhub.errors import ConversionFailed
@@ -33,7 +32,7 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     reach = max((float(np.abs(one.matrix[:3, 3]).max()) for one in placed), default=0.0)
     with target.open() as stream:
         file = Part21(stream, decimals_for(max(largest, reach)))
-        document = Document(file, max(1e-7, largest * 5e-7))
+        document = Document(file)
         products = [_write_shape(document, scene, shape, options) for shape in shapes]
         if not any(products):
             raise ConversionFailed("every triangle of the model is degenerate: there is no surface to write")
@@ -48,11 +47,10 @@ def _write_shape(document: Document, scene: Scene, shape: Shape, options: StepWr
     skin = outward(skin_of(mesh.vertices, mesh.faces, paint))
     if len(skin.faces) == 0:
         return None
-    tolerance = tolerance_for(skin.points)
-    region, count = flat_regions(skin, tolerance)
-    planes = planes_of(skin, region, count)
-    outline = outline_of(skin, region, np.zeros(count, np.bool_), tolerance)
-    bodies = bodies_of(skin)
+    faceted = facet(skin)
+    region, count, planes = faceted.region, faceted.count, faceted.planes
+    outline, bodies = faceted.outline, bodies_of(skin)
+    document.uncertainty = max(document.uncertainty, faceted.tolerance)
     items = write_skin(document.file, skin, region, planes, outline, bodies)
     product = document.product(shape.name, items.solids, items.sheets)
     _colour(document, skin, region, items, palette)
