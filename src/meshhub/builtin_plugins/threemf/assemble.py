@@ -51,7 +51,7 @@ class Assembly:
         self._meshes: list[Mesh] = []
         self._made: dict[_Key, int] = {}
 
-    def build(self) -> tuple[list[Mesh], list[Part]]:
+    def build(self) -> tuple[tuple[Mesh, ...], tuple[Part, ...]]:
         """The meshes, and a part for each time that the build places one."""
         self._tell_extensions()
         if not self.root.items:
@@ -75,9 +75,11 @@ class Assembly:
         parts: list[Part] = []
         for item, key in placed:
             parts.extend(self._expanded(item, key))
-        if not parts:
-            self._explain_nothing([self._object(key) for _, key in placed])
-        return self._meshes, parts
+        if not placed:
+            raise EmptyModel(
+                "the 3MF file builds only supports or objects marked as not printable; mark the model as printable"
+            )
+        return tuple(self._meshes), tuple(parts)
 
     # -- finding --
 
@@ -99,7 +101,8 @@ class Assembly:
         name = self._package.find(component.part, document.part)
         if name is None:
             raise UnreadableFile(
-                f"{document.part!r} places an object of {component.part[-80:]!r}, which is not in the file; export it again"
+                f"{document.part!r} places an object of {component.part[-80:]!r}, which is not in the file; "
+                "export the model again"
             )
         return name, component.object
 
@@ -116,10 +119,8 @@ class Assembly:
     def _left_out(self, made: Object) -> bool:
         if made.kind == "model":
             return False
-        note(
-            "not_a_model_skipped",
-            f"{_LEFT_OUT.get(made.kind, f'objects of the type {made.kind[:20]!r}')} were left out",
-        )
+        left = _LEFT_OUT.get(made.kind, f"objects of the type {made.kind[:20]!r}")
+        note("not_a_model_skipped", f"{left} were left out")
         return True
 
     # -- counting before expanding --
@@ -150,6 +151,8 @@ class Assembly:
                 continue
             made = self._object(key)
             own = 1 if made.mesh is not None and len(made.mesh.triangles) else 0
+            if not own and not made.components:
+                self._refuse_foreign(made)
             self._counts[key] = own + sum(self._counts.get(child, 0) for child in children)
             self._bound(self._counts[key])
             above.discard(key)
@@ -157,9 +160,7 @@ class Assembly:
 
     def _bound(self, count: int) -> None:
         if count > MOST_PARTS:
-            raise ModelTooComplex(
-                f"the model places more than {MOST_PARTS} parts through its components; reduce it first"
-            )
+            raise ModelTooComplex(f"the model places more than {MOST_PARTS} parts through its components; merge some")
 
     # -- expanding --
 
@@ -224,21 +225,13 @@ class Assembly:
                     "its plain triangles were",
                 )
 
-    def _explain_nothing(self, placed: list[Object]) -> None:
-        """Raise the error that fits a build from which no triangle came."""
-        objects = [made for document in self._documents.values() for made in document.objects.values()]
-        foreign = sorted(
-            {space for made in objects for space in made.foreign if space not in _KNOWN}
-            | {space for space in self.root.required.values() if _is_geometry(space)}
-        )
+    def _refuse_foreign(self, made: Object) -> None:
+        """An object without triangles may have its shape from an extension; it must not vanish silently."""
+        foreign = sorted(filter(_is_geometry, made.foreign))
         if foreign:
             raise UnreadableFile(
-                f"the model is made of {_called(foreign[0])} geometry, a 3MF extension that is not read; "
+                f"object {made.id} is made of {_called(foreign[0])} geometry, a 3MF extension that is not read; "
                 "export it as triangles"
-            )
-        if not placed:
-            raise EmptyModel(
-                "the 3MF file builds only supports or objects marked as not printable; mark the model as printable"
             )
 
 
