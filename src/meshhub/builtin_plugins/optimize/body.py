@@ -21,6 +21,9 @@ AGGRESSIVENESS = 7.0
 GENTLER = (1.0, 1.15, 1.4, 2.0, 3.0, 5.0, 8.0)
 """What the goal is multiplied by, one after the other, as long as no attempt comes out sound."""
 
+BESIDE_BORDER = 2.5
+"""So many faces for each edge on a border that is kept as it is; with fewer, what lies between is torn about."""
+
 SMALL = 20_000
 """So many faces go to the better half directly."""
 
@@ -86,6 +89,8 @@ class Body:
         self.points, self.faces, self.place = points, faces, place
         self.state = state(points, faces)
         self._narrow: EdgeStatistics | None = None
+        self._stalled = 0
+        self._beside_border = int(BESIDE_BORDER * self.state.edges.boundary)
 
     @property
     def least(self) -> int:
@@ -99,41 +104,48 @@ class Body:
         best: Surface | None = None
         least_bad: tuple[int, Surface] | None = None
         for factor in GENTLER:
-            wanted = int(goal * factor)
+            wanted = max(int(goal * factor), self.least)
             if wanted >= (len(self.faces) if best is None else len(best[1])):
                 break
-            for made in self._attempts(max(wanted, self.least)):
+            torn = False
+            for made in self._attempts(wanted):
                 worse = self.damage(made, goal)
-                if worse and (least_bad is None or worse < least_bad[0]) and len(made[1]):
+                torn |= worse > 0
+                if worse and len(made[1]) and (least_bad is None or worse < least_bad[0]):
                     least_bad = worse, made
                 if worse == 0 and (best is None or len(made[1]) < len(best[1])):
                     best = made
-                    if len(made[1]) <= wanted + 1:
-                        return self._completed(best, goal) if factor > 1 else best
-            if not self.state.closed and least_bad is not None:
+                if worse == 0 and len(made[1]) <= wanted + 1:
+                    return made if factor == 1 else self._completed(made, goal)
+            if not torn or not self.state.closed:
                 break
         if best is None and not self.state.closed and least_bad is not None:
             return least_bad[1]
         return self._completed(best or (self.points, self.faces), goal)
 
     def _attempts(self, goal: int) -> Iterator[Surface]:
-        """Ways to get to `goal`, the best first, each made only when the one before was not sound."""
+        """Ways to get to `goal`, the best first, each made only when the one before was not sound or not enough."""
         keep_border = self.state.edges.boundary > 0
         if meshlab.available():
             base = self._halfway(goal, keep_border)
             if len(base[1]) <= MOST_FOR_MESHLAB:
                 yield self._quadric(base, goal)
                 yield self._quadric(base, goal, moving=False)
-        yield fast(self.points, self.faces, goal, AGGRESSIVENESS, keep_border)
-        yield fast(self.points, self.faces, goal, 5.0, keep_border)
+        for aggressiveness in (AGGRESSIVENESS, 5.0):
+            if self._stalled <= goal:
+                made = fast(self.points, self.faces, max(goal, self._beside_border), aggressiveness, keep_border)
+                if len(made[1]) > goal + 1:
+                    self._stalled = len(made[1])
+                yield made
 
     def _halfway(self, goal: int, keep_border: bool) -> Surface:
         """Twice the goal by the fast half, where that leaves the body sound; else more, or all of it."""
         if len(self.faces) <= max(SMALL, 3 * goal):
             return self.points, self.faces
         for times, aggressiveness in ((2, AGGRESSIVENESS), (4, 5.0)):
-            if times * goal < len(self.faces):
-                made = fast(self.points, self.faces, times * goal, aggressiveness, keep_border)
+            enough = max(times * goal, self._beside_border)
+            if enough < len(self.faces):
+                made = fast(self.points, self.faces, enough, aggressiveness, keep_border)
                 if self.damage(made, goal) == 0:
                     return made
         return self.points, self.faces

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshhub.geometry import IntIndex, weld
 from meshhub.scene import Int32, Mesh
@@ -20,19 +21,22 @@ class Charts(NamedTuple):
     of_face: (m,) the chart of each face
     faces:   (m, 3) over the rows of the cut mesh
     first:   (r,) the mesh's own vertex for each of these rows
-    seams:   whether there is any place where charts meet
+    seams:   whether there is any place where it was cut
+    rim:     (m,) which faces touch a seam where a chart meets itself, as a label around a bottle does
     """
 
     of_face: Int32
     faces: Int32
     first: IntIndex
     seams: bool
+    rim: NDArray[np.bool_]
 
 
-def charts(mesh: Mesh, index: Int32) -> Charts | None:
+def charts(mesh: Mesh, index: Int32, *, by_color: bool = False) -> Charts | None:
     """The charts of a mesh, or None when it has neither materials, colours nor texture coordinates.
 
-    index: (n,) which welded point each vertex is, from `geometry.weld`.
+    index:    (n,) which welded point each vertex is, from `geometry.weld`.
+    by_color: cut along smooth changes of colour too, between classes of it.
     """
     if mesh.uv is None and mesh.colors is None and mesh.face_material is None:
         return None
@@ -45,7 +49,7 @@ def charts(mesh: Mesh, index: Int32) -> Charts | None:
     kind = np.zeros(len(mesh.faces), np.int64)
     if mesh.face_material is not None:
         kind += mesh.face_material.astype(np.int64) + 1
-    if mesh.colors is not None:
+    if by_color and mesh.colors is not None:
         # the mean of the corners: a face between two colours is a class of its own
         mean = mesh.colors[mesh.faces].mean(axis=1) / LEVELS
         levels = np.minimum(mean.astype(np.int64), 255 // LEVELS)
@@ -57,5 +61,9 @@ def charts(mesh: Mesh, index: Int32) -> Charts | None:
     vertex = mesh.faces.ravel()[node_first]
     count = len(node_first)
     _, label = components(count, np.concatenate([faces[:, 0], faces[:, 1]]), np.concatenate([faces[:, 1], faces[:, 2]]))
-    points_used = len(np.unique(index[vertex]))
-    return Charts(label[faces[:, 0]], faces, vertex.astype(np.intp), count > points_used)
+    _, place = weld(np.stack([index[vertex].astype(np.float64), label.astype(np.float64)], axis=1))
+    doubled = np.bincount(place)[place] > 1
+    used = np.zeros(int(index.max()) + 1, np.bool_)
+    used[index[vertex]] = True
+    rim: NDArray[np.bool_] = doubled[faces].max(axis=1)
+    return Charts(label[faces[:, 0]], faces, vertex.astype(np.intp), count > int(used.sum()), rim)

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub.builtin_plugins.optimize.body import AGGRESSIVENESS, Body, fast
+from meshhub.builtin_plugins.optimize.body import AGGRESSIVENESS, BESIDE_BORDER, Body, fast
 from meshhub.builtin_plugins.optimize.charts import Charts, charts
 from meshhub.geometry import weld
 from meshhub.scene import Float64, Int32, Mesh
-from meshhub.topology import components, without_degenerate
+from meshhub.topology import components, edges, without_degenerate
 
 DIAGONAL = 100.0
 
@@ -60,20 +60,23 @@ class Reduction:
         if goal >= self.size or len(self.body.faces) == 0:
             return Reduced(self.mesh.vertices, self.mesh.faces, None, None)
         found = charts(self.mesh, self.index)
-        if found is not None and found.seams:
-            made = self._along_seams(found, goal)
-            if made is not None:
-                return made
+        cut = charts(self.mesh, self.index, by_color=True)
+        if found is not None and cut is not None and cut.seams:
+            along = self._along_seams(cut, goal)
+            if along is not None:
+                return Reduced(*along, found)
         points, faces = self.body.reduced(goal)
         if len(faces) >= self.size:
             return Reduced(self.mesh.vertices, self.mesh.faces, None, None)
         return Reduced(self._restored(points), faces, None, found)
 
-    def _along_seams(self, found: Charts, goal: int) -> Reduced | None:
+    def _along_seams(self, found: Charts, goal: int) -> tuple[Float64, Int32, Int32] | None:
         """The charts reduced, with all that lies on a seam left as it is; None when that does not reach the goal.
 
         Cut apart, the seams are borders, and what is on the border stays: so the pieces still fit together.
         """
+        if goal < BESIDE_BORDER * int((edges(found.faces).size == 1).sum()):
+            return None
         row = self.index[found.first]
         flat = np.ones(len(found.faces), np.bool_)
         welded = row[found.faces]
@@ -89,7 +92,7 @@ class Reduction:
         _, label = components(
             len(points), np.concatenate([cut[:, 0], cut[:, 1]]), np.concatenate([cut[:, 1], cut[:, 2]])
         )
-        return Reduced(self._restored(points[first]), faces, label[cut[:, 0]], found)
+        return self._restored(points[first]), faces, label[cut[:, 0]]
 
     def _restored(self, points: Float64) -> Float64:
         """Back to the mesh's own size and place; what did not move gets its exact coordinates again."""

@@ -9,6 +9,9 @@ import numpy as np
 
 from meshhub.scene import Float64, Int32
 
+BORDER = 100.0
+"""How heavy the outline of an open surface weighs: without it a sheet is eaten from its rim."""
+
 
 @cache
 def available() -> bool:
@@ -30,7 +33,7 @@ def quadric(vertices: Float64, faces: Int32, target: int, moving: bool) -> tuple
     meshes.meshing_decimation_quadric_edge_collapse(
         targetfacenum=target,
         preservetopology=True,
-        preserveboundary=True,
+        boundaryweight=BORDER,
         preservenormal=True,
         planarquadric=True,
         optimalplacement=moving,

@@ -33,8 +33,8 @@ def run(scene: Scene, options: OptimizeOptions) -> Scene:
     uses = Counter(part.mesh for part in scene.parts)
     places = {part.mesh: part.transform for part in reversed(scene.parts)}
     jobs = {index: Reduction(scene.meshes[index], places[index]) for index in uses if len(scene.meshes[index].faces)}
-    # the largest comes last, and makes up for what the others could not keep to
-    order = sorted(jobs, key=lambda index: (uses[index] * jobs[index].size, index))
+    # the largest that is placed once comes last, and makes up for what the others could not keep to
+    order = sorted(jobs, key=lambda index: (uses[index] == 1, uses[index] * jobs[index].size, index))
     times = np.array([uses[index] for index in order], np.float64)
     sizes = np.array([jobs[index].size for index in order], np.float64)
     least = np.array([jobs[index].least for index in order], np.float64)
@@ -47,7 +47,8 @@ def run(scene: Scene, options: OptimizeOptions) -> Scene:
     for place, index in enumerate(order):
         job = jobs[index]
         wanted = goals[place] + carry * weights[place] / remaining[place] / times[place]
-        result = job.run(int(max(least[place], min(sizes[place], np.floor(wanted + 1e-6)))))
+        wanted = max(wanted, goals[place] / 2, least[place])
+        result = job.run(int(min(sizes[place], np.floor(wanted + 1e-6))))
         carry += times[place] * (goals[place] - len(result.faces))
         if result.faces is job.mesh.faces:
             continue
@@ -85,7 +86,9 @@ def _tell(after: int, target: int, least: float, approximate: bool) -> None:
     elif least > target:
         reason = "its separate bodies need more to stay closed"
     else:
-        reason = "a further reduction would have opened or torn closed surfaces"
+        reason = (
+            "a further reduction would have torn its surfaces or eaten their outlines; add 'repair' if they are open"
+        )
         if not meshlab.available():
             reason += "; with the extra 'meshlab' (pip install 'meshhub[meshlab]') less is often possible"
     note("target_faces_missed", f"{after} faces are left instead of {target}: {reason}")

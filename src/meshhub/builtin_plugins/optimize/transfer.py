@@ -36,11 +36,19 @@ def carried(mesh: Mesh, made: Reduced) -> tuple[Mesh, bool]:
     if made.pieces is not None:
         nearest = _by_majority(nearest, made.charts.of_face, made.pieces)
     chart = made.charts.of_face[nearest]
-    # one row for each point and chart
-    rows = np.stack([made.faces.ravel().astype(np.float64), np.repeat(chart, 3).astype(np.float64)], axis=1)
-    first, row = weld(rows)
+    # one row for each point and chart; where a chart meets itself one for each corner, whose face tells the side
+    closes = np.bincount(made.charts.of_face, made.charts.rim) > 0
+    closing = closes[chart] & (mesh.uv is not None)
+    side = np.where(closing, np.arange(len(chart)), -1)
+    keys = (made.faces.ravel(), np.repeat(chart, 3), np.repeat(side, 3))
+    first, row = weld(np.stack(keys, axis=1).astype(np.float64))
     point, own = made.faces.ravel()[first], np.repeat(nearest, 3)[first]
     source, weights = surface.within(made.points[point], np.repeat(chart, 3)[first], own)
+    if closing.any():
+        again = np.repeat(closing, 3)[first]
+        source[again], weights[again] = surface.beside(
+            made.points[point[again]], np.repeat(chart, 3)[first[again]], own[again]
+        )
     corners = mesh.faces[source]
     result = Mesh(
         vertices=made.points[point],
@@ -93,7 +101,7 @@ class _Surface:
 
     def __init__(self, mesh: Mesh, charts: Charts) -> None:
         self.corners = mesh.vertices[mesh.faces]
-        self.chart = charts.of_face
+        self.chart, self.rim = charts.of_face, charts.rim
         self.normals = face_normals(mesh.vertices, mesh.faces)
         area = np.linalg.norm(self.normals, axis=1)
         self.normals = self.normals / np.where(area > 0, area, 1)[:, None]
@@ -110,44 +118,71 @@ class _Surface:
         samples = np.concatenate([self.corners.mean(axis=1), spread])
         self.tree = cKDTree(samples, balanced_tree=False, compact_nodes=False)
         self.count = min(NEAREST, len(samples))
+        self.uv = None if mesh.uv is None else mesh.uv[mesh.faces].astype(np.float64)
+        if self.uv is not None:
+            one, other = self.uv[:, 1] - self.uv[:, 0], self.uv[:, 2] - self.uv[:, 0]
+            shown = np.abs(one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0])
+            self.stretch = np.sqrt(area / np.where(shown > 0, shown, np.inf))
 
     def nearest(self, points: Float64, normals: Float64) -> tuple[IntIndex, Float64]:
         """The face nearest to each point that looks the same way, (q,), and the weights of its corners (q, 3)."""
         found = [
-            self._best(points[at : at + CHUNK], normals[at : at + CHUNK], None, None)
+            self._looking_the_same_way(points[at : at + CHUNK], normals[at : at + CHUNK])
             for at in range(0, len(points), CHUNK)
         ]
         return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
 
     def within(self, points: Float64, chart: Int32, own: IntIndex) -> tuple[IntIndex, Float64]:
         """The same within a chart; `own` is a face of it to fall back on."""
-        found = [
-            self._best(points[at : at + CHUNK], None, chart[at : at + CHUNK], own[at : at + CHUNK])
-            for at in range(0, len(points), CHUNK)
-        ]
+        found = []
+        for at in range(0, len(points), CHUNK):
+            here = slice(at, at + CHUNK)
+            faces, weights, distance = self._candidates(points[here], [own[here, None]])
+            distance = np.where(self.chart[faces] == chart[here, None], distance, np.inf)
+            found.append(_best(faces, weights, distance))
         return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
 
-    def _best(
-        self, points: Float64, normals: Float64 | None, chart: Int32 | None, own: IntIndex | None
-    ) -> tuple[IntIndex, Float64]:
+    def beside(self, points: Float64, chart: Int32, own: IntIndex) -> tuple[IntIndex, Float64]:
+        """The same within a chart that meets itself at a seam: `own` tells on which side."""
+        assert self.uv is not None
+        # a corner beyond the seam has its place on the near side of it, and that is one of these
+        rim = np.flatnonzero(self.rim)
+        tree = cKDTree(self.corners[rim].mean(axis=1), balanced_tree=False, compact_nodes=False)
+        near = np.arange(1, min(NEAREST, len(rim)) + 1)
+        found = []
+        for at in range(0, len(points), CHUNK):
+            here = slice(at, at + CHUNK)
+            further = [rim[tree.query(points[here], k=near)[1]], own[here, None]]
+            faces, weights, distance = self._candidates(points[here], further)
+            uv = np.einsum("qkc,qkcd->qkd", weights, self.uv[faces])
+            # how far in the texture each candidate is from the own face, as a length on the surface
+            away = np.linalg.norm(uv - uv[:, -1:, :], axis=2) * self.stretch[own[here]][:, None]
+            strange = np.maximum(0, away - 2 * distance[:, -1:])
+            distance = np.where(self.chart[faces] == chart[here, None], distance + strange, np.inf)
+            found.append(_best(faces, weights, distance))
+        return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
+
+    def _looking_the_same_way(self, points: Float64, normals: Float64) -> tuple[IntIndex, Float64]:
+        faces, weights, distance = self._candidates(points, [])
+        # the far side of a thin wall is no neighbour
+        size = np.linalg.norm(normals, axis=1)
+        facing = np.einsum("qkd,qd->qk", self.normals[faces], normals)
+        return _best(faces, weights, distance + np.where(facing < 0, np.sqrt(size)[:, None], 0))
+
+    def _candidates(self, points: Float64, further: list[IntIndex]) -> tuple[IntIndex, Float64, Float64]:
+        """Faces near each point and `further` ones (q, k), the weights of their nearest points, the distances."""
         _, at = self.tree.query(points, k=np.arange(1, self.count + 1))
-        faces = self.face_of_sample[at]
-        if own is not None:
-            faces = np.concatenate([faces, own[:, None]], axis=1)
+        faces = np.concatenate([self.face_of_sample[at], *further], axis=1)
         triangles = self.corners[faces]
         weights = nearest_weights(points[:, None, :], triangles)
         reached = np.einsum("qkc,qkcd->qkd", weights, triangles)
-        distance = ((reached - points[:, None, :]) ** 2).sum(axis=2)
-        if normals is not None:
-            # the far side of a thin wall is no neighbour
-            size = np.linalg.norm(normals, axis=1)
-            facing = np.einsum("qkd,qd->qk", self.normals[faces], normals) / np.where(size > 0, size, 1)[:, None]
-            distance = distance + np.where(facing < 0, size[:, None], 0)
-        if chart is not None:
-            distance = np.where(self.chart[faces] == chart[:, None], distance, np.inf)
-        best = np.argmin(distance, axis=1)
-        rows = np.arange(len(points))
-        return faces[rows, best], weights[rows, best]
+        return faces, weights, np.linalg.norm(reached - points[:, None, :], axis=2)
+
+
+def _best(faces: IntIndex, weights: Float64, distance: Float64) -> tuple[IntIndex, Float64]:
+    best = np.argmin(distance, axis=1)
+    rows = np.arange(len(faces))
+    return faces[rows, best], weights[rows, best]
 
 
 def nearest_weights(points: Float64, triangles: Float64) -> Float64:
