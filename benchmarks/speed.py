@@ -1,0 +1,261 @@
+"""How fast the main jobs are beside their peers, in one run: `python benchmarks/speed.py [job …]`.
+
+Every contender runs in a process of its own: once to warm up, then three times (the median is
+`warm`); `cold` is a whole new process from its start to its end. Ratios are the contender's warm time
+over meshhub's (cold over cold where there is no warm one). `peak` is the process's resident maximum.
+A contender that is not installed is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+FACES_20_MB = 400_000
+FACES_1_M = 1_000_000
+RUNS = 3
+SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
+
+
+def bumpy_sphere(faces: int) -> np.ndarray:
+    """About so many triangles of a closed, bumpy sphere, 100 mm wide, as (n, 3, 3) float32 corners."""
+    segments = int((faces / 2) ** 0.5)
+    theta = np.linspace(0, np.pi, segments + 1)
+    phi = np.linspace(0, 2 * np.pi, segments + 1)
+    a, b = np.meshgrid(theta, phi, indexing="ij")
+    radius = 50 + 2 * np.sin(7 * a) ** 2 * np.cos(9 * b)
+    grid = np.stack([radius * np.sin(a) * np.cos(b), radius * np.sin(a) * np.sin(b), radius * np.cos(a)], 2)
+    grid[:, -1] = grid[:, 0]
+    grid[0], grid[-1] = grid[0, 0], grid[-1, 0]
+    p, q, r, s = grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]
+    corners = np.concatenate([np.stack([p, q, r], 2).reshape(-1, 3, 3), np.stack([p, r, s], 2).reshape(-1, 3, 3)])
+    corners = corners.astype(np.float32)
+    same = (corners[:, [0, 1, 2]] == corners[:, [1, 2, 0]]).all(axis=2).any(axis=1)
+    return corners[~same]
+
+
+def stl_file(folder: Path, faces: int) -> Path:
+    path = folder / f"sphere-{faces}.stl"
+    if not path.exists():
+        corners = bumpy_sphere(faces)
+        records = np.zeros(len(corners), [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+        records["corners"] = corners
+        path.write_bytes(bytes(80) + np.uint32(len(corners)).tobytes() + records.tobytes())
+    return path
+
+
+# contenders: each makes a function to call again and again
+
+
+def meshhub_converts(source: Path, target: Path, **options: object) -> Callable[[], object]:
+    from meshhub import Registry
+
+    registry = Registry(entry_points=False)
+    return lambda: registry.convert(source, target, **options)  # type: ignore[arg-type]
+
+
+def trimesh_converts(source: Path, target: Path) -> Callable[[], object]:
+    import trimesh
+
+    return lambda: trimesh.load_mesh(source).export(target)
+
+
+def pymeshlab_converts(source: Path, target: Path) -> Callable[[], object]:
+    import pymeshlab
+
+    def convert() -> None:
+        meshes = pymeshlab.MeshSet(verbose=False)
+        meshes.load_new_mesh(str(source))
+        meshes.save_current_mesh(str(target))
+
+    return convert
+
+
+def meshio_converts(source: Path, target: Path) -> Callable[[], object]:
+    import meshio
+
+    return lambda: meshio.read(source).write(target)
+
+
+def meshhub_reduces(source: Path, target: Path) -> Callable[[], object]:
+    return meshhub_converts(source, target, optimize_target_faces=50_000)
+
+
+def trimesh_reduces(source: Path, target: Path) -> Callable[[], object]:
+    import fast_simplification
+    import trimesh
+
+    del fast_simplification
+    return lambda: trimesh.load_mesh(source).simplify_quadric_decimation(face_count=50_000).export(target)
+
+
+def pymeshlab_reduces(source: Path, target: Path) -> Callable[[], object]:
+    import pymeshlab
+
+    def reduce() -> None:
+        meshes = pymeshlab.MeshSet(verbose=False)
+        meshes.load_new_mesh(str(source))
+        meshes.meshing_decimation_quadric_edge_collapse(targetfacenum=50_000, preservetopology=True)
+        meshes.save_current_mesh(str(target))
+
+    return reduce
+
+
+def meshhub_reads(source: Path, target: Path) -> Callable[[], object]:
+    from meshhub import Source
+    from meshhub.builtin_plugins.stl.reader import read
+    from meshhub.capabilities import NoOptions
+
+    del target
+    return lambda: read(Source.from_path(source), NoOptions())
+
+
+def plain_reads(source: Path, target: Path) -> Callable[[], object]:
+    del target
+    return source.read_bytes
+
+
+def trimesh_reads(source: Path, target: Path) -> Callable[[], object]:
+    import trimesh
+
+    del target
+    return lambda: trimesh.load_mesh(source)
+
+
+def prusa_converts(source: Path, target: Path) -> list[str]:
+    kind = target.suffix[1:]
+    return ["prusa-slicer", f"--export-{kind}", "--output", str(target), str(source)]
+
+
+def assimp_converts(source: Path, target: Path) -> list[str]:
+    return ["assimp", "export", str(source), str(target)]
+
+
+def meshhub_program(source: Path, target: Path) -> list[str]:
+    return [sys.executable, "-m", "meshhub", "convert", str(source), str(target), "--force", "--quiet"]
+
+
+JOBS: dict[str, tuple[str, int, str, list[Callable[..., object]]]] = {
+    "to-3mf": (
+        "20 MB binary STL → 3MF",
+        FACES_20_MB,
+        ".3mf",
+        [meshhub_converts, pymeshlab_converts, trimesh_converts, meshhub_program, prusa_converts, assimp_converts],
+    ),
+    "to-obj": (
+        "20 MB binary STL → OBJ",
+        FACES_20_MB,
+        ".obj",
+        [
+            meshhub_converts,
+            trimesh_converts,
+            pymeshlab_converts,
+            meshio_converts,
+            meshhub_program,
+            prusa_converts,
+            assimp_converts,
+        ],
+    ),
+    "reduce": (
+        "1 M faces → 50 000 (STL in and out)",
+        FACES_1_M,
+        ".stl",
+        [meshhub_reduces, pymeshlab_reduces, trimesh_reduces],
+    ),
+    "read": ("read and weld 50 MB of binary STL", FACES_1_M, ".none", [meshhub_reads, plain_reads, trimesh_reads]),
+}
+
+PROGRAMS = (meshhub_program, prusa_converts, assimp_converts)
+
+
+def inner(job: str, contender: str, folder: Path) -> None:
+    """One contender in this process: its times and peak as JSON on standard output."""
+    _, faces, suffix, _ = JOBS[job]
+    source, target = stl_file(folder, faces), folder / f"{contender}{suffix}"
+    call = getattr(sys.modules[__name__], contender)(source, target)
+    call()
+    times = []
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - started)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    size = target.stat().st_size if target.exists() else 0
+    print(json.dumps({"warm": statistics.median(times), "peak": peak, "bytes": size}))
+
+
+def measured(job: str, contender: Callable[..., object], folder: Path) -> dict[str, float] | None:
+    """What one contender needs; None when it is not installed or fails."""
+    _, faces, suffix, _ = JOBS[job]
+    source, target = stl_file(folder, faces), folder / f"{contender.__name__}{suffix}"
+    environment = {**os.environ, **SINGLE}
+    if contender in PROGRAMS:
+        command = contender(source, target)
+        assert isinstance(command, list)
+        if shutil.which(command[0]) is None:
+            return None
+        target.unlink(missing_ok=True)
+        times = []
+        for _ in range(RUNS):
+            started = time.perf_counter()
+            done = subprocess.run(command, capture_output=True, env=environment, timeout=300, check=False)
+            times.append(time.perf_counter() - started)
+        if done.returncode or not target.exists():
+            return None
+        return {"cold": statistics.median(times), "bytes": target.stat().st_size}
+    command = [sys.executable, __file__, "--inner", job, contender.__name__, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
+    if done.returncode:
+        return None
+    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def main() -> None:
+    """Measure and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inner", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("what", nargs="*", help=f"jobs, of {', '.join(JOBS)}; all unless told")
+    given = parser.parse_args()
+    if given.inner:
+        inner(given.what[0], given.what[1], Path(given.what[2]))
+        return
+    with tempfile.TemporaryDirectory(prefix="meshhub-speed-") as folder:
+        for job in given.what or JOBS:
+            title, _, _, contenders = JOBS[job]
+            print(f"\n### {title}\n")
+            print("| contender | warm s | cold s | ratio | peak MB | output MB |\n|---|---|---|---|---|---|")
+            base: dict[str, float] = {}
+            for contender in contenders:
+                told = measured(job, contender, Path(folder))
+                if told is None:
+                    continue
+                base = {**told, **base}
+                kind = "warm" if "warm" in told else "cold"
+                cells = [f"{told[name]:.2f}" if name in told else "–" for name in ("warm", "cold")]
+                peak = f"{told['peak']:.0f}" if "peak" in told else "–"
+                name = contender.__name__.replace("_", " ")
+                print(
+                    f"| {name} | {' | '.join(cells)} | {told[kind] / base[kind]:.1f} | {peak} "
+                    f"| {told.get('bytes', 0) / 1e6:.1f} |",
+                    flush=True,
+                )
+    versions = (f"{name} {importlib.import_module(name).__version__}" for name in ("numpy", "pyarrow", "trimesh"))
+    print(f"\nPython {sys.version.split()[0]}, {', '.join(versions)}, {os.cpu_count()} cores")
+
+
+if __name__ == "__main__":
+    main()
