@@ -15,7 +15,7 @@ from meshhub.builtin_plugins.gltf.buffers import Buffers
 from meshhub.builtin_plugins.gltf.colours import to_srgb
 from meshhub.builtin_plugins.gltf.document import Item
 from meshhub.builtin_plugins.gltf.findings import Findings
-from meshhub.builtin_plugins.gltf.materials import Mapping, Materials
+from meshhub.builtin_plugins.gltf.materials import Mapping, Materials, Surface
 from meshhub.builtin_plugins.gltf.primitives import FAN, STRIP, TRIANGLES, triangles
 from meshhub.errors import UnreadableFile
 from meshhub.geometry import face_normals
@@ -50,26 +50,52 @@ class Meshes:
         self._accessors = accessors
         self._materials = materials
         self._findings = findings
-        self._known: dict[int, int | None] = {}
+        self._known: dict[int, tuple[int, int | None] | None] = {}
+        self._shapes: dict[object, int] = {}
 
-    def index(self, number: int, named_by: str) -> int | None:
-        """The scene's index of a mesh; None for one without triangles.
+    def index(self, number: int, named_by: str) -> tuple[int, int | None] | None:
+        """The scene's index of a mesh, and the material of the parts that show it; None for one without triangles.
+
+        Meshes that differ by their one material alone are one mesh of the scene.
 
         Raises UnreadableFile.
         """
         if number not in self._known:
-            mesh = self._mesh(self._document.entry("meshes", number, named_by))
-            self._known[number] = None if mesh is None else len(self.meshes)
-            if mesh is not None:
-                self.meshes.append(mesh)
+            self._known[number] = self._mesh(self._document.entry("meshes", number, named_by))
         return self._known[number]
 
-    def _mesh(self, item: Item) -> Mesh | None:
-        blocks: dict[object, _Block] = {}
-        for primitive in item.entries("primitives"):
-            self._add(primitive, blocks)
-        filled = [block for block in blocks.values() if any(len(faces) for faces in block.faces)]
-        return self._joined(filled, item.name()) if filled else None
+    def _mesh(self, item: Item) -> tuple[int, int | None] | None:
+        primitives = item.entries("primitives")
+        surfaces = {self._surface(primitive) for primitive in primitives}
+        uniform = surfaces.pop() if len(surfaces) == 1 else None
+        shape = None if uniform is None else self._shape(item, primitives, uniform.mapping)
+        index = self._shapes.get(shape) if shape is not None else None
+        if index is None:
+            blocks: dict[object, _Block] = {}
+            for primitive in primitives:
+                self._add(primitive, blocks)
+            filled = [block for block in blocks.values() if any(len(faces) for faces in block.faces)]
+            if not filled:
+                return None
+            index = len(self.meshes)
+            self.meshes.append(self._joined(filled, item.name(), uniform is None))
+            if shape is not None:
+                self._shapes[shape] = index
+        return index, uniform.material if uniform is not None and uniform.material >= 0 else None
+
+    def _surface(self, primitive: Item) -> Surface:
+        return self._materials.surface(primitive.optional("material"), primitive.place("material"))
+
+    def _shape(self, item: Item, primitives: list[Item], mapping: Mapping) -> object:
+        """What two meshes have in common that are one but for their material; None where that is not plain to see."""
+        parts = []
+        for primitive in primitives:
+            attributes = primitive.item("attributes")
+            if attributes is None or primitive.has("extensions"):
+                return None
+            mode, indices = primitive.integer("mode", TRIANGLES), primitive.optional("indices")
+            parts.append((mode, indices, self._key(attributes, mapping)))
+        return item.name(), mapping, tuple(parts)
 
     def _add(self, item: Item, blocks: dict[object, _Block]) -> None:
         """Put a primitive's triangles into the block of its vertices."""
@@ -83,7 +109,7 @@ class Meshes:
         if item.values("targets"):
             self._findings.add("morph_targets_ignored", "the model can change its shape; the base shape was taken")
         attributes = item.item("attributes") or Item({}, item.place("attributes"))
-        surface = self._materials.surface(item.optional("material"), item.place("material"))
+        surface = self._surface(item)
         packed = item.extension(draco.EXTENSION)
         if packed is not None and (draco.available() or not self._has_plain(item, attributes)):
             faces, columns = draco.decoded(packed, attributes, self._buffers, self._accessors)
@@ -178,8 +204,11 @@ class Meshes:
             faces = faces[kept]
         return faces.view(np.int32) if faces.dtype == np.uint32 else faces.astype(np.int32)
 
-    def _joined(self, blocks: list[_Block], name: str) -> Mesh:
-        """One mesh from the blocks, the vertices of each after those of the one before."""
+    def _joined(self, blocks: list[_Block], name: str, varied: bool) -> Mesh:
+        """One mesh from the blocks, the vertices of each after those of the one before.
+
+        varied: whether its faces have materials of their own
+        """
         faces: list[Int32] = []
         vertices: list[Float64] = []
         used: list[NDArray[np.intp] | None] = []
@@ -208,7 +237,7 @@ class Meshes:
             colors=_optional(
                 blocks, used, lambda block: block.color, lambda _, column: to_srgb(column), np.full(4, 255, np.uint8)
             ),
-            face_material=materials if (materials >= 0).any() else None,
+            face_material=materials if varied and (materials >= 0).any() else None,
             name=name,
         )
 

@@ -18,6 +18,7 @@ MOST_NAMES = 64
 """Groups that a part's path may have; deeper ones are walked and not named, else a deep chain costs its square."""
 
 _IDENTITY = tuple(np.eye(4).ravel().tolist())
+_LAST_ROW = (0.0, 0.0, 0.0, 1.0)
 _INSTANCING = "EXT_mesh_gpu_instancing"
 
 
@@ -202,20 +203,23 @@ def _local(node: Item) -> Float64 | None:
     """A node's own matrix; None for the identity. Raises UnreadableFile for one that is not affine."""
     if node.data.get("matrix") is not None:
         numbers = node.numbers("matrix", 16, _IDENTITY)
-        matrix = np.array(numbers).reshape(4, 4).T
-        if not np.allclose(matrix[3], [0, 0, 0, 1], atol=1e-6):
+        x, y, z, w = numbers[3], numbers[7], numbers[11], numbers[15]
+        if abs(x) > 1e-6 or abs(y) > 1e-6 or abs(z) > 1e-6 or abs(w - 1) > 1e-6:
             node.refuse("matrix", "is not affine: its last row must be 0 0 0 1")
-        matrix[3] = [0, 0, 0, 1]
+        matrix = np.array(numbers).reshape(4, 4).T
+        matrix[3] = _LAST_ROW
         return matrix
-    if not (node.has("translation") or node.has("rotation") or node.has("scale")):
+    translation = node.numbers("translation", 3, (0.0, 0.0, 0.0))
+    rotation = node.numbers("rotation", 4, (0.0, 0.0, 0.0, 1.0))
+    scale = node.numbers("scale", 3, (1.0, 1.0, 1.0))
+    if rotation != (0.0, 0.0, 0.0, 1.0):
+        matrices = _composed(np.array([translation]), np.array([rotation]), np.array([scale]))
+        turned: Float64 = matrices[0]
+        return turned
+    if translation == (0.0, 0.0, 0.0) and scale == (1.0, 1.0, 1.0):
         return None
-    matrices = _composed(
-        np.array([node.numbers("translation", 3, (0.0, 0.0, 0.0))]),
-        np.array([node.numbers("rotation", 4, (0.0, 0.0, 0.0, 1.0))]),
-        np.array([node.numbers("scale", 3, (1.0, 1.0, 1.0))]),
-    )
-    own: Float64 = matrices[0]
-    return own
+    (x, y, z), (a, b, c) = translation, scale
+    return np.array([[a, 0, 0, x], [0, b, 0, y], [0, 0, c, z], _LAST_ROW])
 
 
 def _composed(translation: Float64, rotation: Float64, scale: Float64) -> Float64:

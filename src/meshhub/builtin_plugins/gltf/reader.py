@@ -36,9 +36,10 @@ def read(source: Source, options: Struct) -> Scene:  # noqa: ARG001 - every read
         placements, name = _placements(document, accessors, findings)
         parts = []
         for placement in placements:
-            index = meshes.index(placement.mesh, placement.named_by)
-            if index is not None:
-                parts.append(Part(index, placement.transform, placement.name, placement.path))
+            found = meshes.index(placement.mesh, placement.named_by)
+            if found is not None:
+                index, material = found
+                parts.append(Part(index, placement.transform, placement.name, placement.path, material))
     findings.close()
     return Scene(
         tuple(meshes.meshes),
