@@ -199,7 +199,7 @@ def table(body: Body, element: Element, starts: Index, wanted: frozenset[str]) -
                 values = body.view(one.type)[
                     np.repeat(at - before * size, counts) + size * np.arange(int(counts.sum()))
                 ]
-            made.lists[one.name] = Lists(counts, _typed(values, one.type))
+            made.lists[one.name] = Lists(counts, _native(values))
         at = at + counts * size
     return made
 
@@ -222,10 +222,19 @@ def _taken(body: Body, type_: str, positions: Index, step: int) -> Column:
 
 
 def _typed(values: Column, type_: str) -> Column:
-    """Values in native byte order; those of a text become the type that the header tells where it is a float."""
-    if type_ == "f4" and values.dtype.kind == "f" and values.dtype.itemsize == 8:
+    """Values in native byte order; those of a text as the header's type, bounded to its range."""
+    kind = np.dtype(type_)
+    if values.dtype.kind != "f" or kind.itemsize == 8:
+        return _native(values)
+    if kind.kind == "f":
         with np.errstate(over="ignore"):
             return values.astype(np.float32)
+    limits = np.iinfo(kind)
+    whole: Column = np.clip(np.rint(np.nan_to_num(values)), limits.min, limits.max).astype(kind)
+    return whole
+
+
+def _native(values: Column) -> Column:
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
