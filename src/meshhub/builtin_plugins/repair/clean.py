@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from meshhub import topology
 from meshhub.builtin_plugins.repair.surface import Surface
-from meshhub.scene import Int32
+from meshhub.scene import Float64, Int32
 from meshhub.topology import Index
 
 CRACKS = (2e-6, 2e-5, 2e-4)
@@ -109,26 +109,36 @@ def without_cracks(surface: Surface, found: topology.Edges) -> tuple[Surface, in
     """The surface with border points welded that lie within a hair of each other, and how many vanished."""
     welded = 0
     diagonal = float(np.linalg.norm(np.ptp(surface.points, axis=0)))
+    close: _Neighbours | None = None
     for share in CRACKS:
         border = found.border()
         if len(border) == 0:
             break
-        tried, count = _weld_border(surface, border, share * diagonal)
-        if count:
-            edges = topology.edges(tried.faces)
-            if (edges.size == 1).sum() < len(border):
-                surface, found, welded = tried, edges, welded + count
+        if close is None:
+            close = _neighbours(surface, border, CRACKS[-1] * diagonal)
+        one, other, apart = close
+        within = apart <= share * diagonal
+        if not within.any():
+            continue
+        tried, count = _welded(surface, one[within], other[within])
+        edges = topology.edges(tried.faces)
+        if (edges.size == 1).sum() < len(border):
+            surface, found, welded, close = tried, edges, welded + count, None
     return surface, welded
 
 
-def _weld_border(surface: Surface, border: Index, tolerance: float) -> tuple[Surface, int]:
+_Neighbours = tuple[topology.Index, topology.Index, Float64]
+
+
+def _neighbours(surface: Surface, border: topology.Index, tolerance: float) -> _Neighbours:
+    """Pairs of border points that may be welded, and how far apart they are."""
     begin, end = (each[border] for each in topology.half_edges(surface.faces))
     length = np.linalg.norm(surface.points[begin] - surface.points[end], axis=1)
     shortest = np.full(len(surface.points), np.inf)
     np.minimum.at(shortest, begin, length)
     np.minimum.at(shortest, end, length)
     point = np.flatnonzero(np.isfinite(shortest))
-    reach = np.minimum(tolerance, shortest[point] * SHARE_OF_EDGE)
+    reach = shortest[point] * SHARE_OF_EDGE
     # a bounded number of neighbours: all pairs would be quadratic where many points crowd
     distance, near = cKDTree(surface.points[point]).query(
         surface.points[point], k=min(NEIGHBOURS, len(point)), distance_upper_bound=tolerance
@@ -136,12 +146,15 @@ def _weld_border(surface: Surface, border: Index, tolerance: float) -> tuple[Sur
     distance, near = distance.reshape(len(point), -1), near.reshape(len(point), -1)
     one, column = np.nonzero(np.isfinite(distance))
     other, apart = near[one, column], distance[one, column]
-    close = (one != other) & (apart <= np.minimum(reach[one], reach[other]))
-    if not close.any():
-        return surface, 0
-    count, label = topology.components(len(point), one[close], other[close])
+    close = (one < other) & (apart <= np.minimum(reach[one], reach[other]))
+    return point[one[close]], point[other[close]], apart[close]
+
+
+def _welded(surface: Surface, one: topology.Index, other: topology.Index) -> tuple[Surface, int]:
+    """The surface with these points joined in pairs, and how many vanished."""
+    point, places = np.unique(np.concatenate([one, other]), return_inverse=True)
+    count, label = topology.components(len(point), places[: len(one)], places[len(one) :])
     into = np.arange(len(surface.points), dtype=np.int32)
     into[point] = point[topology.first_members(label, count)[label]]
-    tried = replace(surface, faces=into[surface.faces])
-    tried, _ = without_degenerate(tried)
-    return tried, len(point) - count
+    joined, _ = without_degenerate(replace(surface, faces=into[surface.faces]))
+    return joined, len(point) - count

@@ -26,7 +26,7 @@ MUCH_WORK = 50_000_000
 SHEET_SHARE = 0.8
 """A shell whose holes' patches have this share of its own area encloses nothing: it is a sheet."""
 
-SHEET_MAJORITY = 0.5
+SHEET_MAJORITY = 0.75
 """A part with this share of its area in sheets is meant to be open; else its few sheets are closed too."""
 
 
@@ -135,9 +135,11 @@ def _patched(surface: Surface, found: topology.Edges, loops: Loops) -> Patches:
     length = np.diff(loops.begin)
     points = surface.points[loops.point]
     limit = LONG if float((np.minimum(length, LONG).astype(float) ** 3).sum()) < MUCH_WORK else LONG_WHEN_MANY
-    triangle, owner, done = planar_patches(points, loops.begin, limit)
-    made, owners = [triangle], [owner]
     chords = _chords(surface, found, loops)
+    free = np.ones(len(length), np.bool_)
+    free[np.searchsorted(loops.begin, chords[:, 0], side="right") - 1] = False
+    triangle, owner, done = planar_patches(points, loops.begin, free)
+    made, owners = [triangle], [owner]
     pieces = [np.arange(loops.begin[at], loops.begin[at + 1]) for at in np.flatnonzero(~done & (length > limit))]
     lots = _in_pieces(pieces, limit)
     by_length: dict[int, list[Index]] = {}

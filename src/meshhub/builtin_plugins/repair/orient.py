@@ -68,6 +68,13 @@ def wrong_shells(surface: Surface, border: Index, volume: Float64) -> NDArray[np
     return whole & np.where(inward, volume > 0, volume < 0)
 
 
+def enclosed(surface: Surface) -> float:
+    """The volume of the closed shells."""
+    volume = shell_volumes(surface)
+    volume[surface.shell[topology.edges(surface.faces).border() // 3]] = 0
+    return float(volume.sum())
+
+
 def outward(surface: Surface) -> Surface:
     """The surface with every closed shell turned as its nesting demands."""
     border = topology.edges(surface.faces).border()

@@ -12,15 +12,18 @@ from meshhub.topology import Index
 FLAT = 1e-3
 """A loop is planar when no point is further from its plane than this share of its size."""
 
+SHORT = 24
+"""Shorter loops are better served, and as fast, by the triangulation of least area."""
+
 MOST_FRAMES = 64
 """Of the loops in one plane, so many of the largest are looked at as frames of others."""
 
 
-def planar_patches(points: Float64, begin: Index, limit: int) -> tuple[Index, Index, NDArray[np.bool_]]:
-    """Patches over planar loops that are too long for the other way, or have other loops inside.
+def planar_patches(points: Float64, begin: Index, free: NDArray[np.bool_]) -> tuple[Index, Index, NDArray[np.bool_]]:
+    """Patches over planar loops that are long, or have other loops inside.
 
-    points: (n, 3), loop by loop; begin: (l + 1,). Returns (t, 3) places in `points`, the loop of each triangle, and
-    which loops are done.
+    points: (n, 3), loop by loop; begin: (l + 1,); free: (l,) which loops may have a chord anywhere.
+    Returns (t, 3) places in `points`, the loop of each triangle, and which loops are done.
     """
     count = len(begin) - 1
     length = np.diff(begin)
@@ -28,9 +31,9 @@ def planar_patches(points: Float64, begin: Index, limit: int) -> tuple[Index, In
     made: list[Index] = [np.empty((0, 3), np.intp)]
     owners: list[Index] = [np.empty(0, np.intp)]
     normal, offset, flat = _planes(points, begin)
-    groups = _frames(points, begin, normal, offset, flat)
+    groups = _frames(points, begin, normal, offset, flat & free)
     framed = {member for group in groups for member in group}
-    groups += [[int(lone)] for lone in np.flatnonzero(flat & (length > limit)) if int(lone) not in framed]
+    groups += [[int(lone)] for lone in np.flatnonzero(flat & free & (length > SHORT)) if int(lone) not in framed]
     for group in groups:
         places = [np.arange(begin[loop], begin[loop + 1]) for loop in group]
         triangles = _in_plane(points, places, normal[group[0]])

@@ -13,7 +13,7 @@ from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.clean import without_cracks, without_degenerate, without_doubled
 from meshhub.builtin_plugins.repair.holes import filled
 from meshhub.builtin_plugins.repair.judge import Verdict, health, verdict
-from meshhub.builtin_plugins.repair.orient import outward, turns
+from meshhub.builtin_plugins.repair.orient import enclosed, outward, turns
 from meshhub.builtin_plugins.repair.pairing import paired
 from meshhub.builtin_plugins.repair.split import apart, split_edges, split_points
 from meshhub.builtin_plugins.repair.strays import without_strays
@@ -107,7 +107,7 @@ def repair_mesh(mesh: Mesh, reach: float, tally: Counter[str], name: str) -> Rep
     if len(surface.faces) == 0:
         note("no_volume", f"{name} has only faces without area. Give it a thickness to print it.")
         return Repaired(mesh, before, before)
-    made, bodies = closed(surface, mesh), surface.shells
+    made, bodies, volume = closed(surface, mesh), surface.shells, now.volume
     turned = surface.own & (surface.source == mesh.faces[surface.parent][:, [0, 2, 1]]).all(axis=1)
     tally.update(result.counts)
     tally.update(
@@ -117,6 +117,7 @@ def repair_mesh(mesh: Mesh, reach: float, tally: Counter[str], name: str) -> Rep
         faces_added=int((~surface.own).sum()),
     )
     if result.sheets:
+        volume = enclosed(surface)
         note(
             "open_surface",
             f"{name} is a sheet: it has an outline and encloses nothing, so it was left open. "
@@ -125,12 +126,12 @@ def repair_mesh(mesh: Mesh, reach: float, tally: Counter[str], name: str) -> Rep
     elif not now.right:
         bettered = meshlab.bettered(mesh, made)
         if bettered is not None:
-            made, now = bettered
+            made, volume = bettered[0], bettered[1].volume
             bodies = topology.shells(welded(made)[1])[0]
             note("second_stage", f"{name} was repaired by pymeshlab, where meshhub's own repair left defects.")
         else:
             _tell(name, now)
-    return Repaired(made, before, (bodies, now.volume))
+    return Repaired(made, before, (bodies, volume))
 
 
 def _mended(surface: Surface, reach: float, found: topology.Edges) -> _Result:
