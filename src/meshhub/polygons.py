@@ -103,20 +103,23 @@ def _newell(points: Float64) -> Float64:
 
 def _quads(points: Float64) -> Index:
     """(k, 2, 3) local corners of k quads; the second diagonal where the first runs outside."""
+    local = np.empty((len(points), 2, 3), np.intp)
+    local[:] = [[0, 1, 2], [0, 2, 3]]
     a, b, c, d = (points[:, corner] for corner in range(4))
     normal = np.cross(c - a, d - b)
-    flat = _FLAT * np.einsum("ij,ij->i", normal, normal)
+    square = np.einsum("ij,ij->i", normal, normal)
 
-    def worst(one: Float64, other: Float64) -> Float64:
-        """The smaller of two triangles' areas, as the quad's normal sees them."""
-        low: Float64 = np.minimum(np.einsum("ij,ij->i", one, normal), np.einsum("ij,ij->i", other, normal))
-        return low
+    def smaller(spoke: Float64, other: Float64, chosen: slice | Index) -> Float64:
+        """The smaller of the two triangles' areas as the normal sees them; together they are the quad's."""
+        one = np.einsum("ij,ij->i", np.cross(spoke, other), normal[chosen])
+        least: Float64 = np.minimum(one, square[chosen] - one)
+        return least
 
-    first = worst(np.cross(b - a, c - a), np.cross(c - a, d - a))
-    second = worst(np.cross(b - a, d - a), np.cross(c - b, d - b))
-    swap = (first <= flat) & (second > first)
-    straight, crossing = np.array([[0, 1, 2], [0, 2, 3]]), np.array([[0, 1, 3], [1, 2, 3]])
-    return np.where(swap[:, None, None], crossing, straight)
+    first = smaller(b - a, c - a, slice(None))
+    left = np.flatnonzero(first <= _FLAT * square)
+    second = smaller(b[left] - a[left], d[left] - a[left], left)
+    local[left[second > first[left]]] = [[0, 1, 3], [1, 2, 3]]
+    return local
 
 
 def _polygons(points: Float64) -> Index:
