@@ -1,0 +1,216 @@
+"""POST /convert-many and /convert-batch."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+from conftest import Running, refused, told, unzipped, zip_of
+
+GLTF = {
+    "asset": {"version": "2.0"},
+    "buffers": [{"uri": "data/my%20points.bin", "byteLength": 36}],
+}
+
+
+def failures(entries: dict[str, bytes]) -> dict[str, str]:
+    """errors.json as file → code."""
+    found: list[dict[str, Any]] = json.loads(entries["errors.json"])
+    assert all(set(one) == {"file", "error", "error_code"} for one in found)
+    return {one["file"]: one["error_code"] for one in found}
+
+
+def test_many_files_become_one_zip(service: Running) -> None:
+    answer = service.many(("a.toy", b"toy"), ("sub/b.toy", b"toy"), ("c c.toy", b"toy"))
+    assert list(unzipped(answer)) == ["a.toy", "b.toy", "c c.toy"]
+    assert answer.headers["x-meshhub-converted"] == "3"
+    assert answer.headers["x-meshhub-failed"] == "0"
+    report = told(answer)
+    assert (report["converted"], report["failed"], report["faces_in"], report["faces_out"]) == (3, 0, 36, 36)
+
+
+def test_names_are_never_given_twice(service: Running, pro: dict[str, str]) -> None:
+    names = ["a.toy", "a.toy", "A.toy", "a.stl", "a-2.toy", "errors.toy", "ä.toy", "ä.toy"]
+    answer = service.many(*((name, b"toy") for name in names), headers=pro)
+    assert list(unzipped(answer)) == [
+        "a.toy", "a-2.toy", "A-3.toy", "a-4.toy", "a-2-2.toy", "errors.toy", "ä.toy", "ä-2.toy",
+    ]  # fmt: skip
+
+
+def test_failures_are_listed_and_counted(service: Running) -> None:
+    answer = service.many(("a.toy", b"toy"), ("b.toy", b"toy empty"), ("c.xyz", b"???"))
+    entries = unzipped(answer)
+    assert list(entries) == ["a.toy", "errors.json"]
+    assert failures(entries) == {"b.toy": "empty_model", "c.xyz": "unsupported_format"}
+    assert answer.headers["x-meshhub-converted"] == "1"
+    assert answer.headers["x-meshhub-failed"] == "2"
+
+
+def test_when_all_fail_the_list_is_in_the_details(service: Running) -> None:
+    body = refused(service.many(("a.toy", b"toy empty"), ("b.toy", b"toy empty")), 422, "empty_model")
+    assert [one["file"] for one in body["details"]] == ["a.toy", "b.toy"]
+    body = refused(service.many(("a.toy", b"toy empty"), ("c.xyz", b"???")), 422, "conversion_failed")
+    assert {one["error_code"] for one in body["details"]} == {"empty_model", "unsupported_format"}
+
+
+def test_an_unexpected_error_hurts_one_file_only(service: Running) -> None:
+    answer = service.many(("a.toy", b"toy"), ("b.toy", b"toy fault"))
+    entries = unzipped(answer)
+    assert failures(entries) == {"b.toy": "conversion_failed"}
+    assert b"secret" not in entries["errors.json"]
+
+
+def test_a_report_is_added_when_it_is_asked_for(service: Running) -> None:
+    entries = unzipped(service.many(("a.toy", b"toy"), ("b.toy", b"toy empty"), report="true"))
+    assert list(entries) == ["a.toy", "errors.json", "report.json"]
+    done, failed = json.loads(entries["report.json"])["files"]
+    assert (done["file"], done["output"]) == ("a.toy", "a.toy")
+    assert done["report"]["target"]["faces"] == 12
+    assert failed["error_code"] == "empty_model"
+    assert "report.json" not in unzipped(service.many(("a.toy", b"toy"), report="no"))
+
+
+def test_the_same_request_gives_the_same_bytes(service: Running) -> None:
+    first, second = (service.many(("a.toy", b"toy"), ("b.toy", b"toy"), target="ply") for _ in range(2))
+    assert unzipped(first)
+    assert first.content == second.content
+
+
+def test_companions_go_beside_the_model(service: Running) -> None:
+    entries = unzipped(service.many(("a.toy", b"toy"), ("b.toy", b"toy"), toy_twins="on"))
+    assert list(entries) == ["a.toy", "twin.txt", "b.toy"]
+    assert entries["twin.txt"] == b"3"
+
+
+def test_companions_that_differ_get_a_folder_of_their_own(service: Running) -> None:
+    """An .obj names its .mtl, which therefore cannot be renamed."""
+    red, blue = (
+        f"v 0 0 0 {c}\nv 1 0 0 {c}\nv 0 1 0 {c}\nusemtl m\nf 1 2 3\n".encode() for c in ("1 0 0", "0 0 1")
+    )
+    archive = zip_of(
+        {
+            "red.obj": b"mtllib red.mtl\n" + red,
+            "red.mtl": b"newmtl m\nKd 1 0 0\n",
+            "blue.obj": b"mtllib blue.mtl\n" + blue,
+            "blue.mtl": b"newmtl m\nKd 0 0 1\n",
+        }
+    )
+    if "obj" not in service.registry.declarations.formats:
+        pytest.skip("no OBJ here")
+    entries = unzipped(service.batch(archive, "obj"))
+    models = [name for name in entries if name.endswith(".obj")]
+    assert len(models) == 2
+    for model in models:
+        beside = model.rpartition("/")[0]
+        library = next(line.split()[1] for line in entries[model].decode().splitlines() if line.startswith("mtllib"))
+        colour = b"1 0 0" if "red" in model else b"0 0 1"
+        assert colour in entries[f"{beside}/{library}".lstrip("/")]
+
+
+def test_an_archive_keeps_its_folders(service: Running) -> None:
+    archive = zip_of(
+        {"z/a.toy": b"toy", "a.toy": b"toy", "z/y/a.toy": b"toy", "__MACOSX/z/._a.toy": b"x", "z/.DS_Store": b"x"}
+    )
+    answer = service.batch(archive, "stl")
+    assert list(unzipped(answer)) == ["z/a.stl", "a.stl", "z/y/a.stl"]
+    assert 'filename="models-converted.zip"' in answer.headers["content-disposition"]
+
+
+def test_unknown_files_of_an_archive_are_failures(service: Running) -> None:
+    archive = zip_of({"a.toy": b"toy", "readme.txt": b"about a.toy", "b.toy": b"toy", "c.toy": b"toy"})
+    entries = unzipped(service.batch(archive))
+    assert list(entries) == ["a.toy", "b.toy", "c.toy", "errors.json"]
+    assert failures(entries) == {"readme.txt": "unsupported_format"}
+
+
+def test_a_model_without_an_extension_is_known_by_its_content(service: Running) -> None:
+    assert list(unzipped(service.batch(zip_of({"odd.name": b"toy", "none": b"toy"})))) == ["odd.toy", "none.toy"]
+
+
+def test_companions_are_used_and_not_counted(service: Running) -> None:
+    archive = zip_of(
+        {
+            "m/a.toy": b"toy needs Textures/Wood%20Grain.PNG",
+            "m/textures/wood grain.png": b"...",
+            "b.toy": b"toy needs notes.mtl",
+            "notes.mtl": b"map_Kd deeper.jpg",
+            "deeper.jpg": b"...",
+            "c.toy": b"toy",
+            "stray.png": b"...",
+        }
+    )
+    answer = service.batch(archive, "stl")
+    entries = unzipped(answer)
+    assert list(entries) == ["m/a.stl", "b.stl", "c.stl", "errors.json"]
+    assert failures(entries) == {"stray.png": "unsupported_format"}
+
+
+def test_a_companion_that_is_missing_is_said(service: Running) -> None:
+    entries = unzipped(service.batch(zip_of({"a.toy": b"toy needs x.png", "b.toy": b"toy"})))
+    assert failures(entries) == {"a.toy": "external_reference"}
+
+
+def test_a_file_too_large_inside_an_archive_is_one_failure(serve: Any) -> None:
+    small = serve(plan_limits={"free": {"max_file_bytes": 50_000, "requests_per_minute": 1000}})
+    archive = zip_of({"a.toy": b"toy", "b.toy": bytes(range(256)) * 300})
+    assert failures(unzipped(small.batch(archive))) == {"b.toy": "file_too_large"}
+
+
+def test_a_damaged_entry_is_one_failure(service: Running) -> None:
+    sound = b"toy " + bytes(range(256)) * 4
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("a.toy", b"toy")
+        archive.writestr("b.toy", sound)
+    broken = held.getvalue().replace(sound, sound[::-1])
+    assert failures(unzipped(service.batch(broken))) == {"b.toy": "unreadable_file"}
+
+
+def test_what_is_wrong_with_the_order_refuses_it_whole(service: Running) -> None:
+    archive = zip_of({"a.toy": b"toy"})
+    refused(service.batch(archive, "nonsense"), 400, "unsupported_target")
+    refused(service.batch(archive, "gilded"), 403, "premium_format_required")
+    refused(service.batch(archive, toy_size="-1"), 400, "invalid_option")
+    refused(service.many(("a.toy", b"toy"), report="perhaps"), 400, "invalid_option")
+
+
+@pytest.mark.parametrize(
+    ("archive", "status", "code"),
+    [
+        (b"", 422, "empty_model"),
+        (b"not a zip at all", 422, "unreadable_file"),
+        (zip_of({}), 422, "empty_model"),
+        (zip_of({"__MACOSX/._a": b"x"}), 422, "empty_model"),
+        (zip_of({"../a.toy": b"toy"}), 422, "unsafe_archive"),
+        (zip_of({"a.toy": b"toy " + b" " * 4_000_000}), 422, "unsafe_archive"),
+        (zip_of({"a.txt": b"x"}), 415, "unsupported_format"),
+    ],
+)
+def test_bad_archives(service: Running, archive: bytes, status: int, code: str) -> None:
+    refused(service.batch(archive), status, code)
+
+
+def test_too_many_models_in_an_archive(service: Running) -> None:
+    archive = zip_of({f"{number}.toy": b"toy" for number in range(4)})
+    refused(service.batch(archive), 413, "too_many_files")
+    hidden = zip_of({f"{number}.odd": b"toy" for number in range(4)})
+    refused(service.batch(hidden), 413, "too_many_files")
+
+
+def test_an_archive_that_unpacks_to_too_much(serve: Any) -> None:
+    small = serve(plan_limits={"free": {"max_request_bytes": 100_000, "requests_per_minute": 1000}})
+    archive = zip_of({f"{n}.toy": bytes(range(256)) * 200 for n in range(3)})
+    refused(small.batch(archive), 413, "archive_too_large")
+
+
+def test_names_in_archives_are_found_in_json_too(service: Running) -> None:
+    """A glTF whose buffer came along, and one whose did not; sent through the real reader."""
+    if "gltf" not in service.registry.declarations.formats:
+        pytest.skip("no glTF here")
+    archive = zip_of(
+        {"a.gltf": json.dumps(GLTF).encode(), "data/my points.bin": bytes(36), "other.bin": b"x", "b.toy": b"toy"}
+    )
+    assert set(failures(unzipped(service.batch(archive)))) == {"a.gltf", "other.bin"}

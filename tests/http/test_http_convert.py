@@ -1,0 +1,188 @@
+"""POST /convert and /inspect."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from conftest import Running, refused, told
+
+from meshhub.registry import Registry
+
+ASCII_STL = b"""solid t
+facet normal 0 0 0
+outer loop
+vertex 0 0 0
+vertex 10 0 0
+vertex 0 20 0
+endloop
+endfacet
+facet normal 0 0 0
+outer loop
+vertex 0 0 30
+vertex 10 0 0
+vertex 0 20 0
+endloop
+endfacet
+endsolid t
+"""
+
+
+def test_a_file_comes_back_converted(service: Running) -> None:
+    answer = service.convert(toy_size="5")
+    assert answer.status_code == 200
+    assert answer.json() == {"faces": 12}
+    assert answer.headers["content-type"] == "model/x-toy"
+    assert answer.headers["content-length"] == str(len(answer.content))
+    assert "content-encoding" not in answer.headers
+    report = told(answer)
+    assert (report["source"], report["target"], report["faces_in"], report["faces_out"]) == ("toy", "toy", 12, 12)
+    assert {"feature": "names", "step": "toy"} in report["losses"]
+    assert "truncated" not in report
+
+
+@pytest.mark.parametrize("target", ["TOY", ".toy", " .Toy "])
+def test_the_target_is_read_forgivingly(service: Running, target: str) -> None:
+    assert service.convert(target=target).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("sent", "plain", "whole"),
+    [
+        ("part.toy", "part.toy", "part.toy"),
+        ("Höhe 5 µm.toy", "Hohe 5 m.toy", "H%C3%B6he%205%20%C2%B5m.toy"),
+        ("零件.toy", "model.toy", "%E9%9B%B6%E4%BB%B6.toy"),
+        ("../../etc/x.toy", "x.toy", "x.toy"),
+        ("C:\\parts\\y.toy", "y.toy", "y.toy"),
+        ("a.toy.gz", "a.toy.toy", "a.toy.toy"),
+        ('we"ird; name.toy', "we_ird_ name.toy", "we_ird%3B%20name.toy"),
+        ("con.toy", "_con.toy", "_con.toy"),
+    ],
+)
+def test_the_answer_is_named_after_the_upload(service: Running, sent: str, plain: str, whole: str) -> None:
+    answer = service.convert(name=sent)
+    shown = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}"
+    assert answer.headers["content-disposition"] == shown
+
+
+def test_a_long_name_keeps_its_extension(service: Running) -> None:
+    answer = service.convert(name="x" * 3000 + ".toy")
+    assert answer.status_code == 200
+    assert len(answer.headers["content-disposition"]) < 500
+
+
+def test_a_name_in_the_old_spelling_of_rfc_5987(service: Running) -> None:
+    body = (
+        b'--b\r\nContent-Disposition: form-data; name="target"\r\n\r\ntoy\r\n'
+        b"--b\r\nContent-Disposition: form-data; name=\"file\"; filename*=utf-8''%C3%A4.toy\r\n\r\ntoy\r\n--b--\r\n"
+    )
+    answer = service.client.post("/convert", content=body, headers={"Content-Type": "multipart/form-data; boundary=b"})
+    assert answer.headers["content-disposition"].endswith("filename*=UTF-8''%C3%A4.toy")
+
+
+def test_options_reach_the_plugins(service: Running) -> None:
+    looked = service.post("/inspect", {"file": ("a.toy", b"toy")}, {"toy_size": " 7.5 ", "toy_notes": ""})
+    assert looked.status_code == 200
+    body = looked.json()
+    assert body["model"]["size_mm"] == [1, 2, 7.5]
+    assert body["model"]["watertight"] is True
+    assert body["model"]["volume_mm3"] == pytest.approx(15)
+    assert body["source"]["format"] == "toy"
+
+
+def test_operations_run(service: Running) -> None:
+    answer = service.convert(target_height_mm="40", place_on_bed="yes")
+    steps = {note.get("step") for note in told(answer)["notes"]}
+    assert answer.status_code == 200
+    assert "toy" in steps
+
+
+def test_an_unused_option_is_noted(service: Running) -> None:
+    answer = service.post("/convert", {"file": ("a.toy", b"toy")}, {"target": "toy", "place_on_bed": "off"})
+    assert "option_unused" not in {note["code"] for note in told(answer)["notes"]}
+    answer = service.post("/convert", {"file": ("a.toy", b"toy")}, {"target": "stl", "toy_twins": "on"})
+    assert "option_unused" in {note["code"] for note in told(answer)["notes"]}
+
+
+def test_a_long_report_is_cut(service: Running) -> None:
+    answer = service.convert(toy_notes="300")
+    report = told(answer)
+    assert report["truncated"] is True
+    assert report["faces_out"] == 12
+    assert 0 < len(report["notes"]) < 300
+
+
+def test_a_report_of_many_short_notes_keeps_the_codes(service: Running) -> None:
+    report = told(service.convert(toy_notes="30"))
+    assert report["truncated"] is True
+    assert {f"remark_{number}" for number in range(30)} <= {note["code"] for note in report["notes"]}
+
+
+def test_companions_cannot_come_with_one_answer(service: Running) -> None:
+    answer = service.convert(toy_twins="1")
+    assert "companions_left_out" in {note["code"] for note in told(answer)["notes"]}
+
+
+def test_content_beats_the_name(service: Running) -> None:
+    answer = service.convert(b"toy", name="model.stl")
+    assert answer.status_code == 200
+    assert "content_beats_name" in {note["code"] for note in told(answer)["notes"]}
+    assert service.convert(b"toy", name="nothing").status_code == 200
+
+
+def test_a_part_without_a_file_name_is_still_a_file(service: Running) -> None:
+    answer = service.client.post("/convert", files={"file": (None, b"toy"), "target": (None, b"toy")})
+    assert answer.status_code == 200
+    assert 'filename="model.toy"' in answer.headers["content-disposition"]
+
+
+def builtin_targets() -> list[tuple[str, str]]:
+    registry = Registry(entry_points=False)
+    formats = {one.capability.format.id: one.capability.format for one in registry.declarations.writers}
+    return [(one.id, one.extensions[0]) for one in formats.values() if one.id != "step"]
+
+
+MEDIA = {
+    "stl": "model/stl",
+    "obj": "model/obj",
+    "ply": "application/octet-stream",
+    "glb": "model/gltf-binary",
+    "gltf": "model/gltf+json",
+    "3mf": "model/3mf",
+}
+
+
+@pytest.mark.parametrize(("target", "extension"), builtin_targets())
+def test_every_target_has_its_media_type(service: Running, target: str, extension: str) -> None:
+    answer = service.convert(ASCII_STL, "t.stl", target)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == MEDIA[target]
+    assert f'filename="t{extension}"' in answer.headers["content-disposition"]
+    assert told(answer)["faces_out"] == 2
+
+
+def test_python_and_http_give_the_same_bytes(service: Running) -> None:
+    from meshhub import Source, Target
+
+    kept = Target()
+    service.registry.convert(Source.from_bytes(ASCII_STL, "elsewhere.stl"), kept, to="ply", place_on_bed=True)
+    assert service.convert(ASCII_STL, "t.stl", "ply", place_on_bed="true").content == kept.read()
+
+
+def test_inspect_takes_no_target(service: Running) -> None:
+    answer = service.post("/inspect", {"file": ("a.toy", b"toy")}, {"target": "stl"})
+    assert "target" in refused(answer, 400, "invalid_option")["error"]
+
+
+def test_nothing_is_left_lying_about(service: Running) -> None:
+    service.convert()
+    service.convert(b"toy empty")
+    service.convert(target="nonsense")
+    assert not [path for path in service.temporary.rglob("*") if path.name.startswith("job-")]
+
+
+def test_a_report_is_no_secret_channel(service: Running) -> None:
+    """No name of the upload in anything but Content-Disposition and the caller's own list."""
+    answer = service.convert(name="topsecret.toy")
+    assert "topsecret" not in json.dumps(told(answer))
+    assert b"topsecret" not in answer.content
