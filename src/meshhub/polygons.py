@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import manifold3d
 import numpy as np
 from numpy.typing import NDArray
 
@@ -178,6 +177,8 @@ def _concave(flat: Float64) -> Index:
 
 def _one(flat: Float64) -> Index:
     """(n - 2, 3) local corners of one flat polygon (n, 2)."""
+    import manifold3d  # few files need it, and every reader would wait for it
+
     size = len(flat)
     made = np.asarray(manifold3d.triangulate([flat], allow_convex=True), np.intp).reshape(-1, 3)
     if len(made) == size - 2:

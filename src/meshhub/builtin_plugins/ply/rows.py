@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from meshhub.builtin_plugins.ply.header import Element
 from meshhub.errors import UnreadableFile
@@ -120,6 +118,9 @@ def _chained(body: Body, element: Element, start: int) -> tuple[Index, int]:
 
     Data that ends after a whole row makes a wrong count, with a note; inside a row, a file cut off.
     """
+    from scipy.sparse import csr_array  # few files need it, and every reader would wait for it
+    from scipy.sparse.csgraph import breadth_first_order
+
     found: list[Index] = []
     rows, at = 0, start
     while rows < element.count:
