@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.gltf.colours import to_linear
 from meshhub.builtin_plugins.gltf.surfaces import Surfaces
-from meshhub.builtin_plugins.gltf.transforms import extremes, local_origin, node_transform
-from meshhub.geometry import compacted, placed_mesh
+from meshhub.builtin_plugins.gltf.transforms import local_origin, node_transform
+from meshhub.geometry import compacted, extremes, placed_mesh
 from meshhub.scene import Float32, Float64, Int32, Mesh, Part, Scene
 
 _FLOAT, _SHORT, _INT = 5126, 5123, 5125
