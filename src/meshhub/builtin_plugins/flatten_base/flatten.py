@@ -52,14 +52,14 @@ def run(scene: Scene, options: FlattenBaseOptions) -> Scene:
         return scene
     box = bounds(scene)
     lowest, highest = float(box[0, 2]), float(box[1, 2])
-    step = float(np.spacing(np.float32(np.abs(box).max())))
+    near, grid = (NEAR * float(np.spacing(np.float32(np.abs(box[:, axes]).max()))) for axes in (2, slice(0, 2)))
     height = lowest + depth
-    if height >= highest - NEAR * step:
+    if height >= highest - near:
         raise InvalidOption(
             f"option 'flatten_base_mm' {depth:g} would cut the whole model away: it is {highest - lowest:.6g} mm high; "
             "ask for less"
         )
-    work = _Work(scene, height, step)
+    work = _Work(scene, height, near, grid)
     parts = [left for place, part in enumerate(scene.parts) if (left := work.cut(part, place)) is not None]
     if not parts:
         raise InvalidOption(f"option 'flatten_base_mm' {depth:g} would leave nothing of the model; ask for less")
@@ -72,9 +72,10 @@ def run(scene: Scene, options: FlattenBaseOptions) -> Scene:
 class _Work:
     """The cutting of a scene, which remembers what it has cut."""
 
-    def __init__(self, scene: Scene, height: float, step: float) -> None:
-        self.scene, self.height, self.near = scene, height, NEAR * step
-        self.step = step
+    def __init__(self, scene: Scene, height: float, near: float, grid: float) -> None:
+        self.scene, self.height, self.near = scene, height, near
+        # a power of two, so that what is on the grid stays on it in 32 bits
+        self.grid = float(2.0 ** np.ceil(np.log2(grid)))
         self.meshes: list[Mesh] = []
         self.compact: dict[int, Mesh] = {}
         self.bodies: dict[int, int] = {}
@@ -147,10 +148,8 @@ class _Work:
         return best[1]
 
     def _planes(self) -> Iterator[Plane]:
-        # a power of two, so that what is on the grid stays on it in 32 bits
-        grid = float(2.0 ** np.ceil(np.log2(NEAR * self.step)))
         for times in EVASIONS:
-            yield Plane(self.height + times * 4 * self.near, self.height, self.near, grid)
+            yield Plane(self.height + times * 4 * self.near, self.height, self.near, self.grid)
 
     def tell(self, made: Scene) -> None:
         """Say what was cut, and what did not come out as one would wish."""

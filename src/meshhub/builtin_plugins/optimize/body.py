@@ -24,6 +24,15 @@ GENTLER = (1.0, 1.15, 1.4, 2.0, 3.0, 5.0, 8.0)
 BESIDE_BORDER = 2.5
 """So many faces for each edge on a border that is kept as it is; with fewer, what lies between is torn about."""
 
+COARSE = 50
+"""With fewer faces for each shell, a body may lose much of its volume."""
+
+DRIFT = 0.3
+"""How much of its volume a finer body may gain or lose."""
+
+HALFWAY_DRIFT = 0.02
+"""The same for the fast half when the better one follows, which cannot undo what was lost."""
+
 SMALL = 20_000
 """So many faces go to the better half directly."""
 
@@ -94,8 +103,8 @@ class Body:
 
     @property
     def least(self) -> int:
-        """The fewest faces it can have: a tetrahedron for each closed shell."""
-        return min(len(self.faces), 4 * self.state.shells if self.state.closed else 2)
+        """The fewest faces it can have: a tetrahedron for each shell without a border."""
+        return min(len(self.faces), 2 if self.state.edges.boundary else 4 * self.state.shells)
 
     def reduced(self, goal: int) -> Surface:
         """The body with `goal` faces, or as few more as it takes to stay sound; itself when nothing helps."""
@@ -146,7 +155,7 @@ class Body:
             enough = max(times * goal, self._beside_border)
             if enough < len(self.faces):
                 made = fast(self.points, self.faces, enough, aggressiveness, keep_border)
-                if self.damage(made, goal) == 0:
+                if self.damage(made, goal, HALFWAY_DRIFT) == 0:
                     return made
         return self.points, self.faces
 
@@ -156,19 +165,19 @@ class Body:
         points, faces = meshlab.quadric(*base, goal, moving)
         return points, without_degenerate(faces)
 
-    def damage(self, made: Surface, goal: int) -> int:
-        """How much worse an attempt is than the body was: 0 for sound."""
+    def damage(self, made: Surface, goal: int, drift: float = DRIFT) -> int:
+        """How much worse an attempt is than the body was: 0 for sound, and of the same volume but for `drift`."""
         points, faces = made
         if len(faces) == 0:
             return 1 << 40
         now, before = state(points, faces), self.state
         bad = sum(max(0, after - allowed) for after, allowed in zip(now.edges, before.edges, strict=True))
+        if before.edges.boundary == 0:
+            bad += abs(now.shells - before.shells) + (now.smallest < min(4, before.smallest))
         if before.closed:
-            bad += abs(now.shells - before.shells) + abs(now.inward - before.inward) + (now.smallest < 4)
-            # a coarse body may lose much of its volume, a fine one has no reason to
-            coarse = goal < 50 * before.shells
-            low, high = (0.05, 3.0) if coarse else (0.7, 1.3)
-            bad += not (low * abs(before.volume) <= abs(now.volume) <= high * abs(before.volume))
+            bad += abs(now.inward - before.inward)
+            coarse = goal < COARSE * before.shells
+            bad += abs(now.volume - before.volume) > (0.95 if coarse else drift) * abs(before.volume)
         if bad == 0:
             narrow = self._as_32_bit(points, faces)
             if any(after > allowed for after, allowed in zip(narrow, before.edges, strict=True)):
