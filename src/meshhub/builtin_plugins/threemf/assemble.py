@@ -15,6 +15,9 @@ from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile
 from meshhub.notes import note
 from meshhub.scene import Float64, Mesh, Part
 
+_ENCRYPTED = b"%3McF"
+"""How an encrypted part begins (Secure Content §4.2)."""
+
 MOST_PARTS = 100_000
 DEEPEST = 64
 
@@ -44,7 +47,7 @@ class Assembly:
     def __init__(self, package: Package, root: str) -> None:
         self.surfaces = Surfaces(package)
         self._package = package
-        self._encrypted = package.encrypted()
+        self._protected = package.is_protected()
         self._documents: dict[str, Document] = {}
         self.root = self._document(root)
         self._counts: dict[_Key, int] = {}
@@ -85,14 +88,13 @@ class Assembly:
 
     def _document(self, name: str) -> Document:
         if name not in self._documents:
-            if name in self._encrypted:
-                data = self._package.read(name)
-                if not data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-                    raise UnreadableFile(
-                        f"{name!r} is encrypted (3MF Secure Content), and only the receiver it was made for can read it; "
-                        "export the model without protection"
-                    )
-            self._documents[name] = read_model(self._package.read(name), name)
+            data = self._package.read(name)
+            if self._protected and data.startswith(_ENCRYPTED):
+                raise UnreadableFile(
+                    f"{name!r} is encrypted (3MF Secure Content), and only the receiver it was made for can read it; "
+                    "export the model without protection"
+                )
+            self._documents[name] = read_model(data, name)
         return self._documents[name]
 
     def _resolve(self, component: Component, document: Document) -> _Key:
@@ -179,12 +181,13 @@ class Assembly:
                 yield Part(self._mesh(key, made), matrix, name=given or made.name, path=path)
             document = self._document(key[0])
             name = made.name or given
-            # a group of one is a name for what is in it
-            alone = name if len(components) == 1 else ""
-            inner = path if alone or not name else (*path, name)
             for component in reversed(components):
                 child = self._resolve(component, document)
-                stack.append((child, matrix @ component.matrix @ self._scale(child, key[0]), inner, alone))
+                # a group of one without a name of its own is named by the group
+                alone = len(components) == 1 and not self._object(child).name
+                inner = path if alone or not name else (*path, name)
+                below = matrix @ component.matrix @ self._scale(child, key[0])
+                stack.append((child, below, inner, name if alone else ""))
 
     def _scale(self, key: _Key, outer: str) -> Float64:
         """What brings a part in another unit into that of the part which places it."""

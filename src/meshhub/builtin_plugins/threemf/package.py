@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import posixpath
 from collections.abc import Sequence
 from types import TracebackType
@@ -86,23 +85,9 @@ class Package:
         parse(data, f"{name!r}", start=start, end=lambda: None, encoding=encoding)
         return found
 
-    def encrypted(self) -> frozenset[str]:
-        """The parts that the package says are encrypted (Secure Content §2)."""
-        stores = [self.find(target) for kind, target in self.relationships() if kind.casefold().endswith(KEYSTORE)]
-        found: set[str] = set()
-
-        def start(_namespace: str, local: str, attributes: Attributes, _at: int) -> None:
-            if local == "resourcedata":
-                part = self.find(attributes.get("path", ""))
-                if part is not None:
-                    found.add(part)
-
-        for name in stores:
-            if name is not None:
-                # a broken list of keys is no reason to refuse a model that can be read
-                with contextlib.suppress(UnreadableFile):
-                    parse(self.read(name), f"{name!r}", start=start, end=lambda: None)
-        return frozenset(found)
+    def is_protected(self) -> bool:
+        """Whether some part may be encrypted (Secure Content §2)."""
+        return any(kind.casefold().endswith(KEYSTORE) for kind, _ in self.relationships())
 
 
 def is_sliced(names: Sequence[str]) -> bool:

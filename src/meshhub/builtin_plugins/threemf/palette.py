@@ -1,0 +1,276 @@
+"""From materials, vertex colours and texture coordinates to property groups.
+
+Plain materials become base materials, which slicers list by name; vertex colours become a colour
+group, what a material adds to them multiplied in; textures become texture groups, under a colour
+group where they are tinted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.threemf.text import color, escaped
+from meshhub.columns import shortest, write_rows
+from meshhub.geometry import weld
+from meshhub.notes import note
+from meshhub.scene import Int32, Material, Mesh, Scene, UInt8
+
+Piece = bytes | memoryview
+
+_MAGIC = ((b"\x89PNG\r\n\x1a\n", ".png"), (b"\xff\xd8\xff", ".jpg"))
+_TILES = {"repeat": "wrap", "mirror": "mirror", "clamp": "clamp"}
+_TYPES = {".png": "image/png", ".jpg": "image/jpeg"}
+_WHITE = (255, 255, 255, 255)
+
+
+@dataclass
+class Painted:
+    """What the triangles of one object say.
+
+    pieces: the groups that must stand before the object
+    group:  (m,) the property group of each triangle, index (m, 3) its corners' properties; None for plain objects
+    """
+
+    pieces: list[Piece] = field(default_factory=list)
+    group: Int32 | None = None
+    index: Int32 | None = None
+
+
+class Palette:
+    """The property resources of one model. Resource ids are handed out by `next_id`."""
+
+    def __init__(self, scene: Scene, ids: Iterator[int]) -> None:
+        self.pieces: list[Piece] = []
+        self.pictures: dict[str, bytes] = {}
+        self._ids = ids
+        self._scene = scene
+        self._tints = np.array([_tint(one) for one in scene.materials], np.uint8).reshape(-1, 4)
+        self._files = self._named_images()
+        self._textures: dict[tuple[int, tuple[str, str]], int] = {}
+        self._base: int | None = None
+        self._rows: dict[int, int] = {}
+        self._declare_base()
+
+    def paint(self, mesh: Mesh, faces: Int32, material: int | None) -> Painted:
+        """The properties of a mesh's faces (m, 3), where `material` is shown by faces that name none."""
+        made = Painted()
+        shown = self._shown(mesh, material)
+        textured = self._textured(mesh, shown)
+        if mesh.colors is None and not textured.any():
+            if (shown >= 0).any():
+                self._put_base(made, shown, np.arange(len(shown)))
+            return made
+        colors = np.full((len(faces), 3, 4), 255, np.uint8) if mesh.colors is None else mesh.colors[faces]
+        colors = self._tinted(colors, shown)
+        tinted = (colors != 255).any(axis=(1, 2))
+        plain = np.flatnonzero(~textured)
+        if mesh.colors is None:
+            self._put_base(made, shown, plain)
+            plain = plain[:0]
+        self._put_textures(made, mesh, faces, shown, textured, tinted, colors)
+        if len(plain):
+            group, index = self._color_group(made, colors[plain])
+            _put(made, len(faces), plain, group, index)
+        return made
+
+    # -- what is declared once --
+
+    def _named_images(self) -> dict[int, str]:
+        """The part of the package for each image that can be in one."""
+        used = {self._scene.materials[index].base_color_image for index in self._scene.used_materials()} - {None}
+        files: dict[int, str] = {}
+        for image in sorted(one for one in used if one is not None):
+            data = self._scene.images[image].data
+            extension = next((extension for magic, extension in _MAGIC if data.startswith(magic)), None)
+            if extension is None:
+                note("texture_format_unsupported", "3MF holds PNG and JPEG textures only; others were left out")
+                continue
+            files[image] = f"/3D/Textures/texture{len(files) + 1}{extension}"
+            self.pictures[files[image][1:]] = data
+        return files
+
+    def _declare_base(self) -> None:
+        """One group with every material that is shown plainly, and a white one for bare faces beside others."""
+        plain, bare = self._plain()
+        if not plain and not bare:
+            return
+        self._base = next(self._ids)
+        rows = [f'<basematerials id="{self._base}">\n']
+        for row, index in enumerate(plain):
+            self._rows[index] = row
+            name = escaped(self._scene.materials[index].name) or f"Material {row + 1}"
+            red, green, blue, alpha = self._tints[index].tolist()
+            rows.append(f'<base name="{name}" displaycolor="{color((red, green, blue, alpha))}"/>\n')
+        if bare:
+            self._rows[-1] = len(plain)
+            rows.append('<base name="Default" displaycolor="#FFFFFF"/>\n')
+        self.pieces.append("".join([*rows, "</basematerials>\n"]).encode())
+
+    def _plain(self) -> tuple[list[int], bool]:
+        """The materials shown without a picture or colours, and whether faces without any stand beside others."""
+        plain: set[int] = set()
+        bare = False
+        uses: dict[int, list[int]] = {}
+        for part in self._scene.parts:
+            mesh = self._scene.meshes[part.mesh]
+            if mesh.colors is not None or len(mesh.faces) == 0:
+                continue
+            if part.mesh not in uses:
+                own = mesh.face_material
+                uses[part.mesh] = [-1] if own is None else (np.flatnonzero(np.bincount(own + 1)) - 1).tolist()
+            shown = {part.material if index < 0 else index for index in uses[part.mesh]}
+            bare = bare or (None in shown and len(shown) > 1)
+            plain.update(
+                index for index in shown if index is not None and (mesh.uv is None or not self._is_textured(index))
+            )
+        return sorted(plain), bare
+
+    def _is_textured(self, material: int) -> bool:
+        return self._scene.materials[material].base_color_image in self._files
+
+    def _texture(self, material: Material) -> int:
+        """The id of a material's texture."""
+        assert material.base_color_image is not None
+        key = (material.base_color_image, material.wrap)
+        if key not in self._textures:
+            path = self._files[material.base_color_image]
+            kind = _TYPES[path[-4:]]
+            self._textures[key] = next(self._ids)
+            u, v = (_TILES[way] for way in material.wrap)
+            self.pieces.append(
+                f'<m:texture2d id="{self._textures[key]}" path="{path}" contenttype="{kind}" '
+                f'tilestyleu="{u}" tilestylev="{v}"/>\n'.encode()
+            )
+        return self._textures[key]
+
+    # -- one mesh --
+
+    def _shown(self, mesh: Mesh, material: int | None) -> Int32:
+        own = mesh.face_material
+        fallback = -1 if material is None else material
+        if own is None:
+            return np.full(len(mesh.faces), fallback, np.int32)
+        return np.where(own < 0, np.int32(fallback), own)
+
+    def _textured(self, mesh: Mesh, shown: Int32) -> NDArray[np.bool_]:
+        """Which faces show a picture."""
+        if mesh.uv is None or not self._files:
+            if mesh.uv is not None:
+                note("uv_dropped", "texture coordinates without a texture cannot be kept in 3MF")
+            return np.zeros(len(shown), np.bool_)
+        table = np.array([self._is_textured(index) for index in range(len(self._scene.materials))] + [False])
+        textured: NDArray[np.bool_] = table[shown]
+        return textured
+
+    def _tinted(self, colors: UInt8, shown: Int32) -> UInt8:
+        """Corner colours (m, 3, 4) times the colours of the faces' materials, in linear light."""
+        tints = np.concatenate([self._tints, [_WHITE]]).astype(np.uint8)[shown]
+        some = np.flatnonzero((tints != 255).any(axis=1))
+        if len(some) == 0:
+            return colors
+        colors = colors.copy()
+        a, b = colors[some].astype(np.float64) / 255, tints[some][:, None, :].astype(np.float64) / 255
+        product = a * b
+        product[..., :3] = _encoded(_linear(a[..., :3]) * _linear(b[..., :3]))
+        colors[some] = np.rint(product * 255)
+        return colors
+
+    def _put_base(self, made: Painted, shown: Int32, faces: NDArray[np.intp]) -> None:
+        """Base materials for faces that show no picture and have no colours of their own."""
+        if len(faces) == 0:
+            return
+        table = np.full(len(self._scene.materials) + 1, self._rows.get(-1, 0), np.int32)
+        for material, row in self._rows.items():
+            table[material] = row
+        index = np.repeat(table[shown[faces]][:, None], 3, axis=1)
+        assert self._base is not None
+        _put(made, len(shown), faces, self._base, index)
+
+    def _put_textures(
+        self,
+        made: Painted,
+        mesh: Mesh,
+        faces: Int32,
+        shown: Int32,
+        textured: NDArray[np.bool_],
+        tinted: NDArray[np.bool_],
+        colors: UInt8,
+    ) -> None:
+        """A texture group for each material with a picture, under a colour group where it is tinted."""
+        assert mesh.uv is not None or not textured.any()
+        for material in np.unique(shown[textured]).tolist():
+            mine = np.flatnonzero(textured & (shown == material))
+            texture = self._texture(self._scene.materials[material])
+            assert mesh.uv is not None
+            first, index = weld(mesh.uv[faces[mine]].reshape(-1, 2))
+            uv = shortest(mesh.uv[faces[mine]].reshape(-1, 2)[first])
+            group, corners = next(self._ids), index.reshape(-1, 3)
+            made.pieces += [
+                f'<m:texture2dgroup id="{group}" texid="{texture}">\n'.encode(),
+                write_rows(['<m:tex2coord u="', '" v="', '"/>\n'], [uv[:, 0], uv[:, 1]]),
+                b"</m:texture2dgroup>\n",
+            ]
+            if tinted[mine].any():
+                group, corners = self._multi(made, group, corners, colors[mine])
+            _put(made, len(faces), mine, group, corners)
+
+    def _color_group(self, made: Painted, colors: UInt8) -> tuple[int, Int32]:
+        """A colour group of corner colours (k, 3, 4): its id, and the corners' indices (k, 3)."""
+        rows = np.ascontiguousarray(colors).reshape(-1, 4)
+        first, index = weld(rows.view(np.int32))
+        group = next(self._ids)
+        lines = _color_lines(rows[first])
+        made.pieces += [f'<m:colorgroup id="{group}">\n'.encode(), lines, b"</m:colorgroup>\n"]
+        return group, index.reshape(-1, 3)
+
+    def _multi(self, made: Painted, texture: int, corners: Int32, colors: UInt8) -> tuple[int, Int32]:
+        """A texture group with a colour group multiplied onto it."""
+        tint, shades = self._color_group(made, colors)
+        pairs = np.stack([corners.ravel(), shades.ravel()], axis=1)
+        first, index = weld(pairs)
+        group = next(self._ids)
+        made.pieces += [
+            f'<m:multiproperties id="{group}" pids="{texture} {tint}" blendmethods="multiply">\n'.encode(),
+            write_rows(['<m:multi pindices="', " ", '"/>\n'], [pairs[first, 0], pairs[first, 1]]),
+            b"</m:multiproperties>\n",
+        ]
+        return group, index.reshape(-1, 3)
+
+
+def _put(made: Painted, count: int, faces: NDArray[np.intp], group: int, index: Int32) -> None:
+    """Give faces their property group and their corners' indices; 0 is no group."""
+    if made.group is None or made.index is None:
+        made.group, made.index = np.zeros(count, np.int32), np.zeros((count, 3), np.int32)
+    made.group[faces] = group
+    made.index[faces] = index
+
+
+def _color_lines(colors: UInt8) -> bytes:
+    """`<m:color …/>` for each of (k, 4) colours, without alpha when all are opaque."""
+    channels = 3 if bool((colors[:, 3] == 255).all()) else 4
+    head, tail = b'<m:color color="#', b'"/>\n'
+    digits = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+    lines = np.empty((len(colors), len(head) + 2 * channels + len(tail)), np.uint8)
+    lines[:, : len(head)] = np.frombuffer(head, np.uint8)
+    lines[:, len(head) : -len(tail) : 2] = digits[colors[:, :channels] >> 4]
+    lines[:, len(head) + 1 : -len(tail) : 2] = digits[colors[:, :channels] & 15]
+    lines[:, -len(tail) :] = np.frombuffer(tail, np.uint8)
+    return lines.tobytes()
+
+
+def _tint(material: Material) -> tuple[int, int, int, int]:
+    red, green, blue, alpha = (round(min(max(value, 0.0), 1.0) * 255) for value in material.base_color)
+    return red, green, blue, 255 if material.alpha_mode == "opaque" else alpha
+
+
+def _linear(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+    """IEC 61966-2-1."""
+    return np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+
+
+def _encoded(linear: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(linear <= 0.0031308, linear * 12.92, 1.055 * linear ** (1 / 2.4) - 0.055)
