@@ -57,6 +57,7 @@ class Document:
             "REPRESENTATION_CONTEXT('','3D'))"
         )
         self.origin = self.placement(np.eye(4))
+        self._assemblies: dict[int, tuple[str, list[int]]] = {}
         self._styled: list[int] = []
         self._styles: dict[Color, int] = {}
 
@@ -65,7 +66,7 @@ class Document:
         return self.file.placement(matrix[:3, 3], matrix[:3, 2], matrix[:3, 0])
 
     def product(self, name: str, solids: Sequence[int], sheets: Sequence[int]) -> Product:
-        """A product with solids and SHELL_BASED_SURFACE_MODELs; an assembly has neither."""
+        """A product with solids and SHELL_BASED_SURFACE_MODELs; one without either is an assembly."""
         one = self.file.one
         text = quoted(name)
         product = one(f"PRODUCT({text},{text},'',(#{self._product_context}))")
@@ -75,7 +76,10 @@ class Document:
         shape = one(f"PRODUCT_DEFINITION_SHAPE('','',#{definition})")
         kinds = [("ADVANCED_BREP_SHAPE_REPRESENTATION", solids), ("MANIFOLD_SURFACE_SHAPE_REPRESENTATION", sheets)]
         kinds = [(kind, items) for kind, items in kinds if items]
-        if len(kinds) == 1:
+        if not kinds:
+            main = self.file.reserve()
+            self._assemblies[main] = (text, [self.origin])
+        elif len(kinds) == 1:
             main = self._representation(kinds[0][0], text, kinds[0][1])
         else:
             main = self._representation("SHAPE_REPRESENTATION", text, ())
@@ -86,8 +90,10 @@ class Document:
         return Product(definition, main)
 
     def _representation(self, kind: str, text: str, items: Sequence[int]) -> int:
-        listed = ",".join(f"#{item}" for item in (self.origin, *items))
-        return self.file.one(f"{kind}({text},({listed}),#{self.context})")
+        return self.file.one(self._representation_text(kind, text, (self.origin, *items)))
+
+    def _representation_text(self, kind: str, text: str, items: Sequence[int]) -> str:
+        return f"{kind}({text},({','.join(f'#{item}' for item in items)}),#{self.context})"
 
     def occurrence(self, number: int, name: str, parent: Product, child: Product, matrix: Float64) -> None:
         """One placed instance of a product in an assembly; `matrix` is rigid."""
@@ -97,7 +103,8 @@ class Document:
         )
         shape = one(f"PRODUCT_DEFINITION_SHAPE('','',#{usage})")
         at = self.placement(matrix)
-        # the placement must be an item of the assembly's own representation (AP214, representation_context rules)
+        # what is transformed to must be an item of the assembly's own representation (ISO 10303-43)
+        self._assemblies[parent.representation][1].append(at)
         item = one(f"ITEM_DEFINED_TRANSFORMATION('','',#{self.origin},#{at})")
         relation = one(
             f"(REPRESENTATION_RELATIONSHIP('','',#{child.representation},#{parent.representation})"
@@ -142,6 +149,8 @@ class Document:
             f"UNCERTAINTY_MEASURE_WITH_UNIT(LENGTH_MEASURE({self.uncertainty:.2E}),#{self._length},"
             "'distance_accuracy_value','confusion accuracy')",
         )
+        for number, (text, items) in self._assemblies.items():
+            self.file.reserved(number, self._representation_text("SHAPE_REPRESENTATION", text, items))
         if self._styled:
             listed = ",".join(f"#{item}" for item in self._styled)
             self.file.one(

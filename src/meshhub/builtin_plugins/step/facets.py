@@ -1,0 +1,92 @@
+"""The planar regions of a skin as a graph: which meet smoothly, and which points each one has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.step.check import Facets
+from meshhub.builtin_plugins.step.fitting import Samples
+from meshhub.builtin_plugins.step.skin import Skin, lengths
+from meshhub.geometry import IntIndex
+from meshhub.scene import Float64
+
+TURN = np.radians(30.5)
+"""Facets that turn by more are meant: a hexagon and an octagon stay, twelve sides and more are round."""
+
+_SLIVER = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class FacetGraph:
+    """Facets and their neighbours.
+
+    count:       how many facets
+    left, right: (e,) pairs of facets that meet smoothly, both ways
+    begin:       (count + 1,) where each facet begins in `point`
+    point:       (n,) indices of the skin's points, distinct within a facet
+    normal, centre, area: of each facet
+    sliver:      whether a facet is so thin that its normal is noise
+    broad:       whether a facet has more corners than the facets of a curved surface have
+    """
+
+    points: Float64
+    count: int
+    left: IntIndex
+    right: IntIndex
+    begin: IntIndex
+    point: IntIndex
+    normal: Float64
+    centre: Float64
+    area: Float64
+    sliver: NDArray[np.bool_]
+    broad: NDArray[np.bool_]
+
+    def samples(self, group: IntIndex, facet: IntIndex, count: int) -> Samples:
+        """What the facets of each group say about a surface; (n,) pairs of group and facet."""
+        owner, point = self.expand(facet)
+        total = len(self.points)
+        pair = np.unique(group[owner].astype(np.int64) * total + point)
+        return Samples(
+            count, pair // total, self.points[pair % total], group,
+            self.centre[facet], self.normal[facet], self.area[facet],
+        )  # fmt: skip
+
+    def expand(self, facet: IntIndex) -> tuple[IntIndex, IntIndex]:
+        """All points of some facets: which of the facets (as a place in the argument), and which point."""
+        size = self.begin[facet + 1] - self.begin[facet]
+        owner = np.repeat(np.arange(len(facet)), size)
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
+        return owner, self.point[self.begin[facet][owner] + place]
+
+
+def facet_graph(skin: Skin, faceted: Facets) -> FacetGraph:
+    """The graph of the planar regions of a skin."""
+    region, count, planes = faceted.region, faceted.count, faceted.planes
+    total = len(skin.points)
+    pair = np.unique(np.repeat(region, 3).astype(np.int64) * total + skin.faces.ravel())
+    begin = np.searchsorted(pair // total, np.arange(count + 1))
+    half = np.flatnonzero(skin.twin >= 0)
+    a, b = region[half // 3], region[skin.twin[half] // 3]
+    meet = (a != b) & (skin.paint[half // 3] == skin.paint[skin.twin[half] // 3])
+    key = np.unique(a[meet].astype(np.int64) * count + b[meet])
+    left, right = key // count, key % count
+    sliver = planes.height < _SLIVER * faceted.tolerance
+    smooth = np.einsum("ij,ij->i", planes.normal[left], planes.normal[right]) >= np.cos(TURN)
+    smooth |= sliver[left] | sliver[right]
+    corners = np.bincount(faceted.outline.region, minlength=count)
+    return FacetGraph(
+        points=skin.points,
+        count=count,
+        left=left[smooth],
+        right=right[smooth],
+        begin=begin,
+        point=pair % total,
+        normal=planes.normal,
+        centre=planes.centre,
+        area=np.bincount(region, lengths(skin.cross), count) / 2,
+        sliver=sliver,
+        broad=corners > 4,
+    )

@@ -1,0 +1,196 @@
+"""Many surfaces fitted at once: closed-form guesses from normals, then Gauss-Newton on the points, group by group."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.step.skin import lengths
+from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, cylindrical, distances, perpendicular
+from meshhub.scene import Float64
+
+_STEPS = 8
+_RIDGE = 1e-13
+_UNKNOWNS = {
+    Kind.CYLINDER: (0, 1, 3, 4, 5),
+    Kind.CONE: (0, 1, 3, 4, 5, 6),
+    Kind.TORUS: (0, 1, 2, 3, 4, 5, 6),
+}
+
+Groups = NDArray[np.intp]
+
+
+class Samples(NamedTuple):
+    """What surfaces are fitted to, by group.
+
+    count:        how many groups
+    group, point: (n,) and (n, 3) points, those of one group side by side
+    normal_group: (f,) the group of each facet
+    centre:       (f, 3) facet centres
+    normal:       (f, 3) facet normals
+    weight:       (f,) facet areas
+    """
+
+    count: int
+    group: Groups
+    point: Float64
+    normal_group: Groups
+    centre: Float64
+    normal: Float64
+    weight: Float64
+
+
+def fit(samples: Samples, kind: Kind) -> tuple[Surfaces, Float64]:
+    """The surface of one kind that fits each group best, and the distance of its worst point.
+
+    Groups are moved to their centre and scaled to size one meanwhile, for the condition of the equations.
+    """
+    middle, size = _frames(samples)
+    point = (samples.point - middle[samples.group]) / size[samples.group][:, None]
+    centre = (samples.centre - middle[samples.normal_group]) / size[samples.normal_group][:, None]
+    local = samples._replace(point=point, centre=centre)
+    with np.errstate(all="ignore"):
+        if kind == Kind.SPHERE:
+            made = _sphere(local)
+        else:
+            made = _refined(local, _cylinder(local) if kind == Kind.CYLINDER else _revolved(local, kind), kind)
+        worst = np.abs(distances(made.take(samples.group), point))
+        worst = np.maximum.reduceat(worst, _begins(samples)) * size
+    worst = np.where(np.isfinite(worst), worst, np.inf)
+    second = made.second * size if kind == Kind.TORUS else made.second
+    return Surfaces(made.kind, made.origin * size[:, None] + middle, made.axis, made.radius * size, second), worst
+
+
+def _begins(samples: Samples) -> Groups:
+    return np.searchsorted(samples.group, np.arange(samples.count))
+
+
+def _frames(samples: Samples) -> tuple[Float64, Float64]:
+    begin = _begins(samples)
+    low = np.minimum.reduceat(samples.point, begin)
+    high = np.maximum.reduceat(samples.point, begin)
+    return (low + high) / 2, np.maximum(lengths(high - low), 1e-300)
+
+
+def _sums(group: Groups, count: int, columns: list[Float64]) -> Float64:
+    """(count, k, k): for each group the sum of the products of all pairs of columns."""
+    size = len(columns)
+    made = np.empty((count, size, size))
+    for row in range(size):
+        for column in range(row, size):
+            made[:, row, column] = made[:, column, row] = np.bincount(group, columns[row] * columns[column], count)
+    return made
+
+
+def _solved(matrix: Float64, right: Float64) -> Float64:
+    """Batches of small symmetric systems, with a ridge that singular ones survive."""
+    size = matrix.shape[-1]
+    trace = np.trace(matrix, axis1=1, axis2=2)[:, None, None]
+    matrix = np.nan_to_num(matrix + np.eye(size) * (_RIDGE * trace + 1e-300), posinf=0, neginf=0)
+    made: Float64 = np.linalg.solve(matrix + np.eye(size) * (trace <= 0), np.nan_to_num(right)[..., None])[..., 0]
+    return made
+
+
+def _circle(group: Groups, count: int, x: Float64, y: Float64) -> tuple[Float64, Float64, Float64]:
+    """Centre and radius of the algebraic best circle of each group (Kåsa, 1976)."""
+    one = np.ones_like(x)
+    sums = _sums(group, count, [x, y, one, x * x + y * y])
+    solution = _solved(sums[:, :3, :3], sums[:, :3, 3])
+    a, b = solution[:, 0] / 2, solution[:, 1] / 2
+    return a, b, np.sqrt(np.maximum(solution[:, 2] + a * a + b * b, 0))
+
+
+def _sphere(samples: Samples) -> Surfaces:
+    x, y, z = samples.point.T
+    sums = _sums(samples.group, samples.count, [x, y, z, np.ones_like(x), x * x + y * y + z * z])
+    solution = _solved(sums[:, :4, :4], sums[:, :4, 4])
+    centre = solution[:, :3] / 2
+    radius = np.sqrt(np.maximum(solution[:, 3] + np.einsum("ij,ij->i", centre, centre), 0))
+    axis = np.tile([0.0, 0.0, 1.0], (samples.count, 1))
+    return Surfaces(np.full(samples.count, Kind.SPHERE, np.int8), centre, axis, radius, np.zeros(samples.count))
+
+
+def _cylinder(samples: Samples) -> Surfaces:
+    """The axis is what all normals are perpendicular to."""
+    root = np.sqrt(samples.weight)[:, None]
+    spread = _sums(samples.normal_group, samples.count, list((samples.normal * root).T))
+    axis = np.linalg.eigh(np.nan_to_num(spread))[1][:, :, 0]
+    u = perpendicular(axis)
+    v = np.cross(axis, u)
+    x = np.einsum("ij,ij->i", samples.point, u[samples.group])
+    y = np.einsum("ij,ij->i", samples.point, v[samples.group])
+    a, b, radius = _circle(samples.group, samples.count, x, y)
+    origin = a[:, None] * u + b[:, None] * v
+    kind = np.full(samples.count, Kind.CYLINDER, np.int8)
+    return Surfaces(kind, origin, axis, radius, np.zeros(samples.count))
+
+
+def _revolved(samples: Samples, kind: Kind) -> Surfaces:
+    """The axis is the line that all normals meet (Pottmann and Randrup, 1998); then a profile about it."""
+    root = np.sqrt(samples.weight)[:, None]
+    moment = np.cross(samples.centre, samples.normal)
+    columns = list((moment * root).T) + list((samples.normal * root).T)
+    sums = _sums(samples.normal_group, samples.count, columns)
+    a, b, c = sums[:, :3, :3], sums[:, :3, 3:], sums[:, 3:, 3:]
+    c = c + np.eye(3) * (1e-10 * np.trace(c, axis1=1, axis2=2)[:, None, None] + 1e-300)
+    inner = np.linalg.solve(np.nan_to_num(c), np.nan_to_num(b.transpose(0, 2, 1)))
+    axis = np.linalg.eigh(np.nan_to_num(a - b @ inner))[1][:, :, 0]
+    about = -np.einsum("ijk,ik->ij", inner, axis)
+    origin = np.cross(axis, about)
+    guess = Surfaces(
+        np.full(samples.count, kind, np.int8), origin, axis, np.zeros(samples.count), np.zeros(samples.count)
+    )
+    height, distance, _ = cylindrical(guess.take(samples.group), samples.point)
+    if kind == Kind.CONE:
+        sums = _sums(samples.group, samples.count, [np.ones_like(height), height, distance])
+        line = _solved(sums[:, :2, :2], sums[:, :2, 2])
+        return Surfaces(guess.kind, origin, axis, line[:, 0], line[:, 1])
+    ring, up, tube = _circle(samples.group, samples.count, distance, height)
+    return Surfaces(guess.kind, origin + axis * up[:, None], axis, ring, tube)
+
+
+def _refined(samples: Samples, made: Surfaces, kind: Kind) -> Surfaces:
+    """Gauss-Newton on the true distances.
+
+    Unknowns: shifts along u, v and the axis, tilts towards u and v, radius, second.
+    """
+    unknowns = list(_UNKNOWNS[kind])
+    group = samples.group
+    for _ in range(_STEPS):
+        u = perpendicular(made.axis)
+        v = np.cross(made.axis, u)
+        each = made.take(group)
+        height, distance, away = cylindrical(each, samples.point)
+        along_u = np.einsum("ij,ij->i", away, u[group])
+        along_v = np.einsum("ij,ij->i", away, v[group])
+        one, nothing = np.ones_like(height), np.zeros_like(height)
+        if kind == Kind.CYLINDER:
+            by_distance, by_height, by_radius, by_second = one, nothing, -one, nothing
+        elif kind == Kind.CONE:
+            cosine = 1 / np.sqrt(1 + each.second**2)
+            by_distance, by_height, by_radius, by_second = cosine, -each.second * cosine, -cosine, -height * cosine
+        else:
+            ring = distance - each.radius
+            tube = np.maximum(np.sqrt(ring**2 + height**2), 1e-300)
+            by_distance, by_height, by_radius, by_second = ring / tube, height / tube, -ring / tube, -one
+        columns = [
+            -by_distance * along_u,
+            -by_distance * along_v,
+            -by_height,
+            -by_distance * along_u * height + by_height * along_u * distance,
+            -by_distance * along_v * height + by_height * along_v * distance,
+            by_radius,
+            by_second,
+        ]
+        chosen = [columns[index] for index in unknowns]
+        sums = _sums(group, samples.count, [*chosen, distances(each, samples.point)])
+        step = np.zeros((samples.count, 7))
+        step[:, unknowns] = -_solved(sums[:, :-1, :-1], sums[:, :-1, -1])
+        step = np.clip(np.nan_to_num(step), -1.0, 1.0)
+        axis = made.axis + step[:, 3:4] * u + step[:, 4:5] * v
+        origin = made.origin + step[:, 0:1] * u + step[:, 1:2] * v + step[:, 2:3] * made.axis
+        axis = axis / np.maximum(lengths(axis), 1e-300)[:, None]
+        made = Surfaces(made.kind, origin, axis, made.radius + step[:, 5], made.second + step[:, 6])
+    return made

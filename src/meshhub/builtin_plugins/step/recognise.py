@@ -1,0 +1,268 @@
+"""Which facets stand for one cylinder, sphere, cone or torus.
+
+The vertices of a tessellated CAD surface lie on it, to rounding: that is what tells it from anything
+else. Kinds are looked for one after the other, each in two ways: whole smooth pieces between sharp
+edges, then neighbourhoods of single facets whose hypotheses agree with the next facet's, for what is
+tangent to something else. What was found grows over the facets that its surface explains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.step.facets import FacetGraph
+from meshhub.builtin_plugins.step.fitting import fit
+from meshhub.builtin_plugins.step.planar import numbered
+from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, gradients, joined, planes
+from meshhub.geometry import IntIndex
+from meshhub.scene import Float64
+from meshhub.topology import components
+
+KINDS = (Kind.CYLINDER, Kind.SPHERE, Kind.CONE, Kind.TORUS)
+
+_FEWEST_FACETS = {Kind.CYLINDER: 3, Kind.SPHERE: 5, Kind.CONE: 4, Kind.TORUS: 6}
+_FEWEST_POINTS = {Kind.CYLINDER: 7, Kind.SPHERE: 8, Kind.CONE: 9, Kind.TORUS: 12}
+_RINGS = {Kind.CYLINDER: (2, 1), Kind.SPHERE: (1,), Kind.CONE: (2,), Kind.TORUS: (2,)}
+_OF_SIZE = 1e-5
+_OF_SAGITTA = 0.05
+_TILT = np.cos(np.radians(20.0))
+_LARGEST = 100.0
+_ROUNDS = 200
+_CHUNK = 8192
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Segments:
+    """Recognised surfaces and the facets they hold.
+
+    surfaces: (s,)
+    limit:    (s,) how far a point may lie off
+    segment:  (f,) the surface of each facet, -1 for those that stay planar
+    """
+
+    surfaces: Surfaces
+    limit: Float64
+    segment: IntIndex
+
+
+def recognise(graph: FacetGraph, tolerance: float, given: float | None) -> Segments:
+    """The curved surfaces of a mesh.
+
+    tolerance: what rounding explains; given: the distance that was asked for, which then counts instead.
+    """
+    search = _Search(graph, tolerance, given)
+    for kind in KINDS:
+        search.whole_pieces(kind, spare_broad=False)
+        search.whole_pieces(kind, spare_broad=True)
+        for rings in _RINGS[kind]:
+            search.neighbourhoods(kind, rings)
+        if kind > Kind.CYLINDER:
+            search.whole_pieces(kind, spare_broad=True)
+    return search.found()
+
+
+class _Search:
+    """The state of a search: what has been found, and which facets are taken."""
+
+    def __init__(self, graph: FacetGraph, tolerance: float, given: float | None) -> None:
+        self.graph = graph
+        self.tolerance = tolerance
+        self.given = given
+        self.segment = np.full(graph.count, -1, np.intp)
+        self.surfaces = planes(np.empty((0, 3)), np.empty((0, 3)))
+        self.limit = np.empty(0)
+
+    def found(self) -> Segments:
+        return Segments(self.surfaces, self.limit, self.segment)
+
+    def whole_pieces(self, kind: Kind, *, spare_broad: bool) -> None:
+        """Try each smooth piece of free facets as one surface."""
+        graph = self.graph
+        usable = self.segment < 0
+        if spare_broad:
+            usable &= ~graph.broad
+        inside = usable[graph.left] & usable[graph.right] & (graph.left < graph.right)
+        count, label = components(graph.count, graph.left[inside], graph.right[inside])
+        label = np.where(usable, label, -1)
+        size = np.bincount(label[usable], minlength=count)
+        facet = np.flatnonzero(usable & (size[label] >= _FEWEST_FACETS[kind]))
+        if len(facet) == 0:
+            return
+        group, groups = numbered(label[facet])
+        surfaces, limit, good = self._tried(kind, group.astype(np.intp), facet, groups)
+        self._take(kind, surfaces, limit, good, group.astype(np.intp), facet)
+
+    def neighbourhoods(self, kind: Kind, rings: int) -> None:
+        """Try the surroundings of each free facet, and join neighbours whose surfaces explain each other."""
+        graph = self.graph
+        free = self.segment < 0
+        degree = np.bincount(graph.left[free[graph.right]], minlength=graph.count)
+        seeds = np.flatnonzero(free & ~graph.broad & (degree >= (1 if rings > 1 else 2)))
+        if len(seeds) == 0:
+            return
+        parts: list[tuple[IntIndex, IntIndex, Surfaces, Float64, Mask]] = []
+        for start in range(0, len(seeds), _CHUNK):
+            group, facet = self._surroundings(seeds[start : start + _CHUNK], free, rings)
+            count = len(seeds[start : start + _CHUNK])
+            surfaces, limit, good = self._tried(kind, group, facet, count)
+            keep = good[group]
+            parts.append((group[keep] + start, facet[keep], surfaces, limit, good))
+        surfaces = joined([part[2] for part in parts])
+        limit = np.concatenate([part[3] for part in parts])
+        good = np.concatenate([part[4] for part in parts])
+        if not good.any():
+            return
+        group = np.concatenate([part[0] for part in parts])
+        facet = np.concatenate([part[1] for part in parts])
+        self._take_agreeing(kind, seeds, surfaces, limit, good, group, facet)
+
+    def _surroundings(self, seeds: IntIndex, free: Mask, rings: int) -> tuple[IntIndex, IntIndex]:
+        graph = self.graph
+        begin = np.searchsorted(graph.left, np.arange(graph.count + 1))
+        group, facet = np.arange(len(seeds)), seeds
+        for _ in range(rings):
+            size = begin[facet + 1] - begin[facet]
+            owner = np.repeat(np.arange(len(facet)), size)
+            place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
+            beyond = graph.right[begin[facet][owner] + place]
+            fine = free[beyond] & ~graph.broad[beyond]
+            pair = np.concatenate([group * graph.count + facet, (group[owner] * graph.count + beyond)[fine]])
+            pair = np.unique(pair)
+            group, facet = pair // graph.count, pair % graph.count
+        return group, facet
+
+    def _take_agreeing(
+        self,
+        kind: Kind,
+        seeds: IntIndex,
+        surfaces: Surfaces,
+        limit: Float64,
+        good: Mask,
+        group: IntIndex,
+        facet: IntIndex,
+    ) -> None:
+        graph = self.graph
+        place = np.full(graph.count, -1, np.intp)
+        place[seeds[good]] = np.flatnonzero(good)
+        left, right = place[graph.left], place[graph.right]
+        both = (left >= 0) & (right >= 0)
+        left, right = left[both], right[both]
+        agree = self._explains(surfaces, limit * 3, left, seeds[right])
+        # pairs stand in the graph both ways: both must agree
+        backward = np.lexsort((left, right))
+        agree = agree & agree[backward]
+        count, label = components(len(seeds), left[agree], right[agree])
+        pair = np.unique(label[group].astype(np.int64) * graph.count + facet)
+        owner, member = pair // graph.count, pair % graph.count
+        # a facet at the rim of two surroundings belongs where it is the centre of one, else to the larger one
+        central = np.where(place[member] >= 0, label[np.maximum(place[member], 0)] == owner, False)
+        size = np.bincount(owner, minlength=count)
+        order = np.lexsort((owner, -size[owner], ~central, member))
+        first = np.concatenate([[True], member[order][1:] != member[order][:-1]])
+        owner, member = owner[order][first], member[order][first]
+        owner, groups = numbered(owner)
+        made, limit, fine = self._tried(kind, owner.astype(np.intp), member, groups)
+        self._take(kind, made, limit, fine, owner.astype(np.intp), member)
+
+    def _tried(self, kind: Kind, group: IntIndex, facet: IntIndex, count: int) -> tuple[Surfaces, Float64, Mask]:
+        """Fit each group; how far its points may lie off, and whether it is that surface beyond doubt."""
+        graph = self.graph
+        order = np.lexsort((facet, group))
+        group, facet = group[order], facet[order]
+        samples = graph.samples(group, facet, count)
+        surfaces, worst = fit(samples, kind)
+        each = surfaces.take(group)
+        gap, normal = gradients(each, graph.centre[facet])
+        facing = np.einsum("ij,ij->i", normal, graph.normal[facet])
+        begin = np.searchsorted(group, np.arange(count))
+        sliver = graph.sliver[facet]
+        out = np.logical_and.reduceat((facing >= _TILT) | sliver, begin)
+        into = np.logical_and.reduceat((facing <= -_TILT) | sliver, begin)
+        sagitta = np.maximum.reduceat(np.where(sliver, 0.0, np.abs(gap)), begin)
+        point_begin = np.searchsorted(samples.group, np.arange(count))
+        low = np.minimum.reduceat(samples.point, point_begin)
+        high = np.maximum.reduceat(samples.point, point_begin)
+        size = np.linalg.norm(high - low, axis=1)
+        wide = self.given if self.given is not None else np.maximum(4 * self.tolerance, _OF_SIZE * size)
+        limit = np.minimum(wide, _OF_SAGITTA * sagitta)
+        good = (worst <= limit) & (out | into) & (np.bincount(group, minlength=count) >= _FEWEST_FACETS[kind])
+        good &= np.bincount(samples.group, minlength=count) >= _FEWEST_POINTS[kind]
+        good &= (surfaces.radius > 0) & (surfaces.radius < _LARGEST * size)
+        if kind == Kind.TORUS:
+            good &= (surfaces.second > 0) & (surfaces.radius > 1.01 * surfaces.second)
+            good &= surfaces.second > 1e-3 * size
+        if kind == Kind.CONE:
+            height = np.einsum("ij,ij->i", samples.point - surfaces.origin[samples.group], surfaces.axis[samples.group])
+            reach = surfaces.radius[samples.group] + height * surfaces.second[samples.group]
+            good &= np.minimum.reduceat(reach, point_begin) >= -limit
+            good &= (np.abs(surfaces.second) > 1e-3) & (np.abs(surfaces.second) < 100)
+        return surfaces, limit, good
+
+    def _explains(self, surfaces: Surfaces, limit: Float64, index: IntIndex, facet: IntIndex) -> Mask:
+        """Whether each surface (by index) holds all points of the facet beside it, and faces along with it."""
+        graph = self.graph
+        if len(index) == 0:
+            return np.zeros(0, np.bool_)
+        owner, point = graph.expand(facet)
+        gap, _ = gradients(surfaces.take(index[owner]), graph.points[point])
+        begin = np.searchsorted(owner, np.arange(len(facet)))
+        worst = np.maximum.reduceat(np.abs(gap), begin)
+        _, normal = gradients(surfaces.take(index), graph.centre[facet])
+        facing = np.abs(np.einsum("ij,ij->i", normal, graph.normal[facet]))
+        return (worst <= limit[index]) & ((facing >= _TILT) | graph.sliver[facet])
+
+    def _take(
+        self, kind: Kind, surfaces: Surfaces, limit: Float64, good: Mask, group: IntIndex, facet: IntIndex
+    ) -> None:
+        if not good.any():
+            return
+        base = len(self.surfaces)
+        number = np.cumsum(good) - 1 + base
+        chosen = good[group]
+        self.segment[facet[chosen]] = number[group[chosen]]
+        self.surfaces = joined([self.surfaces, surfaces.take(good)])
+        self.limit = np.concatenate([self.limit, limit[good]])
+        self._grow(base)
+        self._unite(kind, base)
+
+    def _grow(self, base: int) -> None:
+        graph = self.graph
+        for _ in range(_ROUNDS):
+            reach = (self.segment[graph.left] >= base) & (self.segment[graph.right] < 0)
+            index, facet = self.segment[graph.left[reach]], graph.right[reach]
+            good = self._explains(self.surfaces, self.limit, index, facet)
+            if not good.any():
+                return
+            # the lowest number wins, whatever the order
+            index, facet = index[good][::-1], facet[good][::-1]
+            order = np.argsort(-index, kind="stable")
+            self.segment[facet[order]] = index[order]
+
+    def _unite(self, kind: Kind, base: int) -> None:
+        """Join neighbouring surfaces of one kind that are one."""
+        graph = self.graph
+        a, b = self.segment[graph.left], self.segment[graph.right]
+        meet = (a >= 0) & (b >= 0) & (a != b)
+        meet &= (self.surfaces.kind[a] == kind) & (self.surfaces.kind[b] == kind)
+        if not meet.any():
+            return
+        good = self._explains(self.surfaces, self.limit * 3, a[meet], graph.right[meet])
+        good &= self._explains(self.surfaces, self.limit * 3, b[meet], graph.left[meet])
+        count, label = components(len(self.surfaces), a[meet][good], b[meet][good])
+        if count == len(self.surfaces):
+            return
+        several = np.bincount(label)[label] > 1
+        facet = np.flatnonzero(self.segment >= 0)
+        facet = facet[several[self.segment[facet]]]
+        group, groups = numbered(label[self.segment[facet]])
+        surfaces, limit, fine = self._tried(kind, group.astype(np.intp), facet, groups)
+        chosen = fine[group]
+        number = np.cumsum(fine) - 1 + len(self.surfaces)
+        self.segment[facet[chosen]] = number[group[chosen]]
+        self.surfaces = joined([self.surfaces, surfaces.take(fine)])
+        self.limit = np.concatenate([self.limit, limit[fine]])
