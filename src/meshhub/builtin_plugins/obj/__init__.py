@@ -1,0 +1,59 @@
+"""Wavefront OBJ with its materials (MTL) and textures, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from meshhub.capabilities import Feature, Format, Reader, Writer
+from meshhub.hookspecs import hookimpl
+
+OBJ = Format(
+    id="obj",
+    label="Wavefront OBJ",
+    extensions=(".obj",),
+    media_types=("model/obj", "text/prs.wavefront-obj", "application/x-tgif"),
+    specification="Wavefront Technologies, Advanced Visualizer Manual, Appendix B1: Object Files, 1992",
+)
+
+_CARRIES: frozenset[Feature] = frozenset({"names", "normals", "uv", "colors", "materials", "textures"})
+
+
+class ObjWriterOptions(Struct, frozen=True, kw_only=True):
+    """How OBJ is written."""
+
+    obj_up: Annotated[
+        Literal["z", "y"],
+        Meta(
+            title="Up axis of the OBJ",
+            description="The axis that points up in the written file: z for printers, y for most viewers.",
+        ),
+    ] = "z"
+
+
+@hookimpl
+def meshhub_readers() -> Iterable[Reader]:
+    """The reader: objects and groups become parts, materials and textures come from the files beside it."""
+    return [
+        Reader(
+            format=OBJ,
+            run="meshhub.builtin_plugins.obj.reader:read",
+            sniff="meshhub.builtin_plugins.obj.sniff:sniff",
+            carries=_CARRIES,
+        )
+    ]
+
+
+@hookimpl
+def meshhub_writers() -> Iterable[Writer]:
+    """The writer: an object for each part; materials and textures go into companions."""
+    return [
+        Writer(
+            format=OBJ,
+            run="meshhub.builtin_plugins.obj.writer:write",
+            options=ObjWriterOptions,
+            carries=_CARRIES,
+        )
+    ]
