@@ -630,6 +630,8 @@ def test_the_sniffer_knows_gltf_from_other_json() -> None:
     data = square().gltf()
     assert sniff(b"\xef\xbb\xbf \n" + data, len(data)) > 80
     assert sniff(b'{"buffers":[{"uri":"data:application/octet-stream;base64,' + b"A" * 60_000, 10**6) > 80
+    assert sniff(b'{"accessors": [' + b'{"componentType": 5126, "count": 3},' * 2000, 10**6) > 80
+    assert sniff(b'{"nodes": [1, 2], "edges": [[1, 2]]}', 40) == 0
     assert sniff(b'{"name": "package", "version": "1"}', 40) == 0
     assert sniff(b"solid asset", 40) == 0
 

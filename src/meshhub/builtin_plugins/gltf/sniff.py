@@ -16,6 +16,6 @@ def sniff(head: bytes, size: int) -> int:
     words = set(_WORDS.findall(text))
     if b"asset" in words and (len(words) > 1 or b'"version"' in text):
         return 95
-    if len(words) > 1 or _EMBEDDED.search(text):
-        return 85
-    return 40 if words else 0
+    # a long list may fill the whole head
+    lone = b"accessors" in words and b'"componentType"' in text
+    return 85 if len(words) > 1 or lone or _EMBEDDED.search(text) else 0
