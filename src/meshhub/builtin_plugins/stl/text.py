@@ -1,14 +1,16 @@
 """STL text: a column parser for the regular layout, a token parser for every other.
 
 The regular layout is seven lines a facet with the same blanks everywhere, as nearly all programs
-write it. Joined to one line a facet, it is a table that a CSV parser reads. What is not regular
-(other blanks, comments, decimal commas, everything on one line) is cut into tokens by numpy.
+write it. Joined to one line a facet, it is a table that a CSV parser reads. Uneven blanks
+are evened out first; what is not regular then (decimal commas, everything on one line) is cut into
+tokens by numpy.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -56,15 +58,12 @@ def read_text(data: bytes) -> Scene:
     if lowered:
         words = words.lower()
     solids, closed = _solids(text, words)
-    facets = _regular(words, solids)
+    facets = _regular(words, [solid.spans for solid in solids])
     if facets is None:
         if not lowered:  # a file may change its mind about the case
             words = words.lower()
             solids, closed = _solids(text, words)
-        try:
-            facets = read_tokens([b"".join(words[start:end] for start, end in solid.spans) for solid in solids])
-        except Irregular as error:
-            raise UnreadableFile(f"the STL text cannot be read: {error}; export the model again") from None
+        facets = _irregular([b"".join(words[start:end] for start, end in solid.spans) for solid in solids])
     if not closed:
         note(
             "no_end",
@@ -87,13 +86,40 @@ def _without_comments(text: bytes) -> bytes:
     return np.where(np.repeat(inside, lengths), np.uint8(ord(" ")), letters).tobytes()
 
 
-def _regular(words: bytes, solids: list[_Solid]) -> Facets | None:
-    """The facets of all solids in order when their layout is regular, else None."""
+def _irregular(bodies: list[bytes]) -> Facets:
+    """The facets of all solids in order, from each one's text; often only the blanks are uneven.
+
+    Raises UnreadableFile.
+    """
+    bodies = [_squeezed(body) for body in bodies]
+    ends = list(accumulate(map(len, bodies), initial=0))
+    facets = _regular(b"".join(bodies), [[span] for span in pairwise(ends)])
+    if facets is not None:
+        return facets
+    try:
+        return read_tokens(bodies)
+    except Irregular as error:
+        raise UnreadableFile(f"the STL text cannot be read: {error}; export the model again") from None
+
+
+def _squeezed(body: bytes) -> bytes:
+    """The text without more than one blank anywhere, and none at either end of a line."""
+    letters = np.frombuffer(body, np.uint8)
+    needless = letters == ord(" ")
+    needless[1:] &= needless[:-1] | (letters[:-1] == ord("\n"))
+    body = letters[~needless].tobytes().replace(b" \n", b"\n")
+    while b"\n\n" in body:
+        body = body.replace(b"\n\n", b"\n")
+    return body.strip() + b"\n"
+
+
+def _regular(words: bytes, solids: list[list[tuple[int, int]]]) -> Facets | None:
+    """The facets of all solids in order, from each one's spans of text, when their layout is regular; else None."""
     counts: list[int] = []
     spans: list[tuple[int, int]] = []
-    for solid in solids:
+    for own in solids:
         lines = 0
-        for start, end in solid.spans:
+        for start, end in own:
             start, end = _trimmed(words, start, end)
             if start < end:
                 spans.append((start, end))
