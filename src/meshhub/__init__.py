@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from meshhub.chain import Chain as Chain
     from meshhub.chain import Request as Request
     from meshhub.chain import Step as Step
-    from meshhub.engine import Cancel as Cancel
-    from meshhub.engine import Engine as Engine
-    from meshhub.engine import InProcess as InProcess
-    from meshhub.engine import Isolated as Isolated
+    from meshhub.engine.contract import Cancel as Cancel
+    from meshhub.engine.contract import Engine as Engine
+    from meshhub.engine.in_process import InProcess as InProcess
+    from meshhub.engine.isolated import Isolated as Isolated
     from meshhub.errors import Cancelled as Cancelled
     from meshhub.errors import ConversionFailed as ConversionFailed
     from meshhub.errors import ConversionTimeout as ConversionTimeout
@@ -85,7 +85,9 @@ if TYPE_CHECKING:
 _HOME = {
     "meshhub.capabilities": "Capability Feature Format Frame Magic NoOptions Operation Reader Stage Writer",
     "meshhub.chain": "Chain Request Step",
-    "meshhub.engine": "Cancel Engine InProcess Isolated",
+    "meshhub.engine.contract": "Cancel Engine",
+    "meshhub.engine.in_process": "InProcess",
+    "meshhub.engine.isolated": "Isolated",
     "meshhub.errors": (
         "Cancelled ConversionFailed ConversionTimeout EmptyModel EngineError ExternalReference InvalidOption "
         "MeshhubError MissingDependency ModelTooComplex OutputExists PluginError PremiumRequired RequestError "

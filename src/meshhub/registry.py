@@ -17,7 +17,8 @@ from typing import cast
 
 from meshhub.chain import Chain, Declarations, Request, resolve
 from meshhub.collect import collect
-from meshhub.engine import Cancel, Engine, InProcess, Task
+from meshhub.engine.contract import Cancel, Engine, Task
+from meshhub.engine.in_process import InProcess
 from meshhub.errors import MeshhubError, OutputExists, PluginError, RequestRefused, UnsupportedTarget
 from meshhub.plans import LOCAL, Caller, Objection, Plan
 from meshhub.plugins import Fault, Plugin, Plugins
@@ -91,6 +92,8 @@ class Registry:
         chain = self.resolve(Request(target=to or path.suffix, options=options), source, caller)
         if path.is_dir():
             raise IsADirectoryError(f"{path} is a folder; name the file to write in it")
+        if not path.parent.is_dir():
+            raise NotADirectoryError(f"{path.parent} is not a folder; make it first")
         if not overwrite and path.exists():
             raise OutputExists(f"{path} exists already and was left alone")
         folder = Path(tempfile.mkdtemp(prefix=".meshhub-", dir=path.parent))

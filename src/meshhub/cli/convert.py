@@ -16,7 +16,7 @@ from meshhub.cli import show
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, explained
 from meshhub.cli.files import STREAM, deadline, expanded, read_from, unique
 from meshhub.cli.flags import RegistryCommand
-from meshhub.engine import Isolated
+from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, UnsupportedTarget
 from meshhub.registry import Registry
 from meshhub.report import Report
@@ -212,9 +212,10 @@ def _batch(
 @contextlib.contextmanager
 def _progress(total: int, silent: bool) -> Iterator[Callable[[_Job], None]]:
     """A function that counts finished jobs on a bar; no bar where nobody looks."""
+    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=show.err(), transient=True, disable=silent or not sys.stderr.isatty()) as bar:
+    with Progress(console=Console(stderr=True), transient=True, disable=silent or not sys.stderr.isatty()) as bar:
         task = bar.add_task("converting", total=total)
         yield lambda job: bar.update(task, advance=1, description=job.source.name)
 
@@ -228,15 +229,14 @@ def _told(job: _Job) -> dict[str, object]:
 
 
 def _summarise(batch: list[_Job]) -> None:
-    table = show.table("", "input", "output", "result")
+    rows = []
     for job in batch:
         if job.report is not None:
             notes = sorted({note.code for note in job.report.notes})
             result = show.summary(job.report) + (f" ({', '.join(notes)})" if notes else "")
-            table.add_row(str(job.source), str(job.target), result)
+            rows.append((str(job.source), str(job.target), result))
         elif job.error is not None:
-            table.add_row(str(job.source), "", f"error: {explained(job.error)}")
-    console = show.err()
-    console.print(table, markup=False)
+            rows.append((str(job.source), "", f"error: {explained(job.error)}"))
+    show.table(("input", "output", "result"), rows, err=True)
     good = sum(job.report is not None for job in batch)
-    console.print(f"{good} converted, {len(batch) - good} failed")
+    click.echo(f"{good} converted, {len(batch) - good} failed", err=True)

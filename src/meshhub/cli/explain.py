@@ -29,18 +29,17 @@ def explain(source: str, target: str, as_json: bool, options: dict[str, Any], re
     if as_json:
         show.as_json(chain)
         return
-    table = show.table("", "step", "what", "options", "because", "plug-in")
+    rows = []
     for step in chain.steps:
         given = " ".join(f"{name}={value}" for name, value in step.options.items())
         frame = f" in {step.frame.unit}, {step.frame.up.upper()} up" if step.frame else ""
-        table.add_row(step.kind, step.label + frame, given, step.because, step.plugin)
-    console = show.out()
-    console.print(table)
+        rows.append((step.kind, step.label + frame, given, step.because, step.plugin))
+    show.table(("step", "what", "options", "because", "plug-in"), rows)
     if chain.losses:
-        console.print("could be lost, if the file has them:")
+        click.echo("could be lost, if the file has them:")
         for loss in chain.losses:
-            console.print(f"  {loss.feature} (at {loss.step})")
+            click.echo(f"  {loss.feature} (at {loss.step})")
     else:
-        console.print("nothing is lost")
+        click.echo("nothing is lost")
     for note in chain.notes:
         click.echo(show.note_line(note), err=True)

@@ -11,7 +11,7 @@ from meshhub.cli import show
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, explained, told_and_done
 from meshhub.cli.files import deadline, read_from
 from meshhub.cli.flags import RegistryCommand
-from meshhub.engine import Isolated
+from meshhub.engine.isolated import Isolated
 from meshhub.registry import Registry
 from meshhub.report import Inspection
 
@@ -52,8 +52,6 @@ def inspect(
 
 def _print(path: str, found: Inspection) -> None:
     model, source = found.model, found.source
-    table = show.table(path, "", "")
-    table.show_header = False
     frame = f"{source.frame.unit}, {source.frame.up.upper()} up" if source.frame else ""
     volume = f"{model.volume_mm3:,.1f} mm³" if model.volume_mm3 is not None else "not closed, so it has none"
     rows = {
@@ -69,8 +67,7 @@ def _print(path: str, found: Inspection) -> None:
         "watertight": "yes" if model.watertight else "no: convert it with --repair",
         "carries": ", ".join(model.features) or "triangles only",
     }
-    for name, value in rows.items():
-        table.add_row(name, value)
-    show.out().print(table)
+    click.echo(click.style(path, bold=True))
+    show.table(("", ""), rows.items())
     for note in found.notes:
         click.echo(show.note_line(note), err=True)

@@ -51,10 +51,7 @@ def list_keys(as_json: bool) -> None:
     if as_json:
         show.as_json([{**msgspec.to_builtins(record), "state": record.state(time.time())} for record in records])
         return
-    table = show.table("", "id", "plan", "label", "state", "created", "expires")
-    for record in records:
-        table.add_row(*_row(record))
-    show.out().print(table, markup=False)
+    show.table(("id", "plan", "label", "state", "created", "expires"), [_row(record) for record in records])
 
 
 @keys.command()

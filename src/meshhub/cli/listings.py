@@ -26,15 +26,14 @@ def formats(as_json: bool) -> None:
     if as_json:
         show.as_json(told["formats"])
         return
-    table = show.table("", "format", "name", "extensions", "read", "write", "options")
-    remedies = []
+    rows, remedies = [], []
     for name, one in told["formats"].items():
         write = ("yes" if one["write"] else "no") + (f" ({one['requires']})" if one["requires"] else "")
         options = _options(one["options"]["properties"])
-        table.add_row(name, one["label"], " ".join(one["extensions"]), "yes" if one["read"] else "no", write, options)
+        rows.append((name, one["label"], " ".join(one["extensions"]), "yes" if one["read"] else "no", write, options))
         if one["remedy"]:
             remedies.append(f"{name}: for more, {one['remedy']}")
-    show.out().print(table)
+    show.table(("format", "name", "extensions", "read", "write", "options"), rows)
     for line in remedies:
         click.echo(line, err=True)
 
@@ -47,14 +46,14 @@ def operations(as_json: bool) -> None:
     if as_json:
         show.as_json(told["operations"])
         return
-    table = show.table("", "operation", "stage", "option", "what it does")
+    rows = []
     for one in told["operations"]:
         for name, field in one["options"]["properties"].items():
             text = f"{field['title']}: {field.get('description', '')}".rstrip(": ")
-            table.add_row(one["id"], one["stage"], "--" + name.replace("_", "-"), text)
+            rows.append((one["id"], one["stage"], "--" + name.replace("_", "-"), text))
         if one["remedy"]:
-            table.add_row("", "", "", f"not available: {one['remedy']}")
-    show.out().print(table)
+            rows.append(("", "", "", f"not available: {one['remedy']}"))
+    show.table(("operation", "stage", "option", "what it does"), rows)
 
 
 @click.command()
@@ -66,10 +65,7 @@ def plugins(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         show.as_json({"plugins": told["plugins"], "faults": told["faults"]})
     else:
-        table = show.table("", "plug-in", "from")
-        for one in told["plugins"]:
-            table.add_row(one["name"], one["origin"])
-        show.out().print(table)
+        show.table(("plug-in", "from"), [(one["name"], one["origin"]) for one in told["plugins"]])
         for fault in told["faults"]:
             click.echo(f"fault: {fault['plugin']}: {fault['message']}", err=True)
     ctx.exit(1 if told["faults"] else 0)

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from meshhub.notes import Note
 from meshhub.report import Report
-
-
-def out() -> Console:
-    """Standard output; without colours, and never cut, when it is no terminal."""
-    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-
-
-def err() -> Console:
-    """Standard error."""
-    return Console(stderr=True, width=None if sys.stderr.isatty() else 160, highlight=False)
 
 
 def as_json(data: Any) -> None:
@@ -30,12 +20,19 @@ def as_json(data: Any) -> None:
     click.echo(json.dumps(msgspec.to_builtins(data), indent=2, ensure_ascii=False))
 
 
-def table(title: str, *columns: str, numbers: tuple[str, ...] = ()) -> Table:
-    """An empty table in the one style that all commands use."""
-    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
-    return made
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False) -> None:
+    """Aligned columns, the last one wrapped to the terminal. Plain text: a listing must not wait for a library."""
+    held = [[" ".join(cell.split()) for cell in row] for row in rows]
+    lines = [list(columns), *held] if any(columns) else held
+    widths = [max((len(line[index]) for line in lines), default=0) for index in range(len(columns))]
+    room = max(20, shutil.get_terminal_size((160, 24)).columns - sum(widths[:-1]) - 2 * (len(widths) - 1))
+    for number, line in enumerate(lines):
+        first, *more = textwrap.wrap(line[-1], room, break_on_hyphens=False) or [""]
+        text = "  ".join([*(cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=False)), first]).rstrip()
+        click.echo(click.style(text, bold=True) if number == 0 and any(columns) else text, err=err)
+        indent = " " * (sum(widths[:-1]) + 2 * (len(widths) - 1))
+        for rest in more:
+            click.echo(indent + rest, err=err)
 
 
 def size(count: int) -> str:

@@ -3,11 +3,3 @@
 InProcess   in the calling process: the fastest, no deadline, a crash is yours
 Isolated    a process of its own for every job, killed at the deadline or when the caller leaves
 """
-
-from __future__ import annotations
-
-from meshhub.engine.contract import Cancel, Engine, Task
-from meshhub.engine.in_process import InProcess
-from meshhub.engine.isolated import Isolated
-
-__all__ = ["Cancel", "Engine", "InProcess", "Isolated", "Task"]
