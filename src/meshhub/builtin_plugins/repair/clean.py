@@ -120,7 +120,7 @@ def without_cracks(surface: Surface, found: topology.Edges) -> tuple[Surface, in
         within = apart <= share * diagonal
         if not within.any():
             continue
-        tried, count = _welded(surface, one[within], other[within])
+        tried, count = _welded(surface, one[within], other[within], 2 * share * diagonal)
         edges = topology.edges(tried.faces)
         if (edges.size == 1).sum() < len(border):
             surface, found, welded, close = tried, edges, welded + count, None
@@ -150,11 +150,21 @@ def _neighbours(surface: Surface, border: topology.Index, tolerance: float) -> _
     return point[one[close]], point[other[close]], apart[close]
 
 
-def _welded(surface: Surface, one: topology.Index, other: topology.Index) -> tuple[Surface, int]:
-    """The surface with these points joined in pairs, and how many vanished."""
+def _welded(surface: Surface, one: topology.Index, other: topology.Index, most: float) -> tuple[Surface, int]:
+    """The surface with these points joined in pairs, and how many vanished.
+
+    A chain of pairs that reaches further than `most` is no crack, and stays.
+    """
     point, places = np.unique(np.concatenate([one, other]), return_inverse=True)
     count, label = topology.components(len(point), places[: len(one)], places[len(one) :])
+    low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
+    np.minimum.at(low, label, surface.points[point])
+    np.maximum.at(high, label, surface.points[point])
+    short = np.linalg.norm(high - low, axis=1) <= most
+    point, label = point[short[label]], label[short[label]]
     into = np.arange(len(surface.points), dtype=np.int32)
-    into[point] = point[topology.first_members(label, count)[label]]
+    leader = np.zeros(count, np.int32)
+    leader[label[::-1]] = point[::-1]
+    into[point] = leader[label]
     joined, _ = without_degenerate(replace(surface, faces=into[surface.faces]))
-    return joined, len(point) - count
+    return joined, len(point) - int(short.sum())

@@ -17,10 +17,10 @@ from meshhub.geometry import face_normals
 from meshhub.scene import Float64
 from meshhub.topology import Index
 
-LONG = 128
-"""Longer loops are first cut into pieces of this length; the work for one grows with its cube."""
+LONG = (128, 64, 32)
+"""Longer loops are first cut into pieces of this length; the work for one grows with its cube, so that where
+there is much of it the pieces are shorter."""
 
-LONG_WHEN_MANY = 32
 MUCH_WORK = 50_000_000
 
 SHEET_SHARE = 0.8
@@ -134,7 +134,7 @@ def _doubled_edges(closed: Surface, before: int, patches: Patches) -> NDArray[np
 def _patched(surface: Surface, found: topology.Edges, loops: Loops) -> Patches:
     length = np.diff(loops.begin)
     points = surface.points[loops.point]
-    limit = LONG if float((np.minimum(length, LONG).astype(float) ** 3).sum()) < MUCH_WORK else LONG_WHEN_MANY
+    limit = next((size for size in LONG if float((np.minimum(length, size) ** 2.0 * length).sum()) < MUCH_WORK), 16)
     chords = _chords(surface, found, loops)
     free = np.ones(len(length), np.bool_)
     free[np.searchsorted(loops.begin, chords[:, 0], side="right") - 1] = False

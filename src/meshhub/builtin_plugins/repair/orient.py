@@ -65,6 +65,9 @@ def wrong_shells(surface: Surface, border: Index, volume: Float64) -> NDArray[np
     whole = np.ones(surface.shells, np.bool_)
     whole[surface.shell[border // 3]] = False
     inward = depths(surface, whole, np.abs(volume)) % 2 == 1
+    size = np.abs(volume)
+    if size[inward].sum() >= size[~inward].sum():  # shells that run through each other are not nested
+        inward[:] = False
     return whole & np.where(inward, volume > 0, volume < 0)
 
 
