@@ -78,25 +78,19 @@ def _regular(lines: Lines, line: Index, text: memoryview) -> Faces | None:
     form = pattern.tobytes()[:-1].split(b" ")[1:]
     if any(one != form[0] for one in form) or form[0] not in (b"", b"/", b"//"):
         return None
-    plain = text.tobytes() if form[0] else text
-    slots = 1 + len(form[0])
-    if isinstance(plain, bytes):
-        doubled = plain.count(b"//")
-        if doubled not in (0, corners * len(line)):
-            return None
-        if doubled:
-            plain, slots = plain.replace(b"//", b" "), 2
-        else:
-            plain = plain.replace(b"/", b" ")
+    # a line of the other form, v//vn among v/vt/vn, leaves an empty field or a slash, which is no number
+    between = b"//" if b"//" in opening.tobytes() else b"/"
+    slots = 1 + len(form[0]) // len(between)
+    table = text.tobytes().replace(between, b" ") if form[0] else text
     try:
-        rows = read_rows(plain, 1 + corners * slots, "i4", take=range(1, 1 + corners * slots))
+        rows = read_rows(table, 1 + corners * slots, "i4", take=range(1, 1 + corners * slots))
     except Irregular:
         return None
-    table = rows.reshape(-1, slots).astype(np.int64)
+    given = rows.reshape(-1, slots).astype(np.int64)
     counts = np.full(len(line), corners, np.intp)
-    if form[0] == b"//" and slots == 2:
-        return Faces(counts, table[:, 0], None, table[:, 1], line)
-    return Faces(counts, table[:, 0], table[:, 1] if slots > 1 else None, table[:, 2] if slots > 2 else None, line)
+    if between == b"//":
+        return Faces(counts, given[:, 0], None, given[:, 1], line)
+    return Faces(counts, given[:, 0], given[:, 1] if slots > 1 else None, given[:, 2] if slots > 2 else None, line)
 
 
 def _general(lines: Lines, line: Index, text: memoryview) -> Faces:
@@ -109,28 +103,35 @@ def _general(lines: Lines, line: Index, text: memoryview) -> Faces:
     marks = letters[at]
     filled = np.diff(at, append=len(letters)) > 1
     # a corner begins at the last mark that is no slash; the slashes since then tell what a number is
-    order = np.arange(len(at))
-    begin = np.maximum.accumulate(np.where(marks == _SLASH, 0, order))
     token = np.flatnonzero(filled)
-    anchor = begin[token]
+    anchor = _latest(np.flatnonzero(marks != _SLASH), len(marks))[token]
     slot = token - anchor
-    row = np.cumsum(marks == _NEWLINE) - (marks == _NEWLINE)
+    ends = np.flatnonzero(marks == _NEWLINE)
+    row = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))[token]
     wrong = np.flatnonzero((slot > 2) | ~filled[anchor])
     if len(wrong):
-        raise lines.bad(int(line[row[token[wrong[0]]]]), "a corner is written v, v/vt, v//vn or v/vt/vn")
+        raise lines.bad(int(line[row[wrong[0]]]), "a corner is written v, v/vt, v//vn or v/vt/vn")
     leads = slot == 0
-    counts = np.bincount(row[token[leads]], minlength=len(line))
-    corner = np.cumsum(leads) - 1
+    counts = np.bincount(row[leads], minlength=len(line))
+    corners = int(counts.sum())
 
     def other(wanted: int) -> Corners | None:
         chosen = slot == wanted
         if not chosen.any():
             return None
-        given = np.zeros(int(leads.sum()), np.int64)
-        given[corner[chosen]] = values[chosen]
+        found: Corners = values[chosen]
+        if len(found) == corners:
+            return found
+        given = np.zeros(corners, np.int64)
+        given[np.searchsorted(np.flatnonzero(leads), np.flatnonzero(chosen)) - 1] = found
         return given
 
     return Faces(counts, values[leads], other(1), other(2), line)
+
+
+def _latest(chosen: Index, length: int) -> Index:
+    """For each of `length` places the last chosen one up to it; the first place must be chosen."""
+    return np.repeat(chosen, np.diff(chosen, append=length))
 
 
 def _integers(lines: Lines, line: Index, text: bytes) -> Corners:

@@ -50,6 +50,7 @@ class Lines:
     letters: NDArray[np.uint8]
     starts: Index
     ends: Index
+    codes: NDArray[np.uint16]
     kinds: NDArray[np.uint8]
     physical: bytes
     """The text before lines that go on were joined."""
@@ -99,7 +100,7 @@ class Lines:
 
     def others(self) -> list[str]:
         """What the file holds that no mesh can be made of, in words."""
-        codes = np.bincount(_codes(self.letters, self.starts)[self.kinds == 0], minlength=1 << 16)
+        codes = np.bincount(self.codes[self.kinds == 0], minlength=1 << 16)
         return [said for said, words in _OTHERS.items() if any(codes[_code(word)] for word in words)]
 
 
@@ -113,7 +114,7 @@ def split(data: bytes) -> Lines:
     if not text.endswith(b"\n"):
         text += b"\n"
     physical = text
-    if b"\\\n" in text:
+    if b"\\" in text and b"\\\n" in text:
         # a path at the end of a comment does not swallow the next line
         physical = _COMMENT_CONTINUED.sub(rb"\1", text)
         text = physical.replace(b"\\\n", b" ")
@@ -123,7 +124,8 @@ def split(data: bytes) -> Lines:
         indented, text = text, _INDENT.sub(b"", text)
         physical = text if physical is indented else physical
         letters, starts, ends = _cut(text)
-    return Lines(text, letters, starts, ends, _KINDS[_codes(letters, starts)], physical)
+    codes = _codes(letters, starts)
+    return Lines(text, letters, starts, ends, codes, _KINDS[codes], physical)
 
 
 def _cut(text: bytes) -> tuple[NDArray[np.uint8], Index, Index]:

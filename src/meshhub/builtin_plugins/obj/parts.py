@@ -53,6 +53,8 @@ def parts_of_faces(lines: Lines, face_lines: Index) -> tuple[Int32, list[Place]]
     at_object, object_names = _in_force(lines, objects, face_lines)
     at_group, group_names = _in_force(lines, groups, face_lines, objects)
     keys = at_object.astype(np.int64) * len(group_names) + at_group
+    if len(object_names) * len(group_names) == 1:
+        return np.zeros(len(face_lines), np.int32), [Place()]
     first, part = distinct(keys)
     if len(first) > PARTS:
         first, part = distinct(at_object.astype(np.int64))
@@ -85,14 +87,16 @@ def _in_force(
 ) -> tuple[Int32, list[str]]:
     """The name that the last such statement before each face gives, as an index into the names; 0 is no name."""
     names: dict[str, int] = {"": 0}
+    if len(statements) == 0:
+        return np.zeros(len(face_lines), np.int32), list(names)
     last = np.searchsorted(statements, face_lines) - 1
     if ended_by is not None and len(ended_by) and len(statements):
         end = np.searchsorted(ended_by, face_lines) - 1
         ended = (end >= 0) & (ended_by[np.maximum(end, 0)] > statements[np.maximum(last, 0)])
         last = np.where(ended, -1, last)
-    first, index = distinct(last)
+    runs = np.flatnonzero(np.diff(last, prepend=-2))
     numbers: list[int] = []
-    for which in last[first].tolist():
+    for which in last[runs].tolist():
         name = argument(lines, int(statements[which])) if which >= 0 else ""
         numbers.append(names.setdefault(name, len(names)))
-    return np.array(numbers, np.int32)[index], list(names)
+    return np.repeat(np.array(numbers, np.int32), np.diff(runs, append=len(last))), list(names)
