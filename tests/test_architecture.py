@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "meshhub"
 
 LIGHT = "errors capabilities notes options plans source report chain hookspecs plugins collect".split()
 HEAVY = (
-    "columns scene polygons geometry topology archive inspection run engine registry supported keys "
+    "columns scene polygons geometry topology zip_directory archive inspection run engine registry supported keys "
     "builtin_plugins http cli testing"
 ).split()
 ORDER = LIGHT + HEAVY

@@ -212,6 +212,19 @@ def test_losses_are_told_before_running() -> None:
     assert [(loss.feature, loss.step) for loss in chain.losses] == [("colors", "spin"), ("names", "toy")]
 
 
+def test_an_option_may_make_a_writer_carry_more() -> None:
+    writer = Writer(
+        format=Format(id="oth", label="Other", extensions=(".oth",)),
+        run="toys:write",
+        options=toys.OtherOptions,
+        carries_with={"oth_named": frozenset({"names"})},
+    )
+    registry = alone(toys, plugin("oth", meshhub_writers=lambda: [writer]))
+    assert "names" in {loss.feature for loss in resolved(registry, toy(), "oth").losses}
+    assert "names" in {loss.feature for loss in resolved(registry, toy(), "oth", oth_named="no").losses}
+    assert "names" not in {loss.feature for loss in resolved(registry, toy(), "oth", oth_named="yes").losses}
+
+
 @pytest.mark.parametrize("target", ["toy", "TOY", ".toy", " .Toy "])
 def test_a_target_is_forgiven_its_case_and_dot(target: str) -> None:
     assert resolved(alone(toys), toy(), target).target_format == "toy"

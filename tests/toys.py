@@ -28,6 +28,10 @@ class ToyWriterOptions(Struct, frozen=True, kw_only=True):
     toy_style: Annotated[Literal["plain", "fancy"], Meta(title="Style")] = "plain"
 
 
+class OtherOptions(Struct, frozen=True, kw_only=True):
+    oth_named: Annotated[bool, Meta(title="Named")] = False
+
+
 class SpinOptions(Struct, frozen=True, kw_only=True):
     spin_degrees: Annotated[int, Meta(title="Angle", description="About Z.", ge=0, le=360)] | None = None
 

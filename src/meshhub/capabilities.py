@@ -109,11 +109,15 @@ class Reader(Capability, frozen=True, kw_only=True):
 
 
 class Writer(Capability, frozen=True, kw_only=True):
-    """Writes a scene: `run(scene: Scene, target: Target, options) -> None`; gets it in `frame`."""
+    """Writes a scene: `run(scene: Scene, target: Target, options) -> None`; gets it in `frame`.
+
+    carries_with: what is carried beside `carries` when an option field is given and not false.
+    """
 
     format: Format
     options: type[Struct] = NoOptions
     carries: frozenset[Feature] = frozenset()
+    carries_with: dict[str, frozenset[Feature]] = {}
     frame: Frame = HOST_FRAME
     score: int = 50
 

@@ -168,11 +168,12 @@ def resolve(have: Declarations, request: Request, source: Source, caller: Caller
     steps += [_step("operation", one, f"stage {one.capability.stage.name.lower()}", given) for one in operations]
     if writer is not None:
         steps.append(_step("write", writer, f"target {request.target}", given))
+    carried = frozenset() if writer is None else _carried(writer.capability, given)
     return Chain(
         steps=tuple(steps),
-        losses=_possible_losses(reader, operations, writer),
+        losses=_possible_losses(reader, operations, writer, carried),
         notes=(*notes, *_unused(have, steps, given)),
-        carried=() if writer is None else tuple(sorted(writer.capability.carries)),
+        carried=tuple(sorted(carried)),
         input_unit=_text(given.get("input_unit")),
         input_up=_text(given.get("input_up")),
     )
@@ -242,8 +243,16 @@ def _step(
     )
 
 
+def _carried(writer: Writer, given: Mapping[str, Value]) -> frozenset[Feature]:
+    more = (features for option, features in writer.carries_with.items() if given.get(option))
+    return writer.carries.union(*more)
+
+
 def _possible_losses(
-    reader: Declared[Reader], operations: list[Declared[Operation]], writer: Declared[Writer] | None
+    reader: Declared[Reader],
+    operations: list[Declared[Operation]],
+    writer: Declared[Writer] | None,
+    carried: frozenset[Feature],
 ) -> tuple[Loss, ...]:
     kept = set(reader.capability.carries)
     losses = []
@@ -251,7 +260,7 @@ def _possible_losses(
         losses += [Loss(feature, operation.capability.id) for feature in sorted(kept & operation.capability.drops)]
         kept -= operation.capability.drops
     if writer is not None:
-        losses += [Loss(feature, writer.capability.format.id) for feature in sorted(kept - writer.capability.carries)]
+        losses += [Loss(feature, writer.capability.format.id) for feature in sorted(kept - carried)]
     return tuple(losses)
 
 

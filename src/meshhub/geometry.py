@@ -20,30 +20,41 @@ from meshhub.scene import Float64, Int32, Mesh, Part, Scene
 IntIndex = NDArray[np.intp]
 
 
-def weld(points: NDArray[np.floating[Any] | np.integer[Any]]) -> tuple[IntIndex, Int32]:
-    """Which rows are exactly the same point.
+def distinct(points: NDArray[Any]) -> tuple[NDArray[Any], Int32]:
+    """The different rows of an array, in the order in which they are met, and which of them each row is.
 
-    points: (n, k) of any numbers; -0.0 and 0.0 are one.
-    Returns `first` (u,), the row where each distinct point is met first, in the order of meeting,
-    and `index` (n,) int32 with `points[first][index] == points`.
+    points: (n, k) float32 or float64; -0.0 and 0.0 are one.
+    Returns the (u, k) rows and an (n,) int32 index with `rows[index] == points`.
 
     A dictionary encoding of the raw bytes: measured 2 to 30 times faster than any sort.
     """
     rows = np.ascontiguousarray(points + points.dtype.type(0))
     if len(rows) == 0:
-        return np.empty(0, np.intp), np.empty(0, np.int32)
+        return rows, np.empty(0, np.int32)
     width = rows.shape[1] * rows.itemsize
     array = pa.Array.from_buffers(pa.binary(width), len(rows), [None, pa.py_buffer(rows)])
-    index = as_numpy(array.dictionary_encode().indices)
-    first = np.empty(int(index.max()) + 1, np.intp)
-    first[index[::-1]] = np.arange(len(rows) - 1, -1, -1)
+    encoded = array.dictionary_encode()
+    values = np.frombuffer(encoded.dictionary.buffers()[1], rows.dtype, len(encoded.dictionary) * rows.shape[1])
+    return values.reshape(-1, rows.shape[1]), as_numpy(encoded.indices)
+
+
+def weld(points: NDArray[np.floating[Any]]) -> tuple[IntIndex, Int32]:
+    """Which rows are exactly the same point.
+
+    points: (n, k) float32 or float64; -0.0 and 0.0 are one.
+    Returns `first` (u,), the row where each distinct point is met first, in the order of meeting,
+    and `index` (n,) int32 with `points[first][index] == points`.
+    """
+    rows, index = distinct(points)
+    first = np.empty(len(rows), np.intp)
+    first[index[::-1]] = np.arange(len(index) - 1, -1, -1)
     return first, index
 
 
 def welded(mesh: Mesh) -> tuple[Float64, Int32]:
     """The mesh as distinct points (u, 3) and faces (m, 3) over them; degenerate faces are kept."""
-    first, index = weld(mesh.vertices)
-    return mesh.vertices[first], index[mesh.faces]
+    points, index = distinct(mesh.vertices)
+    return points, index[mesh.faces]
 
 
 def face_normals(vertices: Float64, faces: Int32) -> Float64:

@@ -51,5 +51,6 @@ def meshhub_writers() -> list[Writer]:
             format=STL,
             run="meshhub.builtin_plugins.stl.writer:write",
             options=StlWriterOptions,
+            carries_with={"stl_ascii": frozenset({"names"})},
         )
     ]

@@ -28,6 +28,8 @@ def face_colors(header: bytes, attributes: NDArray[np.uint16]) -> tuple[tuple[Ma
     at = header.find(_MARK)
     body = header[at + len(_MARK) : at + len(_MARK) + 4] if at >= 0 else b""
     magics = len(body) == 4
+    if not magics and not attributes.any():
+        return (), None
     values, index = np.unique(attributes, return_inverse=True)
     if magics:
         if not values.any():

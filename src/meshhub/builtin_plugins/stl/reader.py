@@ -10,7 +10,7 @@ from meshhub.builtin_plugins.stl.sniff import HEADER, RECORD, declared_triangles
 from meshhub.builtin_plugins.stl.text import read_text
 from meshhub.capabilities import NoOptions
 from meshhub.errors import EmptyModel, UnreadableFile
-from meshhub.geometry import weld
+from meshhub.geometry import distinct
 from meshhub.notes import note
 from meshhub.scene import Mesh, Part, Scene
 from meshhub.source import HEAD_BYTES, Source
@@ -53,10 +53,10 @@ def _binary(data: bytes) -> Scene:
         raise EmptyModel("the binary STL holds no triangle; export the model again")
     rows = rows[:count]
     corners = np.ascontiguousarray(rows[:, 12:48]).view("<f4").reshape(-1, 3).astype(np.float32, copy=False)
-    first, index = weld(corners)
+    points, index = distinct(corners)
     attributes = np.ascontiguousarray(rows[:, 48:]).view("<u2")[:, 0].astype(np.uint16, copy=False)
     materials, face_material = face_colors(data[:80], attributes)
-    mesh = Mesh(corners[first].astype(np.float64), index.reshape(-1, 3), face_material=face_material)
+    mesh = Mesh(points.astype(np.float64), index.reshape(-1, 3), face_material=face_material)
     return Scene((mesh,), (Part(0),), materials)
 
 
