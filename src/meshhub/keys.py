@@ -35,7 +35,7 @@ _PREFIX = "mh_"
 _ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ID_LENGTH = 12
 _KEY = re.compile(rf"({_PREFIX}[a-z0-9]{{{_ID_LENGTH}}})_[A-Za-z0-9_-]{{22,100}}", re.ASCII)
-_BUSY_SECONDS = 2.0
+_BUSY_SECONDS = 1.0
 """How long a lookup waits for a database that another program has locked."""
 
 _METADATA = sql.MetaData()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import socket
 import threading
 import time
@@ -19,7 +20,8 @@ import pytest
 import service_plugins
 import uvicorn
 
-from meshhub.engine import Engine, Isolated
+from meshhub.engine.contract import Engine
+from meshhub.engine.isolated import Isolated
 from meshhub.http.app import create_app
 from meshhub.http.server import Server, configured
 from meshhub.http.settings import Settings
@@ -46,6 +48,10 @@ class Running:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    def leftovers(self) -> list[str]:
+        """Folders of requests."""
+        return [name for folder in self.temporary.iterdir() for name in os.listdir(folder)]
 
     def get(self, path: str, **more: Any) -> httpx.Response:
         return self.client.get(path, **more)
@@ -155,7 +161,6 @@ def pro(service: Running) -> dict[str, str]:
     """The header of a Pro customer."""
     key, _ = service.keys.create("pro", label="tests")
     return {"X-Api-Key": key}
-
 
 
 def zip_of(contents: dict[str, bytes]) -> bytes:

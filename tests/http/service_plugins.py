@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -59,9 +60,8 @@ def read(source: Source, options: ToyOptions) -> Scene:
             ctypes.PyDLL(None).sleep(600)
         case ["wait", path]:
             # tell that it runs, and go on until it is told or killed
-            with open(path + f".{os.getpid()}", "w") as file:
-                file.write("running")
-            while not os.path.exists(path):
+            Path(f"{path}.{os.getpid()}").write_text("running")
+            while not Path(path).exists():
                 time.sleep(0.01)
         case ["needs", name]:
             if source.sibling(name) is None:
@@ -70,10 +70,10 @@ def read(source: Source, options: ToyOptions) -> Scene:
     return scene_of(brick(1, 2, options.toy_size or 3))
 
 
-def write(scene: Scene, target: Target, options: ToyWriting) -> None:
+def write(scene: Scene, target: Target, options: Struct) -> None:
     with target.open() as file:
         file.write(json.dumps({"faces": scene.face_count}).encode())
-    if options.toy_twins:
+    if isinstance(options, ToyWriting) and options.toy_twins:
         target.companion("twin.txt", b"%d" % scene.meshes[0].vertices[:, 2].max())
 
 

@@ -8,6 +8,7 @@ import zipfile
 from typing import Any
 
 import pytest
+
 from conftest import Running, refused, told, unzipped, zip_of
 
 GLTF = {
@@ -87,9 +88,7 @@ def test_companions_go_beside_the_model(service: Running) -> None:
 
 def test_companions_that_differ_get_a_folder_of_their_own(service: Running) -> None:
     """An .obj names its .mtl, which therefore cannot be renamed."""
-    red, blue = (
-        f"v 0 0 0 {c}\nv 1 0 0 {c}\nv 0 1 0 {c}\nusemtl m\nf 1 2 3\n".encode() for c in ("1 0 0", "0 0 1")
-    )
+    red, blue = (f"v 0 0 0 {c}\nv 1 0 0 {c}\nv 0 1 0 {c}\nusemtl m\nf 1 2 3\n".encode() for c in ("1 0 0", "0 0 1"))
     archive = zip_of(
         {
             "red.obj": b"mtllib red.mtl\n" + red,

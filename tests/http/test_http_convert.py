@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import Running, refused, told
 
+from conftest import Running, refused, told, until
 from meshhub.registry import Registry
 
 ASCII_STL = b"""solid t
@@ -178,7 +178,7 @@ def test_nothing_is_left_lying_about(service: Running) -> None:
     service.convert()
     service.convert(b"toy empty")
     service.convert(target="nonsense")
-    assert not [path for path in service.temporary.rglob("*") if path.name.startswith("job-")]
+    until(lambda: not service.leftovers())
 
 
 def test_a_report_is_no_secret_channel(service: Running) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 from litestar.exceptions import HTTPException
 
-from meshhub.engine import Engine, Isolated
+from meshhub.engine.contract import Engine
+from meshhub.engine.isolated import Isolated
 from meshhub.http.clients import networks
 from meshhub.http.conversions import Conversions
 from meshhub.http.convert import convert
@@ -53,6 +54,10 @@ def create_app(
     keys = keys or KeyStore(settings.database_url)
     if settings.free_plan not in registry.plans:
         raise ValueError(f"free_plan: {settings.free_plan!r} is no plan; there are {', '.join(sorted(registry.plans))}")
+    unknown = sorted(set(settings.plan_limits) - set(registry.plans))
+    if unknown:
+        raise ValueError(f"plan_limits: {unknown[0]!r} is no plan; there are {', '.join(sorted(registry.plans))}")
+    plans = {name: settings.plan(plan) for name, plan in registry.plans.items()}
     jobs = Jobs(settings)
     described = document(registry)
     shared = Shared(
@@ -62,13 +67,14 @@ def create_app(
         jobs=jobs,
         rates=RateLimits(settings.rate_limit_url),
         conversions=Conversions(registry, jobs, settings.batch_worker_count),
+        plans=plans,
         trusted=networks(settings.trusted_proxies),
         schema_document=msgspec.json.encode(described),
         schema_page=page(described).encode(),
     )
 
     def close() -> None:
-        jobs.closing = True
+        jobs.stop()
         if own_registry:
             shared.registry.close()
         jobs.close()

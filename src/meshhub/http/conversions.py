@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import TypeVar
 
-from meshhub.engine import Cancel
+from meshhub.engine.contract import Cancel
 from meshhub.errors import Cancelled, ConversionTimeout, MeshhubError, ServerBusy
 from meshhub.http.jobs import Jobs
 from meshhub.http.orders import Item, Order, Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from litestar import post
 from litestar.response import Stream
 
-from meshhub.engine import Cancel
+from meshhub.engine.contract import Cancel
 from meshhub.http.names import stem
 from meshhub.http.orders import Item, Outcome, check
 from meshhub.http.results import batch_answer, packed, refuse_if_all_failed

@@ -27,7 +27,7 @@ async def gate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRout
     context = context_of(connection.scope)
     key = connection.headers.get(KEY_HEADER)
     if key is None:
-        context.caller = _anonymous(shared)
+        context.caller = Caller(plan=shared.plans[shared.settings.free_plan])
         identity = f"ip:{rate_identity(context.address)}"
     else:
         context.caller = await _customer(shared, key)
@@ -47,16 +47,9 @@ async def gate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRout
         )
 
 
-def _anonymous(shared: Shared) -> Caller:
-    plan = shared.plan(shared.settings.free_plan)
-    if plan is None:
-        raise ServiceError(f"the plan {shared.settings.free_plan!r} is not declared", code="internal_error")
-    return Caller(plan=plan)
-
-
 async def _customer(shared: Shared, key: str) -> Caller:
     record = await shared.jobs.call(shared.keys.check, key)
-    plan = shared.plan(record.plan)
+    plan = shared.plans.get(record.plan)
     if plan is None:
         raise ServiceError(
             f"the API key {record.id} is for the plan {record.plan!r}, which this service does not know; "

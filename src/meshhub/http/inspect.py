@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from litestar import Response, post
 
-from meshhub.engine import Cancel
+from meshhub.engine.contract import Cancel
 from meshhub.http.orders import Item
 from meshhub.http.shared import AnyRequest, shared_of, take
 from meshhub.report import Inspection

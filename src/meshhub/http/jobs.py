@@ -12,11 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from meshhub.engine import Cancel
+from meshhub.engine.contract import Cancel
 from meshhub.errors import Cancelled, ServerBusy, ShuttingDown, WorkerCrashed
 from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone
 from meshhub.http.settings import Settings
+from meshhub.http.turns import Turns
 from meshhub.plans import Limits
 
 log = logging.getLogger("meshhub.http")
@@ -34,18 +35,14 @@ class Jobs:
         """No thread and no folder is made before the first request."""
         self._settings = settings
         self._threads = ThreadPoolExecutor(settings.worker_count + _SPARE_THREADS, thread_name_prefix="meshhub")
-        self._turns = asyncio.Semaphore(settings.worker_count)
-        self._waiting = 0
+        self._turns = Turns(settings.worker_count, settings.queue)
         self._promised = 0
         self._root: Path | None = None
         self.closing = False
 
     def admit(self, context: Context, length: int | None, limits: Limits) -> None:
         """See that there is room for a request before its body is taken. Raises ServerBusy, ShuttingDown."""
-        if self.closing:
-            raise ShuttingDown("the service is shutting down; try again in a moment")
-        if self._waiting >= self._settings.queue and self._turns.locked():
-            raise ServerBusy(f"{self._waiting} conversions wait already; try again in a moment")
+        self._turns.check()
         # a body of unknown length may become the largest; what comes out is about as much again
         self.reserve(context, 2 * (length if length is not None else limits.max_request_bytes or 0))
 
@@ -87,26 +84,17 @@ class Jobs:
         The files of a batch that has begun (`admitted`) wait whatever the queue holds.
         Raises ServerBusy, ShuttingDown.
         """
-        if self._turns.locked() and not admitted and self._waiting >= self._settings.queue:
-            raise ServerBusy(f"{self._waiting} conversions wait already; try again in a moment")
-        self._waiting += 1
+        if not admitted:
+            self._turns.check()
+        await self._turns.take(deadline)
         try:
-            async with asyncio.timeout_at(deadline):
-                await self._turns.acquire()
-        except TimeoutError:
-            raise ServerBusy("no worker came free in time; try again in a moment") from None
-        finally:
-            self._waiting -= 1
-        try:
-            if self.closing:
-                raise ShuttingDown("the service is shutting down; try again in a moment")
             yield
         except (WorkerCrashed, Cancelled):
             if self.closing:
                 raise ShuttingDown("the service shut down before the conversion was done; try again") from None
             raise
         finally:
-            self._turns.release()
+            self._turns.give_back()
 
     async def watched(
         self, receive: Callable[[], Awaitable[Any]], work: Callable[[Cancel], Coroutine[Any, Any, T]]
@@ -133,9 +121,14 @@ class Jobs:
                 job.exception()
             cancel.close()
 
-    def close(self) -> None:
-        """Take no more work and remove what lies about."""
+    def stop(self) -> None:
+        """Take no more work, and refuse what waits; what runs goes on."""
         self.closing = True
+        self._turns.stop()
+
+    def close(self) -> None:
+        """Stop, and remove what lies about."""
+        self.stop()
         self._threads.shutdown(wait=True, cancel_futures=True)
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)

@@ -10,11 +10,10 @@ import sys
 
 import uvicorn
 
-from meshhub.engine import Isolated
+from meshhub.engine.isolated import Isolated
 from meshhub.http.app import create_app
 from meshhub.http.settings import Settings
 from meshhub.http.shared import Shared
-from meshhub.registry import Registry
 
 log = logging.getLogger("meshhub.http")
 
@@ -32,18 +31,10 @@ def serve(host: str = "127.0.0.1", port: int = 8000, settings: Settings | None =
     """
     _log_to_stderr()
     settings = settings or Settings.from_environment()
-    registry = Registry(engine=Isolated(workers=settings.worker_count, queue=settings.queue))
-    try:
-        app = create_app(settings, registry)
-        shared: Shared = app.state.shared
-        server = Server(configured(app, settings), shared)
-        with contextlib.closing(_listening(host, port)) as listener:
-            address = listener.getsockname()
-            shown = f"[{address[0]}]" if ":" in address[0] else address[0]
-            log.info("meshhub serves http://%s:%d, described at /schema", shown, address[1])
-            server.run(sockets=[listener])
-    finally:
-        registry.close()
+    app = create_app(settings, engine=Isolated(workers=settings.worker_count, queue=settings.queue))
+    server = Server(configured(app, settings), app.state.shared)
+    with contextlib.closing(_listening(host, port)) as listener:
+        server.run(sockets=[listener])
 
 
 def configured(app: object, settings: Settings) -> uvicorn.Config:
@@ -70,9 +61,17 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._shared = shared
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and log where."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            address = listener.getsockname()
+            shown = f"[{address[0]}]" if ":" in address[0] else address[0]
+            log.info("meshhub serves http://%s:%d, described at /schema", shown, address[1])
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse what waits, let what runs finish for a while, stop the rest."""
-        self._shared.jobs.closing = True
+        self._shared.jobs.stop()
         last = asyncio.get_running_loop().call_later(
             self._shared.settings.shutdown_seconds, self._shared.registry.engine.close
         )

@@ -16,7 +16,7 @@ from meshhub.plans import Limits, Plan
 
 PREFIX = "MESHHUB_"
 
-PlanLimits = Mapping[str, Mapping[str, float | None]]
+PlanLimits = Mapping[str, Mapping[str, int | float | None]]
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -81,11 +81,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         return min(self.batch_workers or max(1, self.worker_count // 2), self.worker_count)
 
     def plan(self, declared: Plan) -> Plan:
-        """A declared plan with the limits that are set here."""
+        """A declared plan with the limits that are set here. Raises ValueError for a limit that cannot be one."""
         changed = self.plan_limits.get(declared.id, {})
         if not changed:
             return declared
-        limits = msgspec.convert({**msgspec.to_builtins(declared.limits), **changed}, Limits)
+        try:
+            limits = msgspec.convert({**msgspec.to_builtins(declared.limits), **changed}, Limits)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"plan_limits: {declared.id!r}: {error}") from None
         return msgspec.structs.replace(declared, limits=limits)
 
     @classmethod
@@ -97,7 +100,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         """
         environment = os.environ if environment is None else environment
         values: dict[str, Any] = {}
-        plans: dict[str, dict[str, float | None]] = {}
+        plans: dict[str, dict[str, int | float | None]] = {}
         for name, text in environment.items():
             if not name.startswith(PREFIX) or not text.strip():
                 continue
@@ -115,7 +118,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise ValueError(f"a {PREFIX}… variable cannot be used: {error}") from None
 
 
-def _plan_limit(variable: str, rest: str, text: str) -> tuple[str, str, float | None]:
+def _plan_limit(variable: str, rest: str, text: str) -> tuple[str, str, int | float | None]:
     for limit in Limits.__struct_fields__:
         if rest.endswith("_" + limit):
             plan = rest.removesuffix("_" + limit).replace("_", "-")

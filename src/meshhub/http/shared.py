@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +28,7 @@ AnyRequest = Request[Any, Any, Any]
 
 @dataclass(frozen=True)
 class Shared:
-    """The parts of a running service."""
+    """The parts of a running service; `plans` have the limits in force."""
 
     settings: Settings
     registry: Registry
@@ -36,14 +36,10 @@ class Shared:
     jobs: Jobs
     rates: RateLimits
     conversions: Conversions
+    plans: Mapping[str, Plan]
     trusted: Sequence[Network]
     schema_document: bytes
     schema_page: bytes
-
-    def plan(self, plan_id: str) -> Plan | None:
-        """A plan with the limits in force; None when no plug-in declares it."""
-        declared = self.registry.plans.get(plan_id)
-        return None if declared is None else self.settings.plan(declared)
 
 
 def shared_of(connection: Any) -> Shared:

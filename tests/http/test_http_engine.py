@@ -1,0 +1,223 @@
+"""Conversions that hang, crash, are left behind, or find no room."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import Running, refused, until, unzipped
+from meshhub.engine.isolated import Isolated
+
+STL = b"solid t\nfacet normal 0 0 1\nouter loop\n%sendloop\nendfacet\nendsolid t\n" % (
+    b"vertex 0 0 0\nvertex 9 0 0\nvertex 0 9 0\n"
+)
+
+
+class Latch:
+    """A conversion that runs until it is let go."""
+
+    def __init__(self, folder: Path, name: str = "latch") -> None:
+        self.path = folder / name
+        self.content = f"toy wait {self.path}".encode()
+
+    def processes(self) -> list[int]:
+        return [int(path.suffix[1:]) for path in self.path.parent.glob(self.path.name + ".*")]
+
+    def let_go(self) -> None:
+        self.path.write_text("go")
+
+
+@pytest.fixture
+def latch(tmp_path: Path) -> Iterator[Latch]:
+    made = Latch(tmp_path)
+    yield made
+    made.let_go()
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as made:
+        yield made
+
+
+def alive(process: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, 0)
+        return True
+    return False
+
+
+def test_a_crash_is_one_answer(isolated: Running) -> None:
+    refused(isolated.convert(b"toy crash"), 422, "worker_crashed")
+    entries = unzipped(isolated.many(("a.toy", b"toy crash"), ("b.toy", b"toy")))
+    assert list(entries) == ["b.toy", "errors.json"]
+    assert json.loads(entries["errors.json"])[0]["error_code"] == "worker_crashed"
+
+
+def test_companions_come_through_another_process(isolated: Running) -> None:
+    assert list(unzipped(isolated.many(("a.toy", b"toy"), toy_twins="on"))) == ["a.toy", "twin.txt"]
+
+
+def test_inspection_in_another_process(isolated: Running) -> None:
+    answer = isolated.post("/inspect", {"file": ("a.toy", b"toy")})
+    assert answer.json()["model"]["faces"] == 12
+
+
+def test_a_hang_ends_at_the_deadline(serve: Callable[..., Running], engine: Isolated) -> None:
+    running = serve(engine, plan_limits={"free": {"conversion_timeout_seconds": 1, "requests_per_minute": 1000}})
+    body = refused(running.convert(b"toy hang"), 504, "conversion_timeout")
+    assert "optimize_target_faces" in body["error"]
+    until(lambda: not running.leftovers())
+
+
+def test_when_the_time_of_a_request_is_up_the_rest_has_failed(serve: Callable[..., Running], engine: Isolated) -> None:
+    limits = {"conversion_timeout_seconds": 60, "request_timeout_seconds": 5, "requests_per_minute": 1000}
+    running = serve(engine, plan_limits={"free": limits}, workers=4, batch_workers=1)
+    answer = running.many(("a.toy", b"toy"), ("b.toy", b"toy hang"), ("c.toy", b"toy"))
+    entries = unzipped(answer)
+    assert list(entries) == ["a.toy", "errors.json"]
+    failures = json.loads(entries["errors.json"])
+    assert [(one["file"], one["error_code"]) for one in failures] == [
+        ("b.toy", "conversion_timeout"),
+        ("c.toy", "conversion_timeout"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["/convert", "/inspect", "/convert-many"])
+def test_the_job_of_a_client_that_leaves_is_stopped(
+    isolated: Running, latch: Latch, engine: Isolated, path: str
+) -> None:
+    field = "files" if path == "/convert-many" else "file"
+    files = {field: ("a.toy", latch.content)}
+    data = None if path == "/inspect" else {"target": "toy"}
+    request = isolated.client.build_request("POST", path, files=files, data=data)
+    head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
+    with socket.create_connection(("127.0.0.1", isolated.port)) as connection:
+        connection.sendall(head.encode() + b"\r\n" + request.read())
+        until(lambda: bool(latch.processes()))
+        (process,) = latch.processes()
+        assert alive(process)
+    until(lambda: not alive(process))
+    until(lambda: not isolated.leftovers())
+    assert isolated.convert().status_code == 200
+
+
+def test_others_are_served_while_one_converts(isolated: Running, latch: Latch, threads: ThreadPoolExecutor) -> None:
+    slow = threads.submit(isolated.convert, latch.content)
+    until(lambda: bool(latch.processes()))
+    assert isolated.get("/health/live").status_code == 200
+    assert isolated.get("/plan").status_code == 200
+    assert isolated.convert().status_code == 200
+    assert not slow.done()
+    latch.let_go()
+    assert slow.result().status_code == 200
+
+
+def test_a_full_queue_is_busy(
+    serve: Callable[..., Running], engine: Isolated, latch: Latch, threads: ThreadPoolExecutor
+) -> None:
+    running = serve(engine, workers=1, queue=1)
+    first = threads.submit(running.convert, latch.content)
+    until(lambda: bool(latch.processes()))
+    turns = running.server.config.app.state.shared.jobs._turns  # type: ignore[union-attr]
+    second = threads.submit(running.convert)
+    until(lambda: len(turns._waiting) == 1)
+    answer = running.convert()
+    refused(answer, 503, "server_busy")
+    assert int(answer.headers["retry-after"]) > 0
+    assert running.get("/plan").status_code == 200
+    latch.let_go()
+    assert first.result().status_code == 200
+    assert second.result().status_code == 200
+
+
+def test_a_batch_leaves_room_for_others(
+    serve: Callable[..., Running], engine: Isolated, tmp_path: Path, threads: ThreadPoolExecutor
+) -> None:
+    running = serve(engine, workers=2, queue=0)
+    latches = [Latch(tmp_path, f"latch{n}") for n in range(3)]
+    batch = threads.submit(running.many, *((f"{n}.toy", one.content) for n, one in enumerate(latches)))
+    until(lambda: any(latch.processes() for latch in latches))
+    assert running.convert().status_code == 200
+    for latch in latches:
+        latch.let_go()
+    assert list(unzipped(batch.result())) == ["0.toy", "1.toy", "2.toy"]
+
+
+def test_stopping_lets_what_runs_finish(
+    serve: Callable[..., Running], engine: Isolated, latch: Latch, threads: ThreadPoolExecutor
+) -> None:
+    running = serve(engine, workers=1)
+    first: Future[Any] = threads.submit(running.convert, latch.content)
+    until(lambda: bool(latch.processes()))
+    turns = running.server.config.app.state.shared.jobs._turns  # type: ignore[union-attr]
+    second = threads.submit(running.convert)
+    until(lambda: len(turns._waiting) == 1)
+    running.server.should_exit = True
+    refused(second.result(), 503, "shutting_down")
+    assert not first.done()
+    latch.let_go()
+    assert first.result().status_code == 200
+
+
+def test_stopping_ends_what_does_not_finish(
+    serve: Callable[..., Running], latch: Latch, threads: ThreadPoolExecutor
+) -> None:
+    running = serve(Isolated(workers=1), workers=1, shutdown_seconds=0.2)
+    first = threads.submit(running.convert, latch.content)
+    until(lambda: bool(latch.processes()))
+    (process,) = latch.processes()
+    running.server.should_exit = True
+    refused(first.result(), 503, "shutting_down")
+    until(lambda: not alive(process))
+
+
+def test_ready_tells_that_it_stops(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert service.get("/health/ready").json() == {"status": "ready"}
+    monkeypatch.setattr(service.server.config.app.state.shared.jobs, "closing", True)  # type: ignore[union-attr]
+    refused(service.get("/health/ready"), 503, "shutting_down")
+    assert service.get("/health/live").json() == {"status": "live"}
+
+
+def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "MESHHUB_TEMPORARY_FOLDER": str(tmp_path),
+        "MESHHUB_WORKERS": "1",
+        "MESHHUB_PLAN_FREE_MAX_BATCH_FILES": "7",
+    }
+    command = [sys.executable, "-m", "meshhub", "serve", "--port", "0"]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        first = process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+", first)
+        assert found is not None, first + process.stderr.read()
+        try:
+            with httpx.Client(base_url=found[0], timeout=60) as client:
+                assert client.get("/plan").json()["limits"]["max_batch_files"] == 7
+                answer = client.post("/convert", files={"file": ("t.stl", STL)}, data={"target": "ply"})
+                assert answer.status_code == 200, answer.text
+                assert answer.content.startswith(b"ply")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+        assert process.stdout.read() == ""
+    assert not list(tmp_path.glob("meshhub-*"))
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,148 @@
+"""The store of API keys."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from meshhub.keys import InvalidKey, KeyStore, KeyStoreUnavailable, default_url
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "keys.sqlite3"
+
+
+@pytest.fixture
+def store(path: Path, clock: Clock) -> KeyStore:
+    return KeyStore(f"sqlite:///{path}", clock=clock)
+
+
+def test_a_key_is_known_again(store: KeyStore, clock: Clock) -> None:
+    key, record = store.create("pro", label="acme")
+    assert store.check(key) == record
+    assert (record.label, record.plan, record.created, record.expires) == ("acme", "pro", int(clock.now), None)
+    assert set(key) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+    assert key.startswith(record.id + "_")
+    assert len(key.removeprefix(record.id + "_")) >= 22
+    assert store.list() == [record]
+    store.close()
+
+
+def test_no_two_keys_are_alike(store: KeyStore) -> None:
+    keys = [store.create("pro") for _ in range(20)]
+    assert len({key for key, _ in keys}) == len({record.id for _, record in keys}) == 20
+    store.close()
+
+
+def test_only_a_hash_is_kept(store: KeyStore, path: Path) -> None:
+    key, record = store.create("pro")
+    store.close()
+    held = b"".join(one.read_bytes() for one in path.parent.iterdir())
+    assert record.id.encode() in held
+    assert key.encode() not in held
+    assert key.removeprefix(record.id + "_").encode() not in held
+    if sys.platform != "win32":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_another_secret_with_the_same_id_is_refused(store: KeyStore) -> None:
+    key, record = store.create("pro")
+    wrong = key[:-1] + ("A" if key[-1] != "A" else "B")
+    for tried in (wrong, record.id, record.id + "_", key + "x", key.upper(), "", "mh__", "\ud800"):
+        with pytest.raises(InvalidKey):
+            store.check(tried)
+    store.close()
+
+
+def test_revoked_keys_are_refused_for_good(store: KeyStore, clock: Clock) -> None:
+    key, record = store.create("pro")
+    first = store.revoke(record.id)
+    clock.now += 100
+    assert store.revoke(record.id) == first
+    assert store.list() == [first]
+    assert first.state(clock.now) == "revoked"
+    with pytest.raises(InvalidKey, match="revoked"):
+        store.check(key)
+    with pytest.raises(InvalidKey, match="no key"):
+        store.revoke("mh_nothere")
+    store.close()
+
+
+def test_keys_expire(store: KeyStore, clock: Clock) -> None:
+    key, record = store.create("pro", expires=clock.now + 10)
+    assert store.check(key) == record
+    clock.now += 10
+    with pytest.raises(InvalidKey, match="expired"):
+        store.check(key)
+    store.close()
+
+
+def test_asking_creates_nothing(store: KeyStore, path: Path) -> None:
+    with pytest.raises(InvalidKey):
+        store.check("mh_aaaaaaaaaaaa_" + "x" * 43)
+    assert store.list() == []
+    assert not path.exists()
+    store.close()
+
+
+def test_a_database_without_our_table_knows_no_key(store: KeyStore, path: Path) -> None:
+    path.parent.mkdir()
+    with sqlite3.connect(path) as database:
+        database.execute("create table other (x)")
+    database.close()
+    with pytest.raises(InvalidKey):
+        store.check("mh_aaaaaaaaaaaa_" + "x" * 43)
+    key, record = store.create("pro")
+    assert store.check(key) == record
+    store.close()
+
+
+def test_a_broken_database_is_said_to_be_one(store: KeyStore, path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"this is no database" * 100)
+    with pytest.raises(KeyStoreUnavailable, match="cannot be used"):
+        store.check("mh_aaaaaaaaaaaa_" + "x" * 43)
+    with pytest.raises(KeyStoreUnavailable):
+        store.create("pro")
+    store.close()
+
+
+def test_a_url_that_makes_no_sense_is_refused_without_its_password() -> None:
+    for url in ("nonsense", "postgresql+nodriver://user:geheim@host/db", "klingon://user:geheim@host/db"):
+        with pytest.raises(ValueError, match="database URL") as caught:
+            KeyStore(url)
+        assert "geheim" not in str(caught.value)
+
+
+def test_where_keys_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("MESHHUB_DATABASE_URL", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "my data"))
+    store = KeyStore()
+    key, _ = store.create("pro")
+    store.close()
+    if sys.platform == "linux":
+        assert (tmp_path / "my data" / "meshhub" / "meshhub.sqlite3").is_file()
+    monkeypatch.setenv("MESHHUB_DATABASE_URL", f"sqlite:///{tmp_path / 'other.db'}")
+    assert default_url().endswith("other.db")
+    other = KeyStore()
+    with pytest.raises(InvalidKey):
+        other.check(key)
+    other.close()

@@ -1,0 +1,182 @@
+"""Rate limits, keys over HTTP, and who counts as whom."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from conftest import Running, refused
+from meshhub.http.clients import client_address, networks, rate_identity
+from meshhub.http.rates import RateLimits
+
+PLANS = {"free": {"requests_per_minute": 30}, "pro": {"requests_per_minute": 50}}
+
+
+def test_exactly_30_of_60_pass(serve: Any) -> None:
+    running: Running = serve(plan_limits=PLANS)
+    paths = ["/plan", "/supported", "/schema", "/convert"]
+
+    def ask(number: int) -> httpx.Response:
+        with httpx.Client(base_url=running.url) as client:
+            path = paths[number % 4]
+            return client.post(path) if path == "/convert" else client.get(path)
+
+    with ThreadPoolExecutor(20) as threads:
+        answers = list(threads.map(ask, range(60)))
+    late = [answer for answer in answers if answer.status_code == 429]
+    assert len(late) == 30
+    for answer in late:
+        refused(answer, 429, "rate_limit_exceeded")
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
+        assert answer.headers["ratelimit-limit"] == "30"
+        assert answer.headers["ratelimit-remaining"] == "0"
+    left = sorted(int(a.headers["ratelimit-remaining"]) for a in answers if a.status_code != 429)
+    assert left[0] == 0
+    assert left[-1] <= 29
+    assert running.get("/health/live").status_code == 200
+    assert "ratelimit-limit" not in running.get("/health/ready").headers
+
+
+def test_keys_are_counted_apart(serve: Any) -> None:
+    running: Running = serve(plan_limits={"free": {"requests_per_minute": 2}, "pro": {"requests_per_minute": 3}})
+    keys = [running.keys.create("pro")[0] for _ in range(2)]
+    for headers, allowed in (({}, 2), ({"X-Api-Key": keys[0]}, 3), ({"X-Api-Key": keys[1]}, 3)):
+        statuses = [running.get("/plan", headers=headers).status_code for _ in range(5)]
+        assert statuses == [200] * allowed + [429] * (5 - allowed)
+
+
+def test_plan_tells_the_use(serve: Any) -> None:
+    running: Running = serve(plan_limits=PLANS)
+    first, second = running.get("/plan").json(), running.get("/plan").json()
+    assert first["usage"]["requests_remaining"] == 29
+    assert second["usage"]["requests_remaining"] == 28
+    assert 1 <= second["usage"]["resets_in_seconds"] <= 60
+    key, _ = running.keys.create("pro")
+    mine = running.get("/plan", headers={"X-Api-Key": key}).json()
+    assert mine["plan"] == "pro"
+    assert mine["limits"]["max_file_bytes"] == 200 * 1024 * 1024
+    assert mine["limits"]["max_batch_files"] == 100
+    assert mine["usage"]["requests_remaining"] == 49
+
+
+def test_a_free_plan_as_it_is_declared(serve: Any) -> None:
+    told = serve(plan_limits={}).get("/plan").json()
+    assert told["plan"] == "free"
+    assert told["limits"] == {
+        "max_file_bytes": 20_971_520,
+        "max_batch_files": 3,
+        "requests_per_minute": 30,
+        "conversion_timeout_seconds": 90,
+        "max_request_bytes": 64 * 1024 * 1024,
+        "request_timeout_seconds": 300,
+    }
+    assert "step" in told["premium_formats"]
+
+
+def test_a_key_opens_what_its_plan_grants(service: Running, pro: dict[str, str]) -> None:
+    refused(service.convert(target="gilded"), 403, "premium_format_required")
+    assert service.convert(target="gilded", headers=pro).status_code == 200
+    assert "gilded" not in service.get("/supported").json()["output_formats"]
+    assert "gilded" in service.get("/supported", headers=pro).json()["output_formats"]
+    assert service.convert(b"toy" + b" " * (21 << 20), headers=pro).status_code == 200
+
+
+@pytest.mark.parametrize("key", ["", "x", "mh_", "mh_aaaaaaaaaaaa_short", "é".encode(), "mh_" + "a" * 5000])
+def test_what_is_no_key_is_401_at_once(service: Running, key: str | bytes) -> None:
+    for path in ("/plan", "/supported", "/schema"):
+        refused(service.get(path, headers={"X-Api-Key": key}), 401, "invalid_api_key")
+    refused(service.convert(headers={"X-Api-Key": key}), 401, "invalid_api_key")
+    assert service.get("/health/live", headers={"X-Api-Key": key}).status_code == 200
+
+
+def test_a_revoked_key_is_401_at_once(service: Running) -> None:
+    key, record = service.keys.create("pro")
+    assert service.get("/plan", headers={"X-Api-Key": key}).status_code == 200
+    service.keys.revoke(record.id)
+    assert "revoked" in refused(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")["error"]
+
+
+def test_an_expired_key_is_401(service: Running) -> None:
+    key, _ = service.keys.create("pro", expires=1000)
+    assert "expired" in refused(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")["error"]
+
+
+def test_a_key_of_an_unknown_plan_is_401(service: Running) -> None:
+    key, _ = service.keys.create("platinum")
+    refused(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")
+
+
+def test_a_database_that_is_locked_hurts_no_free_caller(serve: Any) -> None:
+    import sqlite3
+
+    running: Running = serve()
+    key, _ = running.keys.create("pro")
+    path = running.temporary.parent / "keys.sqlite3"
+    with sqlite3.connect(path, isolation_level=None) as database:
+        database.execute("BEGIN EXCLUSIVE")
+        assert running.convert().status_code == 200
+        answer = running.get("/plan", headers={"X-Api-Key": key})
+        refused(answer, 503, "server_busy")
+        assert "retry-after" in answer.headers
+        database.execute("ROLLBACK")
+    database.close()
+    assert running.get("/plan", headers={"X-Api-Key": key}).status_code == 200
+
+
+def test_proxies_are_believed_when_they_are_trusted(serve: Any) -> None:
+    plans = {"free": {"requests_per_minute": 1}}
+    distrusting: Running = serve(plan_limits=plans)
+    statuses = [distrusting.get("/plan", headers={"X-Forwarded-For": f"9.9.9.{n}"}).status_code for n in range(3)]
+    assert statuses == [200, 429, 429]
+    trusting: Running = serve(plan_limits=plans, trusted_proxies=("127.0.0.0/8",))
+    statuses = [trusting.get("/plan", headers={"X-Forwarded-For": f"9.9.9.{n}"}).status_code for n in range(3)]
+    assert statuses == [200, 200, 200]
+    invented = [trusting.get("/plan", headers={"X-Forwarded-For": f"1.2.3.{n}, 8.8.8.8"}).status_code for n in range(3)]
+    assert invented == [200, 429, 429]
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "found"),
+    [
+        ("1.1.1.1", ["9.9.9.9"], "1.1.1.1"),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", ["9.9.9.9"], "9.9.9.9"),
+        ("10.0.0.1", ["6.6.6.6, 9.9.9.9, 10.0.0.2"], "9.9.9.9"),
+        ("10.0.0.1", ["6.6.6.6", "9.9.9.9:4711"], "9.9.9.9"),
+        ("10.0.0.1", ["9.9.9.9, nonsense"], "10.0.0.1"),
+        ("10.0.0.1", ["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
+        ("10.0.0.1", ["[2001:db8::1]:80"], "2001:db8::1"),
+        ("::ffff:10.0.0.1", ["2001:db8::2"], "2001:db8::2"),
+        ("", ["9.9.9.9"], "local"),
+        (None, [], "local"),
+    ],
+)
+def test_the_clients_address(peer: str | None, forwarded: list[str], found: str) -> None:
+    assert client_address(peer, forwarded, networks(["10.0.0.0/8"])) == found
+
+
+def test_ipv6_callers_count_by_64() -> None:
+    assert rate_identity("2001:db8:1:2:3::4") == rate_identity("2001:db8:1:2:ffff::") == "2001:db8:1:2::/64"
+    assert rate_identity("2001:db8:1:3::") != rate_identity("2001:db8:1:2::")
+    assert rate_identity("1.2.3.4") == "1.2.3.4"
+
+
+async def _hits(limits: RateLimits, count: int) -> list[bool]:
+    return [(await limits.hit("me", 3)).passed for _ in range(count)]
+
+
+def test_without_redis_the_process_counts_for_itself(caplog: pytest.LogCaptureFixture) -> None:
+    import asyncio
+
+    pytest.importorskip("redis")
+    limits = RateLimits("redis://127.0.0.1:1/0")
+    assert asyncio.run(_hits(limits, 5)) == [True, True, True, False, False]
+    assert "counts for itself" in caplog.text
+
+
+def test_a_storage_that_makes_no_sense_is_refused() -> None:
+    with pytest.raises(ValueError, match="rate_limit_url"):
+        RateLimits("carrier-pigeon://x")

@@ -1,0 +1,256 @@
+"""Uploads: limits that reach every kind of client, and forms that are not what they should be."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conftest import Running, refused
+
+MEGABYTE = 1 << 20
+LIMIT = 20 * MEGABYTE
+HEAD = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.toy"\r\n\r\n'
+TAIL = b'\r\n--b\r\nContent-Disposition: form-data; name="target"\r\n\r\ntoy\r\n--b--\r\n'
+KIND = "multipart/form-data; boundary=b"
+
+
+def form(content: bytes) -> bytes:
+    return HEAD + content + TAIL
+
+
+def sent(service: Running, body: bytes, path: str = "/convert", kind: str = KIND) -> httpx.Response:
+    return service.client.post(path, content=body, headers={"Content-Type": kind})
+
+
+def in_pieces(body: bytes, size: int = 65_536) -> Iterator[bytes]:
+    for at in range(0, len(body), size):
+        yield body[at : at + size]
+
+
+def part(name: str, value: bytes, more: bytes = b"") -> bytes:
+    return b'--b\r\nContent-Disposition: form-data; name="%s"\r\n%s\r\n%s\r\n' % (name.encode(), more, value)
+
+
+FILE = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.toy"\r\n\r\ntoy\r\n'
+TARGET = part("target", b"toy")
+END = b"--b--\r\n"
+
+
+def test_a_file_of_exactly_the_limit_passes(service: Running) -> None:
+    assert service.convert(b"toy" + b" " * (LIMIT - 3)).status_code == 200
+    body = refused(service.convert(b"toy" + b" " * (LIMIT - 2)), 413, "file_too_large")
+    assert str(LIMIT) in body["error"]
+
+
+@pytest.mark.parametrize("size", [21, 80])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_413_reaches_httpx(service: Running, size: int, chunked: bool) -> None:
+    body = form(b"toy" + bytes(size * MEGABYTE))
+    answer = service.client.post(
+        "/convert", content=in_pieces(body) if chunked else body, headers={"Content-Type": KIND}
+    )
+    refused(answer, 413, "file_too_large")
+
+
+@pytest.mark.parametrize("size", [21, 60])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_413_reaches_a_client_that_writes_everything_before_it_reads(
+    service: Running, size: int, chunked: bool
+) -> None:
+    body = form(b"toy" + bytes(size * MEGABYTE))
+    head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: " + KIND.encode() + b"\r\n"
+    if chunked:
+        pieces = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in in_pieces(body, MEGABYTE))
+        came = service.raw(head + b"Transfer-Encoding: chunked\r\n\r\n" + pieces + b"0\r\n\r\n")
+    else:
+        came = service.raw(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    status, _, rest = came.partition(b"\r\n")
+    assert b" 413 " in status
+    assert json.loads(rest.rpartition(b"\r\n\r\n")[2])["error_code"] == "file_too_large"
+
+
+@pytest.mark.parametrize("more", [(), ("-H", "Transfer-Encoding: chunked"), ("-H", "Expect:")])
+def test_413_reaches_curl(service: Running, tmp_path: Path, more: tuple[str, ...]) -> None:
+    curl = shutil.which("curl")
+    if curl is None:
+        pytest.skip("no curl here")
+    large = tmp_path / "large.toy"
+    large.write_bytes(b"toy" + bytes(21 * MEGABYTE))
+    command = [
+        curl,
+        "-sS",
+        *more,
+        "-F",
+        f"file=@{large}",
+        "-F",
+        "target=toy",
+        "-w",
+        "\n%{http_code}",
+        service.url + "/convert",
+    ]
+    done = subprocess.run(command, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    body, _, status = done.stdout.rpartition(b"\n")
+    assert status == b"413"
+    assert json.loads(body)["error_code"] == "file_too_large"
+
+
+def test_curl_converts(service: Running, tmp_path: Path) -> None:
+    curl = shutil.which("curl")
+    if curl is None:
+        pytest.skip("no curl here")
+    (tmp_path / "häuser.toy").write_bytes(b"toy")
+    command = [curl, "-sS", "-OJ", "-F", "file=@häuser.toy", "-F", "target=ply", service.url + "/convert"]
+    subprocess.run(command, check=True, cwd=tmp_path, timeout=60)
+    assert len(list(tmp_path.glob("*.ply"))) == 1
+
+
+def test_the_whole_request_has_a_limit_too(service: Running) -> None:
+    """Each file is within its limit, all together are not; announced, and not."""
+    files = [("files", (f"{n}.toy", b"toy" + bytes(19 * MEGABYTE))) for n in range(4)]
+    refused(service.client.post("/convert-many", files=files, data={"target": "toy"}), 413, "file_too_large")
+    one = HEAD.replace(b'"file"', b'"files"') + bytes(19 * MEGABYTE) + b"\r\n"
+    body = in_pieces(one * 4 + TARGET + END, MEGABYTE)
+    answer = service.client.post("/convert-many", content=body, headers={"Content-Type": KIND})
+    refused(answer, 413, "too_many_files")
+
+
+def test_other_refusals_reach_a_client_that_writes_first(service: Running) -> None:
+    body = form(b"toy" + bytes(10 * MEGABYTE))
+    for path, header, status in (
+        (b"/nowhere", b"", b" 404 "),
+        (b"/plan", b"", b" 405 "),
+        (b"/convert", b"X-Api-Key: wrong\r\n", b" 401 "),
+    ):
+        came = service.raw(
+            b"POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+            % (path, header, KIND.encode(), len(body))
+            + body
+        )
+        assert status in came.partition(b"\r\n")[0]
+
+
+def test_a_connection_lives_on_after_a_refusal_of_a_whole_body(service: Running) -> None:
+    with httpx.Client(base_url=service.url) as client:
+        for _ in range(3):
+            answer = client.post("/convert", files={"file": ("a.toy", b"toy empty")}, data={"target": "toy"})
+            assert answer.status_code == 422
+            assert answer.headers.get("connection") != "close"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b"", KIND),
+        (b"nonsense", KIND),
+        (FILE + TARGET, KIND),
+        ((FILE + TARGET + END)[:-9], KIND),
+        (FILE + TARGET + END, "multipart/form-data"),
+        (FILE + TARGET + END, "multipart/form-data; boundary="),
+        (FILE + TARGET + END, "multipart/form-data; boundary=" + "b" * 300),
+        (FILE + TARGET + END, "application/x-www-form-urlencoded"),
+        (FILE + TARGET + END, ""),
+        (FILE + TARGET + END, "text/plain; boundary=b"),
+        (FILE + part("target", b"\xff\xfe\xfa") + END, KIND),
+        (FILE + part("target", b"toy", b"Content-Type: text/plain; charset=klingon\r\n") + END, KIND),
+        (FILE + part("target", b"toy", b"Content-Type: text/plain; charset=hex\r\n") + END, KIND),
+        (FILE + part("target", b"dG95", b"Content-Transfer-Encoding: base64\r\n") + END, KIND),
+        (FILE + part("target", b"x" * 20_000) + END, KIND),
+        (FILE + b"".join(part(f"field{n}", b"") for n in range(200)) + END, KIND),
+        (FILE + b"--b\r\nContent-Disposition: attachment\r\n\r\nx\r\n" + END, KIND),
+        (FILE + b"--b\r\nnonsense\r\n\r\nx\r\n" + END, KIND),
+        (FILE + b"--b\r\nContent-Length: 7\r\nContent-Disposition: form-data; name=t\r\n\r\nx\r\n" + END, KIND),
+        (FILE + b"--b\r\n" + b"X-A: b\r\n" * 20 + b"\r\nx\r\n" + END, KIND),
+        (FILE + b"--b\r\nX: " + b"y" * 9000, KIND),
+    ],
+)
+def test_forms_that_are_none(service: Running, body: bytes, kind: str) -> None:
+    refused(sent(service, body, kind=kind), 400, "invalid_multipart")
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (TARGET + END, "missing_field"),
+        (FILE + END, "missing_field"),
+        (FILE + part("target", b"  ") + END, "missing_field"),
+        (FILE.replace(b"a.toy", b"").replace(b"\r\ntoy", b"\r\n") + TARGET + END, "missing_field"),
+        (END, "missing_field"),
+        (FILE + TARGET + TARGET + END, "bad_request"),
+        (FILE + FILE + TARGET + END, "bad_request"),
+        (FILE + TARGET + part("", b"x") + END, "invalid_option"),
+        (FILE + TARGET + part("\u202e\0", b"x") + END, "invalid_option"),
+    ],
+)
+def test_fields_that_are_missing_or_doubled(service: Running, body: bytes, code: str) -> None:
+    refused(sent(service, body), 400, code)
+
+
+def test_text_in_other_charsets(service: Running) -> None:
+    target = part("target", "toy".encode("utf-16"), b"Content-Type: text/plain; charset=UTF-16\r\n")
+    assert sent(service, FILE + target + END).status_code == 200
+
+
+def test_what_stands_around_the_form_is_ignored(service: Running) -> None:
+    assert sent(service, b"preamble\r\n" + FILE + TARGET + END + b"epilogue").status_code == 200
+
+
+def test_a_boundary_in_pieces(service: Running) -> None:
+    body = FILE + TARGET + END
+    answer = service.client.post(
+        "/convert", content=iter([body[n : n + 1] for n in range(len(body))]), headers={"Content-Type": KIND}
+    )
+    assert answer.status_code == 200
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_form_is_ever_our_fault(service: Running, data: st.DataObject) -> None:
+    whole = FILE + TARGET + part("toy_size", b"3") + END
+    at = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(at, min(len(whole), at + 20)))
+    body = whole[:at] + data.draw(st.binary(max_size=20)) + whole[end:]
+    answer = sent(service, body)
+    assert answer.status_code in (200, 400, 413, 415, 422), answer.text
+    if answer.status_code != 200:
+        assert answer.json()["error_code"]
+
+
+def test_uploads_wait_for_disk(serve: Any) -> None:
+    full = serve(keep_free_bytes=1 << 60)
+    answer = full.convert()
+    assert int(answer.headers["retry-after"]) > 0
+    assert "disk" in refused(answer, 503, "server_busy")["error"]
+    assert full.get("/plan").status_code == 200
+
+
+def test_an_upload_that_takes_too_long(serve: Any) -> None:
+    slow = serve(plan_limits={"free": {"request_timeout_seconds": 0.2, "requests_per_minute": 1000}}, drain_seconds=0.1)
+    came = slow.raw(
+        b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 5000\r\n\r\n%s"
+        % (KIND.encode(), FILE)
+    )
+    assert b" 400 " in came.partition(b"\r\n")[0]
+    assert b"took longer" in came
+
+
+def test_a_client_that_leaves_while_it_sends(service: Running) -> None:
+    import socket
+
+    with socket.create_connection(("127.0.0.1", service.port)) as connection:
+        connection.sendall(
+            b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 5000\r\n\r\n%s"
+            % (KIND.encode(), FILE)
+        )
+    from conftest import until
+
+    until(lambda: not service.leftovers())
