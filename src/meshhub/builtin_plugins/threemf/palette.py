@@ -124,9 +124,10 @@ class Palette:
                 uses[part.mesh] = [-1] if own is None else (np.flatnonzero(np.bincount(own + 1)) - 1).tolist()
             shown = {part.material if index < 0 else index for index in uses[part.mesh]}
             bare = bare or (None in shown and len(shown) > 1)
-            plain.update(
-                index for index in shown if index is not None and (mesh.uv is None or not self._is_textured(index))
-            )
+            named = {index for index in shown if index is not None}
+            if mesh.uv is None and any(self._is_textured(index) for index in named):
+                note("texture_without_uv", "a texture on a mesh without texture coordinates cannot be shown; left out")
+            plain |= {index for index in named if mesh.uv is None or not self._is_textured(index)}
         return sorted(plain), bare
 
     def _is_textured(self, material: int) -> bool:
@@ -242,7 +243,7 @@ class Palette:
 
 
 def _put(made: Painted, count: int, faces: NDArray[np.intp], group: int, index: Int32) -> None:
-    """Give faces their property group and their corners' indices; 0 is no group."""
+    """Give faces their property group and their corners' indices."""
     if made.group is None or made.index is None:
         made.group, made.index = np.zeros(count, np.int32), np.zeros((count, 3), np.int32)
     made.group[faces] = group

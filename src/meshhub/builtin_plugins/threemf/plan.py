@@ -39,11 +39,16 @@ class Group:
 
 @dataclass
 class Plan:
-    """Objects in the order in which they may name each other, and build items: what, where, under which name."""
+    """The objects, and the build items: what and where. Groups are made after those they lie in."""
 
     shapes: list[Shape] = field(default_factory=list)
+    wrappers: dict[tuple[int, str], Group] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
-    items: list[tuple[Shape | Group, Float64, str]] = field(default_factory=list)
+    items: list[tuple[Shape | Group, Float64]] = field(default_factory=list)
+
+    def objects(self) -> list[Shape | Group]:
+        """All of them, each after those it is made of."""
+        return [*self.shapes, *self.wrappers.values(), *reversed(self.groups)]
 
 
 def planned(scene: Scene) -> Plan:
@@ -71,22 +76,16 @@ def planned(scene: Scene) -> Plan:
     for shape in plan.shapes:
         names = {part.name for part in users[id(shape)]}
         own = scene.meshes[shape.index].name
-        grouped = any(part.path for part in users[id(shape)])
-        # instances of different names in groups are named by groups of one, around an object without a name
-        shape.name = (names.pop() or own) if len(names) == 1 else "" if grouped else own
+        # instances of different names are named by groups of one, shared by namesakes, around an object without
+        # a name; the part number of a build item would do too, but trimesh drops items that share one
+        shape.name = (names.pop() or own) if len(names) == 1 else ""
     top = Group("")
     for part, shape, rest in placed:
-        differs = part.name not in ("", shape.name)
-        if not part.path:
-            plan.items.append((shape, rest, part.name if differs else ""))
-            continue
-        group = _group(plan, top, part.path)
-        if differs:
-            alone = Group(part.name, [(shape, np.eye(4))])
-            plan.groups.append(alone)
-            group.members.append((alone, rest))
-        else:
-            group.members.append((shape, rest))
+        one: Shape | Group = shape
+        if part.name not in ("", shape.name):
+            one = plan.wrappers.setdefault((id(shape), part.name), Group(part.name, [(shape, np.eye(4))]))
+        members = _group(plan, top, part.path).members if part.path else plan.items
+        members.append((one, rest))
     return plan
 
 
@@ -109,7 +108,7 @@ def _group(plan: Plan, top: Group, path: tuple[str, ...]) -> Group:
             made = Group(name)
             plan.groups.append(made)
             if depth == 0:
-                plan.items.append((made, np.eye(4), ""))
+                plan.items.append((made, np.eye(4)))
             else:
                 group.members.append((made, np.eye(4)))
             group.inner[name] = made

@@ -91,7 +91,7 @@ def lift(data: bytes) -> tuple[bytes, dict[int, Columns]]:
 def read_elements(body: bytes, container: str, prefix: str = "") -> Columns:
     """The child elements of a container, in columns. Raises Irregular when they are not uniform enough."""
     tag = prefix + _CHILD[container]
-    body = body.strip()
+    body = body[body.rfind(b"\n", 0, max(body.find(b"<"), 0)) + 1 :].rstrip()
     if b"</" in body[:1000]:
         body = body.replace(f"></{tag}>".encode(), b"/>")
     first = body[: body.find(b"\n") + 1 or None]
@@ -180,13 +180,12 @@ def _uniform(text: bytes, tag: str, fields: dict[str, pa.DataType]) -> Columns:
     except UnicodeDecodeError:
         raise Irregular("not UTF-8") from None
     columns = [f"f{index}" for index in range(2 * len(names) + 1)]
-    markup = pa.dictionary(pa.int32(), pa.string())
     wanted = {columns[2 * index + 1]: fields[name] for index, name in enumerate(names) if name in fields}
-    types = wanted | dict.fromkeys(columns[::2], markup)
+    types = wanted | dict.fromkeys(columns[::2], pa.binary())
     try:
         table = csv.read_csv(
             pa.BufferReader(pa.py_buffer(text)),
-            read_options=csv.ReadOptions(use_threads=False, column_names=columns, block_size=1 << 22),
+            read_options=csv.ReadOptions(use_threads=False, column_names=columns, block_size=1 << 20),
             parse_options=csv.ParseOptions(delimiter='"', quote_char=False, newlines_in_values=False),
             convert_options=csv.ConvertOptions(
                 include_columns=list(types), column_types=types, null_values=[], strings_can_be_null=False
@@ -213,9 +212,26 @@ def _verify(table: pa.Table, columns: list[str], names: list[str], tag: str) -> 
     patterns += [re.compile(rf"\s+{re.escape(name)}\s*=\s*") for name in names[1:]]
     for column, pattern in zip(columns, [*patterns, _END], strict=True):
         for chunk in table.column(column).chunks:
-            literals = chunk.dictionary
-            if len(literals) > _MOST_LITERALS or not all(pattern.fullmatch(text) for text in literals.to_pylist()):
+            if not all(pattern.fullmatch(text) for text in _distinct(chunk)):
                 raise Irregular("rows that are not all the same element")
+
+
+def _distinct(texts: pa.Array) -> list[str]:
+    """The different texts of a column; a comparison with the last is several times faster than a dictionary."""
+    last = texts[len(texts) - 1]
+    if pc.all(pc.equal(texts, last)).as_py():
+        return [_decoded(last.as_py())]
+    different = pc.unique(texts)
+    if len(different) > _MOST_LITERALS:
+        raise Irregular("markup of too many kinds")
+    return [_decoded(text) for text in different.to_pylist()]
+
+
+def _decoded(text: bytes) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        raise Irregular("not UTF-8") from None
 
 
 def colors_of(texts: pa.Array) -> UInt8:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from meshhub.builtin_plugins.threemf.palette import Palette, Piece
-from meshhub.builtin_plugins.threemf.plan import Plan, planned
+from meshhub.builtin_plugins.threemf.plan import Plan, Shape, planned
 from meshhub.builtin_plugins.threemf.text import attribute, escaped, matrix
 from meshhub.builtin_plugins.threemf.zip_writer import write_zip
 from meshhub.capabilities import NoOptions
@@ -91,33 +91,36 @@ def _metadata(scene: Scene) -> bytes:
 
 
 def _objects(scene: Scene, plan: Plan, palette: Palette, ids: Iterator[int]) -> Iterator[Piece]:
-    for shape in plan.shapes:
-        mesh = compacted(shape.mesh(scene))
-        vertices, faces = _merged(mesh)
-        painted = palette.paint(mesh, mesh.faces, shape.material)
-        yield from painted.pieces
-        shape.id = next(ids)
-        properties = ""
-        if painted.group is not None and painted.index is not None:
-            first = int(np.flatnonzero(painted.group)[0])
-            properties = f' pid="{painted.group[first]}" pindex="{painted.index[first, 0]}"'
-        yield f'<object id="{shape.id}" type="model"{attribute("name", shape.name)}{properties}>\n'.encode()
-        yield b"<mesh>\n<vertices>\n"
-        points = shortest(vertices)
-        yield write_rows(['<vertex x="', '" y="', '" z="', '"/>\n'], list(points.T))
-        yield b"</vertices>\n<triangles>\n"
-        yield from _triangles(faces, painted.group, painted.index)
-        yield b"</triangles>\n</mesh>\n</object>\n"
-    for group in reversed(plan.groups):  # a group is made after the one it lies in
-        group.id = next(ids)
-        rows = [f'<component objectid="{one.id}"{matrix(at)}/>\n' for one, at in group.members]
-        yield f'<object id="{group.id}" type="model"{attribute("name", group.name)}>\n<components>\n'.encode()
-        yield "".join([*rows, "</components>\n</object>\n"]).encode()
+    for one in plan.objects():
+        if isinstance(one, Shape):
+            yield from _shape(scene, one, palette, ids)
+        else:
+            one.id = next(ids)
+            rows = [f'<component objectid="{inner.id}"{matrix(at)}/>\n' for inner, at in one.members]
+            yield f'<object id="{one.id}" type="model"{attribute("name", one.name)}>\n<components>\n'.encode()
+            yield "".join([*rows, "</components>\n</object>\n"]).encode()
+
+
+def _shape(scene: Scene, shape: Shape, palette: Palette, ids: Iterator[int]) -> Iterator[Piece]:
+    mesh = compacted(shape.mesh(scene))
+    vertices, faces = _merged(mesh)
+    painted = palette.paint(mesh, mesh.faces, shape.material)
+    yield from painted.pieces
+    shape.id = next(ids)
+    properties = ""
+    if painted.group is not None and painted.index is not None:
+        properties = f' pid="{painted.group[0]}" pindex="{painted.index[0, 0]}"'
+    yield f'<object id="{shape.id}" type="model"{attribute("name", shape.name)}{properties}>\n'.encode()
+    yield b"<mesh>\n<vertices>\n"
+    yield write_rows(['<vertex x="', '" y="', '" z="', '"/>\n'], list(shortest(vertices).T))
+    yield b"</vertices>\n<triangles>\n"
+    yield from _triangles(faces, painted.group, painted.index)
+    yield b"</triangles>\n</mesh>\n</object>\n"
 
 
 def _items(plan: Plan) -> Iterator[bytes]:
-    for one, at, name in plan.items:
-        yield f'<item objectid="{one.id}"{matrix(at)}{attribute("partnumber", name)}/>\n'.encode()
+    for one, at in plan.items:
+        yield f'<item objectid="{one.id}"{matrix(at)}/>\n'.encode()
 
 
 def _merged(mesh: Mesh) -> tuple[Float64, Int32]:
