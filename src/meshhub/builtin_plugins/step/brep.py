@@ -1,18 +1,36 @@
-"""From regions and outlines to STEP entities: points, edges, loops, faces, shells, solids."""
+"""From regions, outlines and curves to STEP entities: points, edges, loops, faces, shells, solids."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from meshhub.builtin_plugins.step.bodies import Bodies
+from meshhub.builtin_plugins.step.curves import Curve, Curves
 from meshhub.builtin_plugins.step.outline import Outline, signed_areas
 from meshhub.builtin_plugins.step.part21 import UNIT_DIGITS, Part21, references
-from meshhub.builtin_plugins.step.planar import Planes
+from meshhub.builtin_plugins.step.regions import Regions
+from meshhub.builtin_plugins.step.seams import Seams
 from meshhub.builtin_plugins.step.skin import Skin, normalised
+from meshhub.builtin_plugins.step.splines import write_spline
+from meshhub.builtin_plugins.step.surfaces import Kind
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """All that is known of one skin when it is written."""
+
+    skin: Skin
+    regions: Regions
+    outline: Outline
+    curves: Curves
+    seams: Seams
+    bodies: Bodies
 
 
 class Items(NamedTuple):
@@ -24,60 +42,71 @@ class Items(NamedTuple):
 
 
 class _Edges(NamedTuple):
-    """First ids: vertices of the corners (by `corner`), edge curves, directions of the lines."""
+    """Ids: of the vertex of each corner (by point), and of each edge curve."""
 
-    corner: IntIndex
-    point: int
-    vertex: int
-    curve: int
-    direction: Float64
+    vertex: IntIndex
+    curve: IntIndex
 
 
-def write_skin(
-    file: Part21, skin: Skin, region: IntIndex, planes: Planes, outline: Outline, bodies: Bodies
-) -> Items:
+def write_model(file: Part21, model: Model) -> Items:
     """Write all shells of a skin."""
-    edges = _write_edges(file, skin, outline)
-    bounds = _write_bounds(file, skin, outline, planes, edges)
-    faces = _write_faces(file, skin, outline, planes, bounds)
-    return _write_shells(file, skin, region, faces, bodies)
+    edges = _write_edges(file, model)
+    bounds = _write_bounds(file, model, edges)
+    faces = _write_faces(file, model, bounds)
+    return _write_shells(file, model, faces)
 
 
-def _write_edges(file: Part21, skin: Skin, outline: Outline) -> _Edges:
+def _write_edges(file: Part21, model: Model) -> _Edges:
+    outline, curves = model.outline, model.curves
     chain = outline.edge_chain
     start, stop = outline.start[chain], outline.stop[chain]
-    used = np.zeros(len(skin.points), np.bool_)
+    used = np.zeros(len(model.skin.points), np.bool_)
     used[outline.start] = used[outline.stop] = True
-    corner = np.cumsum(used) - 1
+    place = np.cumsum(used) - 1
+    points = model.skin.points.copy()
+    points[model.seams.corner] = model.seams.position
     count = int(used.sum())
-    point = file.vectors("CARTESIAN_POINT", skin.points[used])
-    vertex = file.many(count, "VERTEX_POINT('',#", point + np.arange(count), ")")
-    along = normalised(skin.points[stop] - skin.points[start])
-    size = len(chain)
-    direction = file.vectors("DIRECTION", along, UNIT_DIGITS)
-    vector = file.many(size, "VECTOR('',#", direction + np.arange(size), ",1.)")
-    line = file.many(size, "LINE('',#", point + corner[start], ",#", vector + np.arange(size), ")")
-    curve = file.many(
-        size,
-        "EDGE_CURVE('',#", vertex + corner[start], ",#", vertex + corner[stop], ",#", line + np.arange(size), ",.T.)",
-    )  # fmt: skip
-    return _Edges(corner, point, vertex, curve, along)
+    point = file.vectors("CARTESIAN_POINT", points[used]) + place
+    vertex = file.many(count, "VERTEX_POINT('',#", point[used], ")") + place
+    curve = np.empty(len(chain), np.int64)
+
+    line = np.flatnonzero(curves.kind == Curve.LINE)
+    number = np.arange(len(line))
+    along = normalised(points[stop[line]] - points[start[line]])
+    direction = file.vectors("DIRECTION", along, UNIT_DIGITS) + number
+    vector = file.many(len(line), "VECTOR('',#", direction, ",1.)") + number
+    curve[line] = file.many(len(line), "LINE('',#", point[start[line]], ",#", vector, ")") + number
+
+    ring = np.flatnonzero(curves.kind == Curve.CIRCLE)
+    number = np.arange(len(ring))
+    towards = normalised(points[start[ring]] - curves.centre[ring])
+    axes = file.placements(curves.centre[ring], curves.axis[ring], towards)
+    curve[ring] = file.many(len(ring), "CIRCLE('',#", axes, ",", file.lengths(curves.radius[ring]), ")") + number
+
+    for edge in np.flatnonzero(curves.kind == Curve.SPLINE).tolist():
+        knots = curves.spline[curves.spline_begin[edge] : curves.spline_begin[edge + 1]]
+        curve[edge] = write_spline(file, knots)
+    edge_curve = file.many(
+        len(chain), "EDGE_CURVE('',#", vertex[start], ",#", vertex[stop], ",#", curve, ",.T.)"
+    ) + np.arange(len(chain))
+    return _Edges(vertex, edge_curve)
 
 
-def _write_bounds(file: Part21, skin: Skin, outline: Outline, planes: Planes, edges: _Edges) -> IntIndex:
+def _write_bounds(file: Part21, model: Model, edges: _Edges) -> IntIndex:
     """The ids of the face bounds, one for each loop."""
+    outline, surfaces = model.outline, model.regions.surfaces
     chains, loops = len(outline.start), len(outline.loop_begin) - 1
-    ids = edges.curve + outline.edge
-    first = file.last + 1
+    ids = edges.curve[outline.edge]
     oriented = np.empty(chains, np.int64)
     for mask, flag in ((outline.forward, "T"), (~outline.forward, "F")):
         count = int(mask.sum())
         oriented[mask] = file.many(count, "ORIENTED_EDGE('',*,*,#", ids[mask], f",.{flag}.)") + np.arange(count)
-    assert file.last == first + chains - 1
     loop = file.many(loops, "EDGE_LOOP('',(", references(oriented, outline.loop_begin), "))") + np.arange(loops)
-    area = signed_areas(skin, outline, planes.normal)
-    outer = area > 0
-    several = np.bincount(outline.loop_region, outer, len(planes.normal)) != 1
+    outer = signed_areas(model.skin, outline, surfaces.axis) > 0
+    number = np.bincount(outline.loop_region, minlength=len(surfaces))
+    curved = model.regions.curved[outline.loop_region]
+    outer = np.where(curved, number[outline.loop_region] == 1, outer)
+    several = np.bincount(outline.loop_region, outer, len(surfaces)) != 1
     outer &= ~several[outline.loop_region]
     bound = np.empty(loops, np.int64)
     for mask, kind in ((outer, "FACE_OUTER_BOUND"), (~outer, "FACE_BOUND")):
@@ -86,30 +115,86 @@ def _write_bounds(file: Part21, skin: Skin, outline: Outline, planes: Planes, ed
     return bound
 
 
-def _write_faces(file: Part21, skin: Skin, outline: Outline, planes: Planes, bounds: IntIndex) -> IntIndex:
-    count = len(planes.normal)
-    loop_region = outline.loop_region
+def _write_whole_bounds(file: Part21, model: Model) -> tuple[IntIndex, IntIndex]:
+    """Bounds for faces without an outline, whole spheres and tori: the face, slit open along its seams."""
+    seams = model.seams
+    bare = np.bincount(model.outline.loop_region, minlength=len(seams.axis)) == 0
+    bounds = [
+        _write_slit_sphere(file, seams, face)
+        if model.regions.surfaces.kind[face] == Kind.SPHERE
+        else _write_slit_torus(file, seams, face)
+        for face in np.flatnonzero(bare).tolist()
+    ]
+    return np.flatnonzero(bare), np.array(bounds, np.int64)
+
+
+def _write_slit_sphere(file: Part21, seams: Seams, face: int) -> int:
+    centre, axis, towards, radius = seams.origin[face], seams.axis[face], seams.reference[face], seams.radius[face]
+    south, north = (file.one(f"VERTEX_POINT('',#{file.point(centre + side * radius * axis)})") for side in (-1, 1))
+    meridian = file.circle(centre, np.cross(towards, axis), -axis, radius)
+    edge = file.one(f"EDGE_CURVE('',#{south},#{north},#{meridian},.T.)")
+    return file.bound([(edge, True), (edge, False)])
+
+
+def _write_slit_torus(file: Part21, seams: Seams, face: int) -> int:
+    centre, axis, towards = seams.origin[face], seams.axis[face], seams.reference[face]
+    radius, second = seams.radius[face], seams.second[face]
+    corner = file.one(f"VERTEX_POINT('',#{file.point(centre + (radius + second) * towards)})")
+    around = file.circle(centre, axis, towards, radius + second)
+    across = file.circle(centre + radius * towards, np.cross(towards, axis), towards, second)
+    edges = [file.one(f"EDGE_CURVE('',#{corner},#{corner},#{curve},.T.)") for curve in (around, across)]
+    return file.bound([(edges[0], True), (edges[1], True), (edges[0], False), (edges[1], False)])
+
+
+def _write_faces(file: Part21, model: Model, bounds: IntIndex) -> IntIndex:
+    outline, surfaces = model.outline, model.regions.surfaces
+    count = len(surfaces)
+    bare, whole = _write_whole_bounds(file, model)
+    loop_region = np.concatenate([outline.loop_region, bare])
+    bounds = np.concatenate([bounds, whole])
     order = np.argsort(loop_region, kind="stable")
     begin = np.searchsorted(loop_region[order], np.arange(count + 1))
-    first = outline.loop_begin[order[begin[:-1]]]
-    across = skin.points[outline.stop[first]] - skin.points[outline.start[first]]
-    across -= planes.normal * np.einsum("ij,ij->i", across, planes.normal)[:, None]
-    number = np.arange(count)
-    at = file.vectors("CARTESIAN_POINT", planes.centre)
-    normal = file.vectors("DIRECTION", planes.normal, UNIT_DIGITS)
-    reference = file.vectors("DIRECTION", normalised(across), UNIT_DIGITS)
-    axes = file.many(
-        count, "AXIS2_PLACEMENT_3D('',#", at + number, ",#", normal + number, ",#", reference + number, ")"
-    )
-    plane = file.many(count, "PLANE('',#", axes + number, ")")
     listed = references(bounds[order], begin)
-    face: IntIndex = file.many(count, "ADVANCED_FACE('',(", listed, "),#", plane + number, ",.T.)") + number
+    surface = _write_surfaces(file, model)
+    face = np.empty(count, np.int64)
+    for mask, flag in ((model.regions.outward, "T"), (~model.regions.outward, "F")):
+        number = int(mask.sum())
+        chosen = listed.filter(pa.array(mask))
+        face[mask] = file.many(number, "ADVANCED_FACE('',(", chosen, "),#", surface[mask], f",.{flag}.)") + np.arange(
+            number
+        )
     return face
 
 
-def _write_shells(file: Part21, skin: Skin, region: IntIndex, faces: IntIndex, bodies: Bodies) -> Items:
+def _write_surfaces(file: Part21, model: Model) -> IntIndex:
+    surfaces, seams = model.regions.surfaces, model.seams
+    made = np.empty(len(surfaces), np.int64)
+    axes = file.placements(seams.origin, seams.axis, seams.reference)
+    radius, second = file.lengths(seams.radius), file.lengths(seams.second)
+    names = {
+        Kind.PLANE: "PLANE",
+        Kind.CYLINDER: "CYLINDRICAL_SURFACE",
+        Kind.SPHERE: "SPHERICAL_SURFACE",
+        Kind.CONE: "CONICAL_SURFACE",
+        Kind.TORUS: "TOROIDAL_SURFACE",
+    }
+    for kind, name in names.items():
+        mask = surfaces.kind == kind
+        count = int(mask.sum())
+        columns = [axes[mask]]
+        more = []
+        if kind != Kind.PLANE:
+            more += [",", radius.filter(pa.array(mask))]
+        if kind in (Kind.CONE, Kind.TORUS):
+            more += [",", second.filter(pa.array(mask))]
+        made[mask] = file.many(count, f"{name}('',#", *columns, *more, ")") + np.arange(count)
+    return made
+
+
+def _write_shells(file: Part21, model: Model, faces: IntIndex) -> Items:
+    skin, bodies = model.skin, model.bodies
     shell = np.empty(len(faces), np.intp)
-    shell[region] = skin.shell
+    shell[model.regions.region] = skin.shell
     order = np.argsort(shell, kind="stable")
     count = len(skin.closed)
     begin = np.searchsorted(shell[order], np.arange(count + 1))
@@ -132,8 +217,3 @@ def _write_shells(file: Part21, skin: Skin, region: IntIndex, faces: IntIndex, b
         text = ",".join(f"#{sheet}" for sheet in opened)
         sheets.append(file.one(f"SHELL_BASED_SURFACE_MODEL('',({text}))"))
     return Items(faces, solids, sheets)
-
-
-def extent_of(points: Float64) -> float:
-    """The largest |coordinate|."""
-    return float(np.abs(points).max(initial=0.0))

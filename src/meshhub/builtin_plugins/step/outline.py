@@ -57,6 +57,8 @@ def outline_of(skin: Skin, region: NDArray[np.int32], curved: Mask, tolerance: f
     no third region meets there; along a curved region every such point is, whether straight or not.
     """
     half, loop_begin = _loops(skin, region)
+    if len(half) == 0:
+        return _chained(skin, region, half, half, loop_begin)
     begin = skin.begin
     twin = skin.twin[half]
     beyond = np.where(twin >= 0, region[twin // 3], -1)
@@ -164,7 +166,7 @@ def _missing(
 def _chained(
     skin: Skin, region: NDArray[np.int32], half: IntIndex, starts: IntIndex, loop_begin: IntIndex
 ) -> Outline:
-    last = np.append(starts[1:], len(half)) - 1
+    last = np.append(starts, len(half))[1:] - 1
     place = np.full(len(skin.twin), -1, np.intp)
     place[half[starts]] = np.arange(len(starts))
     twin = skin.twin[half[last]]
@@ -194,6 +196,8 @@ def signed_areas(skin: Skin, outline: Outline, normal: Float64) -> Float64:
     """
     half_loop = outline.chain_begin[outline.loop_begin]
     size = np.diff(half_loop)
+    if len(size) == 0:
+        return np.empty(0)
     loop = np.repeat(np.arange(len(size)), size)
     origin = skin.points[skin.begin[outline.half[half_loop[:-1]]]]
     a = skin.points[skin.begin[outline.half]] - origin[loop]

@@ -135,6 +135,30 @@ class Part21:
             f"AXIS2_PLACEMENT_3D('',#{self.point(at)},#{self.direction(z)},#{self.direction(x)})"
         )
 
-    def length(self, value: float) -> str:
-        """A length as text."""
-        return real(value, self.decimals)
+    def placements(
+        self, at: NDArray[np.float64], z: NDArray[np.float64], x: NDArray[np.float64]
+    ) -> NDArray[np.integer[Any]]:
+        """One AXIS2_PLACEMENT_3D for each row; returns all ids."""
+        number = np.arange(len(at))
+        points = self.vectors("CARTESIAN_POINT", at) + number
+        along = self.vectors("DIRECTION", z, UNIT_DIGITS) + number
+        towards = self.vectors("DIRECTION", x, UNIT_DIGITS) + number
+        first = self.many(len(at), "AXIS2_PLACEMENT_3D('',#", points, ",#", along, ",#", towards, ")")
+        made: NDArray[np.integer[Any]] = first + number
+        return made
+
+    def lengths(self, values: NDArray[np.float64]) -> pa.Array:
+        """Lengths as text, for `many`."""
+        return reals(values, self.decimals)
+
+    def circle(
+        self, at: NDArray[np.float64], z: NDArray[np.float64], x: NDArray[np.float64], radius: float
+    ) -> int:
+        """One CIRCLE, begun at `x`."""
+        return self.one(f"CIRCLE('',#{self.placement(at, z, x)},{real(radius, self.decimals)})")
+
+    def bound(self, edges: Sequence[tuple[int, bool]]) -> int:
+        """One FACE_OUTER_BOUND of edge curves, each run along or against its direction."""
+        oriented = [self.one(f"ORIENTED_EDGE('',*,*,#{edge},.{'T' if along else 'F'}.)") for edge, along in edges]
+        loop = self.one(f"EDGE_LOOP('',({','.join(f'#{edge}' for edge in oriented)}))")
+        return self.one(f"FACE_OUTER_BOUND('',#{loop},.T.)")

@@ -1,9 +1,11 @@
 """Which facets stand for one cylinder, sphere, cone or torus.
 
 The vertices of a tessellated CAD surface lie on it, to rounding: that is what tells it from anything
-else. Kinds are looked for one after the other, each in two ways: whole smooth pieces between sharp
-edges, then neighbourhoods of single facets whose hypotheses agree with the next facet's, for what is
-tangent to something else. What was found grows over the facets that its surface explains.
+else. Surfaces are looked for in two ways: whole smooth pieces between sharp edges are tried first,
+kind by kind. For what is tangent to something else, neighbourhoods of single facets are tried, and
+joined where one facet's surface explains the next facet. What was found grows over the facets that
+its surface explains; of several kinds the one that explains most wins, since a small patch of a cone
+is a cylinder, too.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 from meshhub.topology import components
 
-KINDS = (Kind.CYLINDER, Kind.SPHERE, Kind.CONE, Kind.TORUS)
+KINDS = (Kind.CYLINDER, Kind.CONE, Kind.SPHERE, Kind.TORUS)
+"""Simple ones first: one ring of facets is a zone of a sphere as well as a cone."""
 
 _FEWEST_FACETS = {Kind.CYLINDER: 3, Kind.SPHERE: 5, Kind.CONE: 4, Kind.TORUS: 6}
 _FEWEST_POINTS = {Kind.CYLINDER: 7, Kind.SPHERE: 8, Kind.CONE: 9, Kind.TORUS: 12}
@@ -32,6 +35,9 @@ _TILT = np.cos(np.radians(20.0))
 _LARGEST = 100.0
 _ROUNDS = 200
 _CHUNK = 8192
+_CONTESTS = 3
+_WORTH = {Kind.CYLINDER: 1.0, Kind.CONE: 0.99, Kind.SPHERE: 0.98, Kind.TORUS: 0.9}
+_STILL_FREE = 0.9
 
 Mask = NDArray[np.bool_]
 
@@ -56,13 +62,11 @@ def recognise(graph: FacetGraph, tolerance: float, given: float | None) -> Segme
     tolerance: what rounding explains; given: the distance that was asked for, which then counts instead.
     """
     search = _Search(graph, tolerance, given)
-    for kind in KINDS:
-        search.whole_pieces(kind, spare_broad=False)
-        search.whole_pieces(kind, spare_broad=True)
-        for rings in _RINGS[kind]:
-            search.neighbourhoods(kind, rings)
-        if kind > Kind.CYLINDER:
-            search.whole_pieces(kind, spare_broad=True)
+    search.all_pieces()
+    for _ in range(_CONTESTS):
+        if not search.contest():
+            break
+        search.all_pieces()
     return search.found()
 
 
@@ -79,6 +83,41 @@ class _Search:
 
     def found(self) -> Segments:
         return Segments(self.surfaces, self.limit, self.segment)
+
+    def all_pieces(self) -> None:
+        """Try whole pieces as each kind, with and without their broad facets."""
+        for spare_broad in (False, True):
+            for kind in KINDS:
+                self.whole_pieces(kind, spare_broad=spare_broad)
+
+    def contest(self) -> bool:
+        """Let the kinds compete for what is free, by neighbourhoods; whether any won something."""
+        base = len(self.surfaces)
+        bids: list[tuple[float, int, IntIndex, Surfaces, float]] = []
+        for kind in KINDS:
+            trial = _Search(self.graph, self.tolerance, self.given)
+            trial.segment, trial.surfaces, trial.limit = self.segment.copy(), self.surfaces, self.limit
+            for rings in _RINGS[kind]:
+                trial.neighbourhoods(kind, rings)
+            facet = np.flatnonzero(trial.segment >= base)
+            facet = facet[np.argsort(trial.segment[facet], kind="stable")]
+            numbers, begin = np.unique(trial.segment[facet], return_index=True)
+            for number, facets in zip(numbers.tolist(), np.split(facet, begin[1:]), strict=False):
+                surface = trial.surfaces.take(np.array([number]))
+                bids.append((-len(facets) * _WORTH[kind], len(bids), facets, surface, float(trial.limit[number])))
+        won: list[Surfaces] = []
+        limits: list[float] = []
+        for _, _, facets, surface, limit in sorted(bids, key=lambda bid: bid[:2]):
+            free = self.segment[facets] < 0
+            if free.mean() < _STILL_FREE:
+                continue
+            self.segment[facets[free]] = base + len(won)
+            won.append(surface)
+            limits.append(limit)
+        if won:
+            self.surfaces = joined([self.surfaces, *won])
+            self.limit = np.concatenate([self.limit, limits])
+        return bool(won)
 
     def whole_pieces(self, kind: Kind, *, spare_broad: bool) -> None:
         """Try each smooth piece of free facets as one surface."""

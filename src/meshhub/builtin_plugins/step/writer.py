@@ -6,9 +6,9 @@ import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.assembly import Shape, needs_assembly, shapes_of, write_assembly
-from meshhub.builtin_plugins.step.bodies import bodies_of, outward
-from meshhub.builtin_plugins.step.brep import Items, write_skin
-from meshhub.builtin_plugins.step.check import facet
+from meshhub.builtin_plugins.step.bodies import outward
+from meshhub.builtin_plugins.step.brep import Items, write_model
+from meshhub.builtin_plugins.step.model import modelled
 from meshhub.builtin_plugins.step.paint import paint_of
 from meshhub.builtin_plugins.step.part21 import Part21, decimals_for
 from meshhub.builtin_plugins.step.product import Document, Product
@@ -47,13 +47,12 @@ def _write_shape(document: Document, scene: Scene, shape: Shape, options: StepWr
     skin = outward(skin_of(mesh.vertices, mesh.faces, paint))
     if len(skin.faces) == 0:
         return None
-    faceted = facet(skin)
-    region, count, planes = faceted.region, faceted.count, faceted.planes
-    outline, bodies = faceted.outline, bodies_of(skin)
-    document.uncertainty = max(document.uncertainty, faceted.tolerance)
-    items = write_skin(document.file, skin, region, planes, outline, bodies)
+    model, facets = modelled(skin, options)
+    count, bodies = len(model.regions.surfaces), model.bodies
+    document.uncertainty = max(document.uncertainty, float(model.regions.limit.max()))
+    items = write_model(document.file, model)
     product = document.product(shape.name, items.solids, items.sheets)
-    _colour(document, skin, region, items, palette)
+    _colour(document, skin, model.regions.region, items, palette)
     if bodies.sheets:
         note(
             "open_surface",

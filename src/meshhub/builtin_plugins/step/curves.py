@@ -1,0 +1,211 @@
+"""The curves of edges: lines, circles, and splines where two surfaces meet in neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.step.outline import Outline
+from meshhub.builtin_plugins.step.regions import Regions
+from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised
+from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, cylindrical, distances, onto_both
+from meshhub.geometry import IntIndex
+from meshhub.scene import Float64
+
+_FRACTIONS = np.array([0.25, 0.5, 0.75])
+_BULGE = 0.5
+
+Mask = NDArray[np.bool_]
+
+
+class Curve(IntEnum):
+    """What an edge runs along."""
+
+    LINE = 0
+    CIRCLE = 1
+    SPLINE = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """The curve of each edge.
+
+    kind:           (e,) a Curve
+    centre, axis:   (e, 3) of circles; the edge runs counter-clockwise about the axis
+    radius:         (e,) of circles
+    bad:            (e,) no curve could be found that lies on both surfaces
+    spline_begin:   (e + 1,) where the points of each spline begin in `spline`; start and end are among them
+    spline:         (n, 3)
+    """
+
+    kind: NDArray[np.int8]
+    centre: Float64
+    axis: Float64
+    radius: Float64
+    bad: Mask
+    spline_begin: IntIndex
+    spline: Float64
+
+
+def edge_regions(outline: Outline) -> tuple[IntIndex, IntIndex]:
+    """The regions on the two sides of each edge; the same twice on a border."""
+    chain = outline.edge_chain
+    one = outline.region[chain].astype(np.intp)
+    other = one.copy()
+    back = np.flatnonzero(~outline.forward)
+    other[outline.edge[back]] = outline.region[back]
+    return one, other
+
+
+def curves_of(skin: Skin, outline: Outline, regions: Regions) -> Curves:
+    """Curves for all edges; between planes they are lines."""
+    chain = outline.edge_chain
+    count = len(chain)
+    left, right = edge_regions(outline)
+    kind = np.full(count, Curve.LINE, np.int8)
+    centre, axis, radius = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
+    bad = np.zeros(count, np.bool_)
+    bent = np.flatnonzero(regions.curved[left] | regions.curved[right])
+    if len(bent) == 0:
+        return Curves(kind, centre, axis, radius, bad, np.zeros(count + 1, np.intp), np.empty((0, 3)))
+    path = _paths(skin, outline, chain[bent])
+    one, other = regions.surfaces.take(left[bent]), regions.surfaces.take(right[bent])
+    limit = np.maximum(regions.limit[left[bent]], regions.limit[right[bent]])
+    straight = _straight(path, one, other, limit)
+    group, point, fault = _refined(path, one, other, limit)
+    bad[bent] = ~straight & fault
+    round_, (middles, axes, radii) = _circles(path, group, point, one, other, limit)
+    circle = ~straight & round_ & ~fault
+    kind[bent[circle]] = Curve.CIRCLE
+    centre[bent], axis[bent], radius[bent] = middles, axes, radii
+    spline = ~straight & ~circle & ~fault
+    kind[bent[spline]] = Curve.SPLINE
+    size = np.zeros(count, np.intp)
+    size[bent] = np.where(spline, np.bincount(group, minlength=len(bent)), 0)
+    return Curves(
+        kind, centre, axis, radius, bad, np.concatenate([[0], np.cumsum(size)]), point[spline[group]]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Paths:
+    """Mesh points along edges, those of one edge side by side; closed edges repeat their first point."""
+
+    begin: IntIndex
+    group: IntIndex
+    point: Float64
+
+    @property
+    def count(self) -> int:
+        return len(self.begin) - 1
+
+
+def _paths(skin: Skin, outline: Outline, chain: IntIndex) -> _Paths:
+    size = outline.chain_begin[chain + 1] - outline.chain_begin[chain] + 1
+    begin = np.concatenate([[0], np.cumsum(size)])
+    group = np.repeat(np.arange(len(chain)), size)
+    place = np.arange(len(group)) - begin[group]
+    last = place == size[group] - 1
+    half = outline.half[outline.chain_begin[chain][group] + place - last]
+    return _Paths(begin, group, skin.points[np.where(last, skin.end[half], skin.begin[half])])
+
+
+def _pieces(path: _Paths) -> tuple[IntIndex, Float64, Float64]:
+    """The straight pieces of all paths: their group, begin and end."""
+    at = np.flatnonzero(path.group[1:] == path.group[:-1])
+    return path.group[at], path.point[at], path.point[at + 1]
+
+
+def _straight(path: _Paths, one: Surfaces, other: Surfaces, limit: Float64) -> Mask:
+    start, stop = path.point[path.begin[:-1]], path.point[path.begin[1:] - 1]
+    chord = stop - start
+    size = lengths(chord)
+    direction = normalised(chord)
+    offset = path.point - start[path.group]
+    along = np.einsum("ij,ij->i", offset, direction[path.group])
+    off = lengths(offset - along[:, None] * direction[path.group])
+    worst = np.maximum.reduceat(off, path.begin[:-1])
+    good = (worst <= limit) & (size > 0)
+    for fraction in (0.5, *_FRACTIONS):
+        at = start + fraction * chord
+        good &= (np.abs(distances(one, at)) <= limit) & (np.abs(distances(other, at)) <= limit)
+    return good
+
+
+def _refined(path: _Paths, one: Surfaces, other: Surfaces, limit: Float64) -> tuple[IntIndex, Float64, Mask]:
+    """The paths with points between on both surfaces, and which paths have none there."""
+    group, begin, end = _pieces(path)
+    steps = len(_FRACTIONS)
+    between = begin[:, None, :] + _FRACTIONS[None, :, None] * (end - begin)[:, None, :]
+    each = np.repeat(group, steps)
+    guess = between.reshape(-1, 3)
+    first, second = one.take(each), other.take(each)
+    found = onto_both(first, second, guess)
+    off = np.maximum(np.abs(distances(first, found)), np.abs(distances(second, found)))
+    length = np.repeat(lengths(end - begin), steps)
+    wrong = ~(off <= limit[each]) | ~(lengths(found - guess) <= _BULGE * length)
+    fault = np.zeros(path.count, np.bool_)
+    fault[each[wrong]] = True
+    piece_place = np.arange(len(group)) + group  # one point more than pieces in each path
+    order_key = np.concatenate([np.arange(len(path.point)) * (steps + 1),
+                                (piece_place[:, None] * (steps + 1) + 1 + np.arange(steps)).ravel()])  # fmt: skip
+    order = np.argsort(order_key, kind="stable")
+    groups = np.concatenate([path.group, each])[order]
+    return groups, np.concatenate([path.point, found])[order], fault
+
+
+def _circles(
+    path: _Paths, group: IntIndex, point: Float64, one: Surfaces, other: Surfaces, limit: Float64
+) -> tuple[Mask, tuple[Float64, Float64, Float64]]:
+    """Which paths are circles: about an axis of one of the surfaces, or about their own."""
+    count = path.count
+    good = np.zeros(count, np.bool_)
+    centre, axis, radius = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
+    begin = np.searchsorted(group, np.arange(count))
+    size = np.bincount(group, minlength=count)
+    for candidate in (one, other, _own_axes(group, point, begin, size)):
+        usable = ~good & (candidate.kind != Kind.PLANE) & (candidate.kind != Kind.SPHERE)
+        if not usable.any():
+            continue
+        height, distance, _ = cylindrical(candidate.take(group), point)
+        level = np.bincount(group, height, count) / size
+        ring = np.bincount(group, distance, count) / size
+        off = np.maximum(np.abs(height - level[group]), np.abs(distance - ring[group]))
+        fits = usable & (np.maximum.reduceat(off, begin) <= limit) & (ring > limit)
+        good |= fits
+        centre[fits] = (candidate.origin + level[:, None] * candidate.axis)[fits]
+        axis[fits] = candidate.axis[fits]
+        radius[fits] = ring[fits]
+    here = np.flatnonzero(group[1:] == group[:-1])
+    a, b = point[here] - centre[group[here]], point[here + 1] - centre[group[here]]
+    turn = np.bincount(group[here], np.einsum("ij,ij->i", np.cross(a, b), axis[group[here]]), count)
+    axis *= np.where(turn < 0, -1.0, 1.0)[:, None]
+    return good, (centre, axis, radius)
+
+
+def _own_axes(group: IntIndex, point: Float64, begin: IntIndex, size: IntIndex) -> Surfaces:
+    """The circle through the points of each path, as the cylinder around it."""
+    count = len(begin)
+    middle = np.add.reduceat(point, begin) / size[:, None]
+    offset = point - middle[group]
+    scale = np.maximum(np.maximum.reduceat(lengths(offset), begin), 1e-300)
+    offset = offset / scale[group][:, None]
+    spread = np.stack(
+        [[np.bincount(group, offset[:, i] * offset[:, j], count) for j in range(3)] for i in range(3)]
+    ).transpose(2, 0, 1)
+    _, vectors = np.linalg.eigh(spread)
+    axis, u, v = vectors[:, :, 0], vectors[:, :, 2], vectors[:, :, 1]
+    x = np.einsum("ij,ij->i", offset, u[group])
+    y = np.einsum("ij,ij->i", offset, v[group])
+    columns = [x, y, np.ones_like(x)]
+    square = x * x + y * y
+    matrix = np.stack([[np.bincount(group, p * q, count) for q in columns] for p in columns]).transpose(2, 0, 1)
+    right = np.stack([np.bincount(group, p * square, count) for p in columns], axis=1)
+    matrix = matrix + np.eye(3) * 1e-14
+    solution = np.linalg.solve(matrix, right[..., None])[..., 0] / 2
+    origin = middle + scale[:, None] * (solution[:, :1] * u + solution[:, 1:2] * v)
+    kind = np.full(count, Kind.CYLINDER, np.int8)
+    return Surfaces(kind, origin, axis, np.zeros(count), np.zeros(count))

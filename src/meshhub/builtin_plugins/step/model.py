@@ -1,0 +1,59 @@
+"""From a skin to a checked model: facets, recognised surfaces, outlines, curves; what does not fit goes back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step.bodies import bodies_of
+from meshhub.builtin_plugins.step.brep import Model
+from meshhub.builtin_plugins.step.check import Facets, facet
+from meshhub.builtin_plugins.step.curves import curves_of, edge_regions
+from meshhub.builtin_plugins.step.facets import facet_graph
+from meshhub.builtin_plugins.step.outline import outline_of
+from meshhub.builtin_plugins.step.recognise import Segments, recognise
+from meshhub.builtin_plugins.step.regions import Regions, areas, flat, regions_of
+from meshhub.builtin_plugins.step.seams import seams_of
+from meshhub.builtin_plugins.step.skin import Skin
+from meshhub.geometry import IntIndex
+
+_PATIENCE = 12
+
+
+def modelled(skin: Skin, options: StepWriteOptions) -> tuple[Model, Facets]:
+    """The model of a skin, with the surfaces that were asked for."""
+    faceted = facet(skin)
+    if options.step_surfaces == "analytic":
+        found = recognise(facet_graph(skin, faceted), faceted.tolerance, options.step_tolerance_mm)
+        for attempt in range(_PATIENCE):
+            if not (found.segment >= 0).any():
+                break
+            regions = regions_of(skin, faceted, found)
+            model, misfits = _outlined(skin, faceted, regions)
+            if len(misfits) == 0:
+                return model, faceted
+            if attempt == _PATIENCE - 2:
+                misfits = np.arange(len(regions.surfaces))
+            found = _returned(faceted, regions, found, misfits)
+    return _outlined(skin, faceted, flat(skin, faceted))[0], faceted
+
+
+def _outlined(skin: Skin, faceted: Facets, regions: Regions) -> tuple[Model, IntIndex]:
+    """The model of some regions, and the curved ones among them that do not fit."""
+    outline = outline_of(skin, regions.region, regions.curved, faceted.tolerance)
+    curves = curves_of(skin, outline, regions)
+    model = Model(skin, regions, outline, curves, seams_of(skin, regions, outline, curves), bodies_of(skin))
+    left, right = edge_regions(outline)
+    left, right = left[curves.bad], right[curves.bad]
+    # of two curved neighbours the smaller one goes
+    size = np.where(regions.curved, areas(skin, regions), np.inf)
+    return model, np.unique(np.where(size[left] <= size[right], left, right))
+
+
+def _returned(faceted: Facets, regions: Regions, found: Segments, misfits: IntIndex) -> Segments:
+    """The segments without the facets of some regions."""
+    region = np.empty(faceted.count, np.intp)
+    region[faceted.region] = regions.region
+    gone = np.zeros(len(regions.surfaces), np.bool_)
+    gone[misfits] = True
+    return Segments(found.surfaces, found.limit, np.where(gone[region], -1, found.segment))
