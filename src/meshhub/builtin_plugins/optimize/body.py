@@ -36,7 +36,7 @@ HALFWAY_DRIFT = 0.02
 SMALL = 20_000
 """So many faces go to the better half directly."""
 
-MOST_FOR_MESHLAB = 600_000
+MOST_FOR_MESHLAB = 250_000
 """The better half takes 20 s for a million faces; above this the fast half must do alone."""
 
 MOST_SHELLS = 200
@@ -152,7 +152,7 @@ class Body:
         if len(self.faces) <= max(SMALL, 3 * goal):
             return self.points, self.faces
         for times, aggressiveness in ((2, AGGRESSIVENESS), (4, 5.0)):
-            enough = max(times * goal, self._beside_border)
+            enough = max(times * goal, self._beside_border, times * SMALL // 2)
             if enough < len(self.faces):
                 made = fast(self.points, self.faces, enough, aggressiveness, keep_border)
                 if self.damage(made, goal, HALFWAY_DRIFT) == 0:

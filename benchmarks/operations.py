@@ -1,0 +1,153 @@
+"""Reducing and cutting beside other libraries, in one run: times, ratios to ours, and whether the result is closed.
+
+    python benchmarks/operations.py [--faces 1000000]
+
+One model, a closed bumpy sphere made here. Each job runs once to warm up on a small model and then
+three times; the median counts. Peers that are not installed are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
+from meshhub.builtin_plugins.flatten_base.flatten import run as flatten
+from meshhub.builtin_plugins.optimize import OptimizeOptions
+from meshhub.builtin_plugins.optimize.reduce import run as reduce
+from meshhub.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.topology import is_closed
+
+Surface = tuple[Float64, Int32]
+Job = Callable[[Float64, Int32], Surface]
+
+RUNS = 3
+DEPTH = 30.0
+
+
+def bumpy_sphere(faces: int) -> Surface:
+    """A closed sphere of radius 50 with waves on it."""
+    segments = max(8, 2 * int(np.sqrt(faces) / 2))
+    rings = segments // 2 * 2
+    theta = np.linspace(0, np.pi, rings // 2 + 1)[1:-1]
+    phi = np.linspace(0, 2 * np.pi, segments, endpoint=False)
+    grid = np.stack(
+        [np.outer(np.sin(theta), np.cos(phi)), np.outer(np.sin(theta), np.sin(phi)), np.outer(np.cos(theta), phi**0)],
+        axis=2,
+    ).reshape(-1, 3)
+    directions = np.concatenate([grid, [[0, 0, 1], [0, 0, -1]]])
+    waves = np.random.default_rng(7).normal(size=(3, 24)) * 8
+    vertices = directions * (50 + np.sin(directions @ waves).sum(axis=1, keepdims=True) * 0.5)
+    ring = np.arange(segments, dtype=np.int32)
+    after = (ring + 1) % segments
+    rows = np.arange(len(theta) - 1, dtype=np.int32)[:, None] * segments
+    a, b = (rows + ring).ravel(), (rows + after).ravel()
+    last = (len(theta) - 1) * segments
+    north, south = np.full(segments, len(grid)), np.full(segments, len(grid) + 1)
+    parts = [
+        np.stack([north, ring, after], axis=1),
+        np.stack([a, a + segments, b + segments], axis=1),
+        np.stack([a, b + segments, b], axis=1),
+        np.stack([south, last + after, last + ring], axis=1),
+    ]
+    return vertices, np.concatenate(parts).astype(np.int32)
+
+
+def scene(vertices: Float64, faces: Int32) -> Scene:
+    return Scene((Mesh(vertices, faces),), (Part(0),))
+
+
+def surface(made: Scene) -> Surface:
+    return made.meshes[0].vertices, made.meshes[0].faces
+
+
+def reducers(share: float) -> dict[str, Job]:
+    """Ways to keep a share of the faces, ours first."""
+
+    def ours(vertices: Float64, faces: Int32) -> Surface:
+        target = int(len(faces) * share)
+        return surface(reduce(scene(vertices, faces), OptimizeOptions(optimize_target_faces=target)))
+
+    def fast_simplification(vertices: Float64, faces: Int32) -> Surface:
+        import fast_simplification as library
+
+        points, left = library.simplify(vertices, faces, target_count=int(len(faces) * share))
+        return points, left.astype(np.int32)
+
+    def pymeshlab(vertices: Float64, faces: Int32) -> Surface:
+        import pymeshlab as library
+
+        meshes = library.MeshSet(verbose=False)
+        meshes.add_mesh(library.Mesh(vertices, faces))
+        meshes.meshing_decimation_quadric_edge_collapse(targetfacenum=int(len(faces) * share), preservetopology=True)
+        return meshes.current_mesh().vertex_matrix(), meshes.current_mesh().face_matrix()
+
+    return {"meshhub": ours, "fast_simplification": fast_simplification, "pymeshlab": pymeshlab}
+
+
+def cutters() -> dict[str, Job]:
+    """Ways to cut the bottom off and close it, ours first."""
+
+    def ours(vertices: Float64, faces: Int32) -> Surface:
+        return surface(flatten(scene(vertices, faces), FlattenBaseOptions(flatten_base_mm=DEPTH)))
+
+    def trimesh(vertices: Float64, faces: Int32) -> Surface:
+        import trimesh as library
+
+        height = vertices[:, 2].min() + DEPTH
+        made = library.Trimesh(vertices, faces, process=False).slice_plane([0, 0, height], [0, 0, 1], cap=True)
+        return made.vertices, made.faces
+
+    def manifold3d(vertices: Float64, faces: Int32) -> Surface:
+        import manifold3d as library
+
+        solid = library.Manifold(library.Mesh64(vertices, faces.astype(np.uint64)))
+        made = solid.trim_by_plane([0, 0, 1], float(vertices[:, 2].min() + DEPTH)).to_mesh64()
+        return made.vert_properties[:, :3], made.tri_verts.astype(np.int32)
+
+    return {"meshhub": ours, "trimesh": trimesh, "manifold3d": manifold3d}
+
+
+def compared(title: str, jobs: dict[str, Job], model: Surface) -> None:
+    """Run each job, and print a row for each."""
+    small = bumpy_sphere(5000)
+    own = 0.0
+    print(f"\n{title}\n{'':<22}{'seconds':>9}{'ratio':>8}{'faces':>10}  closed")
+    for name, job in jobs.items():
+        if importlib.util.find_spec(name) is None:
+            print(f"{name:<22}not installed")
+            continue
+        try:
+            job(*small)
+        except ImportError as error:
+            print(f"{name:<22}cannot run: {error}")
+            continue
+        seconds = []
+        for _ in range(RUNS):
+            began = time.perf_counter()
+            vertices, faces = job(*model)
+            seconds.append(time.perf_counter() - began)
+        median = statistics.median(seconds)
+        own = own or median
+        closed = is_closed(np.asarray(vertices, np.float32), np.asarray(faces, np.int32))
+        print(f"{name:<22}{median:>9.2f}{median / own:>8.2f}{len(faces):>10}  {'yes' if closed else 'no'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--faces", type=int, default=1_000_000)
+    parser.add_argument("--share", type=float, default=0.05, help="how many of the faces reduction keeps")
+    asked = parser.parse_args()
+    model = bumpy_sphere(asked.faces)
+    count = len(model[1])
+    compared(f"Reduce {count} faces to {int(count * asked.share)}", reducers(asked.share), model)
+    compared(f"Cut {count} faces and close the cut", cutters(), model)
+
+
+if __name__ == "__main__":
+    main()
