@@ -79,7 +79,9 @@ def filled(surface: Surface) -> Filled:
     patches = Patches(*(each[chosen[patches.loop]] for each in patches))
     surface = _joined(surface, loops, patches)
     closed = _with(surface, loops, patches)
-    doubled = _doubled_edges(closed, len(surface.faces), patches)
+    beside = loops.beside[patches.triangle]
+    lone = (beside[:, 0] == beside[:, 1]) & (beside[:, 1] == beside[:, 2])  # the back of a single face
+    doubled = lone | _doubled_edges(closed, len(surface.faces), patches)
     if doubled.any():
         awry = np.zeros(len(loops.begin) - 1, np.bool_)
         awry[patches.loop[doubled]] = True

@@ -14,7 +14,7 @@ OUTER_SHELLS = 2000
 MOST_TESTS = 300_000_000
 """And so many points are held against faces; what is not asked by then counts as not nested."""
 
-_WITNESSES = 3
+_WITNESSES = 12
 _BLOCK = 4_000_000
 
 # rays go in a direction, and boxes lie along axes, that no edge of a model is likely to have
@@ -25,7 +25,7 @@ def depths(surface: Surface, whole: NDArray[np.bool_], volume: Float64) -> NDArr
     """How many closed shells contain each shell.
 
     whole, volume: (shells,) which are closed, and how large they are. A shell is inside another of larger
-    volume when its box is, and three of its points are, by the parity of the faces that a ray meets.
+    volume when its box is, and a dozen of its points are, by the parity of the faces that a ray meets.
     """
     count, label = surface.shells, surface.shell
     depth = np.zeros(count, np.int64)
