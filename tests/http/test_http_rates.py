@@ -88,7 +88,9 @@ def test_a_key_opens_what_its_plan_grants(service: Running, pro: dict[str, str])
 def test_what_is_no_key_is_401_at_once(service: Running, key: str | bytes) -> None:
     for path in ("/plan", "/supported", "/schema"):
         refused(service.get(path, headers={"X-Api-Key": key}), 401, "invalid_api_key")
-    refused(service.convert(headers={"X-Api-Key": key}), 401, "invalid_api_key")
+    answer = service.convert(headers={"X-Api-Key": key})
+    refused(answer, 401, "invalid_api_key")
+    assert "X-Api-Key" in answer.headers["www-authenticate"]
     assert service.get("/health/live", headers={"X-Api-Key": key}).status_code == 200
 
 

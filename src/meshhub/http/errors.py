@@ -172,5 +172,7 @@ def _answer(
     headers = headers or {}
     if code in RETRY_AFTER:
         headers.setdefault("Retry-After", str(RETRY_AFTER[code]))
+    if status == 401:
+        headers.setdefault("WWW-Authenticate", 'ApiKey realm="meshhub", header="X-Api-Key"')
     body = ErrorBody(text, code, context.request_id, details)
     return Response(msgspec.json.encode(body), status_code=status, media_type="application/json", headers=headers)

@@ -48,7 +48,7 @@ async def gate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRout
 
 
 async def _customer(shared: Shared, key: str) -> Caller:
-    record = await shared.jobs.call(shared.keys.check, key)
+    record = await shared.jobs.look_up(shared.keys.check, key)
     plan = shared.plans.get(record.plan)
     if plan is None:
         raise ServiceError(

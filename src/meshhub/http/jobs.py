@@ -25,7 +25,10 @@ log = logging.getLogger("meshhub.http")
 T = TypeVar("T")
 
 _SPARE_THREADS = 8
-"""Threads beside those that wait for conversions: for databases, archives, and looking at uploads."""
+"""Threads beside those that wait for conversions: for archives and for reading results."""
+
+_LOOKUP_THREADS = 4
+"""Threads of their own for the database of keys: when it is stuck, callers without a key go on."""
 
 
 class Jobs:
@@ -35,6 +38,7 @@ class Jobs:
         """No thread and no folder is made before the first request."""
         self._settings = settings
         self._threads = ThreadPoolExecutor(settings.worker_count + _SPARE_THREADS, thread_name_prefix="meshhub")
+        self._lookups = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="meshhub-keys")
         self._turns = Turns(settings.worker_count, settings.queue)
         self._promised = 0
         self._root: Path | None = None
@@ -70,7 +74,14 @@ class Jobs:
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a function in a thread. When this is cancelled it still waits: nothing goes on behind our back."""
-        future = asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+        return await self._in(self._threads, function, *arguments)
+
+    async def look_up(self, function: Callable[..., T], *arguments: Any) -> T:
+        """As `call`, for what asks a database."""
+        return await self._in(self._lookups, function, *arguments)
+
+    async def _in(self, threads: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any) -> T:
+        future = asyncio.get_running_loop().run_in_executor(threads, function, *arguments)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -129,7 +140,8 @@ class Jobs:
     def close(self) -> None:
         """Stop, and remove what lies about."""
         self.stop()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        for threads in (self._threads, self._lookups):
+            threads.shutdown(wait=True, cancel_futures=True)
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)
 

@@ -15,7 +15,7 @@ async def schema_page(request: AnyRequest) -> Response[bytes]:
     shared = shared_of(request)
     if "text/html" in request.headers.get("accept", ""):
         headers = {"Vary": "Accept", "Content-Security-Policy": _PAGE_POLICY}
-        return Response(shared.schema_page, media_type="text/html; charset=utf-8", headers=headers)
+        return Response(shared.schema_page, media_type="text/html", headers=headers)
     return Response(shared.schema_document, media_type="application/json", headers={"Vary": "Accept"})
 
 

@@ -1,0 +1,255 @@
+"""What the service says about itself: /supported, /schema, /health; and how it is set up."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Running, refused
+from meshhub.engine.in_process import InProcess
+from meshhub.http.app import create_app
+from meshhub.http.errors import STATUS
+from meshhub.http.names import content_disposition, folder_label, label
+from meshhub.http.settings import Settings
+from meshhub.options import option_fields
+from meshhub.plans import LOCAL, Limits
+from meshhub.registry import Registry
+from meshhub.supported import supported
+
+DOCS = Path(__file__).parents[2] / "docs" / "http.md"
+
+
+def test_health_needs_nothing(service: Running) -> None:
+    for path in ("/health/live", "/health/ready"):
+        answer = service.get(path)
+        assert answer.status_code == 200
+        assert "ratelimit-limit" not in answer.headers
+
+
+def test_supported_is_what_the_registry_says(service: Running, pro: dict[str, str]) -> None:
+    body = service.get("/supported").json()
+    assert body["plan"] == "free"
+    assert "toy" in body["input_formats"]
+    assert "toy" in body["output_formats"]
+    assert body["formats"]["gilded"]["requires"] == "pro"
+    assert body["formats"]["gilded"]["allowed"] is False
+    assert body["formats"]["lacking"]["write"] is False
+    assert {one["id"] for one in body["operations"]} >= {"repair", "place-on-bed"}
+    same = supported(service.registry, LOCAL)
+    assert body["operations"] == same["operations"]
+    assert service.get("/supported", headers=pro).json()["formats"]["gilded"]["allowed"] is True
+
+
+def test_supported_is_not_sent_twice(service: Running, pro: dict[str, str]) -> None:
+    first = service.get("/supported")
+    etag = first.headers["etag"]
+    assert re.fullmatch(r'"[0-9a-f]+"', etag)
+    for sent in (etag, f"W/{etag}", f'"other", {etag}', "*"):
+        again = service.get("/supported", headers={"If-None-Match": sent})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["etag"] == etag
+    assert service.get("/supported", headers={"If-None-Match": '"other"'}).status_code == 200
+    assert service.get("/supported", headers={"If-None-Match": etag, **pro}).status_code == 200
+
+
+def document(service: Running) -> dict[str, Any]:
+    answer = service.get("/schema/openapi.json")
+    assert answer.headers["content-type"] == "application/json"
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_the_schema_has_every_option_as_a_field(service: Running) -> None:
+    described = document(service)
+    assert described["openapi"] == "3.1.0"
+    form = described["paths"]["/convert"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
+    fields = form["properties"]
+    assert form["required"] == ["file", "target"]
+    for _, struct in service.registry.declarations.option_structs():
+        for field in option_fields(struct):
+            assert fields[field.name]["title"] == field.title
+            assert fields[field.name]["type"] == field.schema()["type"]
+    assert fields["toy_size"]["exclusiveMinimum"] == 0
+    assert fields["toy_size"]["maximum"] == 100
+    assert fields["file"]["format"] == "binary"
+    assert {"toy", "gilded"} <= set(fields["target"]["examples"])
+    looking = described["paths"]["/inspect"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
+    assert "toy_size" in looking["properties"]
+    assert not {"place_on_bed", "target", "toy_twins"} & set(looking["properties"])
+
+
+def test_the_schema_names_every_endpoint_and_every_error(service: Running) -> None:
+    described = document(service)
+    paths = described["paths"]
+    for path, methods in paths.items():
+        for method in methods:
+            assert service.client.request(method, path).status_code != 404
+    said = str(described)
+    for code in set(STATUS) - {"not_found", "method_not_allowed"}:
+        assert f"`{code}`" in said
+    operations = [one["operationId"] for methods in paths.values() for one in methods.values()]
+    assert len(operations) == len(set(operations))
+    references = re.findall(r"'\$ref': '([^']+)'", said)
+    assert references
+    for reference in references:
+        found: Any = described
+        for step in reference.removeprefix("#/").split("/"):
+            found = found[step]
+
+
+def test_answers_are_what_the_schema_says(service: Running) -> None:
+    schemas = document(service)
+    for path in ("/plan", "/supported"):
+        declared = schemas["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        assert set(declared["required"]) <= set(service.get(path).json()) <= set(declared["properties"])
+    looked = service.post("/inspect", {"file": ("a.toy", b"toy")}).json()
+    inspection = schemas["components"]["schemas"]["Inspection"]
+    assert set(inspection["required"]) <= set(looked) <= set(inspection["properties"])
+
+
+class Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def test_the_page_works_without_a_network(service: Running) -> None:
+    answer = service.get("/schema", headers={"Accept": "text/html,*/*"})
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    page = Page()
+    page.feed(answer.text)
+    assert not [tag for tag, _ in page.tags if tag in ("script", "link", "img", "iframe")]
+    assert "//" not in answer.text.replace("http://localhost:8000", "")
+    for word in ("/convert-batch", "toy_size", "conversion_timeout", "&gt; 0"):
+        assert word in answer.text
+    assert service.get("/schema", headers={"Accept": "application/json"}).json() == document(service)
+    assert service.get("/schema").json() == document(service)
+
+
+def test_every_endpoint_and_setting_is_documented() -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    for path in ("/convert", "/convert-many", "/convert-batch", "/inspect", "/plan", "/supported", "/health/ready"):
+        assert f"{path}`" in text
+    for name in Settings.__struct_fields__:
+        if name != "plan_limits":
+            assert f"`MESHHUB_{name.upper()}`" in text
+    for limit in Limits.__struct_fields__:
+        assert f"`{limit}`" in text
+
+
+def test_settings_from_the_environment() -> None:
+    settings = Settings.from_environment(
+        {
+            "MESHHUB_WORKERS": "3",
+            "MESHHUB_QUEUE": " 7 ",
+            "MESHHUB_DRAIN_SECONDS": "0.5",
+            "MESHHUB_TRUSTED_PROXIES": "10.0.0.0/8, ::1",
+            "MESHHUB_PLAN_FREE_MAX_BATCH_FILES": "9",
+            "MESHHUB_PLAN_FREE_CONVERSION_TIMEOUT_SECONDS": "1.5",
+            "MESHHUB_PLAN_BIG_SHOP_REQUESTS_PER_MINUTE": "none",
+            "MESHHUB_DATABASE_URL": "",
+            "MESHHUB_SOMETHING_ELSE": "x",
+            "HOME": "/",
+        }
+    )
+    assert (settings.workers, settings.queue, settings.drain_seconds, settings.database_url) == (3, 7, 0.5, None)
+    assert settings.trusted_proxies == ("10.0.0.0/8", "::1")
+    assert settings.plan_limits == {
+        "free": {"max_batch_files": 9, "conversion_timeout_seconds": 1.5},
+        "big-shop": {"requests_per_minute": None},
+    }
+    assert (settings.worker_count, settings.batch_worker_count) == (3, 1)
+    assert Settings.from_environment({}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("WORKERS", "many", "workers"),
+        ("WORKERS", "0", "workers"),
+        ("QUEUE", "-1", "queue"),
+        ("TRUSTED_PROXIES", "10.0.0.0/99", "10.0.0.0/99"),
+        ("PLAN_FREE_MAX_FILES", "1", "MAX_FILES"),
+        ("PLAN_FREE_MAX_BATCH_FILES", "lots", "MAX_BATCH_FILES"),
+        ("PLAN_FREE_MAX_BATCH_FILES", "nan", "MAX_BATCH_FILES"),
+        ("PLAN_FREE_MAX_BATCH_FILES", "0", "MAX_BATCH_FILES"),
+    ],
+)
+def test_settings_that_make_no_sense(name: str, text: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Settings.from_environment({f"MESHHUB_{name}": text})
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (Settings(free_plan="gratis"), "gratis"),
+        (Settings(plan_limits={"gratis": {"max_batch_files": 3}}), "gratis"),
+        (Settings(plan_limits={"free": {"max_batch_files": 2.5}}), "max_batch_files"),
+        (Settings(rate_limit_url="pigeon://"), "rate_limit_url"),
+        (Settings(database_url="pigeon"), "database URL"),
+    ],
+)
+def test_an_app_is_not_made_of_nonsense(settings: Settings, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        create_app(settings, Registry(entry_points=False))
+    with pytest.raises(ValueError, match="engine"):
+        create_app(Settings(), Registry(entry_points=False), engine=InProcess())
+
+
+def test_a_limit_can_be_lifted(serve: Any) -> None:
+    running = serve(plan_limits={"free": dict.fromkeys(Limits.__struct_fields__)})
+    answer = running.get("/plan")
+    assert set(answer.json()["limits"].values()) == {None}
+    assert answer.json()["usage"] == {"requests_remaining": None, "resets_in_seconds": None}
+    assert "ratelimit-limit" not in answer.headers
+    assert running.many(*[("a.toy", b"toy")] * 5).status_code == 200
+    refused(running.convert(target="gilded"), 403, "premium_format_required")
+
+
+@pytest.mark.parametrize("module", ["litestar", "sqlalchemy"])
+def test_without_the_extra_the_command_is_told(module: str) -> None:
+    code = (
+        "import importlib.util as u, sys\n"
+        "real = u.find_spec\n"
+        f"u.find_spec = lambda name, *a: None if name == {module!r} else real(name, *a)\n"
+        "import meshhub\n"
+        "try:\n    import meshhub.http\nexcept ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert 'pip install "meshhub[http]"' in done.stdout
+    assert module in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [
+        ("a.stl", "a.stl"),
+        ("", "model"),
+        ("..", "model"),
+        ("/", "model"),
+        ("a/../b.stl", "b.stl"),
+        ("a\0b\r\n.stl", "ab.stl"),
+        ("x\u202elts.exe", "xlts.exe"),
+        ("COM1.stl", "_COM1.stl"),
+        (" . a . ", ". a"),
+        ("a:b*.stl", "a_b_.stl"),
+    ],
+)
+def test_labels_are_harmless(sent: str, found: str) -> None:
+    assert label(sent) == found
+    content_disposition(found).encode("ascii")
+
+
+def test_folders_are_harmless() -> None:
+    assert folder_label("a/../b/c:d/x.stl") == "a/b/c_d"
+    assert folder_label("x.stl") == ""
