@@ -121,6 +121,8 @@ def _read(chain: Chain, source: Source, told: _Log) -> tuple[Scene, Frame]:
         )
         if frame != scene.frame:
             scene = replace(scene, frame=frame)
+        if frame != HOST_FRAME:
+            note("frame_converted", f"read in {_spoken(frame)}; brought to {_spoken(HOST_FRAME)}")
         scene = to_frame(scene, HOST_FRAME)
         if chain.input_unit is None:
             _doubt_unit(scene, frame, told=step.frame is None)
@@ -141,9 +143,17 @@ def _operate(step: Step, scene: Scene) -> Scene:
 
 
 def _write(step: Step, scene: Scene, target: Target) -> None:
-    _call(step, to_frame(scene, step.frame or HOST_FRAME), target)
+    frame = step.frame or HOST_FRAME
+    if frame != HOST_FRAME:
+        note("frame_converted", f"written in {_spoken(frame)}, as {step.label} has it")
+    _call(step, to_frame(scene, frame), target)
     if target.size == 0:
         raise PluginError(f"{_named(step)} wrote nothing")
+
+
+def _spoken(frame: Frame) -> str:
+    units = {"um": "micrometres", "mm": "millimetres", "cm": "centimetres", "m": "metres", "in": "inches", "ft": "feet"}
+    return f"{units[frame.unit]}, {frame.up.upper()} up"
 
 
 def _named(step: Step) -> str:
