@@ -64,10 +64,7 @@ def cut(tables: Tables, faces: Faces, part: Int32, material: Int32 | None) -> Tr
 
 def meshes(tables: Tables, triangles: Triangles, names: list[str]) -> list[Mesh]:
     """A mesh for each part."""
-    vn = triangles.vn
-    if vn is not None and (vn < 0).any():
-        note("incomplete_normals", "some corners of the OBJ have no normal: all normals were left out")
-        vn = None
+    vn = _whole_normals(triangles, len(names))
     v, vt, part = triangles.v.ravel(), triangles.vt, triangles.part
     alone = len(names) == 1
     if alone and (vt is None or np.array_equal(v, vt.ravel())) and (vn is None or np.array_equal(v, vn.ravel())):
@@ -76,7 +73,7 @@ def meshes(tables: Tables, triangles: Triangles, names: list[str]) -> list[Mesh]
     if vt is not None:
         key, spans = _joined(key, spans, vt.ravel() + 1, len(tables.uv) + 1)
     if vn is not None:
-        key, spans = _joined(key, spans, vn.ravel(), len(tables.normals))
+        key, spans = _joined(key, spans, vn.ravel() + 1, len(tables.normals) + 1)
     if not alone:
         # parts are ascending, so vertices numbered as they are met lie together part by part
         key, spans = _joined(np.repeat(part, 3).astype(np.int64), len(names), key, spans)
@@ -94,8 +91,8 @@ def meshes(tables: Tables, triangles: Triangles, names: list[str]) -> list[Mesh]
             Mesh(
                 tables.positions[positions],
                 faces[start:end] - np.int32(begin),
-                normals=None if vn is None else tables.normals[vn.ravel()[rows]],
-                uv=None if vt is None else _uv(tables.uv, vt.ravel()[rows]),
+                normals=None if vn is None else _taken(tables.normals, vn.ravel()[rows]),
+                uv=None if vt is None else _taken(tables.uv, vt.ravel()[rows]),
                 colors=None if tables.colors is None else tables.colors[positions],
                 face_material=None if triangles.material is None else triangles.material[start:end],
                 name=name,
@@ -128,9 +125,27 @@ def _plain(tables: Tables, triangles: Triangles, uv: bool, normals: bool, name: 
     )
 
 
-def _uv(uv: Float32, rows: Corners) -> Float32:
-    found = uv[np.maximum(rows, 0)]
-    found[rows < 0] = 0
+def _whole_normals(triangles: Triangles, parts: int) -> Corners | None:
+    """The normals, without those of parts where a corner has none: a made-up one would shade it wrongly."""
+    vn = triangles.vn
+    if vn is None:
+        return None
+    lacks = (vn < 0).any(axis=1)
+    if not lacks.any():
+        return vn
+    lacking = np.bincount(triangles.part[lacks], minlength=parts) > 0
+    if (vn[lacking[triangles.part]] >= 0).any():
+        note("incomplete_normals", "some corners have no normal: the normals of their parts were left out")
+    return np.where(lacking[triangles.part][:, None], -1, vn)
+
+
+def _taken(table: Float32, rows: Corners) -> Float32 | None:
+    """Rows of a table, zeros for -1; None when there is nothing else."""
+    missing = rows < 0
+    if missing.all():
+        return None
+    found = table[np.maximum(rows, 0)]
+    found[missing] = 0
     return found
 
 

@@ -21,7 +21,7 @@ Corners = NDArray[np.int64]
 _CORNERS = 16
 """Faces with more corners are not looked at as a regular table."""
 
-_LARGEST = 50_000
+_LARGEST = 20_000
 """No face of a model has more corners, and cutting one takes longer than anybody waits."""
 
 _BLANK, _NEWLINE, _SLASH = 32, 10, 47
@@ -51,15 +51,35 @@ def read_faces(lines: Lines, sizes: tuple[int, int, int]) -> Faces:
     """
     line = lines.of(F)
     text = lines.joined(line)
+    _check_size(lines, line, None)
     faces = _regular(lines, line, text) or _general(lines, line, text)
-    if len(faces.counts) and int(faces.counts.max()) > _LARGEST:
-        widest = int(faces.counts.argmax())
-        raise ModelTooComplex(
-            f"line {lines.counted(int(line[widest]))} of the OBJ is a face with {int(faces.counts[widest])} corners, "
-            f"and {_LARGEST} is the most; cut it into triangles before the export"
-        )
+    _check_size(lines, line, faces.counts)
     _resolve(lines, faces, sizes)
     return faces
+
+
+def _check_size(lines: Lines, line: Index, counts: Index | None) -> None:
+    """Refuse a face of absurdly many corners; without `counts`, before any work is done on the longest line.
+
+    Raises ModelTooComplex.
+    """
+    if len(line) == 0:
+        return
+    if counts is None:
+        lengths = lines.ends[line] - lines.starts[line]
+        widest = int(lengths.argmax())
+        if int(lengths[widest]) <= 2 * _LARGEST:
+            return
+        blank = lines.letters[lines.starts[line[widest]] : lines.ends[line[widest]]] <= _BLANK
+        corners = int((blank[:-1] & ~blank[1:]).sum())
+    else:
+        widest = int(counts.argmax())
+        corners = int(counts[widest])
+    if corners > _LARGEST:
+        raise ModelTooComplex(
+            f"line {lines.counted(int(line[widest]))} of the OBJ is a face with {corners} corners, "
+            f"and {_LARGEST} is the most; cut it into triangles before the export"
+        )
 
 
 def _regular(lines: Lines, line: Index, text: memoryview) -> Faces | None:

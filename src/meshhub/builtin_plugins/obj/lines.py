@@ -118,7 +118,8 @@ def split(data: bytes) -> Lines:
         # a path at the end of a comment does not swallow the next line
         physical = _COMMENT_CONTINUED.sub(rb"\1", text)
         text = physical.replace(b"\\\n", b" ")
-        physical = text if len(text) == len(physical) else physical
+        if not text.endswith(b"\n"):
+            text += b"\n"
     letters, starts, ends = _cut(text)
     if (letters[starts] == _BLANK).any():
         indented, text = text, _INDENT.sub(b"", text)

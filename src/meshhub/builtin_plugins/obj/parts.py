@@ -79,6 +79,9 @@ def materials_of_faces(lines: Lines, face_lines: Index) -> tuple[Int32 | None, l
     used, names = _in_force(lines, lines.of(USEMTL), face_lines)
     if not used.any():
         return None, []
+    if len(names) > PARTS:
+        note("too_many_materials", f"the OBJ uses more than {PARTS} materials: they were left out")
+        return None, []
     return used - np.int32(1), names[1:]
 
 

@@ -1,0 +1,739 @@
+"""OBJ: every way to write the same model, materials, and what other programs make of what we write."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from meshhub import Registry
+from meshhub.builtin_plugins.obj import ObjWriterOptions
+from meshhub.builtin_plugins.obj.reader import read
+from meshhub.builtin_plugins.obj.sniff import sniff
+from meshhub.builtin_plugins.obj.writer import write
+from meshhub.capabilities import NoOptions
+from meshhub.errors import EmptyModel, ModelTooComplex, SourceError, UnreadableFile
+from meshhub.geometry import bounds, soup, welded
+from meshhub.notes import collecting
+from meshhub.scene import Image, Material, Mesh, Part, Scene
+from meshhub.source import Source, Target
+from models import brick, edge_counts, moved_by, scene_of, sphere, volume
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"a picture"
+JPEG = b"\xff\xd8\xff\xe0" + b"another"
+
+TETRA = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n"
+FACES = "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+TABLES = "vt 0 0\nvt 1 0\nvt 0 1\nvn 0 0 1\nvn 0 1 0\nvn 1 0 0\nvn 0 0 -1\n"
+
+
+def parsed(text: str | bytes, **companions: bytes) -> Scene:
+    data = text.encode() if isinstance(text, str) else text
+    named = {name.replace("__", "."): content for name, content in companions.items()}
+    return read(Source.from_bytes(data, "upload.obj", named), NoOptions())
+
+
+def noted(text: str | bytes, companions: dict[str, bytes] | None = None) -> tuple[Scene, dict[str, str]]:
+    data = text.encode() if isinstance(text, str) else text
+    with collecting("read") as remarks:
+        scene = read(Source.from_bytes(data, "upload.obj", companions), NoOptions())
+    return scene, {one.code: one.message for one in remarks.notes}
+
+
+def written(scene: Scene, **options: str) -> tuple[bytes, dict[str, bytes]]:
+    target = Target()
+    write(scene, target, ObjWriterOptions(**options))  # type: ignore[arg-type]
+    return target.read(), {name: target.read(name) for name in target.names[1:]}
+
+
+def again(scene: Scene) -> Scene:
+    data, companions = written(scene)
+    return read(Source.from_bytes(data, "other.obj", companions), NoOptions())
+
+
+def assert_tetra(scene: Scene) -> None:
+    vertices, faces = soup(scene)
+    points, index = np.unique(vertices, axis=0, return_inverse=True)
+    assert len(faces) == 4
+    assert len(points[np.unique(index[faces])]) == 4
+    assert edge_counts(index.ravel()[faces].astype(np.int32)) == (0, 0)
+    assert volume(vertices, faces) == pytest.approx(1 / 6)
+
+
+@pytest.mark.parametrize(
+    "faces",
+    [
+        FACES,
+        "f 1/1 3/2 2/3\nf 1/1 2/2 4/3\nf 1/1 4/2 3/3\nf 2/1 3/2 4/3\n",
+        "f 1//1 3//1 2//1\nf 1//2 2//2 4//2\nf 1//3 4//3 3//3\nf 2//4 3//4 4//4\n",
+        "f 1/1/1 3/2/1 2/3/1\nf 1/1/2 2/2/2 4/3/2\nf 1/1/3 4/2/3 3/3/3\nf 2/1/4 3/2/4 4/3/4\n",
+        "f 1/1/1 3/2/1 2/3/1\nf 1//2 2//2 4//2\nf 1/1 4/2 3/3\nf 2 3 4\n",
+        "f 1/1 3 2//3\nf 1 2/1/1 4\nf 1 4 3\nf 2 3 4\n",
+        "f 1// 3// 2//\nf 1/ 2/ 4/\nf 1/1/ 4/2/ 3/3/\nf 2 3 4\n",
+        "f -4 -2 -3\nf -4 -3 -1\nf 1 -1 -2\nf -3 -2 4\n",
+        "f -4/-3/-4 -2/-2/-4 -3/-1/-4\nf 1/1/2 2/2/2 4/3/2\nf 1/1/3 4/2/3 3/3/3\nf 2/1/4 3/2/4 4/3/4\n",
+        "f 1 3 \\\n2\nf 1 2 4\nf \\\n 1 4 3\nf 2 3 4",
+        "f  1   3 2  \nf\t1\t2\t4\n  f 1 4 3\n\tf 2 3 4 # the last\n",
+        "s 1\nf 1 3 2\ns off\nf 1 2 4\nf 1 4 3\nunknown 1 2\nf 2 3 4\n",
+    ],
+)
+def test_every_form_of_a_face(faces: str) -> None:
+    assert_tetra(parsed(TETRA + TABLES + faces))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: text.replace("\n", "\r").encode(),
+        lambda text: text.replace(" ", "\t").encode(),
+        lambda text: text.replace("v ", "  v   ").encode(),
+        lambda text: text.replace("\n", " \n").encode(),
+        lambda text: text.replace("\n", "\n\n\n").encode(),
+        lambda text: text.replace("\n", " # remark 1 2 3\n").encode(),
+        lambda text: text.replace("0 0 1", "+0 -0.0e+5 1E0").encode(),
+        lambda text: text.replace("0 0 1", "0 \\\n 0 \\\n 1").encode(),
+        lambda text: b"\xef\xbb\xbf" + text.encode(),
+        lambda text: text.encode("utf-16"),
+        lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
+        lambda text: text.rstrip().encode(),
+        lambda text: b"# C:\\models\\\n" + text.encode(),
+        lambda text: "".join(sorted(text.splitlines(keepends=True))).encode(),  # faces before vertices, sorted
+    ],
+)
+def test_every_way_to_write_the_text(change: object) -> None:
+    tetra = "v 0 0 0\nv 0 0 1\nv 0 1 0\nv 1 0 0\n"
+    faces = "f 1 3 4\nf 1 4 2\nf 1 2 3\nf 4 3 2\n"
+    assert_tetra(parsed(change(tetra + faces)))  # type: ignore[operator]
+
+
+def test_tables_in_pieces_among_the_faces() -> None:
+    text = "".join(f"v {k} 0 0\nv {k} 1 0\nvt 0 0\nv {k} 0 1\nf -3/-1 -2/-1 -1/-1\n" for k in range(5000))
+    scene = parsed(text)
+    vertices, faces = soup(scene)
+    assert len(faces) == 5000
+    assert np.array_equal(np.unique(vertices[faces][:, :, 0]), np.arange(5000))
+    assert (np.ptp(vertices[faces][:, :, 0], axis=1) == 0).all()
+
+
+def test_polygons_keep_their_area_and_winding() -> None:
+    outline = [(0, 0), (4, 0), (4, 1), (1, 1), (1, 3), (4, 3), (4, 4), (0, 4)]
+    text = "".join(f"v {x} {y} 0\n" for x, y in outline) + "f 1 2 3 4 5 6 7 8\nf 1 2 7 8\n"
+    vertices, faces = soup(parsed(text))
+    a, b, c = (vertices[faces[:, k], :2] for k in range(3))
+    areas = ((b - a)[:, 0] * (c - a)[:, 1] - (b - a)[:, 1] * (c - a)[:, 0]) / 2
+    assert len(faces) == 6 + 2
+    assert areas[:6].sum() == pytest.approx(10)
+    assert (areas[:6] > 0).all()
+    assert areas[6:].sum() == pytest.approx(16)
+
+
+def test_objects_and_groups_are_parts() -> None:
+    text = TETRA + (
+        "f 1 3 2\no body\nf 1 2 4\ng lid\nf 1 4 3\ng base\nf 2 3 4\nf 1 2 3\ng lid\nf 2 4 3\no arm # right\nf 1 2 3\n"
+        "o body\nf 3 2 1\ng\nf 1 2 4\n"
+    )
+    scene = parsed(text)
+    found = [(part.path, part.name, len(scene.meshes[part.mesh].faces)) for part in scene.parts]
+    assert found == [((), "", 1), ((), "body", 3), (("body",), "lid", 2), (("body",), "base", 2), ((), "arm", 1)]
+    lid = scene.meshes[scene.parts[2].mesh]
+    assert np.array_equal(
+        lid.vertices[lid.faces],
+        [[[0, 0, 0], [0, 0, 1], [0, 1, 0]], [[1, 0, 0], [0, 0, 1], [0, 1, 0]]],
+    )
+    assert len(lid.vertices) == 4
+
+
+def test_ten_thousand_groups_are_ten_thousand_parts() -> None:
+    text = TETRA + "".join(f"g part {k}\nf 1 3 2\nf 1 2 4\n" for k in range(10_000))
+    scene = parsed(text)
+    assert len(scene.parts) == 10_000
+    assert scene.parts[9_999].name == "part 9999"
+    assert all(len(mesh.faces) == 2 and len(mesh.vertices) == 4 for mesh in scene.meshes)
+
+
+def test_absurdly_many_groups_are_joined() -> None:
+    scene, notes = noted(TETRA + "".join(f"g {k}\nf 1 3 2\n" for k in range(30_000)))
+    assert len(scene.parts) == 1
+    assert scene.face_count == 30_000
+    assert "too_many_groups" in notes
+
+
+def test_names_that_are_not_utf_8() -> None:
+    scene = parsed(TETRA.encode() + b"o Geh\xe4use\n" + FACES.encode())
+    assert scene.parts[0].name == "Gehäuse"
+    assert parsed(TETRA + "o Gehäuse №1\n" + FACES).parts[0].name == "Gehäuse №1"
+
+
+def test_materials_are_per_face() -> None:
+    scene = parsed(TETRA + "f 1 3 2\nusemtl red clay\nf 1 2 4\nusemtl blue\nf 1 4 3\nusemtl red clay\nf 2 3 4\n")
+    assert [material.name for material in scene.materials] == ["red clay", "blue"]
+    assert scene.meshes[0].face_material is not None
+    assert scene.meshes[0].face_material.tolist() == [-1, 0, 1, 0]
+    assert len(scene.parts) == 1
+
+
+def test_materials_follow_the_faces_that_polygons_and_parts_reorder() -> None:
+    text = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\no a\nusemtl m\nf 1 2 3 4\no b\nusemtl n\nf 1 2 3\no a\nf 4 3 2 1\n"
+    scene = parsed(text)
+    assert [part.name for part in scene.parts] == ["a", "b"]
+    shown = [mesh.face_material for mesh in scene.meshes]
+    assert shown[0] is not None and shown[1] is not None
+    assert shown[0].tolist() == [0, 0, 1, 1]
+    assert shown[1].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "colors"),
+    [
+        (["1 0 0", "0 1 0", "0 0 0.5"], [[255, 0, 0, 255], [0, 255, 0, 255], [0, 0, 128, 255]]),
+        (["255 0 0", "0 17 0", "1 1 1"], [[255, 0, 0, 255], [0, 17, 0, 255], [1, 1, 1, 255]]),
+        (["1 0 0", "nan nan nan", ""], [[255, 0, 0, 255], [255, 255, 255, 255], [255, 255, 255, 255]]),
+        (["1 0 0 1", "0 0 0 0.2", "0 1 0 0"], [[255, 0, 0, 255], [0, 0, 0, 51], [0, 255, 0, 0]]),
+        (["1 1 1 0", "0 0 0 0", "0 1 0 0"], [[255, 255, 255, 255], [0, 0, 0, 255], [0, 255, 0, 255]]),
+    ],
+)
+def test_colours_of_vertices(rows: list[str], colors: list[list[int]]) -> None:
+    places = ["0 0 0", "1 0 0", "0 1 0"]
+    text = "".join(f"v {place} {row}\n" for place, row in zip(places, rows, strict=True)) + "f 1 2 3\n"
+    mesh = parsed(text).meshes[0]
+    assert mesh.colors is not None
+    assert mesh.colors.tolist() == colors
+    assert mesh.vertices.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+
+
+def test_weights_are_no_coordinates_and_no_colours() -> None:
+    scene, notes = noted(TETRA.replace("\n", " 2\n") + FACES)
+    assert_tetra(scene)
+    assert "weights_ignored" in notes
+    assert scene.meshes[0].colors is None
+    assert "weights_ignored" not in noted(TETRA.replace("\n", " 1.0\n") + FACES)[1]
+
+
+@pytest.mark.parametrize(
+    "table", ["vt 0.25\nvt 0.5\nvt 1\n", "vt 0.25 0\nvt 0.5 0\nvt 1 0\n", "vt 0.25 0 9\nvt 0.5\nvt 1 0\n"]
+)
+def test_texture_coordinates_of_one_to_three_numbers(table: str) -> None:
+    mesh = parsed(TETRA + table + "f 1/1 2/2 3/3\n").meshes[0]
+    assert mesh.uv is not None
+    assert sorted(mesh.uv.tolist()) == [[0.25, 0], [0.5, 0], [1, 0]]
+
+
+def test_a_seam_doubles_only_the_vertices_on_it() -> None:
+    text = (
+        "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\nvt 0.5 0.5\nf 1/1 2/2 3/3\nf 1/5 3/3 4/4\n"
+    )
+    mesh = parsed(text).meshes[0]
+    assert len(mesh.vertices) == 5
+    assert mesh.uv is not None
+    corners = {(*mesh.vertices[v].tolist(), *mesh.uv[v].tolist()) for v in mesh.faces.ravel()}
+    assert corners == {(0, 0, 0, 0, 0), (1, 0, 0, 1, 0), (1, 1, 0, 1, 1), (0, 0, 0, 0.5, 0.5), (0, 1, 0, 0, 1)}
+    points, faces = welded(mesh)
+    assert len(points) == 4 and len(faces) == 2
+
+
+def test_normals_are_brought_to_unit_length() -> None:
+    mesh = parsed(TETRA + "vn 0 0 8\nvn 3 4 0\nf 1//1 2//1 3//2\n").meshes[0]
+    assert mesh.normals is not None
+    assert {tuple(row) for row in np.round(mesh.normals.astype(float), 6).tolist()} == {(0, 0, 1), (0.6, 0.8, 0)}
+
+
+def test_missing_tables_cost_no_geometry() -> None:
+    scene, notes = noted(TETRA + "f 1/9/9 3/9/9 2/9/9\nf 1//1 2//1 4//1\nf 1 4 3\nf 2 3 4\n")
+    assert_tetra(scene)
+    assert scene.meshes[0].uv is None and scene.meshes[0].normals is None
+    assert "missing_references" in notes
+
+
+def test_a_file_that_counts_from_zero_is_read_as_meant() -> None:
+    scene, notes = noted(TETRA + "f 0 2 1\nf 0 1 3\nf 0 3 2\nf 1 2 3\n")
+    assert_tetra(scene)
+    assert "counted_from_zero" in notes
+    with pytest.raises(UnreadableFile, match="line 5 "):
+        parsed(TETRA + "f 0 2 1\nf 4 1 3\n")
+
+
+def test_lines_points_and_curves_are_left_out_with_a_note() -> None:
+    scene, notes = noted(TETRA + FACES + "l 1 2 3\np 1\nvp 0.5\ncurv 0 1 1 2\n")
+    assert_tetra(scene)
+    assert "lines" in notes["ignored_elements"] and "points" in notes["ignored_elements"]
+    with pytest.raises(EmptyModel, match="only lines"):
+        parsed(TETRA + "l 1 2 3\n")
+    with pytest.raises(EmptyModel, match="4 points and no faces"):
+        parsed(TETRA)
+
+
+def test_a_face_of_two_corners_is_left_out_with_a_note() -> None:
+    scene, notes = noted(TETRA + "f 1 2\n" + FACES + "f 3\nf \n")
+    assert_tetra(scene)
+    assert "3 of 7" in notes["incomplete_faces"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (TETRA + "f 1 2 5\n", 5),
+        (TETRA + "f 1 2 -5\n", 5),
+        (TETRA + "# f\n\nf 1 2 3\nf 1 2 99999999999999999999\n", 8),
+        (TETRA + "f 1 2 -9223372036854775808\n", 5),
+        (TETRA + "f 1 2 3\nf 1 2 three\n", 6),
+        (TETRA + "f 1 2 3\nf 1.5 2 3\n", 6),
+        (TETRA + "f 1 2 3\nf /1 2 3\n", 6),
+        (TETRA + "f 1 2 3\nf 1/1/1/1 2 3\n", 6),
+        (TETRA + "v 1 2 x\nf 1 2 3\n", 5),
+        (TETRA + "v 1 2\nf 1 2 3\n", 5),
+        (TETRA + "f 1 2 \\\n 3\nf \\\n1 2 \\\n9\nf 1 2 3\n", 7),
+        ("f -3 -2 -1\n" + TETRA, 1),
+        ("v 0 0 0\nv 1 2 3\0\n" + TETRA + FACES, 2),
+    ],
+)
+def test_an_error_names_the_line(text: str, line: int) -> None:
+    with pytest.raises(UnreadableFile, match=f"line {line} of the OBJ"):
+        parsed(text)
+
+
+def test_a_face_beyond_all_measure_is_refused() -> None:
+    text = TETRA + "f" + " 1 2 3" * 10_000 + "\n"
+    with pytest.raises(ModelTooComplex, match=r"line 5 .* 30000 corners"):
+        parsed(text)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n" * 1000, b"\\\n" * 1000, b"hello\nworld\n", b"\0" * 1000, b"f\nv\n"])
+def test_what_is_no_obj_is_refused(data: bytes) -> None:
+    with pytest.raises(SourceError):
+        parsed(data)
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=150, deadline=None)
+def test_random_bytes_give_a_coded_error_or_a_model(noise: bytes) -> None:
+    for data in (noise, (TETRA + FACES).encode()[:40] + noise, b"v " + noise + b"\nf " + noise):
+        try:
+            scene = parsed(data)
+        except SourceError:
+            continue
+        assert scene.face_count > 0
+
+
+@given(st.text("vfnt 0123456789./-\n\\#gou", max_size=400))
+@settings(max_examples=200, deadline=None)
+def test_random_words_give_a_coded_error_or_a_model(noise: str) -> None:
+    for text in (noise, TETRA + TABLES + "f 1 2 3\nf " + noise):
+        try:
+            scene = parsed(text)
+        except SourceError:
+            continue
+        for mesh in scene.meshes:
+            assert len(mesh.faces) == 0 or (mesh.faces.min() >= 0 and mesh.faces.max() < len(mesh.vertices))
+
+
+# --- materials -----------------------------------------------------------------------------------
+
+PAINTED = "mtllib {library}\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 0 1\nusemtl paint\nf 1/1 2/2 3/3\n"
+
+
+def material(statements: str, **companions: bytes) -> tuple[Scene, dict[str, str]]:
+    files = {"m.mtl": f"newmtl paint\n{statements}\n".encode()}
+    files |= {name.replace("__", "."): data for name, data in companions.items()}
+    return noted(PAINTED.format(library="m.mtl"), files)
+
+
+@pytest.mark.parametrize(
+    ("statements", "alpha", "told"),
+    [
+        ("d 1", 1, False),
+        ("d 0.25", 0.25, False),
+        ("Tr 0.25", 0.75, False),
+        ("Tr 0", 1, False),
+        ("Tr 1", 1, True),
+        ("d 0", 1, True),
+        ("d 0\nTr 0", 1, True),
+        ("d 1\nTr 1", 1, False),
+        ("d -halo 0.5", 0.5, False),
+        ("d much", 1, False),
+    ],
+)
+def test_nothing_is_invisible(statements: str, alpha: float, told: bool) -> None:
+    scene, notes = material(statements)
+    assert scene.materials[0].base_color[3] == alpha
+    assert scene.materials[0].alpha_mode == ("blend" if alpha < 1 else "opaque")
+    assert ("alpha_zero" in notes) is told
+
+
+@pytest.mark.parametrize(
+    ("statements", "color"),
+    [
+        ("Kd 0.2 0.4 0.6", (0.2, 0.4, 0.6)),
+        ("kd 0.5", (0.5, 0.5, 0.5)),
+        ("  Kd   1   0\t0 # red", (1, 0, 0)),
+        ("Kd 255 0 51", (1, 0, 0.2)),
+        ("Kd spectral file.rfl", (1, 1, 1)),
+        ("Kd nan 1 1", (1, 1, 1)),
+        ("", (1, 1, 1)),
+    ],
+)
+def test_base_colours(statements: str, color: tuple[float, ...]) -> None:
+    assert material(statements)[0].materials[0].base_color[:3] == pytest.approx(color)
+
+
+def test_physically_based_keys() -> None:
+    scene, _ = material(
+        "Kd 1 1 1\nPr 0.3\nPm 0.7\nKe 0.1 0.2 0.3\nmap_Ke glow.png\nnorm bumps.png\nmap_Pr mr.png\nmap_Pm mr.png",
+        glow__png=PNG + b"1",
+        bumps__png=PNG + b"2",
+        mr__png=PNG + b"3",
+    )
+    one = scene.materials[0]
+    assert (one.roughness, one.metallic, one.emissive) == (0.3, 0.7, (0.1, 0.2, 0.3))
+    slots = (one.emissive_image, one.normal_image, one.metallic_roughness_image)
+    assert [scene.images[slot].data[-1:] for slot in slots if slot is not None] == [b"1", b"2", b"3"]
+
+
+def test_a_highlight_makes_a_surface_smoother() -> None:
+    def rough(statements: str) -> float:
+        return material(statements)[0].materials[0].roughness
+
+    assert rough("Ks 0 0 0\nNs 900") == 1
+    assert rough("Ns 900") == 1
+    assert 0 < rough("Ks 1 1 1\nNs 900") < rough("Ks 1 1 1\nNs 50") < rough("Ks 1 1 1\nNs 2") < 1
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "wood grain.png",
+        "Wood Grain.PNG",
+        "./wood grain.png",
+        "C:\\textures\\wood grain.png",
+        "textures\\wood grain.png",
+        "/home/me/wood grain.png",
+        '"wood grain.png"',
+        "-s 1 1 1 -o 0 0 wood grain.png",
+        "-clamp on -bm 0.5 -mm 0 1 -blendu off -imfchan l wood grain.png",
+    ],
+)
+def test_textures_are_found_however_they_are_named(reference: str) -> None:
+    scene, notes = noted(
+        PAINTED.format(library="m.mtl"),
+        {"m.mtl": f"newmtl paint\nmap_Kd {reference}\n".encode(), "wood grain.png": PNG},
+    )
+    index = scene.materials[0].base_color_image
+    assert index is not None
+    assert (scene.images[index].data, scene.images[index].media_type) == (PNG, "image/png")
+    assert scene.images[index].name.casefold() == "wood grain"
+    assert scene.materials[0].wrap[0] == ("clamp" if "-clamp on" in reference else "repeat")
+    assert "missing_companion" not in notes
+
+
+def test_a_black_colour_under_a_picture_does_not_hide_it() -> None:
+    scene, _ = material("Kd 0 0 0\nmap_Kd a.jpg", a__jpg=JPEG)
+    assert scene.materials[0].base_color == (1, 1, 1, 1)
+    assert scene.images[0].media_type == "image/jpeg"
+
+
+def test_a_picture_is_held_once() -> None:
+    text = PAINTED.format(library="m.mtl") + "usemtl other\nf 3/3 2/2 1/1\n"
+    scene, _ = noted(text, {"m.mtl": b"newmtl paint\nmap_Kd a.png\nnewmtl other\nmap_Kd A.png\n", "a.png": PNG})
+    assert len(scene.images) == 1
+    assert [one.base_color_image for one in scene.materials] == [0, 0]
+
+
+def test_scale_and_offset_of_a_texture_move_its_coordinates_alone() -> None:
+    text = PAINTED.format(library="m.mtl") + "usemtl other\nf 3/3 2/2 1/1\n"
+    library = b"newmtl paint\nmap_Kd -s 2 3 -o 0.5 0.25 a.png\nnewmtl other\nmap_Kd a.png\n"
+    mesh = noted(text, {"m.mtl": library, "a.png": PNG})[0].meshes[0]
+    assert mesh.uv is not None
+    assert mesh.uv[mesh.faces].tolist() == [
+        [[0.5, 0.25], [2.5, 0.25], [0.5, 3.25]],
+        [[0, 1], [1, 0], [0, 0]],
+    ]
+
+
+@pytest.mark.parametrize("library", ["m.mtl", "M.MTL", "./m.mtl", "gone.mtl m.mtl", "folder\\m.mtl"])
+def test_libraries_are_found_however_they_are_named(library: str) -> None:
+    scene, _ = noted(PAINTED.format(library=library), {"m.mtl": b"newmtl paint\nKd 1 0 0\n"})
+    assert scene.materials[0].base_color == (1, 0, 0, 1)
+
+
+def test_a_library_with_blanks_in_its_name() -> None:
+    scene, notes = noted(PAINTED.format(library="my colours.mtl"), {"my colours.mtl": b"newmtl paint\nKd 1 0 0\n"})
+    assert scene.materials[0].base_color == (1, 0, 0, 1)
+    assert notes == {}
+
+
+def test_what_did_not_come_is_named_and_costs_nothing_else() -> None:
+    scene, notes = noted(PAINTED.format(library="far/away.mtl"))
+    assert "away.mtl" in notes["missing_companion"]
+    assert scene.materials[0].name == "paint"
+    scene, notes = material("Kd 1 0 0\nmap_Kd gone.png")
+    assert "gone.png" in notes["missing_companion"]
+    assert scene.materials[0].base_color == (1, 0, 0, 1)
+    assert scene.materials[0].base_color_image is None
+    _, notes = noted(PAINTED.format(library="m.mtl"), {"m.mtl": b"newmtl else\n"})
+    assert "paint" in notes["missing_material"]
+
+
+@given(st.binary(max_size=300))
+@settings(max_examples=100, deadline=None)
+def test_no_library_costs_the_model(noise: bytes) -> None:
+    for library in (noise, b"newmtl paint\nmap_Kd " + noise, b"newmtl paint\nKd " + noise + b"\nNs " + noise):
+        scene = parsed(PAINTED.format(library="m.mtl"), m__mtl=library)
+        assert scene.face_count == 1
+        assert all(0 <= value <= 1 for value in scene.materials[0].base_color)
+
+
+# --- the writer ----------------------------------------------------------------------------------
+
+
+def painted() -> Scene:
+    """Two parts; the first with UV, normals and two materials, one of them textured, the second plain and coloured."""
+    ball = sphere(5)
+    unit = (ball.vertices / 5).astype(np.float32)
+    first = replace(
+        ball,
+        normals=unit,
+        uv=(unit[:, :2] + 1) / 2,
+        face_material=np.arange(len(ball.faces)) % 3 - 1,
+    )
+    box = moved_by(brick(name="box"), 20, 0, 0)
+    colors = np.array([[k * 30, 255 - k, k, 255] for k in range(8)])
+    materials = (
+        Material("gold", (1, 0.8, 0.2, 1), 0, metallic=1, roughness=0.25, wrap=("clamp", "clamp")),
+        Material("glass", (0.5, 0.5, 1, 0.5), alpha_mode="blend", emissive=(0.1, 0, 0)),
+    )
+    return Scene(
+        (first, replace(box, colors=colors)),
+        (Part(0, name="ball"), Part(1, name="box")),
+        materials,
+        (Image(PNG, "image/png"),),
+    )
+
+
+def test_a_painted_scene_comes_back() -> None:
+    scene = painted()
+    back = again(scene)
+    assert [part.name for part in back.parts] == ["ball", "box"]
+    ball, box = back.meshes
+    assert ball.uv is not None and ball.normals is not None and ball.face_material is not None
+    named = [back.materials[index].name for index in ball.face_material]
+    assert sorted(named) == sorted(["plain", "gold", "glass"][k % 3] for k in range(len(ball.faces)))
+    gold = next(one for one in back.materials if one.name == "gold")
+    assert (gold.base_color, gold.metallic, gold.roughness) == ((1, 0.8, 0.2, 1), 1, 0.25)
+    assert gold.wrap == ("clamp", "clamp")
+    assert gold.base_color_image is not None and back.images[gold.base_color_image].data == PNG
+    glass = next(one for one in back.materials if one.name == "glass")
+    assert (glass.base_color, glass.alpha_mode, glass.emissive) == ((0.5, 0.5, 1, 0.5), "blend", (0.1, 0, 0))
+    assert np.allclose(ball.normals, ball.vertices / 5, atol=1e-6)
+    assert np.array_equal(ball.uv, (ball.normals[:, :2] + 1) / 2) or np.allclose(
+        ball.uv, (ball.vertices[:, :2] / 5 + 1) / 2, atol=1e-6
+    )
+    before = {(*v, *c) for v, c in zip(scene.meshes[1].vertices.tolist(), scene.meshes[1].colors.tolist(), strict=True)}  # type: ignore[union-attr]
+    assert box.normals is None and box.uv is None
+    assert box.colors is not None
+    assert {(*v, *c) for v, c in zip(box.vertices.tolist(), box.colors.tolist(), strict=True)} == before
+    # what has no material does not take that of the part before it
+    assert box.face_material is not None
+    assert {back.materials[index].name for index in box.face_material} == {"plain"}
+
+
+@given(
+    arrays.arrays(np.float64, st.tuples(st.integers(3, 12), st.just(3)), elements=st.floats(-1e6, 1e6)),
+    st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_numbers_come_back_exactly(vertices: np.ndarray, data: st.DataObject) -> None:
+    faces = data.draw(
+        arrays.arrays(np.int32, st.tuples(st.integers(1, 10), st.just(3)), elements=st.integers(0, len(vertices) - 1))
+    )
+    uv = data.draw(st.none() | arrays.arrays(np.float32, (len(vertices), 2), elements=st.floats(-2, 2, width=32)))
+    colors = data.draw(st.none() | arrays.arrays(np.uint8, (len(vertices), 3)))
+    opaque = None if colors is None else np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)
+    mesh = again(scene_of(Mesh(vertices, faces, uv=uv, colors=opaque, name="any"))).meshes[0]
+    assert np.array_equal(mesh.vertices[mesh.faces], vertices[faces])
+    if uv is not None:
+        assert mesh.uv is not None
+        assert np.array_equal(mesh.uv[mesh.faces], uv[faces])
+    if opaque is not None:
+        assert mesh.colors is not None
+        assert np.array_equal(mesh.colors[mesh.faces], opaque[faces])
+
+
+def test_seams_leave_the_written_surface_whole() -> None:
+    """A box with six sides of four vertices each is written over eight positions."""
+    box = brick()
+    corners = box.vertices[box.faces].reshape(-1, 3)
+    normals = np.repeat(np.cross(*(np.diff(box.vertices[box.faces], axis=1).swapaxes(0, 1))), 3, axis=0)
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    apart = Mesh(corners, np.arange(len(corners)).reshape(-1, 3), normals=normals, name="box")
+    text = written(scene_of(apart))[0].decode().splitlines()
+    assert sum(line.startswith("v ") for line in text) == 8
+    assert sum(line.startswith("vn ") for line in text) == 6
+    faces = np.array(
+        [[int(corner.split("//")[0]) for corner in line.split()[1:]] for line in text if line.startswith("f ")]
+    )
+    assert edge_counts(faces.astype(np.int32)) == (0, 0)
+
+
+def test_instances_are_written_out_and_mirrors_keep_their_outside() -> None:
+    mirror = np.diag([-1.0, 1, 1, 1])
+    scene = Scene((brick(),), (Part(0, name="one"), Part(0, mirror, name="two")))
+    back = again(scene)
+    assert [part.name for part in back.parts] == ["one", "two"]
+    assert volume(*soup(back)) == pytest.approx(2 * 6000)
+    assert np.allclose(bounds(back), [[-10, 0, 0], [10, 20, 30]])
+
+
+def test_names_fit_on_a_line_and_come_once() -> None:
+    names = ["lid", "lid", "a\nb", "", "", "x # y", "back\\", "Gehäuse"]
+    meshes = [moved_by(brick(1, 1, 1, name=""), 3 * k, 0, 0) for k in range(len(names))]
+    scene = Scene(tuple(meshes), tuple(Part(k, name=name) for k, name in enumerate(names)))
+    back = again(scene)
+    assert [part.name for part in back.parts] == ["lid", "lid_2", "a b", "part", "part_2", "x _ y", "back", "Gehäuse"]
+    assert volume(*soup(back)) == pytest.approx(len(names))
+
+
+def test_a_single_nameless_part_stays_nameless() -> None:
+    assert again(Scene((brick(name=""),), (Part(0),))).parts[0].name == ""
+
+
+def test_the_up_axis_of_the_file() -> None:
+    low, high = bounds(parsed(written(scene_of(brick()), obj_up="y")[0]))
+    assert low.tolist() == [0, 0, -20]
+    assert high.tolist() == [10, 30, 0]
+    assert volume(*soup(parsed(written(scene_of(brick()), obj_up="y")[0]))) == pytest.approx(6000)
+
+
+def test_names_of_companions_come_from_their_content() -> None:
+    data, companions = written(painted())
+    assert len(companions) == 2
+    for name, content in companions.items():
+        assert name.rpartition(".")[0] == "meshhub-" + hashlib.sha256(content).hexdigest()[:8]
+    library = next(name for name in companions if name.endswith(".mtl"))
+    assert f"mtllib {library}\n".encode() in data
+    assert written(painted()) == (data, companions)
+    assert written(scene_of(brick()))[1] == {}
+
+
+def test_the_scene_is_left_as_it_was() -> None:
+    scene = painted()
+    before = [mesh.vertices.copy() for mesh in scene.meshes]
+    written(scene, obj_up="y")
+    assert all(np.array_equal(mesh.vertices, one) for mesh, one in zip(scene.meshes, before, strict=True))
+
+
+@pytest.mark.parametrize(
+    "scene", [scene_of(brick()), scene_of(sphere()), painted()], ids=["brick", "sphere", "painted"]
+)
+def test_trimesh_reads_what_we_write(scene: Scene, tmp_path: Path) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    target = Target("model.obj", folder=tmp_path)
+    write(scene, target, ObjWriterOptions())
+    found = trimesh.load(tmp_path / "model.obj", process=False, force="mesh")
+    assert len(found.faces) == scene.face_count
+    assert np.allclose(found.bounds, bounds(scene))
+    assert found.volume == pytest.approx(volume(*soup(scene)), rel=1e-5)
+
+
+def test_trimesh_sees_colours_and_pictures(tmp_path: Path) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    pillow = pytest.importorskip("PIL.Image")
+    buffer = io.BytesIO()
+    pillow.new("RGB", (2, 2), (255, 0, 0)).save(buffer, "PNG")
+    ball = replace(sphere(), uv=np.zeros((len(sphere().vertices), 2)), face_material=np.zeros(len(sphere().faces)))
+    scene = replace(
+        scene_of(ball), materials=(Material("skin", (1, 1, 1, 1), 0),), images=(Image(buffer.getvalue(), "image/png"),)
+    )
+    write(scene, Target("model.obj", folder=tmp_path), ObjWriterOptions())
+    found = trimesh.load(tmp_path / "model.obj", process=False, force="mesh")
+    assert found.visual.material.image.getpixel((0, 0))[:3] == (255, 0, 0)
+    box = replace(brick(), colors=np.tile([10, 20, 30, 255], (8, 1)))
+    found = trimesh.load(io.BytesIO(written(scene_of(box))[0]), file_type="obj", process=False)
+    assert found.visual.vertex_colors[0].tolist() == [10, 20, 30, 255]
+
+
+@pytest.mark.skipif(shutil.which("assimp") is None, reason="the assimp command is not installed")
+def test_assimp_reads_what_we_write(tmp_path: Path) -> None:
+    scene = painted()
+    write(scene, Target("model.obj", folder=tmp_path), ObjWriterOptions())
+    subprocess.run(
+        ["assimp", "export", "model.obj", "out.stl", "-fstlb"], cwd=tmp_path, check=True, capture_output=True
+    )
+    trimesh = pytest.importorskip("trimesh")
+    found = trimesh.load(tmp_path / "out.stl", process=False)
+    assert len(found.faces) == scene.face_count
+    assert found.volume == pytest.approx(volume(*soup(scene)), rel=1e-5)
+
+
+def test_the_registry_finds_converts_and_tells(tmp_path: Path) -> None:
+    (tmp_path / "model.stl").write_text(TETRA + TABLES + FACES, encoding="utf-8")  # named wrongly on purpose
+    report = Registry().convert(tmp_path / "model.stl", tmp_path / "out.obj", obj_up="y", input_unit="mm")
+    assert report.source.format == "obj"
+    assert (tmp_path / "out.obj").read_bytes().startswith(b"# meshhub, mm, Y up\n")
+
+
+# --- telling OBJ from others ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("head", "sure"),
+    [
+        ((TETRA + FACES).encode(), True),
+        (b"\xef\xbb\xbf# made by hand\r\n" + (TETRA + FACES).replace("\n", "\r\n").encode(), True),
+        ((TETRA + FACES).encode("utf-16"), True),
+        (b"mtllib a.mtl\nusemtl b\n", True),
+        (b"", False),
+        (b"solid a\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\n", False),
+        (b"ply\nformat ascii 1.0\nelement vertex 3\n", False),
+        (b"glTF\x02\0\0\0", False),
+        (b"ISO-10303-21;\nHEADER;\n", False),
+        (b"OFF\n8 6 0\n0 0 0\n", False),
+        (b"f(x) = 1\ng\no\n", False),
+    ],
+)
+def test_sniffing(head: bytes, sure: bool) -> None:
+    assert (sniff(head, len(head)) >= 50) is sure
+
+
+# --- real files ----------------------------------------------------------------------------------
+
+
+def test_the_corpus_ends_as_expected(corpus: Path, corpus_index: list[dict[str, str]]) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    wrong: list[str] = []
+    judged = 0
+    for row in corpus_index:
+        if not row["file"].startswith("obj/"):
+            continue
+        path = corpus / row["file"]
+        try:
+            vertices, faces = soup(read(Source.from_path(path), NoOptions()))
+        except SourceError as error:
+            if row["expect"] == "converts":
+                wrong.append(f"{row['file']}: {error}")
+            continue
+        if row["expect"] == "converts" and int(row["n_faces"]) != len(faces):
+            wrong.append(f"{row['file']}: {len(faces)} faces, not {row['n_faces']}")
+        if "negative_indices" in row["feature_tags"] or not np.isfinite(vertices).all():
+            continue  # trimesh counts back from the end of the file instead of from the face
+        try:
+            other = trimesh.load(path, process=False, force="mesh")
+            theirs = other.vertices[other.faces].reshape(-1, 3)
+        except Exception:
+            continue
+        ours = vertices[faces].reshape(-1, 3)
+        judged += 1
+        if not np.allclose([ours.min(0), ours.max(0)], [theirs.min(0), theirs.max(0)], rtol=1e-6):
+            wrong.append(f"{row['file']}: another bounding box")
+        if abs(volume(vertices, faces) - volume(other.vertices, other.faces)) > 1e-5 * np.ptp(ours, axis=0).max() ** 3:
+            wrong.append(f"{row['file']}: another volume")
+    assert not wrong
+    assert judged > 50
