@@ -262,6 +262,13 @@ def test_a_sheet_is_left_open_and_said_to_be_one() -> None:
     assert edge_counts(made.meshes[0].faces) == (16, 0)
 
 
+def test_a_sheet_with_nothing_to_mend_stays_the_same_object() -> None:
+    square = Mesh([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], [[0, 1, 2], [0, 2, 3]])
+    made, said = mended(square)
+    assert made.meshes[0] is square
+    assert codes(said) == ["open_surface"]
+
+
 def test_a_model_without_any_area_is_left_with_a_note() -> None:
     line = Mesh([[0, 0, 0], [1, 0, 0]], [[0, 1, 1]])
     made, said = mended(line)

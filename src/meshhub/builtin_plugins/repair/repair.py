@@ -34,6 +34,7 @@ _COUNTED = (
     "fragments_removed",
     "vertices_split",
     "edges_split",
+    "vertices_moved",
     "holes_closed",
     "faces_added",
 )
@@ -69,7 +70,7 @@ def run(scene: Scene, options: RepairOptions) -> Scene:  # noqa: ARG001  the sha
         size_after=_size(repaired),
         meshes_repaired=tally["meshes_repaired"],
     )
-    if not changed:
+    if not changed and not tally["meshes_unsound"]:
         note("already_sound", "The model is sound; repair left it as it is.")
     return repaired
 
@@ -102,20 +103,19 @@ def repair_mesh(mesh: Mesh, reach: float, tally: Counter[str], name: str) -> Rep
     if was.sound:
         tally.update(vertices_merged=merged, meshes_repaired=1)
         return Repaired(closed(surface, mesh), before, before)
+    tally["meshes_unsound"] += 1
     result = _mended(surface, reach, was.edges)
     surface, now = result.surface, result.verdict
     if len(surface.faces) == 0:
         note("no_volume", f"{name} has only faces without area. Give it a thickness to print it.")
         return Repaired(mesh, before, before)
-    made, bodies, volume = closed(surface, mesh), surface.shells, now.volume
     turned = surface.own & (surface.source == mesh.faces[surface.parent][:, [0, 2, 1]]).all(axis=1)
-    tally.update(result.counts)
-    tally.update(
-        vertices_merged=merged,
-        meshes_repaired=1,
-        faces_flipped=int(turned.sum()),
-        faces_added=int((~surface.own).sum()),
-    )
+    counts = result.counts
+    counts.update(vertices_merged=merged, faces_flipped=int(turned.sum()), faces_added=int((~surface.own).sum()))
+    made, bodies, volume = mesh, surface.shells, now.volume
+    if any(counts.values()):
+        made = closed(surface, mesh)
+        tally.update(counts, meshes_repaired=1)
     if result.sheets:
         volume = enclosed(surface)
         note(
@@ -174,7 +174,10 @@ def _one_pass(surface: Surface, reach: float, found: topology.Edges, counts: Cou
     surface, count, sheets = filled(surface)
     counts["holes_closed"] += count
     surface = outward(surface)
-    surface, _ = apart(surface, reach)
+    surface, count = apart(surface, reach)
+    if count:
+        counts["vertices_moved"] += count
+        surface = outward(surface)  # a shell as thin as a hair may have turned over
     return surface, sheets
 
 
