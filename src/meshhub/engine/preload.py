@@ -15,7 +15,6 @@ MODULES = (
     "fast_simplification",
     "isal.isal_zlib",
     "pybase64",
-    "ufbx",
     "pymeshlab",
     "DracoPy",
     "meshoptimizer",
