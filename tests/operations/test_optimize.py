@@ -308,3 +308,13 @@ def test_the_same_again(half: str) -> None:
 def test_without_the_option_nothing_happens() -> None:
     scene = scene_of(sphere())
     assert run(scene, OptimizeOptions()) is scene
+
+
+def test_normals_go_from_all_or_from_none() -> None:
+    ball, small = sphere(10, 32), brick()
+    scene = scene_of(
+        replace(ball, normals=(ball.vertices / 10).astype(np.float32)),
+        replace(small, normals=np.tile(np.array([0, 0, 1], np.float32), (8, 1))),
+    )
+    assert "normals" in reduced(scene, 10_000)[0].features()
+    assert "normals" not in reduced(scene, 300)[0].features()

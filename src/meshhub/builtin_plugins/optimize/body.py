@@ -172,6 +172,7 @@ class Body:
             return 1 << 40
         now, before = state(points, faces), self.state
         bad = sum(max(0, after - allowed) for after, allowed in zip(now.edges, before.edges, strict=True))
+        bad += 2 * len(faces) < min(goal, len(self.faces))
         if before.edges.boundary == 0:
             bad += abs(now.shells - before.shells) + (now.smallest < min(4, before.smallest))
         if before.closed:

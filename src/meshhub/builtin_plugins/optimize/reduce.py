@@ -54,7 +54,8 @@ def run(scene: Scene, options: OptimizeOptions) -> Scene:
             continue
         meshes[index], seams_moved = carried(job.mesh, result)
         approximate |= seams_moved
-    made = replace(scene, meshes=tuple(meshes))
+    # all lose their normals, so that the whole scene is shaded alike
+    made = replace(scene, meshes=tuple(replace(mesh, normals=None) for mesh in meshes))
     _tell(made.face_count, target, sum(times * least), approximate)
     did(faces_before=before, faces_after=made.face_count)
     return made
