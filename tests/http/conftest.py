@@ -1,123 +1,18 @@
-"""Real servers on real ports."""
+"""Servers for the tests of the service."""
 
 from __future__ import annotations
 
 import contextlib
-import io
-import json
-import os
-import socket
-import threading
-import time
-import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import service_plugins
-import uvicorn
+from http_serving import Running, serving
 
 from meshhub.engine.contract import Engine
 from meshhub.engine.isolated import Isolated
-from meshhub.http.app import create_app
-from meshhub.http.server import Server, configured
-from meshhub.http.settings import Settings
-from meshhub.keys import KeyStore
-from meshhub.registry import Registry
-
-GENEROUS = {"free": {"requests_per_minute": 100_000}, "pro": {"requests_per_minute": 100_000}}
-
-
-@dataclass
-class Running:
-    """A server, and what it is made of."""
-
-    port: int
-    server: uvicorn.Server
-    registry: Registry
-    keys: KeyStore
-    temporary: Path
-    client: httpx.Client = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.client = httpx.Client(base_url=self.url, timeout=60)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def leftovers(self) -> list[str]:
-        """Folders of requests."""
-        return [name for folder in self.temporary.iterdir() for name in os.listdir(folder)]
-
-    def get(self, path: str, **more: Any) -> httpx.Response:
-        return self.client.get(path, **more)
-
-    def post(self, path: str, files: Any = None, data: Any = None, **more: Any) -> httpx.Response:
-        return self.client.post(path, files=files, data=data, **more)
-
-    def convert(self, content: bytes = b"toy", name: str = "my toy.toy", target: str = "toy", **more: Any) -> Any:
-        headers = more.pop("headers", None)
-        return self.post("/convert", {"file": (name, content)}, {"target": target, **more}, headers=headers)
-
-    def many(self, *contents: tuple[str, bytes], target: str = "toy", **more: Any) -> httpx.Response:
-        headers = more.pop("headers", None)
-        return self.post(
-            "/convert-many", [("files", one) for one in contents], {"target": target, **more}, headers=headers
-        )
-
-    def batch(self, archive: bytes, target: str = "toy", **more: Any) -> httpx.Response:
-        headers = more.pop("headers", None)
-        return self.post(
-            "/convert-batch", {"archive": ("models.zip", archive)}, {"target": target, **more}, headers=headers
-        )
-
-    def raw(self, sent: bytes) -> bytes:
-        """Everything that comes back from a socket into which everything is written first."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
-            with contextlib.suppress(ConnectionError):
-                connection.sendall(sent)
-            came = b""
-            with contextlib.suppress(ConnectionError):
-                while piece := connection.recv(65_536):
-                    came += piece
-            return came
-
-
-@contextlib.contextmanager
-def serving(
-    temporary: Path, settings: dict[str, Any], engine: Engine | None = None, plugins: tuple[object, ...] = ()
-) -> Iterator[Running]:
-    """A server in a thread, stopped as a signal would stop it."""
-    (temporary / "work").mkdir(exist_ok=True)
-    told = Settings(**{"plan_limits": GENEROUS, "temporary_folder": str(temporary / "work"), **settings})
-    registry = Registry(plugins=[service_plugins, *plugins], entry_points=False, engine=engine)
-    keys = KeyStore(f"sqlite:///{temporary / 'keys.sqlite3'}")
-    app = create_app(told, registry, keys)
-    server = Server(configured(app, told), app.state.shared)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            running = Running(listener.getsockname()[1], server, registry, keys, temporary / "work")
-            with running.client:
-                until(lambda: server.started)
-                yield running
-        finally:
-            server.should_exit = True
-            thread.join()
-            keys.close()
-
-
-def until(true: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait for something that must happen soon."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen in time"
-        threading.Event().wait(0.01)
 
 
 @pytest.fixture(scope="session")
@@ -161,42 +56,3 @@ def pro(service: Running) -> dict[str, str]:
     """The header of a Pro customer."""
     key, _ = service.keys.create("pro", label="tests")
     return {"X-Api-Key": key}
-
-
-def zip_of(contents: dict[str, bytes]) -> bytes:
-    """A ZIP with these entries."""
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in contents.items():
-            archive.writestr(name, data)
-    return held.getvalue()
-
-
-def unzipped(response: httpx.Response) -> dict[str, bytes]:
-    """The entries of a ZIP that was answered."""
-    assert response.status_code == 200, response.text
-    assert response.headers["content-type"] == "application/zip"
-    with zipfile.ZipFile(io.BytesIO(response.content)) as archive:
-        assert archive.testzip() is None
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def told(response: httpx.Response) -> dict[str, Any]:
-    """The report header."""
-    text = response.headers["x-meshhub-report"]
-    assert text.isascii()
-    assert len(text) <= 4096
-    found: dict[str, Any] = json.loads(text)
-    return found
-
-
-def refused(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """Check an error answer; what it says."""
-    assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/json"
-    body: dict[str, Any] = response.json()
-    assert body["error_code"] == code, body
-    assert body["request_id"] == response.headers["x-request-id"]
-    assert body["error"]
-    assert "Traceback" not in body["error"]
-    return body

@@ -8,8 +8,7 @@ import zipfile
 from typing import Any
 
 import pytest
-
-from conftest import Running, refused, told, unzipped, zip_of
+from http_serving import Running, refused, told, unzipped, zip_of
 
 GLTF = {
     "asset": {"version": "2.0"},

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from http_serving import Running, refused
 
-from conftest import Running, refused
 from meshhub.engine.in_process import InProcess
 from meshhub.http.app import create_app
 from meshhub.http.errors import STATUS

@@ -17,8 +17,8 @@ from typing import Any
 
 import httpx
 import pytest
+from http_serving import Running, refused, until, unzipped
 
-from conftest import Running, refused, until, unzipped
 from meshhub.engine.isolated import Isolated
 
 STL = b"solid t\nfacet normal 0 0 1\nouter loop\n%sendloop\nendfacet\nendsolid t\n" % (

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
+from http_serving import Running, refused, zip_of
 
-from conftest import Running, refused, zip_of
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import ConversionTimeout, UnsafeArchive, WorkerCrashed
 from meshhub.http.errors import MEANING, STATUS

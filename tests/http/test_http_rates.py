@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
+from http_serving import Running, refused
 
-from conftest import Running, refused
 from meshhub.http.clients import client_address, networks, rate_identity
 from meshhub.http.rates import RateLimits
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
+from http_serving import Running, refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from conftest import Running, refused
 
 MEGABYTE = 1 << 20
 LIMIT = 20 * MEGABYTE
@@ -251,6 +250,6 @@ def test_a_client_that_leaves_while_it_sends(service: Running) -> None:
             b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 5000\r\n\r\n%s"
             % (KIND.encode(), FILE)
         )
-    from conftest import until
+    from http_serving import until
 
     until(lambda: not service.leftovers())
