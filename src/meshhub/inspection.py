@@ -9,7 +9,7 @@ import numpy as np
 from meshhub.geometry import IntIndex, area, bounds, face_normals, transformed, weld
 from meshhub.report import ModelInspection, PartInspection
 from meshhub.scene import Float64, Int32, Mesh, Part, Scene
-from meshhub.topology import Edges, components, edges, fans, following, shells
+from meshhub.topology import Edges, Index, components, edges, fans, following, shells
 
 LISTED = 100
 """So many parts are told one by one."""
@@ -173,7 +173,7 @@ def _lopsided(faces: Int32, found: Edges) -> IntIndex:
     return np.flatnonzero(np.add.reduceat(direction, found.start))
 
 
-def _holes(faces: Int32, found: Edges, one: IntIndex, other: IntIndex, owner: IntIndex) -> IntIndex:
+def _holes(faces: Int32, found: Edges, one: Index, other: Index, owner: IntIndex) -> IntIndex:
     """The owner of each hole: of what hangs together of the border, where loops that only touch are two."""
     border = found.border()
     if len(border) == 0:
