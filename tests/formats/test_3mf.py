@@ -234,6 +234,30 @@ def test_a_sliced_file_and_an_archive_without_a_model_are_told_apart() -> None:
     assert scene(sliced).face_count == 12
 
 
+def test_modifiers_of_slicer_projects_are_left_out() -> None:
+    both = Mesh(np.concatenate([BRICK.vertices, BRICK.vertices * 7]), np.concatenate([BRICK.faces, BRICK.faces + 8]))
+    prusa = (
+        '<config><object id="1" instances_count="1"><volume firstid="0" lastid="11">'
+        '<metadata type="volume" key="volume_type" value="ModelPart"/></volume><volume firstid="12" lastid="23">'
+        '<metadata type="volume" key="volume_type" value="ParameterModifier"/></volume></object></config>'
+    )
+    source = package(model(thing(1, mesh_xml(both))), {"Metadata/Slic3r_PE_model.config": prusa})
+    made, notes = heard(source)
+    assert np.allclose(bounds(made), bounds(scene_of(BRICK))) and notes == {"modifiers_skipped"}
+    bambu = (
+        '<config><object id="3"><part id="1" subtype="normal_part"/>'
+        '<part id="2" subtype="negative_part"/></object></config>'
+    )
+    resources = thing(1) + thing(2, mesh_xml(scale=9))
+    resources += thing(3, '<components><component objectid="1"/><component objectid="2"/></components>')
+    source = package(model(resources, '<item objectid="3"/>'), {"Metadata/model_settings.config": bambu})
+    made, notes = heard(source)
+    assert made.face_count == 12 and notes == {"modifiers_skipped"}
+    for broken in (prusa[:-5], prusa.replace('"12"', '"999999999"').replace('"23"', '"4"'), "x"):
+        source = package(model(thing(1, mesh_xml(both))), {"Metadata/Slic3r_PE_model.config": broken})
+        assert read(source, NOTHING).face_count in (12, 24)
+
+
 def test_extensions_are_ignored_where_harmless_and_named_where_not() -> None:
     beams = "http://schemas.microsoft.com/3dmanufacturing/beamlattice/2017/02"
     spaces = f'{SPACES} xmlns:b="{beams}" xmlns:z="http://example.org/z"'
@@ -280,10 +304,11 @@ REGULAR = [
 
 
 @pytest.mark.parametrize("change", IRREGULAR + REGULAR)
-def test_every_layout_gives_the_same_mesh(change: Any) -> None:
-    made = scene(package(model(thing(1, change(mesh_xml())))))
-    assert np.array_equal(made.meshes[0].vertices, BRICK.vertices)
-    assert np.array_equal(made.meshes[0].faces, BRICK.faces)
+@pytest.mark.parametrize("mesh", [BRICK, sphere()])
+def test_every_layout_gives_the_same_mesh(change: Any, mesh: Mesh) -> None:
+    made = scene(package(model(thing(1, change(mesh_xml(mesh))))))
+    assert np.array_equal(made.meshes[0].vertices, mesh.vertices)
+    assert np.array_equal(made.meshes[0].faces, mesh.faces)
 
 
 def test_the_order_of_attributes_and_a_prefix_do_not_matter() -> None:
@@ -470,6 +495,44 @@ def test_changed_text_ends_in_a_scene_or_a_coded_error(data: st.DataObject) -> N
         read(package(bytes(text) or b" ", {"3D/Textures/a.png": png()}), NOTHING)
     except MeshhubError as error:
         assert error.code in ("unreadable_file", "empty_model", "model_too_complex")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_the_fast_way_and_the_xml_parser_read_the_same(data: st.DataObject) -> None:
+    text = model(thing(1, mesh_xml(sphere(10, 16))))
+    begin = text.index("<vertices>") + len("<vertices>")
+    pieces = [
+        "9",
+        "-",
+        " ",
+        "e1",
+        "\n",
+        "\t",
+        ".",
+        "+",
+        ' p:a="1"',
+        "/",
+        "",
+        '" ',
+        "/>\n<triangle v1='1' v2='2' v3='3'",
+    ]
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(begin, len(text) - 1))
+        text = text[:at] + data.draw(st.sampled_from(pieces)) + text[at + data.draw(st.integers(0, 2)) :]
+
+    def outcome(text: str) -> Scene | None:
+        try:
+            return read(package(text), NOTHING)
+        except MeshhubError:
+            return None
+
+    fast = outcome(text)
+    parsed = outcome(text.replace("<vertices>", "<vertices><!-- -->").replace("<triangles>", "<triangles><!-- -->"))
+    assert (fast is None) == (parsed is None)
+    if fast is not None and parsed is not None:
+        assert np.array_equal(fast.meshes[0].vertices, parsed.meshes[0].vertices)
+        assert np.array_equal(fast.meshes[0].faces, parsed.meshes[0].faces)
 
 
 def test_sniffing_tells_3mf_from_other_archives() -> None:
@@ -687,10 +750,13 @@ def test_any_mesh_comes_back_exactly(points: Any, faces: Any, numbers: Any) -> N
     matrix[:3] = np.array(numbers).reshape(3, 4)
     mesh = Mesh(np.array(points), np.array(faces, np.int32))
     made = again(Scene((mesh,), (Part(0),)))
-    assert np.array_equal(made.meshes[0].vertices[made.meshes[0].faces], mesh.vertices[mesh.faces])
+    exact = np.float32 if np.array_equal(mesh.vertices.astype(np.float32), mesh.vertices) else np.float64
+    came, went = made.meshes[0].vertices[made.meshes[0].faces], mesh.vertices[mesh.faces]
+    assert np.array_equal(came.astype(exact), went.astype(exact))
     moved = again(Scene((mesh,), (Part(0, matrix),)))
     expected, got = soup(Scene((mesh,), (Part(0, matrix),))), soup(moved)
-    assert np.allclose(np.sort(got[0][got[1]], axis=1), np.sort(expected[0][expected[1]], axis=1), rtol=1e-9, atol=1e-6)
+    slack = 1e-6 * (1 + np.abs(mesh.vertices).max()) * (1 + np.abs(matrix).max())
+    assert np.allclose(np.sort(got[0][got[1]], axis=1), np.sort(expected[0][expected[1]], axis=1), rtol=0, atol=slack)
 
 
 # -- real files --

@@ -9,6 +9,7 @@ import numpy as np
 from meshhub.builtin_plugins.threemf.document import CORE, MATERIAL, PRODUCTION, SLICE, Component, Document, Object
 from meshhub.builtin_plugins.threemf.model import read_model
 from meshhub.builtin_plugins.threemf.package import Package
+from meshhub.builtin_plugins.threemf.slicer import leave_out_modifiers
 from meshhub.builtin_plugins.threemf.surfaces import Surfaces
 from meshhub.capabilities import MILLIMETRES_PER
 from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile
@@ -50,6 +51,7 @@ class Assembly:
         self._protected = package.is_protected()
         self._documents: dict[str, Document] = {}
         self.root = self._document(root)
+        leave_out_modifiers(package, self.root)
         self._counts: dict[_Key, int] = {}
         self._meshes: list[Mesh] = []
         self._made: dict[_Key, int] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ from meshhub.columns import Irregular
 from meshhub.errors import UnreadableFile
 from meshhub.scene import Float64, UInt8
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _COLOR = re.compile(r"\s*#([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})\s*")
 _INTEGER = re.compile(r"\s*\+?\d{1,10}\s*", re.ASCII)
 _LONGEST_TEXT = 10_000
@@ -352,7 +353,10 @@ class _Builder:
         text = attributes.get(name)
         if text is None or not _NUMBER.fullmatch(text):
             raise self._wrong(f"a {what} has no number as its {name!r}, but {(text or '')[:40]!r}")
-        return float(text)
+        number = float(text)
+        if not math.isfinite(number):
+            raise self._wrong(f"a {what} has {text[:40]!r} as its {name!r}, which is not finite")
+        return number
 
     def _integer(self, attributes: Attributes, name: str, what: str) -> int:
         text = attributes.get(name)

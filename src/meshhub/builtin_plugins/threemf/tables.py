@@ -44,6 +44,8 @@ _CLOSING = {b"<!--": b"-->", b"<![CDATA[": b"]]>", b"<?": b"?>"}
 _OPENING_FIELD = r"\s*<{tag}\s+({name})\s*=\s*"
 _ATTRIBUTE = re.compile(r"\s+([A-Za-z_][\w.-]*(?::[\w.-]+)?)\s*=\s*")
 _END = re.compile(r"\s*/>\s*")
+_WORTHWHILE = 4096
+"""Bytes below which the XML parser is faster."""
 _MOST_LITERALS = 64
 _MOST_KINDS = 16
 _MOST_FIELDS = 64
@@ -76,6 +78,8 @@ def lift(data: bytes) -> tuple[bytes, dict[int, Columns]]:
         if stop < 0:
             break
         at = stop
+        if stop - match.end() < _WORTHWHILE:
+            continue
         try:
             columns = read_elements(data[match.end() : stop], container.decode(), prefix.decode())
         except Irregular:
@@ -203,6 +207,8 @@ def _uniform(text: bytes, tag: str, fields: dict[str, pa.DataType]) -> Columns:
                 found["rgba"] = colors_of(values.combine_chunks())
             else:
                 found[name] = np.concatenate([as_numpy(chunk) for chunk in values.chunks])
+                if not np.isfinite(found[name]).all():
+                    raise Irregular("a number that is not finite")
     return found
 
 
