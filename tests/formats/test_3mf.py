@@ -379,6 +379,14 @@ def test_components_that_explode_are_refused_before_they_are_expanded() -> None:
         read(package(model(deep, '<item objectid="4999"/>')), NOTHING)
 
 
+def test_a_plate_of_equal_parts_is_no_bomb() -> None:
+    count = 1500
+    resources = "".join(thing(number) for number in range(1, count + 1))
+    source = package(model(resources, "".join(f'<item objectid="{k}"/>' for k in range(1, count + 1))))
+    assert len(resources) > 1 << 20 and source.size * 60 < len(resources)
+    assert len(read(source, NOTHING).parts) == count
+
+
 def test_a_bomb_in_the_model_is_refused() -> None:
     with pytest.raises(UnsafeArchive):
         read(package(b"<model>" + b" " * 40_000_000), NOTHING)

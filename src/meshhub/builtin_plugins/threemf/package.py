@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from urllib.parse import unquote
 
-from meshhub.archive import Archive
+from meshhub.archive import Archive, ArchiveLimits
 from meshhub.builtin_plugins.threemf.markup import Attributes, as_utf8, parse
 from meshhub.errors import UnreadableFile
 from meshhub.notes import note
@@ -15,6 +15,9 @@ from meshhub.source import Source
 
 MODEL = "/3dmodel"
 KEYSTORE = "/keystore"
+LIMITS = ArchiveLimits(ratio_after=16 << 20)
+"""A plate of a thousand equal small parts packs better than a hundredfold, and is no bomb."""
+
 _RELATIONSHIPS = "_rels/.rels"
 _LARGEST_RELATIONSHIPS = 1 << 22
 
@@ -24,7 +27,7 @@ class Package:
 
     def __init__(self, source: Source) -> None:
         """Raises UnreadableFile, UnsafeArchive."""
-        self._archive = Archive(source.path if source.path is not None else source.read())
+        self._archive = Archive(source.path if source.path is not None else source.read(), LIMITS)
 
     def __enter__(self) -> Package:
         return self
