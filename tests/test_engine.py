@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -126,3 +128,21 @@ def test_a_closed_engine_takes_no_task() -> None:
     made.close()
     with pytest.raises(ShuttingDown):
         convert(made, "toy!")
+
+
+def test_a_program_is_not_run_again_in_its_workers(tmp_path: Path) -> None:
+    """A script without a guard around its main part, as people write them."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path[:0] = {[str(Path(toys.__file__).parent)]!r}\n"
+        "import toys\n"
+        "from meshhub import Isolated, Registry, Source, Target\n"
+        "print('once')\n"
+        "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1))\n"
+        "report = registry.convert(Source.from_bytes(b'toy!', 'a.toy'), Target(), to='toy')\n"
+        "print(report.ok)\n"
+        "registry.close()\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["once", "True"]

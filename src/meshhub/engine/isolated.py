@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 import threading
+import types
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -143,7 +144,7 @@ class Isolated:
 
     def _start(self, task: Task, scratch: Path) -> tuple[BaseProcess, Connection]:
         answers, sending = self._context.Pipe(duplex=False)
-        with self._starting, _environment(_SINGLE_THREADED):
+        with self._starting, _environment(_SINGLE_THREADED), _without_main(task):
             if self._context.get_start_method() == "forkserver":
                 self._context.set_forkserver_preload(list(PRELOAD))
             process = self._context.Process(  # type: ignore[attr-defined]
@@ -164,6 +165,25 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
     finally:
         for name in added:
             os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _without_main(task: Task) -> Iterator[None]:
+    """Hide the main program from a worker that is started inside, unless the task needs it.
+
+    A worker would import it again: that took longer than most conversions, and a script without
+    an `if __name__ == "__main__"` would start all over.
+    """
+    named = {part for step in task.chain.steps for part in (step.run, step.options_type)}
+    if any(name.startswith("__main__:") for name in named):
+        yield
+        return
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _received(answers: Connection, process: BaseProcess) -> Answer:
