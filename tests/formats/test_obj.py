@@ -538,7 +538,7 @@ def test_a_painted_scene_comes_back() -> None:
     )
     before = {(*v, *c) for v, c in zip(scene.meshes[1].vertices.tolist(), scene.meshes[1].colors.tolist(), strict=True)}  # type: ignore[union-attr]
     assert box.normals is None and box.uv is None
-    assert box.colors is not None
+    assert box.colors is not None and ball.colors is None
     assert {(*v, *c) for v, c in zip(box.vertices.tolist(), box.colors.tolist(), strict=True)} == before
     # what has no material does not take that of the part before it
     assert box.face_material is not None
@@ -590,6 +590,45 @@ def test_instances_are_written_out_and_mirrors_keep_their_outside() -> None:
     assert [part.name for part in back.parts] == ["one", "two"]
     assert volume(*soup(back)) == pytest.approx(2 * 6000)
     assert np.allclose(bounds(back), [[-10, 0, 0], [10, 20, 30]])
+
+
+def test_many_parts_of_every_kind_come_back_in_their_places() -> None:
+    """Parts with and without UV, normals, colours and materials, among each other."""
+    box = brick(1, 1, 1, name="")
+    normals = np.tile([0, 0, 1.0], (8, 1))
+    meshes = []
+    for k in range(200):
+        mesh = moved_by(box, 3.0 * k, 0, 0)
+        if k % 2:
+            mesh = replace(mesh, uv=np.full((8, 2), k / 256))
+        if k % 3 == 0:
+            mesh = replace(mesh, normals=normals)
+        if k % 5 == 0:
+            mesh = replace(mesh, colors=np.tile([k, 0, 255, 255], (8, 1)))
+        if k % 7 == 0:
+            mesh = replace(mesh, face_material=np.full(12, k % 2))
+        meshes.append(mesh)
+    parts = tuple(Part(k, name=f"box {k}") for k in range(200))
+    back = again(Scene(tuple(meshes), parts, (Material("one"), Material("two"))))
+    assert [part.name for part in back.parts] == [part.name for part in parts]
+    for k, mesh in enumerate(back.meshes):
+        before = meshes[k]
+        assert np.array_equal(
+            np.sort(mesh.vertices[mesh.faces], axis=0), np.sort(before.vertices[before.faces], axis=0)
+        )
+        assert (mesh.uv is None) == (before.uv is None) and (mesh.normals is None) == (before.normals is None)
+        assert mesh.uv is None or (mesh.uv == np.float32(k / 256)).all()
+        assert (mesh.colors is None) == (before.colors is None)
+        assert mesh.colors is None or (mesh.colors == [k, 0, 255, 255]).all()
+        assert mesh.face_material is not None
+        shown = {back.materials[index].name for index in mesh.face_material}
+        assert shown == ({["one", "two"][k % 2]} if k % 7 == 0 else {"plain"})
+
+
+def test_normals_are_lost_only_where_one_is_missing() -> None:
+    scene, notes = noted(TETRA + "vn 0 0 1\no a\nf 1//1 3//1 2//1\no b\nf 1//1 2 4\no c\nf 1 4 3\n")
+    assert [mesh.normals is not None for mesh in scene.meshes] == [True, False, False]
+    assert "incomplete_normals" in notes
 
 
 def test_names_fit_on_a_line_and_come_once() -> None:

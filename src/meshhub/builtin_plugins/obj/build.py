@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.obj.faces import Faces
-from meshhub.builtin_plugins.obj.parts import distinct
-from meshhub.geometry import compacted
+from meshhub.geometry import compacted, weld
 from meshhub.notes import note
 from meshhub.polygons import triangulate_corners
 from meshhub.scene import Float32, Float64, Int32, Mesh, UInt8
@@ -19,10 +18,14 @@ Corners = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What corners refer to: (n, 3) positions, (n, 4) colours of the positions, (t, 2) uv, (k, 3) unit normals."""
+    """What corners refer to: (n, 3) positions, (t, 2) uv, (k, 3) unit normals.
+
+    colors, colored: (n, 4) colours of the positions, and which of them the file gives, (n,); white where not.
+    """
 
     positions: Float64
     colors: UInt8 | None
+    colored: NDArray[np.bool_] | None
     uv: Float32
     normals: Float32
 
@@ -77,7 +80,7 @@ def meshes(tables: Tables, triangles: Triangles, names: list[str]) -> list[Mesh]
     if not alone:
         # parts are ascending, so vertices numbered as they are met lie together part by part
         key, spans = _joined(np.repeat(part, 3).astype(np.int64), len(names), key, spans)
-    first, index = distinct(key)
+    first, index = weld(key[:, None])
     faces = index.reshape(-1, 3)
     ends = np.searchsorted(part, np.arange(len(names)), side="right")
     made: list[Mesh] = []
@@ -93,7 +96,7 @@ def meshes(tables: Tables, triangles: Triangles, names: list[str]) -> list[Mesh]
                 faces[start:end] - np.int32(begin),
                 normals=None if vn is None else _taken(tables.normals, vn.ravel()[rows]),
                 uv=None if vt is None else _taken(tables.uv, vt.ravel()[rows]),
-                colors=None if tables.colors is None else tables.colors[positions],
+                colors=_colors(tables, positions),
                 face_material=None if triangles.material is None else triangles.material[start:end],
                 name=name,
             )
@@ -118,7 +121,7 @@ def _plain(tables: Tables, triangles: Triangles, uv: bool, normals: bool, name: 
             triangles.v.astype(np.int32),
             normals=fitted(tables.normals) if normals else None,
             uv=fitted(tables.uv) if uv else None,
-            colors=tables.colors,
+            colors=_colors(tables, np.arange(count)),
             face_material=triangles.material,
             name=name,
         )
@@ -139,6 +142,18 @@ def _whole_normals(triangles: Triangles, parts: int) -> Corners | None:
     return np.where(lacking[triangles.part][:, None], -1, vn)
 
 
+def _colors(tables: Tables, rows: Corners) -> UInt8 | None:
+    """The colours of some positions, white where there is none; None when there is no other."""
+    if tables.colors is None or tables.colored is None:
+        return None
+    given = tables.colored[rows]
+    if not given.any():
+        return None
+    if not given.all():
+        note("incomplete_colors", "some vertices of coloured parts have no colour: white was taken")
+    return tables.colors[rows]
+
+
 def _taken(table: Float32, rows: Corners) -> Float32 | None:
     """Rows of a table, zeros for -1; None when there is nothing else."""
     missing = rows < 0
@@ -152,6 +167,6 @@ def _taken(table: Float32, rows: Corners) -> Float32 | None:
 def _joined(key: Corners, spans: int, other: Corners, more: int) -> tuple[Corners, int]:
     """Two numbers as one; numbered anew first where the product would not fit."""
     if spans * more >= 2**62:
-        first, index = distinct(key)
+        first, index = weld(key[:, None])
         key, spans = index.astype(np.int64), len(first)
     return key * more + other, spans * more

@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from meshhub.builtin_plugins.obj.lines import USEMTL, G, Index, Lines, O
-from meshhub.columns import as_numpy
+from meshhub.geometry import weld
 from meshhub.notes import note
 from meshhub.scene import Int32
 
@@ -26,16 +25,6 @@ class Place:
 
     name: str = ""
     path: tuple[str, ...] = ()
-
-
-def distinct(keys: Index) -> tuple[Index, Int32]:
-    """Where each distinct number is met first, in the order of meeting, and which of them each number is."""
-    if len(keys) == 0:
-        return np.empty(0, np.intp), np.empty(0, np.int32)
-    index = as_numpy(pa.array(keys).dictionary_encode().indices)
-    first = np.empty(int(index.max()) + 1, np.intp)
-    first[index[::-1]] = np.arange(len(keys) - 1, -1, -1)
-    return first, index
 
 
 def argument(lines: Lines, number: int) -> str:
@@ -55,13 +44,13 @@ def parts_of_faces(lines: Lines, face_lines: Index) -> tuple[Int32, list[Place]]
     keys = at_object.astype(np.int64) * len(group_names) + at_group
     if len(object_names) * len(group_names) == 1:
         return np.zeros(len(face_lines), np.int32), [Place()]
-    first, part = distinct(keys)
+    first, part = weld(keys[:, None])
     if len(first) > PARTS:
-        first, part = distinct(at_object.astype(np.int64))
+        first, part = weld(at_object[:, None])
         at_group = np.zeros_like(at_group)
         group_names = [""]
         if len(first) > PARTS:
-            first, part = distinct(np.zeros(len(face_lines), np.int64))
+            first, part = weld(np.zeros((len(face_lines), 1), np.int32))
             at_object, object_names = np.zeros_like(at_object), [""]
         note("too_many_groups", f"the OBJ has more than {PARTS} groups: they were joined, and their names left out")
     places: list[Place] = []

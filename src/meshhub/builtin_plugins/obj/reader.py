@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.obj import lines as words
 from meshhub.builtin_plugins.obj.build import Tables, cut, meshes
@@ -35,9 +36,11 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
         raise _empty(len(points.rows), others)
     if others:
         note("ignored_elements", f"the OBJ also holds {', '.join(others)}: only its faces were read")
+    colors, colored = _colors(points)
     tables = Tables(
         np.ascontiguousarray(points.rows[:, :3]),
-        _colors(points),
+        colors,
+        colored,
         _uv(uv.rows),
         _units(normals.rows[:, :3]),
     )
@@ -66,34 +69,30 @@ def _empty(points: int, others: list[str]) -> EmptyModel | UnreadableFile:
     return UnreadableFile("no vertices and no faces are in the file: it is no Wavefront OBJ; export the model again")
 
 
-def _colors(points: Table) -> UInt8 | None:
-    """(n, 4) colours written after the positions, 0 to 1 or 0 to 255; white where a vertex has none."""
+def _colors(points: Table) -> tuple[UInt8 | None, NDArray[np.bool_] | None]:
+    """(n, 4) colours written after the positions, 0 to 1 or 0 to 255, and which vertices have one."""
     width, counts = points.rows.shape[1], points.counts
     if width < 6:
         weights = points.rows[:, 3:4] if counts is None else points.rows[counts > 3, 3:4]
         if (weights != 1).any():
             note("weights_ignored", "the OBJ gives weights after x, y, z, which are for curves: they were left out")
-        return None
-    given = points.rows[:, 3:7] if width >= 7 else np.pad(points.rows[:, 3:6], ((0, 0), (0, 1)), constant_values=np.nan)
+        return None, None
+    given = np.ones((len(points.rows), 4))
+    given[:, : min(width - 3, 4)] = points.rows[:, 3:7]
+    there: NDArray[np.bool_] = np.isfinite(given[:, :3]).all(axis=1)
     if counts is not None:
-        given = given.copy()
-        given[counts < 6] = np.nan
-        given[counts < 7, 3] = np.nan
-    finite = np.isfinite(given)
-    if not finite[:, :3].any():
-        return None
-    lost = int((~finite[:, :3]).any(axis=1).sum())
-    if lost:
-        note("incomplete_colors", f"{lost} of {len(given)} vertices of the OBJ have no colour: white was taken")
-        given = np.where((~finite[:, :3]).any(axis=1)[:, None], np.nan, given)
-        finite = np.isfinite(given)
-    largest = float(given[:, :3].max(where=finite[:, :3], initial=0))
-    scale = 1.0 if largest > 1 else 255.0
-    made = np.clip(np.rint(np.where(finite, given, 255 / scale) * scale), 0, 255).astype(np.uint8)
-    if not made[:, 3].any():
+        there = there & (counts >= 6)
+    if not there.any():
+        return None, None
+    scale = 1.0 if float(given[there, :3].max()) > 1 else 255.0
+    without = ~np.isfinite(given[:, 3]) if counts is None else ~np.isfinite(given[:, 3]) | (counts < 7)
+    given[without | (width < 7), 3] = 255 / scale
+    given[~there] = 255 / scale
+    made = np.clip(np.rint(given * scale), 0, 255).astype(np.uint8)
+    if not made[there, 3].any():
         made[:, 3] = 255
         note("alpha_zero", "every colour in the OBJ is wholly transparent: read as opaque")
-    return made
+    return made, there
 
 
 def _uv(rows: Float32) -> Float32:
