@@ -1,4 +1,4 @@
-"""STEP (ISO 10303-21): CAD files, written as boundary representations that people can edit."""
+"""STEP (ISO 10303-21): CAD files, tessellated when read, written as boundary representations that people can edit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub.capabilities import Format, Magic, Writer
+from meshhub.capabilities import Format, Magic, Reader, Writer
 from meshhub.hookspecs import hookimpl
 
 STEP = Format(
@@ -18,6 +18,32 @@ STEP = Format(
     magic=(Magic(b"ISO-10303-21;"),),
     specification="ISO 10303-21 (Part 21), ISO 10303-214 (AP214)",
 )
+
+
+class StepReadOptions(Struct, frozen=True, kw_only=True):
+    """How closely triangles follow the curved surfaces of a STEP file."""
+
+    step_deviation_mm: Annotated[
+        float,
+        Meta(
+            title="Deviation when STEP is read, in mm",
+            description=(
+                "How far a triangle may lie from the true surface. It is kept between a hundred-thousandth and "
+                "a hundredth of each part's diagonal."
+            ),
+            ge=1e-4,
+            le=100.0,
+        ),
+    ] = 0.01
+    step_angle_degrees: Annotated[
+        float,
+        Meta(
+            title="Angle when STEP is read, in degrees",
+            description="How much a curve may turn from one edge to the next; smaller is rounder.",
+            ge=1.0,
+            le=60.0,
+        ),
+    ] = 11.46
 
 
 class StepWriteOptions(Struct, frozen=True, kw_only=True):
@@ -48,6 +74,23 @@ class StepWriteOptions(Struct, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+
+
+@hookimpl
+def meshhub_readers() -> Iterable[Reader]:
+    """The STEP reader: OpenCASCADE finds the shapes and cuts them into triangles."""
+    return [
+        Reader(
+            format=STEP,
+            run="meshhub.builtin_plugins.step.reader:read",
+            sniff="meshhub.builtin_plugins.step.sniff:sniff",
+            needs=("OCP",),
+            install="meshhub[step]",
+            options=StepReadOptions,
+            carries=frozenset({"names", "instances", "materials", "units"}),
+            frame=None,
+        )
+    ]
 
 
 @hookimpl

@@ -16,7 +16,9 @@ from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 
 _FRACTIONS = np.array([0.25, 0.5, 0.75])
-_BULGE = 0.5
+_BULGE = 0.15
+_CHORD = 0.05
+_WIDEST = 2.5e-4
 
 Mask = NDArray[np.bool_]
 
@@ -37,6 +39,7 @@ class Curves:
     centre, axis:   (e, 3) of circles; the edge runs counter-clockwise about the axis
     radius:         (e,) of circles
     bad:            (e,) no curve could be found that lies on both surfaces
+    chords:         (e,) bad, but each of its straight pieces could be an edge by itself
     spline_begin:   (e + 1,) where the points of each spline begin in `spline`; start and end are among them
     spline:         (n, 3)
     """
@@ -46,6 +49,7 @@ class Curves:
     axis: Float64
     radius: Float64
     bad: Mask
+    chords: Mask
     spline_begin: IntIndex
     spline: Float64
 
@@ -70,13 +74,17 @@ def curves_of(skin: Skin, outline: Outline, regions: Regions) -> Curves:
     bad = np.zeros(count, np.bool_)
     bent = np.flatnonzero(regions.curved[left] | regions.curved[right])
     if len(bent) == 0:
-        return Curves(kind, centre, axis, radius, bad, np.zeros(count + 1, np.intp), np.empty((0, 3)))
+        return Curves(kind, centre, axis, radius, bad, bad, np.zeros(count + 1, np.intp), np.empty((0, 3)))
     path = _paths(skin, outline, chain[bent])
     one, other = regions.surfaces.take(left[bent]), regions.surfaces.take(right[bent])
     limit = np.maximum(regions.limit[left[bent]], regions.limit[right[bent]])
     straight = _straight(path, one, other, limit)
     group, point, fault = _refined(path, one, other, limit)
+    tolerable = fault & _tolerable(path, one, other, _WIDEST * float(lengths(np.ptp(skin.points, axis=0)[None])[0]))
+    straight |= tolerable & (np.diff(path.begin) == 2)
     bad[bent] = ~straight & fault
+    chords = np.zeros(count, np.bool_)
+    chords[bent] = tolerable & ~straight
     round_, (middles, axes, radii) = _circles(path, group, point, one, other, limit)
     circle = ~straight & round_ & ~fault
     kind[bent[circle]] = Curve.CIRCLE
@@ -86,7 +94,7 @@ def curves_of(skin: Skin, outline: Outline, regions: Regions) -> Curves:
     size = np.zeros(count, np.intp)
     size[bent] = np.where(spline, np.bincount(group, minlength=len(bent)), 0)
     return Curves(
-        kind, centre, axis, radius, bad, np.concatenate([[0], np.cumsum(size)]), point[spline[group]]
+        kind, centre, axis, radius, bad, chords, np.concatenate([[0], np.cumsum(size)]), point[spline[group]]
     )
 
 
@@ -132,6 +140,22 @@ def _straight(path: _Paths, one: Surfaces, other: Surfaces, limit: Float64) -> M
     for fraction in (0.5, *_FRACTIONS):
         at = start + fraction * chord
         good &= (np.abs(distances(one, at)) <= limit) & (np.abs(distances(other, at)) <= limit)
+    return good
+
+
+def _tolerable(path: _Paths, one: Surfaces, other: Surfaces, widest: float) -> Mask:
+    """Paths whose straight pieces may stay chords.
+
+    Where a facet that stays planar meets a curved surface nearly tangentially, their intersection swings far
+    from the mesh's edge. The edge itself is off the surface by its sagitta only, which CAD programs
+    take as the tolerance of the edge. widest: the largest such sagitta.
+    """
+    group, start, stop = _pieces(path)
+    middle = (start + stop) / 2
+    first, second = np.abs(distances(one.take(group), middle)), np.abs(distances(other.take(group), middle))
+    off = np.maximum(first, second)
+    good = np.ones(path.count, np.bool_)
+    good[group[(off > _CHORD * lengths(stop - start)) | (off > widest)]] = False
     return good
 
 

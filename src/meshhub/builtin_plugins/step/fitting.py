@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ from meshhub.builtin_plugins.step.skin import lengths
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, cylindrical, distances, perpendicular
 from meshhub.scene import Float64
 
-_STEPS = 8
+_FIRST_STEPS = 3
+_STEPS = 4
 _RIDGE = 1e-13
 _UNKNOWNS = {
     Kind.CYLINDER: (0, 1, 3, 4, 5),
@@ -42,10 +44,11 @@ class Samples(NamedTuple):
     weight: Float64
 
 
-def fit(samples: Samples, kind: Kind) -> tuple[Surfaces, Float64]:
+def fit(samples: Samples, kind: Kind, hopeless: float) -> tuple[Surfaces, Float64]:
     """The surface of one kind that fits each group best, and the distance of its worst point.
 
     Groups are moved to their centre and scaled to size one meanwhile, for the condition of the equations.
+    hopeless: groups that are still worse than this part of their size after a few steps are left as they are.
     """
     middle, size = _frames(samples)
     point = (samples.point - middle[samples.group]) / size[samples.group][:, None]
@@ -55,12 +58,42 @@ def fit(samples: Samples, kind: Kind) -> tuple[Surfaces, Float64]:
         if kind == Kind.SPHERE:
             made = _sphere(local)
         else:
-            made = _refined(local, _cylinder(local) if kind == Kind.CYLINDER else _revolved(local, kind), kind)
-        worst = np.abs(distances(made.take(samples.group), point))
-        worst = np.maximum.reduceat(worst, _begins(samples)) * size
+            guess = _cylinder(local) if kind == Kind.CYLINDER else _revolved(local, kind)
+            made = _refined(local, guess, kind, _FIRST_STEPS)
+            hopeful = np.flatnonzero(_worst(local, made) <= hopeless)
+            if len(hopeful):
+                made = _put(made, hopeful, _refined(_chosen(local, hopeful), made.take(hopeful), kind, _STEPS))
+        worst = _worst(local, made) * size
     worst = np.where(np.isfinite(worst), worst, np.inf)
     second = made.second * size if kind == Kind.TORUS else made.second
     return Surfaces(made.kind, made.origin * size[:, None] + middle, made.axis, made.radius * size, second), worst
+
+
+def _worst(samples: Samples, made: Surfaces) -> Float64:
+    """(g,) the distance of the farthest point of each group."""
+    off: Float64 = np.maximum.reduceat(np.abs(distances(made.take(samples.group), samples.point)), _begins(samples))
+    return off
+
+
+def _chosen(samples: Samples, groups: Groups) -> Samples:
+    """The samples of some groups, renumbered."""
+    number = np.full(samples.count, -1, np.intp)
+    number[groups] = np.arange(len(groups))
+    points, facets = number[samples.group] >= 0, number[samples.normal_group] >= 0
+    return Samples(
+        len(groups), number[samples.group][points], samples.point[points], number[samples.normal_group][facets],
+        samples.centre[facets], samples.normal[facets], samples.weight[facets],
+    )  # fmt: skip
+
+
+def _put(all_of_them: Surfaces, index: Groups, made: Surfaces) -> Surfaces:
+    """The surfaces with some of them replaced."""
+    columns = []
+    for field in fields(Surfaces):
+        column = getattr(all_of_them, field.name).copy()
+        column[index] = getattr(made, field.name)
+        columns.append(column)
+    return Surfaces(*columns)
 
 
 def _begins(samples: Samples) -> Groups:
@@ -151,14 +184,14 @@ def _revolved(samples: Samples, kind: Kind) -> Surfaces:
     return Surfaces(guess.kind, origin + axis * up[:, None], axis, ring, tube)
 
 
-def _refined(samples: Samples, made: Surfaces, kind: Kind) -> Surfaces:
+def _refined(samples: Samples, made: Surfaces, kind: Kind, steps: int) -> Surfaces:
     """Gauss-Newton on the true distances.
 
     Unknowns: shifts along u, v and the axis, tilts towards u and v, radius, second.
     """
     unknowns = list(_UNKNOWNS[kind])
     group = samples.group
-    for _ in range(_STEPS):
+    for _ in range(steps):
         u = perpendicular(made.axis)
         v = np.cross(made.axis, u)
         each = made.take(group)

@@ -40,8 +40,14 @@ def modelled(skin: Skin, options: StepWriteOptions) -> tuple[Model, Facets]:
 
 def _outlined(skin: Skin, faceted: Facets, regions: Regions) -> tuple[Model, IntIndex]:
     """The model of some regions, and the curved ones among them that do not fit."""
-    outline = outline_of(skin, regions.region, regions.curved, faceted.tolerance)
-    curves = curves_of(skin, outline, regions)
+    kept = np.zeros(len(skin.points), np.bool_)
+    while True:
+        outline = outline_of(skin, regions.region, regions.curved, faceted.tolerance, kept)
+        curves = curves_of(skin, outline, regions)
+        more = outline.inner_points(skin, curves.chords)
+        if len(more) == 0:
+            break
+        kept[more] = True
     model = Model(skin, regions, outline, curves, seams_of(skin, regions, outline, curves), bodies_of(skin))
     left, right = edge_regions(outline)
     left, right = left[curves.bad], right[curves.bad]

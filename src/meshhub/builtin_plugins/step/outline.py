@@ -42,16 +42,28 @@ class Outline:
         """(e,) the forward chain of each edge."""
         return np.flatnonzero(self.forward)
 
+    def inner_points(self, skin: Skin, edges: Mask) -> IntIndex:
+        """The points on some edges between their corners."""
+        chain = self.edge_chain[edges]
+        size = self.chain_begin[chain + 1] - self.chain_begin[chain]
+        owner = np.repeat(np.arange(len(chain)), size)
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
+        return skin.begin[self.half[self.chain_begin[chain][owner] + place]][place > 0]
+
     @property
     def loop_region(self) -> NDArray[np.int32]:
         """(l,) the region each loop bounds."""
         return self.region[self.loop_begin[:-1]]
 
 
-def outline_of(skin: Skin, region: NDArray[np.int32], curved: Mask, tolerance: float) -> Outline:
+def outline_of(
+    skin: Skin, region: NDArray[np.int32], curved: Mask, tolerance: float, kept: Mask | None = None
+) -> Outline:
     """The outline of all regions of a skin.
 
-    region: (m,) label of each face; curved: (r,) whether a region's surface is other than a plane.
+    region: (m,) label of each face
+    curved: (r,) whether a region's surface is other than a plane
+    kept:   (p,) points that are corners in any case
 
     Between two planes every point that lies on the line between its neighbours is dissolved, when
     no third region meets there; along a curved region every such point is, whether straight or not.
@@ -64,6 +76,8 @@ def outline_of(skin: Skin, region: NDArray[np.int32], curved: Mask, tolerance: f
     beyond = np.where(twin >= 0, region[twin // 3], -1)
     bends = curved[region[half // 3]] | ((beyond >= 0) & curved[beyond])
     corner = _corners(skin, half, loop_begin, bends, tolerance)
+    if kept is not None:
+        corner |= kept
     while True:
         rolled = _rolled(loop_begin, corner[begin[half]])
         bent = bends[rolled]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.facets import FacetGraph
 from meshhub.builtin_plugins.step.fitting import fit
 from meshhub.builtin_plugins.step.planar import numbered
+from meshhub.builtin_plugins.step.skin import lengths
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, gradients, joined, planes
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
@@ -32,10 +33,13 @@ _RINGS = {Kind.CYLINDER: (2, 1), Kind.SPHERE: (1,), Kind.CONE: (2,), Kind.TORUS:
 _OF_SIZE = 1e-5
 _OF_SAGITTA = 0.05
 _TILT = np.cos(np.radians(20.0))
-_LARGEST = 100.0
+_LARGEST = 20.0
 _ROUNDS = 200
 _CHUNK = 8192
 _CONTESTS = 3
+_CLEAR = 16
+_HOPELESS = 100.0
+_SAMPLE = 2048
 _WORTH = {Kind.CYLINDER: 1.0, Kind.CONE: 0.99, Kind.SPHERE: 0.98, Kind.TORUS: 0.9}
 _STILL_FREE = 0.9
 
@@ -64,9 +68,11 @@ def recognise(graph: FacetGraph, tolerance: float, given: float | None) -> Segme
     search = _Search(graph, tolerance, given)
     search.all_pieces()
     for _ in range(_CONTESTS):
+        before = search.segment >= 0
         if not search.contest():
             break
         search.all_pieces()
+        search.refresh(before)
     return search.found()
 
 
@@ -80,6 +86,7 @@ class _Search:
         self.segment = np.full(graph.count, -1, np.intp)
         self.surfaces = planes(np.empty((0, 3)), np.empty((0, 3)))
         self.limit = np.empty(0)
+        self.fresh = np.ones(graph.count, np.bool_)
 
     def found(self) -> Segments:
         return Segments(self.surfaces, self.limit, self.segment)
@@ -90,34 +97,53 @@ class _Search:
             for kind in KINDS:
                 self.whole_pieces(kind, spare_broad=spare_broad)
 
+    def refresh(self, before: Mask) -> None:
+        """Look again only where neighbourhoods changed, because some of their facets were taken."""
+        graph = self.graph
+        near = (self.segment >= 0) & ~before
+        for _ in range(max(max(rings) for rings in _RINGS.values())):
+            reached = near.copy()
+            reached[graph.right[near[graph.left]]] = True
+            near = reached
+        self.fresh = near
+
     def contest(self) -> bool:
         """Let the kinds compete for what is free, by neighbourhoods; whether any won something."""
-        base = len(self.surfaces)
-        bids: list[tuple[float, int, IntIndex, Surfaces, float]] = []
+        bids: list[tuple[float, int, IntIndex, Surfaces, Float64]] = []
+        started = len(self.surfaces)
         for kind in KINDS:
+            base = len(self.surfaces)
             trial = _Search(self.graph, self.tolerance, self.given)
             trial.segment, trial.surfaces, trial.limit = self.segment.copy(), self.surfaces, self.limit
+            trial.fresh = self.fresh
             for rings in _RINGS[kind]:
                 trial.neighbourhoods(kind, rings)
             facet = np.flatnonzero(trial.segment >= base)
             facet = facet[np.argsort(trial.segment[facet], kind="stable")]
             numbers, begin = np.unique(trial.segment[facet], return_index=True)
+            found: list[tuple[float, int, IntIndex, Surfaces, Float64]] = []
             for number, facets in zip(numbers.tolist(), np.split(facet, begin[1:]), strict=False):
-                surface = trial.surfaces.take(np.array([number]))
-                bids.append((-len(facets) * _WORTH[kind], len(bids), facets, surface, float(trial.limit[number])))
-        won: list[Surfaces] = []
-        limits: list[float] = []
+                only = np.array([number])
+                worth = -len(facets) * _WORTH[kind]
+                found.append((worth, len(bids) + len(found), facets, trial.surfaces.take(only), trial.limit[only]))
+            # no patch of another kind is that large: what is clear need not be searched again
+            self._award([bid for bid in found if len(bid[2]) >= _CLEAR])
+            bids += [bid for bid in found if len(bid[2]) < _CLEAR]
+        self._award(bids)
+        return len(self.surfaces) > started
+
+    def _award(self, bids: list[tuple[float, int, IntIndex, Surfaces, Float64]]) -> None:
+        """Give facets to the bids that hold most, as long as most of what they hold is free."""
+        won: list[Surfaces] = [self.surfaces]
+        limits: list[Float64] = [self.limit]
         for _, _, facets, surface, limit in sorted(bids, key=lambda bid: bid[:2]):
             free = self.segment[facets] < 0
-            if free.mean() < _STILL_FREE:
-                continue
-            self.segment[facets[free]] = base + len(won)
-            won.append(surface)
-            limits.append(limit)
-        if won:
-            self.surfaces = joined([self.surfaces, *won])
-            self.limit = np.concatenate([self.limit, limits])
-        return bool(won)
+            if free.mean() >= _STILL_FREE:
+                self.segment[facets[free]] = len(self.surfaces) + len(won) - 1
+                won.append(surface)
+                limits.append(limit)
+        self.surfaces = joined(won)
+        self.limit = np.concatenate(limits)
 
     def whole_pieces(self, kind: Kind, *, spare_broad: bool) -> None:
         """Try each smooth piece of free facets as one surface."""
@@ -141,8 +167,8 @@ class _Search:
         graph = self.graph
         free = self.segment < 0
         degree = np.bincount(graph.left[free[graph.right]], minlength=graph.count)
-        seeds = np.flatnonzero(free & ~graph.broad & (degree >= (1 if rings > 1 else 2)))
-        if len(seeds) == 0:
+        seeds = np.flatnonzero(free & ~graph.broad & self.fresh & (degree >= (1 if rings > 1 else 2)))
+        if len(seeds) == 0 or not self._promising(kind, seeds, free, rings):
             return
         parts: list[tuple[IntIndex, IntIndex, Surfaces, Float64, Mask]] = []
         for start in range(0, len(seeds), _CHUNK):
@@ -159,6 +185,14 @@ class _Search:
         group = np.concatenate([part[0] for part in parts])
         facet = np.concatenate([part[1] for part in parts])
         self._take_agreeing(kind, seeds, surfaces, limit, good, group, facet)
+
+    def _promising(self, kind: Kind, seeds: IntIndex, free: Mask, rings: int) -> bool:
+        """Whether any of a sample fits: a scanned or sculpted mesh is not searched to its end."""
+        if len(seeds) <= 2 * _SAMPLE:
+            return True
+        sample = seeds[:: len(seeds) // _SAMPLE]
+        group, facet = self._surroundings(sample, free, rings)
+        return bool(self._tried(kind, group, facet, len(sample))[2].any())
 
     def _surroundings(self, seeds: IntIndex, free: Mask, rings: int) -> tuple[IntIndex, IntIndex]:
         graph = self.graph
@@ -214,7 +248,12 @@ class _Search:
         order = np.lexsort((facet, group))
         group, facet = group[order], facet[order]
         samples = graph.samples(group, facet, count)
-        surfaces, worst = fit(samples, kind)
+        wide = self.tolerance * 4 if self.given is None else self.given
+        point_begin = np.searchsorted(samples.group, np.arange(count))
+        low = np.minimum.reduceat(samples.point, point_begin)
+        high = np.maximum.reduceat(samples.point, point_begin)
+        size = lengths(high - low)
+        surfaces, worst = fit(samples, kind, _HOPELESS * max(_OF_SIZE, wide / max(float(np.median(size)), 1e-300)))
         each = surfaces.take(group)
         gap, normal = gradients(each, graph.centre[facet])
         facing = np.einsum("ij,ij->i", normal, graph.normal[facet])
@@ -223,12 +262,8 @@ class _Search:
         out = np.logical_and.reduceat((facing >= _TILT) | sliver, begin)
         into = np.logical_and.reduceat((facing <= -_TILT) | sliver, begin)
         sagitta = np.maximum.reduceat(np.where(sliver, 0.0, np.abs(gap)), begin)
-        point_begin = np.searchsorted(samples.group, np.arange(count))
-        low = np.minimum.reduceat(samples.point, point_begin)
-        high = np.maximum.reduceat(samples.point, point_begin)
-        size = np.linalg.norm(high - low, axis=1)
-        wide = self.given if self.given is not None else np.maximum(4 * self.tolerance, _OF_SIZE * size)
-        limit = np.minimum(wide, _OF_SAGITTA * sagitta)
+        allowed = np.full(count, self.given) if self.given is not None else np.maximum(wide, _OF_SIZE * size)
+        limit = np.minimum(allowed, _OF_SAGITTA * sagitta)
         good = (worst <= limit) & (out | into) & (np.bincount(group, minlength=count) >= _FEWEST_FACETS[kind])
         good &= np.bincount(samples.group, minlength=count) >= _FEWEST_POINTS[kind]
         good &= (surfaces.radius > 0) & (surfaces.radius < _LARGEST * size)
