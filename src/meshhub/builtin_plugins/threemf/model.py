@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from meshhub.builtin_plugins.threemf.document import (
     CORE,
@@ -29,14 +26,10 @@ from meshhub.builtin_plugins.threemf.document import (
     Triangles,
 )
 from meshhub.builtin_plugins.threemf.markup import Attributes, as_utf8, parse
-from meshhub.builtin_plugins.threemf.tables import Columns, colors_of, lift
-from meshhub.columns import Irregular
+from meshhub.builtin_plugins.threemf.tables import Columns, lift
+from meshhub.builtin_plugins.threemf.values import Values
 from meshhub.errors import UnreadableFile
-from meshhub.scene import Float64, UInt8
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
-_COLOR = re.compile(r"\s*#([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})\s*")
-_INTEGER = re.compile(r"\s*\+?\d{1,10}\s*", re.ASCII)
 _LONGEST_TEXT = 10_000
 _MATERIAL_ELEMENTS = frozenset(
     "colorgroup color texture2d texture2dgroup tex2coord compositematerials composite multiproperties multi".split()
@@ -70,6 +63,7 @@ class _Builder:
         self.document = Document(part)
         self.rooted = False
         self._part = part
+        self._values = Values(part)
         self._lifted = lifted
         self._prefixes: dict[str, str] = {}
         self._open: list[Callable[[], None] | None] = []
@@ -153,17 +147,17 @@ class _Builder:
 
     def _object_(self, attributes: Attributes, _at: int) -> Callable[[], None]:
         if self._object is not None:
-            raise self._wrong("an object lies in an object")
+            raise self._values.wrong("an object lies in an object")
         made = Object(
-            self._integer(attributes, "id", "object"),
+            self._values.integer(attributes, "id", "object"),
             kind=attributes.get("type", "model").strip() or "model",
             name=attributes.get("name", "") or attributes.get("partnumber", ""),
-            group=self._integer(attributes, "pid", "object") if "pid" in attributes else None,
-            index=self._integer(attributes, "pindex", "object") if "pindex" in attributes else 0,
+            group=self._values.integer(attributes, "pid", "object") if "pid" in attributes else None,
+            index=self._values.integer(attributes, "pindex", "object") if "pindex" in attributes else 0,
             coarse=attributes.get(f"{SLICE} meshresolution") == "lowres",
         )
         if made.id in self.document.objects:
-            raise self._wrong(f"two objects have the id {made.id}")
+            raise self._values.wrong(f"two objects have the id {made.id}")
         self._object = made
 
         def close() -> None:
@@ -181,9 +175,9 @@ class _Builder:
 
     def _placed(self, attributes: Attributes, what: str) -> Component:
         return Component(
-            self._integer(attributes, "objectid", what),
+            self._values.integer(attributes, "objectid", what),
             attributes.get(f"{PRODUCTION} path"),
-            self._matrix(attributes.get("transform"), what),
+            self._values.matrix(attributes.get("transform"), what),
             name=attributes.get("partnumber", ""),
             printable=attributes.get("printable", "1").strip().lower() not in ("0", "false"),
         )
@@ -215,7 +209,7 @@ class _Builder:
     def _vertex(self, attributes: Attributes, _at: int) -> None:
         rows = self._rows.get("vertex")
         if rows is not None:
-            rows.extend([self._number(attributes, name, "vertex") for name in "xyz"])
+            rows.extend([self._values.number(attributes, name, "vertex") for name in "xyz"])
 
     def _triangles(self, _attributes: Attributes, at: int) -> Callable[[], None] | None:
         mesh = self._mesh()
@@ -236,20 +230,20 @@ class _Builder:
     def _triangle(self, attributes: Attributes, _at: int) -> None:
         rows = self._rows.get("triangle")
         if rows is not None:
-            rows.extend([self._integer(attributes, name, "triangle") for name in ("v1", "v2", "v3")])
-            rows.extend([self._integer(attributes, n, "triangle") if n in attributes else -1 for n in _TRIANGLE])
+            rows.extend([self._values.integer(attributes, name, "triangle") for name in ("v1", "v2", "v3")])
+            rows.extend([self._values.integer(attributes, n, "triangle") if n in attributes else -1 for n in _TRIANGLE])
 
     # -- properties --
 
     def _group(self, made: Any, attributes: Attributes, what: str) -> None:
-        self.document.groups.setdefault(self._integer(attributes, "id", what), made)
+        self.document.groups.setdefault(self._values.integer(attributes, "id", what), made)
 
     def _basematerials(self, attributes: Attributes, _at: int) -> Callable[[], None]:
         rows: list[tuple[str, str]] = []
         self._rows["base"] = rows
 
         def close() -> None:
-            colors = self._colors([color for _, color in rows])
+            colors = self._values.colors([color for _, color in rows])
             self._group(Base(tuple(name for name, _ in rows), colors), attributes, "basematerials")
             self._rows.pop("base", None)
 
@@ -267,7 +261,7 @@ class _Builder:
         self._rows["color"] = rows
 
         def close() -> None:
-            self._group(Colors(self._colors(rows)), attributes, "colorgroup")
+            self._group(Colors(self._values.colors(rows)), attributes, "colorgroup")
             self._rows.pop("color", None)
 
         return close
@@ -278,10 +272,10 @@ class _Builder:
     def _texture2d(self, attributes: Attributes, _at: int) -> None:
         tiles = (attributes.get("tilestyleu", "wrap"), attributes.get("tilestylev", "wrap"))
         texture = Texture(attributes.get("path", ""), tiles)
-        self.document.textures.setdefault(self._integer(attributes, "id", "texture2d"), texture)
+        self.document.textures.setdefault(self._values.integer(attributes, "id", "texture2d"), texture)
 
     def _texture2dgroup(self, attributes: Attributes, at: int) -> Callable[[], None] | None:
-        texture = self._integer(attributes, "texid", "texture2dgroup")
+        texture = self._values.integer(attributes, "texid", "texture2dgroup")
         columns = self._lifted.pop(at, None)
         if columns is not None:
             uv = np.stack([columns["u"], columns["v"]], axis=1)
@@ -300,13 +294,13 @@ class _Builder:
     def _tex2coord(self, attributes: Attributes, _at: int) -> None:
         rows = self._rows.get("uv")
         if rows is not None:
-            rows.extend([self._number(attributes, name, "tex2coord") for name in "uv"])
+            rows.extend([self._values.number(attributes, name, "tex2coord") for name in "uv"])
 
     def _compositematerials(self, attributes: Attributes, _at: int) -> Callable[[], None]:
         rows: list[tuple[float, ...]] = []
         self._rows["composite"] = rows
-        base = self._integer(attributes, "matid", "compositematerials")
-        members = tuple(self._integers(attributes.get("matindices", ""), "compositematerials"))
+        base = self._values.integer(attributes, "matid", "compositematerials")
+        members = tuple(self._values.integers(attributes.get("matindices", ""), "compositematerials"))
 
         def close() -> None:
             self._group(Composite(base, members, tuple(rows)), attributes, "compositematerials")
@@ -315,12 +309,12 @@ class _Builder:
         return close
 
     def _composite(self, attributes: Attributes, _at: int) -> None:
-        self._append("composite", tuple(self._numbers(attributes.get("values", ""), "composite")))
+        self._append("composite", tuple(self._values.numbers(attributes.get("values", ""), "composite")))
 
     def _multiproperties(self, attributes: Attributes, _at: int) -> Callable[[], None]:
-        groups = tuple(self._integers(attributes.get("pids", ""), "multiproperties"))
+        groups = tuple(self._values.integers(attributes.get("pids", ""), "multiproperties"))
         if len(groups) > 64:
-            raise self._wrong("multiproperties name more than 64 layers")
+            raise self._values.wrong("multiproperties name more than 64 layers")
         rows = array("q")
         self._rows["multi"] = (len(groups), rows)
 
@@ -336,62 +330,13 @@ class _Builder:
         held = self._rows.get("multi")
         if held is not None:
             layers, rows = held
-            given = self._integers(attributes.get("pindices", ""), "multi")[:layers]
+            given = self._values.integers(attributes.get("pindices", ""), "multi")[:layers]
             rows.extend([*given, *[0] * (layers - len(given))])  # materials §5.1: what is not given is 0
 
     def _append(self, kind: str, row: Any) -> None:
         rows = self._rows.get(kind)
         if rows is not None:
             rows.append(row)
-
-    # -- values --
-
-    def _wrong(self, what: str) -> UnreadableFile:
-        return UnreadableFile(f"{self._part!r}: {what}; export the model again")
-
-    def _number(self, attributes: Attributes, name: str, what: str) -> float:
-        text = attributes.get(name)
-        if text is None or not _NUMBER.fullmatch(text):
-            raise self._wrong(f"a {what} has no number as its {name!r}, but {(text or '')[:40]!r}")
-        number = float(text)
-        if not math.isfinite(number):
-            raise self._wrong(f"a {what} has {text[:40]!r} as its {name!r}, which is not finite")
-        return number
-
-    def _integer(self, attributes: Attributes, name: str, what: str) -> int:
-        text = attributes.get(name)
-        if text is None or not _INTEGER.fullmatch(text):
-            raise self._wrong(f"an element {what!r} has no whole number as its {name!r}, but {(text or '')[:40]!r}")
-        return int(text)
-
-    def _numbers(self, text: str, what: str) -> list[float]:
-        words = text.split()
-        if not all(_NUMBER.fullmatch(word) for word in words):
-            raise self._wrong(f"an element {what!r} holds {text[:40]!r} where numbers should be")
-        return [float(word) for word in words]
-
-    def _integers(self, text: str, what: str) -> list[int]:
-        words = text.split()
-        if not all(_INTEGER.fullmatch(word) for word in words):
-            raise self._wrong(f"an element {what!r} holds {text[:40]!r} where whole numbers should be")
-        return [int(word) for word in words]
-
-    def _matrix(self, text: str | None, what: str) -> Float64:
-        """Core §3.3: twelve numbers, row vectors, translation last."""
-        made = np.eye(4)
-        if text is not None:
-            numbers = self._numbers(text, what)
-            if len(numbers) != 12:
-                raise self._wrong(f"the transform of an element {what!r} has {len(numbers)} numbers instead of 12")
-            made[:3] = np.array(numbers).reshape(4, 3).T
-        return made
-
-    def _colors(self, texts: Sequence[str]) -> UInt8:
-        try:
-            return colors_of(pa.array(texts, pa.string()))
-        except Irregular:
-            wrong = next((text for text in texts if not _COLOR.fullmatch(text)), "")
-            raise self._wrong(f"{wrong[:40]!r} is no colour, which is written #RRGGBB") from None
 
 
 def _put_triangles(mesh: Triangles, columns: Columns) -> None:
