@@ -115,9 +115,9 @@ def by_meshio(path: Path, kind: str) -> Shape:
 
 def by_lib3mf(path: Path, kind: str) -> Shape:
     del kind
-    from lib3mf import get_wrapper
+    import lib3mf
 
-    model = get_wrapper().CreateModel()
+    model = lib3mf.get_wrapper().CreateModel()
     model.QueryReader("3mf").ReadFromFile(str(path))
     unit = LIB3MF_UNITS[int(model.GetUnit())]
     corners: list[np.ndarray] = []
@@ -143,6 +143,8 @@ def by_lib3mf(path: Path, kind: str) -> Shape:
     items = model.GetBuildItems()
     while items.MoveNext():
         item = items.GetCurrent()
+        if item.GetObjectResource().GetType() != lib3mf.ObjectType.Model:
+            continue  # supports and the like are not printed
         walk(item.GetObjectResource(), matrix(item.GetObjectTransform()))
     return shape(np.concatenate(corners) * unit, "lib3mf")
 

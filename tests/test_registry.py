@@ -345,7 +345,7 @@ def test_frames_are_converted_by_the_host() -> None:
 
 def test_certain_losses_become_notes() -> None:
     report, _ = convert("toy! colours")
-    assert {note.code for note in report.notes} == {"colours_dropped", "names_dropped"}
+    assert {note.code for note in report.notes} == {"colours_dropped", "names_dropped", "frame_converted"}
     report, _ = convert("toy! colours", spin_degrees=1)
     assert {(loss.feature, loss.step) for loss in report.losses} == {("colors", "spin"), ("names", "toy")}
 

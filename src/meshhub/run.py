@@ -74,9 +74,10 @@ def run(chain: Chain, source: Source, target: Target) -> Report:
     losses: list[Loss] = []
     *operations, write = chain.steps[1:]
     for step in operations:
-        losses += [Loss(feature, step.id) for feature in step.drops if feature in scene.features()]
+        before_step = scene.features()
         with told.step(step):
             scene = _operate(step, scene)
+        losses += [Loss(feature, step.id) for feature in step.drops if feature in before_step - scene.features()]
     losses += [Loss(feature, write.id) for feature in sorted(scene.features() - set(chain.carried))]
     with told.step(write):
         _write(write, scene, target)
