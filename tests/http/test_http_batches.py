@@ -40,6 +40,21 @@ def test_names_are_never_given_twice(service: Running, pro: dict[str, str]) -> N
     ]  # fmt: skip
 
 
+def test_files_of_one_name_are_all_counted(service: Running) -> None:
+    answer = service.many(("a.toy", b"toy"), ("a.toy", b"toy"))
+    assert told(answer)["faces_in"] == 24
+    assert answer.headers["x-meshhub-converted"] == "2"
+
+
+def test_the_report_of_a_large_batch_is_cut(service: Running, pro: dict[str, str]) -> None:
+    answer = service.many(*((f"{'long' * 20}{n}.toy", b"toy") for n in range(100)), headers=pro)
+    report = told(answer)
+    assert report["truncated"] is True
+    assert report["converted"] == 100
+    assert report["faces_out"] == 1200
+    assert 0 < len(report["notes"]) < 100
+
+
 def test_failures_are_listed_and_counted(service: Running) -> None:
     answer = service.many(("a.toy", b"toy"), ("b.toy", b"toy empty"), ("c.xyz", b"???"))
     entries = unzipped(answer)

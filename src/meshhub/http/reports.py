@@ -37,17 +37,19 @@ def file_header(report: Report, extra: tuple[Note, ...] = ()) -> str:
     return _cut(said, "notes", "losses")
 
 
-def batch_header(reports: dict[str, Report], failed: int) -> str:
+def batch_header(reports: list[tuple[str, Report]], failed: int) -> str:
     """The header of a ZIP: totals, and the codes of the notes of each converted file."""
-    done = reports.values()
-    notes = {name: [note.code for note in report.notes] for name, report in reports.items() if report.notes}
+    notes: dict[str, list[str]] = {}
+    for name, report in reports:
+        codes = notes.setdefault(name, [])
+        codes += [note.code for note in report.notes if note.code not in codes]
     said = {
         "converted": len(reports),
         "failed": failed,
-        "faces_in": sum(report.source.faces for report in done),
-        "faces_out": sum(report.target.faces for report in done),
-        "seconds": round(sum(report.seconds for report in done), 4),
-        "notes": notes,
+        "faces_in": sum(report.source.faces for _, report in reports),
+        "faces_out": sum(report.target.faces for _, report in reports),
+        "seconds": round(sum(report.seconds for _, report in reports), 4),
+        "notes": {name: codes for name, codes in notes.items() if codes},
     }
     return _ascii(said) if len(_ascii(said)) <= HEADER_BYTES else _cut(said, "notes")
 

@@ -53,11 +53,11 @@ async def _pieces(jobs: Jobs, path: Path) -> AsyncIterator[bytes]:
 
 def batch_answer(jobs: Jobs, path: Path, name: str, outcomes: list[Outcome]) -> Stream:
     """The answer with a ZIP that `packed` made."""
-    done = {outcome.item.name: outcome.report for outcome in outcomes if outcome.report is not None}
-    failed = sum(outcome.report is None for outcome in outcomes)
+    done = [(outcome.item.name, outcome.report) for outcome in outcomes if outcome.report is not None]
+    failed = len(outcomes) - len(done)
     headers = {
         HEADER: batch_header(done, failed),
-        CONVERTED: str(len(outcomes) - failed),
+        CONVERTED: str(len(done)),
         FAILED: str(failed),
     }
     return file_answer(jobs, path, "application/zip", name, headers)

@@ -11,14 +11,28 @@ import sys
 import uvicorn
 
 from meshhub.engine.isolated import Isolated
+from meshhub.errors import MeshhubError, RequestError
 from meshhub.http.app import create_app
 from meshhub.http.settings import Settings
 from meshhub.http.shared import Shared
+from meshhub.source import Source
 
 log = logging.getLogger("meshhub.http")
 
 _LAST_SECONDS = 5
 """What is left for answers to go out, after the conversions that still ran were stopped."""
+
+
+_TRIANGLE = b"""solid triangle
+facet normal 0 0 1
+outer loop
+vertex 0 0 0
+vertex 10 0 0
+vertex 0 10 0
+endloop
+endfacet
+endsolid triangle
+"""
 
 
 def serve(host: str = "127.0.0.1", port: int = 8000, settings: Settings | None = None) -> None:
@@ -60,14 +74,27 @@ class Server(uvicorn.Server):
         """`shared` are the parts of the service that the configuration names."""
         super().__init__(config)
         self._shared = shared
+        self._warming: asyncio.Future[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen, and log where."""
         await super().startup(sockets)
+        self._warming = asyncio.ensure_future(self._warm())
         for listener in sockets or ():
             address = listener.getsockname()
             shown = f"[{address[0]}]" if ":" in address[0] else address[0]
             log.info("meshhub serves http://%s:%d, described at /schema", shown, address[1])
+
+    async def _warm(self) -> None:
+        """Look at a tiny model, so that the first caller need not wait until the libraries are loaded."""
+        source = Source.from_bytes(_TRIANGLE, "triangle.stl")
+        try:
+            await self._shared.jobs.call(self._shared.registry.inspect, source)
+        except RequestError:
+            # no plug-in reads STL here
+            return
+        except MeshhubError as error:
+            log.warning("a first look at a tiny model failed: %s", error.message)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse what waits, let what runs finish for a while, stop the rest."""

@@ -105,7 +105,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             if not name.startswith(PREFIX) or not text.strip():
                 continue
             field = name.removeprefix(PREFIX).lower()
-            if field.startswith("plan_") and field != "plan_limits":
+            if field.startswith("plan_"):
                 plan, limit, value = _plan_limit(name, field.removeprefix("plan_"), text.strip())
                 plans.setdefault(plan, {})[limit] = value
             elif field == "trusted_proxies":
