@@ -79,9 +79,9 @@ def _colors(points: Table) -> tuple[UInt8 | None, NDArray[np.bool_] | None]:
         return None, None
     given = np.ones((len(points.rows), 4))
     given[:, : min(width - 3, 4)] = points.rows[:, 3:7]
-    there: NDArray[np.bool_] = np.isfinite(given[:, :3]).all(axis=1)
+    there: NDArray[np.bool_] = np.asarray(np.isfinite(given[:, :3]).all(axis=1))
     if counts is not None:
-        there = there & (counts >= 6)
+        there &= counts >= 6
     if not there.any():
         return None, None
     scale = 1.0 if float(given[there, :3].max()) > 1 else 255.0
