@@ -128,6 +128,8 @@ def by_lib3mf(path: Path, kind: str) -> Shape:
         return made
 
     def walk(thing: object, placed: np.ndarray) -> None:
+        if thing.GetType() != lib3mf.ObjectType.Model:  # type: ignore[attr-defined]
+            return  # supports and the like are not printed
         if thing.IsMeshObject():  # type: ignore[attr-defined]
             mesh = model.GetMeshObjectByID(thing.GetResourceID())  # type: ignore[attr-defined]
             points = np.array([list(one.Coordinates) for one in mesh.GetVertices()]).reshape(-1, 3)
@@ -143,8 +145,6 @@ def by_lib3mf(path: Path, kind: str) -> Shape:
     items = model.GetBuildItems()
     while items.MoveNext():
         item = items.GetCurrent()
-        if item.GetObjectResource().GetType() != lib3mf.ObjectType.Model:
-            continue  # supports and the like are not printed
         walk(item.GetObjectResource(), matrix(item.GetObjectTransform()))
     return shape(np.concatenate(corners) * unit, "lib3mf")
 
