@@ -32,6 +32,7 @@ class ToyOptions(Struct, frozen=True, kw_only=True):
 
 class ToyWriting(Struct, frozen=True, kw_only=True):
     toy_twins: Annotated[bool, Meta(title="Twins", description="Write a companion.")] = False
+    toy_weight: Annotated[int, Meta(title="Weight", description="Bytes to write.", ge=0, le=1 << 30)] = 0
 
 
 def sniff(head: bytes, size: int) -> int:
@@ -73,6 +74,8 @@ def read(source: Source, options: ToyOptions) -> Scene:
 def write(scene: Scene, target: Target, options: Struct) -> None:
     with target.open() as file:
         file.write(json.dumps({"faces": scene.face_count}).encode())
+        if isinstance(options, ToyWriting):
+            file.write(bytes(options.toy_weight))
     if isinstance(options, ToyWriting) and options.toy_twins:
         target.companion("twin.txt", b"%d" % scene.meshes[0].vertices[:, 2].max())
 

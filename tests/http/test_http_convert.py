@@ -186,3 +186,20 @@ def test_a_report_is_no_secret_channel(service: Running) -> None:
     answer = service.convert(name="topsecret.toy")
     assert "topsecret" not in json.dumps(told(answer))
     assert b"topsecret" not in answer.content
+
+
+def test_a_large_answer_comes_whole(service: Running) -> None:
+    weight = (3 << 20) + 17
+    answer = service.convert(toy_weight=str(weight))
+    assert answer.content == b'{"faces": 12}' + bytes(weight)
+    assert answer.headers["content-length"] == str(len(answer.content))
+
+
+def test_a_client_that_leaves_in_the_middle_of_an_answer(service: Running) -> None:
+    files = {"file": ("a.toy", b"toy")}
+    data = {"target": "toy", "toy_weight": str(50 << 20)}
+    with service.client.stream("POST", "/convert", files=files, data=data) as answer:
+        assert answer.status_code == 200
+        assert next(answer.iter_raw())
+        assert service.leftovers()
+    until(lambda: not service.leftovers())

@@ -85,6 +85,8 @@ class Jobs:
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
+            # some cancel again and again, and then nobody is left to hear what became of it
+            future.add_done_callback(_unheard)
             await asyncio.wait({future})
             raise
 
@@ -144,6 +146,11 @@ class Jobs:
             threads.shutdown(wait=True, cancel_futures=True)
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)
+
+
+def _unheard(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()
 
 
 async def _left(receive: Callable[[], Awaitable[Any]]) -> None:

@@ -32,23 +32,31 @@ _PACKED = frozenset((".3mf", ".png", ".jpg", ".jpeg", ".webp"))
 
 def file_answer(jobs: Jobs, path: Path, media_type: str, name: str, headers: dict[str, str]) -> Stream:
     """An answer that sends a file in pieces, never whole in memory."""
+    size = path.stat().st_size
     return Stream(
-        _pieces(jobs, path),
+        _pieces(jobs, path, size),
         media_type=media_type,
         status_code=200,
         headers={
             **headers,
             "Content-Disposition": content_disposition(name),
-            "Content-Length": str(path.stat().st_size),
+            "Content-Length": str(size),
             "X-Content-Type-Options": "nosniff",
         },
     )
 
 
-async def _pieces(jobs: Jobs, path: Path) -> AsyncIterator[bytes]:
+async def _pieces(jobs: Jobs, path: Path, size: int) -> AsyncIterator[bytes]:
+    # no read at the end of the file: the client may leave as soon as it has all the bytes it was promised
+    for start in range(0, size, _CHUNK):
+        yield await jobs.call(_piece, path, start)
+
+
+def _piece(path: Path, start: int) -> bytes:
+    """A part of a file, opened in the thread that reads it: nobody can close it meanwhile."""
     with path.open("rb") as file:
-        while piece := await jobs.call(file.read, _CHUNK):
-            yield piece
+        file.seek(start)
+        return file.read(_CHUNK)
 
 
 def batch_answer(jobs: Jobs, path: Path, name: str, outcomes: list[Outcome]) -> Stream:
