@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from pathlib import Path
-from typing import TypeVar
 
 from meshhub.engine.contract import Cancel
 from meshhub.errors import Cancelled, ConversionTimeout, MeshhubError, ServerBusy
@@ -16,8 +15,6 @@ from meshhub.report import Inspection, Report
 from meshhub.source import Target
 
 log = logging.getLogger("meshhub.http")
-
-T = TypeVar("T")
 
 
 class Conversions:

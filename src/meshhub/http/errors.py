@@ -131,17 +131,21 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         headers = dict(error.headers) if isinstance(error, ServiceError) else {}
         status = status_of(error)
         if status >= 500:
-            log.warning("%s: %s", error.code, error.message)
+            log.warning("request %s: %s: %s", _id(request), error.code, error.message)
         return _answer(request, status, error.code, error.message, details, headers)
     if isinstance(error, HTTPException) and error.status_code < 500:
         return _answer_routing(request, error)
-    log.error("unexpected error", exc_info=error)
+    log.error("request %s: unexpected error", _id(request), exc_info=error)
     return _answer(
         request,
         500,
         "internal_error",
         "something went wrong in the service, not in your request; try again, and tell the operator the request_id",
     )
+
+
+def _id(request: Request[Any, Any, Any]) -> str:
+    return context_of(request.scope).request_id
 
 
 def _answer_routing(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:

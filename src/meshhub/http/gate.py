@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
+from meshhub.errors import ServerBusy
 from meshhub.http.clients import rate_identity
 from meshhub.http.context import context_of
 from meshhub.http.errors import ServiceError
 from meshhub.http.shared import Shared, shared_of
+from meshhub.keys import KeyStoreUnavailable
 from meshhub.plans import Caller
+
+log = logging.getLogger("meshhub.http")
 
 OPEN = {"open": True}
 """Given as `opt` to handlers that take no key and are not counted."""
@@ -20,7 +25,7 @@ KEY_HEADER = "x-api-key"
 
 
 async def gate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """Find out who is asking and count the request. Raises InvalidKey, KeyStoreUnavailable, ServiceError."""
+    """Find out who is asking and count the request. Raises InvalidKey, ServerBusy, ServiceError."""
     if handler.opt.get("open"):
         return
     shared = shared_of(connection)
@@ -48,7 +53,12 @@ async def gate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRout
 
 
 async def _customer(shared: Shared, key: str) -> Caller:
-    record = await shared.jobs.look_up(shared.keys.check, key)
+    try:
+        record = await shared.jobs.look_up(shared.keys.check, key)
+    except KeyStoreUnavailable as error:
+        # its text is for the operator: it names files and hosts
+        log.error("%s", error.message)
+        raise ServerBusy("API keys cannot be checked now; try again in a moment") from None
     plan = shared.plans.get(record.plan)
     if plan is None:
         raise ServiceError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -19,8 +18,6 @@ from meshhub.http.errors import ClientGone
 from meshhub.http.settings import Settings
 from meshhub.http.turns import Turns
 from meshhub.plans import Limits
-
-log = logging.getLogger("meshhub.http")
 
 T = TypeVar("T")
 
