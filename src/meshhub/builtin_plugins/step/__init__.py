@@ -28,8 +28,8 @@ class StepReadOptions(Struct, frozen=True, kw_only=True):
         Meta(
             title="Deviation when STEP is read, in mm",
             description=(
-                "How far a triangle may lie from the true surface. It is kept between a hundred-thousandth and "
-                "a hundredth of each part's diagonal."
+                "How far a triangle may lie from the true surface. It is kept between 1/50000 and 1/100 of the "
+                "diagonal of each part."
             ),
             ge=1e-4,
             le=100.0,

@@ -19,7 +19,8 @@ from meshhub.notes import did, note
 from meshhub.scene import Color, Float64, Material, Mesh, Part, Scene
 from meshhub.source import Source
 
-_FACE_ENTITIES = (b"ADVANCED_FACE", b"FACE_SURFACE", b"TRIANGULATED_FACE", b"TRIANGULATED_SURFACE_SET")
+_FACES = (b"ADVANCED_FACE", b"FACE_SURFACE")
+_TESSELLATED = (b"TRIANGULATED_FACE", b"TRIANGULATED_SURFACE_SET")
 _CURVES = (b"GEOMETRIC_CURVE_SET", b"GEOMETRIC_SET", b"WIREFRAME", b"POLYLINE", b"TRIMMED_CURVE", b"B_SPLINE_CURVE")
 _FILE_NAMED = re.compile(rb"DOCUMENT_FILE\s*\(\s*'([^']{1,200})'")
 
@@ -59,7 +60,7 @@ def _nothing(data: bytes, surfaces: dict[str, Surface | None]) -> Exception:
             "none of the faces of the STEP file could be meshed: its geometry is damaged; "
             "check it in its CAD program and export it again"
         )
-    if any(entity in data for entity in _FACE_ENTITIES):
+    if any(entity in data for entity in (*_FACES, *_TESSELLATED)):
         return UnreadableFile(
             "the STEP file has faces, but none of them can be read: its structure is damaged; export it again"
         )
@@ -80,7 +81,7 @@ def _tell(data: bytes, file: Loaded, surfaces: dict[str, Surface | None], option
     made = [surface for surface in surfaces.values() if surface is not None]
     faces, loose = sum(one.all_faces for one in made), sum(one.loose_faces for one in made)
     failed = sum(one.failed_faces for one in made)
-    declared = sum(data.count(entity) for entity in _FACE_ENTITIES)
+    declared = sum(data.count(entity) for entity in _FACES)
     did(solids=sum(one.solids for one in made), faces=faces)
     if file.unresolved:
         note(
