@@ -114,13 +114,14 @@ def test_a_full_queue_is_busy_and_others_are_served(registry: Registry, tmp_path
     assert sum(isinstance(outcome, bytes) for outcome in outcomes) == 3
 
 
-def test_nothing_is_left_behind(registry: Registry) -> None:
+def test_nothing_is_left_behind(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for word in ("cube", "crash", "hang"):
         try:
             convert(registry, f"toy! {word}", timeout=0.5 if word == "hang" else 30)
         except MeshhubError:
             continue
-    assert list(Path(tempfile.gettempdir()).glob("meshhub-job-*")) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_closed_engine_takes_no_task() -> None:

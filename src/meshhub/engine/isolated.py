@@ -11,10 +11,12 @@ import sys
 import tempfile
 import threading
 import types
+from collections import deque
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -50,6 +52,7 @@ class Isolated:
     """A process for every task, with limits, killed with all its children when it is over.
 
     workers: tasks at once; queue: how many more may wait before `server_busy`.
+    spares:  workers started ahead, each for one task; as many as `workers` with a fork server, none without.
     method:  "forkserver" for a service (libraries are loaded once), "fork" for a program that has
              loaded nothing heavy and runs no thread (the command line), "spawn" where neither exists.
     """
@@ -59,6 +62,7 @@ class Isolated:
         *,
         workers: int | None = None,
         queue: int = 64,
+        spares: int | None = None,
         limits: Limits | None = None,
         method: str | None = None,
     ) -> None:
@@ -76,6 +80,9 @@ class Isolated:
         self._closed = False
         self._starting = threading.Lock()
         self._processes: set[BaseProcess] = set()
+        self._spares: deque[_Worker] = deque()
+        ahead = self.workers if self._context.get_start_method() == "forkserver" else 0
+        self._ahead = ahead if spares is None else spares
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
         """The task's answer. The deadline runs from the start of its worker.
@@ -105,6 +112,8 @@ class Isolated:
         with self._free:
             self._closed = True
             self._free.notify_all()
+        while self._spares:
+            self._spares.popleft().end()
         for process in list(self._processes):
             _kill(process)
 
@@ -125,12 +134,12 @@ class Isolated:
             self._running += 1
 
     def _supervise(self, task: Task, scratch: Path, timeout: float | None, cancel: Cancel | None) -> Answer:
-        process, answers = self._start(task, scratch)
-        self._processes.add(process)
+        worker = self._worker(task, scratch)
+        self._processes.add(worker.process)
         try:
-            ready = wait([answers] if cancel is None else [answers, cancel.fileno()], timeout)
-            if answers in ready:
-                return _received(answers, process)
+            ready = wait([worker.line] if cancel is None else [worker.line, cancel.fileno()], timeout)
+            if worker.line in ready:
+                return _received(worker)
             if ready:
                 raise Cancelled("the caller left; the conversion was stopped")
             raise ConversionTimeout(
@@ -138,21 +147,62 @@ class Isolated:
                 "a smaller model is faster: reduce it with optimize_target_faces"
             )
         finally:
-            answers.close()
-            _kill(process)
-            self._processes.discard(process)
+            worker.end()
+            self._processes.discard(worker.process)
 
-    def _start(self, task: Task, scratch: Path) -> tuple[BaseProcess, Connection]:
-        answers, sending = self._context.Pipe(duplex=False)
-        with self._starting, _environment(_SINGLE_THREADED), _without_main(task):
+    def _worker(self, task: Task, scratch: Path) -> _Worker:
+        """A worker that has got the task: a spare one that still lives, or a new one."""
+        worker = None
+        while self._spares and worker is None and not _needs_main(task):
+            with contextlib.suppress(IndexError):  # another thread may have been faster
+                worker = _given(self._spares.popleft(), task, scratch)
+        worker = worker or _given(self._start(_needs_main(task)), task, scratch)
+        if worker is None:
+            raise WorkerCrashed("the conversion's process ended before it started")
+        if len(self._spares) < self._ahead:
+            threading.Thread(target=self._refill, daemon=True).start()
+        return worker
+
+    def _refill(self) -> None:
+        while len(self._spares) < self._ahead and not self._closed:
+            self._spares.append(self._start(with_main=False))
+        if self._closed:
+            self.close()
+
+    def _start(self, with_main: bool) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        hidden = contextlib.nullcontext() if with_main else _without_main()
+        with self._starting, _environment(_SINGLE_THREADED), hidden:
             if self._context.get_start_method() == "forkserver":
                 self._context.set_forkserver_preload(list(PRELOAD))
             process = self._context.Process(  # type: ignore[attr-defined]
-                target=serve, args=(sending, task, self._limits, scratch), daemon=True
+                target=serve, args=(theirs, self._limits), daemon=True
             )
             process.start()
-        sending.close()
-        return process, answers
+        theirs.close()
+        return _Worker(process, ours)
+
+
+class _Worker(NamedTuple):
+    """A process and the line to it."""
+
+    process: BaseProcess
+    line: Connection
+
+    def end(self) -> None:
+        """Kill it with everything in its session."""
+        self.line.close()
+        _kill(self.process)
+
+
+def _given(worker: _Worker, task: Task, scratch: Path) -> _Worker | None:
+    """The worker with its task, or None when it died before it got one."""
+    try:
+        worker.line.send((task, scratch))
+    except OSError:
+        worker.end()
+        return None
+    return worker
 
 
 @contextlib.contextmanager
@@ -167,17 +217,19 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
             os.environ.pop(name, None)
 
 
+def _needs_main(task: Task) -> bool:
+    """Whether the task's functions are those of the main program itself."""
+    named = (part for step in task.chain.steps for part in (step.run, step.options_type))
+    return any(name.startswith("__main__:") for name in named)
+
+
 @contextlib.contextmanager
-def _without_main(task: Task) -> Iterator[None]:
-    """Hide the main program from a worker that is started inside, unless the task needs it.
+def _without_main() -> Iterator[None]:
+    """Hide the main program from a worker that is started inside.
 
     A worker would import it again: that took longer than most conversions, and a script without
     an `if __name__ == "__main__"` would start all over.
     """
-    named = {part for step in task.chain.steps for part in (step.run, step.options_type)}
-    if any(name.startswith("__main__:") for name in named):
-        yield
-        return
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:
@@ -186,12 +238,12 @@ def _without_main(task: Task) -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-def _received(answers: Connection, process: BaseProcess) -> Answer:
+def _received(worker: _Worker) -> Answer:
     try:
-        return msgspec.json.decode(answers.recv_bytes(), type=Answer)
+        return msgspec.json.decode(worker.line.recv_bytes(), type=Answer)
     except (EOFError, OSError):
-        process.join(5)
-        code = process.exitcode
+        worker.process.join(5)
+        code = worker.process.exitcode
         how = f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit status {code}"
         raise WorkerCrashed(
             f"the conversion's process ended before it answered ({how}); the file may be damaged"

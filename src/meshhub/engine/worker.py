@@ -44,15 +44,19 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
 
 
-def serve(connection: Connection, task: Task, limits: Limits, scratch: Path) -> None:
-    """Run the task and answer; never returns.
+def serve(connection: Connection, limits: Limits) -> None:
+    """Take one task from the connection, run it and answer; never returns.
 
     Having answered, the worker waits to be killed with its whole session: while its leader lives,
-    the parent's `killpg` cannot hit a stranger.
+    the parent's `killpg` cannot hit a stranger. A worker whose parent is gone ends by itself.
     """
     with contextlib.suppress(OSError):
         os.setsid()
     _die_with_parent()
+    try:
+        task, scratch = connection.recv()
+    except (EOFError, OSError):
+        os._exit(0)
     _limit(limits)
     tempfile.tempdir = str(scratch)
     try:
