@@ -1,4 +1,4 @@
-"""Facets that are checked: what was merged and dissolved must not have moved the surface."""
+"""What was merged, dissolved or recognised must not have moved the surface: by volume, and by distance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.bodies import shell_sizes, shell_volumes
 from meshhub.builtin_plugins.step.outline import Outline, outline_of, signed_areas
 from meshhub.builtin_plugins.step.planar import ROUNDING, Planes, flat_regions, planes_of, tolerance_for
-from meshhub.builtin_plugins.step.skin import Skin
+from meshhub.builtin_plugins.step.skin import Skin, lengths
+from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, distances, gradients
 from meshhub.scene import Float64
 
 VOLUME = 3e-7
@@ -19,6 +20,9 @@ VOLUME = 3e-7
 _ATTEMPTS = 5
 _HALF_UNIT = 2.0**-24
 _FINER = 0.1
+
+
+_SAGITTA = 0.11
 
 
 class Facets(NamedTuple):
@@ -67,3 +71,33 @@ def _polyhedra(skin: Skin, region: NDArray[np.int32], planes: Planes, outline: O
     loop_region = outline.loop_region
     pyramids = signed_areas(skin, outline, planes.normal) * height[loop_region] / 6
     return np.bincount(shell[loop_region], pyramids, count)
+
+
+def deviating(skin: Skin, region: NDArray[np.int32], surfaces: Surfaces) -> NDArray[np.intp]:
+    """The curved regions whose triangles are not chords of their surface.
+
+    A triangle may lie off by the sagitta of its longest edge for a turn of thirty degrees both ways, no more.
+    """
+    curved = np.flatnonzero(surfaces.kind[region] != Kind.PLANE)
+    if len(curved) == 0:
+        return np.empty(0, np.intp)
+    corner = skin.points[skin.faces[curved]]
+    longest = np.max([lengths(corner[:, k] - corner[:, k - 1]) for k in range(3)], axis=0)
+    each = surfaces.take(region[curved])
+    bad = np.zeros(len(curved), np.bool_)
+    for weights in ((0.5, 0.5, 0.0), (0.0, 0.5, 0.5), (0.5, 0.0, 0.5), (1 / 3, 1 / 3, 1 / 3)):
+        bad |= np.abs(distances(each, np.einsum("ijk,j->ik", corner, np.array(weights)))) > _SAGITTA * longest
+    return np.unique(region[curved[bad]]).astype(np.intp)
+
+
+def chord_volume(skin: Skin, region: NDArray[np.int32], surfaces: Surfaces) -> float:
+    """The volume between the triangles and their surfaces; positive where the surfaces enclose more."""
+    corner = skin.points[skin.faces]
+    each = surfaces.take(region)
+    area = lengths(skin.cross) / 2
+    total = 0.0
+    for one, other in ((0, 1), (1, 2), (2, 0)):
+        gap, normal = gradients(each, (corner[:, one] + corner[:, other]) / 2)
+        sense = np.sign(np.einsum("ij,ij->i", normal, skin.cross))
+        total -= float((area * gap * sense)[surfaces.kind[region] != Kind.PLANE].sum()) / 3
+    return total

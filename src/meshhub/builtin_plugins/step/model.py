@@ -7,7 +7,7 @@ import numpy as np
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.bodies import bodies_of
 from meshhub.builtin_plugins.step.brep import Model
-from meshhub.builtin_plugins.step.check import Facets, facet
+from meshhub.builtin_plugins.step.check import Facets, deviating, facet
 from meshhub.builtin_plugins.step.curves import curves_of, edge_regions
 from meshhub.builtin_plugins.step.facets import facet_graph
 from meshhub.builtin_plugins.step.outline import outline_of
@@ -20,7 +20,7 @@ from meshhub.geometry import IntIndex
 _PATIENCE = 12
 
 
-def modelled(skin: Skin, options: StepWriteOptions) -> tuple[Model, Facets]:
+def modelled(skin: Skin, options: StepWriteOptions) -> Model:
     """The model of a skin, with the surfaces that were asked for."""
     faceted = facet(skin)
     if options.step_surfaces == "analytic":
@@ -31,11 +31,11 @@ def modelled(skin: Skin, options: StepWriteOptions) -> tuple[Model, Facets]:
             regions = regions_of(skin, faceted, found)
             model, misfits = _outlined(skin, faceted, regions)
             if len(misfits) == 0:
-                return model, faceted
+                return model
             if attempt == _PATIENCE - 2:
                 misfits = np.arange(len(regions.surfaces))
             found = _returned(faceted, regions, found, misfits)
-    return _outlined(skin, faceted, flat(skin, faceted))[0], faceted
+    return _outlined(skin, faceted, flat(faceted))[0]
 
 
 def _outlined(skin: Skin, faceted: Facets, regions: Regions) -> tuple[Model, IntIndex]:
@@ -53,7 +53,8 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions) -> tuple[Model, Int
     left, right = left[curves.bad], right[curves.bad]
     # of two curved neighbours the smaller one goes
     size = np.where(regions.curved, areas(skin, regions), np.inf)
-    return model, np.unique(np.where(size[left] <= size[right], left, right))
+    unfit = np.where(size[left] <= size[right], left, right)
+    return model, np.unique(np.concatenate([unfit, deviating(skin, regions.region, regions.surfaces)]))
 
 
 def _returned(faceted: Facets, regions: Regions, found: Segments, misfits: IntIndex) -> Segments:

@@ -32,6 +32,7 @@ _FEWEST_POINTS = {Kind.CYLINDER: 7, Kind.SPHERE: 8, Kind.CONE: 9, Kind.TORUS: 12
 _RINGS = {Kind.CYLINDER: (2, 1), Kind.SPHERE: (1,), Kind.CONE: (2,), Kind.TORUS: (2,)}
 _OF_SIZE = 1e-5
 _OF_SAGITTA = 0.05
+_OF_SAGITTA_SCARCE = 0.005
 _TILT = np.cos(np.radians(20.0))
 _LARGEST = 20.0
 _ROUNDS = 200
@@ -264,7 +265,12 @@ class _Search:
         sagitta = np.maximum.reduceat(np.where(sliver, 0.0, np.abs(gap)), begin)
         allowed = np.full(count, self.given) if self.given is not None else np.maximum(wide, _OF_SIZE * size)
         limit = np.minimum(allowed, _OF_SAGITTA * sagitta)
-        good = (worst <= limit) & (out | into) & (np.bincount(group, minlength=count) >= _FEWEST_FACETS[kind])
+        facets = np.bincount(group, minlength=count)
+        if self.given is None:
+            # few facets prove little: they must fit as well as rounding lets them
+            scarce = np.maximum(self.tolerance, _OF_SAGITTA_SCARCE * sagitta)
+            limit = np.where(facets < 2 * _FEWEST_FACETS[kind], np.minimum(limit, scarce), limit)
+        good = (worst <= limit) & (out | into) & (facets >= _FEWEST_FACETS[kind])
         good &= np.bincount(samples.group, minlength=count) >= _FEWEST_POINTS[kind]
         good &= (surfaces.radius > 0) & (surfaces.radius < _LARGEST * size)
         if kind == Kind.TORUS:

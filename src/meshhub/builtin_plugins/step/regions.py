@@ -42,7 +42,7 @@ class Regions:
         return self.surfaces.kind != Kind.PLANE
 
 
-def flat(skin: Skin, faceted: Facets) -> Regions:
+def flat(faceted: Facets) -> Regions:
     """Every facet a region of its own."""
     count = faceted.count
     return Regions(

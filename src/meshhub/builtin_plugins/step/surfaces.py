@@ -105,6 +105,9 @@ def gradients(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64]:
 def onto_both(one: Surfaces, other: Surfaces, points: Float64) -> Float64:
     """The points moved on to both surfaces by the shortest way (Newton's method, damped where they touch)."""
     points = points.copy()
+    if len(points) == 0:
+        return points
+    still = float(np.abs(points).max()) * 1e-14
     for _ in range(_NEWTON):
         first, first_normal = gradients(one, points)
         second, second_normal = gradients(other, points)
@@ -115,7 +118,10 @@ def onto_both(one: Surfaces, other: Surfaces, points: Float64) -> Float64:
         touching = 1 - cosine**2 < 1e-6
         a = np.where(touching, first / 2, a)
         b = np.where(touching, second / 2, b)
-        points -= a[:, None] * first_normal + b[:, None] * second_normal
+        step = a[:, None] * first_normal + b[:, None] * second_normal
+        points -= step
+        if float(np.abs(step).max()) <= still:
+            break
     return points
 
 

@@ -8,11 +8,13 @@ from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.assembly import Shape, needs_assembly, shapes_of, write_assembly
 from meshhub.builtin_plugins.step.bodies import outward
 from meshhub.builtin_plugins.step.brep import Items, write_model
+from meshhub.builtin_plugins.step.check import chord_volume
 from meshhub.builtin_plugins.step.model import modelled
 from meshhub.builtin_plugins.step.paint import paint_of
 from meshhub.builtin_plugins.step.part21 import Part21, decimals_for
 from meshhub.builtin_plugins.step.product import Document, Product
 from meshhub.builtin_plugins.step.skin import Skin, skin_of
+from meshhub.builtin_plugins.step.surfaces import Kind
 from meshhub.errors import ConversionFailed
 from meshhub.notes import did, note
 from meshhub.scene import Color, Scene
@@ -47,7 +49,7 @@ def _write_shape(document: Document, scene: Scene, shape: Shape, options: StepWr
     skin = outward(skin_of(mesh.vertices, mesh.faces, paint))
     if len(skin.faces) == 0:
         return None
-    model, facets = modelled(skin, options)
+    model = modelled(skin, options)
     count, bodies = len(model.regions.surfaces), model.bodies
     document.uncertainty = max(document.uncertainty, float(model.regions.limit.max()))
     items = write_model(document.file, model)
@@ -59,7 +61,15 @@ def _write_shape(document: Document, scene: Scene, shape: Shape, options: StepWr
             f"{len(bodies.sheets)} of {len(skin.closed)} shells are open, and were written as surfaces, not as solids; "
             "'repair' closes holes",
         )
-    did(faces=count, solids=len(items.solids), open_shells=len(bodies.sheets))
+    kinds = np.bincount(model.regions.surfaces.kind, minlength=len(Kind))
+    did(
+        faces=count,
+        **{f"{kind.name.lower()}s": int(kinds[kind]) for kind in (Kind.PLANE, Kind.CYLINDER, Kind.CONE, Kind.SPHERE)},
+        tori=int(kinds[Kind.TORUS]),
+        solids=len(items.solids),
+        open_shells=len(bodies.sheets),
+        volume_gained_mm3=chord_volume(skin, model.regions.region, model.regions.surfaces),
+    )
     if count > MANY_FACES:
         note(
             "many_faces",

@@ -1,0 +1,421 @@
+"""The STEP writer, judged by OpenCASCADE."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import manifold3d
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models import brick, moved_by, scene_of, volume
+from scipy.spatial.transform import Rotation
+from step_judge import judged
+
+from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step.names import quoted
+from meshhub.builtin_plugins.step.writer import write
+from meshhub.errors import ConversionFailed
+from meshhub.notes import Remarks, collecting
+from meshhub.scene import Material, Mesh, Part, Scene
+from meshhub.source import Target
+
+Solid = manifold3d.Manifold
+
+
+def mesh_of(solid: Any, name: str = "") -> Mesh:
+    made = solid.to_mesh64()
+    # as an STL would hold it
+    vertices = np.asarray(made.vert_properties)[:, :3].astype(np.float32).astype(np.float64)
+    return Mesh(vertices, np.asarray(made.tri_verts, np.int32), name=name)
+
+
+def cylinder(height: float, low: float, high: float, segments: int) -> Any:
+    return Solid.cylinder(height, low, high, segments)
+
+
+def revolved(profile: np.ndarray, degrees: float = 360.0, segments: int = 64) -> Any:
+    return Solid.revolve(manifold3d.CrossSection([profile]), segments, degrees)
+
+
+def ring_profile(middle: float, radius: float, segments: int = 32) -> np.ndarray:
+    angle = np.linspace(0, 2 * np.pi, segments, endpoint=False)
+    return np.stack([middle + radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+
+
+def rounded_profile() -> np.ndarray:
+    """A disc of radius 10 and height 8 whose upper rim is rounded by 2."""
+    angle = np.linspace(0, np.pi / 2, 9)
+    arc = np.stack([8 + 2 * np.cos(angle), 6 + 2 * np.sin(angle)], axis=1)
+    return np.concatenate([[[0, 0], [10, 0]], arc, [[0, 8]]])
+
+
+def plate_with_holes() -> Any:
+    plate = Solid.cube([60, 40, 6])
+    for index in range(4):
+        plate -= cylinder(20, 2 + index, 2 + index, 48).translate([8 + 14 * index, 20, -1])
+    return plate
+
+
+def rounded_box(radius: float = 3, segments: int = 8) -> Mesh:
+    """A box of 30 × 20 × 10 whose four vertical edges are rounded; the fillets are tangent to the sides."""
+    angle = np.linspace(0, np.pi / 2, segments + 1)
+    corners = [(30 - radius, 20 - radius, 0), (radius, 20 - radius, 1), (radius, radius, 2), (30 - radius, radius, 3)]
+    outline = np.concatenate(
+        [
+            np.stack(
+                [x + radius * np.cos(angle + k * np.pi / 2), y + radius * np.sin(angle + k * np.pi / 2)], axis=1
+            )
+            for x, y, k in corners
+        ]
+    )
+    return mesh_of(Solid.extrude(manifold3d.CrossSection([outline]), 10))
+
+
+def machined() -> Any:
+    """A planar part with holes, pockets, a turned boss and a chamfer; its round holes are coarse."""
+    part = Solid.cube([80, 60, 12])
+    for row in range(3):
+        for column in range(4):
+            sides = 5 + row
+            part -= cylinder(30, 3, 3, sides).translate([10 + 20 * column, 10 + 20 * row, -5])
+    part += Solid.cube([20, 20, 20]).rotate([0, 0, 45]).translate([40, 16, 5])
+    part -= Solid.cube([30, 4, 4]).translate([5, 55, 10])
+    return part - Solid.cube([100, 20, 20]).rotate([45, 0, 0]).translate([-5, -3, 0])
+
+
+def hollow() -> Mesh:
+    inner = moved_by(brick(2, 2, 2), 3, 3, 3)
+    outer = brick()
+    faces = np.concatenate([outer.faces, inner.faces[:, ::-1] + 8])
+    return Mesh(np.concatenate([outer.vertices, inner.vertices]), faces)
+
+
+def touching_bricks() -> Mesh:
+    """Two boxes that share one edge."""
+    one, other = brick(10, 10, 10), moved_by(brick(10, 10, 10), 10, 10, 0)
+    return Mesh(np.concatenate([one.vertices, other.vertices]), np.concatenate([one.faces, other.faces + 8]))
+
+
+PARTS: dict[str, Any] = {
+    "brick": brick,
+    "hollow": hollow,
+    "inside out": lambda: Mesh(brick().vertices, brick().faces[:, ::-1]),
+    "open": lambda: Mesh(brick().vertices, brick().faces[:-2]),
+    "touching": touching_bricks,
+    "machined": lambda: mesh_of(machined()),
+    "cylinder": lambda: mesh_of(cylinder(20, 5, 5, 64)),
+    "tube": lambda: mesh_of(cylinder(20, 8, 8, 64) - cylinder(30, 4, 4, 48).translate([0, 0, -1])),
+    "plate": lambda: mesh_of(plate_with_holes()),
+    "hexagon": lambda: mesh_of(Solid.cube([20, 20, 20]) - cylinder(30, 5, 5, 6).translate([10, 10, -1])),
+    "octagon": lambda: mesh_of(cylinder(10, 5, 5, 8)),
+    "twelve": lambda: mesh_of(cylinder(10, 5, 5, 12)),
+    "rounded box": rounded_box,
+    "cut cylinder": lambda: mesh_of(
+        cylinder(40, 8, 8, 96) ^ Solid.cube([90, 90, 60]).translate([-45, -45, -35]).rotate([30, 0, 0]).translate([0, 0, 20])
+    ),
+    "frustum": lambda: mesh_of(cylinder(10, 5, 2, 64)),
+    "tip": lambda: mesh_of(cylinder(10, 5, 0, 64)),
+    "ball": lambda: mesh_of(Solid.sphere(10, 64)),
+    "dome": lambda: mesh_of(Solid.sphere(10, 64) ^ Solid.cube([40, 40, 40]).translate([-20, -20, 0])),
+    "ring": lambda: mesh_of(revolved(ring_profile(10, 3))),
+    "elbow": lambda: mesh_of(revolved(ring_profile(10, 3), 90)),
+    "rounded disc": lambda: mesh_of(revolved(rounded_profile())),
+}
+
+
+def written(scene: Scene, folder: Path | None = None, name: str = "model.step", **options: Any) -> tuple[Target, Remarks]:
+    target = Target(name, folder=folder)
+    with collecting("step") as remarks:
+        write(scene, target, StepWriteOptions(**options))
+    return target, remarks
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Each part, written both ways, as OpenCASCADE sees it; `mesh_volume` and `remarks` are ours."""
+    pytest.importorskip("OCP", reason="OpenCASCADE judges these files")
+    folder = tmp_path_factory.mktemp("step")
+    asked: dict[tuple[str, str], dict[str, Any]] = {}
+    for part, make in PARTS.items():
+        for surfaces in ("analytic", "planar"):
+            mesh = make()
+            target, remarks = written(scene_of(mesh), folder, f"{len(asked)}.step", step_surfaces=surfaces)
+            asked[part, surfaces] = {
+                "path": folder / target.name,
+                "mesh_volume": volume(mesh.vertices, mesh.faces),
+                "remarks": remarks,
+            }
+    found = judged([one["path"] for one in asked.values()])
+    return {key: one | verdict for (key, one), verdict in zip(asked.items(), found, strict=True)}
+
+
+@pytest.mark.parametrize("surfaces", ["analytic", "planar"])
+@pytest.mark.parametrize("part", [part for part in PARTS if part != "open"])
+def test_closed_meshes_become_valid_solids(verdicts: Any, part: str, surfaces: str) -> None:
+    verdict = verdicts[part, surfaces]
+    assert verdict["valid"]
+    assert verdict["valid_solids"] == verdict["solids"] == verdict["remarks"].figures["solids"] > 0
+    mesh = abs(verdict["mesh_volume"])
+    if surfaces == "planar":
+        assert sum(verdict["volumes"]) == pytest.approx(mesh, rel=1e-6)
+    else:
+        gained = verdict["remarks"].figures["volume_gained_mm3"]
+        assert sum(verdict["volumes"]) == pytest.approx(mesh + gained, rel=1e-3)
+    assert verdict["tolerance"] < 1e-3
+
+
+def test_a_box_is_a_box(verdicts: Any) -> None:
+    for surfaces in ("analytic", "planar"):
+        verdict = verdicts["brick", surfaces]
+        counts = [verdict[what] for what in ("solids", "faces", "edges", "vertices")]
+        assert counts == [1, 6, 12, 8]
+
+
+@pytest.mark.parametrize(
+    ("part", "kinds"),
+    [
+        ("cylinder", {"Cylinder": 1, "Plane": 2}),
+        ("tube", {"Cylinder": 2, "Plane": 2}),
+        ("plate", {"Cylinder": 4, "Plane": 6}),
+        ("hexagon", {"Plane": 12}),
+        ("octagon", {"Plane": 10}),
+        ("twelve", {"Cylinder": 1, "Plane": 2}),
+        ("rounded box", {"Cylinder": 4, "Plane": 6}),
+        ("cut cylinder", {"Cylinder": 1, "Plane": 2}),
+        ("frustum", {"Cone": 1, "Plane": 2}),
+        ("tip", {"Cone": 1, "Plane": 1}),
+        ("ball", {"Sphere": 1}),
+        ("dome", {"Sphere": 1, "Plane": 1}),
+        ("ring", {"Torus": 1}),
+        ("elbow", {"Torus": 1, "Plane": 2}),
+        ("rounded disc", {"Torus": 1, "Cylinder": 1, "Plane": 2}),
+    ],
+)
+def test_round_surfaces_are_found(verdicts: Any, part: str, kinds: dict[str, int]) -> None:
+    assert verdicts[part, "analytic"]["kinds"] == kinds
+    assert set(verdicts[part, "planar"]["kinds"]) == {"Plane"}
+
+
+@pytest.mark.parametrize(
+    ("part", "true_volume"),
+    [
+        ("cylinder", np.pi * 25 * 20),
+        ("tube", np.pi * (64 - 16) * 20),
+        ("plate", 60 * 40 * 6 - np.pi * (4 + 9 + 16 + 25) * 6),
+        ("rounded box", (30 * 20 - (4 - np.pi) * 9) * 10),
+        ("frustum", np.pi * 10 / 3 * (25 + 10 + 4)),
+        ("ball", 4 / 3 * np.pi * 1000),
+        ("dome", 2 / 3 * np.pi * 1000),
+        ("ring", 2 * np.pi**2 * 10 * 9),
+        ("elbow", np.pi**2 * 10 * 9 / 2),
+    ],
+)
+def test_the_true_volume_comes_back(verdicts: Any, part: str, true_volume: float) -> None:
+    assert sum(verdicts[part, "analytic"]["volumes"]) == pytest.approx(true_volume, rel=2e-6)
+
+
+def test_radii_come_back(verdicts: Any) -> None:
+    assert verdicts["plate", "analytic"]["cylinder_radii"] == pytest.approx([2, 3, 4, 5], rel=1e-5)
+    assert verdicts["rounded box", "analytic"]["cylinder_radii"] == pytest.approx([3] * 4, rel=1e-5)
+
+
+def test_cavities_are_voids(verdicts: Any) -> None:
+    verdict = verdicts["hollow", "planar"]
+    assert (verdict["solids"], verdict["shells"]) == (1, 2)
+    assert verdict["volumes"] == [pytest.approx(6000 - 8)]
+
+
+def test_an_inside_out_body_is_turned(verdicts: Any) -> None:
+    assert verdicts["inside out", "planar"]["volumes"] == [pytest.approx(6000)]
+
+
+def test_bodies_that_share_an_edge_are_two_solids(verdicts: Any) -> None:
+    assert verdicts["touching", "planar"]["volumes"] == [pytest.approx(1000)] * 2
+
+
+def test_an_open_mesh_becomes_a_surface_and_says_so(verdicts: Any) -> None:
+    verdict = verdicts["open", "analytic"]
+    assert (verdict["solids"], verdict["shells"], verdict["faces"]) == (0, 1, 5)
+    assert verdict["valid"]
+    assert [note.code for note in verdict["remarks"].notes] == ["open_surface"]
+
+
+def test_parts_names_colours_and_placements(tmp_path: Path) -> None:
+    pytest.importorskip("OCP", reason="OpenCASCADE judges this file")
+    turned = np.eye(4)
+    turned[:3, :3] = Rotation.from_euler("z", 90, degrees=True).as_matrix()
+    turned[:3, 3] = [50, 0, 7]
+    mirrored = np.diag([2.0, 2.0, -1.0, 1.0])
+    mirrored[:3, 3] = [0, 90, 0]
+    face_material = np.zeros(12, np.int32)
+    face_material[:2] = 1
+    wheel = replace(brick(), name="O'Brien \\ äöü 😀")
+    two_tone = Mesh(brick(1, 2, 3).vertices, brick().faces, face_material=face_material, name="two tone")
+    scene = Scene(
+        (wheel, two_tone),
+        (
+            Part(0, name="first", path=("car", "wheels")),
+            Part(0, turned, "second", ("car", "wheels")),
+            Part(1, name="body", path=("car",)),
+            Part(1, mirrored, "mirrored", ("car",)),
+        ),
+        (Material("red", (1.0, 0.2, 0.0, 1.0)), Material("glass", (0.1, 0.5, 1.0, 0.25))),
+    )
+    target, remarks = written(scene, tmp_path)
+    (verdict,) = judged([tmp_path / target.name])
+    assert verdict["valid"]
+    assert sorted(verdict["volumes"]) == pytest.approx([6, 24, 6000, 6000])
+    first, second, body, mirror = verdict["instances"]
+    assert first["path"] == second["path"] == ["car", "wheels"]
+    assert body["path"] == ["car"]
+    assert [one["name"] for one in (first, second, body, mirror)] == ["first", "second", "body", "mirrored"]
+    assert first["product"] == second["product"] == "O'Brien \\ äöü 😀"
+    np.testing.assert_allclose(second["matrix"], turned[:3], atol=1e-6)
+    assert first["color"] is None
+    assert body["color"] == [1.0, 0.2, 0.0, 1.0]
+    assert body["face_colors"] == [[0.1, 0.5, 1.0, 0.25]]
+    # the wheel is written once, and placed twice
+    assert remarks.figures["solids"] == 3
+    assert target.read().count(b"MANIFOLD_SOLID_BREP(") == 3
+
+
+def test_vertex_colours_become_face_colours(tmp_path: Path) -> None:
+    pytest.importorskip("OCP", reason="OpenCASCADE judges this file")
+    plain = brick()
+    # three corners of their own for each triangle; all of those at x = 10 are green
+    vertices = plain.vertices[plain.faces].reshape(-1, 3)
+    green = np.repeat((vertices.reshape(-1, 3, 3)[:, :, 0] == 10).all(axis=1), 3)
+    colors = np.where(green[:, None], np.array([0, 255, 0, 255]), np.array([255, 0, 0, 255])).astype(np.uint8)
+    target, _ = written(scene_of(Mesh(vertices, np.arange(36).reshape(-1, 3), colors=colors)), tmp_path)
+    (verdict,) = judged([tmp_path / target.name])
+    (instance,) = verdict["instances"]
+    assert verdict["faces"] == 6
+    assert instance["color"] == [1, 0, 0, 1]
+    assert instance["face_colors"] == [[0, 1, 0, 1]]
+
+
+def test_a_gradient_is_left_out_and_said() -> None:
+    mesh = mesh_of(Solid.sphere(10, 32))
+    colors = np.random.default_rng(0).integers(0, 255, (len(mesh.vertices), 4)).astype(np.uint8)
+    target, remarks = written(scene_of(replace(mesh, colors=colors)))
+    assert "colors_dropped" in [note.code for note in remarks.notes]
+    assert b"STYLED_ITEM" not in target.read()
+
+
+def test_a_colour_is_never_merged_away() -> None:
+    plain = brick()
+    face_material = np.zeros(12, np.int32)
+    face_material[0] = 1
+    scene = Scene(
+        (Mesh(plain.vertices, plain.faces, face_material=face_material),),
+        (Part(0),),
+        (Material("one", (1.0, 0.0, 0.0, 1.0)), Material("other", (0.0, 0.0, 1.0, 1.0))),
+    )
+    _, remarks = written(scene)
+    assert remarks.figures["faces"] == 7
+
+
+def planar_counts(mesh: Mesh) -> tuple[int, ...]:
+    target, _ = written(scene_of(mesh), step_surfaces="planar")
+    text = target.read()
+    return tuple(text.count(word) for word in (b"=ADVANCED_FACE(", b"=EDGE_CURVE(", b"=VERTEX_POINT("))
+
+
+MACHINED = mesh_of(machined())
+MACHINED_COUNTS = planar_counts(MACHINED)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    turn=st.integers(0, 2**31 - 1),
+    shift=st.tuples(*[st.floats(-1500, 1500)] * 3),
+    scale=st.floats(0.02, 500),
+)
+def test_anywhere_and_rounded_the_faces_are_the_same(turn: int, shift: tuple[float, ...], scale: float) -> None:
+    rotation = Rotation.random(random_state=turn).as_matrix()
+    vertices = ((MACHINED.vertices @ rotation.T + shift) * scale).astype(np.float32).astype(np.float64)
+    assert planar_counts(Mesh(vertices, MACHINED.faces)) == MACHINED_COUNTS
+
+
+@settings(max_examples=15, deadline=None)
+@given(turn=st.integers(0, 2**31 - 1), shift=st.tuples(*[st.floats(-200, 200)] * 3))
+def test_anywhere_and_rounded_the_holes_are_round(turn: int, shift: tuple[float, ...]) -> None:
+    mesh = mesh_of(plate_with_holes())
+    rotation = Rotation.random(random_state=turn).as_matrix()
+    vertices = (mesh.vertices @ rotation.T + shift).astype(np.float32).astype(np.float64)
+    target, _ = written(scene_of(Mesh(vertices, mesh.faces)))
+    radii = re.findall(rb"CYLINDRICAL_SURFACE\('',#\d+,([0-9.]+)\)", target.read())
+    assert sorted(map(float, radii)) == pytest.approx([2, 3, 4, 5], rel=1e-4)
+
+
+def test_the_same_bytes_each_time_and_nothing_of_the_upload() -> None:
+    scene = scene_of(mesh_of(plate_with_holes(), "plate"))
+    one, _ = written(scene, name="first.step")
+    other, _ = written(scene, name="second.step")
+    assert one.read() == other.read()
+    assert b"first" not in one.read()
+
+
+def test_the_file_is_plain_part_21() -> None:
+    text = written(scene_of(mesh_of(plate_with_holes())))[0].read().decode("ascii")
+    assert text.startswith("ISO-10303-21;\nHEADER;")
+    assert text.endswith("ENDSEC;\nEND-ISO-10303-21;\n")
+    assert "AUTOMOTIVE_DESIGN" in text
+    entities = dict(re.findall(r"^#(\d+)=(.*);$", text, re.M))
+    referred = set(re.findall(r"#(\d+)", " ".join(entities.values())))
+    assert referred <= set(entities)
+    assert not re.search(r"[0-9]e[-+]?[0-9]|nan|inf", text)
+    assert not re.search(r"[(,]-?[0-9]+E", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("plain", "'plain'"),
+        ("O'Brien", "'O''Brien'"),
+        ("a\\b", "'a\\\\b'"),
+        ("äb", "'\\X2\\00E4\\X0\\b'"),
+        ("日本", "'\\X2\\65E5672C\\X0\\'"),
+        ("😀ä", "'\\X4\\0001F600\\X0\\\\X2\\00E4\\X0\\'"),
+        ("line\nbreak\x00", "'line break '"),
+        ("", "''"),
+    ],
+)
+def test_names_are_escaped(name: str, text: str) -> None:
+    assert quoted(name) == text
+
+
+def test_many_faces_are_said_with_the_remedy() -> None:
+    generator = np.random.default_rng(0)
+    size = 112
+    x, y = np.meshgrid(np.arange(size), np.arange(size), indexing="ij")
+    vertices = np.stack([x, y, generator.random((size, size))], axis=2).reshape(-1, 3)
+    at = (x[:-1, :-1] * size + y[:-1, :-1]).ravel()
+    faces = np.concatenate([np.stack([at, at + size, at + size + 1], 1), np.stack([at, at + size + 1, at + 1], 1)])
+    _, remarks = written(scene_of(Mesh(vertices, faces)))
+    said = {note.code: note.message for note in remarks.notes}
+    assert "optimize_target_faces" in said["many_faces"]
+
+
+def test_nothing_but_degenerate_faces_is_refused() -> None:
+    flat = Mesh(np.array([[0.0, 0, 0], [1, 0, 0], [1, 0, 0]]), np.array([[0, 1, 2]], np.int32))
+    with pytest.raises(ConversionFailed, match="degenerate"):
+        written(scene_of(flat))
+
+
+def test_absurd_coordinates_are_refused() -> None:
+    with pytest.raises(ConversionFailed, match="unit"):
+        written(scene_of(Mesh(brick().vertices * 1e18, brick().faces)))
+
+
+def test_a_tolerance_finds_what_is_noisy() -> None:
+    mesh = mesh_of(cylinder(20, 5, 5, 48))
+    noise = np.random.default_rng(3).normal(scale=0.002, size=mesh.vertices.shape) * [1, 1, 0]
+    noisy = Mesh(mesh.vertices + noise, mesh.faces)
+    assert b"CYLINDRICAL_SURFACE" not in written(scene_of(noisy))[0].read()
+    assert b"CYLINDRICAL_SURFACE" in written(scene_of(noisy), step_tolerance_mm=0.02)[0].read()
