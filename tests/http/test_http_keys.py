@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from meshhub.keys import InvalidKey, KeyStore, KeyStoreUnavailable, default_url
+from meshhub.errors import InvalidKey, KeyStoreUnavailable
+from meshhub.keys import KeyStore, default_url
 
 
 class Clock:

@@ -8,12 +8,11 @@ from typing import Any
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from meshhub.errors import ServerBusy
+from meshhub.errors import KeyStoreUnavailable, ServerBusy
 from meshhub.http.clients import rate_identity
 from meshhub.http.context import context_of
 from meshhub.http.errors import ServiceError
 from meshhub.http.shared import Shared, shared_of
-from meshhub.keys import KeyStoreUnavailable
 from meshhub.plans import Caller
 
 log = logging.getLogger("meshhub.http")
