@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,3 +107,14 @@ def test_the_code_runs_where_python_starts() -> None:
     """A plug-in's declarations never import numpy: the listing of formats stays light."""
     for path in (SOURCE / "builtin_plugins").glob("*/__init__.py"):
         assert "numpy" not in path.read_text(encoding="utf-8").split()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
+def test_what_is_loaded_before_the_fork_starts_no_thread() -> None:
+    from meshhub.engine.isolated import SINGLE_THREADED
+
+    code = "import meshhub.engine.preload, os; print(len(os.listdir('/proc/self/task')))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **SINGLE_THREADED}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "1"

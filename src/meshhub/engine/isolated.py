@@ -38,7 +38,7 @@ from meshhub.source import Target
 PRELOAD = ("meshhub.engine.preload",)
 """What the fork server imports once, so that no job has to."""
 
-_SINGLE_THREADED = {
+SINGLE_THREADED = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -172,7 +172,7 @@ class Isolated:
     def _start(self, with_main: bool) -> _Worker:
         ours, theirs = self._context.Pipe()
         hidden = contextlib.nullcontext() if with_main else _without_main()
-        with self._starting, _environment(_SINGLE_THREADED), hidden:
+        with self._starting, _environment(SINGLE_THREADED), hidden:
             if self._context.get_start_method() == "forkserver":
                 self._context.set_forkserver_preload(list(PRELOAD))
             process = self._context.Process(  # type: ignore[attr-defined]

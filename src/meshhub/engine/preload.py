@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 
+from meshhub.collect import collect
+from meshhub.plugins import Plugins
+
 MODULES = (
     "numpy",
     "pyarrow.compute",
@@ -26,6 +29,17 @@ MODULES = (
     "meshhub.engine.worker",
 )
 
-for _module in MODULES:
-    with contextlib.suppress(Exception):
-        importlib.import_module(_module)
+
+def preload() -> None:
+    """Import it all, and the code of every built-in; what is not installed is left out."""
+    have = collect(Plugins(entry_points=False)).declarations
+    runs = [one.capability.run for one in have.readers]
+    runs += [one.capability.run for one in have.writers]
+    runs += [one.capability.run for one in have.operations]
+    code = {run.partition(":")[0] for run in runs}
+    for module in (*MODULES, *sorted(code)):
+        with contextlib.suppress(Exception):
+            importlib.import_module(module)
+
+
+preload()
