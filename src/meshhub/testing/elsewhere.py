@@ -1,0 +1,131 @@
+"""Conversions in other processes: with another seed of hashes, on another day, and where a crash does no harm."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import IO, Any, cast
+
+from meshhub.testing.jobs import Job, digest_of, outcome_of
+
+_SEEDS = ("0", "1")
+_CODE = (
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
+    "from meshhub.testing.elsewhere import main; main()"
+)
+_DAYS = 100 * 24 * 3600.0
+
+_QUESTIONS: dict[str, Callable[[Job], str]] = {"digest": digest_of, "outcome": outcome_of}
+
+
+class Crashed(Exception):
+    """The other process died."""
+
+
+class _Process:
+    """Another Python, which lives as long as this one."""
+
+    def __init__(self, seed: str) -> None:
+        self._process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", _CODE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        )
+        self._questions = cast(IO[bytes], self._process.stdin)
+        self._answers = cast(IO[bytes], self._process.stdout)
+        pickle.dump(sys.path, self._questions)
+        atexit.register(self.close)
+
+    def ask(self, question: str, jobs: Sequence[Job]) -> Iterator[str]:
+        """An answer for each job. Raises Crashed at the job that ends the process, AssertionError when one fails."""
+        pickle.dump((sys.path, question, list(jobs)), self._questions)
+        self._questions.flush()
+        for _ in jobs:
+            try:
+                answered, answer = pickle.load(self._answers)  # noqa: S301 - from the process started here
+            except EOFError:
+                raise Crashed from None
+            if not answered:
+                self.close()
+                _process.cache_clear()
+                raise AssertionError(f"it fails in a process of its own:\n{answer}")
+            yield answer
+
+    def close(self) -> None:
+        """End it, and wait for the end."""
+        atexit.unregister(self.close)
+        self._process.kill()
+        self._process.communicate()
+
+
+@cache
+def _process(seed: str) -> _Process:
+    return _Process(seed)
+
+
+def digests_elsewhere(jobs: Sequence[Job]) -> list[list[str]]:
+    """The fingerprints of what jobs write, from two other processes."""
+    return [list(_process(seed).ask("digest", jobs)) for seed in _SEEDS]
+
+
+def outcomes_elsewhere(jobs: Sequence[Job]) -> Iterator[str | None]:
+    """What becomes of each job in another process: "" when all is well, else the fault; None for a crash."""
+    done = 0
+    while done < len(jobs):
+        process = _process(_SEEDS[0])
+        try:
+            for answer in process.ask("outcome", jobs[done:]):
+                done += 1
+                yield answer
+        except Crashed:
+            process.close()
+            _process.cache_clear()
+            done += 1
+            yield None
+
+
+def main() -> None:
+    """What the other processes run: answer until standard input ends."""
+    _another_day()
+    # native code prints where it likes: the answers have a channel of their own
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while True:
+        try:
+            sys.path[:], question, jobs = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process above
+        except EOFError:
+            return
+        for job in jobs:
+            try:
+                answer = True, _QUESTIONS[question](job)
+            except Exception:
+                answer = False, traceback.format_exc()
+            pickle.dump(answer, answers)
+            answers.flush()
+
+
+def _another_day() -> None:
+    """Move Python's clock on, so that a time in the output shows."""
+    import datetime
+
+    now, local, greenwich = time.time, time.localtime, time.gmtime
+
+    class Moved(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> Moved:
+            return cls.fromtimestamp(now() + _DAYS, tz)
+
+    clock: Any = time
+    clock.time = lambda: now() + _DAYS
+    clock.localtime = lambda seconds=None: local(time.time() if seconds is None else seconds)
+    clock.gmtime = lambda seconds=None: greenwich(time.time() if seconds is None else seconds)
+    module: Any = datetime
+    module.datetime = Moved
