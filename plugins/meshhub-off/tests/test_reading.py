@@ -1,0 +1,122 @@
+"""The ways in which OFF is written by others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from meshhub_off.reader import read
+from test_conformance import BRICK
+
+from meshhub import MeshhubError, Registry, Source, UnreadableFile
+from meshhub.capabilities import NoOptions
+from meshhub.notes import collecting
+
+SQUARE = "0 0 0\n4 0 0\n4 4 0\n0 4 0\n"
+
+
+def scene(text: str) -> Any:
+    return read(Source.from_bytes(text.encode(), "a.off"), NoOptions())
+
+
+def mesh(text: str) -> Any:
+    return scene(text).meshes[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"OFF\n4 1 4\n{SQUARE}4 0 1 2 3\n",
+        f"OFF\n4 1\n{SQUARE}4 0 1 2 3\n",
+        f"OFF 4 1 4\n{SQUARE}4 0 1 2 3",
+        f"OFF\n4\n1\n4\n{SQUARE}4 0 1 2 3\n",
+        f"OFF\n4 1\n0\n{SQUARE}4 0 1 2 3\n",
+        f"# made by hand\n\nOFF # the word\n# counts\n4 1 0 # and edges\n\n{SQUARE}\n  4   0 1 2 3 # a square\n\n",
+        f"OFF\r\n4 1 0\r\n{SQUARE}4 0 1 2 3\r\n".replace("\r\n", "\n").replace("\n", "\r\n"),
+        f"OFF\n4 1 0\n{SQUARE}4 0 1 2 3\n".replace("\n", "\r"),
+        "OFF\n4 1 0\n0 0 0 4 0 0 4 4 0 0 4 0\n4 0 1 2 3\n",
+        f"\ufeffOFF\n4 1 0\n{SQUARE}4 0 1 2 3\n",
+        f"OFF\n4 1 0\n{SQUARE}4 0 1 2 3\nmore than was told".replace("more than was told", "1 2 3"),
+    ],
+)
+def test_a_square_is_a_square_however_it_is_laid_out(text: str) -> None:
+    found = mesh(text)
+    assert found.vertices.tolist() == [[0, 0, 0], [4, 0, 0], [4, 4, 0], [0, 4, 0]]
+    assert sorted(map(sorted, found.faces.tolist())) == [[0, 1, 2], [0, 2, 3]]
+
+
+def test_a_concave_polygon_keeps_its_area() -> None:
+    found = mesh("OFF\n5 1 0\n0 0 0\n4 0 0\n4 4 0\n2 1 0\n0 4 0\n5 0 1 2 3 4\n")
+    a, b, c = (found.vertices[found.faces[:, corner]] for corner in range(3))
+    assert np.cross(b - a, c - a)[:, 2].sum() / 2 == pytest.approx(10)
+    assert len(found.faces) == 3
+
+
+@pytest.mark.parametrize(
+    ("row", "wanted"),
+    [
+        ("255 0 128 255", [255, 0, 128, 255]),
+        ("1.0 0 0.5 1", [255, 0, 128, 255]),
+        ("255 0 128", [255, 0, 128, 255]),
+    ],
+)
+@pytest.mark.parametrize("word", ["COFF", "OFF"])
+def test_colours_of_vertices(row: str, wanted: list[int], word: str) -> None:
+    rows = "".join(f"{line} {row}\n" for line in SQUARE.splitlines())
+    assert mesh(f"{word}\n4 1 0\n{rows}4 0 1 2 3\n").colors.tolist() == [wanted] * 4
+
+
+def test_normals_colours_and_texture_coordinates_in_their_order() -> None:
+    rows = "".join(f"{line} 0 0 1 9 8 7 255 0.25 0.75\n" for line in SQUARE.splitlines())
+    found = mesh(f"STCNOFF\n4 1 0\n{rows}4 0 1 2 3\n")
+    assert found.normals.tolist() == [[0, 0, 1]] * 4
+    assert found.colors.tolist() == [[9, 8, 7, 255]] * 4
+    assert found.uv.tolist() == [[0.25, 0.75]] * 4
+
+
+def test_colours_of_faces_become_materials() -> None:
+    found = scene(f"OFF\n4 3 0\n{SQUARE}3 0 1 2 255 0 0\n3 0 2 3 0 255 0 128\n3 0 1 3\n")
+    colours = [found.materials[index].base_color for index in found.meshes[0].face_material[:2]]
+    assert colours == [(1, 0, 0, 1), (0, 1, 0, 128 / 255)]
+    assert found.meshes[0].face_material[2] == -1
+
+
+def test_remarks() -> None:
+    with collecting("read") as remarks:
+        scene(f"OFF\n4 2 0\n{SQUARE}2 0 1\n3 0 1 2 5\n")
+    assert [note.code for note in remarks.notes] == ["faces_left_out", "colour_numbers_left_out"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("OFF BINARY\n\0\0", "binary OFF"),
+        ("4OFF\n1 1 0\n", "three numbers"),
+        ("nOFF\n4\n1 1 0\n", "three numbers"),
+        ("PLY\n", "does not begin with the word OFF"),
+        ("OFF\n", "numbers of vertices and faces are missing"),
+        ("OFF\n999999999999 1 0\n0 0 0\n", "cut off"),
+        (f"OFF\n4 9 0\n{SQUARE}3 0 1 2\n", "it tells 9 faces"),
+        (f"OFF\n4 1 0\n{SQUARE}3 0 1 4\n", "names a vertex outside"),
+        (f"OFF\n4 1 0\n{SQUARE}3 0 1 -1\n", "names a vertex outside"),
+        (f"OFF\n4 1 0\n{SQUARE}9 0 1 2\n", "more corners"),
+        (f"OFF\n4 1 0\n{SQUARE}3 0 1 two\n", "no number"),
+        (f"OFF\n4 1 0\n{SQUARE.replace('4 4 0', '4 nan 0')}3 0 1 2\n", "infinite or no numbers"),
+    ],
+)
+def test_what_cannot_be_read_says_why(text: str, told: str) -> None:
+    with pytest.raises(UnreadableFile, match=told):
+        scene(text)
+
+
+def test_faces_alone_are_no_model() -> None:
+    with pytest.raises(MeshhubError) as caught:
+        Registry().inspect(Source.from_bytes(f"OFF\n4 0 0\n{SQUARE}".encode(), "points.off"))
+    assert caught.value.code == "empty_model"
+
+
+def test_content_tells_it_under_any_name() -> None:
+    found = Registry().inspect(Source.from_bytes(BRICK, "brick.stl"))
+    assert found.source.format == "off"
+    assert [note.code for note in found.notes] == ["content_beats_name"]
