@@ -213,6 +213,7 @@ def test_round_surfaces_are_found(verdicts: Any, part: str, kinds: dict[str, int
         ("dome", 2 / 3 * np.pi * 1000),
         ("ring", 2 * np.pi**2 * 10 * 9),
         ("elbow", np.pi**2 * 10 * 9 / 2),
+        ("rounded disc", np.pi * (100 * 6 + 64 * 2) + 2 * np.pi * (8 + 8 / (3 * np.pi)) * np.pi),
     ],
 )
 def test_the_true_volume_comes_back(verdicts: Any, part: str, true_volume: float) -> None:

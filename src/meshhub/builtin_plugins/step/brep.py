@@ -13,9 +13,9 @@ from meshhub.builtin_plugins.step.curves import Curve, Curves
 from meshhub.builtin_plugins.step.outline import Outline, signed_areas
 from meshhub.builtin_plugins.step.part21 import UNIT_DIGITS, Part21, references
 from meshhub.builtin_plugins.step.regions import Regions
-from meshhub.builtin_plugins.step.seams import Seams
+from meshhub.builtin_plugins.step.seams import Ring, Seams
 from meshhub.builtin_plugins.step.skin import Skin, normalised
-from meshhub.builtin_plugins.step.splines import write_spline
+from meshhub.builtin_plugins.step.splines import write_splines
 from meshhub.builtin_plugins.step.surfaces import Kind
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
@@ -83,9 +83,9 @@ def _write_edges(file: Part21, model: Model) -> _Edges:
     axes = file.placements(curves.centre[ring], curves.axis[ring], towards)
     curve[ring] = file.many(len(ring), "CIRCLE('',#", axes, ",", file.lengths(curves.radius[ring]), ")") + number
 
-    for edge in np.flatnonzero(curves.kind == Curve.SPLINE).tolist():
-        knots = curves.spline[curves.spline_begin[edge] : curves.spline_begin[edge + 1]]
-        curve[edge] = write_spline(file, knots)
+    spline = curves.kind == Curve.SPLINE
+    begin = np.append(curves.spline_begin[:-1][spline], curves.spline_begin[-1])
+    curve[spline] = write_splines(file, curves.spline, begin)
     edge_curve = file.many(
         len(chain), "EDGE_CURVE('',#", vertex[start], ",#", vertex[stop], ",#", curve, ",.T.)"
     ) + np.arange(len(chain))
@@ -101,18 +101,53 @@ def _write_bounds(file: Part21, model: Model, edges: _Edges) -> IntIndex:
     for mask, flag in ((outline.forward, "T"), (~outline.forward, "F")):
         count = int(mask.sum())
         oriented[mask] = file.many(count, "ORIENTED_EDGE('',*,*,#", ids[mask], f",.{flag}.)") + np.arange(count)
-    loop = file.many(loops, "EDGE_LOOP('',(", references(oriented, outline.loop_begin), "))") + np.arange(loops)
+    plain = np.ones(loops, np.bool_)
+    for ring in model.seams.rings:
+        plain[[loop for loop in (ring.loop, ring.other) if loop >= 0]] = False
+    number = int(plain.sum())
+    listed = references(oriented, outline.loop_begin).filter(pa.array(plain))
+    loop = np.zeros(loops, np.int64)
+    loop[plain] = file.many(number, "EDGE_LOOP('',(", listed, "))") + np.arange(number)
     outer = signed_areas(model.skin, outline, surfaces.axis) > 0
     number = np.bincount(outline.loop_region, minlength=len(surfaces))
     curved = model.regions.curved[outline.loop_region]
     outer = np.where(curved, number[outline.loop_region] == 1, outer)
     several = np.bincount(outline.loop_region, outer, len(surfaces)) != 1
     outer &= ~several[outline.loop_region]
-    bound = np.empty(loops, np.int64)
-    for mask, kind in ((outer, "FACE_OUTER_BOUND"), (~outer, "FACE_BOUND")):
+    bound = np.zeros(loops, np.int64)
+    for mask, kind in ((outer & plain, "FACE_OUTER_BOUND"), (~outer & plain, "FACE_BOUND")):
         count = int(mask.sum())
         bound[mask] = file.many(count, f"{kind}('',#", loop[mask], ",.T.)") + np.arange(count)
+    for ring in model.seams.rings:
+        bound[ring.loop] = _write_slit(file, model, ring, oriented, edges)
     return bound
+
+
+def _write_slit(file: Part21, model: Model, ring: Ring, oriented: IntIndex, edges: _Edges) -> int:
+    """The one bound of a face between two circles, or a circle and a tip: slit open along its seam."""
+    outline = model.outline
+    first = outline.loop_begin[ring.loop]
+    start, stop = ring.start, ring.stop
+    rims = [int(oriented[first])]
+    begin = int(edges.vertex[outline.start[first]])
+    if ring.other >= 0:
+        second = outline.loop_begin[ring.other]
+        rims.append(int(oriented[second]))
+        end = int(edges.vertex[outline.start[second]])
+    else:
+        end = file.one(f"VERTEX_POINT('',#{file.point(stop)})")
+    if ring.centre is None:
+        along = normalised((stop - start)[None])[0]
+        vector = file.one(f"VECTOR('',#{file.direction(along)},1.)")
+        curve = file.one(f"LINE('',#{file.point(start)},#{vector})")
+    else:
+        towards = normalised((start - ring.centre)[None])[0]
+        curve = file.circle(ring.centre, ring.axis, towards, ring.radius)
+    seam = file.one(f"EDGE_CURVE('',#{begin},#{end},#{curve},.T.)")
+    there, back = (file.one(f"ORIENTED_EDGE('',*,*,#{seam},.{flag}.)") for flag in "TF")
+    listed = ",".join(f"#{edge}" for edge in (rims[0], there, *rims[1:], back))
+    loop = file.one(f"EDGE_LOOP('',({listed}))")
+    return file.one(f"FACE_OUTER_BOUND('',#{loop},.T.)")
 
 
 def _write_whole_bounds(file: Part21, model: Model) -> tuple[IntIndex, IntIndex]:
@@ -152,6 +187,8 @@ def _write_faces(file: Part21, model: Model, bounds: IntIndex) -> IntIndex:
     bare, whole = _write_whole_bounds(file, model)
     loop_region = np.concatenate([outline.loop_region, bare])
     bounds = np.concatenate([bounds, whole])
+    # the second rim of a slit face is part of the first one's loop
+    loop_region, bounds = loop_region[bounds > 0], bounds[bounds > 0]
     order = np.argsort(loop_region, kind="stable")
     begin = np.searchsorted(loop_region[order], np.arange(count + 1))
     listed = references(bounds[order], begin)

@@ -18,6 +18,7 @@ from meshhub.scene import Float64
 _FRACTIONS = np.array([0.25, 0.5, 0.75])
 _BULGE = 0.15
 _CHORD = 0.05
+_KNOWN, _OWN = 1, 2
 _WIDEST = 2.5e-4
 
 Mask = NDArray[np.bool_]
@@ -80,13 +81,17 @@ def curves_of(skin: Skin, outline: Outline, regions: Regions) -> Curves:
     limit = np.maximum(regions.limit[left[bent]], regions.limit[right[bent]])
     straight = _straight(path, one, other, limit)
     group, point, fault = _refined(path, one, other, limit)
-    tolerable = fault & _tolerable(path, one, other, _WIDEST * float(lengths(np.ptp(skin.points, axis=0)[None])[0]))
+    middles, axes, radii, about = _circles(path, group, point, one, other, limit)
+    # a circle about an axis of a surface is known without points between, which are ill-defined where surfaces touch
+    circle = ~straight & ((about == _KNOWN) | ((about == _OWN) & ~fault))
+    tolerable = fault & ~circle & _tolerable(
+        path, one, other, _WIDEST * float(lengths(np.ptp(skin.points, axis=0)[None])[0])
+    )
     straight |= tolerable & (np.diff(path.begin) == 2)
-    bad[bent] = ~straight & fault
+    fault &= ~straight & ~circle
+    bad[bent] = fault
     chords = np.zeros(count, np.bool_)
-    chords[bent] = tolerable & ~straight
-    round_, (middles, axes, radii) = _circles(path, group, point, one, other, limit)
-    circle = ~straight & round_ & ~fault
+    chords[bent] = tolerable & fault
     kind[bent[circle]] = Curve.CIRCLE
     centre[bent], axis[bent], radius[bent] = middles, axes, radii
     spline = ~straight & ~circle & ~fault
@@ -183,31 +188,50 @@ def _refined(path: _Paths, one: Surfaces, other: Surfaces, limit: Float64) -> tu
 
 def _circles(
     path: _Paths, group: IntIndex, point: Float64, one: Surfaces, other: Surfaces, limit: Float64
-) -> tuple[Mask, tuple[Float64, Float64, Float64]]:
-    """Which paths are circles: about an axis of one of the surfaces, or about their own."""
+) -> tuple[Float64, Float64, Float64, NDArray[np.int8]]:
+    """Circles through the paths: centres, axes, radii, and whether they are about an axis of a surface or their own."""
     count = path.count
-    good = np.zeros(count, np.bool_)
+    about = np.zeros(count, np.int8)
     centre, axis, radius = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
-    begin = np.searchsorted(group, np.arange(count))
-    size = np.bincount(group, minlength=count)
-    for candidate in (one, other, _own_axes(group, point, begin, size)):
-        usable = ~good & (candidate.kind != Kind.PLANE) & (candidate.kind != Kind.SPHERE)
+    piece, begin, end = _pieces(path)
+    for candidate in (one, other):
+        usable = (about == 0) & (candidate.kind != Kind.PLANE) & (candidate.kind != Kind.SPHERE)
         if not usable.any():
             continue
-        height, distance, _ = cylindrical(candidate.take(group), point)
-        level = np.bincount(group, height, count) / size
-        ring = np.bincount(group, distance, count) / size
-        off = np.maximum(np.abs(height - level[group]), np.abs(distance - ring[group]))
-        fits = usable & (np.maximum.reduceat(off, begin) <= limit) & (ring > limit)
-        good |= fits
-        centre[fits] = (candidate.origin + level[:, None] * candidate.axis)[fits]
-        axis[fits] = candidate.axis[fits]
-        radius[fits] = ring[fits]
-    here = np.flatnonzero(group[1:] == group[:-1])
-    a, b = point[here] - centre[group[here]], point[here + 1] - centre[group[here]]
-    turn = np.bincount(group[here], np.einsum("ij,ij->i", np.cross(a, b), axis[group[here]]), count)
+        middle, ring, off = _spread(candidate, path.group, path.point, path.begin[:-1])
+        out = (begin + end) / 2 - middle[piece]
+        line = candidate.axis[piece]
+        out -= line * np.einsum("ij,ij->i", out, line)[:, None]
+        between = middle[piece] + ring[piece][:, None] * normalised(out)
+        away = np.maximum(np.abs(distances(one.take(piece), between)), np.abs(distances(other.take(piece), between)))
+        off = np.maximum(off, np.maximum.reduceat(away, np.searchsorted(piece, np.arange(count))))
+        fits = usable & (off <= limit) & (ring > limit)
+        about[fits] = _KNOWN
+        centre[fits], axis[fits], radius[fits] = middle[fits], candidate.axis[fits], ring[fits]
+    starts = np.searchsorted(group, np.arange(count))
+    candidate = _own_axes(group, point, starts, np.bincount(group, minlength=count))
+    middle, ring, off = _spread(candidate, group, point, starts)
+    fits = (about == 0) & (off <= limit) & (ring > limit)
+    about[fits] = _OWN
+    centre[fits], axis[fits], radius[fits] = middle[fits], candidate.axis[fits], ring[fits]
+    a, b = begin - centre[piece], end - centre[piece]
+    turn = np.bincount(piece, np.einsum("ij,ij->i", np.cross(a, b), axis[piece]), count)
     axis *= np.where(turn < 0, -1.0, 1.0)[:, None]
-    return good, (centre, axis, radius)
+    return centre, axis, radius, about
+
+
+def _spread(
+    candidate: Surfaces, group: IntIndex, point: Float64, begin: IntIndex
+) -> tuple[Float64, Float64, Float64]:
+    """The mean circle of points about axes: centres, radii, and the distance of the worst point."""
+    count = len(begin)
+    size = np.bincount(group, minlength=count)
+    height, distance, _ = cylindrical(candidate.take(group), point)
+    level = np.bincount(group, height, count) / size
+    ring = np.bincount(group, distance, count) / size
+    off = np.maximum(np.abs(height - level[group]), np.abs(distance - ring[group]))
+    worst: Float64 = np.maximum.reduceat(off, begin)
+    return candidate.origin + level[:, None] * candidate.axis, ring, worst
 
 
 def _own_axes(group: IntIndex, point: Float64, begin: IntIndex, size: IntIndex) -> Surfaces:

@@ -52,7 +52,8 @@ def checked(data: bytes) -> bytes:
 
 def _balanced(data: bytes) -> None:
     """Brackets and quotes are in pairs; strings are taken out only where a plain count does not agree."""
-    if data.count(b"(") == data.count(b")") and data.count(b"'") % 2 == 0:
+    pairs = ((b"(", b")"), (b"/*", b"*/"))
+    if all(data.count(one) == data.count(other) for one, other in pairs) and data.count(b"'") % 2 == 0:
         return
     bare = _TEXT.sub(_ended, data)
     if bare.count(b"(") != bare.count(b")") or b"'" in bare:

@@ -33,11 +33,13 @@ class Loaded:
     document:   the XCAF document, in millimetres
     unit:       what the file's own numbers are in, where it names one of ours and only one
     unresolved: references in the file that lead to nothing
+    whole:      whether every root was brought into the document
     """
 
     document: Any
     unit: Unit
     unresolved: int
+    whole: bool
 
 
 @contextmanager
@@ -80,12 +82,7 @@ def _read(data: bytes, document: Any) -> Loaded:
     _refuse_files(basic)
     unresolved = _unresolved(basic)
     unit = _unit(basic)
-    if not reader.Transfer(document):
-        raise UnreadableFile(
-            "the STEP file holds no product with a shape that can be read; "
-            "export it as STEP AP203, AP214 or AP242 with its geometry"
-        )
-    return Loaded(document, unit, unresolved)
+    return Loaded(document, unit, unresolved, bool(reader.Transfer(document)))
 
 
 def _refuse_files(reader: Any) -> None:

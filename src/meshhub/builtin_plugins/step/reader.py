@@ -22,7 +22,10 @@ from meshhub.source import Source
 _FACES = (b"ADVANCED_FACE", b"FACE_SURFACE")
 _TESSELLATED = (b"TRIANGULATED_FACE", b"TRIANGULATED_SURFACE_SET")
 _CURVES = (b"GEOMETRIC_CURVE_SET", b"GEOMETRIC_SET", b"WIREFRAME", b"POLYLINE", b"TRIMMED_CURVE", b"B_SPLINE_CURVE")
-_FILE_NAMED = re.compile(rb"DOCUMENT_FILE\s*\(\s*'([^']{1,200})'")
+_DOCUMENT_FILE = b"DOCUMENT_FILE"
+_FILE_NAMED = re.compile(
+    rb"EXTERNAL_IDENTIFICATION_ASSIGNMENT\s*\(\s*'([^']{1,200})'|DOCUMENT_FILE\s*\(\s*'([^']{1,200})'"
+)
 
 
 def read(source: Source, options: StepReadOptions) -> Scene:
@@ -32,6 +35,8 @@ def read(source: Source, options: StepReadOptions) -> Scene:
     """
     data = checked(source.read())
     with loaded(data) as file:
+        if not file.whole:
+            raise _nothing(data, {})
         products, placed, roots = placements(file.document)
         surfaces = _surfaces(products, options)
     if not any(surface is not None and len(surface.faces) for surface in surfaces.values()):
@@ -64,11 +69,9 @@ def _nothing(data: bytes, surfaces: dict[str, Surface | None]) -> Exception:
         return UnreadableFile(
             "the STEP file has faces, but none of them can be read: its structure is damaged; export it again"
         )
-    outside = [name.decode("utf-8", "replace") for name in _FILE_NAMED.findall(data)]
-    if outside:
+    if _DOCUMENT_FILE in data:
         return ExternalReference(
-            f"the shapes of this STEP assembly lie in other files ({', '.join(outside[:5])}); "
-            "export the assembly as one file"
+            f"the shapes of this STEP assembly lie in other files ({_outside(data)}); export the assembly as one file"
         )
     if any(entity in data for entity in _CURVES):
         return EmptyModel(
@@ -77,12 +80,23 @@ def _nothing(data: bytes, surfaces: dict[str, Surface | None]) -> Exception:
     return EmptyModel("the STEP file holds no shapes, only data about them; export it with its geometry")
 
 
+def _outside(data: bytes) -> str:
+    """The other files that a file names."""
+    names = {(one or other).decode("utf-8", "replace") for one, other in _FILE_NAMED.findall(data)}
+    return ", ".join(sorted(names)[:5]) or "without a name"
+
+
 def _tell(data: bytes, file: Loaded, surfaces: dict[str, Surface | None], options: StepReadOptions) -> None:
     made = [surface for surface in surfaces.values() if surface is not None]
     faces, loose = sum(one.all_faces for one in made), sum(one.loose_faces for one in made)
     failed = sum(one.failed_faces for one in made)
     declared = sum(data.count(entity) for entity in _FACES)
     did(solids=sum(one.solids for one in made), faces=faces)
+    if _DOCUMENT_FILE in data:
+        note(
+            "external_reference",
+            f"the STEP file names other files ({_outside(data)}); shapes in them were left out: export it as one file",
+        )
     if file.unresolved:
         note(
             "damaged_file",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meshhub.builtin_plugins.step.curves import Curves
+from meshhub.builtin_plugins.step.curves import Curve, Curves
 from meshhub.builtin_plugins.step.outline import Outline
 from meshhub.builtin_plugins.step.regions import Regions
 from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised
@@ -16,12 +16,32 @@ from meshhub.scene import Float64
 
 
 @dataclass(frozen=True, eq=False)
+class Ring:
+    """A face all around an axis, and the seam edge between its rims.
+
+    loop, other: its two loops, each a whole circle; `other` is -1 where it ends in a tip
+    start, stop: (3,) the ends of the seam, corners of the two loops
+    centre, axis, radius: of the circle along which the seam runs, counter-clockwise; None for a straight one
+    """
+
+    region: int
+    loop: int
+    other: int
+    start: Float64
+    stop: Float64
+    centre: Float64 | None
+    axis: Float64
+    radius: float
+
+
+@dataclass(frozen=True, eq=False)
 class Seams:
     """How surfaces are placed, and the corners that moved for a seam.
 
     origin, axis, reference: (r, 3) the placement of each region's surface
     radius, second: (r,) as STEP has them: a cone's half angle, a torus's smaller radius
     corner, position: corners of closed edges, and where on their circle they stand
+    rings: faces that are written with a seam edge
     """
 
     origin: Float64
@@ -31,6 +51,7 @@ class Seams:
     second: Float64
     corner: IntIndex
     position: Float64
+    rings: tuple[Ring, ...]
 
 
 def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> Seams:
@@ -39,7 +60,7 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
     count = len(surfaces)
     corner = skin.points[skin.faces]
     middle = corner.mean(axis=1)
-    height, _, away = cylindrical(surfaces.take(regions.region), middle)
+    height, distance, away = cylindrical(surfaces.take(regions.region), middle)
     weight = lengths(skin.cross)
     mean = np.stack([np.bincount(regions.region, weight * away[:, k], count) for k in range(3)], axis=1)
     mean /= np.bincount(regions.region, weight, count)[:, None]
@@ -73,4 +94,93 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
         towards = np.stack([np.bincount(regions.region, weight * out[:, k], count) for k in range(3)], axis=1)[ball]
         reference[ball] = -normalised(towards)
         axis[ball] = perpendicular(reference[ball])
-    return Seams(origin, axis, reference, radius, second, np.empty(0, np.intp), np.empty((0, 3)))
+    moved, position, rings = _rings(regions, outline, curves, height, distance - radius[regions.region], weight)
+    for ring in rings:
+        reference[ring.region] = _across(ring.start - origin[ring.region], axis[ring.region])
+    return Seams(origin, axis, reference, radius, second, moved, position, rings)
+
+
+def _across(vector: Float64, axis: Float64) -> Float64:
+    """The unit direction of a vector away from an axis."""
+    return normalised((vector - axis * (vector @ axis))[None])[0]
+
+
+def _rings(
+    regions: Regions, outline: Outline, curves: Curves, height: Float64, ring: Float64, weight: Float64
+) -> tuple[IntIndex, Float64, tuple[Ring, ...]]:
+    """Faces with nothing but two whole circles around their axis as outline, or one and the tip of a cone.
+
+    The corner of such a circle is free to move: it goes where all circles about one axis agree, so that
+    the seams of neighbours meet. Holes in such a face could lie across the seam: those are left without
+    one, which CAD programs add where they want it.
+    """
+    surfaces = regions.surfaces
+    loops = np.bincount(outline.loop_region, minlength=len(surfaces))
+    first_chain = outline.loop_begin[:-1]
+    edge = outline.edge[first_chain]
+    circle = (np.diff(outline.loop_begin) == 1) & (curves.kind[edge] == Curve.CIRCLE)
+    circle &= outline.start[first_chain] == outline.stop[first_chain]
+    region = outline.loop_region
+    offset = curves.centre[edge] - surfaces.origin[region]
+    aside = lengths(np.cross(offset, surfaces.axis[region]))
+    parallel = np.abs(np.einsum("ij,ij->i", curves.axis[edge], surfaces.axis[region])) > 1 - 1e-6
+    circle &= parallel & (aside <= np.maximum(1e-3 * curves.radius[edge], 1e-9))
+    round_ = np.isin(surfaces.kind, (Kind.CYLINDER, Kind.CONE, Kind.TORUS))
+    whole = np.bincount(region, circle, len(surfaces)) == loops
+    usable = round_ & whole & ((loops == 2) | ((loops == 1) & (surfaces.kind == Kind.CONE)))
+    rims = np.flatnonzero(usable[region])
+    if len(rims) == 0:
+        return np.empty(0, np.intp), np.empty((0, 3)), ()
+    # rounded, so that the noise of nearly equal axes does not choose another helper
+    helper = np.eye(3)[np.argmin(np.round(np.abs(curves.axis[edge[rims]]), 2), axis=1)]
+    axis = curves.axis[edge[rims]]
+    towards = normalised(helper - axis * np.einsum("ij,ij->i", helper, axis)[:, None])
+    position = curves.centre[edge[rims]] + curves.radius[edge[rims]][:, None] * towards
+    made: list[Ring] = []
+    begin = np.argsort(region[rims], kind="stable")
+    by_region: dict[int, list[int]] = {}
+    for place in begin.tolist():
+        by_region.setdefault(int(region[rims[place]]), []).append(place)
+    for face, places in by_region.items():
+        start = position[places[0]]
+        line = surfaces.axis[face]
+        centre, turn, size = None, np.zeros(3), 0.0
+        if len(places) == 1:
+            stop = surfaces.origin[face] - line * (surfaces.radius[face] / surfaces.second[face])
+        else:
+            stop = position[places[1]]
+            if _across(start - surfaces.origin[face], line) @ _across(stop - surfaces.origin[face], line) < 1 - 1e-8:
+                continue
+        if surfaces.kind[face] == Kind.TORUS:
+            centre, turn, size = _tube_seam(regions, surfaces.origin[face], line, face, start, stop, height, ring, weight)
+        other = int(rims[places[1]]) if len(places) == 2 else -1
+        made.append(Ring(face, int(rims[places[0]]), other, start, stop, centre, turn, size))
+    return outline.start[first_chain[rims]], position, tuple(made)
+
+
+def _tube_seam(
+    regions: Regions,
+    origin: Float64,
+    axis: Float64,
+    face: int,
+    start: Float64,
+    stop: Float64,
+    height: Float64,
+    ring: Float64,
+    weight: Float64,
+) -> tuple[Float64, Float64, float]:
+    """The circle of a torus's tube through `start` and `stop`, in the sense that runs over the face."""
+    away = _across(start - origin, axis)
+    centre = origin + regions.surfaces.radius[face] * away
+    second = float(regions.surfaces.second[face])
+
+    def angle(point: Float64) -> float:
+        return float(np.arctan2((point - centre) @ axis, (point - centre) @ away))
+
+    mine = np.flatnonzero(regions.region == face)
+    tube = ring[mine]
+    middle = float(np.arctan2((weight[mine] * height[mine]).sum(), (weight[mine] * tube).sum()))
+    whole = 2 * np.pi
+    forward = (middle - angle(start)) % whole < (angle(stop) - angle(start)) % whole
+    turn = np.cross(away, axis)
+    return centre, turn if forward else -turn, second
