@@ -241,6 +241,13 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (record["plan"], record["label"], record["state"]) == ("pro", "acme [x]", "active")
     assert key.strip() not in meshhub_cli("keys", "list").stdout.decode()
     assert key.strip().encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    rotated = meshhub_cli("keys", "rotate", record["id"], "--grace-hours", "1.5")
+    assert re.fullmatch(r"[A-Za-z0-9_-]{30,}\n", rotated.stdout.decode())
+    assert b"1.5 more hours" in rotated.stderr
+    old, new = json.loads(meshhub_cli("keys", "list", "--json").stdout)
+    assert (old["state"], old["revoked"] > old["created"]) == ("active", True)
+    assert (new["label"], new["expires"] - new["created"]) == ("acme [x]", 3 * 86_400)
+    assert meshhub_cli("keys", "rotate", record["id"]).returncode == 2
     assert meshhub_cli("keys", "revoke", record["id"]).returncode == 0
     assert b"revoked" in meshhub_cli("keys", "list").stdout
     assert meshhub_cli("keys", "revoke", "mh_nobody").returncode == 2

@@ -1,4 +1,4 @@
-"""API keys: made, kept as hashes in a database, checked, listed and revoked.
+"""API keys: made, kept as hashes in a database, checked, listed, rotated and revoked.
 
 A key is `mh_<id>_<secret>`: the id finds the row, the secret carries 256 random bits, and only a
 SHA-256 of the whole key is kept. A plain hash is enough for a secret that nobody chose.
@@ -38,6 +38,17 @@ _KEY = re.compile(rf"({_PREFIX}[a-z0-9]{{{_ID_LENGTH}}})_[A-Za-z0-9_-]{{22,100}}
 _BUSY_SECONDS = 1.0
 """How long a lookup waits for a database that another program has locked."""
 
+_ANSWER_SECONDS = 3
+"""How long a connection to a database server, and each question to it, may take."""
+
+_PATIENCE: dict[str, dict[str, Any]] = {
+    "sqlite": {"timeout": _BUSY_SECONDS},
+    "postgresql+psycopg": {
+        "connect_timeout": _ANSWER_SECONDS,
+        "options": f"-c statement_timeout={_ANSWER_SECONDS}s -c lock_timeout={_BUSY_SECONDS:g}s",
+    },
+}
+
 _METADATA = sql.MetaData()
 _KEYS = sql.Table(
     "api_keys",
@@ -56,7 +67,10 @@ T = TypeVar("T")
 
 
 class KeyRecord(Struct, frozen=True, kw_only=True):
-    """What is known about a key; nothing in it is secret. Times are seconds since 1970, UTC."""
+    """What is known about a key; nothing in it is secret. Times are seconds since 1970, UTC.
+
+    `revoked` may lie ahead: the key is good until then, because another one has taken its place.
+    """
 
     id: str
     label: str
@@ -67,7 +81,7 @@ class KeyRecord(Struct, frozen=True, kw_only=True):
 
     def state(self, now: float) -> str:
         """`active`, `expired` or `revoked`."""
-        if self.revoked is not None:
+        if self.revoked is not None and self.revoked <= now:
             return "revoked"
         return "expired" if self.expires is not None and self.expires <= now else "active"
 
@@ -87,9 +101,10 @@ class KeyStore:
     def __init__(self, url: str | None = None, *, clock: Callable[[], float] = time.time) -> None:
         """`url` is SQLAlchemy's; see `default_url`. Raises ValueError when it makes no sense."""
         try:
-            self._url = make_url(url or default_url())
-            options: dict[str, Any] = {"timeout": _BUSY_SECONDS} if self._sqlite else {}
-            self._engine = sql.create_engine(self._url, connect_args=options, pool_pre_ping=not self._sqlite)
+            self._url = _with_driver(make_url(url or default_url()))
+            self._engine = sql.create_engine(
+                self._url, connect_args=_PATIENCE.get(self._url.drivername, {}), pool_pre_ping=not self._sqlite
+            )
         except (ArgumentError, ImportError) as error:
             # the URL itself may hold a password
             raise ValueError(f"the database URL cannot be used: {type(error).__name__}: {_first_line(error)}") from None
@@ -98,22 +113,26 @@ class KeyStore:
     def create(self, plan: str, *, label: str = "", expires: float | None = None) -> tuple[str, KeyRecord]:
         """A new key, shown this once, and its record. `expires` is seconds since 1970."""
         self._prepare()
-        for _ in range(5):
-            key_id = _PREFIX + "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
-            key = f"{key_id}_{secrets.token_urlsafe(32)}"
-            record = KeyRecord(
-                id=key_id,
-                label=label[:200],
-                plan=plan,
-                created=int(self._clock()),
-                expires=None if expires is None else int(expires),
-            )
-            try:
-                self._write(_KEYS.insert().values(sha256=_hashed(key), **structs.asdict(record)))
-            except IntegrityError:
-                continue
-            return key, record
-        raise KeyStoreUnavailable("no free id was found for a new key; try again")
+        return self._added(plan, label, expires)
+
+    def rotate(self, key_id: str, *, grace: float = 0, expires: float | None = None) -> tuple[str, KeyRecord]:
+        """A new key in the place of another, of the same plan and label, and its record.
+
+        grace:   seconds for which the old key stays good
+        expires: seconds since 1970; unless told, the new key lasts as long as the old one was made for
+
+        Raises InvalidKey for a key that is not there, or was revoked or replaced already.
+        """
+        old = self._known(key_id)
+        now = self._clock()
+        if old.revoked is not None:
+            state = "revoked" if old.revoked <= now else "replaced"
+            raise InvalidKey(f"the key {key_id} is {state} already; make another with `meshhub keys create`")
+        if expires is None and old.expires is not None:
+            expires = now + old.expires - old.created
+        end = int(now + grace)
+        retire = _KEYS.update().where(_KEYS.c.id == key_id, _KEYS.c.revoked.is_(None)).values(revoked=end)
+        return self._added(old.plan, old.label, expires, after=retire)
 
     def check(self, key: str) -> KeyRecord:
         """The record of a key that may be used now. Raises InvalidKey, KeyStoreUnavailable."""
@@ -135,13 +154,10 @@ class KeyStore:
 
     def revoke(self, key_id: str) -> KeyRecord:
         """Take a key out of use for good; revoking twice keeps the first time. Raises InvalidKey."""
-        row = self._find(key_id)
-        if row is None:
-            raise InvalidKey(f"there is no key {key_id[:40]!r}; see `meshhub keys list`")
-        record = _record(row)
-        if record.revoked is not None:
-            return record
+        record = self._known(key_id)
         now = int(self._clock())
+        if record.revoked is not None and record.revoked <= now:
+            return record
         self._write(_KEYS.update().where(_KEYS.c.id == key_id).values(revoked=now))
         return structs.replace(record, revoked=now)
 
@@ -164,8 +180,38 @@ class KeyStore:
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._file.touch(mode=0o600, exist_ok=True)
             _METADATA.create_all(self._engine)
-        except (SQLAlchemyError, OSError) as error:
+        except SQLAlchemyError as error:
+            # another program may have made the table between our look and our making it
+            if not self._has_table(unless_told=False):
+                raise self._unavailable(error) from error
+        except OSError as error:
             raise self._unavailable(error) from error
+
+    def _added(self, plan: str, label: str, expires: float | None, *, after: Any = None) -> tuple[str, KeyRecord]:
+        """A new key and its record, kept; together with the statement `after`, or neither."""
+        for _ in range(5):
+            key_id = _PREFIX + "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
+            key = f"{key_id}_{secrets.token_urlsafe(32)}"
+            record = KeyRecord(
+                id=key_id,
+                label=label[:200],
+                plan=plan,
+                created=int(self._clock()),
+                expires=None if expires is None else int(expires),
+            )
+            insert = _KEYS.insert().values(sha256=_hashed(key), **structs.asdict(record))
+            try:
+                self._write(insert) if after is None else self._write(after, insert)
+            except IntegrityError:
+                continue
+            return key, record
+        raise KeyStoreUnavailable("no free id was found for a new key; try again")
+
+    def _known(self, key_id: str) -> KeyRecord:
+        row = self._find(key_id)
+        if row is None:
+            raise InvalidKey(f"there is no key {key_id[:40]!r}; see `meshhub keys list`")
+        return _record(row)
 
     def _find(self, key_id: str) -> Any:
         return self._read(sql.select(_KEYS).where(_KEYS.c.id == key_id), lambda got: got.first())
@@ -182,16 +228,19 @@ class KeyStore:
                 return None
             raise self._unavailable(error) from error
 
-    def _has_table(self) -> bool:
+    def _has_table(self, *, unless_told: bool = True) -> bool:
         try:
             return sql.inspect(self._engine).has_table(_KEYS.name)
         except SQLAlchemyError:
-            return True
+            return unless_told
 
-    def _write(self, statement: Any) -> None:
+    def _write(self, *statements: Any) -> None:
+        """Do all or nothing. An update that finds its row gone raises InvalidKey."""
         try:
             with self._engine.begin() as connection:
-                connection.execute(statement)
+                for statement in statements:
+                    if connection.execute(statement).rowcount == 0:
+                        raise InvalidKey("the key was changed by somebody else meanwhile; see `meshhub keys list`")
         except IntegrityError:
             raise
         except SQLAlchemyError as error:
@@ -200,6 +249,15 @@ class KeyStore:
     def _unavailable(self, error: Exception) -> KeyStoreUnavailable:
         where = str(self._file) if self._file is not None else self._url.get_backend_name()
         return KeyStoreUnavailable(f"the database of keys ({where}) cannot be used now: {_first_line(error)}")
+
+
+def _with_driver(url: URL) -> URL:
+    """The URL with the one driver for PostgreSQL that is offered, however it was written."""
+    if url.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
+        return url
+    if find_spec("psycopg") is None:
+        raise ImportError('PostgreSQL needs psycopg, which is not installed; pip install "meshhub[postgres]"')
+    return url.set(drivername="postgresql+psycopg")
 
 
 def _hashed(key: str) -> str:

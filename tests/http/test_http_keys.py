@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from meshhub.errors import InvalidKey, KeyStoreUnavailable
 from meshhub.keys import KeyStore, default_url
@@ -92,6 +93,52 @@ def test_keys_expire(store: KeyStore, clock: Clock) -> None:
     assert store.check(key) == record
     clock.now += 10
     with pytest.raises(InvalidKey, match="expired"):
+        store.check(key)
+    store.close()
+
+
+def test_a_rotated_key_makes_way_at_once(store: KeyStore, clock: Clock) -> None:
+    key, record = store.create("pro", label="acme", expires=clock.now + 1000)
+    clock.now += 600
+    later, successor = store.rotate(record.id)
+    assert (successor.plan, successor.label, successor.expires) == ("pro", "acme", clock.now + 1000)
+    assert successor.id != record.id
+    assert store.check(later) == successor
+    with pytest.raises(InvalidKey, match="revoked"):
+        store.check(key)
+    with pytest.raises(InvalidKey, match="revoked already"):
+        store.rotate(record.id)
+    with pytest.raises(InvalidKey, match="no key"):
+        store.rotate("mh_nothere")
+    assert store.list() == [structs.replace(record, revoked=int(clock.now)), successor]
+    store.close()
+
+
+def test_a_rotated_key_may_stay_for_a_while(store: KeyStore, clock: Clock) -> None:
+    key, record = store.create("pro")
+    later, successor = store.rotate(record.id, grace=60, expires=clock.now + 90)
+    assert successor.expires == clock.now + 90
+    assert store.check(key).id == record.id
+    assert store.check(later) == successor
+    with pytest.raises(InvalidKey, match="replaced already"):
+        store.rotate(record.id)
+    clock.now += 60
+    with pytest.raises(InvalidKey, match="revoked"):
+        store.check(key)
+    assert store.check(later) == successor
+    clock.now += 30
+    with pytest.raises(InvalidKey, match="expired"):
+        store.check(later)
+    revived, _ = store.rotate(successor.id)
+    assert store.check(revived)
+    store.close()
+
+
+def test_a_key_in_its_last_hours_can_be_revoked_now(store: KeyStore, clock: Clock) -> None:
+    key, record = store.create("pro")
+    store.rotate(record.id, grace=60)
+    assert store.revoke(record.id).revoked == clock.now
+    with pytest.raises(InvalidKey, match="revoked"):
         store.check(key)
     store.close()
 

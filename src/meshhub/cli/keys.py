@@ -16,12 +16,13 @@ from meshhub.registry import Registry
 if TYPE_CHECKING:
     from meshhub.keys import KeyRecord, KeyStore
 
+_HOUR = 3600
 _DAY = 86_400
 
 
 @click.group()
 def keys() -> None:
-    """Make, list and revoke API keys.
+    """Make, list, rotate and revoke API keys.
 
     They are kept, as hashes only, in the database named by MESHHUB_DATABASE_URL, or in a file in
     your data folder.
@@ -37,8 +38,7 @@ def create(plan: str, label: str, expires_days: int | None) -> None:
     plans = Registry().plans
     if plan not in plans:
         raise InvalidOption(f"there is no plan {plan!r}; choose from {', '.join(sorted(plans))}")
-    expires = None if expires_days is None else time.time() + expires_days * _DAY
-    key, record = _store().create(plan, label=label, expires=expires)
+    key, record = _store().create(plan, label=label, expires=_from_now(expires_days))
     click.echo(key)
     click.echo(f"key {record.id} for the plan {plan} was made; it is not shown again", err=True)
 
@@ -51,7 +51,27 @@ def list_keys(as_json: bool) -> None:
     if as_json:
         show.as_json([{**msgspec.to_builtins(record), "state": record.state(time.time())} for record in records])
         return
-    show.table(("id", "plan", "label", "state", "created", "expires"), [_row(record) for record in records])
+    show.table(("id", "plan", "label", "state", "created", "expires", "revoked"), [_row(record) for record in records])
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID")
+@click.option("--grace-hours", type=click.FloatRange(0, 8760), default=0, help="How long the old key stays good.")
+@click.option(
+    "--expires-days",
+    type=click.IntRange(1, 36_500),
+    metavar="DAYS",
+    help="How long the new key is good for; as long as the old one was made for unless told.",
+)
+def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
+    """Make a key in the place of another, with its plan and label, and print it, this once, on standard output.
+
+    The old key is revoked at once, or after --grace-hours, so that it can be exchanged without haste.
+    """
+    key, record = _store().rotate(key_id, grace=grace_hours * _HOUR, expires=_from_now(expires_days))
+    click.echo(key)
+    until = f"is good for {grace_hours:g} more hours" if grace_hours else "is revoked"
+    click.echo(f"key {record.id} was made; it is not shown again. {key_id} {until}", err=True)
 
 
 @keys.command()
@@ -62,10 +82,14 @@ def revoke(key_id: str) -> None:
     click.echo(f"key {record.id} is revoked", err=True)
 
 
+def _from_now(days: int | None) -> float | None:
+    return None if days is None else time.time() + days * _DAY
+
+
 def _row(record: KeyRecord) -> tuple[str, ...]:
     times = (
         "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
-        for at in (record.created, record.expires)
+        for at in (record.created, record.expires, record.revoked)
     )
     return (record.id, record.plan, record.label, record.state(time.time()), *times)
 

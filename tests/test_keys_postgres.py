@@ -1,0 +1,131 @@
+"""The store of API keys on a real PostgreSQL, which MESHHUB_TEST_POSTGRES_URL names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+URL = os.environ.get("MESHHUB_TEST_POSTGRES_URL", "")
+if not URL:
+    pytest.skip("MESHHUB_TEST_POSTGRES_URL names no PostgreSQL", allow_module_level=True)
+pytest.importorskip("psycopg", reason="PostgreSQL needs psycopg")
+
+import sqlalchemy as sql
+
+from meshhub.errors import InvalidKey, KeyStoreUnavailable
+from meshhub.keys import KeyStore
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A database of its own."""
+    name = f"meshhub_{os.getpid()}_{os.urandom(4).hex()}"
+    maker = sql.create_engine(KeyStore(URL)._url, isolation_level="AUTOCOMMIT", poolclass=sql.NullPool)
+    with maker.connect() as connection:
+        connection.execute(sql.text(f"CREATE DATABASE {name}"))
+    yield maker.url.set(database=name).render_as_string(hide_password=False)
+    with maker.connect() as connection:
+        connection.execute(sql.text(f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[KeyStore]:
+    made = KeyStore(url)
+    yield made
+    made.close()
+
+
+def test_the_life_of_a_key(store: KeyStore) -> None:
+    with pytest.raises(InvalidKey):
+        store.check("mh_aaaaaaaaaaaa_" + "x" * 43)
+    assert store.list() == []
+    key, record = store.create("pro", label="Käufer ' ; --", expires=4_000_000_000)
+    assert store.check(key) == record
+    assert store.list() == [record]
+    later, successor = store.rotate(record.id, grace=3600)
+    assert (successor.plan, successor.label) == (record.plan, record.label)
+    assert store.check(key).id == record.id
+    assert store.check(later) == successor
+    store.revoke(record.id)
+    with pytest.raises(InvalidKey, match="revoked"):
+        store.check(key)
+    assert store.check(later) == successor
+    short, _ = store.create("pro", expires=1000)
+    with pytest.raises(InvalidKey, match="expired"):
+        store.check(short)
+
+
+def test_only_a_hash_is_kept(store: KeyStore) -> None:
+    key, record = store.create("pro")
+    with store._engine.connect() as connection:
+        rows = connection.execute(sql.text("SELECT * FROM api_keys")).all()
+    assert record.id in str(rows)
+    assert key.removeprefix(record.id) not in str(rows)
+
+
+def test_stores_begin_together(url: str) -> None:
+    """Several servers that find no table make it at the same time."""
+    stores = [KeyStore(url) for _ in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(lambda store: store.create("pro"), stores))
+    assert {record.id for _, record in made} == {record.id for record in stores[0].list()}
+    for store in stores:
+        store.close()
+
+
+def test_a_key_is_rotated_once(url: str, store: KeyStore) -> None:
+    _, record = store.create("pro")
+    stores = [KeyStore(url) for _ in range(6)]
+
+    def rotated(one: KeyStore) -> bool:
+        try:
+            one.rotate(record.id)
+        except InvalidKey:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as threads:
+        assert sum(threads.map(rotated, stores)) == 1
+    assert len(store.list()) == 2
+    for one in stores:
+        one.close()
+
+
+def test_connections_that_were_cut_are_made_again(store: KeyStore) -> None:
+    key, record = store.create("pro")
+    killer = sql.create_engine(store._url, isolation_level="AUTOCOMMIT", poolclass=sql.NullPool)
+    with killer.connect() as connection:
+        cut = connection.execute(
+            sql.text(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        ).scalar_one()
+    assert cut >= 1
+    assert store.check(key) == record
+
+
+def test_a_locked_table_is_not_waited_for(store: KeyStore) -> None:
+    key, record = store.create("pro")
+    other = sql.create_engine(store._url, poolclass=sql.NullPool)
+    with other.begin() as connection:
+        connection.execute(sql.text("LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE"))
+        with pytest.raises(KeyStoreUnavailable):
+            store.check(key)
+    assert store.check(key) == record
+
+
+def test_a_database_that_is_not_there_says_nothing_secret() -> None:
+    for url in ("postgresql://user:geheim@127.0.0.1:1/db", "postgresql+psycopg://user:geheim@/db?host=/nowhere"):
+        store = KeyStore(url)
+        for ask in (
+            lambda store=store: store.create("pro"),
+            lambda store=store: store.check("mh_" + "a" * 12 + "_" + "x" * 43),
+        ):
+            with pytest.raises(KeyStoreUnavailable) as caught:
+                ask()
+            assert "geheim" not in str(caught.value)
+        store.close()
