@@ -124,12 +124,16 @@ def _silence() -> Iterator[None]:
 
 @contextmanager
 def _blamed() -> Iterator[None]:
-    from OCP.Standard import Standard_Failure
-
+    """The kernel's exceptions share no class but Exception, only the package they come from."""
     try:
         yield
-    except Standard_Failure as failure:
+    except Exception as failure:
+        kind = type(failure)
+        if kind.__name__ == "Standard_OutOfMemory":
+            raise MemoryError from failure
+        if kind.__module__.split(".")[0] != "OCP" and not isinstance(failure, RuntimeError):
+            raise
         raise UnreadableFile(
-            f"the CAD kernel gave up on the geometry of the STEP file ({type(failure).__name__}); "
+            f"the CAD kernel gave up on the geometry of the STEP file ({kind.__name__}); "
             "check the model in its CAD program and export it again"
         ) from failure

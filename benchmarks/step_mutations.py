@@ -1,0 +1,212 @@
+"""Damaged STEP files through isolated workers: every one ends as a result or as a coded error, in time.
+
+    MESHHUB_CORPUS=… python benchmarks/step_mutations.py [--count 300] [--deadline 3] [--seed 1] [files …]
+
+Each mutation damages one of the files (those of the corpus unless some are named) in one way. It is
+converted to STL in a worker of its own; meanwhile another caller converts a good STL file, again and
+again. The table counts how they ended, by kind of damage; the last lines tell the slowest answers.
+Anything but a result or a coded error, or an answer past the deadline, makes the exit status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import random
+import re
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from meshhub import Isolated, MeshhubError, Registry, Source, Target
+
+GRACE = 1.5
+"""Seconds beyond the deadline for starting a worker and killing it."""
+
+_REFERENCE = re.compile(rb"#\d+")
+_NUMBER = re.compile(rb"-?\d+\.\d*(?:E[-+]?\d+)?")
+_KEYWORD = re.compile(rb"=\s*([A-Z_0-9]+)\(")
+
+
+def _pick(pattern: re.Pattern[bytes], data: bytes, rng: random.Random) -> tuple[int, int]:
+    """Where one of the pattern's matches lies, somewhere behind a random place."""
+    found = pattern.search(data, rng.randrange(len(data))) or pattern.search(data, data.find(b"DATA"))
+    return found.span() if found else (len(data), len(data))
+
+
+def flip_bytes(data: bytes, rng: random.Random) -> bytes:
+    """A few bytes become others."""
+    changed = bytearray(data)
+    for _ in range(rng.randint(1, 20)):
+        changed[rng.randrange(200, len(changed))] = rng.randrange(256)
+    return bytes(changed)
+
+
+def drop_lines(data: bytes, rng: random.Random) -> bytes:
+    """Some entities are gone."""
+    lines = data.split(b";")
+    for _ in range(rng.randint(1, 8)):
+        del lines[rng.randrange(min(6, len(lines) - 1), len(lines) - 1)]
+    return b";".join(lines)
+
+
+def drop_range(data: bytes, rng: random.Random) -> bytes:
+    """A stretch of the text is gone."""
+    start = rng.randrange(300, len(data) - 100)
+    return data[:start] + data[start + rng.randint(1, len(data) // 4) :]
+
+
+def cut_short(data: bytes, rng: random.Random) -> bytes:
+    """The end is gone, and sometimes put back."""
+    kept = data[: rng.randrange(200, len(data))]
+    return kept + (b");\nENDSEC;\nEND-ISO-10303-21;\n" if rng.random() < 0.5 else b"")
+
+
+def other_references(data: bytes, rng: random.Random) -> bytes:
+    """Entities refer to other entities, to themselves, to nothing."""
+    known = _REFERENCE.findall(data)
+    for _ in range(rng.randint(1, 10)):
+        start, end = _pick(_REFERENCE, data, rng)
+        other = rng.choice([*rng.sample(known, 3), b"#999999999", b"#0", b"$"])
+        data = data[:start] + other + data[end:]
+    return data
+
+
+def other_numbers(data: bytes, rng: random.Random) -> bytes:
+    """Numbers become huge, tiny, negative, or none."""
+    for _ in range(rng.randint(1, 10)):
+        start, end = _pick(_NUMBER, data, rng)
+        value = rng.choice([b"1.E308", b"-1.E300", b"0.", b"1.E-300", b"-1.", b"1.E999", b"NAN", b"1.E9", b"$"])
+        data = data[:start] + value + data[end:]
+    return data
+
+
+def other_types(data: bytes, rng: random.Random) -> bytes:
+    """Entities become of another type."""
+    known = _KEYWORD.findall(data)
+    for _ in range(rng.randint(1, 5)):
+        found = _KEYWORD.search(data, rng.randrange(len(data)))
+        if found:
+            data = data[: found.start(1)] + rng.choice(known) + data[found.end(1) :]
+    return data
+
+
+def doubled(data: bytes, rng: random.Random) -> bytes:
+    """A stretch of the text comes twice, so that ids do too."""
+    start = rng.randrange(300, len(data) - 100)
+    end = start + rng.randint(1, len(data) // 4)
+    return data[:end] + data[start:]
+
+
+KINDS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+    flip_bytes, drop_lines, drop_range, cut_short, other_references, other_numbers, other_types, doubled,
+)  # fmt: skip
+
+
+def mutations(files: list[bytes], count: int, seed: int) -> Iterator[tuple[str, bytes]]:
+    """The same damaged files for the same seed: the kind of damage, the bytes."""
+    rng = random.Random(seed)
+    for number in range(count):
+        kind = KINDS[number % len(KINDS)]
+        yield kind.__name__, kind(rng.choice(files), rng)
+
+
+def outcome(registry: Registry, data: bytes, deadline: float) -> tuple[str, float]:
+    """How a conversion ended: a code, or what must not be; and its seconds."""
+    started = time.perf_counter()
+    try:
+        report = registry.convert(Source.from_bytes(data, "damaged.step"), Target(), to="stl", timeout=deadline)
+        told = "converted" if report.target.faces else "EMPTY RESULT"
+    except MeshhubError as error:
+        told = error.code
+    except Exception as error:
+        told = f"NO CODE {type(error).__name__}"
+    return told, time.perf_counter() - started
+
+
+class Neighbour(threading.Thread):
+    """Another caller, who wants a good file converted all the while."""
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(daemon=True)
+        self.registry, self.slowest, self.answers, self.failures = registry, 0.0, 0, 0
+        self._over = threading.Event()
+        corners = np.random.default_rng(1).normal(size=(200, 3, 3)).astype("<f4")
+        rows = np.zeros(200, [("n", "<f4", 3), ("v", "<f4", (3, 3)), ("a", "<u2")])
+        rows["v"] = corners
+        self._good = bytes(80) + np.uint32(200).tobytes() + rows.tobytes()
+
+    def run(self) -> None:
+        """Ask until told to stop."""
+        while not self._over.wait(0.1):
+            started = time.perf_counter()
+            try:
+                self.registry.convert(Source.from_bytes(self._good, "good.stl"), Target(), to="ply", timeout=30)
+            except MeshhubError:
+                self.failures += 1
+            self.answers += 1
+            self.slowest = max(self.slowest, time.perf_counter() - started)
+
+    def stop(self) -> None:
+        """Wait for the last answer."""
+        self._over.set()
+        self.join()
+
+
+def corpus_files() -> list[Path]:
+    """The corpus's STEP files that convert when they are whole."""
+    folder = Path(os.environ.get("MESHHUB_CORPUS", ""))
+    if not (folder / "INDEX.csv").is_file():
+        sys.exit("name STEP files, or a corpus by MESHHUB_CORPUS")
+    with (folder / "INDEX.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["file"].startswith("step/") and row["expect"] == "converts"]
+    return [folder / row["file"] for row in rows]
+
+
+def main() -> int:
+    """Run them all and print the table."""
+    parser = argparse.ArgumentParser(description="damaged STEP files through isolated workers")
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--deadline", type=float, default=3.0)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    files = [path.read_bytes() for path in asked.files or corpus_files()]
+    workers = (os.cpu_count() or 1) + 1
+    registry = Registry(engine=Isolated(workers=workers))
+    neighbour = Neighbour(registry)
+    damaged = list(mutations(files, asked.count, asked.seed))
+    # the first answer waits for the libraries to be loaded
+    outcome(registry, files[0], 60)
+    neighbour.start()
+    started = time.perf_counter()
+    with ThreadPoolExecutor(workers - 1) as pool:
+        ended = list(pool.map(lambda one: outcome(registry, one[1], asked.deadline), damaged))
+    seconds = time.perf_counter() - started
+    neighbour.stop()
+    registry.close()
+
+    codes = sorted({code for code, _ in ended})
+    table = Counter((kind, code) for (kind, _), (code, _) in zip(damaged, ended, strict=True))
+    print(f"{'':18}" + "".join(f"{code:>20}" for code in codes))
+    for kind in KINDS:
+        print(f"{kind.__name__:18}" + "".join(f"{table[kind.__name__, code]:20}" for code in codes))
+    print(f"{'all':18}" + "".join(f"{sum(one == code for one, _ in ended):20}" for code in codes))
+    slowest = max(took for _, took in ended)
+    print(f"{asked.count} files of {len(files)} in {seconds:.0f} s, the slowest {slowest:.2f} s")
+    print(
+        f"another caller: {neighbour.answers} answers, slowest {neighbour.slowest:.2f} s, {neighbour.failures} failed"
+    )
+    wrong = [code for code in codes if code.upper() == code] or slowest > asked.deadline + GRACE or neighbour.failures
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
