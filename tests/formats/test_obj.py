@@ -137,32 +137,170 @@ def test_polygons_keep_their_area_and_winding() -> None:
     assert areas[6:].sum() == pytest.approx(16)
 
 
+def triangle_of_its_own(k: int) -> str:
+    return f"v {k} 0 0\nv {k} 1 0\nv {k} 0 1\nf -3 -2 -1\n"
+
+
 def test_objects_and_groups_are_parts() -> None:
-    text = TETRA + (
-        "f 1 3 2\no body\nf 1 2 4\ng lid\nf 1 4 3\ng base\nf 2 3 4\nf 1 2 3\ng lid\nf 2 4 3\no arm # right\nf 1 2 3\n"
-        "o body\nf 3 2 1\ng\nf 1 2 4\n"
-    )
-    scene = parsed(text)
+    one = triangle_of_its_own
+    text = one(0) + "o body\n" + one(1) + "g lid\n" + one(2) + "g base\n" + one(3) + one(4)
+    text += "g lid\nf 7 9 8\no arm # right\n" + one(5) + "o body\nf 4 6 5\ng\nf 5 6 4\n"
+    scene, notes = noted(text)
     found = [(part.path, part.name, len(scene.meshes[part.mesh].faces)) for part in scene.parts]
     assert found == [((), "", 1), ((), "body", 3), (("body",), "lid", 2), (("body",), "base", 2), ((), "arm", 1)]
     lid = scene.meshes[scene.parts[2].mesh]
     assert np.array_equal(
         lid.vertices[lid.faces],
-        [[[0, 0, 0], [0, 0, 1], [0, 1, 0]], [[1, 0, 0], [0, 0, 1], [0, 1, 0]]],
+        [[[2, 0, 0], [2, 1, 0], [2, 0, 1]], [[2, 0, 0], [2, 0, 1], [2, 1, 0]]],
     )
-    assert len(lid.vertices) == 4
+    assert len(lid.vertices) == 3
+    assert "groups_joined" not in notes
+
+
+SIDES = ("1 2 4 3", "5 7 8 6", "1 5 6 2", "3 4 8 7", "1 3 7 5", "2 6 8 4")
+"""The sides of a brick over `corners_of`, seen from outside."""
+
+
+def corners_of(at: float = 0) -> str:
+    return "".join(f"v {at + x} {y} {z}\n" for x in (0, 10) for y in (0, 20) for z in (0, 30))
+
+
+def sides(keyword: str, after: int = 0) -> str:
+    """The six sides of a brick, each under a statement of its own."""
+    shifted = [" ".join(str(int(corner) + after) for corner in side.split()) for side in SIDES]
+    return "".join(f"{keyword} side {k}\nf {side}\n" for k, side in enumerate(shifted))
+
+
+def parts_of(scene: Scene) -> list[tuple[tuple[str, ...], str, int, int]]:
+    """Path, name, faces and open edges of each part."""
+    return [
+        (part.path, part.name, len(mesh.faces), edge_counts(welded(mesh)[1])[0])
+        for part in scene.parts
+        for mesh in [scene.meshes[part.mesh]]
+    ]
+
+
+def test_a_brick_in_six_groups_is_one_watertight_part_and_stays_so_in_repair(tmp_path: Path) -> None:
+    text = corners_of() + sides("g")
+    scene, notes = noted(text)
+    assert parts_of(scene) == [((), "side 0", 12, 0)]
+    assert "6 groups" in notes["groups_joined"] and "1 part" in notes["groups_joined"]
+    assert volume(*soup(scene)) == pytest.approx(6000)
+    upload = tmp_path / "brick.obj"
+    upload.write_text(text)
+    registry = Registry(entry_points=False)
+    found = registry.inspect(upload)
+    assert found.model is not None
+    assert (found.model.watertight, found.model.parts, found.model.holes) == (True, 1, 0)
+    registry.convert(upload, tmp_path / "plain.stl")
+    report = registry.convert(upload, tmp_path / "repaired.stl", repair=True)
+    assert "open_surface" not in {one.code for one in report.notes}
+    assert (tmp_path / "plain.stl").read_bytes() == (tmp_path / "repaired.stl").read_bytes()
+
+
+def test_joined_groups_keep_what_their_faces_show() -> None:
+    text = corners_of() + "vt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\n"
+    for k, side in enumerate(SIDES):
+        corners = " ".join(f"{corner}/{place}" for place, corner in enumerate(side.split(), 1))
+        text += f"g side {k}\nusemtl paint {k % 2}\nf {corners}\n"
+    scene = parsed(text)
+    (mesh,) = scene.meshes
+    assert mesh.face_material is not None and mesh.uv is not None
+    assert mesh.face_material.tolist() == [0, 0, 1, 1] * 3
+    assert [one.name for one in scene.materials] == ["paint 0", "paint 1"]
+    for face in range(0, 12, 2):
+        quad = np.unique(mesh.uv[mesh.faces[face : face + 2]].reshape(-1, 2), axis=0)
+        assert quad.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+
+def test_two_bricks_in_two_groups_are_two_named_parts() -> None:
+    left, right = (sides("#", after).replace("# side", "# ") for after in (0, 8))
+    scene, notes = noted(corners_of() + corners_of(10) + "g left\n" + left + "g right\n" + right)
+    assert parts_of(scene) == [((), "left", 12, 0), ((), "right", 12, 0)]
+    assert notes == {}
+
+
+def test_joined_groups_are_called_after_their_object() -> None:
+    text = corners_of() + corners_of(50) + triangle_of_its_own(99)
+    scene = parsed(text.replace("f ", "o box\ng flag\nf ") + sides("g"))
+    assert parts_of(scene) == [(("box",), "flag", 1, 3), ((), "box", 12, 0)]
+    # the name of an object that falls into several would tell nothing
+    scene = parsed(corners_of() + corners_of(50) + "o box\n" + sides("g near") + sides("g far", 8))
+    assert parts_of(scene) == [(("box",), "near side 0", 12, 0), (("box",), "far side 0", 12, 0)]
+    # faces before the first group have no name to give
+    first, *others = sides("g").split("g side 0\n")[1].split("\n", 1)
+    assert parts_of(parsed(corners_of() + first + "\n" + others[0])) == [((), "side 1", 12, 0)]
+
+
+def test_objects_that_only_together_are_closed_are_one_part() -> None:
+    scene, notes = noted(corners_of() + sides("o"))
+    assert parts_of(scene) == [((), "side 0", 12, 0)]
+    assert "groups_joined" in notes
+    # a brick that stands on two corners of theirs is closed by itself
+    beside = "v -10 0 0\nv -10 20 0\nv -10 0 30\no wedge\nf 1 2 9\nf 1 9 11\nf 1 11 2\nf 2 11 9\n"
+    assert [row[1:] for row in parts_of(parsed(corners_of() + sides("o") + beside))] == [
+        ("side 0", 12, 0),
+        ("wedge", 4, 0),
+    ]
+
+
+def test_objects_that_leave_a_hole_together_stay_apart() -> None:
+    five = corners_of() + sides("o").rpartition("o side 5")[0]
+    scene, notes = noted(five)
+    assert [row[1] for row in parts_of(scene)] == [f"side {k}" for k in range(5)]
+    assert "groups_joined" not in notes
+    # while groups do not ask: the shell with a hole is one part, which repair can close
+    assert parts_of(parsed(five.replace("o side", "g side"))) == [((), "side 0", 10, 4)]
+
+
+def test_groups_of_different_objects_are_not_joined() -> None:
+    text = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\no a\ng x\nf 1 2 3\ng y\nf 3 2 1\no b\ng x\nf 2 4 3\ng y\nf 2 3 4\n"
+    assert [row[:3] for row in parts_of(parsed(text))] == [((), "a", 2), ((), "b", 2)]
+
+
+def test_a_face_of_two_corners_joins_nothing() -> None:
+    text = triangle_of_its_own(0) + "g a\nf 1 4\n" + "g b\n" + triangle_of_its_own(1) + "g a\nf 4\n"
+    assert [row[1:3] for row in parts_of(parsed(text))] == [("", 1), ("b", 1)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 29)), min_size=1, max_size=25))
+@settings(max_examples=100, deadline=None)
+def test_groups_are_joined_as_a_plain_search_joins_them(drawn: list[tuple[int, int, int]]) -> None:
+    """Objects of their own vertices, so that only groups can be joined."""
+    text = "".join(f"v {k % 7} {k % 5} {k}\n" for k in range(4 * 40))
+    surfaces: list[set[tuple[str, int, int]]] = []
+    for owner, group, at in drawn:
+        corners = [40 * owner + at + step for step in range(3)]
+        text += f"o {owner}\ng group {group}\nf {' '.join(str(corner + 1) for corner in corners)}\n"
+        mine = {("group", owner, group), *(("vertex", owner, corner) for corner in corners)}
+        for other in [one for one in surfaces if one & mine]:
+            surfaces.remove(other)
+            mine |= other
+        surfaces.append(mine)
+    scene = parsed(text)
+    assert len(scene.parts) == len(surfaces)
+    assert scene.face_count == len(drawn)
 
 
 def test_ten_thousand_groups_are_ten_thousand_parts() -> None:
-    text = TETRA + "".join(f"g part {k}\nf 1 3 2\nf 1 2 4\n" for k in range(10_000))
+    text = "".join(f"g part {k}\n{triangle_of_its_own(k)}f -1 -2 -3\n" for k in range(10_000))
     scene = parsed(text)
     assert len(scene.parts) == 10_000
     assert scene.parts[9_999].name == "part 9999"
-    assert all(len(mesh.faces) == 2 and len(mesh.vertices) == 4 for mesh in scene.meshes)
+    assert all(len(mesh.faces) == 2 and len(mesh.vertices) == 3 for mesh in scene.meshes)
 
 
-def test_absurdly_many_groups_are_joined() -> None:
-    scene, notes = noted(TETRA + "".join(f"g {k}\nf 1 3 2\n" for k in range(30_000)))
+def test_a_strip_of_a_hundred_thousand_groups_is_one_part() -> None:
+    count = 100_000
+    text = "".join(f"v {k} {k % 2} 0\n" for k in range(count + 2))
+    text += "".join(f"g {k}\nf {k + 1} {k + 2} {k + 3}\n" for k in range(count))
+    scene, notes = noted(text)
+    assert [row[:3] for row in parts_of(scene)] == [((), "0", count)]
+    assert "too_many_groups" not in notes
+
+
+def test_absurdly_many_parts_are_joined() -> None:
+    scene, notes = noted("".join(f"g {k}\n{triangle_of_its_own(k)}" for k in range(30_000)))
     assert len(scene.parts) == 1
     assert scene.face_count == 30_000
     assert "too_many_groups" in notes

@@ -44,7 +44,7 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
         _uv(uv.rows),
         _units(normals.rows[:, :3]),
     )
-    part, places = parts_of_faces(lines, faces.line)
+    part, places = parts_of_faces(lines, faces)
     material, names = materials_of_faces(lines, faces.line)
     triangles = cut(tables, faces, part, material)
     surfaces = read_surfaces(source, lines, names) if names else Surfaces()
