@@ -1,5 +1,6 @@
 """The store of API keys on a real PostgreSQL, which MESHHUB_TEST_POSTGRES_URL names."""
 
+# ruff: noqa: E402
 from __future__ import annotations
 
 import os

@@ -73,8 +73,9 @@ def create_app(
         schema_page=page(described).encode(),
     )
 
-    def close() -> None:
+    async def close() -> None:
         jobs.stop()
+        await shared.rates.close()
         if own_registry:
             shared.registry.close()
         jobs.close()

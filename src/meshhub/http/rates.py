@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import time
@@ -14,6 +15,9 @@ from limits.storage import storage_from_string
 from msgspec import Struct
 
 log = logging.getLogger("meshhub.http")
+
+_PATIENCE = {"socket_timeout": 2.0, "socket_connect_timeout": 2.0}
+"""Seconds to wait for a Redis that says nothing."""
 
 
 class RateState(Struct, frozen=True):
@@ -57,6 +61,13 @@ class RateLimits:
             log.warning("rate limits cannot be shared (%s); this process counts for itself", type(error).__name__)
             return await _hit(self._own, item, identity, per_minute)
 
+    async def close(self) -> None:
+        """Let go of the connections to Redis."""
+        bridge = getattr(self._shared.storage, "bridge", None)
+        if bridge is not None:
+            with contextlib.suppress(Exception):
+                await bridge.get_connection().aclose()
+
 
 async def _hit(limiter: MovingWindowRateLimiter, item: Any, identity: str, per_minute: int) -> RateState:
     passed = await limiter.hit(item, identity)
@@ -69,7 +80,7 @@ async def _hit(limiter: MovingWindowRateLimiter, item: Any, identity: str, per_m
 def _shared(url: str) -> MovingWindowRateLimiter:
     if not url.startswith("async+"):
         url = "async+" + url
-    options = {"implementation": "redispy"} if url.startswith(("async+redis://", "async+rediss://")) else {}
+    options: dict[str, Any] = {**_PATIENCE, "implementation": "redispy"} if url.startswith("async+redis") else {}
     try:
         return MovingWindowRateLimiter(cast(Any, storage_from_string(url, **options)))
     except Exception as error:
