@@ -25,10 +25,6 @@ _DAYS = 100 * 24 * 3600.0
 _QUESTIONS: dict[str, Callable[[Job], str]] = {"digest": digest_of, "outcome": outcome_of}
 
 
-class Crashed(Exception):
-    """The other process died."""
-
-
 class _Process:
     """Another Python, which lives as long as this one."""
 
@@ -44,20 +40,15 @@ class _Process:
         pickle.dump(sys.path, self._questions)
         atexit.register(self.close)
 
-    def ask(self, question: str, jobs: Sequence[Job]) -> Iterator[str]:
-        """An answer for each job. Raises Crashed at the job that ends the process, AssertionError when one fails."""
+    def ask(self, question: str, jobs: Sequence[Job]) -> Iterator[tuple[bool, str]]:
+        """For each job whether it could be answered, and the answer; ends early when the process dies."""
         pickle.dump((sys.path, question, list(jobs)), self._questions)
         self._questions.flush()
         for _ in jobs:
             try:
-                answered, answer = pickle.load(self._answers)  # noqa: S301 - from the process started here
+                yield pickle.load(self._answers)  # noqa: S301 - from the process started here
             except EOFError:
-                raise Crashed from None
-            if not answered:
-                self.close()
-                _process.cache_clear()
-                raise AssertionError(f"it fails in a process of its own:\n{answer}")
-            yield answer
+                return
 
     def close(self) -> None:
         """End it, and wait for the end."""
@@ -73,23 +64,34 @@ def _process(seed: str) -> _Process:
 
 def digests_elsewhere(jobs: Sequence[Job]) -> list[list[str]]:
     """The fingerprints of what jobs write, from two other processes."""
-    return [list(_process(seed).ask("digest", jobs)) for seed in _SEEDS]
+    return [_answers("digest", jobs, seed) for seed in _SEEDS]
 
 
-def outcomes_elsewhere(jobs: Sequence[Job]) -> Iterator[str | None]:
-    """What becomes of each job in another process: "" when all is well, else the fault; None for a crash."""
-    done = 0
-    while done < len(jobs):
-        process = _process(_SEEDS[0])
-        try:
-            for answer in process.ask("outcome", jobs[done:]):
-                done += 1
-                yield answer
-        except Crashed:
-            process.close()
-            _process.cache_clear()
-            done += 1
-            yield None
+def outcomes_elsewhere(jobs: Sequence[Job], *, may_crash: bool) -> list[str | None]:
+    """What becomes of each job in another process: "" when all is well, else the fault; None for a crash.
+
+    Unless it may crash, the first crash is the last outcome.
+    """
+    outcomes: list[str | None] = []
+    while len(outcomes) < len(jobs):
+        outcomes += _answers("outcome", jobs[len(outcomes) :], _SEEDS[0])
+        if len(outcomes) < len(jobs):
+            outcomes.append(None)
+            if not may_crash:
+                break
+    return outcomes
+
+
+def _answers(question: str, jobs: Sequence[Job], seed: str) -> list[str]:
+    """All answers, or those until the process died; it is replaced then. Raises AssertionError for what cannot run."""
+    answers = list(_process(seed).ask(question, jobs))
+    if len(answers) < len(jobs):
+        _process(seed).close()
+        _process.cache_clear()
+    for answered, answer in answers:
+        if not answered:
+            raise AssertionError(f"it fails in a process of its own:\n{answer}")
+    return [answer for _, answer in answers]
 
 
 def main() -> None:

@@ -1,0 +1,73 @@
+"""The tutorial is true: its files make a plug-in that is found, converts, and passes its own tests."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+DOCUMENT = Path(__file__).parent.parent / "docs" / "plugins.md"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tutorial's files, with the metadata that an installer would make of its pyproject.toml."""
+    root = tmp_path_factory.mktemp("tutorial")
+    for path, code in re.findall(r"^```\w+\n# (\S+\.\w+)\n(.*?)^```$", DOCUMENT.read_text("utf-8"), re.M | re.S):
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(code, encoding="utf-8")
+    told = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    metadata = root / "src" / f"{told['name'].replace('-', '_')}-{told['version']}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.3\nName: {told['name']}\nVersion: {told['version']}\n")
+    points = [f"{name} = {value}" for name, value in told["entry-points"]["meshhub"].items()]
+    (metadata / "entry_points.txt").write_text("\n".join(["[meshhub]", *points, ""]))
+    return root
+
+
+def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(project / "src")},
+    )
+
+
+def test_every_block_of_code_is_a_file_of_it() -> None:
+    blocks = re.findall(r"^```(?:python|toml)\n(.*?)^```$", DOCUMENT.read_text("utf-8"), re.M | re.S)
+    assert len(blocks) >= 9
+    assert all(re.match(r"# \S+\.\w+\n", block) for block in blocks)
+
+
+def test_its_own_tests_pass(project: Path) -> None:
+    done = run(project, "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "tests")
+    assert done.returncode == 0, done.stdout
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None
+    assert int(passed[1]) > 60
+
+
+def test_it_is_found_and_converts(project: Path) -> None:
+    assert "meshhub-tri 0.1.0" in run(project, "meshhub", "plugins").stdout
+    (project / "one.tri").write_text("0 0 0 10 0 0 0 10 0\n\n0 0 0 0 10 0 0 0 10\n")
+    done = run(project, "meshhub", "convert", "one.tri", "one.stl")
+    assert done.returncode == 0, done.stderr
+    assert (project / "one.stl").stat().st_size == 84 + 2 * 50
+    assert "empty lines" in done.stdout + done.stderr
+    done = run(project, "meshhub", "convert", "one.stl", "two.tri", "--tri-decimals", "1")
+    assert done.returncode == 0, done.stderr
+    assert (project / "two.tri").read_text().splitlines()[0] == "0 0 0 10 0 0 0 10 0"
+    (project / "bad.tri").write_text("0 0 0 10 0 0 0 10\n")
+    done = run(project, "meshhub", "convert", "bad.tri", "bad.stl")
+    assert done.returncode != 0
+    assert "line 1 does not hold nine numbers" in done.stderr
