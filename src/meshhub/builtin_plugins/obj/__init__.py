@@ -35,7 +35,7 @@ class ObjWriterOptions(Struct, frozen=True, kw_only=True):
 
 @hookimpl
 def meshhub_readers() -> Iterable[Reader]:
-    """The reader: objects and groups that are surfaces of their own become parts, materials and textures come from the files beside it."""
+    """The reader: objects and groups of their own vertices become parts; materials and textures come with the file."""
     return [
         Reader(
             format=OBJ,
