@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,7 @@ from meshhub.geometry import baked
 from meshhub.scene import Mesh
 from meshhub_off import OffWriterOptions
 
-Numbers = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 
 def write(scene: Scene, target: Target, options: OffWriterOptions) -> None:
@@ -44,7 +46,7 @@ def write(scene: Scene, target: Target, options: OffWriterOptions) -> None:
         file.write(write_rows(["3 ", *[" "] * (len(corners) - 1), "\n"], corners))
 
 
-def _filled(found: list[NDArray[np.generic] | None], meshes: list[Mesh], missing: float, width: int) -> Numbers:
+def _filled(found: list[NDArray[np.generic] | None], meshes: list[Mesh], missing: float, width: int) -> Floats:
     """(n, width): what the vertices of all meshes have, and one number throughout where a mesh has none."""
     rows = [
         np.full((len(mesh.vertices), width), missing) if one is None else one.astype(np.float64)
@@ -53,7 +55,7 @@ def _filled(found: list[NDArray[np.generic] | None], meshes: list[Mesh], missing
     return shortest(np.concatenate(rows))
 
 
-def _colours(shades: Numbers, options: OffWriterOptions) -> list[NDArray[np.generic]]:
+def _colours(shades: Floats, options: OffWriterOptions) -> list[NDArray[np.generic]]:
     """Red, green, blue and alpha as columns of text: bytes, or fractions."""
     shades = np.rint(np.clip(shades, 0, 255))
     if options.off_fractions:
