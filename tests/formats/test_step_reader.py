@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 import runpy
@@ -19,7 +18,7 @@ from meshhub.builtin_plugins.step.reader import read
 from meshhub.builtin_plugins.step.sniff import sniff
 from meshhub.builtin_plugins.step.writer import write
 from meshhub.capabilities import HOST_FRAME, Frame
-from meshhub.errors import EmptyModel, ExternalReference, MeshhubError, SourceError, UnreadableFile
+from meshhub.errors import EmptyModel, ExternalReference, MeshhubError, ModelTooComplex, SourceError, UnreadableFile
 from meshhub.geometry import bounds, placed_mesh, soup, to_frame
 from meshhub.notes import collecting
 from meshhub.scene import Material, Mesh, Part, Scene
@@ -35,12 +34,13 @@ from OCP.BRepFilletAPI import BRepFilletAPI_MakeFillet
 from OCP.BRepGProp import BRepGProp
 from OCP.BRepMesh import BRepMesh_IncrementalMesh
 from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeCylinder, BRepPrimAPI_MakeSphere
-from OCP.gp import gp_Ax2, gp_Dir, gp_Pnt
+from OCP.gp import gp_Ax2, gp_Dir, gp_Pnt, gp_Trsf, gp_Vec
 from OCP.GProp import GProp_GProps
 from OCP.Interface import Interface_Static
 from OCP.STEPControl import STEPControl_AsIs, STEPControl_Writer
 from OCP.TopAbs import TopAbs_EDGE, TopAbs_FACE
 from OCP.TopExp import TopExp_Explorer
+from OCP.TopLoc import TopLoc_Location
 from OCP.TopoDS import TopoDS, TopoDS_Compound
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,6 @@ def machined() -> Any:
     """A filleted plate with a hole."""
     plate = BRepPrimAPI_MakeBox(40.0, 30.0, 10.0).Shape()
     hole = BRepPrimAPI_MakeCylinder(gp_Ax2(gp_Pnt(20, 15, -1), gp_Dir(0, 0, 1)), 6.0, 12.0).Shape()
-    fillet = BRepFilletAPI_MakeFillet(BRepAlgoAPI_Cut(plate, hole).Shape())
     edges = TopExp_Explorer(plate, TopAbs_EDGE)
     fillet = BRepFilletAPI_MakeFillet(plate)
     while edges.More():
@@ -260,6 +259,27 @@ def shown_areas(scene: Scene) -> dict[tuple[float, ...], float]:
     return areas
 
 
+def test_a_made_up_name_gives_way_to_the_products() -> None:
+    block = brick(name="block")
+    data = written(Scene((block,), (Part(0, placed(0), "NAUO1"), Part(0, placed(50), "second"))))
+    assert [part.name for part in load(data).parts] == ["block", "second"]
+
+
+def test_a_shape_stands_where_the_file_says(exported: Callable[..., bytes]) -> None:
+    moving = gp_Trsf()
+    moving.SetTranslation(gp_Vec(100, 0, 0))
+    box = BRepPrimAPI_MakeBox(10.0, 20.0, 30.0).Shape().Moved(TopLoc_Location(moving))
+    for shape in (box, compound(box)):
+        assert bounds(load(exported(shape))) == pytest.approx(np.array([[100, 0, 0], [110, 20, 30]]))
+
+
+def test_assemblies_that_multiply_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = instances_in_colour(tmp_path)
+    monkeypatch.setattr("meshhub.builtin_plugins.step.xcaf.MOST_PLACEMENTS", 2)
+    with pytest.raises(ModelTooComplex, match="more than 2 parts"):
+        load(data)
+
+
 def test_an_instance_may_have_a_colour_of_its_own(tmp_path: Path) -> None:
     scene = load(instances_in_colour(tmp_path))
     assert len(scene.meshes) == 1
@@ -273,13 +293,11 @@ def test_an_instance_may_have_a_colour_of_its_own(tmp_path: Path) -> None:
 
 def instances_in_colour(folder: Path) -> bytes:
     """A red block placed twice, once painted green, written by the kernel."""
-    from OCP.gp import gp_Trsf, gp_Vec
     from OCP.Quantity import Quantity_Color, Quantity_TOC_sRGB
     from OCP.STEPCAFControl import STEPCAFControl_Writer
     from OCP.TCollection import TCollection_ExtendedString
     from OCP.TDataStd import TDataStd_Name
     from OCP.TDocStd import TDocStd_Document
-    from OCP.TopLoc import TopLoc_Location
     from OCP.XCAFApp import XCAFApp_Application
     from OCP.XCAFDoc import XCAFDoc_ColorSurf, XCAFDoc_DocumentTool
 
@@ -318,7 +336,7 @@ def test_surfaces_are_read_with_a_note(exported: Callable[..., bytes]) -> None:
     assert list(notes) == ["surface_model"]
 
 
-def test_curves_beside_solids_are_told(exported: Callable[..., bytes]) -> None:
+def test_a_wireframe_is_an_empty_model(exported: Callable[..., bytes]) -> None:
     edge = BRepBuilderAPI_MakeEdge(gp_Pnt(0, 0, 0), gp_Pnt(5, 0, 0)).Edge()
     with pytest.raises(EmptyModel, match="only curves"):
         load(exported(edge))
@@ -449,25 +467,21 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, bytes]]
 # -- real files --
 
 
-def test_real_files(corpus: Path, subtests_of_step: list[dict[str, str]]) -> None:
-    assert subtests_of_step
-    for row in subtests_of_step:
-        scene = load((corpus / row["file"]).read_bytes())
+def test_real_files_are_whole(corpus: Path, corpus_index: list[dict[str, str]]) -> None:
+    rows = [row for row in corpus_index if row["file"].startswith("step/") and row["expect"] == "converts"]
+    assert rows
+    for row in rows:
+        scene, notes = load_with_notes((corpus / row["file"]).read_bytes(), step_angle_degrees=30)
         tags = row["feature_tags"].split()
-        if "shell_models" in tags:
-            continue
-        assert all(edge_counts(mesh.faces) == (0, 0) for mesh in scene.meshes), row["file"]
+        assert ("surface_model" in notes) == ("shell_models" in tags), row["file"]
+        assert not {"damaged_file", "faces_lost", "faces_not_meshed"} & set(notes), row["file"]
+        if "surface_model" not in notes:
+            assert all(edge_counts(mesh.faces) == (0, 0) for mesh in scene.meshes), row["file"]
         if "styled" in tags:
             assert scene.used_materials(), row["file"]
 
 
-@pytest.fixture
-def subtests_of_step(corpus: Path) -> list[dict[str, str]]:
-    with (corpus / "INDEX.csv").open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if row["file"].startswith("step/") and row["expect"] == "converts"]
-
-
-def test_real_files_without_shapes(corpus: Path) -> None:
+def test_real_files_without_shapes_have_a_code(corpus: Path) -> None:
     for path in sorted((corpus / "step").glob("stepcode*")):
         with pytest.raises((EmptyModel, ExternalReference, UnreadableFile)):
             load(path.read_bytes())

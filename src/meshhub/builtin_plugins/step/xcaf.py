@@ -55,59 +55,85 @@ def placements(document: Any) -> tuple[dict[str, Product], list[Placement], list
     from OCP.XCAFDoc import XCAFDoc_DocumentTool
 
     walk = _Walk()
-    roots = _sequence(XCAFDoc_DocumentTool.ShapeTool_s(document.Main()).GetFreeShapes)
-    names = []
+    roots = [_instance(root) for root in _sequence(XCAFDoc_DocumentTool.ShapeTool_s(document.Main()).GetFreeShapes)]
     for root in roots:
-        names.append(_name(_referred(root)))
         walk.down(root)
-    return walk.products, walk.placements, names
+    return walk.products, walk.placements, [root.name for root in roots]
+
+
+@dataclass(frozen=True, eq=False)
+class _Instance:
+    """A label of the document that places a product or an assembly, read once however often it is met."""
+
+    key: str
+    referred: Any
+    matrix: Float64
+    name: str
+    own: Color | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Assembly:
+    components: list[_Instance]
+    color: Color | None
 
 
 class _Walk:
     def __init__(self) -> None:
         self.products: dict[str, Product] = {}
         self.placements: list[Placement] = []
-        self._assemblies: dict[str, list[Any]] = {}
+        self._assemblies: dict[str, _Assembly] = {}
         self._visits = 0
 
-    def down(self, root: Any) -> None:
+    def down(self, root: _Instance) -> None:
         """Every placement under a root, in the order of the file."""
-        identity = np.eye(4)
-        pending: list[tuple[Any, Float64, tuple[str, ...], Color | None]] = [(root, identity, (), None)]
+        pending: list[tuple[_Instance, Float64, tuple[str, ...], Color | None]] = [(root, np.eye(4), (), None)]
         while pending:
-            label, above, path, inherited = pending.pop()
+            one, above, path, inherited = pending.pop()
             self._visits += 1
             if self._visits > MOST_PLACEMENTS or len(path) > DEEPEST:
                 raise ModelTooComplex(
                     f"the assembly has more than {MOST_PLACEMENTS} parts or {DEEPEST} levels; export a part of it"
                 )
-            referred = _referred(label)
-            key = _entry(referred)
-            matrix = above @ _location(label)
-            own = None if referred is label else color_of(label)
-            components = self._components(key, referred)
-            if components is None:
-                if key not in self.products:
-                    self.products[key] = Product(_name(referred), referred, color_of(referred))
-                product = self.products[key]
-                name = product.name if referred is label else _instance_name(label) or product.name
-                self.placements.append(Placement(key, matrix, name, path, own, inherited))
+            matrix = above @ one.matrix
+            assembly = self._assembly(one)
+            if assembly is None:
+                self.placements.append(Placement(one.key, matrix, one.name, path, one.own, inherited))
                 continue
-            below = (*path, _name(referred) if referred is label else _instance_name(label) or _name(referred))
-            passed_on = own or color_of(referred) or inherited
-            pending += [(component, matrix, below, passed_on) for component in reversed(components)]
+            passed_on = one.own or assembly.color or inherited
+            below = (*path, one.name)
+            pending += [(component, matrix, below, passed_on) for component in reversed(assembly.components)]
 
-    def _components(self, key: str, label: Any) -> list[Any] | None:
-        """The labels of an assembly's components; None for a product that is no assembly."""
+    def _assembly(self, one: _Instance) -> _Assembly | None:
+        """The assembly that an instance places; None for a product that is none, which is taken down."""
         from OCP.XCAFDoc import XCAFDoc_ShapeTool
 
-        if key in self.products:
-            return None
-        if key not in self._assemblies:
-            if not XCAFDoc_ShapeTool.IsAssembly_s(label):
-                return None
-            self._assemblies[key] = _sequence(lambda found: XCAFDoc_ShapeTool.GetComponents_s(label, found, False))
-        return self._assemblies[key]
+        label = one.referred
+        if one.key not in self.products and one.key not in self._assemblies:
+            if XCAFDoc_ShapeTool.IsAssembly_s(label):
+                components = _sequence(lambda found: XCAFDoc_ShapeTool.GetComponents_s(label, found, False))
+                self._assemblies[one.key] = _Assembly([_instance(each) for each in components], color_of(label))
+            else:
+                self.products[one.key] = Product(_name(label), label, color_of(label))
+        return self._assemblies.get(one.key)
+
+
+def _instance(label: Any) -> _Instance:
+    from OCP.TDF import TDF_Label
+    from OCP.XCAFDoc import XCAFDoc_ShapeTool
+
+    if not XCAFDoc_ShapeTool.IsReference_s(label):
+        # a root stands where its shape says
+        return _Instance(_entry(label), label, np.eye(4), _name(label), None)
+    referred = TDF_Label()
+    XCAFDoc_ShapeTool.GetReferredShape_s(label, referred)
+    return _Instance(
+        _entry(referred),
+        referred,
+        matrix_of(XCAFDoc_ShapeTool.GetLocation_s(label)),
+        _given_name(label) or _name(referred),
+        color_of(label),
+    )
 
 
 def shape_of(label: Any) -> Any:
@@ -150,12 +176,6 @@ def matrix_of(location: Any) -> Float64:
     return matrix
 
 
-def _location(label: Any) -> Float64:
-    from OCP.XCAFDoc import XCAFDoc_ShapeTool
-
-    return matrix_of(XCAFDoc_ShapeTool.GetLocation_s(label))
-
-
 def _encoded(light: float) -> float:
     """IEC 61966-2-1; rounded, for the kernel holds 32-bit numbers."""
     light = min(max(light, 0.0), 1.0)
@@ -170,18 +190,6 @@ def _sequence(fill: Any) -> list[Any]:
     return [found.Value(number) for number in range(1, found.Length() + 1)]
 
 
-def _referred(label: Any) -> Any:
-    """The product that an instance places; the label itself when it is no instance."""
-    from OCP.TDF import TDF_Label
-    from OCP.XCAFDoc import XCAFDoc_ShapeTool
-
-    if not XCAFDoc_ShapeTool.IsReference_s(label):
-        return label
-    referred = TDF_Label()
-    XCAFDoc_ShapeTool.GetReferredShape_s(label, referred)
-    return referred
-
-
 def _entry(label: Any) -> str:
     from OCP.TCollection import TCollection_AsciiString
     from OCP.TDF import TDF_Tool
@@ -192,7 +200,7 @@ def _entry(label: Any) -> str:
     return text
 
 
-def _instance_name(label: Any) -> str:
+def _given_name(label: Any) -> str:
     """What an instance is called; "" where a program only numbered it."""
     name = _name(label)
     return "" if _GENERIC.fullmatch(name) else name
