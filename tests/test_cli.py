@@ -208,7 +208,7 @@ def test_listings() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["convert", "inspect", "explain", "formats", "operations", "plugins", "serve", "keys"]
+    "command", ["convert", "inspect", "explain", "formats", "operations", "plugins", "serve", "keys", "config"]
 )
 def test_help(command: str) -> None:
     done = meshhub_cli(command, "--help")

@@ -7,6 +7,7 @@
     │   ├── UnsupportedFormat         unsupported_format
     │   ├── PremiumRequired           premium_format_required
     │   ├── InvalidKey                invalid_api_key
+    │   ├── InvalidSettings           invalid_option: the operator's, and a ValueError too
     │   ├── RequestRefused            the code of the objection that refused it
     │   └── OutputExists              output_exists
     ├── SourceError               the file that was sent is at fault
@@ -31,18 +32,31 @@ A message says what went wrong, where, and what to do about it. Codes never chan
 
 from __future__ import annotations
 
+LONGEST_MESSAGE = 2000
+"""Characters; more than any message needs, and less than a line of a hostile file."""
+
+
+def printable(text: str) -> str:
+    """A message without what steers a terminal or turns text around, cut where nobody reads on.
+
+    Messages quote names and lines of files that strangers sent.
+    """
+    if len(text) > LONGEST_MESSAGE:
+        text = f"{text[: LONGEST_MESSAGE - 201]}…{text[-200:]}"
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+
 
 class MeshhubError(Exception):
     """Base of every error raised on purpose.
 
-    `code` is stable and meant for programs; `message` is meant for people.
+    `code` is stable and meant for programs; `message` is meant for people: one printable line.
     """
 
     code = "internal_error"
 
     def __init__(self, message: str, *, code: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = printable(message)
+        super().__init__(self.message)
         if code is not None:
             self.code = code
 
@@ -88,6 +102,10 @@ class InvalidKey(RequestError):
     """The API key is unknown, expired or revoked."""
 
     code = "invalid_api_key"
+
+
+class InvalidSettings(InvalidOption, ValueError):
+    """What the operator set makes no sense."""
 
 
 class RequestRefused(RequestError):

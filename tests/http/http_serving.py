@@ -22,9 +22,9 @@ import uvicorn
 from meshhub.engine.contract import Engine
 from meshhub.http.app import create_app
 from meshhub.http.server import Server, configured
-from meshhub.http.settings import Settings
 from meshhub.keys import KeyStore
 from meshhub.registry import Registry
+from meshhub.settings import Settings
 
 GENEROUS = {"free": {"requests_per_minute": 100_000}, "pro": {"requests_per_minute": 100_000}}
 

@@ -1,4 +1,4 @@
-"""The command line: `meshhub convert`, `inspect`, `explain`, `formats`, `operations`, `plugins`, `serve`, `keys`."""
+"""The command line: `meshhub convert`, `inspect`, `explain`, listings, and the service's `serve`, `keys`, `config`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 from meshhub.cli.exits import INTERRUPTED, told_and_done
 
 _COMMANDS = {
+    "config": "meshhub.cli.config:config",
     "convert": "meshhub.cli.convert:convert",
     "explain": "meshhub.cli.explain:explain",
     "formats": "meshhub.cli.listings:formats",

@@ -10,8 +10,9 @@ import click
 import msgspec
 
 from meshhub.cli import show
-from meshhub.errors import InvalidOption, MissingDependency
+from meshhub.errors import InvalidOption, InvalidSettings, MissingDependency
 from meshhub.registry import Registry
+from meshhub.settings import load
 
 if TYPE_CHECKING:
     from meshhub.keys import KeyRecord, KeyStore
@@ -24,8 +25,8 @@ _DAY = 86_400
 def keys() -> None:
     """Make, list, rotate and revoke API keys.
 
-    They are kept, as hashes only, in the database named by MESHHUB_DATABASE_URL, or in a file in
-    your data folder.
+    They are kept, as hashes only, in the database that the setting database_url names, or in a file
+    in your data folder.
     """
 
 
@@ -100,6 +101,8 @@ def _store() -> KeyStore:
     except ImportError as error:
         raise MissingDependency(str(error)) from error
     try:
-        return KeyStore()
+        return KeyStore(load().settings.database_url)
+    except InvalidSettings:
+        raise
     except ValueError as error:
-        raise InvalidOption(f"MESHHUB_DATABASE_URL: {error}") from error
+        raise InvalidSettings(str(error)) from error

@@ -11,7 +11,7 @@ from meshhub.errors import MissingDependency
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 def serve(host: str, port: int) -> None:
-    """Serve conversions over HTTP until interrupted. Settings come from MESHHUB_… variables."""
+    """Serve conversions over HTTP until interrupted. `meshhub config` shows the settings."""
     try:
         from meshhub.http import serve as run
     except ImportError as error:

@@ -18,6 +18,6 @@ if _missing:
 
 from meshhub.http.app import create_app  # noqa: E402
 from meshhub.http.server import serve  # noqa: E402
-from meshhub.http.settings import Settings  # noqa: E402
+from meshhub.settings import Settings  # noqa: E402
 
 __all__ = ["Settings", "create_app", "serve"]

@@ -7,6 +7,7 @@ from litestar.exceptions import HTTPException
 
 from meshhub.engine.contract import Engine
 from meshhub.engine.isolated import Isolated
+from meshhub.errors import InvalidSettings
 from meshhub.http.clients import networks
 from meshhub.http.conversions import Conversions
 from meshhub.http.convert import convert
@@ -23,11 +24,11 @@ from meshhub.http.plan import plan
 from meshhub.http.rates import RateLimits
 from meshhub.http.schema import schema_document, schema_page
 from meshhub.http.service import Service
-from meshhub.http.settings import Settings
 from meshhub.http.shared import Shared
 from meshhub.http.supported import supported
 from meshhub.keys import KeyStore
 from meshhub.registry import Registry
+from meshhub.settings import Settings
 
 
 def create_app(
@@ -43,7 +44,7 @@ def create_app(
     keys:     the store that the settings name unless given
     engine:   for the registry made here; a process for every conversion unless given
 
-    Raises ValueError for settings that make no sense. What is made here is closed with the service.
+    Raises InvalidSettings for settings that make no sense. What is made here is closed with the service.
     """
     settings = settings or Settings.from_environment()
     if registry is not None and engine is not None:
@@ -51,13 +52,12 @@ def create_app(
     own_registry, own_keys = registry is None, keys is None
     if registry is None:
         registry = Registry(engine=engine or Isolated(workers=settings.worker_count, queue=settings.queue))
-    keys = keys or KeyStore(settings.database_url)
-    if settings.free_plan not in registry.plans:
-        raise ValueError(f"free_plan: {settings.free_plan!r} is no plan; there are {', '.join(sorted(registry.plans))}")
-    unknown = sorted(set(settings.plan_limits) - set(registry.plans))
-    if unknown:
-        raise ValueError(f"plan_limits: {unknown[0]!r} is no plan; there are {', '.join(sorted(registry.plans))}")
-    plans = {name: settings.plan(plan) for name, plan in registry.plans.items()}
+    plans = settings.in_force(registry.plans)
+    try:
+        keys = keys or KeyStore(settings.database_url)
+        rates = RateLimits(settings.rate_limit_url)
+    except ValueError as error:
+        raise InvalidSettings(str(error)) from error
     jobs = Jobs(settings)
     described = document(registry)
     shared = Shared(
@@ -65,7 +65,7 @@ def create_app(
         registry=registry,
         keys=keys,
         jobs=jobs,
-        rates=RateLimits(settings.rate_limit_url),
+        rates=rates,
         conversions=Conversions(registry, jobs, settings.batch_worker_count),
         plans=plans,
         trusted=networks(settings.trusted_proxies),

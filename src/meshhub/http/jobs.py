@@ -15,9 +15,9 @@ from meshhub.engine.contract import Cancel
 from meshhub.errors import Cancelled, ServerBusy, ShuttingDown, WorkerCrashed
 from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone
-from meshhub.http.settings import Settings
 from meshhub.http.turns import Turns
 from meshhub.plans import Limits
+from meshhub.settings import Settings
 
 T = TypeVar("T")
 

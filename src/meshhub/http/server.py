@@ -13,8 +13,9 @@ import uvicorn
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, RequestError
 from meshhub.http.app import create_app
-from meshhub.http.settings import Settings
+from meshhub.http.connections import Connection
 from meshhub.http.shared import Shared
+from meshhub.settings import Settings
 from meshhub.source import Source
 
 log = logging.getLogger("meshhub.http")
@@ -41,7 +42,7 @@ def serve(host: str = "127.0.0.1", port: int = 8000, settings: Settings | None =
     Then no connection is accepted any more, waiting requests are refused, running ones have
     `shutdown_seconds`, and what still runs is stopped.
 
-    Raises ValueError for settings that make no sense, OSError when the address cannot be had.
+    Raises InvalidSettings for settings that make no sense, OSError when the address cannot be had.
     """
     _log_to_stderr()
     settings = settings or Settings.from_environment()
@@ -55,6 +56,9 @@ def configured(app: object, settings: Settings) -> uvicorn.Config:
     """How uvicorn is run: it believes no proxy, writes no log of its own, and says not what it is."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
+        # whatever else is installed: headers and readers are waited for as Connection says
+        http=Connection,
+        ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,

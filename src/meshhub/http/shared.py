@@ -17,11 +17,11 @@ from meshhub.http.errors import ServiceError
 from meshhub.http.jobs import Jobs
 from meshhub.http.orders import Order, order_from
 from meshhub.http.rates import RateLimits
-from meshhub.http.settings import Settings
 from meshhub.http.uploads import Form, MainField, check_length, receive_form
 from meshhub.keys import KeyStore
 from meshhub.plans import Caller, Plan
 from meshhub.registry import Registry
+from meshhub.settings import Settings
 
 AnyRequest = Request[Any, Any, Any]
 

@@ -1,0 +1,54 @@
+"""`meshhub config`: what is in force, and where each value comes from."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+import msgspec
+
+from meshhub.cli import show
+from meshhub.registry import Registry
+from meshhub.settings import LIMITS, NAMES, Settings, load
+
+_DEFAULT = "default"
+_PASSWORD = re.compile(r"(://[^:@/]*):.*@")
+_SECRET_PART = re.compile(r"([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", re.IGNORECASE)
+
+
+@click.command()
+@click.option("--show", "shown", is_flag=True, help="Show the settings, which it does anyway.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+def config(shown: bool, as_json: bool) -> None:
+    """Show every setting of the service, and every limit of a plan, and where its value comes from.
+
+    Variables beat the file that MESHHUB_SETTINGS names, and that beats the defaults. Passwords are
+    left out.
+    """
+    del shown
+    loaded = load()
+    values = {name: getattr(loaded.settings, name) for name in NAMES} | _limits(loaded.settings)
+    rows = [(name, _masked(value), loaded.origins.get(name, _DEFAULT)) for name, value in values.items()]
+    if as_json:
+        show.as_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
+        return
+    show.table(("setting", "origin", "value"), [(name, origin, _text(value)) for name, value, origin in rows])
+
+
+def _limits(settings: Settings) -> dict[str, Any]:
+    """The limits in force, named as the file has them. Raises InvalidSettings."""
+    plans = settings.in_force(Registry().plans)
+    return {f"plans.{plan.id}.{limit}": getattr(plan.limits, limit) for plan in plans.values() for limit in LIMITS}
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SECRET_PART.sub(r"\1***", _PASSWORD.sub(r"\1:***@", value))
+    return msgspec.to_builtins(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(value)
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

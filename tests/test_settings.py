@@ -1,0 +1,177 @@
+"""Settings: from a file, from the environment, and `meshhub config`, which tells them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from meshhub.errors import InvalidSettings
+from meshhub.settings import FILE as VARIABLE
+from meshhub.settings import NAMES, PREFIX, Settings, load
+
+OPERATING = Path(__file__).parents[1] / "docs" / "operating.md"
+
+FILE = """
+workers = 3
+trusted_proxies = ["10.0.0.0/8", "::1"]
+shutdown_seconds = 7
+database_url = "postgresql://meshhub:ge:hei@m@db.example/keys?sslpassword=geheim&sslmode=require"
+
+[plans.free]
+max_batch_files = 5
+requests_per_minute = "none"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "meshhub.toml"
+    path.write_text(FILE, encoding="utf-8")
+    return path
+
+
+def written(path: Path, text: str) -> dict[str, str]:
+    path.write_text(text, encoding="utf-8")
+    return {"MESHHUB_SETTINGS": str(path)}
+
+
+def test_a_file_and_variables_that_beat_it(file: Path) -> None:
+    loaded = load(
+        {
+            "MESHHUB_SETTINGS": str(file),
+            "MESHHUB_WORKERS": "4",
+            "MESHHUB_QUEUE": "",
+            "MESHHUB_PLAN_FREE_MAX_BATCH_FILES": "6",
+            "MESHHUB_PLAN_PRO_MAX_FILE_BYTES": "none",
+        }
+    )
+    settings = loaded.settings
+    assert (settings.workers, settings.queue, settings.shutdown_seconds) == (4, Settings().queue, 7.0)
+    assert settings.trusted_proxies == ("10.0.0.0/8", "::1")
+    assert settings.plan_limits == {
+        "free": {"max_batch_files": 6, "requests_per_minute": None},
+        "pro": {"max_file_bytes": None},
+    }
+    assert loaded.origins == {
+        "workers": "environment MESHHUB_WORKERS",
+        "trusted_proxies": f"file {file}",
+        "shutdown_seconds": f"file {file}",
+        "database_url": f"file {file}",
+        "plans.free.max_batch_files": "environment MESHHUB_PLAN_FREE_MAX_BATCH_FILES",
+        "plans.free.requests_per_minute": f"file {file}",
+        "plans.pro.max_file_bytes": "environment MESHHUB_PLAN_PRO_MAX_FILE_BYTES",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("wrkers = 3", "did you mean workers"),
+        ("zzz = 3", "'zzz' is no setting"),
+        ("[plan.free]\nmax_batch_files = 3", "did you mean plans"),
+        ("[plans.free]\nmax_batch_file = 3", "did you mean max_batch_files"),
+        ("[plans.free]\nmax_batch_files = true", "must be a number above 0"),
+        ("[plans.free]\nmax_batch_files = 0", "must be a number above 0"),
+        ("plans = 3", "must be tables"),
+        ("workers = 'many'", "workers cannot be used"),
+        ("workers = '3'", "workers cannot be used"),
+        ("workers = 0", "workers must be at least 1"),
+        ("log = 'xml'", "log cannot be used"),
+        ("workers = ", "cannot be read"),
+        ("plan_limits = 3", "'plan_limits' is no setting"),
+    ],
+)
+def test_what_a_file_cannot_say(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "meshhub.toml"
+    with pytest.raises(InvalidSettings, match=told) as caught:
+        load(written(path, text))
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        ("MESHHUB_WORKRES", "did you mean MESHHUB_WORKERS"),
+        ("MESHHUB_TRUSTED_PROXY", "did you mean MESHHUB_TRUSTED_PROXIES"),
+        ("MESHHUB_PLAN_FREE_MAX_BATCH_FILE", "did you mean MESHHUB_PLAN_FREE_MAX_BATCH_FILES"),
+    ],
+)
+def test_misspelt_variables(variable: str, told: str) -> None:
+    with pytest.raises(InvalidSettings, match=told):
+        load({variable: "3"})
+
+
+def test_variables_of_others_are_left_alone() -> None:
+    """Container platforms make such ones up for a service of this name."""
+    assert load({"MESHHUB_PORT": "tcp://10.0.0.1:80", "MESHHUB_SERVICE_HOST": "10.0.0.1"}).settings == Settings()
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings, match="cannot be read: No such file"):
+        load({"MESHHUB_SETTINGS": str(tmp_path / "none.toml")})
+
+
+def test_a_secret_is_not_told_when_its_type_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings) as caught:
+        load(written(tmp_path / "meshhub.toml", 'database_url = ["geheim"]'))
+    assert "geheim" not in str(caught.value)
+
+
+def config(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "meshhub", "config", *arguments],
+        env={**os.environ, "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_config_tells_what_is_in_force(file: Path) -> None:
+    told = json.loads(config("--json", MESHHUB_SETTINGS=str(file), MESHHUB_QUEUE="9").stdout)
+    assert told["workers"] == {"value": 3, "origin": f"file {file}"}
+    assert told["queue"] == {"value": 9, "origin": "environment MESHHUB_QUEUE"}
+    assert told["drain_seconds"] == {"value": 5.0, "origin": "default"}
+    assert told["plans.free.max_batch_files"] == {"value": 5, "origin": f"file {file}"}
+    assert told["plans.free.requests_per_minute"] == {"value": None, "origin": f"file {file}"}
+    assert told["plans.free.max_file_bytes"] == {"value": 20 << 20, "origin": "default"}
+    done = config("--show", MESHHUB_SETTINGS=str(file), MESHHUB_RATE_LIMIT_URL="redis://:geheim@cache:6379/1")
+    assert done.returncode == 0, done.stderr
+    assert "hei" not in done.stdout
+    assert "postgresql://meshhub:***@db.example/keys?sslpassword=***&sslmode=require" in done.stdout
+    assert "redis://:***@cache:6379/1" in done.stdout
+
+
+def test_config_refuses_what_makes_no_sense(tmp_path: Path) -> None:
+    for text, told in (("wrkers = 3", "workers"), ("[plans.fre]\nmax_batch_files = 3", "did you mean free")):
+        done = config(**written(tmp_path / "meshhub.toml", text))
+        assert done.returncode == 2
+        assert told in done.stderr
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    rows = dict(re.findall(r"^\| `(MESHHUB_[A-Z_]+)` \| (.*?) \|", OPERATING.read_text(encoding="utf-8"), re.M))
+    assert set(rows) == {VARIABLE, *(PREFIX + name.upper() for name in NAMES)}
+    for name in NAMES:
+        value = getattr(Settings(), name)
+        if value:
+            assert rows[PREFIX + name.upper()].strip("`") == (f"{value:g}" if isinstance(value, float) else str(value))
+
+
+def test_the_documented_file_is_one(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^```toml\n(.*?)^```", OPERATING.read_text(encoding="utf-8"), re.M | re.S)
+    assert load(written(tmp_path / "meshhub.toml", text)).settings.workers == 8
+
+
+def test_keys_lie_where_the_file_says(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    environment = written(tmp_path / "meshhub.toml", f'database_url = "sqlite:///{tmp_path}/there.db"')
+    command = [sys.executable, "-m", "meshhub", "keys", "create", "--plan", "pro"]
+    subprocess.run(command, env={**os.environ, **environment}, capture_output=True, check=True)
+    assert (tmp_path / "there.db").is_file()
