@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import brick, moved_by, scene_of, volume
 from scipy.spatial.transform import Rotation
-from step_judge import judged
 
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.names import quoted
@@ -23,6 +21,8 @@ from meshhub.errors import ConversionFailed
 from meshhub.notes import Remarks, collecting
 from meshhub.scene import Material, Mesh, Part, Scene
 from meshhub.source import Target
+from models import brick, moved_by, scene_of, volume
+from step_judge import judged
 
 Solid = manifold3d.Manifold
 
@@ -67,9 +67,7 @@ def rounded_box(radius: float = 3, segments: int = 8) -> Mesh:
     corners = [(30 - radius, 20 - radius, 0), (radius, 20 - radius, 1), (radius, radius, 2), (30 - radius, radius, 3)]
     outline = np.concatenate(
         [
-            np.stack(
-                [x + radius * np.cos(angle + k * np.pi / 2), y + radius * np.sin(angle + k * np.pi / 2)], axis=1
-            )
+            np.stack([x + radius * np.cos(angle + k * np.pi / 2), y + radius * np.sin(angle + k * np.pi / 2)], axis=1)
             for x, y, k in corners
         ]
     )
@@ -116,7 +114,8 @@ PARTS: dict[str, Any] = {
     "twelve": lambda: mesh_of(cylinder(10, 5, 5, 12)),
     "rounded box": rounded_box,
     "cut cylinder": lambda: mesh_of(
-        cylinder(40, 8, 8, 96) ^ Solid.cube([90, 90, 60]).translate([-45, -45, -35]).rotate([30, 0, 0]).translate([0, 0, 20])
+        cylinder(40, 8, 8, 96)
+        ^ Solid.cube([90, 90, 60]).translate([-45, -45, -35]).rotate([30, 0, 0]).translate([0, 0, 20])
     ),
     "frustum": lambda: mesh_of(cylinder(10, 5, 2, 64)),
     "tip": lambda: mesh_of(cylinder(10, 5, 0, 64)),
@@ -128,7 +127,9 @@ PARTS: dict[str, Any] = {
 }
 
 
-def written(scene: Scene, folder: Path | None = None, name: str = "model.step", **options: Any) -> tuple[Target, Remarks]:
+def written(
+    scene: Scene, folder: Path | None = None, name: str = "model.step", **options: Any
+) -> tuple[Target, Remarks]:
     target = Target(name, folder=folder)
     with collecting("step") as remarks:
         write(scene, target, StepWriteOptions(**options))

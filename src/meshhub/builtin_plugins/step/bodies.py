@@ -65,9 +65,7 @@ def bodies_of(skin: Skin) -> Bodies:
     for shell in np.flatnonzero(hosts >= 0).tolist():
         cavities.setdefault(int(hosts[shell]), []).append(shell)
     solids = tuple(
-        (shell, tuple(cavities.get(shell, ())))
-        for shell in np.flatnonzero(solid).tolist()
-        if hosts[shell] < 0
+        (shell, tuple(cavities.get(shell, ()))) for shell in np.flatnonzero(solid).tolist() if hosts[shell] < 0
     )
     return Bodies(solids, tuple(np.flatnonzero(~solid & (hosts < 0)).tolist()))
 

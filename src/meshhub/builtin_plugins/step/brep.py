@@ -18,7 +18,6 @@ from meshhub.builtin_plugins.step.skin import Skin, normalised
 from meshhub.builtin_plugins.step.splines import write_splines
 from meshhub.builtin_plugins.step.surfaces import Kind
 from meshhub.geometry import IntIndex
-from meshhub.scene import Float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +103,10 @@ def _write_bounds(file: Part21, model: Model, edges: _Edges) -> IntIndex:
     plain = np.ones(loops, np.bool_)
     for ring in model.seams.rings:
         plain[[loop for loop in (ring.loop, ring.other) if loop >= 0]] = False
-    number = int(plain.sum())
+    count = int(plain.sum())
     listed = references(oriented, outline.loop_begin).filter(pa.array(plain))
     loop = np.zeros(loops, np.int64)
-    loop[plain] = file.many(number, "EDGE_LOOP('',(", listed, "))") + np.arange(number)
+    loop[plain] = file.many(count, "EDGE_LOOP('',(", listed, "))") + np.arange(count)
     outer = signed_areas(model.skin, outline, surfaces.axis) > 0
     number = np.bincount(outline.loop_region, minlength=len(surfaces))
     curved = model.regions.curved[outline.loop_region]

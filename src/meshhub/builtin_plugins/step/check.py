@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.bodies import shell_sizes, shell_volumes
 from meshhub.builtin_plugins.step.outline import Outline, outline_of, signed_areas
 from meshhub.builtin_plugins.step.planar import ROUNDING, Planes, flat_regions, planes_of, tolerance_for
-from meshhub.builtin_plugins.step.skin import Skin, lengths
+from meshhub.builtin_plugins.step.skin import Skin, lengths, summed
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, distances, gradients
 from meshhub.scene import Float64
 
@@ -29,7 +29,7 @@ class Facets(NamedTuple):
     """A skin as planar faces: regions, planes and outlines, and the tolerance they were made with."""
 
     region: NDArray[np.int32]
-    count: int
+    faces: int
     planes: Planes
     outline: Outline
     tolerance: float
@@ -70,7 +70,7 @@ def _polyhedra(skin: Skin, region: NDArray[np.int32], planes: Planes, outline: O
     height = np.einsum("ij,ij->i", planes.centre - skin.points[first[shell]], planes.normal)
     loop_region = outline.loop_region
     pyramids = signed_areas(skin, outline, planes.normal) * height[loop_region] / 6
-    return np.bincount(shell[loop_region], pyramids, count)
+    return summed(shell[loop_region], pyramids, count)
 
 
 def deviating(skin: Skin, region: NDArray[np.int32], surfaces: Surfaces) -> NDArray[np.intp]:

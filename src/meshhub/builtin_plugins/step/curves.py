@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.outline import Outline
 from meshhub.builtin_plugins.step.regions import Regions
-from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised
+from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised, summed
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, cylindrical, distances, onto_both
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
@@ -84,8 +84,8 @@ def curves_of(skin: Skin, outline: Outline, regions: Regions) -> Curves:
     middles, axes, radii, about = _circles(path, group, point, one, other, limit)
     # a circle about an axis of a surface is known without points between, which are ill-defined where surfaces touch
     circle = ~straight & ((about == _KNOWN) | ((about == _OWN) & ~fault))
-    tolerable = fault & ~circle & _tolerable(
-        path, one, other, _WIDEST * float(lengths(np.ptp(skin.points, axis=0)[None])[0])
+    tolerable = (
+        fault & ~circle & _tolerable(path, one, other, _WIDEST * float(lengths(np.ptp(skin.points, axis=0)[None])[0]))
     )
     straight |= tolerable & (np.diff(path.begin) == 2)
     fault &= ~straight & ~circle
@@ -98,9 +98,7 @@ def curves_of(skin: Skin, outline: Outline, regions: Regions) -> Curves:
     kind[bent[spline]] = Curve.SPLINE
     size = np.zeros(count, np.intp)
     size[bent] = np.where(spline, np.bincount(group, minlength=len(bent)), 0)
-    return Curves(
-        kind, centre, axis, radius, bad, chords, np.concatenate([[0], np.cumsum(size)]), point[spline[group]]
-    )
+    return Curves(kind, centre, axis, radius, bad, chords, np.concatenate([[0], np.cumsum(size)]), point[spline[group]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,9 +218,7 @@ def _circles(
     return centre, axis, radius, about
 
 
-def _spread(
-    candidate: Surfaces, group: IntIndex, point: Float64, begin: IntIndex
-) -> tuple[Float64, Float64, Float64]:
+def _spread(candidate: Surfaces, group: IntIndex, point: Float64, begin: IntIndex) -> tuple[Float64, Float64, Float64]:
     """The mean circle of points about axes: centres, radii, and the distance of the worst point."""
     count = len(begin)
     size = np.bincount(group, minlength=count)
@@ -250,9 +246,9 @@ def _own_axes(group: IntIndex, point: Float64, begin: IntIndex, size: IntIndex) 
     y = np.einsum("ij,ij->i", offset, v[group])
     columns = [x, y, np.ones_like(x)]
     square = x * x + y * y
-    matrix = np.stack([[np.bincount(group, p * q, count) for q in columns] for p in columns]).transpose(2, 0, 1)
-    right = np.stack([np.bincount(group, p * square, count) for p in columns], axis=1)
-    matrix = matrix + np.eye(3) * 1e-14
+    products = np.stack([[summed(group, p * q, count) for q in columns] for p in columns]).transpose(2, 0, 1)
+    right = np.stack([summed(group, p * square, count) for p in columns], axis=1)
+    matrix = products + np.eye(3) * 1e-14
     solution = np.linalg.solve(matrix, right[..., None])[..., 0] / 2
     origin = middle + scale[:, None] * (solution[:, :1] * u + solution[:, 1:2] * v)
     kind = np.full(count, Kind.CYLINDER, np.int8)

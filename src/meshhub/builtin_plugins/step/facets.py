@@ -64,7 +64,7 @@ class FacetGraph:
 
 def facet_graph(skin: Skin, faceted: Facets) -> FacetGraph:
     """The graph of the planar regions of a skin."""
-    region, count, planes = faceted.region, faceted.count, faceted.planes
+    region, count, planes = faceted.region, faceted.faces, faceted.planes
     total = len(skin.points)
     pair = np.unique(np.repeat(region, 3).astype(np.int64) * total + skin.faces.ravel())
     begin = np.searchsorted(pair // total, np.arange(count + 1))

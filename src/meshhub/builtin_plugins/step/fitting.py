@@ -27,7 +27,7 @@ Groups = NDArray[np.intp]
 class Samples(NamedTuple):
     """What surfaces are fitted to, by group.
 
-    count:        how many groups
+    groups:       how many groups
     group, point: (n,) and (n, 3) points, those of one group side by side
     normal_group: (f,) the group of each facet
     centre:       (f, 3) facet centres
@@ -35,7 +35,7 @@ class Samples(NamedTuple):
     weight:       (f,) facet areas
     """
 
-    count: int
+    groups: int
     group: Groups
     point: Float64
     normal_group: Groups
@@ -77,7 +77,7 @@ def _worst(samples: Samples, made: Surfaces) -> Float64:
 
 def _chosen(samples: Samples, groups: Groups) -> Samples:
     """The samples of some groups, renumbered."""
-    number = np.full(samples.count, -1, np.intp)
+    number = np.full(samples.groups, -1, np.intp)
     number[groups] = np.arange(len(groups))
     points, facets = number[samples.group] >= 0, number[samples.normal_group] >= 0
     return Samples(
@@ -97,7 +97,7 @@ def _put(all_of_them: Surfaces, index: Groups, made: Surfaces) -> Surfaces:
 
 
 def _begins(samples: Samples) -> Groups:
-    return np.searchsorted(samples.group, np.arange(samples.count))
+    return np.searchsorted(samples.group, np.arange(samples.groups))
 
 
 def _frames(samples: Samples) -> tuple[Float64, Float64]:
@@ -137,27 +137,27 @@ def _circle(group: Groups, count: int, x: Float64, y: Float64) -> tuple[Float64,
 
 def _sphere(samples: Samples) -> Surfaces:
     x, y, z = samples.point.T
-    sums = _sums(samples.group, samples.count, [x, y, z, np.ones_like(x), x * x + y * y + z * z])
+    sums = _sums(samples.group, samples.groups, [x, y, z, np.ones_like(x), x * x + y * y + z * z])
     solution = _solved(sums[:, :4, :4], sums[:, :4, 4])
     centre = solution[:, :3] / 2
     radius = np.sqrt(np.maximum(solution[:, 3] + np.einsum("ij,ij->i", centre, centre), 0))
-    axis = np.tile([0.0, 0.0, 1.0], (samples.count, 1))
-    return Surfaces(np.full(samples.count, Kind.SPHERE, np.int8), centre, axis, radius, np.zeros(samples.count))
+    axis = np.tile([0.0, 0.0, 1.0], (samples.groups, 1))
+    return Surfaces(np.full(samples.groups, Kind.SPHERE, np.int8), centre, axis, radius, np.zeros(samples.groups))
 
 
 def _cylinder(samples: Samples) -> Surfaces:
     """The axis is what all normals are perpendicular to."""
     root = np.sqrt(samples.weight)[:, None]
-    spread = _sums(samples.normal_group, samples.count, list((samples.normal * root).T))
+    spread = _sums(samples.normal_group, samples.groups, list((samples.normal * root).T))
     axis = np.linalg.eigh(np.nan_to_num(spread))[1][:, :, 0]
     u = perpendicular(axis)
     v = np.cross(axis, u)
     x = np.einsum("ij,ij->i", samples.point, u[samples.group])
     y = np.einsum("ij,ij->i", samples.point, v[samples.group])
-    a, b, radius = _circle(samples.group, samples.count, x, y)
+    a, b, radius = _circle(samples.group, samples.groups, x, y)
     origin = a[:, None] * u + b[:, None] * v
-    kind = np.full(samples.count, Kind.CYLINDER, np.int8)
-    return Surfaces(kind, origin, axis, radius, np.zeros(samples.count))
+    kind = np.full(samples.groups, Kind.CYLINDER, np.int8)
+    return Surfaces(kind, origin, axis, radius, np.zeros(samples.groups))
 
 
 def _revolved(samples: Samples, kind: Kind) -> Surfaces:
@@ -165,7 +165,7 @@ def _revolved(samples: Samples, kind: Kind) -> Surfaces:
     root = np.sqrt(samples.weight)[:, None]
     moment = np.cross(samples.centre, samples.normal)
     columns = list((moment * root).T) + list((samples.normal * root).T)
-    sums = _sums(samples.normal_group, samples.count, columns)
+    sums = _sums(samples.normal_group, samples.groups, columns)
     a, b, c = sums[:, :3, :3], sums[:, :3, 3:], sums[:, 3:, 3:]
     c = c + np.eye(3) * (1e-10 * np.trace(c, axis1=1, axis2=2)[:, None, None] + 1e-300)
     inner = np.linalg.solve(np.nan_to_num(c), np.nan_to_num(b.transpose(0, 2, 1)))
@@ -173,14 +173,14 @@ def _revolved(samples: Samples, kind: Kind) -> Surfaces:
     about = -np.einsum("ijk,ik->ij", inner, axis)
     origin = np.cross(axis, about)
     guess = Surfaces(
-        np.full(samples.count, kind, np.int8), origin, axis, np.zeros(samples.count), np.zeros(samples.count)
+        np.full(samples.groups, kind, np.int8), origin, axis, np.zeros(samples.groups), np.zeros(samples.groups)
     )
     height, distance, _ = cylindrical(guess.take(samples.group), samples.point)
     if kind == Kind.CONE:
-        sums = _sums(samples.group, samples.count, [np.ones_like(height), height, distance])
+        sums = _sums(samples.group, samples.groups, [np.ones_like(height), height, distance])
         line = _solved(sums[:, :2, :2], sums[:, :2, 2])
         return Surfaces(guess.kind, origin, axis, line[:, 0], line[:, 1])
-    ring, up, tube = _circle(samples.group, samples.count, distance, height)
+    ring, up, tube = _circle(samples.group, samples.groups, distance, height)
     return Surfaces(guess.kind, origin + axis * up[:, None], axis, ring, tube)
 
 
@@ -218,8 +218,8 @@ def _refined(samples: Samples, made: Surfaces, kind: Kind, steps: int) -> Surfac
             by_second,
         ]
         chosen = [columns[index] for index in unknowns]
-        sums = _sums(group, samples.count, [*chosen, distances(each, samples.point)])
-        step = np.zeros((samples.count, 7))
+        sums = _sums(group, samples.groups, [*chosen, distances(each, samples.point)])
+        step = np.zeros((samples.groups, 7))
         step[:, unknowns] = -_solved(sums[:, :-1, :-1], sums[:, :-1, -1])
         step = np.clip(np.nan_to_num(step), -1.0, 1.0)
         axis = made.axis + step[:, 3:4] * u + step[:, 4:5] * v

@@ -59,7 +59,7 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions) -> tuple[Model, Int
 
 def _returned(faceted: Facets, regions: Regions, found: Segments, misfits: IntIndex) -> Segments:
     """The segments without the facets of some regions."""
-    region = np.empty(faceted.count, np.intp)
+    region = np.empty(faceted.faces, np.intp)
     region[faceted.region] = regions.region
     gone = np.zeros(len(regions.surfaces), np.bool_)
     gone[misfits] = True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.skin import Skin, lengths
+from meshhub.builtin_plugins.step.skin import Skin, lengths, summed
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 from meshhub.topology import cycles, following
@@ -48,12 +48,14 @@ class Outline:
         size = self.chain_begin[chain + 1] - self.chain_begin[chain]
         owner = np.repeat(np.arange(len(chain)), size)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
-        return skin.begin[self.half[self.chain_begin[chain][owner] + place]][place > 0]
+        made: IntIndex = skin.begin[self.half[self.chain_begin[chain][owner] + place]][place > 0].astype(np.intp)
+        return made
 
     @property
     def loop_region(self) -> NDArray[np.int32]:
         """(l,) the region each loop bounds."""
-        return self.region[self.loop_begin[:-1]]
+        made: NDArray[np.int32] = self.region[self.loop_begin[:-1]]
+        return made
 
 
 def outline_of(
@@ -111,7 +113,7 @@ def _corners(skin: Skin, half: IntIndex, loop_begin: IntIndex, bends: Mask, tole
     once = (twin < 0) | (half < twin)
     count = len(skin.points)
     degree = np.bincount(skin.begin[half[once]], minlength=count) + np.bincount(skin.end[half[once]], minlength=count)
-    corner = degree != 2
+    corner: Mask = degree != 2
     before = np.arange(len(half)) - 1
     before[loop_begin[:-1]] = loop_begin[1:] - 1
     point = skin.begin[half]
@@ -161,7 +163,7 @@ def _missing(
     off = np.where(bends, 0.0, off)
     farthest = np.maximum.reduceat(off, starts)
     bad = np.flatnonzero(farthest > tolerance)
-    found: list[IntIndex] = []
+    found: list[NDArray[np.int32]] = []
     if len(bad):
         at = np.flatnonzero((off == farthest[chain]) & (farthest > tolerance)[chain])
         found.append(point[at])
@@ -177,9 +179,7 @@ def _missing(
     return np.unique(np.concatenate(found)) if found else np.empty(0, np.int32)
 
 
-def _chained(
-    skin: Skin, region: NDArray[np.int32], half: IntIndex, starts: IntIndex, loop_begin: IntIndex
-) -> Outline:
+def _chained(skin: Skin, region: NDArray[np.int32], half: IntIndex, starts: IntIndex, loop_begin: IntIndex) -> Outline:
     last = np.append(starts, len(half))[1:] - 1
     place = np.full(len(skin.twin), -1, np.intp)
     place[half[starts]] = np.arange(len(starts))
@@ -217,4 +217,4 @@ def signed_areas(skin: Skin, outline: Outline, normal: Float64) -> Float64:
     a = skin.points[skin.begin[outline.half]] - origin[loop]
     b = skin.points[skin.end[outline.half]] - origin[loop]
     cross = np.einsum("ij,ij->i", np.cross(a, b), normal[outline.loop_region][loop])
-    return np.bincount(loop, cross, len(size))
+    return summed(loop, cross, len(size))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from meshhub.errors import ConversionFailed
 
-Column = str | NDArray[np.integer[Any]] | pa.Array
+Column: TypeAlias = "str | NDArray[np.integer[Any]] | pa.Array"
 """A literal that every row has, integers (references are written after a literal `#`), or ready text."""
 
 _CHUNK = 1 << 16
@@ -132,9 +132,7 @@ class Part21:
 
     def placement(self, at: NDArray[np.float64], z: NDArray[np.float64], x: NDArray[np.float64]) -> int:
         """One AXIS2_PLACEMENT_3D."""
-        return self.one(
-            f"AXIS2_PLACEMENT_3D('',#{self.point(at)},#{self.direction(z)},#{self.direction(x)})"
-        )
+        return self.one(f"AXIS2_PLACEMENT_3D('',#{self.point(at)},#{self.direction(z)},#{self.direction(x)})")
 
     def placements(
         self, at: NDArray[np.float64], z: NDArray[np.float64], x: NDArray[np.float64]
@@ -152,9 +150,7 @@ class Part21:
         """Lengths as text, for `many`."""
         return reals(values, self.decimals)
 
-    def circle(
-        self, at: NDArray[np.float64], z: NDArray[np.float64], x: NDArray[np.float64], radius: float
-    ) -> int:
+    def circle(self, at: NDArray[np.float64], z: NDArray[np.float64], x: NDArray[np.float64], radius: float) -> int:
         """One CIRCLE, begun at `x`."""
         return self.one(f"CIRCLE('',#{self.placement(at, z, x)},{real(radius, self.decimals)})")
 

@@ -9,12 +9,12 @@ the normal of a thin triangle by degrees.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised
+from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised, summed
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 from meshhub.topology import components
@@ -62,7 +62,7 @@ def planes_of(skin: Skin, region: Labels, count: int) -> Planes:
     area = lengths(skin.cross)
 
     def total(weights: Float64) -> Float64:
-        return np.bincount(region, weights, count)
+        return summed(region, weights, count)
 
     corner = skin.points[skin.faces]
     # a region of nothing but degenerate faces still needs a centre
@@ -86,7 +86,7 @@ def planes_of(skin: Skin, region: Labels, count: int) -> Planes:
     return Planes(normal, centre, total(area) / 2 / np.maximum(reach, 1e-300), reach, deviation, moments)
 
 
-def numbered(labels: NDArray[np.integer]) -> tuple[Labels, int]:  # type: ignore[type-arg]
+def numbered(labels: NDArray[np.integer[Any]]) -> tuple[Labels, int]:
     """The same partition with labels 0 … count - 1, and the count."""
     values, made = np.unique(labels, return_inverse=True)
     return made.reshape(-1).astype(np.int32), len(values)

@@ -39,10 +39,7 @@ class Document:
         file.raw(_HEADER)
         one = file.one
         application = one("APPLICATION_CONTEXT('core data for automotive mechanical design processes')")
-        one(
-            "APPLICATION_PROTOCOL_DEFINITION('international standard','automotive_design',2000,"
-            f"#{application})"
-        )
+        one(f"APPLICATION_PROTOCOL_DEFINITION('international standard','automotive_design',2000,#{application})")
         self._product_context = one(f"PRODUCT_CONTEXT('',#{application},'mechanical')")
         self._definition_context = one(f"PRODUCT_DEFINITION_CONTEXT('part definition',#{application},'design')")
         length = one("(LENGTH_UNIT()NAMED_UNIT(*)SI_UNIT(.MILLI.,.METRE.))")
@@ -153,7 +150,5 @@ class Document:
             self.file.reserved(number, self._representation_text("SHAPE_REPRESENTATION", text, items))
         if self._styled:
             listed = ",".join(f"#{item}" for item in self._styled)
-            self.file.one(
-                f"MECHANICAL_DESIGN_GEOMETRIC_PRESENTATION_REPRESENTATION('',({listed}),#{self.context})"
-            )
+            self.file.one(f"MECHANICAL_DESIGN_GEOMETRIC_PRESENTATION_REPRESENTATION('',({listed}),#{self.context})")
         self.file.raw(_TRAILER)

@@ -294,7 +294,8 @@ class _Search:
         worst = np.maximum.reduceat(np.abs(gap), begin)
         _, normal = gradients(surfaces.take(index), graph.centre[facet])
         facing = np.abs(np.einsum("ij,ij->i", normal, graph.normal[facet]))
-        return (worst <= limit[index]) & ((facing >= _TILT) | graph.sliver[facet])
+        good: Mask = (worst <= limit[index]) & ((facing >= _TILT) | graph.sliver[facet])
+        return good
 
     def _take(
         self, kind: Kind, surfaces: Surfaces, limit: Float64, good: Mask, group: IntIndex, facet: IntIndex
@@ -308,7 +309,7 @@ class _Search:
         self.surfaces = joined([self.surfaces, surfaces.take(good)])
         self.limit = np.concatenate([self.limit, limit[good]])
         self._grow(base)
-        self._unite(kind, base)
+        self._unite(kind)
 
     def _grow(self, base: int) -> None:
         graph = self.graph
@@ -323,7 +324,7 @@ class _Search:
             order = np.argsort(-index, kind="stable")
             self.segment[facet[order]] = index[order]
 
-    def _unite(self, kind: Kind, base: int) -> None:
+    def _unite(self, kind: Kind) -> None:
         """Join neighbouring surfaces of one kind that are one."""
         graph = self.graph
         a, b = self.segment[graph.left], self.segment[graph.right]

@@ -39,12 +39,13 @@ class Regions:
     @property
     def curved(self) -> Mask:
         """(r,) whether the surface is no plane."""
-        return self.surfaces.kind != Kind.PLANE
+        made: Mask = self.surfaces.kind != Kind.PLANE
+        return made
 
 
 def flat(faceted: Facets) -> Regions:
     """Every facet a region of its own."""
-    count = faceted.count
+    count = faceted.faces
     return Regions(
         faceted.region,
         planes(faceted.planes.normal, faceted.planes.centre),
@@ -57,7 +58,7 @@ def flat(faceted: Facets) -> Regions:
 def regions_of(skin: Skin, faceted: Facets, segments: Segments) -> Regions:
     """Facets of one recognised surface that hang together become one region."""
     segment = segments.segment[faceted.region]
-    label = np.where(segment >= 0, faceted.count + segment, faceted.region)
+    label = np.where(segment >= 0, faceted.faces + segment, faceted.region)
     half = np.flatnonzero((skin.twin >= 0) & (np.arange(len(skin.twin)) < skin.twin))
     one, other = half // 3, skin.twin[half] // 3
     same = (label[one] == label[other]) & (skin.paint[one] == skin.paint[other])

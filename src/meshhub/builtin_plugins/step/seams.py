@@ -9,7 +9,7 @@ import numpy as np
 from meshhub.builtin_plugins.step.curves import Curve, Curves
 from meshhub.builtin_plugins.step.outline import Outline
 from meshhub.builtin_plugins.step.regions import Regions
-from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised
+from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised, summed
 from meshhub.builtin_plugins.step.surfaces import Kind, cylindrical, perpendicular
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
@@ -62,8 +62,8 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
     middle = corner.mean(axis=1)
     height, distance, away = cylindrical(surfaces.take(regions.region), middle)
     weight = lengths(skin.cross)
-    mean = np.stack([np.bincount(regions.region, weight * away[:, k], count) for k in range(3)], axis=1)
-    mean /= np.bincount(regions.region, weight, count)[:, None]
+    mean = np.stack([summed(regions.region, weight * away[:, k], count) for k in range(3)], axis=1)
+    mean /= summed(regions.region, weight, count)[:, None]
     axis = surfaces.axis.copy()
     origin = surfaces.origin.copy()
     second = surfaces.second.copy()
@@ -91,7 +91,7 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
     ball = np.flatnonzero(surfaces.kind == Kind.SPHERE)
     if len(ball):
         out = middle - origin[regions.region]
-        towards = np.stack([np.bincount(regions.region, weight * out[:, k], count) for k in range(3)], axis=1)[ball]
+        towards = np.stack([summed(regions.region, weight * out[:, k], count) for k in range(3)], axis=1)[ball]
         reference[ball] = -normalised(towards)
         axis[ball] = perpendicular(reference[ball])
     moved, position, rings = _rings(regions, outline, curves, height, distance - radius[regions.region], weight)
@@ -102,7 +102,8 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
 
 def _across(vector: Float64, axis: Float64) -> Float64:
     """The unit direction of a vector away from an axis."""
-    return normalised((vector - axis * (vector @ axis))[None])[0]
+    made: Float64 = normalised((vector - axis * (vector @ axis))[None])[0]
+    return made
 
 
 def _rings(
@@ -152,7 +153,7 @@ def _rings(
             if _across(start - surfaces.origin[face], line) @ _across(stop - surfaces.origin[face], line) < 1 - 1e-8:
                 continue
         if surfaces.kind[face] == Kind.TORUS:
-            centre, turn, size = _tube_seam(regions, surfaces.origin[face], line, face, start, stop, height, ring, weight)
+            centre, turn, size = _tube_seam(regions, face, start, stop, height, ring, weight)
         other = int(rims[places[1]]) if len(places) == 2 else -1
         made.append(Ring(face, int(rims[places[0]]), other, start, stop, centre, turn, size))
     return outline.start[first_chain[rims]], position, tuple(made)
@@ -160,8 +161,6 @@ def _rings(
 
 def _tube_seam(
     regions: Regions,
-    origin: Float64,
-    axis: Float64,
     face: int,
     start: Float64,
     stop: Float64,
@@ -170,6 +169,7 @@ def _tube_seam(
     weight: Float64,
 ) -> tuple[Float64, Float64, float]:
     """The circle of a torus's tube through `start` and `stop`, in the sense that runs over the face."""
+    origin, axis = regions.surfaces.origin[face], regions.surfaces.axis[face]
     away = _across(start - origin, axis)
     centre = origin + regions.surfaces.radius[face] * away
     second = float(regions.surfaces.second[face])

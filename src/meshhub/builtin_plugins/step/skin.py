@@ -115,7 +115,13 @@ def _pairs_by_angle(points: Float64, faces: NDArray[np.int32], found: Edges) -> 
 
 def lengths(vectors: NDArray[np.floating[Any]]) -> NDArray[Any]:
     """(n,) lengths of (n, 3) vectors."""
-    return np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    made: NDArray[Any] = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    return made
+
+
+def summed(labels: NDArray[np.integer[Any]], weights: NDArray[Any], count: int) -> Float64:
+    """(count,) the sum of the weights of each label."""
+    return np.asarray(np.bincount(labels, weights, count), np.float64)
 
 
 def normalised(vectors: Float64) -> Float64:

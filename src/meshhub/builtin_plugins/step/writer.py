@@ -6,7 +6,7 @@ import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.assembly import Shape, needs_assembly, shapes_of, write_assembly
-from meshhub.builtin_plugins.step.bodies import outward
+from meshhub.builtin_plugins.step.bodies import outward, shell_volumes
 from meshhub.builtin_plugins.step.brep import Items, write_model
 from meshhub.builtin_plugins.step.check import chord_volume
 from meshhub.builtin_plugins.step.model import modelled
@@ -68,6 +68,7 @@ def _write_shape(document: Document, scene: Scene, shape: Shape, options: StepWr
         tori=int(kinds[Kind.TORUS]),
         solids=len(items.solids),
         open_shells=len(bodies.sheets),
+        mesh_volume_mm3=float(shell_volumes(skin)[skin.closed].sum()),
         volume_gained_mm3=chord_volume(skin, model.regions.region, model.regions.surfaces),
     )
     if count > MANY_FACES:

@@ -1,0 +1,340 @@
+"""STEP written and judged by OpenCASCADE: round trips of CAD files, a machined plate, all sound meshes of the corpus.
+
+    MESHHUB_CORPUS=… python benchmarks/step.py round-trip [--faces 700] [files …]
+    python benchmarks/step.py plate [--holes 28] [--segments 32]
+    MESHHUB_CORPUS=… python benchmarks/step.py sweep [--triangles 50000] [--faces 20000] [--surfaces analytic]
+
+`round-trip` takes STEP → STL → STEP and tells how many planar and cylindrical faces of the original came
+back as one face of the same kind, on the same surface, cylinders with the radius within 0.1 %. Faces that
+were one cylinder cut in halves come back whole, which counts. `plate` compares with the recipe of sewing
+triangles in OpenCASCADE, on a tenth of the triangles. `sweep` writes every watertight mesh.
+
+Every judgement runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meshhub import MeshhubError, Registry
+
+SECONDS = 600
+RADIUS = 1e-3
+KINDS = ("Plane", "Cylinder", "Cone", "Sphere", "Torus")
+
+
+def in_process(*arguments: str, seconds: float = SECONDS) -> dict[str, Any]:
+    """Run this file with a hidden command and return its JSON."""
+    try:
+        done = subprocess.run(
+            [sys.executable, __file__, *arguments], capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"nothing in {seconds:g} s"}
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        return {"error": f"exit {done.returncode}: {last}"[:100]}
+    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def judge(path: str) -> dict[str, Any]:
+    """Faces with kind, parameters and bounds; validity; volume."""
+    from OCP.Bnd import Bnd_Box
+    from OCP.BRepAdaptor import BRepAdaptor_Surface
+    from OCP.BRepBndLib import BRepBndLib
+    from OCP.BRepCheck import BRepCheck_Analyzer
+    from OCP.BRepGProp import BRepGProp
+    from OCP.GProp import GProp_GProps
+    from OCP.IFSelect import IFSelect_RetDone
+    from OCP.STEPControl import STEPControl_Reader
+    from OCP.TopAbs import TopAbs_FACE, TopAbs_SOLID
+    from OCP.TopExp import TopExp_Explorer
+    from OCP.TopoDS import TopoDS
+
+    began = time.perf_counter()
+    reader = STEPControl_Reader()
+    if reader.ReadFile(path) != IFSelect_RetDone:
+        return {"error": "not read"}
+    reader.TransferRoots()
+    shape = reader.OneShape()
+    seconds = time.perf_counter() - began
+
+    def each(kind: Any) -> list[Any]:
+        found, explorer = [], TopExp_Explorer(shape, kind)
+        while explorer.More():
+            found.append(explorer.Current())
+            explorer.Next()
+        return found
+
+    volume = 0.0
+    solids = each(TopAbs_SOLID)
+    for solid in solids:
+        properties = GProp_GProps()
+        BRepGProp.VolumeProperties_s(solid, properties)
+        volume += properties.Mass()
+    faces = []
+    for face in each(TopAbs_FACE):
+        surface = BRepAdaptor_Surface(TopoDS.Face(face))
+        kind = str(surface.GetType()).rsplit("_", 1)[-1]
+        box = Bnd_Box()
+        BRepBndLib.AddOptimal_s(face, box, False, False)
+        low, high = box.CornerMin(), box.CornerMax()
+        row: dict[str, Any] = {"kind": kind, "low": [low.X(), low.Y(), low.Z()], "high": [high.X(), high.Y(), high.Z()]}
+        if kind in ("Plane", "Cylinder"):
+            axis = surface.Plane().Axis() if kind == "Plane" else surface.Cylinder().Axis()
+            at, along = axis.Location(), axis.Direction()
+            row |= {"at": [at.X(), at.Y(), at.Z()], "along": [along.X(), along.Y(), along.Z()]}
+            row["radius"] = surface.Cylinder().Radius() if kind == "Cylinder" else 0.0
+        faces.append(row)
+    valid = BRepCheck_Analyzer(shape).IsValid() and all(BRepCheck_Analyzer(solid).IsValid() for solid in solids)
+    return {"valid": valid, "solids": len(solids), "volume": volume, "faces": faces, "seconds": seconds}
+
+
+def came_back(original: list[dict[str, Any]], returned: list[dict[str, Any]], kind: str) -> tuple[int, int]:
+    """How many faces of a kind there were, and how many have one face of that surface over all of them."""
+    wanted = [face for face in original if face["kind"] == kind]
+    there = [face for face in returned if face["kind"] == kind]
+    if not wanted or not there:
+        return len(wanted), 0
+    at, along = (np.array([face[key] for face in there]) for key in ("at", "along"))
+    low, high = (np.array([face[key] for face in there]) for key in ("low", "high"))
+    radius = np.array([face["radius"] for face in there])
+    found = 0
+    for face in wanted:
+        size = float(np.linalg.norm(np.subtract(face["high"], face["low"])))
+        offset = at - face["at"]
+        if kind == "Plane":
+            off = np.abs(offset @ face["along"])
+        else:
+            off = np.linalg.norm(np.cross(offset, face["along"]), axis=1)
+        good = (np.abs(along @ face["along"]) > 1 - 1e-5) & (off <= RADIUS * max(size, face["radius"]))
+        good &= np.abs(radius - face["radius"]) <= RADIUS * face["radius"]
+        # facets are chords: the outline of what came back may lie inside by their sagitta
+        room = 0.02 * size + 1e-3
+        good &= (low <= np.array(face["low"]) + room).all(axis=1) & (high >= np.array(face["high"]) - room).all(axis=1)
+        found += bool(good.any())
+    return len(wanted), found
+
+
+def convert(source: Path, target: Path) -> tuple[float, dict[str, Any]]:
+    """Seconds of this process, and what the writer did."""
+    registry = Registry()
+    began = time.process_time()
+    report = registry.convert(source, target)
+    figures: dict[str, Any] = {}
+    for step in report.steps:
+        figures |= step.figures
+    return time.process_time() - began, figures
+
+
+def round_trip(paths: list[Path], most_faces: int) -> int:
+    print(
+        f"{'file':44} {'faces':>6} {'back':>6} {'planes':>9} {'cylinders':>9} {'volume':>9} {'s':>6} {'KB':>7}  valid"
+    )
+    totals = {"Plane": [0, 0], "Cylinder": [0, 0]}
+    for path in paths:
+        before = in_process("judge", str(path))
+        if "error" in before or not before["faces"] or len(before["faces"]) > most_faces:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            mesh, made = Path(folder, "model.stl"), Path(folder, "model.step")
+            try:
+                convert(path, mesh)
+                seconds, _ = convert(mesh, made)
+            except MeshhubError as error:
+                print(f"{path.name[-44:]:44} {error.code}: {error.message[:60]}")
+                continue
+            after = in_process("judge", str(made))
+            size = made.stat().st_size
+        if "error" in after:
+            print(f"{path.name[-44:]:44} {after['error']}")
+            continue
+        columns = []
+        for kind, total in totals.items():
+            there, back = came_back(before["faces"], after["faces"], kind)
+            total[0] += there
+            total[1] += back
+            columns.append(f"{back:>4}/{there:<4}")
+        off = (after["volume"] - before["volume"]) / before["volume"] if before["volume"] and after["volume"] else 0.0
+        print(
+            f"{path.name[-44:]:44} {len(before['faces']):>6} {len(after['faces']):>6} {columns[0]} {columns[1]} "
+            f"{off:>9.1e} {seconds:>6.2f} {size / 1000:>7.0f}  {'yes' if after['valid'] else 'NO'}"
+        )
+    good = True
+    for kind, (there, back) in totals.items():
+        share = back / there if there else 1.0
+        good &= share >= 0.9
+        print(f"{kind}: {back} of {there}, {share:.1%}")
+    return 0 if good else 1
+
+
+def plate(holes: int, segments: int) -> Any:
+    """A plate with holes × holes round holes, as vertices and faces."""
+    import manifold3d
+
+    side = 4.0 * holes + 2
+    hole = manifold3d.Manifold.cylinder(20, 1.2, 1.2, segments)
+    drilled = manifold3d.Manifold.cube([side, side, 5]) - manifold3d.Manifold.compose(
+        [hole.translate([3 + 4 * row, 3 + 4 * column, -5]) for row in range(holes) for column in range(holes)]
+    )
+    made = drilled.to_mesh64()
+    return np.asarray(made.vert_properties)[:, :3], np.asarray(made.tri_verts, np.int32)
+
+
+def write_plate(path: str, holes: int, segments: int) -> dict[str, Any]:
+    from meshhub.builtin_plugins.step import StepWriteOptions
+    from meshhub.builtin_plugins.step.writer import write
+    from meshhub.scene import Mesh, Part, Scene
+    from meshhub.source import Target
+
+    vertices, faces = plate(holes, segments)
+    scene = Scene((Mesh(vertices, faces),), (Part(0),))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began, cpu = time.perf_counter(), time.process_time()
+    write(scene, Target(Path(path).name, folder=Path(path).parent), StepWriteOptions())
+    return {
+        "triangles": len(faces),
+        "seconds": time.perf_counter() - began,
+        "cpu": time.process_time() - cpu,
+        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "before": before / 1024,
+        "bytes": Path(path).stat().st_size,
+    }
+
+
+def sew_plate(path: str, holes: int, segments: int) -> dict[str, Any]:
+    """What recipes for OpenCASCADE do: a face for each triangle, sewn, made a solid, written."""
+    from OCP.BRepBuilderAPI import (
+        BRepBuilderAPI_MakeFace,
+        BRepBuilderAPI_MakePolygon,
+        BRepBuilderAPI_MakeSolid,
+        BRepBuilderAPI_Sewing,
+    )
+    from OCP.gp import gp_Pnt
+    from OCP.STEPControl import STEPControl_AsIs, STEPControl_Writer
+    from OCP.TopoDS import TopoDS
+
+    vertices, faces = plate(holes, segments)
+    began = time.perf_counter()
+    sewing = BRepBuilderAPI_Sewing(1e-6)
+    for face in faces.tolist():
+        corners = [gp_Pnt(*vertices[index].tolist()) for index in face]
+        wire = BRepBuilderAPI_MakePolygon(*corners, True).Wire()
+        sewing.Add(BRepBuilderAPI_MakeFace(wire, True).Face())
+    sewing.Perform()
+    solid = BRepBuilderAPI_MakeSolid(TopoDS.Shell(sewing.SewedShape())).Solid()
+    writer = STEPControl_Writer()
+    writer.Transfer(solid, STEPControl_AsIs)
+    writer.Write(path)
+    return {
+        "triangles": len(faces),
+        "seconds": time.perf_counter() - began,
+        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "bytes": Path(path).stat().st_size,
+    }
+
+
+def compare_plates(holes: int, segments: int) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        ours = str(Path(folder, "ours.step"))
+        theirs = str(Path(folder, "theirs.step"))
+        made = in_process("write-plate", ours, str(holes), str(segments))
+        sewn = in_process("sew-plate", theirs, str(max(1, round(holes / 10**0.5))), str(segments))
+        seen = in_process("judge", ours)
+    print(f"written: {json.dumps(made)}")
+    print(f"sewn by OpenCASCADE, a tenth: {json.dumps(sewn)}")
+    print(f"read back: valid {seen.get('valid')}, {len(seen.get('faces', []))} faces, volume {seen.get('volume')}")
+    if "error" in sewn or "error" in made:
+        return 1
+    ratio = (sewn["seconds"] / sewn["triangles"]) / (made["seconds"] / made["triangles"])
+    print(f"per triangle {ratio:.0f} times faster, {sewn['bytes'] / sewn['triangles']:.0f} against "
+          f"{made['bytes'] / made['triangles']:.0f} bytes")  # fmt: skip
+    return 0 if made["cpu"] < 3 and made["megabytes"] < 300 else 1
+
+
+def sweep(corpus: Path, most_triangles: int, most_faces: int, surfaces: str) -> int:
+    """Every watertight mesh becomes valid solids of its volume, but for what lies between chord and arc."""
+    with (corpus / "INDEX.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["watertight"] == "True"]
+    rows = [row for row in rows if int(row["n_faces"]) <= most_triangles and row["expect"] == "converts"]
+    bad = 0
+    print(f"{'file':50} {'triangles':>9} {'faces':>6} {'solids':>6} {'volume':>9} {'s':>6}  verdict")
+    registry = Registry()
+    for row in sorted(rows, key=lambda row: int(row["n_faces"])):
+        path = corpus / row["file"]
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder, "model.step")
+            began = time.process_time()
+            try:
+                report = registry.convert(path, made, step_surfaces=surfaces)
+            except MeshhubError as error:
+                print(f"{path.name[-50:]:50} {error.code}: {error.message[:60]}")
+                bad += 1
+                continue
+            seconds = time.process_time() - began
+            figures: dict[str, Any] = {}
+            for step in report.steps:
+                figures |= step.figures
+            if figures["faces"] > most_faces:
+                print(f"{path.name[-50:]:50} {row['n_faces']:>9} {figures['faces']:>6}  left out: too many faces")
+                continue
+            seen = in_process("judge", str(made))
+        if "error" in seen:
+            print(f"{path.name[-50:]:50} {seen['error']}")
+            bad += 1
+            continue
+        wanted = figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]
+        off = seen["volume"] / wanted - 1 if wanted else 0.0
+        limit = 1e-6 if surfaces == "planar" else 1e-3
+        good = seen["valid"] and seen["solids"] >= figures["solids"] and abs(off) <= limit
+        bad += not good
+        print(
+            f"{path.name[-50:]:50} {row['n_faces']:>9} {figures['faces']:>6} {seen['solids']:>6} {off:>9.1e} "
+            f"{seconds:>6.2f}  {'good' if good else 'BAD'}"
+        )
+    print(f"{bad} bad of {len(rows)}")
+    return 1 if bad else 0
+
+
+def main() -> int:
+    hidden = {"judge": judge, "write-plate": write_plate, "sew-plate": sew_plate}
+    if len(sys.argv) > 1 and sys.argv[1] in hidden:
+        arguments = [int(word) if word.isdigit() else word for word in sys.argv[2:]]
+        print(json.dumps(hidden[sys.argv[1]](*arguments)))  # type: ignore[operator]
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    trip = commands.add_parser("round-trip")
+    trip.add_argument("files", nargs="*", type=Path)
+    trip.add_argument("--faces", type=int, default=700)
+    drilled = commands.add_parser("plate")
+    drilled.add_argument("--holes", type=int, default=28)
+    drilled.add_argument("--segments", type=int, default=32)
+    all_of_them = commands.add_parser("sweep")
+    all_of_them.add_argument("--triangles", type=int, default=50_000)
+    all_of_them.add_argument("--faces", type=int, default=20_000)
+    all_of_them.add_argument("--surfaces", choices=("analytic", "planar"), default="analytic")
+    asked = parser.parse_args()
+    if asked.command == "plate":
+        return compare_plates(asked.holes, asked.segments)
+    corpus = Path(os.environ.get("MESHHUB_CORPUS", ""))
+    if asked.command == "round-trip":
+        files = asked.files or sorted(path for path in (corpus / "step").iterdir() if path.suffix.lower() != ".p21")
+        return round_trip(files, asked.faces)
+    return sweep(corpus, asked.triangles, asked.faces, asked.surfaces)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
