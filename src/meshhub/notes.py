@@ -13,6 +13,11 @@ from contextvars import ContextVar
 
 from msgspec import Struct, field
 
+from meshhub.errors import printable
+
+ALIKE = 10
+"""So many notes of one code are told a step; the rest are counted."""
+
 Figure = bool | int | float | str | list[float | str] | None
 
 
@@ -30,18 +35,27 @@ class Remarks(Struct):
     step: str = ""
     notes: list[Note] = field(default_factory=list)
     figures: dict[str, Figure] = field(default_factory=dict)
+    told: dict[str, set[str]] = field(default_factory=dict)
+
+    def counted(self) -> Iterator[Note]:
+        """A note for each code that had more to say than was told."""
+        for code, messages in self.told.items():
+            if len(messages) > ALIKE:
+                yield Note(code, f"and {len(messages) - ALIKE:,} more of this kind", self.step)
 
 
 _current: ContextVar[Remarks | None] = ContextVar("meshhub_remarks", default=None)
 
 
 def note(code: str, message: str) -> None:
-    """Tell the person who asked something; the same code and message are told once a step."""
+    """Tell the person who asked something; the same code and message are told once a step, and few of one code."""
     remarks = _current.get()
     if remarks is not None:
-        told = Note(code, message, remarks.step)
-        if told not in remarks.notes:
-            remarks.notes.append(told)
+        message = printable(message)
+        told = remarks.told.setdefault(code, set())
+        if message not in told and len(told) < ALIKE:
+            remarks.notes.append(Note(code, message, remarks.step))
+        told.add(message)
 
 
 def did(**figures: Figure) -> None:
@@ -68,3 +82,4 @@ def collecting(step: str) -> Iterator[Remarks]:
         yield remarks
     finally:
         _current.reset(token)
+        remarks.notes += remarks.counted()

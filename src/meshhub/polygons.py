@@ -15,10 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.errors import ModelTooComplex
 from meshhub.scene import Float64, Int32
 
 Index = NDArray[np.intp]
 Integers = NDArray[np.integer[Any]]
+
+LARGEST = 20_000
+"""No polygon of a model has more corners, and cutting one takes longer than anybody waits."""
 
 _LOCKSTEP = 12
 """Up to so many corners polygons are clipped in lockstep; above it one by one is faster."""
@@ -41,7 +45,8 @@ def triangulate(vertices: Float64, counts: Integers, indices: Integers) -> tuple
     indices:  (counts.sum(),) the polygons' corners, one after the other, as rows of `vertices`
 
     Returns `faces` (m, 3) and `polygon_of_face` (m,), in the order of the polygons and with their winding.
-    Raises ValueError when an index is out of range, or the counts do not add up.
+    Raises ValueError when an index is out of range, or the counts do not add up, ModelTooComplex
+    for a polygon of more than `LARGEST` corners.
     """
     corners, polygon = triangulate_corners(vertices, counts, indices)
     return np.asarray(indices)[corners].astype(np.int32, copy=False), polygon
@@ -51,7 +56,8 @@ def triangulate_corners(vertices: Float64, counts: Integers, indices: Integers) 
     """The same, with triangles over positions in `indices`, for formats whose corners carry more than a vertex.
 
     Returns `corners` (m, 3) and `polygon_of_face` (m,).
-    Raises ValueError when an index is out of range, or the counts do not add up.
+    Raises ValueError when an index is out of range, or the counts do not add up, ModelTooComplex
+    for a polygon of more than `LARGEST` corners.
     """
     sizes: Index = np.asarray(counts).astype(np.intp, copy=False)
     indices = np.asarray(indices)
@@ -63,6 +69,10 @@ def triangulate_corners(vertices: Float64, counts: Integers, indices: Integers) 
         raise ValueError(f"a polygon names a vertex outside 0 … {len(vertices) - 1}")
     if len(sizes) == 0 or int(sizes.max()) < 3:
         return np.empty((0, 3), np.intp), np.empty(0, np.int32)
+    if int(sizes.max()) > LARGEST:
+        raise ModelTooComplex(
+            f"a face has {int(sizes.max())} corners, and {LARGEST} is the most; cut it into triangles before the export"
+        )
     if int(sizes.min()) == int(sizes.max()) == 3:
         return np.arange(len(indices)).reshape(-1, 3), np.arange(len(sizes), dtype=np.int32)
 

@@ -6,6 +6,7 @@ target, and no registry.
 
 from __future__ import annotations
 
+import errno
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -29,13 +30,18 @@ from meshhub.source import Source, Target
 log = logging.getLogger(__name__)
 
 LARGEST = 1e12
-"""Coordinates beyond this are no model of anything, and overflow float32 on the way out."""
+"""Coordinates beyond this, in the file's unit or placed in millimetres, are no model of anything."""
+
+OVERFLOWS = 1e30
+"""Beyond this what an operation returns nears the end of float32, which most formats are written in."""
 
 METRES_BELOW = 0.5
 INCHES_BELOW = 3.0
 MILLIMETRES_ABOVE = 10_000.0
 """Largest extents, in millimetres as read, outside which a unit is doubted: half a metre as metres, three
 inches as inches, ten metres as millimetres taken for metres."""
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 _SAID: dict[Feature, str] = {
     "names": "names of parts",
@@ -82,7 +88,7 @@ def run(chain: Chain, source: Source, target: Target) -> Report:
     with told.step(write):
         _write(write, scene, target)
     told.notes += [
-        Note(loss.code, f"{_SAID[loss.feature]} cannot be kept in this chain and were left out", loss.step)
+        Note(loss.code, f"{_said(loss, chain)} cannot be kept in this chain and were left out", loss.step)
         for loss in losses
     ]
     return Report(
@@ -125,8 +131,11 @@ def _read(chain: Chain, source: Source, told: _Log) -> tuple[Scene, Frame]:
         if frame != HOST_FRAME:
             note("frame_converted", f"read in {_spoken(frame)}; brought to {_spoken(HOST_FRAME)}")
         scene = to_frame(scene, HOST_FRAME)
+        box = bounds(scene)
+        if not np.abs(box).max() <= LARGEST:
+            raise UnreadableFile(f"{source.name[-80:]!r} places its model farther out than {LARGEST:g} mm")
         if chain.input_unit is None:
-            _doubt_unit(scene, frame, told=step.frame is None)
+            _doubt_unit(float(np.ptp(box, axis=0).max()), frame, told=step.frame is None)
     return scene, frame
 
 
@@ -135,7 +144,7 @@ def _operate(step: Step, scene: Scene) -> Scene:
     if not isinstance(changed, Scene):
         raise PluginError(f"{_named(step)} returned {type(changed).__name__} instead of a scene")
     if changed is not scene:
-        fault = _fault(changed)
+        fault = _fault(changed, OVERFLOWS)
         if fault:
             raise PluginError(f"{_named(step)} returned a broken scene: {fault}")
     if changed.face_count == 0:
@@ -155,6 +164,13 @@ def _write(step: Step, scene: Scene, target: Target) -> None:
 def _spoken(frame: Frame) -> str:
     units = {"um": "micrometres", "mm": "millimetres", "cm": "centimetres", "m": "metres", "in": "inches", "ft": "feet"}
     return f"{units[frame.unit]}, {frame.up.upper()} up"
+
+
+def _said(loss: Loss, chain: Chain) -> str:
+    """What is lost, in words; a chain that carries colours may have kept those of the materials."""
+    if loss.feature == "materials" and "colors" in chain.carried:
+        return "materials"
+    return _SAID[loss.feature]
 
 
 def _named(step: Step) -> str:
@@ -182,27 +198,29 @@ def _guarded(what: str, function: Callable[[], Any]) -> Any:
             f"{what} ran out of memory: the model is too complex; reduce it first (optimize_target_faces)"
         ) from error
     except (Exception, SystemExit) as error:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            raise ConversionFailed(f"{what} ran out of room on the disk; free some space and try again") from error
         # only the kind of the error is told: its text may hold paths of this machine
         log.warning("%s failed", what, exc_info=error)
         raise PluginError(f"{what} failed unexpectedly ({type(error).__name__}); the file may be damaged") from error
 
 
 def _validate(scene: Scene, source: Source) -> None:
-    fault = _fault(scene)
+    fault = _fault(scene, LARGEST)
     if fault:
         raise UnreadableFile(f"{source.name[-80:]!r}: {fault}")
     if scene.face_count == 0:
         raise EmptyModel(f"{source.name[-80:]!r} holds no triangles; there is nothing to convert")
 
 
-def _fault(scene: Scene) -> str:
-    """What is broken in a scene, or ""."""
+def _fault(scene: Scene, largest: float) -> str:
+    """What is broken in a scene, or "". No number of it may be beyond `largest`."""
     for number, mesh in enumerate(scene.meshes):
         where = f"mesh {number}" + (f" ({mesh.name[:60]!r})" if mesh.name else "")
         if not np.isfinite(mesh.vertices).all():
             return f"{where} has coordinates that are not finite numbers"
-        if len(mesh.vertices) and np.abs(mesh.vertices).max() > LARGEST:
-            return f"{where} has coordinates beyond {LARGEST:g}"
+        if len(mesh.vertices) and np.abs(mesh.vertices).max() > largest:
+            return f"{where} has coordinates beyond {largest:g}"
         if len(mesh.faces) and (mesh.faces.min() < 0 or mesh.faces.max() >= len(mesh.vertices)):
             return f"{where} has faces that name vertices which do not exist"
         own = mesh.face_material
@@ -216,17 +234,16 @@ def _fault(scene: Scene) -> str:
             return f"{where} has a material that does not exist"
         if not np.isfinite(part.transform).all() or not np.array_equal(part.transform[3], [0, 0, 0, 1]):
             return f"{where} has a transform that is not affine and finite"
-        if np.abs(part.transform).max() > LARGEST:
-            return f"{where} has a transform beyond {LARGEST:g}"
+        if np.abs(part.transform).max() > largest:
+            return f"{where} has a transform beyond {largest:g}"
     for number, material in enumerate(scene.materials):
         if any(not 0 <= image < len(scene.images) for image in material.images()):
             return f"material {number} names an image that does not exist"
     return ""
 
 
-def _doubt_unit(scene: Scene, frame: Frame, told: bool) -> None:
+def _doubt_unit(extent: float, frame: Frame, told: bool) -> None:
     """Note a size that no print has; never a silent scale."""
-    extent = float(np.ptp(bounds(scene), axis=0).max())
     size = f"the model measures {extent:.4g} mm at its longest"
     if frame.unit == "m" and extent > MILLIMETRES_ABOVE:
         note("looks_like_millimetres", f"{size}; if its numbers are millimetres, say input_unit=mm (a factor of 0.001)")

@@ -202,6 +202,7 @@ def table(body: Body, element: Element, starts: Index, wanted: frozenset[str]) -
                 ]
             made.lists[one.name] = Lists(counts, _native(values))
         at = at + counts * size
+        step = _step(at)  # two lists may be uneven in rows of one length
     return made
 
 

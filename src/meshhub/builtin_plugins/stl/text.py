@@ -31,6 +31,9 @@ _COMMENT = re.compile(rb"(?:^|\s)#(?:\s.*)?$")
 _LINE = 4096
 """Longer lines than this, and longer blank stretches, are not looked for."""
 
+_WORDS = 1000
+"""Blanks in a facet; it needs 21, and some programs indent its lines."""
+
 _SOLIDS = 100_000
 """More solids than any program writes, and few enough to hold."""
 
@@ -157,7 +160,10 @@ def _columns(words: bytes, spans: list[tuple[int, int]]) -> Float64:
     letters[ends[_LINES - 1 :: _LINES]] = ord("\n")
     if len(ends) < _LINES:
         raise Irregular("no facet")
-    row = letters[: ends[_LINES - 1]].tobytes().split(b" ")
+    first = letters[: ends[_LINES - 1]].tobytes()
+    if first.count(b" ") > _WORDS:
+        raise Irregular("a facet of needless blanks")
+    row = first.split(b" ")
     vertices = [index for index, word in enumerate(row) if word == b"vertex"]
     if len(vertices) != 3 or b"facet" not in row or row.count(b"endfacet") != 1:
         raise Irregular("no facet of three vertices on seven lines")

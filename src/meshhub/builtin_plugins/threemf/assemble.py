@@ -20,6 +20,9 @@ _ENCRYPTED = b"%3McF"
 """How an encrypted part begins (Secure Content §4.2)."""
 
 MOST_PARTS = 100_000
+MOST_STEPS = 1_000_000
+"""Components that are walked to find those parts; empty ones cost time and are no parts."""
+
 DEEPEST = 64
 
 _Key = tuple[str, int]
@@ -53,6 +56,7 @@ class Assembly:
         self.root = self._document(root)
         leave_out_modifiers(package, self.root)
         self._counts: dict[_Key, int] = {}
+        self._steps: dict[_Key, int] = {}
         self._meshes: list[Mesh] = []
         self._made: dict[_Key, int] = {}
 
@@ -65,7 +69,7 @@ class Assembly:
                 "put the objects on the plate and export again"
             )
         placed: list[tuple[Component, _Key]] = []
-        total = 0
+        total = steps = 0
         for item in self.root.items:
             key = self._resolve(item, self.root)
             if not item.printable:
@@ -75,7 +79,8 @@ class Assembly:
                 continue
             self._count(key)
             total += self._counts[key]
-            self._bound(total)
+            steps += self._steps[key]
+            self._bound(total, steps)
             placed.append((item, key))
         parts: list[Part] = []
         for item, key in placed:
@@ -158,13 +163,16 @@ class Assembly:
             if not own and not made.components:
                 self._refuse_foreign(made)
             self._counts[key] = own + sum(self._counts.get(child, 0) for child in children)
-            self._bound(self._counts[key])
+            self._steps[key] = 1 + sum(self._steps.get(child, 1) for child in children)
+            self._bound(self._counts[key], self._steps[key])
             above.discard(key)
             stack.pop()
 
-    def _bound(self, count: int) -> None:
+    def _bound(self, count: int, steps: int) -> None:
         if count > MOST_PARTS:
             raise ModelTooComplex(f"the model places more than {MOST_PARTS} parts through its components; merge some")
+        if steps > MOST_STEPS:
+            raise ModelTooComplex(f"the model places components more than {MOST_STEPS} times; leave out empty ones")
 
     # -- expanding --
 

@@ -1,0 +1,126 @@
+"""Files made to harm, each of which once did: kept so that they never do again."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zipfile
+from typing import Any
+
+import numpy as np
+import pytest
+
+from meshhub import ModelTooComplex, Registry, Source, Target, UnreadableFile
+from meshhub.errors import LONGEST_MESSAGE, MeshhubError
+from meshhub.notes import collecting, note
+from meshhub.polygons import LARGEST, triangulate
+
+TRIANGLE = b"facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 9 0 0\nvertex 0 9 %s\nendloop\nendfacet\n"
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return Registry(entry_points=False)
+
+
+def glb(scale: float) -> bytes:
+    """A triangle of one metre, scaled by its node."""
+    points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], "<f4").tobytes()
+    document = {
+        "asset": {"version": "2.0"},
+        "buffers": [{"byteLength": len(points)}],
+        "bufferViews": [{"buffer": 0, "byteLength": len(points)}],
+        "accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3"}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],
+        "nodes": [{"mesh": 0, "scale": [scale] * 3}],
+        "scenes": [{"nodes": [0]}],
+    }
+    text = json.dumps(document).encode()
+    text += b" " * (-len(text) % 4)
+    body = struct.pack("<II", len(text), 0x4E4F534A) + text + struct.pack("<II", len(points), 0x004E4942) + points
+    return b"glTF" + struct.pack("<II", 2, 12 + len(body)) + body
+
+
+def threemf(resources: str, item: int) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(
+            "_rels/.rels",
+            '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="a" '
+            'Target="/a.model" Type="http://schemas.microsoft.com/3dmanufacturing/2013/01/3dmodel"/></Relationships>',
+        )
+        archive.writestr(
+            "a.model",
+            '<model xmlns="http://schemas.microsoft.com/3dmanufacturing/core/2015/02"><resources>'
+            f'{resources}</resources><build><item objectid="{item}"/></build></model>',
+        )
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("mark", ["\x1b[2J", "\x9b2J", "\u202e", "\0", "\r", "\n"])
+def test_messages_hold_nothing_that_steers_a_terminal(mark: str) -> None:
+    error = MeshhubError(f"before{mark}after")
+    with collecting("step") as remarks:
+        note("code", f"before{mark}after")
+    assert error.message == str(error)
+    for message in (error.message, remarks.notes[0].message):
+        assert message.isprintable()
+        assert message.startswith("before")
+        assert message.endswith("after")
+
+
+@pytest.mark.parametrize(("name", "data"), [("a.stl", b"solid\n" + TRIANGLE), ("a.ply", b"ply\nformat ascii 1.0\n"
+    b"element vertex 3\nproperty float x\nproperty float y\nproperty float z\nelement face 1\n"
+    b"property list uchar int vertex_indices\nend_header\n0 0 0\n9 0 0\n0 9 %s\n3 0 1 2\n")])  # fmt: skip
+@pytest.mark.parametrize("word", ["\u202eowned\u202d".encode(), b"z" * 300_000])
+def test_a_wrong_word_is_not_repeated_whole(registry: Registry, name: str, data: bytes, word: bytes) -> None:
+    with pytest.raises(UnreadableFile) as caught:
+        registry.inspect(Source.from_bytes(data % word, name))
+    assert caught.value.message.isprintable()
+    assert len(caught.value.message) <= LONGEST_MESSAGE
+
+
+def test_stl_text_with_a_line_of_blanks(registry: Registry) -> None:
+    text = b"solid\n" + (TRIANGLE % b"0").replace(b"normal ", b"normal" + b" " * 200_000) + b"endsolid\n"
+    assert registry.inspect(Source.from_bytes(text, "a.stl")).model.faces == 1
+
+
+def test_ply_rows_of_one_length_with_uneven_lists(registry: Registry) -> None:
+    header = (
+        b"ply\nformat binary_little_endian 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
+        b"element face 2\nproperty list uchar uchar vertex_indices\nproperty uchar red\nproperty uchar green\n"
+        b"property uchar blue\nproperty list uchar uchar other\nend_header\n"
+    )
+    points = np.array([[0, 0, 0], [9, 0, 0], [9, 9, 0], [0, 9, 0]], "<f4").tobytes()
+    rows = bytes([3, 0, 1, 2, 255, 0, 0, 1, 7]) + bytes([4, 0, 1, 2, 3, 0, 0, 255, 0])
+    target = Target()
+    registry.convert(Source.from_bytes(header + points + rows, "a.ply"), target, to="gltf")
+    colours = [one["pbrMetallicRoughness"]["baseColorFactor"] for one in json.loads(target.read())["materials"]]
+    assert sorted(colours) == [[0, 0, 1, 1], [1, 0, 0, 1]]
+
+
+def test_a_polygon_of_too_many_corners_is_refused() -> None:
+    with pytest.raises(ModelTooComplex, match="corners"):
+        triangulate(np.zeros((3, 3)), np.array([LARGEST + 1]), np.zeros(LARGEST + 1, np.int64))
+
+
+@pytest.mark.parametrize("options", [{}, {"repair": True, "flatten_base_mm": 1, "place_on_bed": True}])
+def test_a_placement_beyond_measure_is_the_files_fault(registry: Registry, options: dict[str, Any]) -> None:
+    with pytest.raises(UnreadableFile):
+        registry.convert(Source.from_bytes(glb(1e12), "a.glb"), Target(), to="stl", **options)
+
+
+def test_threemf_components_of_nothing_are_counted(registry: Registry) -> None:
+    mesh = (
+        '<object id="1"><mesh><vertices><vertex x="0" y="0" z="0"/><vertex x="9" y="0" z="0"/>'
+        '<vertex x="0" y="9" z="0"/></vertices><triangles><triangle v1="0" v2="1" v3="2"/></triangles></mesh></object>'
+        '<object id="2"><mesh><vertices/><triangles/></mesh></object>'
+    )
+    groups = "".join(
+        f'<object id="{number}"><components>' + f'<component objectid="{number - 1 if number > 3 else 1}"/>' * 2
+        + '<component objectid="2"/>' * 1000 + "</components></object>"
+        for number in range(3, 18)
+    )  # fmt: skip
+    with pytest.raises(ModelTooComplex, match="components"):
+        registry.inspect(Source.from_bytes(threemf(mesh + groups, 17), "a.3mf"))
