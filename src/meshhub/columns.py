@@ -105,7 +105,11 @@ def _texts(values: NDArray[Any]) -> pa.Array:
 
 
 def shortest(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """The same numbers as float32 where that loses nothing, so that their text is short and exact."""
+    """The same numbers as float32 where each of them is one, so that their text is short.
+
+    A float32's shortest text names that float32 and no other; read as float64 it may differ from it
+    beyond float32's precision.
+    """
     values = values + 0.0  # -0.0 would be written "-0"
     if values.dtype == np.float32:
         return values

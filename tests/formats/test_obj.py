@@ -696,7 +696,8 @@ def test_numbers_come_back_exactly(vertices: np.ndarray, data: st.DataObject) ->
     colors = data.draw(st.none() | arrays.arrays(np.uint8, (len(vertices), 3)))
     opaque = None if colors is None else np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)
     mesh = again(scene_of(Mesh(vertices, faces, uv=uv, colors=opaque, name="any"))).meshes[0]
-    assert np.array_equal(mesh.vertices[mesh.faces], vertices[faces])
+    precision = np.float32 if np.array_equal(vertices.astype(np.float32), vertices) else np.float64
+    assert np.array_equal(mesh.vertices[mesh.faces].astype(precision), vertices[faces].astype(precision))
     if uv is not None:
         assert mesh.uv is not None
         assert np.array_equal(mesh.uv[mesh.faces], uv[faces])
