@@ -55,15 +55,9 @@ def _balanced(data: bytes) -> None:
     pairs = ((b"(", b")"), (b"/*", b"*/"))
     if all(data.count(one) == data.count(other) for one, other in pairs) and data.count(b"'") % 2 == 0:
         return
-    bare = _TEXT.sub(_ended, data)
-    if bare.count(b"(") != bare.count(b")") or b"'" in bare:
+    bare = _TEXT.sub(b"", data)
+    # what is not closed has swallowed the end
+    if bare.count(b"(") != bare.count(b")") or _END not in bare:
         raise UnreadableFile(
             "brackets or quotes in the STEP file are not in pairs: its text is damaged; export or send it again"
         )
-
-
-def _ended(text: re.Match[bytes]) -> bytes:
-    """Nothing for a string or a comment that ends, a quote for one that does not."""
-    found = text.group()
-    whole = found.endswith(b"*/") and len(found) > 3 if found.startswith(b"/") else len(found) > 1 and found[-1] == 39
-    return b"" if whole else b"'"
