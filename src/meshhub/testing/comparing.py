@@ -21,42 +21,67 @@ _OFF: dict[Feature, float] = {"normals": 0.01, "uv": 1e-4, "colors": 2.5 / 255, 
 
 
 def difference(wanted: Scene, found: Scene, feature: Feature | None = None) -> str:
-    """How the triangles differ, or what a feature shows on them; "" when they do not."""
+    """How the surfaces differ, or what a feature shows on them; "" when they do not.
+
+    Triangles are compared one by one. Where they are not the same, the flat patches that they make up
+    are: a format of surfaces may cut its faces into other triangles.
+    """
     one, other = soup(wanted), soup(found)
     corners, others = one[0][one[1]], other[0][other[1]]
+    had = shown = None
+    if feature in _OFF:
+        had, shown = _shown(wanted, feature), _shown(found, feature)
+        assert had is not None, f"the scene has no {feature}"
+    fault, match = _matched(corners, others)
+    if fault:
+        patches, others_patches = _patches(corners, had), _patches(others, shown)
+        close = CLOSE * float(np.abs(corners).max()) ** 2
+        if len(patches) != len(others_patches) or np.abs(patches[:, :8] - others_patches[:, :8]).max() > close:
+            return fault
+    if had is None or feature is None:
+        return ""
+    if shown is None:
+        return f"{feature} are gone"
+    off = float(np.abs(patches[:, 8:] - others_patches[:, 8:] if fault else shown[match] - had).max())
+    return f"{feature} differ by up to {off:.3g}" if off > _OFF[feature] else ""
+
+
+def _matched(corners: Float64, others: Float64) -> tuple[str, tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """The difference between two lists of triangles (m, 3, 3), and which corner of which is which of the other."""
+    none = np.empty((0, 1), np.intp), np.empty((0, 3), np.intp)
     if len(corners) != len(others):
-        return f"{len(others)} faces instead of {len(corners)}"
+        return f"{len(others)} faces instead of {len(corners)}", none
     close = CLOSE * float(np.abs(corners).max())
-    apart = _apart(corners.mean(axis=1), others.mean(axis=1))
+    apart = np.linalg.norm(corners.mean(axis=1)[:, None] - others.mean(axis=1)[None], axis=2)
     match = apart.argmin(axis=1)
     if float(apart.min(axis=1).max()) > close or len(set(match.tolist())) != len(match):
-        return f"the faces lie elsewhere: {_box(others)} instead of {_box(corners)}"
+        return f"the faces lie elsewhere: {_box(others)} instead of {_box(corners)}", none
     others = others[match]
     turns = np.stack([np.abs(np.roll(others, -turn, axis=1) - corners).max(axis=(1, 2)) for turn in range(3)])
     if float(turns.min(axis=0).max()) > close:
-        return "faces have other corners, or turn the other way round"
-    if feature is None or feature not in _OFF:
-        return ""
-    shown, had = _shown(found, feature), _shown(wanted, feature)
-    assert had is not None, f"the scene has no {feature}"
-    if shown is None:
-        return f"{feature} are gone"
-    turn = turns.argmin(axis=0)
-    corner = (np.arange(3) + turn[:, None]) % 3
-    shown = shown[match[:, None], corner]
-    off = float(np.abs(shown - had).max())
-    return f"{feature} differ by up to {off:.3g}" if off > _OFF[feature] else ""
+        return "faces have other corners, or turn the other way round", none
+    return "", (match[:, None], (np.arange(3) + turns.argmin(axis=0)[:, None]) % 3)
+
+
+def _patches(corners: Float64, values: Values | None) -> Float64:
+    """(p, 8 + k): for each plane that triangles lie in its normal and place, their area, their middle, and values."""
+    crossed = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(crossed, axis=1) / 2
+    flat = area > 0
+    normal = crossed[flat] / (2 * area[flat, None])
+    place = np.einsum("ij,ij->i", normal, corners[flat, 0])
+    planes, index = np.unique(np.round(np.column_stack([normal, place]), 2) + 0.0, axis=0, return_inverse=True)
+    shown = np.zeros((len(corners), 3, 0)) if values is None else values
+    columns = np.concatenate([corners, shown], axis=2).mean(axis=1)[flat] * area[flat, None]
+    summed = np.zeros((len(planes), 1 + columns.shape[1]))
+    np.add.at(summed, index.reshape(-1), np.column_stack([area[flat], columns]))
+    made: Float64 = np.concatenate([planes, summed[:, :1], summed[:, 1:] / summed[:, :1]], axis=1)
+    return made
 
 
 def names(scene: Scene) -> list[str]:
     """What the parts are called, sorted."""
     return sorted(part.name or scene.meshes[part.mesh].name for part in scene.parts)
-
-
-def _apart(one: Float64, other: Float64) -> Float64:
-    """(n, m) distances of all points to all points."""
-    distance: Float64 = np.linalg.norm(one[:, None] - other[None], axis=2)
-    return distance
 
 
 def _box(corners: Float64) -> str:
