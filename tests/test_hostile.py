@@ -88,9 +88,9 @@ def test_stl_text_with_a_line_of_blanks(registry: Registry) -> None:
 
 def test_ply_rows_of_one_length_with_uneven_lists(registry: Registry) -> None:
     header = (
-        b"ply\nformat binary_little_endian 1.0\nelement vertex 4\nproperty float x\nproperty float y\nproperty float z\n"
-        b"element face 2\nproperty list uchar uchar vertex_indices\nproperty uchar red\nproperty uchar green\n"
-        b"property uchar blue\nproperty list uchar uchar other\nend_header\n"
+        b"ply\nformat binary_little_endian 1.0\nelement vertex 4\nproperty float x\nproperty float y\n"
+        b"property float z\nelement face 2\nproperty list uchar uchar vertex_indices\nproperty uchar red\n"
+        b"property uchar green\nproperty uchar blue\nproperty list uchar uchar other\nend_header\n"
     )
     points = np.array([[0, 0, 0], [9, 0, 0], [9, 9, 0], [0, 9, 0]], "<f4").tobytes()
     rows = bytes([3, 0, 1, 2, 255, 0, 0, 1, 7]) + bytes([4, 0, 1, 2, 3, 0, 0, 255, 0])
