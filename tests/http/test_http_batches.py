@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 from http_serving import Running, refused, told, unzipped, zip_of
+
+from meshhub.http import bundles
 
 GLTF = {
     "asset": {"version": "2.0"},
@@ -227,3 +230,38 @@ def test_names_in_archives_are_found_in_json_too(service: Running) -> None:
         {"a.gltf": json.dumps(GLTF).encode(), "data/my points.bin": bytes(36), "other.bin": b"x", "b.toy": b"toy"}
     )
     assert set(failures(unzipped(service.batch(archive)))) == {"a.gltf", "other.bin"}
+
+
+def test_the_search_for_companions_has_an_end(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[bytes] = []
+    look = bundles._names_at_end
+
+    def counted(window: bytes, names: Any, longest: int) -> set[str]:
+        looked_at.append(window)
+        return look(window, names, longest)
+
+    monkeypatch.setattr(bundles, "_names_at_end", counted)
+    monkeypatch.setattr(bundles, "_MOST_HITS", 60)
+    monkeypatch.setattr(bundles, "_MOST_HITS_IN_ALL", 200)
+    noisy = {f"{number}.part": b"toy needs 0.part " + b" .part" * 100 for number in range(20)}
+    model = b"toy needs 0.part " + " ".join(noisy).encode()
+    answer = service.batch(zip_of({"a.toy": model, **noisy, "never.part": b"?"}))
+    assert told(answer)["converted"] == 1
+    assert len(looked_at) == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("b.png", {"b.png"}),
+        ("ab.png", set()),
+        ("map_Kd a b.png", {"a b.png", "b.png"}),
+        ("map_Kd my%20b.png", {"b.png"}),
+        ("folder\\B.PNG", {"b.png"}),
+        ('"folder/b.png"', {"b.png"}),
+    ],
+)
+def test_names_are_whole_words(tmp_path: Path, text: str, found: set[str]) -> None:
+    path = tmp_path / "text"
+    path.write_text(text)
+    assert bundles.mentioned(path, {"b.png", "a b.png"}, 100)[0] == found

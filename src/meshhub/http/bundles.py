@@ -34,7 +34,12 @@ _LIMITS = ArchiveLimits(
 
 _CHUNK = 1 << 20
 _LONGEST_NAME = 600
-_MOST_HITS = 20_000
+_MOST_HITS = 5_000
+"""How many places of one file are looked at."""
+
+_MOST_HITS_IN_ALL = 20_000
+"""And of all files of one archive: what is looked for is the sender's choice, and so is how often it occurs."""
+
 _MOST_EXTENSIONS = 32
 _BEFORE_A_NAME = re.compile(r"[\s\"'=<>,;:()\[\]{}]")
 
@@ -130,26 +135,29 @@ def _extract(archive: Archive, entry: Entry, path: Path, limits: Limits) -> None
 
 def _belonging(models: dict[str, Path], strangers: dict[str, Path]) -> set[str]:
     """The strangers that models mention, and those that these mention in turn."""
+    open_names: dict[str, list[str]] = {}
+    for name in strangers:
+        open_names.setdefault(_base(name), []).append(name)
     found: set[str] = set()
     reading = list(models.values())
-    while reading and len(found) < len(strangers):
-        open_names: dict[str, list[str]] = {}
-        for name in strangers.keys() - found:
-            open_names.setdefault(_base(name), []).append(name)
-        said = mentioned(reading.pop(), open_names)
-        new = [name for base in said for name in open_names[base]]
+    hits_left = _MOST_HITS_IN_ALL
+    while reading and open_names and hits_left > 0:
+        said, hits = mentioned(reading.pop(), open_names, min(_MOST_HITS, hits_left))
+        hits_left -= hits
+        new = [name for base in said for name in open_names.pop(base)]
         found.update(new)
         reading += [strangers[name] for name in new]
     return found
 
 
-def mentioned(path: Path, names: Collection[str]) -> set[str]:
-    """Those of these file names (case-folded, without folders) that occur in a file's bytes.
+def mentioned(path: Path, names: Collection[str], most_hits: int) -> tuple[set[str], int]:
+    """Those of these file names (case-folded, without folders) that occur in a file's bytes, and the places looked at.
 
     Looks for the names' extensions, which is quick in any amount of numbers, and at what stands
     before each.
     """
     extensions = sorted({_extension(name) for name in names} - {""})[:_MOST_EXTENSIONS]
+    longest = max(map(len, names), default=0)
     found: set[str] = set()
     hits = 0
     for text in _windows(path):
@@ -158,12 +166,12 @@ def mentioned(path: Path, names: Collection[str]) -> set[str]:
             at = text.find(mark)
             while at >= 0:
                 end = at + len(mark)
-                found |= _names_at_end(text[max(0, end - _LONGEST_NAME) : end], names)
+                found |= _names_at_end(text[max(0, end - _LONGEST_NAME) : end], names, longest)
                 hits += 1
-                if hits > _MOST_HITS or len(found) == len(names):
-                    return found
+                if hits >= most_hits or len(found) == len(names):
+                    return found, hits
                 at = text.find(mark, end)
-    return found
+    return found, hits
 
 
 def _windows(path: Path) -> Iterator[bytes]:
@@ -175,14 +183,15 @@ def _windows(path: Path) -> Iterator[bytes]:
             before = chunk[-_LONGEST_NAME:]
 
 
-def _names_at_end(window: bytes, names: Collection[str]) -> set[str]:
+def _names_at_end(window: bytes, names: Collection[str], longest: int) -> set[str]:
     text = window.decode("utf-8", "ignore")
     if "\\u" in text:
         text = re.sub(r"\\u[0-9a-f]{4}", lambda hit: str(json.loads(f'"{hit[0]}"')), text)
     found = set()
-    for spelled in (text, unquote(text)):
+    for spelled in {text, unquote(text)}:
         last = spelled.replace("\\", "/").rpartition("/")[2].casefold()
-        starts = [0, *(hit.end() for hit in _BEFORE_A_NAME.finditer(last))]
+        starts = [0] if len(last) <= longest else []
+        starts += [hit.end() for hit in _BEFORE_A_NAME.finditer(last, max(0, len(last) - longest - 1))]
         found |= {last[start:] for start in starts if last[start:] in names}
     return found
 
