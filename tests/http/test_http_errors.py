@@ -126,7 +126,8 @@ def test_a_missing_dependency_tells_the_command(service: Running) -> None:
 
 def test_405_tells_what_is_allowed(service: Running) -> None:
     assert "POST" in service.get("/convert").headers["allow"]
-    assert "GET" in service.client.delete("/plan").headers["allow"]
+    assert set(service.client.delete("/plan").headers["allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}
+    assert set(service.client.options("/plan").headers["allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}
 
 
 def test_the_order_of_checks(service: Running) -> None:
@@ -142,6 +143,12 @@ def test_the_order_of_checks(service: Running) -> None:
         "premium_format_required",
     )
     refused(service.post("/convert", {"file": ("a.xyz", b"?")}, {**both, "target": "toy"}), 400, "invalid_option")
+    badly_reported = {"target": "gilded", "report": "perhaps"}
+    for path, field in (("/convert", "file"), ("/convert-many", "files"), ("/convert-batch", "archive")):
+        refused(service.post(path, {field: ("a.xyz", b"?")}, badly_reported), 403, "premium_format_required")
+        refused(
+            service.post(path, {field: ("a.xyz", b"?")}, {**badly_reported, "target": "toy"}), 400, "invalid_option"
+        )
     refused(service.post("/convert", {"file": ("a.xyz", b"?")}, {"target": "toy"}), 415, "unsupported_format")
 
 

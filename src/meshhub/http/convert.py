@@ -7,7 +7,7 @@ from litestar.response import Stream
 
 from meshhub.engine.contract import Cancel
 from meshhub.http.names import label, stem
-from meshhub.http.orders import Item
+from meshhub.http.orders import Item, check
 from meshhub.http.reports import HEADER, file_header
 from meshhub.http.results import file_answer
 from meshhub.http.shared import AnyRequest, shared_of, take
@@ -27,6 +27,7 @@ async def convert(request: AnyRequest) -> Stream:
     """Convert one file."""
     shared = shared_of(request)
     taken = await take(request, "file")
+    check(shared.registry, taken.order)
     upload = taken.form.files[0]
     item = Item(name=upload.name, folder="", stem=stem(label(upload.name)), path=upload.path)
     out = taken.folder / "out"

@@ -19,10 +19,10 @@ async def convert_batch(request: AnyRequest) -> Stream:
     """Convert the models of an archive to one format."""
     shared = shared_of(request)
     taken = await take(request, "archive")
-    check(shared.registry, taken.order)
+    report = check(shared.registry, taken.order)
     upload = taken.form.files[0]
     items = await _unpacked(shared, taken, upload.path)
-    return await converted(request, shared, taken, items, f"{stem(upload.name)}-converted.zip")
+    return await converted(request, shared, taken, items, f"{stem(upload.name)}-converted.zip", report=report)
 
 
 async def _unpacked(shared: Shared, taken: Taken, path: Path) -> list[Item]:

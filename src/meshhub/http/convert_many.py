@@ -17,13 +17,15 @@ async def convert_many(request: AnyRequest) -> Stream:
     """Convert several files to one format."""
     shared = shared_of(request)
     taken = await take(request, "files")
-    check(shared.registry, taken.order)
+    report = check(shared.registry, taken.order)
     items = [Item(name=one.name, folder="", stem=stem(one.name), path=one.path) for one in taken.form.files]
-    return await converted(request, shared, taken, items, "converted.zip")
+    return await converted(request, shared, taken, items, "converted.zip", report=report)
 
 
-async def converted(request: AnyRequest, shared: Shared, taken: Taken, items: list[Item], name: str) -> Stream:
-    """The ZIP of these files, converted. Raises ServiceError when all fail."""
+async def converted(
+    request: AnyRequest, shared: Shared, taken: Taken, items: list[Item], name: str, *, report: bool
+) -> Stream:
+    """The ZIP of these files, converted, with `report.json` when it is wanted. Raises ServiceError when all fail."""
 
     async def work(cancel: Cancel) -> list[Outcome]:
         return await shared.conversions.many(taken.order, items, taken.folder, taken.deadline, cancel)
@@ -33,5 +35,5 @@ async def converted(request: AnyRequest, shared: Shared, taken: Taken, items: li
     written = shared.registry.declarations.format_of(taken.order.request.target or "")
     assert written is not None
     path = taken.folder / "result.zip"
-    await shared.jobs.call(packed, path, outcomes, written.extensions[0], taken.order.report)
+    await shared.jobs.call(packed, path, outcomes, written.extensions[0], report)
     return batch_answer(shared.jobs, path, name, outcomes)

@@ -21,11 +21,11 @@ _WHERE = {"file": "/convert or /inspect", "files": "/convert-many", "archive": "
 
 @dataclass(frozen=True)
 class Order:
-    """A target format (None: only look), options as text, and whether `report.json` is wanted."""
+    """A target format (None: only look), options as text, and what was said about `report.json`."""
 
     request: Request
     caller: Caller
-    report: bool = False
+    report: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,36 +65,38 @@ class Outcome:
 
 
 def order_from(form: Form, main: MainField, caller: Caller, *, converts: bool) -> Order:
-    """The order of a form. Raises ServiceError for missing fields, InvalidOption for `report`."""
+    """The order of a form. Raises ServiceError for missing fields."""
     texts = dict(form.texts)
     if not form.files:
         strays = [name for name in MAIN_FIELDS if name in texts]
         hint = f"; {strays[0]!r} belongs to {_WHERE[strays[0]]}" if strays else f" (curl -F {main}=@model.stl)"
         raise ServiceError(f"the field {main!r} with the file is missing{hint}", code="missing_field")
     target = None
-    report = False
+    report = ""
     if converts:
         target = texts.pop("target", "").strip()
         if not target:
             raise ServiceError(
                 "the field 'target' is missing: say the format to convert to (target=3mf)", code="missing_field"
             )
-        report = _flag("report", texts.pop("report", ""))
+        report = texts.pop("report", "")
     return Order(Request(target=target, options=texts), caller, report)
 
 
-def check(registry: Registry, order: Order) -> None:
+def check(registry: Registry, order: Order) -> bool:
     """Refuse what is wrong with an order whatever its files are: target, entitlement, options.
 
-    Raises RequestError, MissingDependency.
+    Tells whether `report.json` is wanted. Raises RequestError, MissingDependency.
     """
     try:
         registry.resolve(order.request, Source.from_bytes(b"", ""), order.caller)
     except (EmptyModel, UnsupportedFormat, RequestRefused):
-        return
+        # these are about the file, which is looked at later
+        pass
     except MissingDependency as error:
         if error.code != UnsupportedFormat.code:
             raise
+    return _flag("report", order.report)
 
 
 def _flag(name: str, text: str) -> bool:

@@ -87,8 +87,13 @@ class _Exchange:
             own = {"x-request-id": self._context.request_id, **self._context.headers}
             if self._unread:
                 own["connection"] = "close"
+            # the framework knows nothing of the HEAD that is answered here
+            said = [
+                (name, value + b", HEAD" if name.lower() == b"allow" and b"GET" in value else value)
+                for name, value in message["headers"]
+            ]
             added = [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in own.items()]
-            message = {**message, "headers": [*message["headers"], *added]}
+            message = {**message, "headers": [*said, *added]}
         elif message["type"] == "http.response.body":
             if self._head:
                 message = {**message, "body": b""}
