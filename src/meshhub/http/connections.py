@@ -38,8 +38,8 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
-        self._headers = _stopped(self._headers)
-        self._stall = _stopped(self._stall)
+        self._stop_headers()
+        self._stop_stall()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -48,7 +48,7 @@ class Connection(H11Protocol):
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self._expect_headers()
         else:
-            self._headers = _stopped(self._headers)
+            self._stop_headers()
 
     def pause_writing(self) -> None:
         """The reader is slower than the answer."""
@@ -58,9 +58,9 @@ class Connection(H11Protocol):
     def resume_writing(self) -> None:
         """The reader has caught up."""
         super().resume_writing()
-        self._stall = _stopped(self._stall)
+        self._stop_stall()
 
-    def send_400_response(self, msg: str) -> None:
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         """Answer what is not HTTP; uvicorn would do so in plain text."""
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.close()
@@ -89,6 +89,16 @@ class Connection(H11Protocol):
         if self._headers is None:
             self._headers = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
 
+    def _stop_headers(self) -> None:
+        if self._headers is not None:
+            self._headers.cancel()
+            self._headers = None
+
+    def _stop_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
     def _watch_reader(self, unsent: int) -> None:
         self._stall = self.loop.call_later(STALL_SECONDS, self._stalled, unsent)
 
@@ -99,8 +109,3 @@ class Connection(H11Protocol):
         else:
             # what waits to be sent is let go of, so that the request and its folder end
             self.transport.abort()
-
-
-def _stopped(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
