@@ -161,14 +161,6 @@ def test_every_target_has_its_media_type(service: Running, target: str, extensio
     assert told(answer)["faces_out"] == 2
 
 
-def test_python_and_http_give_the_same_bytes(service: Running) -> None:
-    from meshhub import Source, Target
-
-    kept = Target()
-    service.registry.convert(Source.from_bytes(ASCII_STL, "elsewhere.stl"), kept, to="ply", place_on_bed=True)
-    assert service.convert(ASCII_STL, "t.stl", "ply", place_on_bed="true").content == kept.read()
-
-
 def test_inspect_takes_no_target(service: Running) -> None:
     answer = service.post("/inspect", {"file": ("a.toy", b"toy")}, {"target": "stl"})
     assert "target" in refused(answer, 400, "invalid_option")["error"]

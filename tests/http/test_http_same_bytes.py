@@ -1,0 +1,96 @@
+"""One request, three ways to make it: the command line, Python and HTTP give the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from http_serving import Running
+
+from meshhub.registry import Registry
+
+BRACKET = Path(__file__).parent.parent.parent / "examples" / "bracket.stl"
+TARGETS = ("stl", "obj", "ply", "gltf", "glb", "3mf")
+OPERATIONS: tuple[dict[str, str | int | float | bool], ...] = (
+    {},
+    {"repair": True, "target_height_mm": 40, "place_on_bed": True},
+    {"optimize_target_faces": 300, "flatten_base_mm": 1.5},
+)
+
+BY_HAND = """
+import json, sys
+from meshhub.cli import root
+for arguments in json.load(sys.stdin):
+    root.main(arguments, "meshhub", standalone_mode=False)
+"""
+"""The command line in a process of its own, which is started once for several commands."""
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[Registry]:
+    with_built_ins = Registry(entry_points=False)
+    yield with_built_ins
+    with_built_ins.close()
+
+
+@pytest.fixture(params=["bracket", "coloured"])
+def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param == "bracket":
+        return BRACKET
+    path = tmp_path / "coloured.ply"
+    path.write_bytes(coloured_pyramid())
+    return path
+
+
+def coloured_pyramid() -> bytes:
+    """A closed pyramid whose corners have colours, as binary PLY."""
+    corners = [(0, 0, 0), (30, 0, 0), (30, 20, 0), (0, 20, 0), (12, 9, 25)]
+    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (7, 130, 200)]
+    faces = [(0, 2, 1), (0, 3, 2), (0, 1, 4), (1, 2, 4), (2, 3, 4), (3, 0, 4)]
+    header = (
+        "ply\nformat binary_little_endian 1.0\nelement vertex 5\n"
+        "property float x\nproperty float y\nproperty float z\n"
+        "property uchar red\nproperty uchar green\nproperty uchar blue\n"
+        "element face 6\nproperty list uchar int vertex_indices\nend_header\n"
+    )
+    vertices = b"".join(struct.pack("<3f3B", *corner, *colour) for corner, colour in zip(corners, colours, strict=True))
+    return header.encode() + vertices + b"".join(struct.pack("<B3i", 3, *face) for face in faces)
+
+
+@pytest.mark.parametrize("options", OPERATIONS, ids=["plain", "repaired", "reduced"])
+def test_the_same_bytes_three_ways(
+    service: Running,
+    registry: Registry,
+    tmp_path: Path,
+    model: Path,
+    options: dict[str, str | int | float | bool],
+) -> None:
+    flags: list[str] = []
+    for name, value in options.items():
+        flags += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+    commands = [["convert", str(model), str(tmp_path / f"hand.{target}"), *flags] for target in TARGETS]
+    done = subprocess.run(
+        [sys.executable, "-c", BY_HAND],
+        input=json.dumps(commands).encode(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+    fields = {name: "true" if value is True else str(value) for name, value in options.items()}
+    for target in TARGETS:
+        by_python = tmp_path / f"python.{target}"
+        registry.convert(model, by_python, **options)
+        answer = service.convert(model.read_bytes(), model.name, target, **fields)
+        assert answer.status_code == 200, answer.text
+        assert len(answer.content) > 100
+        assert answer.content == by_python.read_bytes(), target
+        assert (tmp_path / f"hand.{target}").read_bytes() == by_python.read_bytes(), target
