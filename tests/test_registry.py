@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,6 +41,7 @@ from meshhub import (
     hookimpl,
 )
 from meshhub.chain import Request
+from meshhub.supported import supported
 
 FREE = Caller(plan=Plan(id="free", label="Free"))
 
@@ -307,6 +309,47 @@ def test_an_entitlement_is_checked_before_options_and_source() -> None:
     assert registry.resolve(Request(target="protoy"), toy(), LOCAL).steps[-1].requires == "pro"
     pro = Caller(plan=Plan(id="pro", label="Pro", grants=frozenset({"pro"})))
     assert registry.resolve(Request(target="protoy"), toy(), pro)
+
+
+class Tuesdays:
+    """Grants "pro" to everybody on Tuesdays."""
+
+    def __init__(self) -> None:
+        self.day = "Monday"
+        self.asked: list[Caller] = []
+
+    @hookimpl
+    def meshhub_grants(self, caller: Caller) -> list[str]:
+        self.asked.append(caller)
+        return ["pro"] if self.day == "Tuesday" else []
+
+
+@pytest.mark.skipif(find_spec("OCP") is None, reason="STEP needs OCP")
+def test_a_plugin_grants_what_the_plan_does_not() -> None:
+    policy = Tuesdays()
+    registry = Registry([toys, policy], entry_points=False)
+    request = Request(target="step", options={})
+    with pytest.raises(PremiumRequired):
+        registry.resolve(request, toy(), FREE)
+    assert "step" not in supported(registry, FREE)["output_formats"]
+    policy.day = "Tuesday"
+    assert "step" in supported(registry, FREE)["output_formats"]
+    entitled = registry.entitled(FREE)
+    assert (entitled.plan.grants, entitled.plan.id, FREE.plan.grants) == ({"pro"}, "free", frozenset())
+    policy.day = "Wednesday"
+    policy.asked.clear()
+    assert registry.entitled(entitled) is entitled
+    assert registry.entitled(LOCAL) is LOCAL
+    assert policy.asked == []
+    assert registry.resolve(request, toy(), entitled).target_format == "step"
+
+
+@pytest.mark.parametrize("grants", [raising, lambda: "pro", lambda: 3, lambda: ["pro", 3], lambda: None])
+def test_a_plugin_that_breaks_grants_nothing(grants: Any, caplog: pytest.LogCaptureFixture) -> None:
+    fine = plugin("fine", meshhub_grants=lambda: iter(("lab",)))
+    registry = alone(toys, plugin("broken", meshhub_grants=grants), fine)
+    assert registry.entitled(FREE).plan.grants == {"lab"}
+    assert "'broken'" in caplog.text or grants() is None
 
 
 def test_all_objections_are_told() -> None:

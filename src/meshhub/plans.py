@@ -30,10 +30,14 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """Whoever asks: a plan, and a name for logs and limits that is no secret."""
+    """Whoever asks: a plan, and a name for logs and limits that is no secret.
+
+    `entitled` says that `plan` holds what plug-ins grant already; `Registry.entitled` makes it so.
+    """
 
     plan: Plan
     id: str = ""
+    entitled: bool = False
 
 
 class Objection(Struct, frozen=True, kw_only=True):
@@ -44,5 +48,5 @@ class Objection(Struct, frozen=True, kw_only=True):
     remedy: str = ""
 
 
-LOCAL = Caller(plan=Plan(id="local", label="Local", grants=frozenset({"*"})), id="local")
+LOCAL = Caller(plan=Plan(id="local", label="Local", grants=frozenset({"*"})), id="local", entitled=True)
 """The command line and Python: every entitlement, and a deadline as the only limit."""

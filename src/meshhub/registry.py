@@ -15,6 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import cast
 
+from msgspec import structs
+
 from meshhub.chain import Chain, Declarations, Request, resolve
 from meshhub.collect import collect
 from meshhub.engine.contract import Cancel, Engine, Task
@@ -59,9 +61,29 @@ class Registry:
 
         Raises RequestRefused when a review objects, PluginError when one breaks.
         """
+        caller = self.entitled(caller)
         chain = resolve(self.declarations, request, source, caller)
         self._review(chain, caller)
         return chain
+
+    def entitled(self, caller: Caller) -> Caller:
+        """The caller with the entitlements that plug-ins grant beside the plan's; plug-ins are asked once.
+
+        Whoever resolves several chains for one request asks here first. A plug-in that breaks grants nothing.
+        """
+        if caller.entitled:
+            return caller
+        grants = set(caller.plan.grants)
+        for name, returned, error in self._plugins.call("meshhub_grants", caller=caller):
+            if error is None:
+                try:
+                    grants |= _entitlements(returned)
+                    continue
+                except Exception as raised:
+                    error = raised
+            log.error("plug-in %r failed to say what it grants, and grants nothing", name, exc_info=error)
+        plan = structs.replace(caller.plan, grants=frozenset(grants))
+        return structs.replace(caller, plan=plan, entitled=True)
 
     def convert(
         self,
@@ -88,10 +110,12 @@ class Registry:
             return self.run(chain, source, target, timeout=timeout, cancel=cancel)
         path = Path(target)
         if to is None and not path.suffix:
-            raise UnsupportedTarget(f"{str(path)!r} has no extension that tells the format; give one, or say to=")
+            raise UnsupportedTarget(f"{str(path)!r} has no extension that tells the format; give one, or name a format")
         chain = self.resolve(Request(target=to or path.suffix, options=options), source, caller)
         if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder; name the file to write in it")
+            raise FileExistsError(f"{path} is a folder; name the file to write in it")
+        if path.exists() and not path.is_file():
+            raise FileExistsError(f"{path} is a device or a pipe, which a finished file cannot replace; name a file")
         if not path.parent.is_dir():
             raise NotADirectoryError(f"{path.parent} is not a folder; make it first")
         if not overwrite and path.exists():
@@ -175,3 +199,13 @@ class Registry:
         for name, _, error in self._plugins.call("meshhub_finished", report=report):
             if error is not None:
                 log.error("plug-in %r failed to hear of a finished conversion", name, exc_info=error)
+
+
+def _entitlements(returned: object) -> set[str]:
+    """What a plug-in grants. Raises TypeError for anything but entitlements."""
+    if isinstance(returned, str) or not isinstance(returned, Iterable):
+        raise TypeError(f"meshhub_grants must return entitlements, got {type(returned).__name__}")
+    grants = list(returned)
+    if not all(isinstance(one, str) for one in grants):
+        raise TypeError("meshhub_grants must return entitlements, which are text")
+    return set(grants)

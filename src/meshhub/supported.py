@@ -14,8 +14,9 @@ from meshhub.registry import Registry
 def supported(registry: Registry, caller: Caller) -> dict[str, Any]:
     """Formats, operations, options and faults, and what of them this caller may use.
 
-    The caller's plan changes `output_formats` and each `allowed`, nothing else.
+    What the caller is entitled to changes `output_formats` and each `allowed`, nothing else.
     """
+    caller = registry.entitled(caller)
     have = registry.declarations
     formats = {
         format_id: _format(

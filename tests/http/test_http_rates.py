@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from http_serving import Running, refused
+from http_serving import Running, refused, serving, unzipped
 
+from meshhub.hookspecs import hookimpl
 from meshhub.http.clients import client_address, networks, rate_identity
 from meshhub.http.rates import RateLimits
+from meshhub.plans import Caller
 
 PLANS = {"free": {"requests_per_minute": 30}, "pro": {"requests_per_minute": 50}}
 
@@ -82,6 +85,32 @@ def test_a_key_opens_what_its_plan_grants(service: Running, pro: dict[str, str])
     assert "gilded" not in service.get("/supported").json()["output_formats"]
     assert "gilded" in service.get("/supported", headers=pro).json()["output_formats"]
     assert service.convert(b"toy" + b" " * (21 << 20), headers=pro).status_code == 200
+
+
+class Tuesdays:
+    """Grants what Pro has to everybody on Tuesdays."""
+
+    def __init__(self) -> None:
+        self.day = "Monday"
+        self.asked = 0
+
+    @hookimpl
+    def meshhub_grants(self, caller: Caller) -> list[str]:
+        self.asked += 1
+        return ["pro"] if self.day == "Tuesday" and caller.plan.id == "free" else []
+
+
+def test_a_plugin_grants_more_than_the_plan(tmp_path: Path) -> None:
+    policy = Tuesdays()
+    with serving(tmp_path, {}, None, (policy,)) as running:
+        refused(running.convert(target="gilded"), 403, "premium_format_required")
+        assert "gilded" not in running.get("/supported").json()["output_formats"]
+        policy.day = "Tuesday"
+        assert running.convert(target="gilded").status_code == 200
+        assert "gilded" in running.get("/supported").json()["output_formats"]
+        policy.asked = 0
+        assert len(unzipped(running.many(("a.toy", b"toy"), ("b.toy", b"toy"), target="gilded"))) == 2
+        assert policy.asked == 1
 
 
 @pytest.mark.parametrize("key", ["", "x", "mh_", "mh_aaaaaaaaaaaa_short", "é".encode(), "mh_" + "a" * 5000])

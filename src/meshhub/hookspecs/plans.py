@@ -15,6 +15,15 @@ def meshhub_plans() -> Iterable[Plan]:  # type: ignore[empty-body]
 
 
 @hookspec
+def meshhub_grants(caller: Caller) -> Iterable[str]:  # type: ignore[empty-body]
+    """Grant a caller entitlements beside those of their plan.
+
+    Called for every request, before anything else is looked at. A grant can only add: what raises,
+    or returns anything but entitlements, grants nothing.
+    """
+
+
+@hookspec
 def meshhub_review(chain: Chain, caller: Caller) -> Iterable[Objection]:  # type: ignore[empty-body]
     """Object to a chain before it runs. Any objection refuses it, and all are told.
 

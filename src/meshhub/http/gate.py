@@ -10,7 +10,7 @@ from litestar.handlers import BaseRouteHandler
 
 from meshhub.errors import KeyStoreUnavailable, ServerBusy
 from meshhub.http.clients import rate_identity
-from meshhub.http.context import context_of
+from meshhub.http.context import Context, context_of
 from meshhub.http.errors import ServiceError
 from meshhub.http.shared import Shared, shared_of
 from meshhub.plans import Caller
@@ -36,6 +36,14 @@ async def gate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRout
     else:
         context.caller = await _customer(shared, key)
         identity = f"key:{context.caller.id}"
+    await _count(shared, context, identity)
+    # off the event loop: a plug-in may ask who knows whom
+    context.caller = await shared.jobs.call(shared.registry.entitled, context.caller)
+
+
+async def _count(shared: Shared, context: Context, identity: str) -> None:
+    """Count the request. Raises ServiceError when it is one too many."""
+    assert context.caller is not None
     per_minute = context.caller.plan.limits.requests_per_minute
     if per_minute is None:
         return
