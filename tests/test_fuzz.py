@@ -1,0 +1,248 @@
+"""Every registered reader against damaged files: a result or an error with a code, and nothing else.
+
+The files are small sound ones of our own writers, then cut, and changed where it hurts: numbers
+of a header, members of a JSON document, attributes of XML, lines of text.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import random
+import re
+import struct
+import warnings
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from meshhub import Material, MeshhubError, Part, PluginError, Registry, Scene, Source, Target
+from meshhub.capabilities import NoOptions
+from meshhub.chain import load
+from meshhub.geometry import to_frame
+from meshhub.scene import Image
+from models import brick, sphere
+
+REGISTRY = Registry(entry_points=False)
+MESHES = ("3mf", "glb", "gltf", "obj", "ply", "stl")
+"""The formats with a writer that makes a sound file quickly; others are given random bytes alone."""
+
+READERS = sorted(one.capability.format.id for one in REGISTRY.declarations.readers)
+TEXTS = {"stl": "stl_ascii", "ply": "ply_ascii"}
+INTEGERS = (0, 1, -1, 2, 255, 65_535, 2**31 - 1, 2**31, 2**32 - 1, 2**53, 2**63 - 1, 2**63, -(2**31), -(2**63), 10**30)
+WORDS = ("nan", "inf", "-inf", "1e308", "-1e308", "1e-320", "1e400", "", "x", "--1", "1_0", "0x1", "\u0661", "\x1b[2J")
+NUMBER = re.compile(rb"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
+VALUES: tuple[Any, ...] = (
+    *INTEGERS, 1.5, 1e308, None, True, "", "\0", "data:,", "http://127.0.0.1:1/x", "file:///etc/passwd", "../../x", [],
+    {}, [[]], [{}], "SCALAR", "VEC3", "MAT4", 5121, 5126,
+)  # fmt: skip
+MEMBERS = ("sparse", "byteOffset", "byteStride", "children", "matrix", "rotation", "scale", "mode", "uri", "count")
+
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def scene() -> Scene:
+    """Three parts of two meshes, with everything a scene can carry."""
+    ball = sphere(segments=8)
+    ball = replace(
+        ball,
+        uv=np.clip(ball.vertices[:, :2] / 20 + 0.5, 0, 1).astype(np.float32),
+        normals=(ball.vertices / 10).astype(np.float32),
+        face_material=(np.arange(len(ball.faces)) % 2).astype(np.int32),
+    )
+    box = replace(brick(), colors=np.arange(32, dtype=np.uint8).reshape(8, 4) * 8)
+    materials = (Material("red", (1, 0, 0, 1), base_color_image=0), Material("green", (0, 1, 0, 0.5)))
+    images = (Image(b"\x89PNG\r\n\x1a\n", "image/png", "picture"),)
+    elsewhere = np.diag([-1.0, 1, 1, 1])
+    elsewhere[:3, 3] = 30, 0, 0
+    parts = (Part(0, name="a b"), Part(1, elsewhere, "é", ("one", "two")), Part(0, elsewhere))
+    return Scene((box, ball), parts, materials, images)
+
+
+@functools.cache
+def seeds(format_id: str) -> tuple[bytes, ...]:
+    """Sound files of a format, one for each way of writing it."""
+    if format_id not in MESHES:
+        return (b"",)
+    writer = next(one.capability for one in REGISTRY.declarations.writers if one.capability.format.id == format_id)
+    ways: list[dict[str, bool]] = [{}, {TEXTS[format_id]: True}] if format_id in TEXTS else [{}]
+    made = []
+    for way in ways:
+        target = Target()
+        struct_type = writer.options or NoOptions
+        load(writer.run)(to_frame(scene(), writer.frame), target, struct_type(**way))
+        made.append(target.read())
+    return tuple(made)
+
+
+def attempt(data: bytes, format_id: str) -> None:
+    """Read it, and write what came; fails for anything but a result or an error with a code."""
+    extension = next(
+        one.capability.format.extensions[0]
+        for one in REGISTRY.declarations.readers
+        if one.capability.format.id == format_id
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            report = REGISTRY.convert(Source.from_bytes(data, "upload" + extension), Target(), to="stl")
+            messages = [note.message for note in report.notes]
+        except PluginError as error:
+            raise AssertionError(error.message) from error
+        except MeshhubError as error:
+            messages = [error.message]
+    assert len(messages) < 100
+    assert all(message.isprintable() and len(message) <= 2000 for message in messages)
+
+
+def with_bytes(data: bytes, chance: random.Random) -> bytes:
+    """Some bytes changed, put in, taken out or repeated; near the beginning more often than elsewhere."""
+    changed = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 5))):
+        if not changed:
+            break
+        at = chance.randrange(min(len(changed), chance.choice((100, 400, len(changed)))))
+        kind = chance.randrange(5)
+        if kind == 0:
+            width = chance.choice((1, 2, 4, 8))
+            number = chance.choice(INTEGERS) % (1 << 8 * width)
+            changed[at : at + width] = number.to_bytes(width, chance.choice(("little", "big")))
+        elif kind == 1:
+            changed[at : at + 4] = struct.pack("<f", chance.choice((np.nan, np.inf, -np.inf, 3e38, 1e-45)))
+        elif kind == 2:
+            del changed[at : at + chance.choice((1, 4, 50))]
+        elif kind == 3:
+            changed[at:at] = changed[: chance.choice((1, 12, 50))]
+        else:
+            changed[at:at] = chance.randbytes(chance.choice((1, 4, 50)))
+    return bytes(changed)
+
+
+def with_words(data: bytes, chance: random.Random) -> bytes:
+    """Some numbers of a text replaced, some pieces taken out, repeated or swapped."""
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        numbers = list(NUMBER.finditer(data))
+        if numbers and chance.random() < 0.5:
+            found = chance.choice(numbers[:12] if chance.random() < 0.4 else numbers)
+            word = chance.choice([*WORDS, *map(str, INTEGERS)]).encode()
+            data = data[: found.start()] + word + data[found.end() :]
+            continue
+        mark = chance.choice((b"\n", b" ", b'"', b"<", b"/"))
+        pieces = data.split(mark)
+        one, other = chance.randrange(len(pieces)), chance.randrange(len(pieces))
+        kind = chance.randrange(4)
+        if kind == 0:
+            del pieces[one]
+        elif kind == 1:
+            pieces[one], pieces[other] = pieces[other], pieces[one]
+        elif kind == 2:
+            pieces[one:one] = pieces[other : other + 3] * chance.choice((1, 2, 30))
+        else:
+            pieces.insert(one, bytes(chance.randrange(32, 127) for _ in range(chance.choice((1, 5, 40)))))
+        data = mark.join(pieces)
+    return data
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every member below a JSON value: what holds it, and by which key."""
+    keys: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
+    found = [(value, key) for key in keys]
+    for key in keys:
+        if isinstance(value[key], dict | list):
+            found += places(value[key])
+    return found
+
+
+def with_members(text: bytes, chance: random.Random) -> bytes:
+    """Some members of a JSON document replaced, taken out, exchanged or put in."""
+    document = json.loads(text)
+    for _ in range(chance.choice((1, 1, 2, 3))):
+        known = places(document)
+        if not known:
+            break
+        holder, key = chance.choice(known)
+        kind = chance.randrange(6)
+        if kind <= 2:
+            holder[key] = chance.choice(VALUES)
+        elif kind == 3:
+            del holder[key]
+        elif kind == 4:
+            other, name = chance.choice(known)
+            holder[key] = json.loads(json.dumps(other[name]))
+        elif isinstance(holder, dict):
+            holder[chance.choice(MEMBERS)] = chance.choice(VALUES)
+    return json.dumps(document).encode()
+
+
+def with_glb(data: bytes, chance: random.Random) -> bytes:
+    """The JSON of a GLB changed, its lengths right again."""
+    (length,) = struct.unpack_from("<I", data, 12)
+    text = with_members(data[20 : 20 + length], chance)
+    text += b" " * (-len(text) % 4)
+    body = struct.pack("<II", len(text), 0x4E4F534A) + text + data[20 + length :]
+    return b"glTF" + struct.pack("<II", 2, 12 + len(body)) + body
+
+
+def with_parts(data: bytes, chance: random.Random) -> bytes:
+    """One part of a 3MF package changed, the package sound."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as before, zipfile.ZipFile(packed, "w") as after:
+        names = before.namelist()
+        chosen = chance.choice([*names, *[name for name in names if name.endswith(".model")] * 5])
+        for name in names:
+            content = before.read(name)
+            after.writestr(name, with_words(content, chance) if name == chosen else content)
+    return packed.getvalue()
+
+
+WAYS: dict[str, tuple[Callable[[bytes, random.Random], bytes], ...]] = {
+    "3mf": (with_parts, with_parts, with_bytes),
+    "glb": (with_glb, with_glb, with_bytes),
+    "gltf": (with_members, with_members, with_words),
+    "obj": (with_words,),
+    "ply": (with_words, with_bytes),
+    "stl": (with_words, with_bytes),
+}
+
+
+@pytest.mark.parametrize("format_id", sorted(WAYS))
+@given(seed=st.integers(0, 2**32 - 1))
+@QUICK
+def test_changed_files(format_id: str, seed: int) -> None:
+    chance = random.Random(seed)
+    change = chance.choice(WAYS[format_id])
+    attempt(change(chance.choice(seeds(format_id)), chance), format_id)
+
+
+@pytest.mark.parametrize("format_id", MESHES)
+def test_files_cut_off(format_id: str) -> None:
+    """At every byte of the beginning and of the end, and here and there between."""
+    for data in seeds(format_id):
+        middle = range(64, len(data) - 32, max(1, len(data) // 60))
+        for length in [*range(64), *middle, *range(max(len(data) - 32, 64), len(data))]:
+            attempt(data[:length], format_id)
+
+
+@pytest.mark.parametrize("format_id", READERS)
+@given(tail=st.binary(max_size=300))
+@settings(QUICK, max_examples=25)
+def test_random_bytes_after_the_beginning(format_id: str, tail: bytes) -> None:
+    for data in seeds(format_id):
+        for kept in (0, 4, 16, 84):
+            attempt(data[:kept] + tail, format_id)
+
+
+@pytest.mark.parametrize("format_id", [one for one in MESHES if one in ("obj", "stl", "ply", "gltf")])
+@given(text=st.text(st.characters(codec="utf-8"), max_size=200))
+@settings(QUICK, max_examples=25)
+def test_random_text_within(format_id: str, text: str) -> None:
+    data = seeds(format_id)[-1]
+    middle = len(data) // 2
+    attempt(data[:middle] + text.encode() + data[middle:], format_id)
