@@ -75,6 +75,12 @@ def test_continuous_integration_calls_the_second_command() -> None:
     assert second in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
+def test_the_reference_tells_what_is_registered() -> None:
+    code = "import make_reference as m; print(m.page() == m.PAGE.read_text('utf-8'))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "docs", capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True", "run python docs/make_reference.py"
+
+
 def test_no_link_leads_nowhere() -> None:
     for document in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for link in re.findall(r"\]\(([^)#:]+)[^)]*\)", document.read_text(encoding="utf-8")):
