@@ -102,6 +102,15 @@ def test_pipes(tmp_path: Path) -> None:
     assert meshhub_cli("convert", tmp_path / "a.stl", "-").returncode == 2
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_or_device_is_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "out.ply")
+    done = meshhub_cli("convert", stl(tmp_path / "a.stl"), tmp_path / "out.ply", "--force")
+    assert done.returncode == 6
+    assert b"device or a pipe" in done.stderr
+    assert (tmp_path / "out.ply").is_fifo()
+
+
 def test_one_input_beside_itself(tmp_path: Path) -> None:
     assert meshhub_cli("convert", stl(tmp_path / "a.stl"), "--to", "ply").returncode == 0
     assert names(tmp_path) == ["a.ply", "a.stl"]
@@ -124,6 +133,36 @@ def test_a_batch_goes_on_after_a_failure(tmp_path: Path) -> None:
     again = meshhub_cli("convert", parts / "a.stl", "--to", "ply", "--output-dir", out, "--json")
     assert again.returncode == 1
     assert json.loads(again.stdout)[0]["error_code"] == "output_exists"
+
+
+def test_a_folder_stands_for_the_files_it_shows(tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    (parts / ".trash").mkdir(parents=True)
+    for name in ("a.stl", "._a.stl", ".trash/b.stl"):
+        stl(parts / name)
+    done = meshhub_cli("convert", parts, "--to", "ply", "--output-dir", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert names(tmp_path / "out") == ["a.ply"]
+
+
+def test_long_names_leave_room_in_the_summary(tmp_path: Path) -> None:
+    long = stl(tmp_path / f"{'long' * 50}.stl")
+    done = meshhub_cli("convert", long, stl(tmp_path / "a.stl"), "--to", "ply", "--output-dir", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stderr.decode().splitlines())) <= 160
+
+
+def test_failures_as_json(tmp_path: Path) -> None:
+    broken = tmp_path / "a.stl"
+    broken.write_bytes(b"solid nothing at all")
+    for arguments in (("convert", broken, tmp_path / "b.ply"), ("inspect", broken)):
+        done = meshhub_cli(*arguments, "--json")
+        told = json.loads(done.stdout)
+        assert done.returncode == 3
+        assert told["error_code"] in ("unreadable_file", "empty_model")
+        assert told["error"]
+    missing = meshhub_cli("inspect", tmp_path / "none.stl", "--json")
+    assert json.loads(missing.stdout)["error_code"] == "unreadable_file"
 
 
 def test_json_reports(tmp_path: Path) -> None:
@@ -152,6 +191,9 @@ def test_json_reports(tmp_path: Path) -> None:
         (["convert", "empty.stl", "b.ply"], 3, "0 bytes"),
         (["convert", "text.txt", "b.ply"], 2, "neither content nor extension"),
         (["convert", "a.stl", "missing/folder/b.ply"], 6, "missing/folder"),
+        (["convert", "a.stl", ".", "--to", "ply", "--force"], 6, "is a folder"),
+        (["convert", "-", "b.ply"], 3, "0 bytes"),
+        (["inspect", "a.stl", "--repair"], 2, "--repair"),
         (["convert", "a.stl", "b.ply", "--timeout", "-1"], 2, "--timeout"),
         (["convret", "a.stl"], 2, "convert"),
         (["inspect", "none.stl"], 3, "does not exist"),
@@ -183,6 +225,12 @@ def test_inspect(tmp_path: Path) -> None:
     several = meshhub_cli("inspect", source, tmp_path / "none.stl", "--json")
     assert several.returncode == 1
     assert len(json.loads(several.stdout)) == 2
+
+
+def test_an_inside_out_model_is_told(tmp_path: Path) -> None:
+    mesh = brick(10, 20, 30)
+    trimesh.Trimesh(mesh.vertices, mesh.faces[:, ::-1], process=False).export(tmp_path / "a.stl")
+    assert "inside out" in meshhub_cli("inspect", tmp_path / "a.stl").stdout.decode()
 
 
 def test_explain(tmp_path: Path) -> None:

@@ -290,7 +290,7 @@ def identify(have: Declarations, source: Source, told: Value = None) -> tuple[De
     extension = source.extension
     by_name = [one for one in have.readers if extension in one.capability.format.extensions]
     size = source.size
-    if size == 0 and by_name:
+    if size == 0:
         raise EmptyModel(f"{_shown(source)} is empty: it holds 0 bytes; export the model again and send that")
 
     head = source.head()

@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from meshhub.cli import show
-from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, explained
+from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained
 from meshhub.cli.files import STREAM, deadline, expanded, read_from, unique
 from meshhub.cli.flags import RegistryCommand
 from meshhub.engine.isolated import Isolated
@@ -79,8 +79,13 @@ def convert(
         ctx.exit(_batch(registry, paths, to, output_dir, force, jobs, limit, quiet, as_json, options))
     source, target = _one(registry, paths, to)
     registry.engine = Isolated(workers=1, method="fork")
-    with _closing(registry):
-        report = _single(registry, source, target, to, force, limit, as_json, options)
+    try:
+        with _closing(registry):
+            report = _single(registry, source, target, to, force, limit, as_json, options)
+    except (MeshhubError, OSError) as error:
+        if as_json and target != STREAM:
+            show.as_json({"error": explained(error), "error_code": code_of(error)})
+        raise
     if as_json:
         show.as_json(report)
     elif not quiet:
@@ -223,8 +228,7 @@ def _progress(total: int, silent: bool) -> Iterator[Callable[[_Job], None]]:
 def _told(job: _Job) -> dict[str, object]:
     told: dict[str, object] = {"file": str(job.source), "output": str(job.target)}
     if job.error is not None:
-        code = job.error.code if isinstance(job.error, MeshhubError) else "output_failed"
-        return told | {"error": explained(job.error), "error_code": code}
+        return told | {"error": explained(job.error), "error_code": code_of(job.error)}
     return told | {"report": msgspec.to_builtins(job.report)}
 
 

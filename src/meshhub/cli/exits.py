@@ -51,6 +51,15 @@ def explained(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}; this is a fault of meshhub's own, please report it (run with -v for more)"
 
 
+def code_of(error: BaseException) -> str:
+    """The error's stable code, for programs."""
+    if isinstance(error, errors.MeshhubError):
+        return error.code
+    if isinstance(error, OSError):
+        return "output_failed" if exit_status(error) == EXITS[OSError] else "unreadable_file"
+    return errors.MeshhubError.code
+
+
 def told_and_done(error: Exception) -> int:
     """Tell the error on standard error; the status to exit with."""
     status = exit_status(error)

@@ -34,11 +34,16 @@ def expanded(paths: Iterable[str], extensions: frozenset[str]) -> Iterator[tuple
         if not path.is_dir():
             yield path, PurePath()
             continue
-        found = sorted(one for one in path.rglob("*") if one.suffix.lower() in extensions and one.is_file())
+        found = sorted(one for one in path.rglob("*") if one.suffix.lower() in extensions and _shown(one, path))
         if not found:
             raise click.UsageError(f"{named} is a folder without a model file in it")
         for one in found:
             yield one, one.relative_to(path).parent
+
+
+def _shown(file: Path, folder: Path) -> bool:
+    """Whether it is a file that a folder shows: macOS leaves a `._part.stl` beside each `part.stl` it copies."""
+    return file.is_file() and not any(name.startswith(".") for name in file.relative_to(folder).parts)
 
 
 def unique(name: PurePath, taken: set[str]) -> PurePath:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from meshhub.options import OptionField
+from meshhub.options import HostOptions, OptionField, option_fields
 from meshhub.registry import Registry
 
 _METAVARS = {"integer": "N", "number": "NUMBER", "text": "TEXT"}
@@ -28,9 +28,13 @@ class RegistryCommand(click.Command):
         """Built once, when flags are first needed."""
         if self._registry is None:
             self._registry = Registry()
-            self._fields = self._registry.declarations.fields()
+            self._fields = self.fields(self._registry)
             self.params = [*self._own, *(_flag(field) for field in self._fields.values())]
         return self._registry
+
+    def fields(self, registry: Registry) -> dict[str, OptionField]:
+        """The option fields the command takes, by their names."""
+        return registry.declarations.fields()
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own parameters and the registry's."""
@@ -43,6 +47,15 @@ class RegistryCommand(click.Command):
         ctx.params["options"] = {name: value for name, value in given.items() if value is not None}
         ctx.params["registry"] = self.registry()
         return super().invoke(ctx)
+
+
+class ReadingCommand(RegistryCommand):
+    """A command that only reads: it takes the options of the host and of readers."""
+
+    def fields(self, registry: Registry) -> dict[str, OptionField]:
+        """The option fields that matter to reading, by their names."""
+        structs = [HostOptions, *(one.capability.options for one in registry.declarations.readers)]
+        return {field.name: field for struct in structs for field in option_fields(struct)}
 
 
 def _flag(field: OptionField) -> click.Option:

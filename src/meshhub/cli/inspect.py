@@ -8,15 +8,15 @@ import click
 import msgspec
 
 from meshhub.cli import show
-from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, explained, told_and_done
+from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, told_and_done
 from meshhub.cli.files import deadline, read_from
-from meshhub.cli.flags import RegistryCommand
+from meshhub.cli.flags import ReadingCommand
 from meshhub.engine.isolated import Isolated
 from meshhub.registry import Registry
 from meshhub.report import Inspection
 
 
-@click.command(cls=RegistryCommand, epilog=EXIT_HELP)
+@click.command(cls=ReadingCommand, epilog=EXIT_HELP)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable output, a list when there are several files.")
 @click.option("--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="0 is no deadline.")
@@ -38,14 +38,14 @@ def inspect(
             found = registry.inspect(read_from(path), timeout=deadline(timeout), **options)
         except Exception as error:
             status = told_and_done(error) if len(paths) == 1 else BATCH_FAILED
-            told.append({"file": path, "error": explained(error)})
+            told.append({"file": path, "error": explained(error), "error_code": code_of(error)})
             if not as_json and len(paths) > 1:
                 click.echo(f"error: {path}: {explained(error)}", err=True)
             continue
         told.append({"file": path, **msgspec.to_builtins(found)})
         if not as_json:
             _print(path, found)
-    if as_json and (len(paths) > 1 or status == 0):
+    if as_json:
         show.as_json(told[0] if len(told) == 1 else told)
     ctx.exit(status)
 
@@ -54,6 +54,8 @@ def _print(path: str, found: Inspection) -> None:
     model, source = found.model, found.source
     frame = f"{source.frame.unit}, {source.frame.up.upper()} up" if source.frame else ""
     volume = f"{model.volume_mm3:,.1f} mm³" if model.volume_mm3 is not None else "not closed, so it has none"
+    if model.volume_mm3 is not None and model.volume_mm3 < 0:
+        volume += ", inside out: convert it with --repair"
     rows = {
         "format": f"{source.format} ({frame}), {show.size(source.bytes)}",
         "size": show.millimetres(model.size_mm),

@@ -14,6 +14,9 @@ import msgspec
 from meshhub.notes import Note
 from meshhub.report import Report
 
+WIDEST = 60
+"""Characters of a column but the last."""
+
 
 def as_json(data: Any) -> None:
     """Data as indented JSON on standard output."""
@@ -22,7 +25,7 @@ def as_json(data: Any) -> None:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False) -> None:
     """Aligned columns, the last one wrapped to the terminal. Plain text: a listing must not wait for a library."""
-    held = [[" ".join(cell.split()) for cell in row] for row in rows]
+    held = [[*(_cut(" ".join(cell.split())) for cell in row[:-1]), " ".join(row[-1].split())] for row in rows]
     lines = [list(columns), *held] if any(columns) else held
     widths = [max((len(line[index]) for line in lines), default=0) for index in range(len(columns))]
     room = max(20, shutil.get_terminal_size((160, 24)).columns - sum(widths[:-1]) - 2 * (len(widths) - 1))
@@ -33,6 +36,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = 
         indent = " " * (sum(widths[:-1]) + 2 * (len(widths) - 1))
         for rest in more:
             click.echo(indent + rest, err=err)
+
+
+def _cut(cell: str) -> str:
+    """A cell that leaves room for the others: a long path keeps its end."""
+    return cell if len(cell) <= WIDEST else "…" + cell[1 - WIDEST :]
 
 
 def size(count: int) -> str:
@@ -73,4 +81,6 @@ def figures(report: Report) -> list[str]:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return " × ".join(map(_shown, value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)

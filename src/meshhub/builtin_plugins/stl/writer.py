@@ -8,6 +8,7 @@ from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.columns import shortest, write_rows
 from meshhub.errors import ConversionFailed
 from meshhub.geometry import face_normals, placed_mesh, soup
+from meshhub.notes import note
 from meshhub.scene import Float32, Float64, Int32, Scene
 from meshhub.source import Target
 
@@ -15,6 +16,9 @@ _TITLE = b"Binary STL by meshhub, millimetres"
 """Neither "solid", which means text, nor "COLOR=", which means colours."""
 
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attributes", "<u2")])
+
+_LOST_MM, _LOST_SHARE = 0.001, 1e-5
+"""Rounding is told from a micrometre on, when it is more than a hundred-thousandth of the size too."""
 
 _FACET = (
     "  facet normal ", " ", " ", "\n    outer loop\n      vertex ", " ", " ", "\n      vertex ", " ", " ",
@@ -59,12 +63,19 @@ def _write_text(scene: Scene, target: Target) -> None:
 
 
 def _single(vertices: Float64) -> Float32:
-    """The vertices as the format's numbers. Raises ConversionFailed."""
+    """The vertices as the format's numbers, with a note where they lose shape by it. Raises ConversionFailed."""
     with np.errstate(over="ignore"):
         single = vertices.astype(np.float32)
     if not np.isfinite(single).all():
         raise ConversionFailed(
             "coordinates beyond 3.4e38 mm do not fit into STL; set input_unit or target_height_mm to bring them down"
+        )
+    lost = float(np.abs(single - vertices).max(initial=0))
+    if lost > max(_LOST_MM, _LOST_SHARE * float(np.ptp(vertices, axis=0).max(initial=0))):
+        note(
+            "far_from_origin",
+            f"points moved by up to {lost:.2g} mm, because the model stands so far from the origin that the 32-bit "
+            "numbers of STL cannot hold its details; 'place_on_bed' mends that",
         )
     return single
 

@@ -1,0 +1,78 @@
+"""What is told about a conversion: few notes of one kind, losses in true words, a full disk by its name."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+import pytest
+
+from meshhub import Registry
+from meshhub.builtin_plugins.stl import StlWriterOptions
+from meshhub.builtin_plugins.stl.writer import write
+from meshhub.errors import ConversionFailed
+from meshhub.notes import ALIKE, collecting, note
+from meshhub.source import Source, Target
+from models import brick, moved_by, scene_of
+
+PAINTED = b"""ply
+format ascii 1.0
+element vertex 4
+property float x
+property float y
+property float z
+element face 2
+property list uchar int vertex_indices
+property uchar red
+property uchar green
+property uchar blue
+end_header
+0 0 0
+10 0 0
+0 10 0
+0 0 10
+3 0 1 2 255 0 0
+3 0 3 1 0 255 0
+"""
+
+
+class Full(Target):
+    """A target on a disk without room."""
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+        yield
+
+
+def test_the_same_is_told_once_and_what_is_alike_is_counted() -> None:
+    with collecting("step") as remarks:
+        for number in range(ALIKE + 1500):
+            note("sheet", f"part {number} is a sheet")
+            note("sheet", "part 0 is a sheet")
+            note("other", "always the same")
+    sheets = [told.message for told in remarks.notes if told.code == "sheet"]
+    assert sheets == [*(f"part {number} is a sheet" for number in range(ALIKE)), "and 1,500 more of this kind"]
+    assert [told.message for told in remarks.notes if told.code == "other"] == ["always the same"]
+
+
+def test_a_full_disk_is_not_blamed_on_the_file() -> None:
+    with pytest.raises(ConversionFailed, match="room on the disk"):
+        Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Full(), to="ply")
+
+
+@pytest.mark.parametrize(("target", "colours"), [("ply", False), ("stl", True)])
+def test_colours_are_called_lost_only_where_they_are(target: str, colours: bool) -> None:
+    report = Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Target(), to=target)
+    (lost,) = [told.message for told in report.notes if told.code == "materials_dropped"]
+    assert ("colours" in lost) is colours
+
+
+@pytest.mark.parametrize(("distance", "told"), [(0.0, False), (1e3, False), (2.0**20, False), (1e8 + 0.3, True)])
+def test_an_stl_too_far_from_the_origin_is_told(distance: float, told: bool) -> None:
+    scene = scene_of(moved_by(brick(10, 20, 30), distance, 0, 0))
+    with collecting("stl") as remarks:
+        write(scene, Target(), StlWriterOptions())
+    assert ("far_from_origin" in [one.code for one in remarks.notes]) is told
