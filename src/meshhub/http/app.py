@@ -21,6 +21,7 @@ from meshhub.http.jobs import Jobs
 from meshhub.http.openapi import document
 from meshhub.http.page import page
 from meshhub.http.plan import plan
+from meshhub.http.probe import Probe
 from meshhub.http.rates import RateLimits
 from meshhub.http.schema import schema_document, schema_page
 from meshhub.http.service import Service
@@ -67,6 +68,7 @@ def create_app(
         jobs=jobs,
         rates=rates,
         conversions=Conversions(registry, jobs, settings.batch_worker_count),
+        probe=Probe(registry, jobs),
         plans=plans,
         trusted=networks(settings.trusted_proxies),
         schema_document=msgspec.json.encode(described),

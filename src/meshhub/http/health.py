@@ -17,7 +17,9 @@ async def live() -> dict[str, str]:
 
 @get("/health/ready", opt=OPEN)
 async def ready(request: AnyRequest) -> dict[str, str]:
-    """The service takes requests."""
-    if shared_of(request).jobs.closing:
+    """The service takes requests, and a worker converts a cube."""
+    shared = shared_of(request)
+    if shared.jobs.closing:
         raise ShuttingDown("the service is shutting down; send requests elsewhere")
+    await shared.probe.check()
     return {"status": "ready"}

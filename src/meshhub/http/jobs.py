@@ -41,6 +41,11 @@ class Jobs:
         self._root: Path | None = None
         self.closing = False
 
+    @property
+    def all_at_work(self) -> bool:
+        """Whether no worker is free."""
+        return self._turns.free <= 0
+
     def admit(self, context: Context, length: int | None, limits: Limits) -> None:
         """See that there is room for a request before its body is taken. Raises ServerBusy, ShuttingDown."""
         self._turns.check()

@@ -11,29 +11,16 @@ import sys
 import uvicorn
 
 from meshhub.engine.isolated import Isolated
-from meshhub.errors import MeshhubError, RequestError
+from meshhub.errors import ServerBusy
 from meshhub.http.app import create_app
 from meshhub.http.connections import Connection
 from meshhub.http.shared import Shared
 from meshhub.settings import Settings
-from meshhub.source import Source
 
 log = logging.getLogger("meshhub.http")
 
 _LAST_SECONDS = 5
 """What is left for answers to go out, after the conversions that still ran were stopped."""
-
-
-_TRIANGLE = b"""solid triangle
-facet normal 0 0 1
-outer loop
-vertex 0 0 0
-vertex 10 0 0
-vertex 0 10 0
-endloop
-endfacet
-endsolid triangle
-"""
 
 
 def serve(host: str = "127.0.0.1", port: int = 8000, settings: Settings | None = None) -> None:
@@ -90,15 +77,9 @@ class Server(uvicorn.Server):
             log.info("meshhub serves http://%s:%d, described at /schema", shown, address[1])
 
     async def _warm(self) -> None:
-        """Look at a tiny model, so that the first caller need not wait until the libraries are loaded."""
-        source = Source.from_bytes(_TRIANGLE, "triangle.stl")
-        try:
-            await self._shared.jobs.call(self._shared.registry.inspect, source)
-        except RequestError:
-            # no plug-in reads STL here
-            return
-        except MeshhubError as error:
-            log.warning("a first look at a tiny model failed: %s", error.message)
+        """Convert a cube, so that the first caller need not wait until the libraries are loaded."""
+        with contextlib.suppress(ServerBusy):
+            await self._shared.probe.check()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse what waits, let what runs finish for a while, stop the rest."""

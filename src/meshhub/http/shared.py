@@ -16,6 +16,7 @@ from meshhub.http.conversions import Conversions
 from meshhub.http.errors import ServiceError
 from meshhub.http.jobs import Jobs
 from meshhub.http.orders import Order, order_from
+from meshhub.http.probe import Probe
 from meshhub.http.rates import RateLimits
 from meshhub.http.uploads import Form, MainField, check_length, receive_form
 from meshhub.keys import KeyStore
@@ -36,6 +37,7 @@ class Shared:
     jobs: Jobs
     rates: RateLimits
     conversions: Conversions
+    probe: Probe
     plans: Mapping[str, Plan]
     trusted: Sequence[Network]
     schema_document: bytes

@@ -16,8 +16,8 @@ class Turns:
     """
 
     def __init__(self, at_once: int, queue: int) -> None:
-        """`queue` is how many requests may wait."""
-        self._free = at_once
+        """`queue` is how many requests may wait; `free` is how many turns nobody has."""
+        self.free = at_once
         self._queue = queue
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._stopped = False
@@ -26,15 +26,15 @@ class Turns:
         """See whether a new request would be let in. Raises ServerBusy, ShuttingDown."""
         if self._stopped:
             raise _shutting_down()
-        if self._free <= 0 and len(self._waiting) >= self._queue:
+        if self.free <= 0 and len(self._waiting) >= self._queue:
             raise ServerBusy(f"{len(self._waiting)} conversions wait already; try again in a moment")
 
     async def take(self, deadline: float | None) -> None:
         """Wait for a turn; `deadline` is of the loop's clock. Raises ServerBusy, ShuttingDown."""
         if self._stopped:
             raise _shutting_down()
-        if self._free > 0 and not self._waiting:
-            self._free -= 1
+        if self.free > 0 and not self._waiting:
+            self.free -= 1
             return
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(mine)
@@ -57,7 +57,7 @@ class Turns:
             if not following.done():
                 following.set_result(None)
                 return
-        self._free += 1
+        self.free += 1
 
     def stop(self) -> None:
         """Refuse everybody who waits, and who comes."""

@@ -1,0 +1,151 @@
+"""`/health/ready`: a worker converts a cube."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trimesh
+from http_serving import Running, refused, serving, until
+
+from meshhub.engine.contract import Cancel, Task
+from meshhub.engine.in_process import InProcess
+from meshhub.errors import ServerBusy, WorkerCrashed
+from meshhub.hookspecs import hookimpl
+from meshhub.http.jobs import Jobs
+from meshhub.http.probe import FRESH_SECONDS, Probe, cube
+from meshhub.registry import Registry
+from meshhub.report import Inspection, Report
+from meshhub.settings import Settings
+
+
+class Counting(InProcess):
+    """Counts the tasks, and may break, wait, or give a wrong answer."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+        self.broken = self.forgetful = False
+        self.go = threading.Event()
+        self.go.set()
+
+    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
+        self.ran += 1
+        self.go.wait(30)
+        if self.broken:
+            raise WorkerCrashed("it crashed in /secret/path")
+        report = super().run(task)
+        if self.forgetful and task.target is not None:
+            with task.target.open() as file:
+                file.write(b"something else")
+        return report
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Listener:
+    heard = 0
+
+    @hookimpl
+    def meshhub_finished(self, report: Report) -> None:
+        self.heard += 1
+
+
+def test_the_cube_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "cube.stl"
+    path.write_bytes(cube())
+    mesh = trimesh.load_mesh(path)
+    assert (len(mesh.faces), mesh.is_watertight, mesh.volume) == (12, True, pytest.approx(1))
+
+
+def test_ready_proves_that_a_worker_converts(tmp_path: Path) -> None:
+    engine, listener = Counting(), Listener()
+    with serving(tmp_path, {}, engine, (listener,)) as running:
+        with ThreadPoolExecutor(8) as threads:
+            answers = list(threads.map(lambda _: running.get("/health/ready"), range(8)))
+        assert {answer.status_code for answer in answers} == {200}
+        assert answers[0].json() == {"status": "ready"}
+        assert engine.ran == 1
+        assert listener.heard == 0
+
+
+def test_not_ready_when_workers_crash(tmp_path: Path) -> None:
+    engine = Counting()
+    engine.broken = True
+    with serving(tmp_path, {}, engine) as running:
+        told = refused(running.get("/health/ready"), 503, "server_busy")["error"]
+        assert "worker_crashed" in told
+        assert "secret" not in told
+        assert running.get("/health/live").status_code == 200
+
+
+def test_a_service_at_work_is_ready(tmp_path: Path) -> None:
+    engine = Counting()
+    with serving(tmp_path, {"workers": 1}, engine) as running, ThreadPoolExecutor(1) as threads:
+        until(lambda: engine.ran == 1)
+        assert running.get("/health/ready").status_code == 200
+        engine.go.clear()
+        slow = threads.submit(running.convert)
+        until(lambda: engine.ran == 2)
+        shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
+        shared.probe._asked = -1e9
+        assert running.get("/health/ready").status_code == 200
+        assert engine.ran == 2
+        engine.go.set()
+        assert slow.result().status_code == 200
+
+
+def test_answers_hold_for_some_seconds_and_are_asked_for_once() -> None:
+    engine, clock = Counting(), Clock()
+    jobs = Jobs(Settings())
+    probe = Probe(Registry(entry_points=False, engine=engine), jobs, clock)
+
+    async def together() -> None:
+        await asyncio.gather(*(probe.check() for _ in range(10)))
+        assert engine.ran == 1
+        clock.now += FRESH_SECONDS - 0.1
+        await probe.check()
+        assert engine.ran == 1
+        clock.now += 0.2
+        engine.broken = True
+        leaving = asyncio.ensure_future(probe.check())
+        staying = asyncio.ensure_future(probe.check())
+        await asyncio.sleep(0)
+        leaving.cancel()
+        with pytest.raises(ServerBusy):
+            await staying
+        engine.broken = False
+        with pytest.raises(ServerBusy):
+            await probe.check()
+        assert engine.ran == 2
+        clock.now += FRESH_SECONDS
+        await probe.check()
+        assert engine.ran == 3
+        clock.now += FRESH_SECONDS
+        engine.forgetful = True
+        with pytest.raises(ServerBusy, match="conversion_failed"):
+            await probe.check()
+
+    asyncio.run(together())
+    jobs.close()
+
+
+def test_without_a_plugin_for_stl_nothing_is_proved() -> None:
+    engine = Counting()
+    jobs = Jobs(Settings())
+    asyncio.run(Probe(Registry(entry_points=False, builtins=False, engine=engine), jobs).check())
+    assert engine.ran == 0
+    jobs.close()
+
+
+def test_ready_with_real_workers(isolated: Running) -> None:
+    assert isolated.get("/health/ready").status_code == 200
+    assert isolated.client.head("/health/ready").status_code == 200
