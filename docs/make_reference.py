@@ -55,8 +55,8 @@ def page() -> str:
     lines = [
         "# Reference",
         "",
-        "Made from what is registered by `docs/make_reference.py`; `meshhub formats`, `meshhub operations` and `/supported`",
-        "tell the same, and what installed plug-ins add.",
+        "Made from what is registered by `docs/make_reference.py`; `meshhub formats`, `meshhub operations` and",
+        "`/supported` tell the same, and what installed plug-ins add.",
         "",
         "## Formats",
         "",
