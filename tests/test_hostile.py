@@ -24,17 +24,17 @@ def registry() -> Registry:
     return Registry(entry_points=False)
 
 
-def glb(scale: float) -> bytes:
-    """A triangle of one metre, scaled by its node."""
-    points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], "<f4").tobytes()
+def glb(scale: float = 1, *, triangles: int = 1, nodes: int = 1) -> bytes:
+    """Triangles of one metre, all in one place, scaled by each of their nodes."""
+    points = np.tile(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], "<f4"), (triangles, 1)).tobytes()
     document = {
         "asset": {"version": "2.0"},
         "buffers": [{"byteLength": len(points)}],
         "bufferViews": [{"buffer": 0, "byteLength": len(points)}],
-        "accessors": [{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3"}],
+        "accessors": [{"bufferView": 0, "componentType": 5126, "count": 3 * triangles, "type": "VEC3"}],
         "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],
-        "nodes": [{"mesh": 0, "scale": [scale] * 3}],
-        "scenes": [{"nodes": [0]}],
+        "nodes": [{"mesh": 0, "scale": [scale] * 3}] * nodes,
+        "scenes": [{"nodes": list(range(nodes))}],
     }
     text = json.dumps(document).encode()
     text += b" " * (-len(text) % 4)
@@ -109,6 +109,11 @@ def test_a_polygon_of_too_many_corners_is_refused() -> None:
 def test_a_placement_beyond_measure_is_the_files_fault(registry: Registry, options: dict[str, Any]) -> None:
     with pytest.raises(UnreadableFile):
         registry.convert(Source.from_bytes(glb(1e12), "a.glb"), Target(), to="stl", **options)
+
+
+def test_instances_without_end_are_refused(registry: Registry) -> None:
+    with pytest.raises(ModelTooComplex, match="triangles"):
+        registry.inspect(Source.from_bytes(glb(triangles=30_000, nodes=1000), "a.glb"))
 
 
 def test_threemf_components_of_nothing_are_counted(registry: Registry) -> None:

@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 LARGEST = 1e12
 """Coordinates beyond this, in the file's unit or placed in millimetres, are no model of anything."""
 
+MOST_PLACED = 20_000_000
+"""Triangles, each instance counted, of a file that holds fewer: a small file can place one mesh without end."""
+
 OVERFLOWS = 1e30
 """Beyond this what an operation returns nears the end of float32, which most formats are written in."""
 
@@ -209,8 +212,14 @@ def _validate(scene: Scene, source: Source) -> None:
     fault = _fault(scene, LARGEST)
     if fault:
         raise UnreadableFile(f"{source.name[-80:]!r}: {fault}")
-    if scene.face_count == 0:
+    count = scene.face_count
+    if count == 0:
         raise EmptyModel(f"{source.name[-80:]!r} holds no triangles; there is nothing to convert")
+    if count > max(MOST_PLACED, sum(len(mesh.faces) for mesh in scene.meshes)):
+        raise ModelTooComplex(
+            f"{source.name[-80:]!r} places its meshes so often that they make {count:,} triangles, and "
+            f"{MOST_PLACED:,} are the most; send fewer instances, or a simpler mesh"
+        )
 
 
 def _fault(scene: Scene, largest: float) -> str:
