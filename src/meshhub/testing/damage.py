@@ -9,7 +9,7 @@ import numpy as np
 _CUTS = 600
 """Cut at every byte up to so many; longer files at every byte of both ends and evenly between."""
 
-_GARBLED = 150
+_GARBLED = 60
 
 
 def cut_off(data: bytes) -> Iterator[tuple[str, bytes]]:
