@@ -59,7 +59,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     shutdown_seconds: float = 30.0
     metrics: Literal["loopback", "everyone", "off"] = "loopback"
     log: Literal["text", "json"] = "text"
-    drain_bytes: int = 64 << 20
+    drain_bytes: int = 256 << 20
     drain_seconds: float = 5.0
 
     def __post_init__(self) -> None:

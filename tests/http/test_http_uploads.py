@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,20 @@ def test_413_reaches_httpx(service: Running, size: int, chunked: bool) -> None:
         "/convert", content=in_pieces(body) if chunked else body, headers={"Content-Type": KIND}
     )
     refused(answer, 413, "file_too_large")
+
+
+def test_413_reaches_a_client_that_hears_nothing_once_it_cannot_send(service: Running) -> None:
+    """asyncio's transports drop what has come when a write fails: such a client must be let finish."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for piece in in_pieces(form(bytes(200 * MEGABYTE))):
+            yield piece
+
+    async def asked() -> httpx.Response:
+        async with httpx.AsyncClient(timeout=60) as client:
+            return await client.post(f"{service.url}/convert", content=pieces(), headers={"Content-Type": KIND})
+
+    refused(asyncio.run(asked()), 413, "file_too_large")
 
 
 @pytest.mark.parametrize("size", [21, 60])
