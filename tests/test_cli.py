@@ -15,7 +15,8 @@ import pytest
 import trimesh
 
 import meshhub
-from meshhub.cli.exits import EXITS, exit_status
+from meshhub.cli import main
+from meshhub.cli.exits import EXITS, INTERRUPTED, exit_status
 from models import brick
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "bracket.stl"
@@ -133,6 +134,18 @@ def test_a_batch_goes_on_after_a_failure(tmp_path: Path) -> None:
     again = meshhub_cli("convert", parts / "a.stl", "--to", "ply", "--output-dir", out, "--json")
     assert again.returncode == 1
     assert json.loads(again.stdout)[0]["error_code"] == "output_exists"
+
+
+def test_an_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("meshhub.cli.inspect.read_from", interrupted)
+    monkeypatch.setattr(sys, "argv", ["meshhub", "inspect", str(EXAMPLE)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == INTERRUPTED
+    assert "interrupted" in capsys.readouterr().err
 
 
 def test_a_folder_stands_for_the_files_it_shows(tmp_path: Path) -> None:

@@ -73,9 +73,14 @@ def root(verbose: bool) -> None:
 def main() -> None:
     """The entry point of the `meshhub` program."""
     try:
-        root(prog_name="meshhub", standalone_mode=True)
-    except KeyboardInterrupt:
+        # standing alone, click would end an interrupted command with status 1
+        status = root(prog_name="meshhub", standalone_mode=False)
+    except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted; nothing half-written was left behind", err=True)
         sys.exit(INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
     except Exception as error:
         sys.exit(told_and_done(error))
+    sys.exit(status)
