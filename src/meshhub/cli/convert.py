@@ -141,6 +141,8 @@ def _single(
         raise click.UsageError("standard output has no extension: say --to FORMAT")
     if as_json:
         raise click.UsageError("standard output takes either the model or --json; give an OUTPUT file")
+    if sys.stdout is None:
+        raise click.UsageError("standard output is closed; give an OUTPUT file")
     if sys.stdout.isatty():
         raise click.UsageError("standard output is a terminal; send it to a file or a pipe")
     held = Target()
