@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from meshhub import ModelTooComplex, Registry, Source, Target, UnreadableFile
+from meshhub import ConversionFailed, ModelTooComplex, Registry, Source, Target, UnreadableFile
+from meshhub.builtin_plugins.optimize.body import crowded
 from meshhub.errors import LONGEST_MESSAGE, MeshhubError
 from meshhub.notes import collecting, note
 from meshhub.polygons import LARGEST, triangulate
+from models import sphere
 
 TRIANGLE = b"facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 9 0 0\nvertex 0 9 %s\nendloop\nendfacet\n"
 
@@ -109,6 +111,17 @@ def test_a_polygon_of_too_many_corners_is_refused() -> None:
 def test_a_placement_beyond_measure_is_the_files_fault(registry: Registry, options: dict[str, Any]) -> None:
     with pytest.raises(UnreadableFile):
         registry.convert(Source.from_bytes(glb(1e12), "a.glb"), Target(), to="stl", **options)
+
+
+def test_coordinates_that_threemf_readers_refuse(registry: Registry) -> None:
+    with pytest.raises(ConversionFailed, match="3MF"):
+        registry.convert(Source.from_bytes(TRIANGLE % b"2e9", "a.stl"), Target(), to="3mf")
+
+
+def test_an_edge_of_thousands_of_faces_is_left_to_the_fast_half() -> None:
+    fan = np.stack([np.zeros(3000), np.ones(3000), np.arange(2, 3002)], axis=1).astype(np.int32)
+    assert crowded(fan)
+    assert not crowded(sphere(segments=128).faces)
 
 
 def test_instances_without_end_are_refused(registry: Registry) -> None:

@@ -39,6 +39,9 @@ SMALL = 20_000
 MOST_FOR_MESHLAB = 250_000
 """The better half takes 20 s for a million faces; above this the fast half must do alone."""
 
+CROWDED = 2_000_000
+"""The better half takes the square of the faces around a point: so much of that beside what even meshes have."""
+
 MOST_SHELLS = 200
 """So many shells, the largest, are reduced one by one when they could not be reduced together."""
 
@@ -85,6 +88,12 @@ def state(points: Float64, faces: Int32) -> State:
     volumes = np.bincount(labels, np.einsum("ij,ij->i", a, np.cross(b, c)), minlength=count) / 6
     sizes = np.bincount(labels, minlength=count)
     return State(statistics, count, int(sizes.min()), int((volumes < 0).sum()), float(volumes.sum()))
+
+
+def crowded(faces: Int32) -> bool:
+    """Whether so many faces meet in single points that the better half would take minutes."""
+    around = np.bincount(faces.ravel()).astype(np.float64)
+    return float(around @ around) > 40 * len(faces) + CROWDED
 
 
 class Body:
@@ -137,7 +146,7 @@ class Body:
         keep_border = self.state.edges.boundary > 0
         if meshlab.available():
             base = self._halfway(goal, keep_border)
-            if len(base[1]) <= MOST_FOR_MESHLAB:
+            if len(base[1]) <= MOST_FOR_MESHLAB and not crowded(base[1]):
                 yield self._quadric(base, goal)
                 yield self._quadric(base, goal, moving=False)
         for aggressiveness in (AGGRESSIVENESS, 5.0):

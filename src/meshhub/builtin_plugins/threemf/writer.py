@@ -13,6 +13,7 @@ from meshhub.builtin_plugins.threemf.text import attribute, escaped, matrix
 from meshhub.builtin_plugins.threemf.zip_writer import write_zip
 from meshhub.capabilities import NoOptions
 from meshhub.columns import shortest, write_rows
+from meshhub.errors import ConversionFailed
 from meshhub.geometry import compacted, weld
 from meshhub.scene import Float64, Int32, Mesh, Scene
 from meshhub.source import Target
@@ -34,6 +35,9 @@ _CONTENT_TYPES = b"""<?xml version="1.0" encoding="UTF-8"?>
 """
 _START = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dmodel"
 _TEXTURE = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dtexture"
+_FARTHEST = 1e9
+"""Millimetres; the reference library refuses whole files for one coordinate beyond."""
+
 _METADATA = ("Title", "Designer", "Description", "Copyright", "LicenseTerms", "Rating")
 """What core §3.4.1 knows and what is the model's own; dates and programs are not."""
 
@@ -41,7 +45,7 @@ _METADATA = ("Title", "Designer", "Description", "Copyright", "LicenseTerms", "R
 def write(scene: Scene, target: Target, _options: NoOptions) -> None:
     """Write a scene: an object for each mesh, shared by its instances, and a group for each path.
 
-    Raises ConversionFailed beyond 4 GB.
+    Raises ConversionFailed beyond 4 GB, and for coordinates that readers of 3MF refuse.
     """
     ids = itertools.count(1)
     palette = Palette(scene, ids)
@@ -104,6 +108,11 @@ def _objects(scene: Scene, plan: Plan, palette: Palette, ids: Iterator[int]) -> 
 def _shape(scene: Scene, shape: Shape, palette: Palette, ids: Iterator[int]) -> Iterator[Piece]:
     mesh = compacted(shape.mesh(scene))
     vertices, faces = _merged(mesh)
+    if float(np.abs(vertices).max(initial=0)) > _FARTHEST:
+        raise ConversionFailed(
+            f"3MF holds coordinates up to {_FARTHEST:g} mm, and the model has some beyond; "
+            "say its unit with input_unit, or scale it with target_height_mm"
+        )
     painted = palette.paint(mesh, mesh.faces, shape.material)
     yield from painted.pieces
     shape.id = next(ids)
