@@ -38,11 +38,11 @@ def cylinder(height: float, low: float, high: float, segments: int) -> Any:
     return Solid.cylinder(height, low, high, segments)
 
 
-def revolved(profile: np.ndarray, degrees: float = 360.0, segments: int = 64) -> Any:
+def revolved(profile: np.ndarray, degrees: float = 360.0, segments: int = 32) -> Any:
     return Solid.revolve(manifold3d.CrossSection([profile]), segments, degrees)
 
 
-def ring_profile(middle: float, radius: float, segments: int = 32) -> np.ndarray:
+def ring_profile(middle: float, radius: float, segments: int = 16) -> np.ndarray:
     angle = np.linspace(0, 2 * np.pi, segments, endpoint=False)
     return np.stack([middle + radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
@@ -119,8 +119,8 @@ PARTS: dict[str, Any] = {
     ),
     "frustum": lambda: mesh_of(cylinder(10, 5, 2, 64)),
     "tip": lambda: mesh_of(cylinder(10, 5, 0, 64)),
-    "ball": lambda: mesh_of(Solid.sphere(10, 64)),
-    "dome": lambda: mesh_of(Solid.sphere(10, 64) ^ Solid.cube([40, 40, 40]).translate([-20, -20, 0])),
+    "ball": lambda: mesh_of(Solid.sphere(10, 32)),
+    "dome": lambda: mesh_of(Solid.sphere(10, 32) ^ Solid.cube([40, 40, 40]).translate([-20, -20, 0])),
     "ring": lambda: mesh_of(revolved(ring_profile(10, 3))),
     "elbow": lambda: mesh_of(revolved(ring_profile(10, 3), 90)),
     "rounded disc": lambda: mesh_of(revolved(rounded_profile())),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.check import Facets
 from meshhub.builtin_plugins.step.fitting import Samples
-from meshhub.builtin_plugins.step.skin import Skin, lengths
+from meshhub.builtin_plugins.step.skin import Skin, lengths, summed
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 
@@ -17,6 +17,7 @@ TURN = np.radians(30.5)
 """Facets that turn by more are meant: a hexagon and an octagon stay, twelve sides and more are round."""
 
 _SLIVER = 20.0
+_LONG = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +26,7 @@ class FacetGraph:
 
     count:       how many facets
     left, right: (e,) pairs of facets that meet smoothly, both ways
+    strong:      (e,) whether a pair shares one of the long edges of `left`: what a strip of facets goes on by
     begin:       (count + 1,) where each facet begins in `point`
     point:       (n,) indices of the skin's points, distinct within a facet
     normal, centre, area: of each facet
@@ -36,6 +38,7 @@ class FacetGraph:
     count: int
     left: IntIndex
     right: IntIndex
+    strong: NDArray[np.bool_]
     begin: IntIndex
     point: IntIndex
     normal: Float64
@@ -71,17 +74,23 @@ def facet_graph(skin: Skin, faceted: Facets) -> FacetGraph:
     half = np.flatnonzero(skin.twin >= 0)
     a, b = region[half // 3], region[skin.twin[half] // 3]
     meet = (a != b) & (skin.paint[half // 3] == skin.paint[skin.twin[half] // 3])
-    key = np.unique(a[meet].astype(np.int64) * count + b[meet])
+    key, place = np.unique(a[meet].astype(np.int64) * count + b[meet], return_inverse=True)
+    edge = skin.points[skin.end[half[meet]]] - skin.points[skin.begin[half[meet]]]
+    shared = summed(place.reshape(-1), lengths(edge), len(key))
     left, right = key // count, key % count
     sliver = planes.height < _SLIVER * faceted.tolerance
     smooth = np.einsum("ij,ij->i", planes.normal[left], planes.normal[right]) >= np.cos(TURN)
     smooth |= sliver[left] | sliver[right]
+    left, right, shared = left[smooth], right[smooth], shared[smooth]
+    longest = np.zeros(count)
+    np.maximum.at(longest, left, shared)
     corners = np.bincount(faceted.outline.region, minlength=count)
     return FacetGraph(
         points=skin.points,
         count=count,
-        left=left[smooth],
-        right=right[smooth],
+        left=left,
+        right=right,
+        strong=shared >= _LONG * longest[left],
         begin=begin,
         point=pair % total,
         normal=planes.normal,

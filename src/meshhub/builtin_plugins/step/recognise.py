@@ -29,7 +29,8 @@ KINDS = (Kind.CYLINDER, Kind.CONE, Kind.SPHERE, Kind.TORUS)
 
 _FEWEST_FACETS = {Kind.CYLINDER: 3, Kind.SPHERE: 5, Kind.CONE: 4, Kind.TORUS: 6}
 _FEWEST_POINTS = {Kind.CYLINDER: 7, Kind.SPHERE: 8, Kind.CONE: 9, Kind.TORUS: 12}
-_RINGS = {Kind.CYLINDER: (2, 1), Kind.SPHERE: (1,), Kind.CONE: (2,), Kind.TORUS: (2,)}
+_STRIP = 0
+_RINGS = {Kind.CYLINDER: (_STRIP, 2, 1), Kind.SPHERE: (1,), Kind.CONE: (_STRIP, 2), Kind.TORUS: (2,)}
 _OF_SIZE = 1e-5
 _OF_SAGITTA = 0.05
 _OF_SAGITTA_SCARCE = 0.005
@@ -168,7 +169,7 @@ class _Search:
         graph = self.graph
         free = self.segment < 0
         degree = np.bincount(graph.left[free[graph.right]], minlength=graph.count)
-        seeds = np.flatnonzero(free & ~graph.broad & self.fresh & (degree >= (1 if rings > 1 else 2)))
+        seeds = np.flatnonzero(free & ~graph.broad & self.fresh & (degree >= (2 if rings == 1 else 1)))
         if len(seeds) == 0 or not self._promising(kind, seeds, free, rings):
             return
         parts: list[tuple[IntIndex, IntIndex, Surfaces, Float64, Mask]] = []
@@ -196,14 +197,18 @@ class _Search:
         return bool(self._tried(kind, group, facet, len(sample))[2].any())
 
     def _surroundings(self, seeds: IntIndex, free: Mask, rings: int) -> tuple[IntIndex, IntIndex]:
+        """The facets around each seed, ring by ring; those along its strip, for two rings, when `rings` is _STRIP."""
         graph = self.graph
-        begin = np.searchsorted(graph.left, np.arange(graph.count + 1))
+        left, right = graph.left, graph.right
+        if rings == _STRIP:
+            left, right = left[graph.strong], right[graph.strong]
+        begin = np.searchsorted(left, np.arange(graph.count + 1))
         group, facet = np.arange(len(seeds)), seeds
-        for _ in range(rings):
+        for _ in range(rings if rings != _STRIP else 2):
             size = begin[facet + 1] - begin[facet]
             owner = np.repeat(np.arange(len(facet)), size)
             place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
-            beyond = graph.right[begin[facet][owner] + place]
+            beyond = right[begin[facet][owner] + place]
             fine = free[beyond] & ~graph.broad[beyond]
             pair = np.concatenate([group * graph.count + facet, (group[owner] * graph.count + beyond)[fine]])
             pair = np.unique(pair)
