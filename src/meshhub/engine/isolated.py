@@ -32,6 +32,7 @@ from meshhub.errors import (
     ShuttingDown,
     WorkerCrashed,
 )
+from meshhub.logs import Kind
 from meshhub.report import Inspection, Report
 from meshhub.source import Target
 
@@ -55,6 +56,7 @@ class Isolated:
     spares:  workers started ahead, each for one task; as many as `workers` with a fork server, none without.
     method:  "forkserver" for a service (libraries are loaded once), "fork" for a program that has
              loaded nothing heavy and runs no thread (the command line), "spawn" where neither exists.
+    log:     how workers log to standard error, where Python's own way is not wanted
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Isolated:
         spares: int | None = None,
         limits: Limits | None = None,
         method: str | None = None,
+        log: Kind | None = None,
     ) -> None:
         """Nothing is started before the first task."""
         offered = multiprocessing.get_all_start_methods()
@@ -74,6 +77,7 @@ class Isolated:
         self.workers = workers or os.cpu_count() or 1
         self.queue = queue
         self._limits = limits or Limits()
+        self._log = log
         self._free = threading.Condition()
         self._running = 0
         self._waiting = 0
@@ -176,7 +180,7 @@ class Isolated:
             if self._context.get_start_method() == "forkserver":
                 self._context.set_forkserver_preload(list(PRELOAD))
             process = self._context.Process(  # type: ignore[attr-defined]
-                target=serve, args=(theirs, self._limits), daemon=True
+                target=serve, args=(theirs, self._limits, self._log), daemon=True
             )
             process.start()
         theirs.close()

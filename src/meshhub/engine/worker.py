@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from meshhub import logs
 from meshhub.engine.contract import Task, perform
 from meshhub.errors import MeshhubError, ModelTooComplex
 from meshhub.report import Inspection, Report
@@ -44,7 +45,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
 
 
-def serve(connection: Connection, limits: Limits) -> None:
+def serve(connection: Connection, limits: Limits, log_as: logs.Kind | None = None) -> None:
     """Take one task from the connection, run it and answer; never returns.
 
     Having answered, the worker waits to be killed with its whole session: while its leader lives,
@@ -53,6 +54,8 @@ def serve(connection: Connection, limits: Limits) -> None:
     with contextlib.suppress(OSError):
         os.setsid()
     _die_with_parent()
+    if log_as is not None:
+        logs.to_stderr(log_as)
     try:
         task, scratch = connection.recv()
     except (EOFError, OSError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-NEEDS = ("limits", "litestar", "multipart", "sqlalchemy", "uvicorn")
+NEEDS = ("limits", "litestar", "multipart", "prometheus_client", "sqlalchemy", "uvicorn")
 
 _missing = [name for name in NEEDS if find_spec(name) is None]
 if _missing:

@@ -18,6 +18,8 @@ from meshhub.http.gate import gate
 from meshhub.http.health import live, ready
 from meshhub.http.inspect import inspect
 from meshhub.http.jobs import Jobs
+from meshhub.http.metrics import Metrics
+from meshhub.http.monitoring import metrics as metrics_page
 from meshhub.http.openapi import document
 from meshhub.http.page import page
 from meshhub.http.plan import plan
@@ -30,6 +32,11 @@ from meshhub.http.supported import supported
 from meshhub.keys import KeyStore
 from meshhub.registry import Registry
 from meshhub.settings import Settings
+
+
+def isolated(settings: Settings) -> Isolated:
+    """The engine that the settings describe: a process for every conversion."""
+    return Isolated(workers=settings.worker_count, queue=settings.queue, log=settings.log)
 
 
 def create_app(
@@ -52,7 +59,7 @@ def create_app(
         raise ValueError("give the engine to the registry: Registry(engine=…)")
     own_registry, own_keys = registry is None, keys is None
     if registry is None:
-        registry = Registry(engine=engine or Isolated(workers=settings.worker_count, queue=settings.queue))
+        registry = Registry(engine=engine or isolated(settings))
     plans = settings.in_force(registry.plans)
     try:
         keys = keys or KeyStore(settings.database_url)
@@ -61,14 +68,16 @@ def create_app(
         raise InvalidSettings(str(error)) from error
     jobs = Jobs(settings)
     described = document(registry)
+    metrics = Metrics(registry, jobs, frozenset(described["paths"]))
     shared = Shared(
         settings=settings,
         registry=registry,
         keys=keys,
         jobs=jobs,
         rates=rates,
-        conversions=Conversions(registry, jobs, settings.batch_worker_count),
+        conversions=Conversions(registry, jobs, metrics, settings.batch_worker_count),
         probe=Probe(registry, jobs),
+        metrics=metrics,
         plans=plans,
         trusted=networks(settings.trusted_proxies),
         schema_document=msgspec.json.encode(described),
@@ -94,6 +103,7 @@ def create_app(
             inspect,
             live,
             ready,
+            metrics_page,
             schema_page,
             schema_document,
         ],

@@ -9,6 +9,7 @@ from pathlib import Path
 from meshhub.engine.contract import Cancel
 from meshhub.errors import Cancelled, ConversionTimeout, MeshhubError, ServerBusy
 from meshhub.http.jobs import Jobs
+from meshhub.http.metrics import Conversion, Metrics
 from meshhub.http.orders import Item, Order, Outcome
 from meshhub.registry import Registry
 from meshhub.report import Inspection, Report
@@ -20,23 +21,33 @@ log = logging.getLogger("meshhub.http")
 class Conversions:
     """Runs orders on a registry. Deadlines are of the loop's clock; None is none."""
 
-    def __init__(self, registry: Registry, jobs: Jobs, at_once: int) -> None:
+    def __init__(self, registry: Registry, jobs: Jobs, metrics: Metrics, at_once: int) -> None:
         """`at_once` is how many files of one batch run side by side."""
         self._registry = registry
         self._jobs = jobs
+        self._metrics = metrics
         self._at_once = at_once
 
     async def one(
         self, order: Order, item: Item, folder: Path, deadline: float | None, cancel: Cancel, *, admitted: bool = False
     ) -> tuple[Report, Target]:
         """Convert one file into the folder. Raises MeshhubError."""
-        async with self._jobs.turn(deadline, admitted=admitted):
-            return await self._jobs.call(self._convert, order, item, folder, _left(order, deadline), cancel)
+        written = self._registry.declarations.format_of(order.request.target or "")
+        with self._metrics.conversion(written.id if written else "") as counted:
+            async with self._jobs.turn(deadline, admitted=admitted):
+                counted.begin()
+                return await self._jobs.call(
+                    self._convert, order, item, folder, _left(order, deadline), cancel, counted
+                )
 
     async def inspected(self, order: Order, item: Item, deadline: float | None, cancel: Cancel) -> Inspection:
         """Look at one file. Raises MeshhubError."""
-        async with self._jobs.turn(deadline):
-            return await self._jobs.call(self._inspect, order, item, _left(order, deadline), cancel)
+        with self._metrics.conversion(None) as counted:
+            async with self._jobs.turn(deadline):
+                counted.begin()
+                found = await self._jobs.call(self._inspect, order, item, _left(order, deadline), cancel)
+                counted.source = found.source.format
+                return found
 
     async def many(
         self, order: Order, items: list[Item], folder: Path, deadline: float | None, cancel: Cancel
@@ -74,10 +85,11 @@ class Conversions:
         return Outcome(item, report, target)
 
     def _convert(
-        self, order: Order, item: Item, folder: Path, timeout: float | None, cancel: Cancel
+        self, order: Order, item: Item, folder: Path, timeout: float | None, cancel: Cancel, counted: Conversion
     ) -> tuple[Report, Target]:
         source = item.source()
         chain = self._registry.resolve(order.request, source, order.caller)
+        counted.source = chain.source_format
         extension = self._registry.declarations.formats[chain.target_format].extensions[0]
         target = Target("model" + extension, folder=folder)
         return self._registry.run(chain, source, target, timeout=timeout, cancel=cancel), target

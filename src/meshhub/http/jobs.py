@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,6 +47,21 @@ class Jobs:
         """Whether no worker is free."""
         return self._turns.free <= 0
 
+    @property
+    def waiting(self) -> int:
+        """Conversions that wait for a worker."""
+        return self._turns.waiting
+
+    @property
+    def running(self) -> int:
+        """Conversions that have a worker."""
+        return self.workers - self._turns.free
+
+    @property
+    def workers(self) -> int:
+        """Conversions that may run at once."""
+        return self._settings.worker_count
+
     def admit(self, context: Context, length: int | None, limits: Limits) -> None:
         """See that there is room for a request before its body is taken. Raises ServerBusy, ShuttingDown."""
         self._turns.check()
@@ -83,7 +99,7 @@ class Jobs:
         return await self._in(self._lookups, function, *arguments)
 
     async def _in(self, threads: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any) -> T:
-        future = asyncio.get_running_loop().run_in_executor(threads, function, *arguments)
+        future = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, function, *arguments)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:

@@ -47,6 +47,7 @@ def document(registry: Registry) -> Json:
             "/supported": {"get": _supported()},
             "/health/live": {"get": _health("live", "The process answers", ())},
             "/health/ready": {"get": _health("ready", "The service takes requests", ("shutting_down",))},
+            "/metrics": {"get": _metrics()},
             "/schema": {"get": _schema_page()},
             "/schema/openapi.json": {"get": _schema_document()},
         },
@@ -202,6 +203,16 @@ def _supported() -> Json:
 def _health(name: str, summary: str, codes: tuple[str, ...]) -> Json:
     schema = {"type": "object", "properties": {"status": {"const": name}}, "required": ["status"]}
     made = _operation(f"health_{name}", summary, _json(summary + ".", schema), codes, open_to_all=True)
+    made["security"] = []
+    return made
+
+
+def _metrics() -> Json:
+    answer = {
+        "description": "Prometheus' text format. For whom, the operator says.",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    }
+    made = _operation("metrics", "What the service has counted", answer, ("not_found",), open_to_all=True)
     made["security"] = []
     return made
 

@@ -10,9 +10,9 @@ import sys
 
 import uvicorn
 
-from meshhub.engine.isolated import Isolated
+from meshhub import logs
 from meshhub.errors import ServerBusy
-from meshhub.http.app import create_app
+from meshhub.http.app import create_app, isolated
 from meshhub.http.connections import Connection
 from meshhub.http.shared import Shared
 from meshhub.settings import Settings
@@ -31,9 +31,9 @@ def serve(host: str = "127.0.0.1", port: int = 8000, settings: Settings | None =
 
     Raises InvalidSettings for settings that make no sense, OSError when the address cannot be had.
     """
-    _log_to_stderr()
     settings = settings or Settings.from_environment()
-    app = create_app(settings, engine=Isolated(workers=settings.worker_count, queue=settings.queue))
+    logs.to_stderr(settings.log)
+    app = create_app(settings, engine=isolated(settings))
     server = Server(configured(app, settings), app.state.shared)
     with contextlib.closing(_listening(host, port)) as listener:
         server.run(sockets=[listener])
@@ -102,10 +102,3 @@ def _listening(host: str, port: int) -> socket.socket:
         listener.close()
         raise OSError(error.errno, f"{host}:{port} cannot be listened on: {error.strerror or error}") from error
     return listener
-
-
-def _log_to_stderr() -> None:
-    """A plain log, unless the program around has set up its own."""
-    if not logging.getLogger().handlers:
-        logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-        logging.getLogger("meshhub").setLevel(logging.INFO)

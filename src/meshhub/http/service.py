@@ -13,6 +13,7 @@ from litestar import Litestar
 from meshhub.http.clients import client_address
 from meshhub.http.context import Context, place, request_id
 from meshhub.http.shared import Shared
+from meshhub.logs import FIELDS, REQUEST
 
 access = logging.getLogger("meshhub.http.access")
 
@@ -39,21 +40,40 @@ class Service(Litestar):
         # whatever answers GET answers HEAD alike, without the body
         scope = {**scope, "method": "GET" if method == "HEAD" else method, "state": dict(scope.get("state", {}))}
         place(scope, context)
+        REQUEST.set(context.request_id)
         exchange = _Exchange(context, receive, send, dict(headers), shared, head=method == "HEAD")
         try:
             await super().__call__(scope, exchange.receive, exchange.send)
         finally:
             context.cleanup.close()
+            status = 499 if context.gone else exchange.status
+            milliseconds = (time.monotonic() - context.started) * 1000
+            plan = context.caller.plan.id if context.caller else "-"
+            shared.metrics.answered(path, status, exchange.came, exchange.went)
             access.info(
                 "%s %s %s %.0f ms %s %s %s%s",
                 method,
                 path[:200].encode("unicode_escape").decode("ascii"),
-                499 if context.gone else exchange.status,
-                (time.monotonic() - context.started) * 1000,
+                status,
+                milliseconds,
                 context.address,
-                context.caller.plan.id if context.caller else "-",
+                plan,
                 context.request_id,
                 f" {context.error_code}" if context.error_code else "",
+                extra={
+                    FIELDS: {
+                        "method": method,
+                        "path": path[:200],
+                        "status": status,
+                        "milliseconds": round(milliseconds, 1),
+                        "address": context.address,
+                        "plan": plan,
+                        "key": context.caller.id if context.caller else "",
+                        "error_code": context.error_code,
+                        "bytes_in": exchange.came,
+                        "bytes_out": exchange.went,
+                    }
+                },
             )
 
 
@@ -71,12 +91,15 @@ class _Exchange:
         self._has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         self._waits = headers.get("expect", "").lower() == "100-continue"
         self.status = 0
+        self.came = 0
+        self.went = 0
 
     async def receive(self) -> Any:
         message: Message = await self._receive()
         if message["type"] == "http.disconnect":
             self._context.gone = self.status == 0
         else:
+            self.came += len(message.get("body", b""))
             self._context.body_started = True
             self._context.body_read = not message.get("more_body", False)
         return message
@@ -97,6 +120,7 @@ class _Exchange:
         elif message["type"] == "http.response.body":
             if self._head:
                 message = {**message, "body": b""}
+            self.went += len(message.get("body", b""))
             if self._unread and not message.get("more_body", False):
                 # the answer first, for clients that listen while they send; then the rest of the body is
                 # taken, because a connection closed on unread bytes is reset, and the answer may be lost
@@ -120,6 +144,7 @@ class _Exchange:
                     message = await self._receive()
                     if message["type"] == "http.disconnect":
                         return
+                    self.came += len(message.get("body", b""))
                     left -= len(message.get("body", b""))
                     self._context.body_read = not message.get("more_body", False)
 

@@ -15,6 +15,7 @@ from meshhub.http.context import Context, context_of
 from meshhub.http.conversions import Conversions
 from meshhub.http.errors import ServiceError
 from meshhub.http.jobs import Jobs
+from meshhub.http.metrics import Metrics
 from meshhub.http.orders import Order, order_from
 from meshhub.http.probe import Probe
 from meshhub.http.rates import RateLimits
@@ -38,6 +39,7 @@ class Shared:
     rates: RateLimits
     conversions: Conversions
     probe: Probe
+    metrics: Metrics
     plans: Mapping[str, Plan]
     trusted: Sequence[Network]
     schema_document: bytes

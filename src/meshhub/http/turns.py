@@ -22,6 +22,11 @@ class Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._stopped = False
 
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
     def check(self) -> None:
         """See whether a new request would be let in. Raises ServerBusy, ShuttingDown."""
         if self._stopped:

@@ -1,0 +1,185 @@
+"""`/metrics`, and logs as JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from http_serving import Running, refused, until
+from prometheus_client.parser import text_string_to_metric_families
+
+from meshhub.engine.isolated import Isolated
+from meshhub.logs import FIELDS, JsonLines
+
+OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
+
+
+def figures(running: Running) -> dict[tuple[str, ...], float]:
+    """Every sample: its name and label values, in the order of the labels' names."""
+    answer = running.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def test_conversions_are_counted_by_what_became_of_them(serve: Callable[..., Running]) -> None:
+    running = serve()
+    for _ in range(2):
+        assert running.convert().status_code == 200
+    running.convert(b"toy broken")
+    running.convert(b"no toy", name="a.toy")
+    running.post("/inspect", {"file": ("a.toy", b"toy")})
+    running.many(("a.toy", b"toy"), ("b.toy", b"toy empty"))
+    told = figures(running)
+    count = "meshhub_conversions_total"
+    assert told[count, "ok", "toy", "toy"] == 3
+    assert told[count, "conversion_failed", "toy", "toy"] == 1
+    assert told[count, "unreadable_file", "toy", "toy"] == 1
+    assert told[count, "empty_model", "toy", "toy"] == 1
+    assert told[count, "ok", "toy", "none"] == 1
+    assert told["meshhub_conversion_seconds_count", "toy", "toy"] == 6
+    assert told["meshhub_requests_total", "/convert", "200"] == 2
+    assert told["meshhub_requests_total", "/convert", "422"] == 2
+    assert told["meshhub_workers_busy",] == told["meshhub_queue_depth",] == 0
+    assert told["meshhub_workers",] == (os.cpu_count() or 1)
+
+
+def test_bytes_are_counted(serve: Callable[..., Running]) -> None:
+    running = serve()
+    before = figures(running)
+    answer = running.convert(b"toy" + b" " * 100_000, toy_weight=200_000)
+    assert answer.status_code == 200
+    after = figures(running)
+    came, went = (after["meshhub_bytes_total", way] - before["meshhub_bytes_total", way] for way in ("in", "out"))
+    assert 100_000 < came < 102_000
+    assert 200_000 < went < 220_000
+
+
+def test_callers_cannot_make_up_labels(serve: Callable[..., Running]) -> None:
+    running = serve()
+    before = len(figures(running))
+    for number in range(30):
+        running.get(f"/made-up-{number}")
+        running.convert(target=f"made-up-{number}")
+        running.convert(name=f"a.x{number}", content=b"?")
+        running.client.request(f"MADE{number}", "/plan")
+    told = figures(running)
+    assert told["meshhub_requests_total", "other", "404"] == 30
+    assert len(told) < before + 60
+    assert "made-up" not in running.get("/metrics").text
+
+
+def test_kills_are_counted_by_kind(serve: Callable[..., Running], engine: Isolated) -> None:
+    running = serve(engine, plan_limits={"free": {"conversion_timeout_seconds": 1, "requests_per_minute": 1000}})
+    kinds = ("timeout", "crash", "client_gone", "shutdown")
+    assert [figures(running)["meshhub_kills_total", kind] for kind in kinds] == [0, 0, 0, 0]
+    refused(running.convert(b"toy crash"), 422, "worker_crashed")
+    refused(running.convert(b"toy hang"), 504, "conversion_timeout")
+    assert [figures(running)["meshhub_kills_total", kind] for kind in kinds] == [1, 1, 0, 0]
+
+
+def test_metrics_are_not_counted_as_requests_of_a_caller(serve: Callable[..., Running]) -> None:
+    running = serve(plan_limits={"free": {"requests_per_minute": 1}})
+    assert {running.get("/metrics").status_code for _ in range(5)} == {200}
+    assert "ratelimit-limit" not in running.get("/metrics").headers
+    assert running.client.head("/metrics").status_code == 200
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
+def test_metrics_are_for_this_machine_alone(serve: Callable[..., Running], header: str) -> None:
+    """A proxy on this machine asks for somebody else."""
+    refused(serve().get("/metrics", headers={header: "127.0.0.1"}), 404, "not_found")
+
+
+def test_metrics_for_everyone_or_nobody(serve: Callable[..., Running]) -> None:
+    assert serve(metrics="everyone").get("/metrics", headers={"X-Forwarded-For": "9.9.9.9"}).status_code == 200
+    refused(serve(metrics="off").get("/metrics"), 404, "not_found")
+
+
+def test_every_metric_is_documented(service: Running) -> None:
+    text = OPERATING.read_text(encoding="utf-8")
+    service.convert()
+    names = {key[0] for key in figures(service) if key[0].startswith("meshhub_")}
+    families = {re.sub(r"_(created|count|sum|bucket)$", "", name) for name in names}
+    families = {name if f"{name}_total" not in families else f"{name}_total" for name in families}
+    assert families
+    for name in families:
+        assert f"`{name}`" in text
+
+
+def test_json_lines_say_nothing_that_a_file_says() -> None:
+    try:
+        float("a secret of the file")
+    except ValueError:
+        record = logging.getLogger("meshhub.x").makeRecord(
+            "meshhub.x", logging.ERROR, __file__, 1, "it %s", ("broke",), sys.exc_info(), extra={FIELDS: {"status": 5}}
+        )
+    line = JsonLines().format(record)
+    assert "secret" not in line
+    assert "\n" not in line
+    told = json.loads(line)
+    assert (told["level"], told["message"], told["status"]) == ("error", "it broke", 5)
+    assert told["exception"] == "ValueError"
+    assert "test_http_metrics.py" in told["raised_at"][-1]
+
+
+def test_a_server_that_logs_json(tmp_path: Path) -> None:
+    environment: dict[str, Any] = {
+        **os.environ,
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "MESHHUB_TEMPORARY_FOLDER": str(tmp_path),
+        "MESHHUB_WORKERS": "1",
+        "MESHHUB_LOG": "json",
+    }
+    command = [sys.executable, "-m", "meshhub", "serve", "--port", "0"]
+    key = "mh_aaaaaaaaaaaa_" + "verysecret" * 4
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stderr is not None
+        try:
+            first = json.loads(process.stderr.readline())
+            found = re.search(r"http://127\.0\.0\.1:\d+", first["message"])
+            assert found is not None
+            with httpx.Client(base_url=found[0], timeout=60, headers={"X-Request-ID": "my-own"}) as client:
+                files = {"file": ("private-name.stl", b"solid private-content\nendsolid")}
+                assert client.post("/convert", files=files, data={"target": "ply"}).status_code == 422
+                assert client.get("/plan", headers={"X-Api-Key": key}).status_code == 401
+        finally:
+            process.send_signal(signal.SIGTERM)
+            rest = process.stderr.read()
+            process.wait(30)
+    assert "private" not in rest
+    assert "verysecret" not in rest
+    lines = [json.loads(line) for line in rest.splitlines()]
+    told = {line["path"]: line for line in lines if "path" in line}
+    assert told["/convert"]["status"] == 422
+    assert told["/convert"]["error_code"] in ("empty_model", "unreadable_file")
+    assert told["/convert"]["bytes_in"] > 30
+    assert {told["/convert"]["request_id"], told["/plan"]["request_id"]} == {"my-own"}
+
+
+def test_what_was_counted_while_it_runs(serve: Callable[..., Running], engine: Isolated, tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    running = serve(engine, workers=1)
+    go = tmp_path / "go"
+    with ThreadPoolExecutor(2) as threads:
+        both = [threads.submit(running.convert, f"toy wait {go}".encode()) for _ in range(2)]
+        until(lambda: figures(running)["meshhub_queue_depth",] == 1)
+        assert figures(running)["meshhub_workers_busy",] == 1
+        go.write_text("go")
+        assert [one.result().status_code for one in both] == [200, 200]
+    assert figures(running)["meshhub_workers_busy",] == 0
