@@ -1,0 +1,55 @@
+"""What is shipped for running the service: a unit, an image."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from meshhub.settings import FILE, NAMES, PREFIX, Settings
+
+ROOT = Path(__file__).parents[1]
+UNIT = ROOT / "deploy" / "meshhub.service"
+IMAGE = ROOT / "Dockerfile"
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_the_unit_is_as_closed_as_it_says() -> None:
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(UNIT)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unrecognized option" in done.stderr or "Unknown" in done.stderr:
+        pytest.skip("this systemd-analyze judges no files")
+    assert done.returncode == 0, done.stdout[-500:] + done.stderr
+
+
+def test_only_settings_that_exist_are_set() -> None:
+    known = {FILE, *(PREFIX + name.upper() for name in NAMES)}
+    for path in (UNIT, IMAGE):
+        told = set(re.findall(r"\bMESHHUB_[A-Z_]+", path.read_text(encoding="utf-8")))
+        assert told
+        assert told <= known
+
+
+def test_there_is_time_to_stop() -> None:
+    patience = Settings().shutdown_seconds + 10
+    for path, pattern in ((UNIT, r"TimeoutStopSec=(\d+)"), (IMAGE, r"--stop-timeout (\d+)")):
+        (seconds,) = re.findall(pattern, path.read_text(encoding="utf-8"))
+        assert int(seconds) >= patience
+
+
+def test_the_image_holds_what_it_copies_and_runs_as_nobody() -> None:
+    text = IMAGE.read_text(encoding="utf-8")
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    for line in re.findall(r"^COPY (?!--from)(.*)", text, re.M):
+        for source in line.split()[:-1]:
+            assert (ROOT / source).exists()
+            assert f"!{source}" in ignored
+    assert text.index("USER meshhub") < text.index('CMD ["meshhub"')
+    assert "/health/ready" in text[text.index("HEALTHCHECK") :]
