@@ -6,13 +6,16 @@ import io
 import json
 import struct
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from meshhub import ConversionFailed, ModelTooComplex, Registry, Source, Target, UnreadableFile
 from meshhub.builtin_plugins.optimize.body import crowded
+from meshhub.cli import root
 from meshhub.errors import LONGEST_MESSAGE, MeshhubError
 from meshhub.notes import collecting, note
 from meshhub.polygons import LARGEST, triangulate
@@ -142,3 +145,15 @@ def test_threemf_components_of_nothing_are_counted(registry: Registry) -> None:
     )  # fmt: skip
     with pytest.raises(ModelTooComplex, match="components"):
         registry.inspect(Source.from_bytes(threemf(mesh + groups, 17), "a.3mf"))
+
+
+def test_names_of_files_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    sound, broken = tmp_path / "a\x1b]0;owned\x07\n\x9b31m.stl", tmp_path / "b\u202e\x1b[2J.stl"
+    sound.write_bytes(b"solid\n" + TRIANGLE % b"0" + b"endsolid\n")
+    broken.write_bytes(b"nothing")
+    paths = [str(sound), str(broken)]
+    for arguments in (["inspect", *paths], ["convert", *paths, "--to", "obj", "--output-dir", str(tmp_path / "out")]):
+        said = CliRunner().invoke(root, arguments, color=True).output
+        for mark in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\u202e"):
+            assert mark not in said
+        assert "stl" in said

@@ -17,7 +17,7 @@ from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained
 from meshhub.cli.files import STREAM, deadline, expanded, read_from, unique
 from meshhub.cli.flags import RegistryCommand
 from meshhub.engine.isolated import Isolated
-from meshhub.errors import MeshhubError, UnsupportedTarget
+from meshhub.errors import MeshhubError, UnsupportedTarget, printable
 from meshhub.registry import Registry
 from meshhub.report import Report
 from meshhub.source import Target
@@ -158,7 +158,7 @@ def _single(
 
 def _tell(target: str, report: Report) -> None:
     name = "standard output" if target == STREAM else target
-    click.echo(f"{name}: {show.summary(report)}", err=True)
+    click.echo(printable(f"{name}: {show.summary(report)}"), err=True)
     for line in show.figures(report):
         click.echo(f"  {line}", err=True)
     for note in report.notes:
@@ -212,7 +212,7 @@ def _batch(
     elif not quiet:
         _summarise(batch)
     for job in failed if quiet or as_json else ():
-        click.echo(f"error: {job.source}: {explained(job.error or Exception())}", err=True)
+        click.echo(printable(f"error: {job.source}: {explained(job.error or Exception())}"), err=True)
     return BATCH_FAILED if failed else 0
 
 
@@ -220,11 +220,12 @@ def _batch(
 def _progress(total: int, silent: bool) -> Iterator[Callable[[_Job], None]]:
     """A function that counts finished jobs on a bar; no bar where nobody looks."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True, disable=silent or not sys.stderr.isatty()) as bar:
         task = bar.add_task("converting", total=total)
-        yield lambda job: bar.update(task, advance=1, description=job.source.name)
+        yield lambda job: bar.update(task, advance=1, description=escape(printable(job.source.name)))
 
 
 def _told(job: _Job) -> dict[str, object]:

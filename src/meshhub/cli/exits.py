@@ -64,5 +64,5 @@ def told_and_done(error: Exception) -> int:
     """Tell the error on standard error; the status to exit with."""
     status = exit_status(error)
     logging.getLogger("meshhub").info("the command failed", exc_info=error)
-    click.echo(f"error: {explained(error)}", err=True)
+    click.echo(errors.printable(f"error: {explained(error)}"), err=True)
     return status

@@ -12,6 +12,7 @@ from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, told_
 from meshhub.cli.files import deadline, read_from
 from meshhub.cli.flags import ReadingCommand
 from meshhub.engine.isolated import Isolated
+from meshhub.errors import printable
 from meshhub.registry import Registry
 from meshhub.report import Inspection
 
@@ -40,7 +41,7 @@ def inspect(
             status = told_and_done(error) if len(paths) == 1 else BATCH_FAILED
             told.append({"file": path, "error": explained(error), "error_code": code_of(error)})
             if not as_json and len(paths) > 1:
-                click.echo(f"error: {path}: {explained(error)}", err=True)
+                click.echo(printable(f"error: {path}: {explained(error)}"), err=True)
             continue
         told.append({"file": path, **msgspec.to_builtins(found)})
         if not as_json:
@@ -69,7 +70,7 @@ def _print(path: str, found: Inspection) -> None:
         "watertight": "yes" if model.watertight else "no: convert it with --repair",
         "carries": ", ".join(model.features) or "triangles only",
     }
-    click.echo(click.style(path, bold=True))
+    click.echo(click.style(printable(path), bold=True))
     show.table(("", ""), rows.items())
     for note in found.notes:
         click.echo(show.note_line(note), err=True)

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import msgspec
 
+from meshhub.errors import printable
 from meshhub.notes import Note
 from meshhub.report import Report
 
@@ -20,12 +21,14 @@ WIDEST = 60
 
 def as_json(data: Any) -> None:
     """Data as indented JSON on standard output."""
-    click.echo(json.dumps(msgspec.to_builtins(data), indent=2, ensure_ascii=False))
+    click.echo(json.dumps(msgspec.to_builtins(data), indent=2))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False) -> None:
     """Aligned columns, the last one wrapped to the terminal. Plain text: a listing must not wait for a library."""
-    held = [[*(_cut(" ".join(cell.split())) for cell in row[:-1]), " ".join(row[-1].split())] for row in rows]
+    held = [
+        [*map(_cut, row[:-1]), row[-1]] for row in ([printable(" ".join(cell.split())) for cell in row] for row in rows)
+    ]
     lines = [list(columns), *held] if any(columns) else held
     widths = [max((len(line[index]) for line in lines), default=0) for index in range(len(columns))]
     room = max(20, shutil.get_terminal_size((160, 24)).columns - sum(widths[:-1]) - 2 * (len(widths) - 1))
