@@ -296,6 +296,8 @@ def sweep(corpus: Path, most_triangles: int, most_faces: int, surfaces: str) -> 
             bad += 1
             continue
         wanted = figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]
+        # a shape that is placed several times is told once
+        wanted *= seen["solids"] / figures["solids"] if seen.get("solids") and figures["solids"] == 1 else 1
         off = seen["volume"] / wanted - 1 if wanted else 0.0
         limit = 1e-6 if surfaces == "planar" else 1e-3
         good = seen["valid"] and seen["solids"] >= figures["solids"] and abs(off) <= limit

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.outline import Outline
 from meshhub.builtin_plugins.step.regions import Regions
 from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised, summed
-from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, cylindrical, distances, onto_both
+from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, cylindrical, distances, gradients, onto_both
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 
@@ -19,6 +19,7 @@ _FRACTIONS = np.array([0.25, 0.5, 0.75])
 _BULGE = 0.15
 _CHORD = 0.05
 _KNOWN, _OWN = 1, 2
+_TOUCHING = np.cos(np.radians(12.0))
 _WIDEST = 2.5e-4
 
 Mask = NDArray[np.bool_]
@@ -171,9 +172,15 @@ def _refined(path: _Paths, one: Surfaces, other: Surfaces, limit: Float64) -> tu
     guess = between.reshape(-1, 3)
     first, second = one.take(each), other.take(each)
     found = onto_both(first, second, guess)
-    off = np.maximum(np.abs(distances(first, found)), np.abs(distances(second, found)))
+    one_off, one_normal = gradients(first, found)
+    other_off, other_normal = gradients(second, found)
+    off = np.maximum(np.abs(one_off), np.abs(other_off))
+    # where surfaces nearly touch, their intersection is anywhere
+    apart = lengths(first.origin - second.origin) + lengths(first.axis - second.axis)
+    border = apart + np.abs(first.radius - second.radius) == 0
+    touching = ~border & (np.abs(np.einsum("ij,ij->i", one_normal, other_normal)) > _TOUCHING)
     length = np.repeat(lengths(end - begin), steps)
-    wrong = ~(off <= limit[each]) | ~(lengths(found - guess) <= _BULGE * length)
+    wrong = touching | ~(off <= limit[each]) | ~(lengths(found - guess) <= _BULGE * length)
     fault = np.zeros(path.count, np.bool_)
     fault[each[wrong]] = True
     piece_place = np.arange(len(group)) + group  # one point more than pieces in each path

@@ -13,7 +13,7 @@ from meshhub.builtin_plugins.step.facets import facet_graph
 from meshhub.builtin_plugins.step.outline import outline_of
 from meshhub.builtin_plugins.step.recognise import Segments, recognise
 from meshhub.builtin_plugins.step.regions import Regions, areas, flat, regions_of
-from meshhub.builtin_plugins.step.seams import seams_of
+from meshhub.builtin_plugins.step.seams import pierced_spheres, seams_of
 from meshhub.builtin_plugins.step.skin import Skin
 from meshhub.geometry import IntIndex
 
@@ -54,7 +54,8 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions) -> tuple[Model, Int
     # of two curved neighbours the smaller one goes
     size = np.where(regions.curved, areas(skin, regions), np.inf)
     unfit = np.where(size[left] <= size[right], left, right)
-    return model, np.unique(np.concatenate([unfit, deviating(skin, regions.region, regions.surfaces)]))
+    strange = [unfit, deviating(skin, regions.region, regions.surfaces), pierced_spheres(regions, outline)]
+    return model, np.unique(np.concatenate(strange))
 
 
 def _returned(faceted: Facets, regions: Regions, found: Segments, misfits: IntIndex) -> Segments:

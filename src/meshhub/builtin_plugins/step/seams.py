@@ -100,6 +100,12 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
     return Seams(origin, axis, reference, radius, second, moved, position, rings)
 
 
+def pierced_spheres(regions: Regions, outline: Outline) -> IntIndex:
+    """Spheres with several loops: wherever their poles were put, a seam would cross one of the holes."""
+    loops = np.bincount(outline.loop_region, minlength=len(regions.surfaces))
+    return np.flatnonzero((regions.surfaces.kind == Kind.SPHERE) & (loops > 1))
+
+
 def _across(vector: Float64, axis: Float64) -> Float64:
     """The unit direction of a vector away from an axis."""
     made: Float64 = normalised((vector - axis * (vector @ axis))[None])[0]
