@@ -221,3 +221,38 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         assert process.stdout.read() == ""
     assert not list(tmp_path.glob("meshhub-*"))
     assert not (tmp_path / "data").exists()
+
+
+def test_what_a_killed_service_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+        "MESHHUB_TEMPORARY_FOLDER": str(tmp_path),
+        "MESHHUB_WORKERS": "1",
+    }
+    command = [sys.executable, "-m", "meshhub", "serve", "--port", "0"]
+
+    def left() -> list[Path]:
+        return list(tmp_path.glob("meshhub-*/**/upload-*"))
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stderr is not None
+        found = re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())
+        assert found is not None
+        with socket.create_connection(("127.0.0.1", int(found[1]))) as connection:
+            connection.sendall(
+                b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+                b"Content-Length: 9999\r\n\r\n"
+                b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.stl"\r\n\r\nsolid'
+            )
+            until(lambda: bool(left()))
+            process.kill()
+            process.wait(30)
+    assert left()
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as process:
+        try:
+            until(lambda: not left(), 60)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+    assert not list(tmp_path.glob("meshhub-*"))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 import types
 from collections import deque
@@ -34,6 +32,7 @@ from meshhub.errors import (
 )
 from meshhub.logs import Kind
 from meshhub.report import Inspection, Report
+from meshhub.scratch import Scratch, sweep
 from meshhub.source import Target
 
 PRELOAD = ("meshhub.engine.preload",)
@@ -56,6 +55,7 @@ class Isolated:
     spares:  workers started ahead, each for one task; as many as `workers` with a fork server, none without.
     method:  "forkserver" for a service (libraries are loaded once), "fork" for a program that has
              loaded nothing heavy and runs no thread (the command line), "spawn" where neither exists.
+    folder:  where workers have their temporary folders; the system's unless told
     log:     how workers log to standard error, where Python's own way is not wanted
     """
 
@@ -67,6 +67,7 @@ class Isolated:
         spares: int | None = None,
         limits: Limits | None = None,
         method: str | None = None,
+        folder: str | None = None,
         log: Kind | None = None,
     ) -> None:
         """Nothing is started before the first task."""
@@ -77,7 +78,9 @@ class Isolated:
         self.workers = workers or os.cpu_count() or 1
         self.queue = queue
         self._limits = limits or Limits()
+        self._folder = folder
         self._log = log
+        self._swept = False
         self._free = threading.Condition()
         self._running = 0
         self._waiting = 0
@@ -95,18 +98,20 @@ class Isolated:
         WorkerCrashed, Cancelled.
         """
         self._take_turn(timeout)
-        scratch = Path(tempfile.mkdtemp(prefix="meshhub-job-"))
+        scratch: Scratch | None = None
         try:
+            held = scratch = self._scratch()
             target = task.target
             if target is not None and target.folder is None:
-                staged = Target("model", folder=scratch)
-                answer = self._supervise(msgspec.structs.replace(task, target=staged), scratch, timeout, cancel)
+                staged = Target("model", folder=held.path)
+                answer = self._supervise(msgspec.structs.replace(task, target=staged), held.path, timeout, cancel)
                 made = _told(answer, staged)
                 target.take(staged)
                 return made
-            return _told(self._supervise(task, scratch, timeout, cancel), target)
+            return _told(self._supervise(task, held.path, timeout, cancel), target)
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            if scratch is not None:
+                scratch.remove()
             with self._free:
                 self._running -= 1
                 self._free.notify()
@@ -120,6 +125,13 @@ class Isolated:
             self._spares.popleft().end()
         for process in list(self._processes):
             _kill(process)
+
+    def _scratch(self) -> Scratch:
+        """A folder for a task; before the first one, what killed programs left is removed."""
+        if not self._swept:
+            self._swept = True
+            sweep(self._folder)
+        return Scratch("job", self._folder)
 
     def _take_turn(self, timeout: float | None) -> None:
         with self._free:

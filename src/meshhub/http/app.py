@@ -36,7 +36,9 @@ from meshhub.settings import Settings
 
 def isolated(settings: Settings) -> Isolated:
     """The engine that the settings describe: a process for every conversion."""
-    return Isolated(workers=settings.worker_count, queue=settings.queue, log=settings.log)
+    return Isolated(
+        workers=settings.worker_count, queue=settings.queue, folder=settings.temporary_folder, log=settings.log
+    )
 
 
 def create_app(

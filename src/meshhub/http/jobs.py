@@ -18,6 +18,7 @@ from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone
 from meshhub.http.turns import Turns
 from meshhub.plans import Limits
+from meshhub.scratch import Scratch, sweep
 from meshhub.settings import Settings
 
 T = TypeVar("T")
@@ -39,7 +40,7 @@ class Jobs:
         self._lookups = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="meshhub-keys")
         self._turns = Turns(settings.worker_count, settings.queue)
         self._promised = 0
-        self._root: Path | None = None
+        self._root: Scratch | None = None
         self.closing = False
 
     @property
@@ -87,8 +88,9 @@ class Jobs:
 
     def _folder_of_folders(self) -> Path:
         if self._root is None:
-            self._root = Path(tempfile.mkdtemp(prefix="meshhub-service-", dir=self._settings.temporary_folder))
-        return self._root
+            sweep(self._settings.temporary_folder)
+            self._root = Scratch("service", self._settings.temporary_folder)
+        return self._root.path
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a function in a thread. When this is cancelled it still waits: nothing goes on behind our back."""
@@ -163,7 +165,7 @@ class Jobs:
         for threads in (self._threads, self._lookups):
             threads.shutdown(wait=True, cancel_futures=True)
         if self._root is not None:
-            shutil.rmtree(self._root, ignore_errors=True)
+            self._root.remove()
 
 
 def _unheard(future: asyncio.Future[Any]) -> None:

@@ -1,0 +1,97 @@
+"""Temporary folders that do not outlive the program for long, even when it is killed.
+
+A folder is locked as long as the program that made it lives: the system lets go of the lock however
+a program ends. Whoever starts next removes what nobody holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+_NAME = re.compile(r"meshhub-(?:job|service)-(\d+)-[A-Za-z0-9_]+", re.ASCII)
+
+_YOUNG_SECONDS = 60.0
+"""So long a folder may be without its lock while its maker, in another container, is still making it."""
+
+_MAKING = threading.Lock()
+
+
+class Scratch:
+    """A temporary folder, ours alone. `kind` is "job" or "service"; `folder` is where it is made."""
+
+    def __init__(self, kind: str, folder: str | Path | None = None) -> None:
+        with _MAKING:
+            self.path = Path(tempfile.mkdtemp(prefix=f"meshhub-{kind}-{os.getpid()}-", dir=folder))
+            self._lock = _locked(self.path)
+
+    def remove(self) -> None:
+        """Remove it with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def sweep(folder: str | Path | None = None) -> int:
+    """Remove what programs of this user left in a folder (the system's, unless told) as they were killed; how many."""
+    if sys.platform == "win32":
+        return 0
+    swept = 0
+    with _MAKING, contextlib.suppress(OSError), os.scandir(folder or tempfile.gettempdir()) as entries:
+        for entry in entries:
+            named = _NAME.fullmatch(entry.name)
+            if named is None:
+                continue
+            with contextlib.suppress(OSError):
+                if _is_left(entry, int(named[1])):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                    swept += 1
+    return swept
+
+
+def _is_left(entry: os.DirEntry[str], maker: int) -> bool:
+    """Whether it is a folder of this user that no program holds."""
+    told = entry.stat(follow_symlinks=False)
+    if not stat.S_ISDIR(told.st_mode) or told.st_uid != os.getuid():
+        return False
+    if maker != os.getpid() and _lives(maker) and time.time() - told.st_mtime < _YOUNG_SECONDS:
+        return False
+    lock = _locked(Path(entry.path))
+    if lock is None:
+        return False
+    os.close(lock)
+    return True
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def _locked(path: Path) -> int | None:
+    """The open folder with its lock, or None when somebody else has it."""
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        return None
+    return held

@@ -1,0 +1,110 @@
+"""Temporary folders: gone with their program, or when the next one starts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import toys
+from meshhub import Isolated, Registry, Source, Target
+from meshhub.scratch import Scratch, sweep
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders are locked on POSIX")
+
+MAKER = """
+import sys
+from meshhub.scratch import Scratch
+for kind in ("job", "service"):
+    made = Scratch(kind, sys.argv[1])
+    (made.path / "upload").write_bytes(b"x")
+    globals()[kind] = made
+print("made", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def maker(tmp_path: Path) -> subprocess.Popen[str]:
+    """A program that has made two folders and goes on."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAKER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "made\n"
+    return process
+
+
+def ended(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def test_what_a_killed_program_left_is_removed(tmp_path: Path, maker: subprocess.Popen[str]) -> None:
+    left = list(tmp_path.iterdir())
+    assert len(left) == 2
+    assert all(f"-{maker.pid}-" in path.name for path in left)
+    for path in left:
+        os.utime(path, (1, 1))
+    assert sweep(tmp_path) == 0
+    ended(maker)
+    assert sweep(tmp_path) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_number_that_another_process_took_over_protects_nothing_for_long(
+    tmp_path: Path, maker: subprocess.Popen[str]
+) -> None:
+    ended(maker)
+    (one, two) = sorted(tmp_path.iterdir())
+    other = f"-{os.getppid()}-"
+    young, old = (path.rename(str(path).replace(f"-{maker.pid}-", other)) for path in (one, two))
+    os.utime(old, (1, 1))
+    assert sweep(tmp_path) == 1
+    assert list(tmp_path.iterdir()) == [young]
+
+
+def test_a_number_that_became_our_own_protects_nothing(tmp_path: Path) -> None:
+    """In a container every service has the same one."""
+    (tmp_path / f"meshhub-service-{os.getpid()}-abc").mkdir()
+    mine = Scratch("service", tmp_path)
+    assert sweep(tmp_path) == 1
+    assert list(tmp_path.iterdir()) == [mine.path]
+    mine.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_ours_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    aim = tmp_path / "aim"
+    aim.mkdir()
+    (aim / "file").touch()
+    names = ["meshhub-job-1", "meshhub-other-1-abc", "other-job-1-abc", "meshhub-job-x-abc"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    (tmp_path / "meshhub-job-999999999-file").touch()
+    (tmp_path / "meshhub-job-999999999-link").symlink_to(aim, target_is_directory=True)
+    assert sweep(tmp_path) == 0
+    assert (aim / "file").exists()
+    (tmp_path / "meshhub-job-99999999999999999999-abc").mkdir()
+    (tmp_path / "meshhub-job-999999999-abc").mkdir()
+    uid = os.getuid()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "getuid", lambda: uid + 1)
+        assert sweep(tmp_path) == 0
+    assert sweep(tmp_path / "nowhere") == 0
+    assert sweep(tmp_path) == 1
+
+
+def test_an_engine_cleans_up_at_its_first_task(tmp_path: Path, maker: subprocess.Popen[str]) -> None:
+    ended(maker)
+    registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, folder=str(tmp_path)))
+    assert len(list(tmp_path.iterdir())) == 2
+    registry.convert(Source.from_bytes(b"toy!", "a.toy"), Target(), to="toy")
+    registry.close()
+    assert list(tmp_path.iterdir()) == []
+    assert not list(Path(tempfile.gettempdir()).glob(f"meshhub-job-{os.getpid()}-*"))
