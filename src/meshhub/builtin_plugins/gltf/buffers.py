@@ -103,7 +103,7 @@ class Buffers:
             if fallback is None:
                 raise UnreadableFile(
                     f"the model is compressed by {name}, and the library that reads it is not installed; "
-                    "`pip install meshhub[compression]`, or export the model uncompressed"
+                    "`pip install 'meshhub[meshopt]'`, or export the model uncompressed"
                 )
             return fallback
         return self._slice(item)

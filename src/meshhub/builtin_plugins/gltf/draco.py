@@ -35,7 +35,7 @@ def decoded(
     if not available():
         raise UnreadableFile(
             f"the model is compressed by {EXTENSION}, and the library that reads it is not installed; "
-            "`pip install meshhub[compression]`, or export the model uncompressed"
+            "`pip install 'meshhub[draco]'`, or export the model uncompressed"
         )
     import DracoPy
 

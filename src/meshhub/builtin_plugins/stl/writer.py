@@ -17,6 +17,9 @@ _TITLE = b"Binary STL by meshhub, millimetres"
 
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attributes", "<u2")])
 
+_AT_ONCE = 1 << 18
+"""Faces made ready at a time: instances multiplied out may be many, and the memory of one job is bounded."""
+
 _LOST_MM, _LOST_SHARE = 0.001, 1e-5
 """Rounding is told from a micrometre on, when it is more than a hundred-thousandth of the size too."""
 
@@ -37,13 +40,15 @@ def write(scene: Scene, target: Target, options: StlWriterOptions) -> None:
 def _write_binary(scene: Scene, target: Target) -> None:
     vertices, faces = soup(scene)
     single = _single(vertices)
-    rows = np.zeros(len(faces), _RECORD)
-    rows["normal"] = _unit_normals(vertices, faces)
-    rows["corners"] = single[faces]
     with target.open() as file:
         file.write(_TITLE.ljust(80, b"\0"))
         file.write(len(faces).to_bytes(4, "little"))
-        file.write(rows.data)
+        for start in range(0, len(faces), _AT_ONCE):
+            some = faces[start : start + _AT_ONCE]
+            rows = np.zeros(len(some), _RECORD)
+            rows["normal"] = _unit_normals(vertices, some)
+            rows["corners"] = single[some]
+            file.write(rows.data)
 
 
 def _write_text(scene: Scene, target: Target) -> None:
