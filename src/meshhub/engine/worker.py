@@ -56,6 +56,9 @@ def serve(connection: Connection, limits: Limits, log_as: logs.Kind | None = Non
     _die_with_parent()
     if log_as is not None:
         logs.to_stderr(log_as)
+    else:
+        # nobody asked for a log: Python's last resort would print tracebacks between a program's own lines
+        logging.getLogger("meshhub").addHandler(logging.NullHandler())
     try:
         task, scratch = connection.recv()
     except (EOFError, OSError):
