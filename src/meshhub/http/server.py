@@ -15,6 +15,7 @@ from meshhub.errors import ServerBusy
 from meshhub.http.app import create_app, isolated
 from meshhub.http.connections import Connection
 from meshhub.http.shared import Shared
+from meshhub.http.tracing import traced
 from meshhub.settings import Settings
 
 log = logging.getLogger("meshhub.http")
@@ -34,7 +35,7 @@ def serve(host: str = "127.0.0.1", port: int = 8000, settings: Settings | None =
     settings = settings or Settings.from_environment()
     logs.to_stderr(settings.log)
     app = create_app(settings, engine=isolated(settings))
-    server = Server(configured(app, settings), app.state.shared)
+    server = Server(configured(traced(app), settings), app.state.shared)
     with contextlib.closing(_listening(host, port)) as listener:
         server.run(sockets=[listener])
 

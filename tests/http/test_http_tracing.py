@@ -1,0 +1,88 @@
+"""Requests as spans of OpenTelemetry."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.util import find_spec
+from pathlib import Path
+
+import httpx
+import pytest
+
+from meshhub.http import tracing
+
+
+def test_without_a_place_to_send_them_nothing_is_traced() -> None:
+    app = object()
+    assert tracing.traced(app, {}) is app
+    assert tracing.traced(app, {tracing.ENDPOINTS[0]: ""}) is app
+
+
+def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.instrumentation.asgi", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    app = object()
+    assert tracing.traced(app, {tracing.ENDPOINTS[0]: "http://127.0.0.1:1"}) is app
+    assert 'pip install "meshhub[opentelemetry]"' in caplog.text
+
+
+@pytest.fixture
+def collected() -> Iterator[tuple[str, list[bytes]]]:
+    """A collector: its URL, and what it got."""
+    got: list[bytes] = []
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            got.append(gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Collector) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", got
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.skipif(find_spec("opentelemetry") is None, reason="the extra opentelemetry is not installed")
+def test_requests_become_spans(tmp_path: Path, collected: tuple[str, list[bytes]]) -> None:
+    url, got = collected
+    environment = {
+        **os.environ,
+        "XDG_DATA_HOME": str(tmp_path),
+        "MESHHUB_TEMPORARY_FOLDER": str(tmp_path),
+        "MESHHUB_WORKERS": "1",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": url,
+    }
+    command = [sys.executable, "-m", "meshhub", "serve", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stderr is not None
+        try:
+            found = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
+            assert found is not None
+            with httpx.Client(base_url=found[0], timeout=60) as client:
+                assert client.get("/health/live").status_code == 200
+                assert client.get("/plan", headers={"X-Api-Key": "verysecret"}).status_code == 401
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.stderr.read()
+            process.wait(60)
+    sent = b"".join(got)
+    assert b"/plan" in sent
+    assert b"meshhub" in sent
+    assert b"/health" not in sent
+    assert b"verysecret" not in sent
