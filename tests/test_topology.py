@@ -77,7 +77,8 @@ def test_shells_are_numbered_by_their_first_faces() -> None:
 
 
 def test_large_indices_take_the_other_sort_and_give_the_same() -> None:
-    faces = np.concatenate([sphere().faces, sphere().faces[:3]])[::-1]
+    many = sphere(segments=48).faces  # few are sorted that way in any case
+    faces = np.concatenate([many, many[:3]])[::-1]
     far = faces + np.int32(2**31 - 2000)
     near, apart = topology.edges(faces), topology.edges(far)
     assert np.array_equal(near.order, apart.order)
@@ -153,3 +154,22 @@ def test_bodies_that_only_share_corners_are_apart(distance: float) -> None:
     _, index = np.unique(points, axis=0, return_inverse=True)
     faces = index.ravel()[together(BOX, other.faces)]
     assert topology.shells(faces)[0] == 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 40))
+def test_few_faces_are_told_as_they_are_among_many(seed: int, count: int, points: int) -> None:
+    # few and many are sorted and joined in different ways
+    faces = np.random.default_rng(seed).integers(0, points, (count, 3)).astype(np.int32)
+    many = together(faces, *[BOX] * 300)
+    alone, among = topology.edges(faces), topology.edges(many)
+    assert among.order[: 3 * count].tolist() == alone.order.tolist()
+    assert among.size[: len(alone.size)].tolist() == alone.size.tolist()
+    number, label = topology.shells(faces)
+    assert topology.shells(many)[0] == number + 300
+    assert topology.shells(many)[1][:count].tolist() == label.tolist()
+    after = np.random.default_rng(seed).permutation(points)
+    members, begin = topology.cycles(after)
+    long_members, long_begin = topology.cycles(np.concatenate([after, np.arange(points, 4000)]))
+    assert long_members[:points].tolist() == members.tolist()
+    assert long_begin[: len(begin)].tolist() == begin.tolist()
