@@ -349,6 +349,57 @@ def test_repair_is_deterministic_and_leaves_its_input_alone() -> None:
     np.testing.assert_array_equal(broken.faces, faces)
 
 
+def kinds() -> list[Mesh]:
+    """Meshes of every sort, sound and not, that a scene may have thousands of."""
+    box, ball = brick(), sphere(segments=8)
+    corners = box.faces.ravel()
+    soup = Mesh(box.vertices[corners], np.arange(36, dtype=np.int32).reshape(-1, 3))
+    tip = Mesh(ball.vertices + [-10, 0, 0], ball.faces)
+    small = Mesh(box.vertices / 10 + [2, 2, 2], box.faces)
+    return [
+        box,
+        ball,
+        soup,
+        replace(soup, uv=np.arange(72, dtype=np.float32).reshape(-1, 2)),
+        replace(soup, uv=np.zeros((36, 2), np.float32)),
+        replace(box, vertices=np.concatenate([box.vertices, box.vertices[:1], [[500, 0, 0]]])),
+        replace(box, faces=box.faces[1:]),
+        replace(box, faces=np.concatenate([box.faces[:1, ::-1], box.faces[1:]])),
+        replace(box, faces=np.concatenate([box.faces, [[0, 0, 1]]]).astype(np.int32)),
+        turned(box),
+        moved_by(box, 1e12, 0, 0),
+        joined(tip, Mesh(-tip.vertices, tip.faces[:, ::-1])),
+        joined(box, small),
+        joined(box, turned(small)),
+        Mesh(box.vertices[:3], np.array([[0, 1, 2]], np.int32)),
+        Mesh(box.vertices[:3], np.array([[0, 1, 2], [2, 1, 0]], np.int32)),
+        Mesh(box.vertices[:3], np.array([[0, 0, 2]], np.int32)),
+        Mesh(np.empty((0, 3)), np.empty((0, 3), np.int32)),
+    ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, len(kinds()) - 1), min_size=2, max_size=12))
+def test_many_meshes_are_repaired_as_each_alone(chosen: list[int]) -> None:
+    # overlapping on purpose: what is another mesh is no neighbour
+    scene = scene_of(*(replace(kinds()[kind], name=f"{kind}") for kind in chosen))
+    together, said = mended(scene)
+    figures: dict[str, float] = {}
+    notes = set()
+    for mesh, made in zip(scene.meshes, together.meshes, strict=True):
+        alone, remarks = mended(mesh)
+        assert alone.meshes[0].vertices.tobytes() == made.vertices.tobytes()
+        assert alone.meshes[0].faces.tobytes() == made.faces.tobytes()
+        assert (alone.meshes[0] is mesh) == (made is mesh)
+        notes |= {each.message for each in remarks.notes if each.code != "already_sound"}
+        for name, value in remarks.figures.items():
+            if isinstance(value, int | float):
+                figures[name] = figures.get(name, 0) + value
+    assert {each.message for each in said.notes if each.code != "already_sound"} == notes
+    for name, total in figures.items():
+        assert said.figures[name] == total, name
+
+
 def test_repaired_is_sound() -> None:
     ball = sphere()
     made, _ = mended(replace(ball, faces=ball.faces[np.random.default_rng(4).random(len(ball.faces)) < 0.9]))

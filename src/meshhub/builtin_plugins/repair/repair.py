@@ -15,6 +15,7 @@ from meshhub.builtin_plugins.repair.holes import filled
 from meshhub.builtin_plugins.repair.judge import Verdict, health, verdict
 from meshhub.builtin_plugins.repair.orient import enclosed, outward, turns
 from meshhub.builtin_plugins.repair.pairing import paired
+from meshhub.builtin_plugins.repair.screen import sound_volumes
 from meshhub.builtin_plugins.repair.split import apart, split_edges, split_points
 from meshhub.builtin_plugins.repair.strays import without_strays
 from meshhub.builtin_plugins.repair.surface import Surface, closed, opened, rewelded
@@ -48,11 +49,15 @@ def run(scene: Scene, options: RepairOptions) -> Scene:  # noqa: ARG001  the sha
     tally: Counter[str] = Counter()
     before, after = [0, 0.0], [0, 0.0]
     meshes = list(scene.meshes)
+    volumes = sound_volumes(scene.meshes)
     for index, parts in placed.items():
         mesh = scene.meshes[index]
         if len(mesh.faces) == 0:
             continue
-        made = repair_mesh(mesh, _reach(mesh, parts), tally, _called(mesh, parts, index))
+        if np.isnan(volumes[index]):
+            made = repair_mesh(mesh, _reach(mesh, parts), tally, _called(mesh, parts, index))
+        else:
+            made = Repaired(mesh, (1, float(volumes[index])), (1, float(volumes[index])))
         meshes[index] = made.mesh
         scale = sum(abs(float(np.linalg.det(part.transform[:3, :3]))) for part in parts)
         for total, bodies, volume in ((before, *made.before), (after, *made.after)):
@@ -60,14 +65,15 @@ def run(scene: Scene, options: RepairOptions) -> Scene:  # noqa: ARG001  the sha
             total[1] += volume * scale
     changed = any(one is not other for one, other in zip(meshes, scene.meshes, strict=True))
     repaired = replace(scene, meshes=tuple(meshes)) if changed else scene
+    size = _size(scene)
     did(
         **{name: tally[name] for name in _COUNTED},
         bodies_before=before[0],
         bodies_after=after[0],
         volume_before=before[1],
         volume_after=after[1],
-        size_before=_size(scene),
-        size_after=_size(repaired),
+        size_before=size,
+        size_after=_size(repaired) if changed else size,
         meshes_repaired=tally["meshes_repaired"],
     )
     if not changed and not tally["meshes_unsound"]:

@@ -82,13 +82,19 @@ def rounded(points: Float64) -> NDArray[Any]:
     return points.astype(np.float32)
 
 
+def rounded_each(points: Float64, begin: NDArray[np.intp]) -> Float64:
+    """The same for the points of several things, those from begin[i] to begin[i + 1], none of them without any."""
+    low, high = np.minimum.reduceat(points, begin[:-1]), np.maximum.reduceat(points, begin[:-1])
+    size, furthest = (high - low).max(axis=1), np.maximum(np.abs(low), np.abs(high)).max(axis=1)
+    far = np.repeat(furthest > FAR_OFF * size, np.diff(begin))
+    with np.errstate(over="ignore"):  # of those alone that stay as they are
+        return np.where(far[:, None], points, points.astype(np.float32))
+
+
 def opened(mesh: Mesh) -> tuple[Surface, int]:
     """A mesh as a surface over the points that differ in float32, and how many vertices say the same as another."""
     first, index = weld(rounded(mesh.vertices))
     count = len(mesh.faces)
-    merged = len(mesh.vertices) - len(first)
-    if merged and _attributes(mesh):
-        merged = len(mesh.vertices) - int(_alike(mesh).max()) - 1
     surface = Surface(
         mesh.vertices[first],
         index[mesh.faces],
@@ -97,7 +103,15 @@ def opened(mesh: Mesh) -> tuple[Surface, int]:
         np.ones(count, np.bool_),
         np.zeros(count, np.int32),
     )
-    return surface, merged
+    return surface, said_twice(mesh, len(first))
+
+
+def said_twice(mesh: Mesh, points: int) -> int:
+    """How many vertices say the same as another, given at how many different points they are."""
+    merged = len(mesh.vertices) - points
+    if merged and _attributes(mesh):
+        merged = len(mesh.vertices) - int(_alike(mesh).max()) - 1
+    return merged
 
 
 def rewelded(surface: Surface) -> Surface:
