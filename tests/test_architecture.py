@@ -19,7 +19,9 @@ from meshhub import hookspecs
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "meshhub"
 
-LIGHT = "errors capabilities notes options plans settings logs scratch source report chain hookspecs plugins collect".split()
+LIGHT = (
+    "errors capabilities notes options plans settings logs scratch source report chain hookspecs plugins collect"
+).split()
 HEAVY = (
     "columns scene polygons geometry topology zip_directory archive inspection run engine registry supported keys "
     "builtin_plugins http cli testing"

@@ -146,6 +146,7 @@ def test_config_tells_what_is_in_force(file: Path) -> None:
     assert "hei" not in done.stdout
     assert "postgresql://meshhub:***@db.example/keys?sslpassword=***&sslmode=require" in done.stdout
     assert "redis://:***@cache:6379/1" in done.stdout
+    assert re.search(r"^trusted_proxies .*meshhub\.toml +10\.0\.0\.0/8, ::1$", done.stdout, re.M)
 
 
 def test_config_refuses_what_makes_no_sense(tmp_path: Path) -> None:

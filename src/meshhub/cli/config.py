@@ -49,6 +49,6 @@ def _masked(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ", ".join(value)
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
