@@ -5,7 +5,7 @@ from dataclasses import replace
 import manifold3d
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
@@ -95,6 +95,8 @@ def test_solids_with_hollows_and_overhangs(seed: int, share: float, at_vertex: b
         )
         solid = solid - piece if random.random() < 0.3 else solid + piece
     mesh = from_manifold(solid)
+    # now and then two pieces touch along an edge, above the cut too
+    assume(edge_counts(welded_as_stl(mesh.vertices, mesh.faces)[1]) == (0, 0))
     low, high = mesh.vertices[:, 2].min(), mesh.vertices[:, 2].max()
     plane = low + share * (high - low)
     if at_vertex:
@@ -324,3 +326,59 @@ def test_any_soup_of_triangles_is_cut_without_a_fault(seed: int) -> None:
 def test_without_the_option_nothing_happens() -> None:
     scene = scene_of(brick())
     assert run(scene, FlattenBaseOptions()) is scene
+
+
+def side_by_side(*meshes: Mesh) -> Mesh:
+    """Several meshes as one."""
+    starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    faces = [mesh.faces + np.int32(start) for mesh, start in zip(meshes, starts, strict=False)]
+    return Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces), name="both")
+
+
+def told(scene: Scene, depth: float) -> tuple[list[str], int, int]:
+    with collecting("flatten-base") as heard:
+        flattened(scene, depth)
+    return [note.code for note in heard.notes], int(heard.figures["shells_removed"]), int(heard.figures["loops_closed"])
+
+
+def test_a_shell_below_the_cut_is_told_and_that_no_base_came_of_it() -> None:
+    low, high = brick(10, 10, 2), moved_by(brick(10, 10, 10), 20, 0, 5)
+    assert told(scene_of(side_by_side(low, high)), 3) == (["shells_below_cut", "no_flat_base"], 1, 0)
+    assert told(scene_of(side_by_side(low, high)), 6) == (["shells_below_cut"], 1, 1)
+    assert told(scene_of(side_by_side(low, high)), 1) == ([], 0, 1)
+    # as parts of their own they are told as parts
+    assert told(scene_of(low, high), 3) == (["parts_below_cut", "no_flat_base"], 0, 0)
+
+
+def test_what_stands_on_the_cut_already_has_a_flat_base() -> None:
+    low, high = brick(10, 10, 2), moved_by(brick(10, 10, 10), 0, 0, 2)
+    assert told(scene_of(low, high), 2) == (["parts_below_cut"], 0, 0)
+    tip = moved_by(sphere(5, 16), 0, 0, 7)
+    assert told(scene_of(low, tip), 2) == (["parts_below_cut", "no_flat_base"], 0, 0)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), count=st.integers(2, 8))
+def test_many_meshes_are_cut_as_each_alone(seed: int, count: int) -> None:
+    random = np.random.default_rng(seed)
+    # they keep the cut at one height and the grid as fine; the one vanishes, the other stays
+    ground, sky = moved_by(brick(1, 1, 1), 1000, 0, 0), moved_by(brick(1, 1, 1), 1000, 0, 30)
+    meshes = []
+    for _ in range(count):
+        mesh = side_by_side(sphere(random.uniform(2, 6), 8), moved_by(brick(3, 3, 1), 0, 0, random.uniform(0, 7)))
+        kept = random.random(len(mesh.faces)) < random.choice([0.9, 2])
+        meshes.append(Mesh(mesh.vertices + [0, 0, random.uniform(6, 9)], mesh.faces[kept]))
+    with collecting("flatten-base") as heard:
+        together = flattened(scene_of(ground, sky, *meshes), 6)
+    left = iter([together.meshes[part.mesh] for part in together.parts[1:]])
+    alone: dict[str, float] = dict.fromkeys(("bodies_after", "shells_removed", "loops_closed"), 0)
+    for mesh in meshes:
+        with collecting("flatten-base") as said:
+            for part in (made := flattened(scene_of(ground, sky, mesh), 6)).parts[1:]:
+                other = next(left)
+                assert other.vertices.tobytes() == made.meshes[part.mesh].vertices.tobytes()
+                assert other.faces.tobytes() == made.meshes[part.mesh].faces.tobytes()
+        alone = {name: total + float(str(said.figures[name])) for name, total in alone.items()}
+    assert next(left, None) is None
+    alone["bodies_after"] -= count - 1  # the sky is one in all of them
+    assert {name: heard.figures[name] for name in alone} == alone

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,11 @@ import numpy as np
 from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
 from meshhub.builtin_plugins.flatten_base.cap import Capped, capped
 from meshhub.builtin_plugins.flatten_base.cut import Plane, opened
+from meshhub.builtin_plugins.flatten_base.soundness import Soundness, shells_below, soundness, soundness_of_each
 from meshhub.errors import InvalidOption
-from meshhub.geometry import bounds, compacted, placed_mesh, weld
+from meshhub.geometry import bounds, compacted, placed_mesh
 from meshhub.notes import did, note
-from meshhub.scene import Mesh, Part, Scene
-from meshhub.topology import EdgeStatistics, edge_statistics, edges, shells, without_degenerate
+from meshhub.scene import Float64, Mesh, Part, Scene
 
 EVASIONS = (0.0, 1.0, 2.7, 7.3, 19.7)
 """How much higher than asked for, in steps, a cut is tried that would not close; the base is put back."""
@@ -27,16 +28,23 @@ NEAR = 4.0
 NAMED = 5
 
 
-class Soundness(NamedTuple):
-    """The edges and bodies of a mesh as an STL file would hold them."""
+_Key = tuple[int, bytes, float]
 
-    edges: EdgeStatistics
-    bodies: int
 
-    @property
-    def bad(self) -> int:
-        """How many edges are unsound."""
-        return sum(self.edges)
+class _Cut(NamedTuple):
+    """A mesh that was cut once, for all parts that are cut alike.
+
+    name:   of the first of these parts
+    matrix: where the mesh stood when it was cut
+    lost:   how many of its shells lay wholly below
+    bodies: how many are left
+    """
+
+    name: str
+    matrix: Float64
+    made: Capped
+    lost: int
+    bodies: int = 0
 
 
 def run(scene: Scene, options: FlattenBaseOptions) -> Scene:
@@ -60,7 +68,7 @@ def run(scene: Scene, options: FlattenBaseOptions) -> Scene:
             "ask for less"
         )
     work = _Work(scene, height, near, grid)
-    parts = [left for place, part in enumerate(scene.parts) if (left := work.cut(part, place)) is not None]
+    parts = work.cut()
     if not parts:
         raise InvalidOption(f"option 'flatten_base_mm' {depth:g} would leave nothing of the model; ask for less")
     made = replace(scene, meshes=(*scene.meshes, *work.meshes), parts=tuple(parts))
@@ -76,76 +84,97 @@ class _Work:
         self.scene, self.height, self.near = scene, height, near
         # a power of two, so that what is on the grid stays on it in 32 bits
         self.grid = float(2.0 ** np.ceil(np.log2(grid)))
-        self.meshes: list[Mesh] = []
         self.compact: dict[int, Mesh] = {}
-        self.bodies: dict[int, int] = {}
-        self.done: dict[tuple[int, bytes, float], tuple[int, Capped]] = {}
         self.alike = Counter(self._key(part) for part in scene.parts)
+        self.done: dict[_Key, _Cut] = {}
         self.vanished: list[str] = []
+        self.robbed: list[str] = []
         self.torn: list[str] = []
         self.unsound: list[str] = []
-        self.parts_cut = self.loops = 0
+        self.parts_cut = self.shells_removed = self.loops = 0
         self.base_area = 0.0
+        self.stands = False
 
-    def _key(self, part: Part) -> tuple[int, bytes, float]:
+    @property
+    def meshes(self) -> list[Mesh]:
+        """What was cut, in the order of the first parts."""
+        return [cut.made.mesh for cut in self.done.values()]
+
+    def _key(self, part: Part) -> _Key:
         """What parts have in common that are cut alike: they differ only in X and Y."""
         return part.mesh, part.transform[:3, :3].tobytes(), float(part.transform[2, 3])
 
-    def cut(self, part: Part, place: int) -> Part | None:
-        """The part after the cut, or None when nothing of it is left."""
-        if part.mesh not in self.compact:
-            self.compact[part.mesh] = compacted(self.scene.meshes[part.mesh])
-        mesh = self.compact[part.mesh]
-        if len(mesh.faces) == 0:
-            return part
-        level = mesh.vertices @ part.transform[2, :3] + part.transform[2, 3]
-        if float(level.min()) >= self.height - self.near:
-            return part
-        name = part.name or mesh.name or f"part {place + 1}"
-        if float(level.max()) <= self.height + self.near:
-            self.vanished.append(name)
-            return None
+    def cut(self) -> list[Part]:
+        """The parts after the cut, without those of which nothing is left."""
+        kept: list[tuple[Part, str, _Key | None]] = []
+        for place, part in enumerate(self.scene.parts):
+            if part.mesh not in self.compact:
+                self.compact[part.mesh] = compacted(self.scene.meshes[part.mesh])
+            mesh = self.compact[part.mesh]
+            name = part.name or mesh.name or f"part {place + 1}"
+            level = mesh.vertices @ part.transform[2, :3] + part.transform[2, 3]
+            if len(level) == 0 or float(level.min()) >= self.height - self.near:
+                self.stands |= bool((level[mesh.faces] <= self.height + self.near).all(axis=1).any())
+                kept.append((part, name, None))
+            elif float(level.max()) <= self.height + self.near:
+                self.vanished.append(name)
+            else:
+                key = self._key(part)
+                if key not in self.done:
+                    self.done[key] = self._first(part, name)
+                kept.append((part, name, key))
+        self._check()
+        number = {key: len(self.scene.meshes) + at for at, key in enumerate(self.done)}
+        parts = (part if key is None else self._placed(part, name, key, number[key]) for part, name, key in kept)
+        return [part for part in parts if part is not None]
+
+    def _first(self, part: Part, name: str) -> _Cut:
+        """The part's mesh, cut at the height asked for."""
+        matrix = part.transform
+        if self.alike[self._key(part)] > 1:
+            matrix = matrix.copy()
+            matrix[:2, 3] = 0
+        mesh = placed_mesh(self.compact[part.mesh], matrix)
+        plane = next(self._planes())
+        return _Cut(name, matrix, _closed(mesh, plane), shells_below(mesh, plane))
+
+    def _check(self) -> None:
+        """See that all that was cut is as sound as it was, if that is possible by any of the evasions."""
+        found = soundness_of_each(self.meshes)
+        for (key, cut), after in zip(list(self.done.items()), found, strict=True):
+            self.done[key] = self._evaded(key, cut, after) if after.bad else cut._replace(bodies=after.bodies)
+
+    def _evaded(self, key: _Key, cut: _Cut, after: Soundness) -> _Cut:
+        """The best that can be made of a mesh whose cut has unsound edges."""
+        mesh = placed_mesh(self.compact[key[0]], cut.matrix)
+        made = cut.made
+        if soundness(mesh).bad == 0:
+            for plane in islice(self._planes(), 1, None):
+                tried = _closed(mesh, plane)
+                now = soundness(tried.mesh)
+                if now.bad < after.bad:
+                    made, after = tried, now
+                if now.bad == 0:
+                    break
+            if after.bad:
+                self.unsound.append(cut.name)
+        return cut._replace(made=made, bodies=after.bodies)
+
+    def _placed(self, part: Part, name: str, key: _Key, index: int) -> Part | None:
+        """The part with its cut mesh, or None when nothing of it is left."""
+        cut = self.done[key]
         self.parts_cut += 1
-        key = self._key(part)
+        if cut.lost:
+            self.robbed.append(name)
+        if cut.made.open:
+            self.torn.append(name)
+        self.shells_removed += cut.lost
+        self.loops += cut.made.loops
+        self.base_area += cut.made.area
         shift = np.eye(4)
-        if key not in self.done:
-            matrix = part.transform
-            if self.alike[key] > 1:
-                matrix = matrix.copy()
-                matrix[:2, 3] = 0
-            made = self._closed(placed_mesh(mesh, matrix), name)
-            self.done[key] = len(self.scene.meshes) + len(self.meshes), made
-            self.meshes.append(made.mesh)
-        index, made = self.done[key]
         if self.alike[key] > 1:
             shift[:2, 3] = part.transform[:2, 3]
-        if made.open:
-            self.torn.append(name)
-        self.loops += made.loops
-        self.base_area += made.area
-        return replace(part, mesh=index, transform=shift) if len(made.mesh.faces) else None
-
-    def _closed(self, mesh: Mesh, name: str) -> Capped:
-        """The cut and capped mesh: as sound as it was, if that is possible by any of the evasions."""
-        best: tuple[int, Capped, int] | None = None
-        before: Soundness | None = None
-        for plane in self._planes():
-            made = capped(opened(mesh, plane), plane)
-            made = made._replace(mesh=compacted(made.mesh))
-            after = soundness(made.mesh)
-            if best is None or after.bad < best[0]:
-                best = after.bad, made, after.bodies
-            if after.bad == 0:
-                break
-            if before is None:
-                before = soundness(mesh)
-                if before.bad:
-                    break
-        assert best is not None
-        if best[0] and before is not None and before.bad == 0:
-            self.unsound.append(name)
-        self.bodies[len(self.scene.meshes) + len(self.meshes)] = best[2]
-        return best[1]
+        return replace(part, mesh=index, transform=shift) if len(cut.made.mesh.faces) else None
 
     def _planes(self) -> Iterator[Plane]:
         for times in EVASIONS:
@@ -155,6 +184,17 @@ class _Work:
         """Say what was cut, and what did not come out as one would wish."""
         if self.vanished:
             note("parts_below_cut", f"{_named(self.vanished)} lay wholly below the cut and vanished")
+        if self.robbed:
+            note(
+                "shells_below_cut",
+                f"{self.shells_removed} separate pieces of {_named(self.robbed)} lay wholly below the cut and vanished",
+            )
+        if not (self.loops or self.torn or self.stands):
+            note(
+                "no_flat_base",
+                "nothing was cut through: all that reaches below the cut lay wholly below it and vanished, and what is "
+                "left has no flat base; ask for more or less with 'flatten_base_mm'",
+            )
         if self.torn:
             note(
                 "open_section",
@@ -163,28 +203,27 @@ class _Work:
             )
         if self.unsound:
             note("cut_not_closed", f"the cut through {_named(self.unsound)} left edges open; add 'repair'")
-        for part in made.parts:
-            if part.mesh not in self.bodies:
-                self.bodies[part.mesh] = soundness(made.meshes[part.mesh]).bodies
+        uses = Counter(part.mesh for part in made.parts)
+        own = sorted(index for index in uses if index < len(self.scene.meshes))
+        bodies = {len(self.scene.meshes) + at: cut.bodies for at, cut in enumerate(self.done.values())}
+        for index, found in zip(own, soundness_of_each([made.meshes[index] for index in own]), strict=True):
+            bodies[index] = found.bodies
         did(
             parts_cut=self.parts_cut,
             parts_removed=len(self.vanished),
+            shells_removed=self.shells_removed,
             loops_closed=self.loops,
             base_area_mm2=self.base_area,
-            bodies_after=sum(self.bodies[part.mesh] for part in made.parts),
+            bodies_after=sum(bodies[index] * times for index, times in uses.items()),
             faces_before=self.scene.face_count,
             faces_after=made.face_count,
         )
 
 
-def soundness(mesh: Mesh) -> Soundness:
-    """The mesh's edges and bodies, where points that are equal in 32 bits are one."""
-    if len(mesh.faces) == 0:
-        return Soundness(EdgeStatistics(0, 0, 0), 0)
-    _, index = weld(mesh.vertices.astype(np.float32))
-    faces = without_degenerate(index[mesh.faces])
-    found = edges(faces)
-    return Soundness(edge_statistics(faces, found), shells(faces, found)[0])
+def _closed(mesh: Mesh, plane: Plane) -> Capped:
+    """The mesh cut and capped."""
+    made = capped(opened(mesh, plane), plane)
+    return made._replace(mesh=compacted(made.mesh))
 
 
 def _named(names: list[str]) -> str:
