@@ -461,7 +461,7 @@ def test_draco() -> None:
 def test_draco_without_its_library_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     data = draco_document().glb()
     monkeypatch.setattr(draco, "available", lambda: False)
-    with pytest.raises(UnreadableFile, match=r"KHR_draco_mesh_compression.*meshhub\[compression\]"):
+    with pytest.raises(UnreadableFile, match=r"KHR_draco_mesh_compression.*meshhub\[draco\]"):
         load(data)
 
 
@@ -519,7 +519,7 @@ def test_meshopt() -> None:
 def test_meshopt_without_its_library_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     data = meshopt_bytes()
     monkeypatch.setattr(meshopt, "available", lambda: False)
-    with pytest.raises(UnreadableFile, match=r"EXT_meshopt_compression.*meshhub\[compression\]"):
+    with pytest.raises(UnreadableFile, match=r"EXT_meshopt_compression.*meshhub\[meshopt\]"):
         load(data)
 
 

@@ -30,6 +30,7 @@ _WANTED = {
 Index = NDArray[np.int64]
 
 
+@np.errstate(invalid="ignore")  # a signalling NaN is refused by its value, not by a warning on the way
 def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     """A PLY file as a scene, in the file's own numbers.
 
@@ -53,8 +54,7 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
         uv=appearance.uv(vertex),
         colors=appearance.colors(vertex),
     )
-    with np.errstate(invalid="ignore"):
-        corners, polygon = triangulate_corners(mesh.vertices, counts, indices)
+    corners, polygon = triangulate_corners(mesh.vertices, counts, indices)
     faces = np.concatenate([indices[corners].astype(np.int32).reshape(-1, 3), strips])
     if len(faces) == 0:
         raise EmptyModel(_faceless(header, vertex.count))

@@ -22,6 +22,7 @@ _ABSURD = 1e12
 """No coordinate of a model lies beyond it; random bytes nearly always do."""
 
 
+@np.errstate(invalid="ignore")  # a signalling NaN is refused by its value, not by a warning on the way
 def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     """An STL file as a scene, in the file's own numbers.
 
