@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.flatten_base.cut import Plane
-from meshhub.geometry import weld, welded
+from meshhub.geometry import compacted, weld, welded
 from meshhub.scene import Mesh
 from meshhub.topology import EdgeStatistics, edges, first_members, shells
 
@@ -91,7 +91,7 @@ def shells_below(mesh: Mesh, plane: Plane) -> int:
     crossing = high[lower].any(axis=1)
     if crossing.all():
         return 0
-    count, label = shells(welded(mesh)[1][lower])
+    count, label = shells(welded(compacted(Mesh(mesh.vertices, mesh.faces[lower])))[1])
     stays = np.zeros(count, np.bool_)
     stays[label[crossing]] = True
     return int(count - stays.sum())

@@ -76,6 +76,8 @@ def filled(surface: Surface) -> Filled:
     loops = find_loops(surface, found)
     patches = _patched(surface, found, loops)
     chosen, sheets = _worth_closing(surface, loops, patches)
+    if not chosen.any():
+        return Filled(surface, 0, sheets)
     patches = Patches(*(each[chosen[patches.loop]] for each in patches))
     surface = _joined(surface, loops, patches)
     closed = _with(surface, loops, patches)

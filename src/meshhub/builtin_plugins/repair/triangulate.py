@@ -29,6 +29,8 @@ def least_area(loops: Float64, forbidden: NDArray[np.bool_]) -> tuple[Index, NDA
     concave and flat loops alike. Triangles that face away from the loop's plane weigh more; among equals,
     short chords win, which keeps slivers away.
     """
+    if loops.shape[1] == 3:
+        return np.tile(np.arange(3), (len(loops), 1, 1)), np.ones(len(loops), np.bool_)
     made, answered = [], []
     step = max(1, _CELLS // loops.shape[1] ** 2)
     for start in range(0, len(loops), step):
