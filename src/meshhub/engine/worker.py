@@ -32,6 +32,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     memory_bytes: int = 6 << 30
     file_bytes: int = 4 << 30
     open_files: int = 512
+    cpu_seconds: int = 600
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -105,6 +106,7 @@ def _limit(limits: Limits) -> None:
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_NOFILE: limits.open_files,
+        resource.RLIMIT_CPU: limits.cpu_seconds,
     }
     mapped = _mapped_bytes()
     if mapped:
