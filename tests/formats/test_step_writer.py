@@ -54,6 +54,11 @@ def rounded_profile() -> np.ndarray:
     return np.concatenate([[[0, 0], [10, 0]], arc, [[0, 8]]])
 
 
+def shallow_chamfer() -> Any:
+    """A disc whose upper rim is broken at eleven degrees: the corners of its flat end lie on the chamfer's cone."""
+    return cylinder(5, 10, 10, 64) + cylinder(0.1, 10, 9.5, 64).translate([0, 0, 5])
+
+
 def plate_with_holes() -> Any:
     plate = Solid.cube([60, 40, 6])
     for index in range(4):
@@ -124,6 +129,7 @@ PARTS: dict[str, Any] = {
     "ring": lambda: mesh_of(revolved(ring_profile(10, 3))),
     "elbow": lambda: mesh_of(revolved(ring_profile(10, 3), 90)),
     "rounded disc": lambda: mesh_of(revolved(rounded_profile())),
+    "shallow chamfer": lambda: mesh_of(shallow_chamfer()),
 }
 
 
@@ -195,6 +201,7 @@ def test_a_box_is_a_box(verdicts: Any) -> None:
         ("ring", {"Torus": 1}),
         ("elbow", {"Torus": 1, "Plane": 2}),
         ("rounded disc", {"Torus": 1, "Cylinder": 1, "Plane": 2}),
+        ("shallow chamfer", {"Cone": 1, "Cylinder": 1, "Plane": 2}),
     ],
 )
 def test_round_surfaces_are_found(verdicts: Any, part: str, kinds: dict[str, int]) -> None:
@@ -214,6 +221,7 @@ def test_round_surfaces_are_found(verdicts: Any, part: str, kinds: dict[str, int
         ("dome", 2 / 3 * np.pi * 1000),
         ("ring", 2 * np.pi**2 * 10 * 9),
         ("elbow", np.pi**2 * 10 * 9 / 2),
+        ("shallow chamfer", np.pi * (500 + 0.1 / 3 * (100 + 95 + 9.5**2))),
         ("rounded disc", np.pi * (100 * 6 + 64 * 2) + 2 * np.pi * (8 + 8 / (3 * np.pi)) * np.pi),
     ],
 )

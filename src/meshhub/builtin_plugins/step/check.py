@@ -11,7 +11,7 @@ from meshhub.builtin_plugins.step.bodies import shell_sizes, shell_volumes
 from meshhub.builtin_plugins.step.outline import Outline, outline_of, signed_areas
 from meshhub.builtin_plugins.step.planar import ROUNDING, Planes, flat_regions, planes_of, tolerance_for
 from meshhub.builtin_plugins.step.skin import Skin, lengths, summed
-from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, distances, gradients
+from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, cylindrical, distances, gradients
 from meshhub.scene import Float64
 
 VOLUME = 3e-7
@@ -20,9 +20,8 @@ VOLUME = 3e-7
 _ATTEMPTS = 5
 _HALF_UNIT = 2.0**-24
 _FINER = 0.1
-
-
 _SAGITTA = 0.11
+_STRETCHED = 0.05
 
 
 class Facets(NamedTuple):
@@ -88,6 +87,32 @@ def deviating(skin: Skin, region: NDArray[np.int32], surfaces: Surfaces) -> NDAr
     for weights in ((0.5, 0.5, 0.0), (0.0, 0.5, 0.5), (0.5, 0.0, 0.5), (1 / 3, 1 / 3, 1 / 3)):
         bad |= np.abs(distances(each, np.einsum("ijk,j->ik", corner, np.array(weights)))) > _SAGITTA * longest
     return np.unique(region[curved[bad]]).astype(np.intp)
+
+
+def misshapen(skin: Skin, region: NDArray[np.int32], surfaces: Surfaces, outline: Outline) -> NDArray[np.intp]:
+    """The cylinders and cones whose outlines do not bound what their triangles cover.
+
+    The outline, unrolled on to the surface, encloses the area that a CAD program trims (by Green's theorem); the
+    triangles are chords of it, by at most thirty degrees, and have nearly the same.
+    """
+    count = len(surfaces)
+    half = outline.half[np.isin(surfaces.kind[region[outline.half // 3]], (Kind.CYLINDER, Kind.CONE))]
+    owner = region[half // 3]
+    each = surfaces.take(owner)
+    low, low_reach, low_away = cylindrical(each, skin.points[skin.begin[half]])
+    high, high_reach, high_away = cylindrical(each, skin.points[skin.end[half]])
+    turn = np.arctan2(
+        np.einsum("ij,ij->i", np.cross(low_away, high_away), each.axis), np.einsum("ij,ij->i", low_away, high_away)
+    )
+    slope = np.where(each.kind == Kind.CONE, each.second, 1.0)
+    from_tip = np.sqrt(1 + slope**2) / (2 * slope) * (low_reach**2 + low_reach * high_reach + high_reach**2) / 3
+    below = np.where(each.kind == Kind.CONE, from_tip, each.radius * (low + high) / 2)
+    enclosed = np.abs(summed(owner, below * turn, count))
+    covered = summed(region, lengths(skin.cross), count) / 2
+    around = np.abs(summed(owner, turn, count))
+    bad = np.abs(enclosed - covered) > _STRETCHED * covered
+    bad |= (surfaces.kind == Kind.CYLINDER) & (around > 1)
+    return np.flatnonzero(bad & np.isin(surfaces.kind, (Kind.CYLINDER, Kind.CONE)))
 
 
 def chord_volume(skin: Skin, region: NDArray[np.int32], surfaces: Surfaces) -> float:

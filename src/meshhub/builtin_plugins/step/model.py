@@ -7,7 +7,7 @@ import numpy as np
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.bodies import bodies_of
 from meshhub.builtin_plugins.step.brep import Model
-from meshhub.builtin_plugins.step.check import Facets, deviating, facet
+from meshhub.builtin_plugins.step.check import Facets, deviating, facet, misshapen
 from meshhub.builtin_plugins.step.curves import curves_of, edge_regions
 from meshhub.builtin_plugins.step.facets import facet_graph
 from meshhub.builtin_plugins.step.outline import outline_of
@@ -54,7 +54,12 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions) -> tuple[Model, Int
     # of two curved neighbours the smaller one goes
     size = np.where(regions.curved, areas(skin, regions), np.inf)
     unfit = np.where(size[left] <= size[right], left, right)
-    strange = [unfit, deviating(skin, regions.region, regions.surfaces), pierced_spheres(regions, outline)]
+    strange = [
+        unfit,
+        deviating(skin, regions.region, regions.surfaces),
+        misshapen(skin, regions.region, regions.surfaces, outline),
+        pierced_spheres(regions, outline),
+    ]
     return model, np.unique(np.concatenate(strange))
 
 

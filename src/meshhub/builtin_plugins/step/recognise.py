@@ -35,6 +35,7 @@ _OF_SIZE = 1e-5
 _OF_SAGITTA = 0.05
 _OF_SAGITTA_SCARCE = 0.005
 _TILT = np.cos(np.radians(20.0))
+_DEEPER = 4.0
 _LARGEST = 20.0
 _ROUNDS = 200
 _CHUNK = 8192
@@ -276,6 +277,7 @@ class _Search:
             scarce = np.maximum(self.tolerance, _OF_SAGITTA_SCARCE * sagitta)
             limit = np.where(facets < 2 * _FEWEST_FACETS[kind], np.minimum(limit, scarce), limit)
         good = (worst <= limit) & (out | into) & (facets >= _FEWEST_FACETS[kind])
+        good &= ~_capped(np.abs(gap), graph.broad[facet], sliver, begin)
         good &= np.bincount(samples.group, minlength=count) >= _FEWEST_POINTS[kind]
         good &= (surfaces.radius > 0) & (surfaces.radius < _LARGEST * size)
         if kind == Kind.TORUS:
@@ -318,16 +320,24 @@ class _Search:
 
     def _grow(self, base: int) -> None:
         graph = self.graph
+        known = np.flatnonzero((self.segment >= base) & ~graph.sliver)
+        deepest = np.zeros(len(self.surfaces))
+        np.maximum.at(deepest, self.segment[known], self._depth(self.segment[known], known))
         for _ in range(_ROUNDS):
             reach = (self.segment[graph.left] >= base) & (self.segment[graph.right] < 0)
             index, facet = self.segment[graph.left[reach]], graph.right[reach]
             good = self._explains(self.surfaces, self.limit, index, facet)
+            good &= ~graph.broad[facet] | (self._depth(index, facet) <= _DEEPER * deepest[index])
             if not good.any():
                 return
             # the lowest number wins, whatever the order
             index, facet = index[good][::-1], facet[good][::-1]
             order = np.argsort(-index, kind="stable")
             self.segment[facet[order]] = index[order]
+
+    def _depth(self, index: IntIndex, facet: IntIndex) -> Float64:
+        """How far the middle of each facet lies off the surface beside it."""
+        return np.abs(gradients(self.surfaces.take(index), self.graph.centre[facet])[0])
 
     def _unite(self, kind: Kind) -> None:
         """Join neighbouring surfaces of one kind that are one."""
@@ -352,3 +362,14 @@ class _Search:
         self.segment[facet[chosen]] = number[group[chosen]]
         self.surfaces = joined([self.surfaces, surfaces.take(fine)])
         self.limit = np.concatenate([self.limit, limit[fine]])
+
+
+def _capped(depth: Float64, broad: Mask, sliver: Mask, begin: IntIndex) -> Mask:
+    """Whether a group has a broad facet much deeper below its surface than the other facets are.
+
+    The corners of a flat end lie on the surface whose rim they are, on a shallow cone for one; its middle tells.
+    """
+    fine = np.maximum.reduceat(np.where(broad | sliver, 0.0, depth), begin)
+    wide = np.maximum.reduceat(np.where(broad & ~sliver, depth, 0.0), begin)
+    made: Mask = (fine > 0) & (wide > _DEEPER * fine)
+    return made
