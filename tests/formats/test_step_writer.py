@@ -10,10 +10,12 @@ from typing import Any
 import manifold3d
 import numpy as np
 import pytest
+import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
+from meshhub import Registry
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.names import quoted
 from meshhub.builtin_plugins.step.writer import write
@@ -98,6 +100,17 @@ def hollow() -> Mesh:
     return Mesh(np.concatenate([outer.vertices, inner.vertices]), faces)
 
 
+def pinched() -> Mesh:
+    """A box with a pit in its top whose rim touches the box's edge in one point."""
+    vertices = [[0, 0, 0], [10, 0, 0], [10, 10, 0], [0, 10, 0], [0, 0, 10], [10, 0, 10], [10, 10, 10], [0, 10, 10]]
+    vertices += [[5, 0, 10], [7, 4, 10], [3, 4, 10], [5, 3, 7]]
+    faces = [[0, 3, 2], [0, 2, 1], [1, 2, 6], [1, 6, 5], [2, 3, 7], [2, 7, 6], [3, 0, 4], [3, 4, 7]]
+    faces += [[0, 1, 8], [1, 5, 8], [0, 8, 4]]
+    faces += [[8, 5, 9], [5, 6, 9], [9, 6, 10], [6, 7, 10], [10, 7, 4], [10, 4, 8]]
+    faces += [[8, 9, 11], [9, 10, 11], [10, 8, 11]]
+    return Mesh(np.array(vertices, np.float64), np.array(faces, np.int32))
+
+
 def touching_bricks() -> Mesh:
     """Two boxes that share one edge."""
     one, other = brick(10, 10, 10), moved_by(brick(10, 10, 10), 10, 10, 0)
@@ -110,6 +123,7 @@ PARTS: dict[str, Any] = {
     "inside out": lambda: Mesh(brick().vertices, brick().faces[:, ::-1]),
     "open": lambda: Mesh(brick().vertices, brick().faces[:-2]),
     "touching": touching_bricks,
+    "pinched": pinched,
     "machined": lambda: mesh_of(machined()),
     "cylinder": lambda: mesh_of(cylinder(20, 5, 5, 64)),
     "tube": lambda: mesh_of(cylinder(20, 8, 8, 64) - cylinder(30, 4, 4, 48).translate([0, 0, -1])),
@@ -429,3 +443,73 @@ def test_a_tolerance_finds_what_is_noisy() -> None:
     noisy = Mesh(mesh.vertices + noise, mesh.faces)
     assert b"CYLINDRICAL_SURFACE" not in written(scene_of(noisy))[0].read()
     assert b"CYLINDRICAL_SURFACE" in written(scene_of(noisy), step_tolerance_mm=0.02)[0].read()
+
+
+def test_a_hole_that_touches_the_outline_is_a_loop_of_its_own() -> None:
+    text = written(scene_of(pinched()))[0].read()
+    assert text.count(b"=ADVANCED_FACE(") == 9
+    assert (text.count(b"=FACE_OUTER_BOUND("), text.count(b"=FACE_BOUND(")) == (9, 1)
+
+
+def test_through_the_registry_everything_comes_back(tmp_path: Path) -> None:
+    pytest.importorskip("OCP", reason="the STEP reader needs OpenCASCADE")
+    original, mesh, returned, again = (tmp_path / name for name in ("a.step", "b.stl", "c.step", "d.stl"))
+    write_assembly(original)
+    registry = Registry()
+    registry.convert(original, returned)
+    before, after = judged([original, returned])
+    assert after["valid"]
+    assert sorted(after["volumes"]) == pytest.approx(sorted(before["volumes"]), rel=1e-4)
+    assert len(after["instances"]) == len(before["instances"]) == 3
+
+    def along_x(instance: dict[str, Any]) -> float:
+        return float(instance["matrix"][0][3])
+
+    for one, other in zip(
+        sorted(before["instances"], key=along_x), sorted(after["instances"], key=along_x), strict=True
+    ):
+        np.testing.assert_allclose(other["matrix"], one["matrix"], atol=1e-6)
+        assert other["product"] == one["product"]
+        assert other["name"] == one["name"]
+        np.testing.assert_allclose(other["color"], one["color"], atol=1 / 255)
+    registry.convert(original, mesh)
+    registry.convert(mesh, returned)
+    registry.convert(returned, again)
+    first, second = (trimesh.load_mesh(path).volume for path in (mesh, again))
+    assert second == pytest.approx(first, rel=1e-3)
+
+
+def write_assembly(path: Path) -> None:
+    """Two bolts and a plate, named, coloured and placed, as OpenCASCADE writes them."""
+    from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeCylinder
+    from OCP.gp import gp_Trsf, gp_Vec
+    from OCP.Quantity import Quantity_Color, Quantity_TOC_sRGB
+    from OCP.STEPCAFControl import STEPCAFControl_Writer
+    from OCP.TCollection import TCollection_ExtendedString as Text
+    from OCP.TDataStd import TDataStd_Name
+    from OCP.TDocStd import TDocStd_Document
+    from OCP.TopLoc import TopLoc_Location
+    from OCP.XCAFApp import XCAFApp_Application
+    from OCP.XCAFDoc import XCAFDoc_ColorSurf, XCAFDoc_DocumentTool
+
+    document = TDocStd_Document(Text("BinXCAF"))
+    XCAFApp_Application.GetApplication_s().InitDocument(document)
+    shapes = XCAFDoc_DocumentTool.ShapeTool_s(document.Main())
+    colors = XCAFDoc_DocumentTool.ColorTool_s(document.Main())
+    plate = shapes.AddShape(BRepPrimAPI_MakeBox(40.0, 20.0, 5.0).Shape(), False)
+    bolt = shapes.AddShape(BRepPrimAPI_MakeCylinder(3.0, 12.0).Shape(), False)
+    root = shapes.NewShape()
+    for label, name, color in ((plate, "plate", (0.2, 0.4, 0.6)), (bolt, "bolt", (1.0, 0.5, 0.0))):
+        TDataStd_Name.Set_s(label, Text(name))
+        colors.SetColor(label, Quantity_Color(*color, Quantity_TOC_sRGB), XCAFDoc_ColorSurf)
+    TDataStd_Name.Set_s(root, Text("assembly"))
+    for label, name, x in ((plate, "the plate", 1.0), (bolt, "left", 11.0), (bolt, "right", 31.0)):
+        moved = gp_Trsf()
+        moved.SetTranslation(gp_Vec(x, 10.0, 6.0))
+        TDataStd_Name.Set_s(shapes.AddComponent(root, label, TopLoc_Location(moved)), Text(name))
+    shapes.UpdateAssemblies()
+    writer = STEPCAFControl_Writer()
+    writer.SetNameMode(True)
+    writer.SetColorMode(True)
+    writer.Transfer(document)
+    writer.Write(str(path))

@@ -14,6 +14,8 @@ from meshhub.topology import cycles, following
 
 Mask = NDArray[np.bool_]
 
+_PINCHES = 32
+
 
 @dataclass(frozen=True, eq=False)
 class Outline:
@@ -103,8 +105,30 @@ def _loops(skin: Skin, region: NDArray[np.int32]) -> tuple[IntIndex, IntIndex]:
         active = active[inside[after[active]]]
     place = np.full(count, -1, np.intp)
     place[bound] = np.arange(len(bound))
-    members, begin = cycles(place[after])
+    ahead = place[after]
+    members, begin = cycles(ahead)
+    for _ in range(_PINCHES):
+        if not _parted(ahead, members, begin, skin.end[bound]):
+            break
+        members, begin = cycles(ahead)
     return bound[members], begin
+
+
+def _parted(ahead: IntIndex, members: IntIndex, begin: IntIndex, end: NDArray[np.int32]) -> bool:
+    """Part every loop in two at one point that it passes twice, in place; whether there was any.
+
+    There a hole touches the outline, and CAD programs want them as loops of their own.
+    ahead: the successor of each half-edge; end: the point it leads to
+    """
+    loop = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
+    point = end[members].astype(np.int64)
+    order = np.lexsort((point, loop))
+    again = (loop[order][1:] == loop[order][:-1]) & (point[order][1:] == point[order][:-1])
+    first, second = order[:-1][again], order[1:][again]
+    _, one = np.unique(loop[first], return_index=True)
+    a, b = members[first[one]], members[second[one]]
+    ahead[a], ahead[b] = ahead[b], ahead[a]
+    return len(one) > 0
 
 
 def _corners(skin: Skin, half: IntIndex, loop_begin: IntIndex, bends: Mask, tolerance: float) -> Mask:
