@@ -8,9 +8,9 @@ import os
 import signal
 import sys
 import threading
-import types
 from collections import deque
 from collections.abc import Iterator
+from multiprocessing import spawn
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -37,6 +37,9 @@ from meshhub.source import Target
 
 PRELOAD = ("meshhub.engine.preload",)
 """What the fork server imports once, so that no job has to."""
+
+_WORKER, _WORKER_WITH_MAIN = "meshhub-worker", "meshhub-worker-with-main"
+"""Names of processes; the first are started without the main program."""
 
 SINGLE_THREADED = {
     "OMP_NUM_THREADS": "1",
@@ -187,12 +190,14 @@ class Isolated:
 
     def _start(self, with_main: bool) -> _Worker:
         ours, theirs = self._context.Pipe()
-        hidden = contextlib.nullcontext() if with_main else _without_main()
-        with self._starting, _environment(SINGLE_THREADED), hidden:
+        with self._starting, _environment(SINGLE_THREADED):
             if self._context.get_start_method() == "forkserver":
                 self._context.set_forkserver_preload(list(PRELOAD))
             process = self._context.Process(  # type: ignore[attr-defined]
-                target=serve, args=(theirs, self._limits, self._log), daemon=True
+                name=_WORKER_WITH_MAIN if with_main else _WORKER,
+                target=serve,
+                args=(theirs, self._limits, self._log),
+                daemon=True,
             )
             process.start()
         theirs.close()
@@ -239,19 +244,22 @@ def _needs_main(task: Task) -> bool:
     return any(name.startswith("__main__:") for name in named)
 
 
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Hide the main program from a worker that is started inside.
+def _prepared(name: str) -> dict[str, object]:
+    """What multiprocessing tells a new process, without the main program for a worker that does not need it.
 
     A worker would import it again: that took longer than most conversions, and a script without
-    an `if __name__ == "__main__"` would start all over.
+    an `if __name__ == "__main__"` would start all over. There is no setting for it, and hiding
+    `sys.modules["__main__"]` meanwhile breaks whatever other threads unpickle.
     """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+    told: dict[str, object] = _PREPARED_BY_PYTHON(name)
+    if name == _WORKER:
+        told.pop("init_main_from_name", None)
+        told.pop("init_main_from_path", None)
+    return told
+
+
+_PREPARED_BY_PYTHON = spawn.get_preparation_data
+spawn.get_preparation_data = _prepared
 
 
 def _received(worker: _Worker) -> Answer:
