@@ -30,7 +30,10 @@ from meshhub.source import Source, Target
 log = logging.getLogger(__name__)
 
 LARGEST = 1e12
-"""Coordinates beyond this, in the file's unit or placed in millimetres, are no model of anything."""
+"""Coordinates beyond this, in the file's own unit, are no model of anything."""
+
+LARGEST_MM = 1e13
+"""The same for what is placed, in millimetres: broken files of real programs reach two thousand million metres."""
 
 MOST_PLACED = 20_000_000
 """Triangles, each instance counted, of a file that holds fewer: a small file can place one mesh without end."""
@@ -135,8 +138,8 @@ def _read(chain: Chain, source: Source, told: _Log) -> tuple[Scene, Frame]:
             note("frame_converted", f"read in {_spoken(frame)}; brought to {_spoken(HOST_FRAME)}")
         scene = to_frame(scene, HOST_FRAME)
         box = bounds(scene)
-        if not np.abs(box).max() <= LARGEST:
-            raise UnreadableFile(f"{source.name[-80:]!r} places its model farther out than {LARGEST:g} mm")
+        if not np.abs(box).max() <= LARGEST_MM:
+            raise UnreadableFile(f"{source.name[-80:]!r} places its model farther out than {LARGEST_MM:g} mm")
         if chain.input_unit is None:
             _doubt_unit(float(np.ptp(box, axis=0).max()), frame, told=step.frame is None)
     return scene, frame

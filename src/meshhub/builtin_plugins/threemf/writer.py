@@ -13,8 +13,8 @@ from meshhub.builtin_plugins.threemf.text import attribute, escaped, matrix
 from meshhub.builtin_plugins.threemf.zip_writer import write_zip
 from meshhub.capabilities import NoOptions
 from meshhub.columns import shortest, write_rows
-from meshhub.errors import ConversionFailed
 from meshhub.geometry import compacted, weld
+from meshhub.notes import note
 from meshhub.scene import Float64, Int32, Mesh, Scene
 from meshhub.source import Target
 
@@ -45,7 +45,7 @@ _METADATA = ("Title", "Designer", "Description", "Copyright", "LicenseTerms", "R
 def write(scene: Scene, target: Target, _options: NoOptions) -> None:
     """Write a scene: an object for each mesh, shared by its instances, and a group for each path.
 
-    Raises ConversionFailed beyond 4 GB, and for coordinates that readers of 3MF refuse.
+    Raises ConversionFailed beyond 4 GB.
     """
     ids = itertools.count(1)
     palette = Palette(scene, ids)
@@ -109,9 +109,10 @@ def _shape(scene: Scene, shape: Shape, palette: Palette, ids: Iterator[int]) -> 
     mesh = compacted(shape.mesh(scene))
     vertices, faces = _merged(mesh)
     if float(np.abs(vertices).max(initial=0)) > _FARTHEST:
-        raise ConversionFailed(
-            f"3MF holds coordinates up to {_FARTHEST:g} mm, and the model has some beyond; "
-            "say its unit with input_unit, or scale it with target_height_mm"
+        note(
+            "beyond_readers",
+            f"readers of 3MF take coordinates up to {_FARTHEST:g} mm, and the model has some beyond; "
+            "say its unit with input_unit, or scale it with target_height_mm",
         )
     painted = palette.paint(mesh, mesh.faces, shape.material)
     yield from painted.pieces
