@@ -26,6 +26,7 @@ import numpy as np
 
 FACES_20_MB = 400_000
 FACES_1_M = 1_000_000
+FACES_DAMAGED = 200_000
 RUNS = 3
 SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
 
@@ -53,6 +54,11 @@ def stl_file(folder: Path, faces: int) -> Path:
         corners = bumpy_sphere(faces)
         records = np.zeros(len(corners), [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
         records["corners"] = corners
+        if faces == FACES_DAMAGED:
+            # holes all over, and some faces turned over
+            records["corners"][100::1000] = records["corners"][100::1000, ::-1]
+            records = np.delete(records, np.s_[::1000])
+            corners = records["corners"]
         path.write_bytes(bytes(80) + np.uint32(len(corners)).tobytes() + records.tobytes())
     return path
 
@@ -112,6 +118,22 @@ def pymeshlab_reduces(source: Path, target: Path) -> Callable[[], object]:
         meshes.save_current_mesh(str(target))
 
     return reduce
+
+
+def meshhub_repairs(source: Path, target: Path) -> Callable[[], object]:
+    return meshhub_converts(source, target, repair=True)
+
+
+def trimesh_repairs(source: Path, target: Path) -> Callable[[], object]:
+    import trimesh
+
+    def repair() -> None:
+        mesh = trimesh.load_mesh(source)
+        trimesh.repair.fix_normals(mesh)
+        mesh.fill_holes()
+        mesh.export(target)
+
+    return repair
 
 
 def meshhub_reads(source: Path, target: Path) -> Callable[[], object]:
@@ -175,6 +197,7 @@ JOBS: dict[str, tuple[str, int, str, list[Callable[..., object]]]] = {
         ".stl",
         [meshhub_reduces, pymeshlab_reduces, trimesh_reduces],
     ),
+    "repair": ("repair 200 000 faces with 200 holes", FACES_DAMAGED, ".stl", [meshhub_repairs, trimesh_repairs]),
     "read": ("read and weld 50 MB of binary STL", FACES_1_M, ".none", [meshhub_reads, plain_reads, trimesh_reads]),
 }
 
