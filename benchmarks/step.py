@@ -3,11 +3,13 @@
     MESHHUB_CORPUS=… python benchmarks/step.py round-trip [--faces 700] [files …]
     python benchmarks/step.py plate [--holes 28] [--segments 32]
     MESHHUB_CORPUS=… python benchmarks/step.py sweep [--triangles 50000] [--faces 20000] [--surfaces analytic]
+    MESHHUB_CORPUS=… python benchmarks/step.py programs [files …]
 
 `round-trip` takes STEP → STL → STEP and tells how many planar and cylindrical faces of the original came
 back as one face of the same kind, on the same surface, cylinders with the radius within 0.1 %. Faces that
 were one cylinder cut in halves come back whole, which counts. `plate` compares with the recipe of sewing
-triangles in OpenCASCADE, on a tenth of the triangles. `sweep` writes every watertight mesh.
+triangles in OpenCASCADE, on a tenth of the triangles. `sweep` writes every watertight mesh. `programs` asks
+FreeCAD and gmsh, where they are installed, what they see in a few of them.
 
 Every judgement runs in a process of its own.
 """
@@ -19,6 +21,7 @@ import csv
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -128,11 +131,11 @@ def came_back(original: list[dict[str, Any]], returned: list[dict[str, Any]], ki
     return len(wanted), found
 
 
-def convert(source: Path, target: Path) -> tuple[float, dict[str, Any]]:
+def convert(source: Path, target: Path, **options: Any) -> tuple[float, dict[str, Any]]:
     """Seconds of this process, and what the writer did."""
     registry = Registry()
     began = time.process_time()
-    report = registry.convert(source, target)
+    report = registry.convert(source, target, **options)
     figures: dict[str, Any] = {}
     for step in report.steps:
         figures |= step.figures
@@ -269,44 +272,103 @@ def sweep(corpus: Path, most_triangles: int, most_faces: int, surfaces: str) -> 
     with (corpus / "INDEX.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["watertight"] == "True"]
     rows = [row for row in rows if int(row["n_faces"]) <= most_triangles and row["expect"] == "converts"]
-    bad = 0
-    print(f"{'file':50} {'triangles':>9} {'faces':>6} {'solids':>6} {'volume':>9} {'s':>6}  verdict")
-    registry = Registry()
+    limit = 1e-6 if surfaces == "planar" else 1e-3
+    counts = dict.fromkeys(("good", "bad", "left out", "arcs"), 0)
+    print(f"{'file':50} {'triangles':>9} {'faces':>6} {'solids':>6} {'of mesh':>9} {'of arcs':>9} {'s':>6}  verdict")
     for row in sorted(rows, key=lambda row: int(row["n_faces"])):
         path = corpus / row["file"]
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder, "model.step")
-            began = time.process_time()
             try:
-                report = registry.convert(path, made, step_surfaces=surfaces)
+                seconds, figures = convert(path, made, step_surfaces=surfaces)
             except MeshhubError as error:
                 print(f"{path.name[-50:]:50} {error.code}: {error.message[:60]}")
-                bad += 1
+                counts["bad"] += 1
                 continue
-            seconds = time.process_time() - began
-            figures: dict[str, Any] = {}
-            for step in report.steps:
-                figures |= step.figures
             if figures["faces"] > most_faces:
                 print(f"{path.name[-50:]:50} {row['n_faces']:>9} {figures['faces']:>6}  left out: too many faces")
+                counts["left out"] += 1
                 continue
             seen = in_process("judge", str(made))
         if "error" in seen:
             print(f"{path.name[-50:]:50} {seen['error']}")
-            bad += 1
+            counts["bad"] += 1
             continue
-        wanted = figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]
-        # a shape that is placed several times is told once
-        wanted *= seen["solids"] / figures["solids"] if seen.get("solids") and figures["solids"] == 1 else 1
-        off = seen["volume"] / wanted - 1 if wanted else 0.0
-        limit = 1e-6 if surfaces == "planar" else 1e-3
-        good = seen["valid"] and seen["solids"] >= figures["solids"] and abs(off) <= limit
-        bad += not good
+        mesh = abs(Registry().inspect(path).model.volume_mm3 or figures["mesh_volume_mm3"])
+        arcs = mesh + figures["volume_gained_mm3"]
+        of_mesh, of_arcs = (seen["volume"] / wanted - 1 if wanted else 0.0 for wanted in (mesh, arcs))
+        good = seen["valid"] and seen["solids"] == figures["solids"] and abs(of_arcs) <= limit
+        counts["good" if good else "bad"] += 1
+        counts["arcs"] += good and abs(of_mesh) > limit
         print(
-            f"{path.name[-50:]:50} {row['n_faces']:>9} {figures['faces']:>6} {seen['solids']:>6} {off:>9.1e} "
-            f"{seconds:>6.2f}  {'good' if good else 'BAD'}"
+            f"{path.name[-50:]:50} {row['n_faces']:>9} {figures['faces']:>6} {seen['solids']:>6} {of_mesh:>9.1e} "
+            f"{of_arcs:>9.1e} {seconds:>6.2f}  {'good' if good else 'BAD'}"
         )
-    print(f"{bad} bad of {len(rows)}")
+    print(
+        f"of {len(rows)}: {counts['good']} good, {counts['arcs']} of them farther from the mesh than {limit:g} by the "
+        f"arcs over its chords; {counts['bad']} bad, {counts['left out']} left out"
+    )
+    return 1 if counts["bad"] else 0
+
+
+SAMPLE = (
+    "models_groups.obj",
+    "models_fuze_ascii.ply",
+    "models_pyramids.3mf",
+    "models_testplate.glb",
+    "models_cylinder.stl",
+    "stl_ascii_HalfDonut.stl",
+    "BREP_base_interface_AP214.STEP",
+    "Havocglass8_left.obj",
+)
+FREECAD = """
+import json, os, Part
+shape = Part.Shape()
+shape.read(os.environ["MADE"])
+volume = sum(solid.Volume for solid in shape.Solids)
+print("\\n" + json.dumps({"valid": shape.isValid(), "solids": len(shape.Solids), "volume": volume}))
+"""
+GMSH = """
+SetFactory("OpenCASCADE");
+bodies() = ShapeFromFile("%s");
+volume = 0;
+For index In {0 : #bodies() - 1}
+  one = Mass Volume {bodies(index)};
+  volume += one;
+EndFor
+Printf('{"valid": true, "solids": %%g, "volume": %%.15g}', #bodies(), volume);
+"""
+
+
+def programs(paths: list[Path]) -> int:
+    """What FreeCAD and gmsh see in files of ours."""
+    asked = [name for name in ("freecadcmd", "gmsh") if shutil.which(name)]
+    print(f"asked: {', '.join(asked) or 'none is installed'}")
+    bad = 0
+    for path in paths:
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder, "model.step")
+            _, figures = convert(path, made)
+            scripts = {"freecadcmd": Path(folder, "ask.py"), "gmsh": Path(folder, "ask.geo")}
+            scripts["freecadcmd"].write_text(FREECAD, encoding="utf-8")
+            scripts["gmsh"].write_text(GMSH % made, encoding="utf-8")
+            for name in asked:
+                words = [name, str(scripts[name]), *(["-parse_and_exit"] if name == "gmsh" else [])]
+                done = subprocess.run(
+                    words,
+                    capture_output=True,
+                    text=True,
+                    timeout=SECONDS,
+                    check=False,
+                    env={**os.environ, "MADE": str(made)},
+                )
+                lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+                seen = json.loads(lines[-1]) if lines else {"valid": False, "solids": 0, "volume": 0.0}
+                off = seen["volume"] / (figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]) - 1
+                good = seen["valid"] and seen["solids"] == figures["solids"] and abs(off) <= 1e-3
+                bad += not good
+                verdict = "good" if good else "BAD"
+                print(f"{path.name[-50:]:50} {name:10} {seen['solids']:>3.0f} solids {off:>9.1e}  {verdict}")
     return 1 if bad else 0
 
 
@@ -328,6 +390,8 @@ def main() -> int:
     all_of_them.add_argument("--triangles", type=int, default=50_000)
     all_of_them.add_argument("--faces", type=int, default=20_000)
     all_of_them.add_argument("--surfaces", choices=("analytic", "planar"), default="analytic")
+    seen_by = commands.add_parser("programs")
+    seen_by.add_argument("files", nargs="*", type=Path)
     asked = parser.parse_args()
     if asked.command == "plate":
         return compare_plates(asked.holes, asked.segments)
@@ -335,6 +399,8 @@ def main() -> int:
     if asked.command == "round-trip":
         files = asked.files or sorted(path for path in (corpus / "step").iterdir() if path.suffix.lower() != ".p21")
         return round_trip(files, asked.faces)
+    if asked.command == "programs":
+        return programs(asked.files or [path for path in sorted(corpus.glob("*/*")) if path.name.endswith(SAMPLE)])
     return sweep(corpus, asked.triangles, asked.faces, asked.surfaces)
 
 

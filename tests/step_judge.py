@@ -1,4 +1,7 @@
-"""A process of its own that asks OpenCASCADE about STEP files: `python step_judge.py file …`, a line of JSON each."""
+"""A process of its own that asks OpenCASCADE about STEP files: `python step_judge.py shapes|all file …`.
+
+A line of JSON each.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 
-def judged(paths: list[Path], seconds: float = 120) -> list[dict[str, Any]]:
-    """What OpenCASCADE says of each file; asked in another process, because it may crash or hang."""
+def judged(paths: list[Path], seconds: float = 120, *, shapes_only: bool = False) -> list[dict[str, Any]]:
+    """What OpenCASCADE says of each file; asked in another process, because it may crash or hang.
+
+    shapes_only: leave out the assembly, names and colours
+    """
     asked = subprocess.run(
-        [sys.executable, __file__, *map(str, paths)],
+        [sys.executable, __file__, "shapes" if shapes_only else "all", *map(str, paths)],
         capture_output=True,
         text=True,
         timeout=seconds,
@@ -77,7 +83,6 @@ def _judge(path: str) -> dict[str, Any]:
         "cylinder_radii": sorted(radii),
         "volumes": volumes,
         "tolerance": ShapeAnalysis_ShapeTolerance().Tolerance(shape, 1),
-        **_tree(path),
     }
 
 
@@ -155,5 +160,5 @@ def _tree(path: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        print(json.dumps(_judge(argument)), flush=True)  # noqa: T201
+    for argument in sys.argv[2:]:
+        print(json.dumps(_judge(argument) | ({} if sys.argv[1] == "shapes" else _tree(argument))), flush=True)  # noqa: T201

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.skin import Skin, lengths, skin_of
+from meshhub.containment import TURN, inside
 from meshhub.scene import Float64
 
-_CHUNK = 1 << 18
 _FLAT = 1e-12
 
 
@@ -73,33 +73,23 @@ def bodies_of(skin: Skin) -> Bodies:
 def _hosts(skin: Skin, volume: Float64) -> NDArray[np.intp]:
     """(s,) for each inward shell the smallest outward one around it, -1 for all others."""
     hosts = np.full(len(volume), -1, np.intp)
-    inward = np.flatnonzero(skin.closed & (volume < 0))
+    free = np.flatnonzero(skin.closed & (volume < 0))
     outer = np.flatnonzero(skin.closed & (volume > 0))
-    if len(inward) == 0 or len(outer) == 0:
+    if len(free) == 0 or len(outer) == 0:
         return hosts
-    outer = outer[np.argsort(volume[outer], kind="stable")]
     order = np.argsort(skin.shell, kind="stable")
     begin = np.searchsorted(skin.shell[order], np.arange(len(volume) + 1))
-    corner = skin.points[skin.faces[order]]
-    low = np.minimum.reduceat(corner.min(axis=1), begin[:-1])
-    high = np.maximum.reduceat(corner.max(axis=1), begin[:-1])
-    for shell in inward.tolist():
-        around = ((low[outer] <= low[shell]) & (high[outer] >= high[shell])).nonzero()[0]
-        probe = corner[begin[shell]].mean(axis=0)
-        for host in outer[around].tolist():
-            if volume[host] > -volume[shell] and _winding(corner[begin[host] : begin[host + 1]], probe) > 0.5:
-                hosts[shell] = host
-                break
+    corner = (skin.points @ TURN)[skin.faces[order]]
+    face_low, face_high = corner.min(axis=1), corner.max(axis=1)
+    low = np.minimum.reduceat(face_low, begin[:-1])
+    high = np.maximum.reduceat(face_high, begin[:-1])
+    for host in outer[np.argsort(volume[outer], kind="stable")].tolist():
+        near = free[(low[free] >= low[host]).all(axis=1) & (high[free] <= high[host]).all(axis=1)]
+        near = near[-volume[near] < volume[host]]
+        if len(near) == 0:
+            continue
+        faces = slice(begin[host], begin[host + 1])
+        probes = corner[begin[near]].mean(axis=1)
+        hosts[near[inside(corner[faces], face_low[faces], face_high[faces], probes)]] = host
+        free = free[hosts[free] < 0]
     return hosts
-
-
-def _winding(corner: Float64, probe: Float64) -> float:
-    """How often a closed surface winds around a point; van Oosterom and Strackee, 1983."""
-    total = 0.0
-    for start in range(0, len(corner), _CHUNK):
-        a, b, c = (corner[start : start + _CHUNK, k] - probe for k in range(3))
-        x, y, z = lengths(a), lengths(b), lengths(c)
-        solid = np.einsum("ij,ij->i", a, np.cross(b, c))
-        dots = [np.einsum("ij,ij->i", p, q) for p, q in ((a, b), (b, c), (c, a))]
-        total += float(np.arctan2(solid, x * y * z + dots[0] * z + dots[1] * x + dots[2] * y).sum())
-    return total / (2 * np.pi)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from meshhub.builtin_plugins.step.bodies import Bodies
 from meshhub.builtin_plugins.step.curves import Curve, Curves
 from meshhub.builtin_plugins.step.outline import Outline, signed_areas
-from meshhub.builtin_plugins.step.part21 import UNIT_DIGITS, Part21, references
+from meshhub.builtin_plugins.step.part21 import Part21, references
 from meshhub.builtin_plugins.step.regions import Regions
 from meshhub.builtin_plugins.step.seams import Ring, Seams
 from meshhub.builtin_plugins.step.skin import Skin, normalised
@@ -65,14 +65,14 @@ def _write_edges(file: Part21, model: Model) -> _Edges:
     points = model.skin.points.copy()
     points[model.seams.corner] = model.seams.position
     count = int(used.sum())
-    point = file.vectors("CARTESIAN_POINT", points[used]) + place
+    point = file.points(points[used]) + place
     vertex = file.many(count, "VERTEX_POINT('',#", point[used], ")") + place
     curve = np.empty(len(chain), np.int64)
 
     line = np.flatnonzero(curves.kind == Curve.LINE)
     number = np.arange(len(line))
     along = normalised(points[stop[line]] - points[start[line]])
-    direction = file.vectors("DIRECTION", along, UNIT_DIGITS) + number
+    direction = file.directions(along) + number
     vector = file.many(len(line), "VECTOR('',#", direction, ",1.)") + number
     curve[line] = file.many(len(line), "LINE('',#", point[start[line]], ",#", vector, ")") + number
 

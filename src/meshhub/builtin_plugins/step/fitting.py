@@ -8,13 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.skin import lengths
+from meshhub.builtin_plugins.step.skin import lengths, summed
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, cylindrical, distances, perpendicular
 from meshhub.scene import Float64
 
 _FIRST_STEPS = 3
 _STEPS = 4
 _RIDGE = 1e-13
+_TIP = 1e-3
 _UNKNOWNS = {
     Kind.CYLINDER: (0, 1, 3, 4, 5),
     Kind.CONE: (0, 1, 3, 4, 5, 6),
@@ -60,6 +61,10 @@ def fit(samples: Samples, kind: Kind, hopeless: float) -> tuple[Surfaces, Float6
         else:
             guess = _cylinder(local) if kind == Kind.CYLINDER else _revolved(local, kind)
             made = _refined(local, guess, kind, _FIRST_STEPS)
+            if kind == Kind.CONE:
+                other = _refined(local, _cone(local), kind, _FIRST_STEPS)
+                better = np.flatnonzero(_worst(local, other) < _worst(local, made))
+                made = _put(made, better, other.take(better))
             hopeful = np.flatnonzero(_worst(local, made) <= hopeless)
             if len(hopeful):
                 made = _put(made, hopeful, _refined(_chosen(local, hopeful), made.take(hopeful), kind, _STEPS))
@@ -177,11 +182,53 @@ def _revolved(samples: Samples, kind: Kind) -> Surfaces:
     )
     height, distance, _ = cylindrical(guess.take(samples.group), samples.point)
     if kind == Kind.CONE:
-        sums = _sums(samples.group, samples.groups, [np.ones_like(height), height, distance])
-        line = _solved(sums[:, :2, :2], sums[:, :2, 2])
-        return Surfaces(guess.kind, origin, axis, line[:, 0], line[:, 1])
+        return _with_slope(samples, guess, height, distance)
     ring, up, tube = _circle(samples.group, samples.groups, distance, height)
     return Surfaces(guess.kind, origin + axis * up[:, None], axis, ring, tube)
+
+
+def _cone(samples: Samples) -> Surfaces:
+    """The axis is what all normals lean from alike.
+
+    The normals of one whole ring of facets meet in a point, and every line through it: `_revolved` is at a loss there.
+    """
+    root = np.sqrt(samples.weight)[:, None]
+    group, count = samples.normal_group, samples.groups
+    total = summed(group, samples.weight, count)
+    mean = np.stack([summed(group, samples.weight * samples.normal[:, k], count) / total for k in range(3)], axis=1)
+    spread = _sums(group, count, list(((samples.normal - mean[group]) * root).T))
+    axis = np.linalg.eigh(np.nan_to_num(spread))[1][:, :, 0]
+    u = perpendicular(axis)
+    v = np.cross(axis, u)
+    x, y, height = (np.einsum("ij,ij->i", samples.point, line[samples.group]) for line in (u, v, axis))
+    # circles about one axis, the square of whose radius is a parabola of the height
+    sums = _sums(samples.group, count, [x, y, np.ones_like(x), height, height**2, x * x + y * y])
+    solution = _solved(sums[:, :5, :5], sums[:, :5, 5]) / 2
+    origin = solution[:, :1] * u + solution[:, 1:2] * v
+    kind = np.full(count, Kind.CONE, np.int8)
+    guess = Surfaces(kind, origin, axis, np.zeros(count), np.zeros(count))
+    height, distance, _ = cylindrical(guess.take(samples.group), samples.point)
+    return _with_slope(samples, guess, height, distance)
+
+
+def _with_slope(samples: Samples, guess: Surfaces, height: Float64, distance: Float64) -> Surfaces:
+    """Cones about axes: their radii and slopes from the heights of the points, and their distances from the axes."""
+    sums = _sums(samples.group, samples.groups, [np.ones_like(height), height, distance])
+    line = _solved(sums[:, :2, :2], sums[:, :2, 2])
+    return Surfaces(guess.kind, guess.origin, guess.axis, line[:, 0], line[:, 1])
+
+
+def _tips(samples: Samples, made: Surfaces, distance: Float64, u: Float64, v: Float64) -> Float64:
+    """What points next to the axes of cones add to the equations: the axes go through them."""
+    tip = np.flatnonzero(distance <= _TIP)
+    group = samples.group[tip]
+    offset = samples.point[tip] - made.origin[group]
+    height = np.einsum("ij,ij->i", offset, made.axis[group])
+    one, nothing = np.ones_like(height), np.zeros_like(height)
+    sideways = [np.einsum("ij,ij->i", offset, line[group]) for line in (u, v)]
+    return _sums(group, samples.groups, [-one, nothing, -height, nothing, nothing, nothing, sideways[0]]) + _sums(
+        group, samples.groups, [nothing, -one, nothing, -height, nothing, nothing, sideways[1]]
+    )
 
 
 def _refined(samples: Samples, made: Surfaces, kind: Kind, steps: int) -> Surfaces:
@@ -199,6 +246,12 @@ def _refined(samples: Samples, made: Surfaces, kind: Kind, steps: int) -> Surfac
         along_u = np.einsum("ij,ij->i", away, u[group])
         along_v = np.einsum("ij,ij->i", away, v[group])
         one, nothing = np.ones_like(height), np.zeros_like(height)
+        off = distances(each, samples.point)
+        if kind == Kind.CONE:
+            # at a tip the way from the axis has no direction: there it holds only the height
+            tip = distance <= _TIP
+            off -= np.where(tip, distance / np.sqrt(1 + each.second**2), 0.0)
+            along_u, along_v = np.where(tip, 0.0, along_u), np.where(tip, 0.0, along_v)
         if kind == Kind.CYLINDER:
             by_distance, by_height, by_radius, by_second = one, nothing, -one, nothing
         elif kind == Kind.CONE:
@@ -217,8 +270,10 @@ def _refined(samples: Samples, made: Surfaces, kind: Kind, steps: int) -> Surfac
             by_radius,
             by_second,
         ]
-        chosen = [columns[index] for index in unknowns]
-        sums = _sums(group, samples.groups, [*chosen, distances(each, samples.point)])
+        rows = [columns[index] for index in unknowns] + [off]
+        sums = _sums(group, samples.groups, rows)
+        if kind == Kind.CONE:
+            sums += _tips(samples, made, distance, u, v)
         step = np.zeros((samples.groups, 7))
         step[:, unknowns] = -_solved(sums[:, :-1, :-1], sums[:, :-1, -1])
         step = np.clip(np.nan_to_num(step), -1.0, 1.0)

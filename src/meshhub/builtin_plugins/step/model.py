@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
-from meshhub.builtin_plugins.step.bodies import bodies_of
+from meshhub.builtin_plugins.step.bodies import Bodies, bodies_of
 from meshhub.builtin_plugins.step.brep import Model
 from meshhub.builtin_plugins.step.check import Facets, deviating, facet, misshapen
 from meshhub.builtin_plugins.step.curves import curves_of, edge_regions
@@ -13,7 +13,7 @@ from meshhub.builtin_plugins.step.facets import facet_graph
 from meshhub.builtin_plugins.step.outline import outline_of
 from meshhub.builtin_plugins.step.recognise import Segments, recognise
 from meshhub.builtin_plugins.step.regions import Regions, areas, flat, regions_of
-from meshhub.builtin_plugins.step.seams import pierced_spheres, seams_of
+from meshhub.builtin_plugins.step.seams import pierced_spheres, pinched_regions, seams_of
 from meshhub.builtin_plugins.step.skin import Skin
 from meshhub.geometry import IntIndex
 
@@ -22,23 +22,23 @@ _PATIENCE = 12
 
 def modelled(skin: Skin, options: StepWriteOptions) -> Model:
     """The model of a skin, with the surfaces that were asked for."""
-    faceted = facet(skin)
+    faceted, bodies = facet(skin), bodies_of(skin)
     if options.step_surfaces == "analytic":
         found = recognise(facet_graph(skin, faceted), faceted.tolerance, options.step_tolerance_mm)
         for attempt in range(_PATIENCE):
             if not (found.segment >= 0).any():
                 break
             regions = regions_of(skin, faceted, found)
-            model, misfits = _outlined(skin, faceted, regions)
+            model, misfits = _outlined(skin, faceted, regions, bodies)
             if len(misfits) == 0:
                 return model
             if attempt == _PATIENCE - 2:
                 misfits = np.arange(len(regions.surfaces))
             found = _returned(faceted, regions, found, misfits)
-    return _outlined(skin, faceted, flat(faceted))[0]
+    return _outlined(skin, faceted, flat(faceted), bodies)[0]
 
 
-def _outlined(skin: Skin, faceted: Facets, regions: Regions) -> tuple[Model, IntIndex]:
+def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> tuple[Model, IntIndex]:
     """The model of some regions, and the curved ones among them that do not fit."""
     kept = np.zeros(len(skin.points), np.bool_)
     while True:
@@ -48,7 +48,7 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions) -> tuple[Model, Int
         if len(more) == 0:
             break
         kept[more] = True
-    model = Model(skin, regions, outline, curves, seams_of(skin, regions, outline, curves), bodies_of(skin))
+    model = Model(skin, regions, outline, curves, seams_of(skin, regions, outline, curves), bodies)
     left, right = edge_regions(outline)
     left, right = left[curves.bad], right[curves.bad]
     # of two curved neighbours the smaller one goes
@@ -59,6 +59,7 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions) -> tuple[Model, Int
         deviating(skin, regions.region, regions.surfaces),
         misshapen(skin, regions.region, regions.surfaces, outline),
         pierced_spheres(regions, outline),
+        pinched_regions(regions, outline, curves),
     ]
     return model, np.unique(np.concatenate(strange))
 

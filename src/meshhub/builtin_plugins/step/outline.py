@@ -125,7 +125,8 @@ def _parted(ahead: IntIndex, members: IntIndex, begin: IntIndex, end: NDArray[np
     order = np.lexsort((point, loop))
     again = (loop[order][1:] == loop[order][:-1]) & (point[order][1:] == point[order][:-1])
     first, second = order[:-1][again], order[1:][again]
-    _, one = np.unique(loop[first], return_index=True)
+    _, one, several = np.unique(loop[first], return_index=True, return_counts=True)
+    one += several // 2
     a, b = members[first[one]], members[second[one]]
     ahead[a], ahead[b] = ahead[b], ahead[a]
     return len(one) > 0

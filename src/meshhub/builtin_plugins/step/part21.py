@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,17 +17,39 @@ Column: TypeAlias = "str | NDArray[np.integer[Any]] | pa.Array"
 
 _CHUNK = 1 << 16
 _LARGEST = 1e15
-UNIT_DIGITS = 12
-"""Decimals of direction components."""
+_SIGNIFICANT = 11
+_MOST_SIGNIFICANT = 16
+_UNIT_DECIMALS = 12
+_MOST_DECIMALS = 15
+_OF_THICKNESS = 1e-7
 
 
-def decimals_for(largest: float) -> int:
-    """Decimals that hold coordinates up to `largest` to eleven significant digits."""
+class Decimals(NamedTuple):
+    """Decimals of lengths, and of the components of directions."""
+
+    lengths: int
+    directions: int
+
+
+def decimals_for(largest: float, thickness: float) -> Decimals:
+    """Decimals that hold coordinates up to `largest` to eleven significant digits, and more for what is thin.
+
+    thickness: volume over area in mm; what is written moves a face by less than 1e-7 of it, as far as
+    64-bit numbers go
+
+    Raises ConversionFailed for coordinates that no such number of digits holds.
+    """
     if not largest < _LARGEST:
         raise ConversionFailed(
             f"coordinates of {largest:.3g} mm are beyond what a STEP file can hold; check the unit of the model"
         )
-    return int(np.clip(10 - np.floor(np.log10(max(largest, 1e-9))), 3, 15))
+    before_point = int(np.floor(np.log10(max(largest, 1e-9)))) + 1
+    fine = int(np.ceil(-np.log10(max(thickness, 1e-30) * _OF_THICKNESS))) if thickness > 0 else 0
+    finest = min(_MOST_DECIMALS, _MOST_SIGNIFICANT - before_point)
+    return Decimals(
+        int(np.clip(max(_SIGNIFICANT - before_point, min(fine, finest)), 3, _MOST_DECIMALS)),
+        int(np.clip(fine + before_point, _UNIT_DECIMALS, _MOST_DECIMALS)),
+    )
 
 
 def reals(values: NDArray[np.float64], decimals: int) -> pa.Array:
@@ -50,13 +72,13 @@ def integers(values: NDArray[np.integer[Any]]) -> pa.Array:
     return pc.cast(pa.array(np.ascontiguousarray(values)), pa.string())
 
 
-def real(value: float, decimals: int = UNIT_DIGITS) -> str:
+def real(value: float, decimals: int = _UNIT_DECIMALS) -> str:
     """One number as `reals` writes it; for few numbers this is faster."""
     text = f"{value:.{decimals}f}".rstrip("0")
     return "0." if text == "-0." else text
 
 
-def triple(point: NDArray[np.float64] | Sequence[float], decimals: int = UNIT_DIGITS) -> str:
+def triple(point: NDArray[np.float64] | Sequence[float], decimals: int) -> str:
     """Three numbers in parentheses."""
     return "(" + ",".join(real(float(value), decimals) for value in point) + ")"
 
@@ -71,8 +93,8 @@ def references(ids: NDArray[np.integer[Any]], begin: NDArray[np.integer[Any]]) -
 class Part21:
     """Writes entities into a binary stream and counts their ids."""
 
-    def __init__(self, file: BinaryIO, decimals: int) -> None:
-        """`decimals` is for coordinates and lengths."""
+    def __init__(self, file: BinaryIO, decimals: Decimals) -> None:
+        """`decimals` may be changed between entities."""
         self._file = file
         self.decimals = decimals
         self.last = 0
@@ -116,19 +138,25 @@ class Part21:
             self._file.write(text[offsets[rows.offset] : offsets[rows.offset + len(rows)]])
         return first
 
-    def vectors(self, kind: str, values: NDArray[np.float64], decimals: int | None = None) -> int:
-        """One CARTESIAN_POINT or DIRECTION for each row of (n, 3); returns the first id."""
-        decimals = self.decimals if decimals is None else decimals
+    def points(self, values: NDArray[np.float64]) -> int:
+        """One CARTESIAN_POINT for each row of (n, 3); returns the first id."""
+        return self._triples("CARTESIAN_POINT", values, self.decimals.lengths)
+
+    def directions(self, values: NDArray[np.float64]) -> int:
+        """One DIRECTION for each row of (n, 3); returns the first id."""
+        return self._triples("DIRECTION", values, self.decimals.directions)
+
+    def _triples(self, kind: str, values: NDArray[np.float64], decimals: int) -> int:
         x, y, z = (reals(np.ascontiguousarray(values[:, axis]), decimals) for axis in range(3))
         return self.many(len(values), f"{kind}('',(", x, ",", y, ",", z, "))")
 
     def point(self, at: NDArray[np.float64]) -> int:
         """One CARTESIAN_POINT."""
-        return self.one(f"CARTESIAN_POINT('',{triple(at, self.decimals)})")
+        return self.one(f"CARTESIAN_POINT('',{triple(at, self.decimals.lengths)})")
 
     def direction(self, along: NDArray[np.float64]) -> int:
         """One DIRECTION."""
-        return self.one(f"DIRECTION('',{triple(along)})")
+        return self.one(f"DIRECTION('',{triple(along, self.decimals.directions)})")
 
     def placement(self, at: NDArray[np.float64], z: NDArray[np.float64], x: NDArray[np.float64]) -> int:
         """One AXIS2_PLACEMENT_3D."""
@@ -139,20 +167,20 @@ class Part21:
     ) -> NDArray[np.integer[Any]]:
         """One AXIS2_PLACEMENT_3D for each row; returns all ids."""
         number = np.arange(len(at))
-        points = self.vectors("CARTESIAN_POINT", at) + number
-        along = self.vectors("DIRECTION", z, UNIT_DIGITS) + number
-        towards = self.vectors("DIRECTION", x, UNIT_DIGITS) + number
+        points = self.points(at) + number
+        along = self.directions(z) + number
+        towards = self.directions(x) + number
         first = self.many(len(at), "AXIS2_PLACEMENT_3D('',#", points, ",#", along, ",#", towards, ")")
         made: NDArray[np.integer[Any]] = first + number
         return made
 
     def lengths(self, values: NDArray[np.float64]) -> pa.Array:
         """Lengths as text, for `many`."""
-        return reals(values, self.decimals)
+        return reals(values, self.decimals.lengths)
 
     def circle(self, at: NDArray[np.float64], z: NDArray[np.float64], x: NDArray[np.float64], radius: float) -> int:
         """One CIRCLE, begun at `x`."""
-        return self.one(f"CIRCLE('',#{self.placement(at, z, x)},{real(radius, self.decimals)})")
+        return self.one(f"CIRCLE('',#{self.placement(at, z, x)},{real(radius, self.decimals.lengths)})")
 
     def bound(self, edges: Sequence[tuple[int, bool]]) -> int:
         """One FACE_OUTER_BOUND of edge curves, each run along or against its direction."""

@@ -22,6 +22,7 @@ from meshhub.topology import components
 ROUNDING = 5e-7
 """Part of the largest |coordinate| that rounding to 32 bits, and what is computed from it, explains."""
 
+_FAR = 20.0
 _SLIVER = 20.0
 _ROUNDS = 40
 _FIT = 4.0
@@ -33,16 +34,20 @@ Labels = NDArray[np.int32]
 def tolerance_for(points: Float64) -> float:
     """How far a point may lie off its plane: from the largest coordinate, not from the extent.
 
-    Rounding depends on where a part is, not on how large it is.
+    Rounding depends on where a part is, not on how large it is. Only of coordinates that were not rounded to 32 bits
+    where they are, as those of a small part in a large ship, it is not known: then the part's size bounds it.
     """
-    return max(float(np.abs(points).max(initial=0.0)) * ROUNDING, 1e-9)
+    reach = float(np.abs(points).max(initial=0.0))
+    if len(points) and not np.array_equal(points, points.astype(np.float32)):
+        reach = min(reach, _FAR * float(np.ptp(points, axis=0).max()))
+    return max(reach * ROUNDING, 1e-9)
 
 
 class Planes(NamedTuple):
     """What is known of the plane of each region.
 
     normal:    (r, 3) unit, from the vector area
-    centre:    (r, 3) area-weighted
+    centre:    (r, 3) area-weighted, at the height where the plane keeps the volume under the triangles
     height:    (r,) area over reach: how well conditioned the normal is
     reach:     (r,) distance of the farthest point from the centre
     deviation: (r,) distance of the farthest point from the plane
@@ -70,12 +75,20 @@ def planes_of(skin: Skin, region: Labels, count: int) -> Planes:
     mass = total(weight)
     middle = corner.mean(axis=1)
     centre = np.stack([total(weight * middle[:, axis]) for axis in range(3)], axis=1) / mass[:, None]
-    normal = normalised(np.stack([total(skin.cross[:, axis]) for axis in range(3)], axis=1))
-    offset = corner - centre[region][:, None, :]
+    vector = np.stack([total(skin.cross[:, axis]) for axis in range(3)], axis=1)
+    normal = normalised(vector)
     order = np.argsort(region, kind="stable")
     begin = np.searchsorted(region[order], np.arange(count))
+    offset = corner - centre[region][:, None, :]
+    height = np.einsum("ijk,ik->ij", offset, normal[region])
+    # the flux of the position through the plane is to be what it is through the triangles
+    flux = total(np.einsum("ij,ij->i", middle - centre[region], skin.cross))
+    most = np.maximum.reduceat(np.abs(height).max(axis=1)[order], begin)
+    lift = np.clip(flux / np.maximum(lengths(vector), 1e-300), -most, most)
+    centre += normal * lift[:, None]
+    offset -= (normal * lift[:, None])[region][:, None, :]
     far = np.sqrt(np.einsum("ijk,ijk->ij", offset, offset).max(axis=1))
-    off = np.abs(np.einsum("ijk,ik->ij", offset, normal[region])).max(axis=1)
+    off = np.abs(height - lift[region][:, None]).max(axis=1)
     reach, deviation = (np.maximum.reduceat(values[order], begin) for values in (far, off))
     faces = np.bincount(region, minlength=count)
     moments = np.empty((count, 3, 3))
@@ -92,23 +105,62 @@ def numbered(labels: NDArray[np.integer[Any]]) -> tuple[Labels, int]:
     return made.reshape(-1).astype(np.int32), len(values)
 
 
-def flat_regions(skin: Skin, tolerance: float, joined: NDArray[np.bool_] | None = None) -> tuple[Labels, int]:
+def flat_regions(skin: Skin, tolerance: float) -> tuple[Labels, int]:
     """The coplanar regions of a skin: a label for each face, and their number.
 
     tolerance: distance from its plane that rounding explains; a region's points keep within four of it
-    joined:    (3m,) half-edges across which regions may grow; all inner ones of one colour unless told
 
-    Faces hang together by edges within a region.
+    Faces of one colour hang together by edges within a region.
     """
-    inner = skin.twin >= 0
-    if joined is not None:
-        inner &= joined
-    one = np.flatnonzero(inner & (np.arange(len(inner)) < skin.twin))
+    one, other = _neighbours(skin)
+    host = _hosts(skin, one, other, tolerance)
+    region, count = _pairwise(skin, one, other, tolerance)
+    region, count = numbered(region[host])
+    return _hooked(skin, region, count, host[one // 3], host[other // 3], tolerance)
+
+
+def parted(skin: Skin, region: Labels, which: IntIndex, tolerance: float) -> tuple[Labels, int]:
+    """The regions, some of them cut into their triangles."""
+    host = _hosts(skin, *_neighbours(skin), tolerance)
+    return numbered(np.where(np.isin(region, which), region.max() + 1 + host, region))
+
+
+def _neighbours(skin: Skin) -> tuple[IntIndex, IntIndex]:
+    """Pairs of half-edges with faces of one colour on both sides."""
+    one = np.flatnonzero(np.arange(len(skin.twin)) < skin.twin)
     other = skin.twin[one]
     same = skin.paint[one // 3] == skin.paint[other // 3]
-    one, other = one[same], other[same]
-    region, count = _pairwise(skin, one, other, tolerance)
-    return _hooked(skin, region, count, one // 3, other // 3, tolerance)
+    return one[same], other[same]
+
+
+def _hosts(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) -> IntIndex:
+    """(m,) the face that each one is part of: itself, or, for one without a height, what lies across its longest edge.
+
+    Such a triangle only tells its host that there is a corner on that edge. A face beside one of its shorter
+    edges would get a spike from it, or be tied to another face where there is a gap between them.
+    """
+    count = len(skin.faces)
+    corner = skin.points[skin.faces]
+    side = np.stack([lengths(corner[:, (k + 1) % 3] - corner[:, k]) for k in range(3)], axis=1)
+    most = side.max(axis=1)
+    # of sides of one length the last edge counts, on both its faces: chains of hosts lead to longer edges, never round
+    edge = np.arange(3 * count)
+    edge[other] = one
+    longest = np.where(side == most[:, None], edge.reshape(-1, 3), -1).argmax(axis=1)
+    flat = lengths(skin.cross) <= _FIT * tolerance * most
+    across = np.full(3 * count, -1, np.intp)
+    across[one], across[other] = other // 3, one // 3
+    itself = np.arange(count)
+    host = np.where(flat, across[3 * itself + longest], itself)
+    host = np.where(host >= 0, host, itself)
+    # two that share their longest edge have no host but each other
+    mutual = (host[host] == itself) & (host > itself)
+    host[mutual] = itself[mutual]
+    while True:
+        further = host[host]
+        if np.array_equal(further, host):
+            return host
+        host = further
 
 
 def _pairwise(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) -> tuple[Labels, int]:

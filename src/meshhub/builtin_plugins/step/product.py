@@ -15,10 +15,10 @@ _HEADER = """ISO-10303-21;
 HEADER;
 FILE_DESCRIPTION(('boundary representation from triangles'),'2;1');
 FILE_NAME('model','2000-01-01T00:00:00',(''),(''),'meshhub','meshhub','');
-FILE_SCHEMA(('AUTOMOTIVE_DESIGN {{ 1 0 10303 214 1 1 1 1 }}'));
+FILE_SCHEMA(('AUTOMOTIVE_DESIGN { 1 0 10303 214 1 1 1 1 }'));
 ENDSEC;
 DATA;
-""".replace("{{", "{").replace("}}", "}")
+"""
 _TRAILER = "ENDSEC;\nEND-ISO-10303-21;\n"
 
 

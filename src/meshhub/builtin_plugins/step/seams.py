@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.curves import Curve, Curves
+from meshhub.builtin_plugins.step.curves import Curve, Curves, edge_regions
 from meshhub.builtin_plugins.step.outline import Outline
 from meshhub.builtin_plugins.step.regions import Regions
 from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised, summed
@@ -106,6 +107,30 @@ def pierced_spheres(regions: Regions, outline: Outline) -> IntIndex:
     return np.flatnonzero((regions.surfaces.kind == Kind.SPHERE) & (loops > 1))
 
 
+def pinched_regions(regions: Regions, outline: Outline, curves: Curves) -> IntIndex:
+    """Curved regions at corners where the outline of a region touches itself, as between two holes that touch.
+
+    Polygons may touch in a corner; of arcs that do, CAD programs say that they cross.
+    """
+    corners = max(int(outline.start.max(initial=0)), int(outline.stop.max(initial=0))) + 1
+    begins, ends = (outline.region.astype(np.int64) * corners + one for one in (outline.start, outline.stop))
+    keys, times = np.unique(begins, return_counts=True)
+    twice = keys[times > 1]
+    touching = np.isin(begins, twice) | np.isin(ends, twice)
+    left, right = edge_regions(outline)
+    edge = outline.edge[touching & (curves.kind != Curve.LINE)[outline.edge]]
+    found = np.concatenate([left[edge], right[edge], outline.region[touching]])
+    return np.unique(found[regions.curved[found]]).astype(np.intp)
+
+
+def _crowded(outline: Outline) -> NDArray[np.bool_]:
+    """(k,) whether a chain that is a whole loop has its corner in common with another edge."""
+    edge = outline.edge_chain
+    uses = np.bincount(np.concatenate([outline.start[edge], outline.stop[edge]]))
+    made: NDArray[np.bool_] = uses[outline.start] > 2
+    return made
+
+
 def _across(vector: Float64, axis: Float64) -> Float64:
     """The unit direction of a vector away from an axis."""
     made: Float64 = normalised((vector - axis * (vector @ axis))[None])[0]
@@ -126,7 +151,7 @@ def _rings(
     first_chain = outline.loop_begin[:-1]
     edge = outline.edge[first_chain]
     circle = (np.diff(outline.loop_begin) == 1) & (curves.kind[edge] == Curve.CIRCLE)
-    circle &= outline.start[first_chain] == outline.stop[first_chain]
+    circle &= (outline.start == outline.stop)[first_chain] & ~_crowded(outline)[first_chain]
     region = outline.loop_region
     offset = curves.centre[edge] - surfaces.origin[region]
     aside = lengths(np.cross(offset, surfaces.axis[region]))

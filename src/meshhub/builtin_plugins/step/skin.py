@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 
 from meshhub.geometry import IntIndex, weld
 from meshhub.scene import Float64, Int32
-from meshhub.topology import Edges, components, edges, fans, following, half_edges
+from meshhub.topology import Edges, components, edges, following, half_edges
 
 _SAME_ANGLE = 1e-7
+_SMOOTH = np.cos(np.radians(31.0))
 
 
 @dataclass(frozen=True, eq=False)
 class Skin:
-    """Triangles whose half-edges are paired at most once, and whose points have one fan each.
+    """Triangles whose half-edges are paired at most once, and whose shells have no point in common.
 
     Half-edge `3 * face + corner` leads from that corner to the next of its face.
 
-    points: (p, 3) float64; a place where two fans touch has a point for each
+    points: (p, 3) float64; a place where two shells touch has a point for each
     faces:  (m, 3) indices into points
     twin:   (3m,) the half-edge that runs the other way on the neighbour, -1 on the border
     shell:  (m,) which connected piece a face belongs to, numbered by first faces
@@ -60,12 +61,12 @@ def skin_of(vertices: Float64, faces: Int32, paint: NDArray[np.int32]) -> Skin:
     one, other = _pairs(points, faces)
     twin = np.full(3 * len(faces), -1, np.intp)
     twin[one], twin[other] = other, one
-    count, fan = fans(faces, one, other)
-    place = np.empty(count, np.intp)
-    place[fan] = faces.ravel()
-    points = points[place]
-    faces = np.ascontiguousarray(fan.reshape(-1, 3))
     shells, shell = components(len(faces), one // 3, other // 3)
+    place, corner_point = np.unique(
+        np.repeat(shell, 3).astype(np.int64) * len(points) + faces.ravel(), return_inverse=True
+    )
+    points = points[place % len(points)] if len(points) else points
+    faces = corner_point.reshape(-1, 3).astype(np.int32)
     closed = np.ones(shells, np.bool_)
     closed[shell[np.flatnonzero(twin < 0) // 3]] = False
     corner = points[faces]
@@ -83,7 +84,11 @@ def _pairs(points: Float64, faces: NDArray[np.int32]) -> tuple[IntIndex, IntInde
 
 
 def _pairs_by_angle(points: Float64, faces: NDArray[np.int32], found: Edges) -> tuple[IntIndex, IntIndex]:
-    """Partners at edges of more than two faces: the two that bound the same wedge of material."""
+    """Partners at edges of more than two faces: the two that bound the same wedge of material.
+
+    Where a body touches itself along a line, as a hole that touches a wall does, that would fold faces over in cusps:
+    when faces go smoothly on across the line instead, they do.
+    """
     crowded = np.flatnonzero((found.size > 2) & (found.size % 2 == 0))
     nothing = np.empty(0, np.intp)
     if len(crowded) == 0:
@@ -109,8 +114,15 @@ def _pairs_by_angle(points: Float64, faces: NDArray[np.int32], found: Edges) -> 
     alternating = forward != forward[before]
     whole = np.ones(len(crowded), np.bool_)
     np.logical_and.at(whole, group, alternating)
+    behind = np.empty_like(before)
+    behind[before] = np.arange(len(group))
+    corner = points[faces[half // 3]]
+    normal = normalised(np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]))
+    bent = np.einsum("ij,ij->i", normal, normal[behind]) < _SMOOTH
+    smooth = np.ones(len(crowded), np.bool_)
+    np.logical_and.at(smooth, group, ~(forward & bent))
     taken = np.flatnonzero(forward & whole[group])
-    return half[taken], half[before[taken]]
+    return half[taken], half[np.where(smooth[group], behind, before)[taken]]
 
 
 def lengths(vectors: NDArray[np.floating[Any]]) -> NDArray[Any]:

@@ -26,7 +26,7 @@ def write_splines(file: Part21, points: Float64, begin: IntIndex) -> IntIndex:
         knots.append(np.asarray(spline.t, np.float64)[4:-4])
     if not poles:
         return np.empty(0, np.int64)
-    pole = file.vectors("CARTESIAN_POINT", np.concatenate(poles))
+    pole = file.points(np.concatenate(poles))
     made = []
     for one, inner in zip(poles, knots, strict=True):
         listed = ",".join(f"#{number}" for number in range(pole, pole + len(one)))

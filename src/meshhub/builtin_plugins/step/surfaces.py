@@ -102,6 +102,21 @@ def gradients(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64]:
     return value, outward[:, None] * away + along_axis[:, None] * surfaces.axis
 
 
+def curvatures(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64]:
+    """The principal curvatures of the parallel surface through each point; positive where it bends off its normal."""
+    height, distance, _ = cylindrical(surfaces, points)
+    kind = surfaces.kind
+    to_ring = distance - surfaces.radius
+    tube = np.maximum(np.sqrt(to_ring**2 + height**2), _TINY)
+    whole = np.maximum(np.sqrt(distance**2 + height**2), _TINY)
+    around = 1 / np.maximum(distance, _TINY)
+    kinds = [kind == Kind.CYLINDER, kind == Kind.SPHERE, kind == Kind.CONE, kind == Kind.TORUS]
+    cosine = 1 / np.sqrt(1 + surfaces.second**2)
+    one = np.select(kinds, [around, 1 / whole, cosine * around, to_ring / tube * around], 0.0)
+    other = np.select(kinds, [np.zeros_like(whole), 1 / whole, np.zeros_like(whole), 1 / tube], 0.0)
+    return one, other
+
+
 def onto_both(one: Surfaces, other: Surfaces, points: Float64) -> Float64:
     """The points moved on to both surfaces by the shortest way (Newton's method, damped where they touch)."""
     points = points.copy()

@@ -13,7 +13,7 @@ from meshhub.builtin_plugins.step.model import modelled
 from meshhub.builtin_plugins.step.paint import paint_of
 from meshhub.builtin_plugins.step.part21 import Part21, decimals_for
 from meshhub.builtin_plugins.step.product import Document, Product
-from meshhub.builtin_plugins.step.skin import Skin, skin_of
+from meshhub.builtin_plugins.step.skin import Skin, lengths, skin_of
 from meshhub.builtin_plugins.step.surfaces import Kind
 from meshhub.errors import ConversionFailed
 from meshhub.notes import did, note
@@ -30,25 +30,34 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     Raises ConversionFailed when every triangle is degenerate, or coordinates are out of all bounds.
     """
     shapes, placed = shapes_of(scene)
-    largest = max((float(np.abs(shape.mesh.vertices).max(initial=0.0)) for shape in shapes), default=0.0)
     reach = max((float(np.abs(one.matrix[:3, 3]).max()) for one in placed), default=0.0)
+    usual = decimals_for(reach, 0.0)
+    uses = np.bincount([one.shape for one in placed], minlength=len(shapes)).tolist()
     with target.open() as stream:
-        file = Part21(stream, decimals_for(max(largest, reach)))
-        document = Document(file)
-        products = [_write_shape(document, scene, shape, options) for shape in shapes]
+        document = Document(Part21(stream, usual))
+        products = [
+            _write_shape(document, scene, shape, count, options) for shape, count in zip(shapes, uses, strict=True)
+        ]
         if not any(products):
             raise ConversionFailed("every triangle of the model is degenerate: there is no surface to write")
+        document.file.decimals = usual
         if needs_assembly(placed):
             write_assembly(document, scene, products, placed)
         document.close()
 
 
-def _write_shape(document: Document, scene: Scene, shape: Shape, options: StepWriteOptions) -> Product | None:
+def _write_shape(
+    document: Document, scene: Scene, shape: Shape, uses: int, options: StepWriteOptions
+) -> Product | None:
+    """The product of one shape, or nothing; what is counted counts once for each of its uses, but for faces."""
     mesh = shape.mesh
     paint, palette = paint_of(scene, mesh, shape.material)
     skin = outward(skin_of(mesh.vertices, mesh.faces, paint))
     if len(skin.faces) == 0:
         return None
+    volume = float(shell_volumes(skin)[skin.closed].sum())
+    area = float(lengths(skin.cross).sum()) / 2
+    document.file.decimals = decimals_for(float(np.abs(skin.points).max()), abs(volume) / area if area else 0.0)
     model = modelled(skin, options)
     count, bodies = len(model.regions.surfaces), model.bodies
     document.uncertainty = max(document.uncertainty, float(model.regions.limit.max()))
@@ -66,10 +75,10 @@ def _write_shape(document: Document, scene: Scene, shape: Shape, options: StepWr
         faces=count,
         **{f"{kind.name.lower()}s": int(kinds[kind]) for kind in (Kind.PLANE, Kind.CYLINDER, Kind.CONE, Kind.SPHERE)},
         tori=int(kinds[Kind.TORUS]),
-        solids=len(items.solids),
-        open_shells=len(bodies.sheets),
-        mesh_volume_mm3=float(shell_volumes(skin)[skin.closed].sum()),
-        volume_gained_mm3=chord_volume(skin, model.regions.region, model.regions.surfaces),
+        solids=len(items.solids) * uses,
+        open_shells=len(bodies.sheets) * uses,
+        mesh_volume_mm3=volume * uses,
+        volume_gained_mm3=chord_volume(skin, model.regions.region, model.regions.surfaces) * uses,
     )
     if count > MANY_FACES:
         note(

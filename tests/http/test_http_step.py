@@ -1,0 +1,54 @@
+"""STEP over HTTP: written for Pro callers alone, read for everybody."""
+
+from __future__ import annotations
+
+import pytest
+from http_serving import Running, refused, told, unzipped, zip_of
+
+from meshhub import Registry, Source, Target
+from meshhub.builtin_plugins.stl import StlWriterOptions
+from meshhub.builtin_plugins.stl.writer import write
+from models import brick, scene_of
+
+
+@pytest.fixture(scope="module")
+def stl() -> bytes:
+    target = Target()
+    write(scene_of(brick(10, 20, 30)), target, StlWriterOptions())
+    return target.read()
+
+
+def test_free_callers_see_the_format_locked(service: Running, stl: bytes) -> None:
+    body = refused(service.convert(stl, "a.stl", "step"), 403, "premium_format_required")
+    assert "Pro" in body["error"] or "pro" in body["error"]
+    refused(service.convert(stl, "a.stl", ".STP"), 403, "premium_format_required")
+    refused(service.many(("a.stl", stl), target="step"), 403, "premium_format_required")
+    refused(service.batch(zip_of({"a.stl": stl}), "step"), 403, "premium_format_required")
+    told_of = service.get("/supported").json()
+    assert "step" not in told_of["output_formats"]
+    assert "step" in told_of["input_formats"]
+    assert (told_of["formats"]["step"]["requires"], told_of["formats"]["step"]["allowed"]) == ("pro", False)
+
+
+def test_pro_callers_get_solids(service: Running, pro: dict[str, str], stl: bytes) -> None:
+    answer = service.convert(stl, "Bracket 1.stl", "step", headers=pro)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "model/step"
+    assert 'filename="Bracket 1.step"' in answer.headers["content-disposition"]
+    assert answer.content.count(b"=ADVANCED_FACE(") == 6
+    assert answer.content.count(b"=MANIFOLD_SOLID_BREP(") == 1
+    assert b"Bracket" not in answer.content
+    assert told(answer)["losses"] == []
+    packed = unzipped(service.batch(zip_of({"sub/a.stl": stl, "b.stl": stl}), "step", headers=pro))
+    assert sorted(packed) == ["b.step", "sub/a.step"]
+
+
+def test_everybody_may_send_step(service: Running, pro: dict[str, str], stl: bytes) -> None:
+    pytest.importorskip("OCP", reason="reading STEP needs OpenCASCADE")
+    step = service.convert(stl, "a.stl", "step", headers=pro).content
+    answer = service.convert(step, "a.STP", "stl")
+    assert answer.status_code == 200
+    seen = Registry(entry_points=False).inspect(Source.from_bytes(answer.content, "a.stl")).model
+    assert (seen.faces, seen.watertight) == (12, True)
+    assert seen.volume_mm3 == pytest.approx(6000)
+    refused(service.convert(step[: len(step) // 2], "a.step", "stl"), 422, "unreadable_file")
