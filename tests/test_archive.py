@@ -214,6 +214,43 @@ def test_changed_bytes_end_in_a_coded_error_or_the_right_bytes(changes: list[tup
         pass
 
 
+def contents(data: bytes) -> dict[str, bytes] | None:
+    """What is in an archive; None when it is refused, in whole or in part."""
+    try:
+        with Archive(data, UPLOAD_LIMITS) as archive:
+            return {entry.name: archive.read(entry.name) for entry in archive.entries}
+    except (UnreadableFile, UnsafeArchive):
+        return None
+
+
+SMALL = (
+    packed(("a.stl", b"solid " * 20), ("b/c.obj", b"v 0 0 0\n")),
+    packed(("a.stl", b"solid"), ("b/", b""), method=zipfile.ZIP_STORED),
+)
+
+
+@pytest.mark.parametrize("data", SMALL)
+def test_an_archive_cut_at_any_byte_is_refused(data: bytes) -> None:
+    for length in range(len(data)):
+        assert contents(data[:length]) is None
+        assert contents(data[length + 1 :]) is None
+    assert contents(data)
+
+
+@pytest.mark.parametrize("data", SMALL)
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+def test_every_number_of_an_archive_in_turn(data: bytes, width: int) -> None:
+    """Whatever a header claims: what is given out is what was packed, or nothing."""
+    most = 256**width - 1
+    right = set(contents(data).values()) | {b""}
+    for at in range(len(data) - width + 1):
+        for value in (0, 1, most // 2, most // 2 + 1, most - 1, most, len(data)):
+            changed = bytearray(data)
+            changed[at : at + width] = (value & most).to_bytes(width, "little")
+            found = contents(bytes(changed))
+            assert found is None or set(found.values()) <= right
+
+
 @pytest.mark.parametrize(
     "name", ["__MACOSX/a.stl", ".DS_Store", "x/.DS_Store", "a/._b.stl", "Thumbs.db", "x/desktop.ini"]
 )

@@ -14,7 +14,7 @@ import re
 import struct
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -27,8 +27,10 @@ from meshhub import Material, MeshhubError, Part, PluginError, Registry, Scene, 
 from meshhub.capabilities import NoOptions
 from meshhub.chain import load
 from meshhub.geometry import to_frame
-from meshhub.scene import Image
+from meshhub.scene import Image, Mesh
 from models import brick, sphere
+
+pytestmark = pytest.mark.once
 
 REGISTRY = Registry(entry_points=False)
 MESHES = ("3mf", "glb", "gltf", "obj", "ply", "stl")
@@ -66,8 +68,13 @@ def scene() -> Scene:
     return Scene((box, ball), parts, materials, images)
 
 
+def small_scene() -> Scene:
+    """One triangle."""
+    return Scene((Mesh(np.eye(3) * 9, np.array([[0, 1, 2]], np.int32)),), (Part(0),))
+
+
 @functools.cache
-def seeds(format_id: str) -> tuple[bytes, ...]:
+def seeds(format_id: str, *, small: bool = False) -> tuple[bytes, ...]:
     """Sound files of a format, one for each way of writing it."""
     if format_id not in MESHES:
         return (b"",)
@@ -77,7 +84,7 @@ def seeds(format_id: str) -> tuple[bytes, ...]:
     for way in ways:
         target = Target()
         struct_type = writer.options or NoOptions
-        load(writer.run)(to_frame(scene(), writer.frame), target, struct_type(**way))
+        load(writer.run)(to_frame(small_scene() if small else scene(), writer.frame), target, struct_type(**way))
         made.append(target.read())
     return tuple(made)
 
@@ -223,11 +230,59 @@ def test_changed_files(format_id: str, seed: int) -> None:
 
 @pytest.mark.parametrize("format_id", MESHES)
 def test_files_cut_off(format_id: str) -> None:
-    """At every byte of the beginning and of the end, and here and there between."""
+    """At every byte of the beginning and of the end, and at many between."""
     for data in seeds(format_id):
-        middle = range(64, len(data) - 32, max(1, len(data) // 60))
+        middle = range(64, len(data) - 32, max(1, len(data) // 400))
         for length in [*range(64), *middle, *range(max(len(data) - 32, 64), len(data))]:
             attempt(data[:length], format_id)
+
+
+@pytest.mark.parametrize("format_id", MESHES)
+def test_a_small_file_cut_at_every_byte(format_id: str) -> None:
+    for data in seeds(format_id, small=True):
+        for length in range(len(data) + 1):
+            attempt(data[:length], format_id)
+
+
+WRONG = tuple(word.encode() for word in ("-1", "0", "3", "65536", "4294967295", "9" * 19, "1e308", "nan", "", "x"))
+
+
+def fields(data: bytes, format_id: str) -> Iterator[tuple[int, int, tuple[bytes, ...]]]:
+    """The places of a file where a number stands, and what is put there: counts, offsets, sizes and all others."""
+    body = {"3mf": 0, "glb": 4, "stl": 76, "ply": data.find(b"end_header\n") + 11}.get(format_id, len(data))
+    if data.startswith((b"solid", b"ply\nformat ascii")):
+        body = len(data)
+    if format_id not in ("3mf", "glb"):
+        yield from ((found.start(), found.end(), WRONG) for found in NUMBER.finditer(data[:body]))
+    width = 2 if format_id == "3mf" else 4
+    most = 256**width - 1
+    values = tuple(number.to_bytes(width, "little") for number in (0, 7, most // 2 + 1, most))
+    step = 2 if format_id == "3mf" else 1  # there are many, and the archive's own tests take each
+    yield from ((at, at + width, values) for at in range(body, len(data) - width + 1, step))
+
+
+@pytest.mark.parametrize("format_id", MESHES)
+def test_every_number_of_a_small_file_in_turn(format_id: str) -> None:
+    for data in seeds(format_id, small=True):
+        for start, end, values in fields(data, format_id):
+            for value in values:
+                attempt(data[:start] + value + data[end:], format_id)
+
+
+def test_every_number_of_a_3mf_model_in_turn() -> None:
+    """Inside the package, which stays sound."""
+    (data,) = seeds("3mf", small=True)
+    with zipfile.ZipFile(io.BytesIO(data)) as package:
+        contents = {name: package.read(name) for name in package.namelist()}
+    (name,) = (name for name in contents if name.endswith(".model"))
+    for found in NUMBER.finditer(contents[name]):
+        for value in WRONG:
+            packed = io.BytesIO()
+            with zipfile.ZipFile(packed, "w") as package:
+                for one, content in contents.items():
+                    changed = content[: found.start()] + value + content[found.end() :]
+                    package.writestr(one, changed if one == name else content)
+            attempt(packed.getvalue(), "3mf")
 
 
 @pytest.mark.parametrize("format_id", READERS)
@@ -246,3 +301,21 @@ def test_random_text_within(format_id: str, text: str) -> None:
     data = seeds(format_id)[-1]
     middle = len(data) // 2
     attempt(data[:middle] + text.encode() + data[middle:], format_id)
+
+
+FOUND = {
+    "a comma for a number in STL text": ("stl", b"solid\nvertex 0 0 0\nvertex 1.5 0 0\nvertex 0 1 ,\n"),
+    "one number for the texture coordinates of all faces of a PLY": (
+        "ply",
+        b"ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\nproperty float z\n"
+        b"element face 2\nproperty list uchar int vertex_indices\nproperty list uchar float texcoord\nend_header\n"
+        b"0 0 0\n9 0 0\n0 9 0\n3 0 1 2 1 1\n0 0\n",
+    ),
+}
+"""What `benchmarks/fuzz.py` found, cut down to what it takes."""
+
+
+@pytest.mark.parametrize("what", FOUND)
+def test_what_was_found_once(what: str) -> None:
+    format_id, data = FOUND[what]
+    attempt(data, format_id)

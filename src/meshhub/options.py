@@ -37,7 +37,7 @@ TRUE = frozenset(("true", "1", "yes", "on"))
 FALSE = frozenset(("false", "0", "no", "off"))
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 
 
 class HostOptions(Struct, frozen=True, kw_only=True):

@@ -15,6 +15,18 @@ HEAD_BYTES = 65_536
 """How much of a file the sniffers see."""
 
 
+class _Companions:
+    """Files that came together, sorted once: a model may ask for thousands of them.
+
+    files:     by their names, in one spelling
+    namesakes: the first of those names by their last components
+    """
+
+    def __init__(self, given: Mapping[str, Path | bytes]) -> None:
+        self.files = {_normal(name): held for name, held in given.items()}
+        self.namesakes = {posixpath.basename(name): name for name in sorted(self.files, reverse=True)}
+
+
 class Source:
     """A file to read, and the files that came with it.
 
@@ -37,7 +49,7 @@ class Source:
         self.name = name
         self._path = path
         self._data = data
-        self._companions = {_normal(key): value for key, value in (companions or {}).items()}
+        self._companions = _Companions(companions or {})
         self._folder = folder
 
     @classmethod
@@ -99,20 +111,17 @@ class Source:
         return None
 
     def _companion(self, wanted: str) -> Source | None:
-        if not self._companions:
+        files = self._companions.files
+        if not files:
             return None
         inside = posixpath.normpath(posixpath.join(posixpath.dirname(_normal(self.name)), wanted.casefold()))
-        last = posixpath.basename(inside)
-        key = inside if inside in self._companions else None
-        if key is None:
-            namesakes = [name for name in self._companions if posixpath.basename(name) == last]
-            key = min(namesakes, default=None)
+        key = inside if inside in files else self._companions.namesakes.get(posixpath.basename(inside))
         if key is None:
             return None
-        held = self._companions[key]
-        if isinstance(held, bytes):
-            return Source(key, data=held, companions=self._companions)
-        return Source(key, path=held, companions=self._companions)
+        held = files[key]
+        found = Source(key, data=held) if isinstance(held, bytes) else Source(key, path=held)
+        found._companions = self._companions
+        return found
 
     def _in_folder(self, wanted: str) -> Source | None:
         if self._folder is None or ".." in wanted.split("/"):
@@ -181,12 +190,23 @@ class Target:
 
     def companion(self, name: str, data: bytes) -> None:
         """A file that belongs beside it. `name` is one plain file name, made from the content, not from the upload."""
-        if name in ("", ".", "..", self.name) or any(mark in name for mark in "/\\:\0"):
+        if not self._may_have(name):
             raise ValueError(f"a companion needs a plain file name of its own, got {name!r}")
         with self._writing(name) as file:
             file.write(data)
         if name not in self._companions:
             self._companions.append(name)
+
+    def _may_have(self, companion: str) -> bool:
+        """Whether it is a plain name, and not the file's own."""
+        return companion not in ("", ".", "..", self.name) and not any(mark in companion for mark in "/\\:\0")
+
+    def _has(self, name: str) -> bool:
+        try:
+            return self.folder is not None and (self.folder / name).is_file()
+        except OSError:
+            # a name longer than the system knows
+            return False
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[BinaryIO]:
@@ -218,11 +238,7 @@ class Target:
 
     def found(self, companions: tuple[str, ...]) -> None:
         """Take note of companions that another process wrote into the folder."""
-        self._companions = [
-            name
-            for name in companions
-            if Path(name).name == name and self.folder is not None and (self.folder / name).is_file()
-        ]
+        self._companions = [name for name in dict.fromkeys(companions) if self._may_have(name) and self._has(name)]
 
     def take(self, other: Target) -> None:
         """Take over the bytes of another target, its companions too."""

@@ -27,6 +27,8 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NESTED = tuple(".zip .zipx .7z .rar .tar .gz .tgz .bz2 .tbz2 .xz .txz .zst .lzma .jar".split())
 _FOLDERS_DEEP = 32
+_EXTRAS = 100
+"""Extra fields of an entry that are looked through."""
 
 
 class ArchiveLimits(Struct, frozen=True, kw_only=True):
@@ -232,7 +234,9 @@ def _large(extra: bytes, sizes: tuple[int, int, int]) -> tuple[int, ...]:
     if 0xFFFFFFFF not in sizes:
         return sizes
     at = 0
-    while at + 4 <= len(extra):
+    for _ in range(_EXTRAS):
+        if at + 4 > len(extra):
+            break
         kind, length = struct.unpack_from("<HH", extra, at)
         if kind == 1:
             wide = [extra[at + 4 + k : at + 12 + k] for k in range(0, min(length, len(extra) - at - 4) - 7, 8)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +22,9 @@ _CODE = (
 )
 _CRASHES = 5
 """So many processes are started anew for one list of jobs: starting them takes the most time."""
+
+_LONGEST = 10.0
+"""Seconds of processor time for one job; native code that hangs on a damaged file is ended as if it had crashed."""
 
 _DAYS = 100 * 24 * 3600.0
 
@@ -106,6 +110,9 @@ def main() -> None:
         except EOFError:
             return
         for job in jobs:
+            if hasattr(signal, "setitimer"):
+                # nothing handles it, so the system ends the process, whatever holds the interpreter
+                signal.setitimer(signal.ITIMER_PROF, _LONGEST)
             try:
                 answer = True, _QUESTIONS[question](job)
             except Exception:

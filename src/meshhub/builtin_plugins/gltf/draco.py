@@ -47,6 +47,8 @@ def decoded(
     except Exception:
         # the library raises plain exceptions of many kinds for damaged data
         raise UnreadableFile(f"{item.where} cannot be decompressed; the file is damaged, export it again") from None
+    # the same data may be named again and again, and few triangles may have many vertices
+    buffers.spend(len(data) + sum(len(values) for values in held.values()))
     ids = item.item("attributes") or Item({}, item.place("attributes"))
     columns: dict[str, Column] = {}
     for semantic in ids.data:

@@ -57,6 +57,7 @@ class Materials:
         self._findings = findings
         self._surfaces: dict[int, Surface] = {}
         self._loaded: dict[int, int | None] = {}
+        self._by_content: dict[int, int] = {}
 
     def surface(self, index: int | None, named_by: str) -> Surface:
         """The surface of a primitive. What is wrong with it is told, and never stops the geometry."""
@@ -206,8 +207,11 @@ class Materials:
                 f"{item.where} ({stated[:40] or 'of unknown type'}) is no PNG, JPEG or WebP picture and was left out",
             )
             return None
-        self.images.append(Image(data, kind, item.name()))
-        return len(self.images) - 1
+        # one file may be named by thousands of images; the scene's own keeps these bytes, and their id with them
+        if id(data) not in self._by_content:
+            self._by_content[id(data)] = len(self.images)
+            self.images.append(Image(data, kind, item.name()))
+        return self._by_content[id(data)]
 
 
 def _sniffed(data: bytes) -> str:

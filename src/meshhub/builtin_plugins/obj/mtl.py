@@ -19,7 +19,7 @@ _NUMBERS = {"-o": 3, "-s": 3, "-t": 3, "-mm": 2, "-bm": 1, "-boost": 1, "-texres
 """How many numbers an option takes at most; the format lets the last ones be left out."""
 
 _WORDS = frozenset(("-blendu", "-blendv", "-cc", "-clamp", "-imfchan", "-type", "-colorspace"))
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 _GOES_ON = re.compile(rb"\\\r?\n")
 _REMARK = re.compile(r"(?:^|\s)#.*$")
 

@@ -189,6 +189,7 @@ class _Pictures:
         self.images: list[Image] = []
         self._source = source
         self._found: dict[str, int | None] = {}
+        self._held: dict[str, int] = {}
         self._missing: list[str] = []
 
     def index(self, wanted: Texture | None) -> int | None:
@@ -205,10 +206,14 @@ class _Pictures:
         if found is None:
             self._missing.append(reference)
             return None
-        data = found.read()
-        last = _shown(reference).replace("\\", "/").rpartition("/")[2]
-        self.images.append(Image(data, _media_type(data), last.rpartition(".")[0] or last))
-        return len(self.images) - 1
+        # one file has many spellings, and is held once
+        key = str(found.path or found.name)
+        if key not in self._held:
+            self._held[key] = len(self.images)
+            data = found.read()
+            last = _shown(reference).replace("\\", "/").rpartition("/")[2]
+            self.images.append(Image(data, _media_type(data), last.rpartition(".")[0] or last))
+        return self._held[key]
 
     def tell(self) -> None:
         """Name what is missing."""

@@ -93,6 +93,7 @@ def textures(source: Source, names: list[str]) -> tuple[tuple[Material, ...], tu
     """A material for each picture the header names, with the pictures that came together with the file."""
     materials: list[Material] = []
     images: list[Image] = []
+    held: dict[str, int] = {}  # one file may be named again and again
     for name in names[:256]:
         found = source.sibling(name)
         shown = "".join(letter if letter.isprintable() else "?" for letter in name[:80])
@@ -100,10 +101,13 @@ def textures(source: Source, names: list[str]) -> tuple[tuple[Material, ...], tu
             note("missing_texture", f"the texture {shown!r} did not come with the file: send both in one archive")
             materials.append(Material())
             continue
-        data = found.read()
         last = shown.replace("\\", "/").rpartition("/")[2]
-        materials.append(Material(name=last.rpartition(".")[0] or last, base_color_image=len(images)))
-        images.append(Image(data, _media_type(data), last))
+        key = str(found.path or found.name)
+        if key not in held:
+            held[key] = len(images)
+            data = found.read()
+            images.append(Image(data, _media_type(data), last))
+        materials.append(Material(name=last.rpartition(".")[0] or last, base_color_image=held[key]))
     return tuple(materials), tuple(images)
 
 

@@ -27,6 +27,9 @@ TYPES: dict[str, str] = {
 
 _END = re.compile(rb"(?:\r\n|\r|\n)[ \t]*end_header[ \t]*(\r\n|\r|\n|\Z)")
 _LIMIT = 1 << 20
+_MOST_LISTS = 32
+"""Lists in an element; where its rows end is found in time that grows with them."""
+
 _COUNT = re.compile(r"\d{1,18}", re.ASCII)
 
 
@@ -48,9 +51,9 @@ class Element:
     properties: list[Property] = field(default_factory=list)
 
     @property
-    def has_lists(self) -> bool:
-        """Whether rows may differ in length."""
-        return any(one.count_type is not None for one in self.properties)
+    def lists(self) -> int:
+        """How many properties are lists, by which rows may differ in length."""
+        return sum(one.count_type is not None for one in self.properties)
 
 
 @dataclass
@@ -90,6 +93,8 @@ def read_header(data: bytes) -> Header:
             header.elements[-1].properties.append(_property(words, number, line))
         else:
             raise _wrong(number, line)
+    if any(one.lists > _MOST_LISTS for one in header.elements):
+        raise UnreadableFile(f"an element of the PLY file has more than {_MOST_LISTS} lists, as no program writes")
     if not known:
         raise UnreadableFile("the PLY header has no format line (ascii, binary_little_endian or binary_big_endian)")
     return header

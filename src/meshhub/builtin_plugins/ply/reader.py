@@ -173,6 +173,8 @@ def _cornered(mesh: Mesh, face: Table, corners: Index, extra: int) -> Mesh:
     before = np.cumsum(found.counts) - found.counts
     within = np.arange(len(indexed.values)) - np.repeat(np.cumsum(indexed.counts) - indexed.counts, indexed.counts)
     usable = np.repeat(matching, indexed.counts)
+    if not usable.any():
+        return mesh
     at = np.where(usable, np.repeat(before, indexed.counts) + 2 * within, 0)
     values = appearance.finite(found.values)
     pairs = np.where(usable[:, None], np.stack([values[at], values[at + 1]], axis=1), np.float32(0))

@@ -22,8 +22,9 @@ from meshhub.notes import note
 Column = NDArray[Any]
 Index = NDArray[np.int64]
 
+_FIRST_STRETCH = 1 << 10
 _STRETCH = 1 << 20
-"""How many positions are looked at together."""
+"""How many positions are looked at together: few at first, for an element of few rows, then ever more."""
 
 
 @dataclass
@@ -102,7 +103,7 @@ def row_starts(body: Body, element: Element, start: int, lines: Index | None = N
         starts, after = lines[: element.count], lines[1 : element.count + 1]
         if (_ends(body, element, starts) <= after).all():
             return starts, int(after[-1])
-    if not element.has_lists:
+    if not element.lists:
         return start + narrowest * np.arange(element.count), start + narrowest * element.count
     first = int(_ends(body, element, np.array([start]))[0])
     if start + (first - start) * element.count <= body.length:
@@ -122,7 +123,7 @@ def _chained(body: Body, element: Element, start: int) -> tuple[Index, int]:
     from scipy.sparse.csgraph import breadth_first_order
 
     found: list[Index] = []
-    rows, at = 0, start
+    rows, at, stretch = 0, start, _FIRST_STRETCH
     while rows < element.count:
         if at >= body.length:
             if rows == 0 or not body.closed:
@@ -133,7 +134,8 @@ def _chained(body: Body, element: Element, start: int) -> tuple[Index, int]:
                 f"read {rows} of {element.count}; check that the file is complete",
             )
             break
-        width = min(_STRETCH, body.length - at)
+        width = min(stretch, body.length - at)
+        stretch = min(2 * stretch, _STRETCH)
         after = np.minimum(_ends(body, element, at + np.arange(width)) - at, width)
         # node `width` is the way out; every other node leads to exactly one node behind it
         pointers = np.append(np.arange(width + 1, dtype=np.int32), np.int32(width))
@@ -150,16 +152,18 @@ def _chained(body: Body, element: Element, start: int) -> tuple[Index, int]:
 
 def _ends(body: Body, element: Element, starts: Index) -> Index:
     """Where rows that would begin at `starts` would end; behind the data when they cannot be whole."""
-    ends = starts.copy()
+    ends = starts
     beyond = body.length + 1
+    plain = 0  # what properties without lists take, added up: there may be thousands
     for one in element.properties:
         if one.count_type is None:
-            ends = ends + body.size(one.type)
+            plain += body.size(one.type)
             continue
+        ends, plain = ends + plain, 0
         counts, inside = _counts(body, one.count_type, ends)
         longer = ends + body.size(one.count_type) + counts * body.size(one.type)
         ends = np.where(inside & (counts >= 0) & (longer <= body.length), longer, beyond)
-    return np.minimum(ends, beyond)
+    return np.minimum(ends + plain, beyond)
 
 
 def _counts(body: Body, type_: str, positions: Index) -> tuple[Index, NDArray[np.bool_]]:

@@ -76,19 +76,22 @@ def read_tokens(bodies: list[bytes]) -> Facets:
         raise Irregular(f"it breaks off in facet {len(facet)}, after {len(facet) - 1} whole ones; send the whole file")
     if int(vertex[-1]) + 3 >= len(tokens.starts):
         raise Irregular(f"it breaks off in vertex {len(vertex)}; send the whole file")
-    points = _numbers(tokens.text((vertex[:, None] + np.arange(1, 4)).ravel())).reshape(-1, 3)
+    points = _numbers(tokens.text((vertex[:, None] + np.arange(1, 4)).ravel()), 3 * len(vertex)).reshape(-1, 3)
     ends = np.cumsum([len(body) + 1 for body in bodies])
     solid = np.searchsorted(ends, tokens.starts[vertex], side="right")
     counts = _counts(vertex, facet)
     return _triangles(points, counts, solid)
 
 
-def _numbers(column: bytes) -> Float64:
-    """Numbers one below the other, with points or with commas. Raises Irregular."""
+def _numbers(column: bytes, count: int) -> Float64:
+    """So many numbers one below the other, with points or with commas. Raises Irregular."""
     if b"," in column:
         # "1,5" has a decimal comma, "1.5," a comma between numbers
         column = column.replace(b",", b"" if b"." in column else b".")
-    return read_rows(column, 1, "f8")[:, 0]
+    numbers: Float64 = read_rows(column, 1, "f8")[:, 0]
+    if len(numbers) != count:
+        raise Irregular("a comma stands where a number should")
+    return numbers
 
 
 def _counts(vertex: Index, facet: Index) -> Index:

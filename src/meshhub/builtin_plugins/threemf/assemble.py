@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from meshhub.builtin_plugins.threemf.document import CORE, MATERIAL, PRODUCTION, SLICE, Component, Document, Object
+from meshhub.builtin_plugins.threemf.document import (
+    CORE,
+    MATERIAL,
+    MOST_PARTS,
+    PRODUCTION,
+    SLICE,
+    Component,
+    Document,
+    Object,
+)
 from meshhub.builtin_plugins.threemf.model import read_model
 from meshhub.builtin_plugins.threemf.package import Package
 from meshhub.builtin_plugins.threemf.slicer import leave_out_modifiers
@@ -19,9 +28,8 @@ from meshhub.scene import Float64, Mesh, Part
 _ENCRYPTED = b"%3McF"
 """How an encrypted part begins (Secure Content §4.2)."""
 
-MOST_PARTS = 100_000
 MOST_STEPS = 1_000_000
-"""Components that are walked to find those parts; empty ones cost time and are no parts."""
+"""Components that are walked to find parts; empty ones cost time and are no parts."""
 
 DEEPEST = 64
 
@@ -180,11 +188,10 @@ class Assembly:
         """The parts below one build item, depth first in the order of the file."""
         stack: list[tuple[_Key, Float64, tuple[str, ...], str]] = []
         matrix = item.matrix @ self._scale(top, self.root.part)
-        stack.append((top, matrix, (), item.name))
+        if self._counts.get(top):
+            stack.append((top, matrix, (), item.name))
         while stack:
             key, matrix, path, given = stack.pop()
-            if not self._counts.get(key):
-                continue
             made = self._object(key)
             components = made.components
             if made.mesh is not None and len(made.mesh.triangles):
@@ -193,10 +200,14 @@ class Assembly:
             name = made.name or given
             for component in reversed(components):
                 child = self._resolve(component, document)
+                if not self._counts.get(child):
+                    continue
                 # a group of one without a name of its own is named by the group
                 alone = len(components) == 1 and not self._object(child).name
                 inner = path if alone or not name else (*path, name)
-                below = matrix @ component.matrix @ self._scale(child, key[0])
+                below = matrix @ component.matrix
+                if self._document(child[0]).unit != document.unit:
+                    below = below @ self._scale(child, key[0])
                 stack.append((child, below, inner, name if alone else ""))
 
     def _scale(self, key: _Key, outer: str) -> Float64:

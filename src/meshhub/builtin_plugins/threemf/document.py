@@ -31,6 +31,9 @@ UNITS: dict[str, Unit] = {
     "foot": "ft",
 }
 
+MOST_PARTS = 100_000
+"""Parts that a model may place, directly or through components."""
+
 Int = NDArray[np.int64]
 
 

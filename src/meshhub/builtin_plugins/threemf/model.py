@@ -11,6 +11,7 @@ import numpy as np
 from meshhub.builtin_plugins.threemf.document import (
     CORE,
     MATERIAL,
+    MOST_PARTS,
     PRODUCTION,
     SLICE,
     UNITS,
@@ -28,7 +29,7 @@ from meshhub.builtin_plugins.threemf.document import (
 from meshhub.builtin_plugins.threemf.markup import Attributes, as_utf8, parse
 from meshhub.builtin_plugins.threemf.tables import Columns, lift
 from meshhub.builtin_plugins.threemf.values import Values
-from meshhub.errors import UnreadableFile
+from meshhub.errors import ModelTooComplex, UnreadableFile
 
 _LONGEST_TEXT = 10_000
 _MATERIAL_ELEMENTS = frozenset(
@@ -38,7 +39,7 @@ _TRIANGLE = ("pid", "p1", "p2", "p3")
 
 
 def read_model(data: bytes, part: str) -> Document:
-    """Read a model part. Raises UnreadableFile."""
+    """Read a model part. Raises UnreadableFile, ModelTooComplex."""
     data, encoding = as_utf8(data)
     skeleton, lifted = lift(data)
     builder = _Builder(part, lifted)
@@ -70,6 +71,7 @@ class _Builder:
         self._object: Object | None = None
         self._rows: dict[str, Any] = {}
         self._said: list[str] | None = None
+        self._said_letters = 0
         self._elements: dict[str, Callable[[Attributes, int], Callable[[], None] | None]] = {
             "model": self._model,
             "metadata": self._metadata,
@@ -116,8 +118,9 @@ class _Builder:
             closing()
 
     def text(self, text: str) -> None:
-        if self._said is not None and sum(map(len, self._said)) < _LONGEST_TEXT:
+        if self._said is not None and self._said_letters < _LONGEST_TEXT:
             self._said.append(text)
+            self._said_letters += len(text)
 
     # -- the model --
 
@@ -137,7 +140,7 @@ class _Builder:
         if self._object is not None or len(self._open) != 1 or not name:
             return None
         said: list[str] = []
-        self._said = said
+        self._said, self._said_letters = said, 0
 
         def close() -> None:
             self._said = None
@@ -171,6 +174,8 @@ class _Builder:
             self._object.components.append(self._placed(attributes, "component"))
 
     def _item(self, attributes: Attributes, _at: int) -> None:
+        if len(self.document.items) >= MOST_PARTS:
+            raise ModelTooComplex(f"{self._part!r} places more than {MOST_PARTS} objects; merge some")
         self.document.items.append(self._placed(attributes, "item"))
 
     def _placed(self, attributes: Attributes, what: str) -> Component:

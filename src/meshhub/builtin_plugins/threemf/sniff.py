@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 _SIGNATURE = b"PK\x03\x04"
+_LONGEST_NAME = 1024
+"""What claims to be longer is no name of ours, and there may be thousands of them in the head."""
+
 _OFFICE = ("word/", "xl/", "ppt/")
 
 
@@ -14,7 +17,8 @@ def sniff(head: bytes, size: int) -> int:
     at = 0
     while at >= 0:
         length = int.from_bytes(head[at + 26 : at + 28], "little")
-        name = head[at + 30 : at + 30 + length].decode("utf-8", "replace").replace("\\", "/").lstrip("/").casefold()
+        raw = head[at + 30 : at + 30 + length] if length <= _LONGEST_NAME else b""
+        name = raw.decode("utf-8", "replace").replace("\\", "/").lstrip("/").casefold()
         if name.endswith(".model"):
             return 95
         if name.startswith(_OFFICE):

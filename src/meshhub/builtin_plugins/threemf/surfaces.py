@@ -94,6 +94,7 @@ class Surfaces:
         self._bases: dict[tuple[str, int], int] = {}
         self._textured: dict[tuple[str, int], int] = {}
         self._pictures: dict[str, int | None] = {}
+        self._mixtures: dict[tuple[str, int], UInt8] = {}
 
     def mesh(self, document: Document, made: Object, triangles: Triangles) -> Mesh:
         """An object's mesh with everything that its triangles and the object say about the surface."""
@@ -137,8 +138,15 @@ class Surfaces:
             if blend == "mix" and found._colors is not None:
                 found.colors()[faces] = 255
         else:
-            colors = group.colors if isinstance(group, Colors) else _mixed(document, group)
+            colors = group.colors if isinstance(group, Colors) else self._mixed(document, number, group)
             self._color(found, colors[index], faces, blend)
+
+    def _mixed(self, document: Document, number: int, group: Group) -> UInt8:
+        """The colours (k, 4) of a group of mixtures, made once."""
+        key = (document.part, number)
+        if key not in self._mixtures:
+            self._mixtures[key] = _mixed(document, group)
+        return self._mixtures[key]
 
     def _color(self, found: _Corners, colors: UInt8, faces: Int, blend: str) -> None:
         """Put colours (k, 3, 4) on what the faces have already."""
@@ -170,12 +178,13 @@ class Surfaces:
 
     def _tint(self, found: _Corners, faces: Int) -> None:
         """Keep a base material's colour as a vertex colour, for its place is taken by a texture."""
-        for material in np.unique(found.material[faces]).tolist():
-            if material >= 0:
-                mine = faces[found.material[faces] == material]
-                color = np.rint(np.array(self.materials[material].base_color) * 255).astype(np.uint8)
-                if (color != _WHITE).any():
-                    found.colors()[mine] = color
+        faces = faces[found.material[faces] >= 0]
+        used, index = np.unique(found.material[faces], return_inverse=True)
+        shades = [self.materials[number].base_color for number in used.tolist()]
+        colors = np.rint(np.array(shades, np.float64).reshape(-1, 4) * 255).astype(np.uint8)
+        tinted = (colors != _WHITE).any(axis=1)[index]
+        if tinted.any():
+            found.colors()[faces[tinted]] = colors[index[tinted]][:, None]
 
     def _base(self, document: Document, number: int, group: Base) -> int:
         """The first material of a group of base materials."""

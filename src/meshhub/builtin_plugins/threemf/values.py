@@ -15,9 +15,12 @@ from meshhub.columns import Irregular
 from meshhub.errors import UnreadableFile
 from meshhub.scene import Float64, UInt8
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_NUMBER = re.compile(r"\s*[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _COLOR = re.compile(r"\s*#([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})\s*")
 _INTEGER = re.compile(r"\s*\+?\d{1,10}\s*", re.ASCII)
+
+_IDENTITY = np.eye(4)
+_IDENTITY.setflags(write=False)
 
 
 class Values:
@@ -63,12 +66,13 @@ class Values:
 
     def matrix(self, text: str | None, what: str) -> Float64:
         """Core §3.3: twelve numbers, row vectors, translation last."""
+        if text is None:
+            return _IDENTITY
+        numbers = self.numbers(text, what)
+        if len(numbers) != 12:
+            raise self.wrong(f"the transform of an element {what!r} has {len(numbers)} numbers instead of 12")
         made = np.eye(4)
-        if text is not None:
-            numbers = self.numbers(text, what)
-            if len(numbers) != 12:
-                raise self.wrong(f"the transform of an element {what!r} has {len(numbers)} numbers instead of 12")
-            made[:3] = np.array(numbers).reshape(4, 3).T
+        made[:3] = np.array(numbers).reshape(4, 3).T
         return made
 
     def colors(self, texts: Sequence[str]) -> UInt8:
