@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -12,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+import hostile_plugin
 import toys
+from hostile_plugin import living
 from meshhub import (
     Cancel,
     Cancelled,
@@ -29,6 +33,7 @@ from meshhub import (
     Target,
     WorkerCrashed,
 )
+from meshhub.engine.worker import Limits
 from meshhub.report import Inspection, Report
 
 
@@ -131,6 +136,14 @@ def test_a_closed_engine_takes_no_task() -> None:
         convert(made, "toy!")
 
 
+def test_a_task_that_begins_while_its_engine_is_closed_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Registry([toys], entry_points=False, engine=Isolated(method="fork"))
+    # the last thing before the task's worker is started
+    monkeypatch.setattr("meshhub.engine.isolated.sweep", lambda _folder: made.close())
+    with pytest.raises(ShuttingDown):
+        convert(made, "toy! hang", timeout=20)
+
+
 def test_a_program_is_not_run_again_in_its_workers(tmp_path: Path) -> None:
     """A script without a guard around its main part, as people write them."""
     script = tmp_path / "script.py"
@@ -147,3 +160,153 @@ def test_a_program_is_not_run_again_in_its_workers(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == ["once", "True"]
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux has")
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Iterator[Registry]:
+    made = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=2))
+    yield made
+    made.close()
+
+
+def misbehave(registry: Registry, what: Path, timeout: float = 60) -> str:
+    """Its code."""
+    try:
+        registry.convert(
+            Source.from_bytes(f"hostile {what}".encode(), "a.hostile"), Target(), to="hostile", timeout=timeout
+        )
+    except MeshhubError as error:
+        return error.code
+    return "ok"
+
+
+def started(what: Path) -> list[int]:
+    return [int(line) for line in what.read_text().split()]
+
+
+def gone(processes: list[int]) -> bool:
+    limit = time.monotonic() + 30
+    while any(living(process) for process in processes) and time.monotonic() < limit:
+        time.sleep(0.02)
+    return not any(living(process) for process in processes)
+
+
+def told_to_use(folder: Path) -> list[int]:
+    """The processes that were started with this temporary folder in their environment."""
+    told = f"TMPDIR={folder}\0".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if told in (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return found
+
+
+@linux
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("what", ["fork-children-and-crash", "daemonise-and-crash"])
+def test_what_a_crashed_worker_started_ends_with_it(tmp_path: Path, method: str, what: str) -> None:
+    """And it is a crash, though its children still hold the line."""
+    registry = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=1, method=method))
+    try:
+        assert misbehave(registry, tmp_path / what) == "worker_crashed"
+        children = started(tmp_path / what)
+        assert children
+        assert gone(children)
+    finally:
+        registry.close()
+
+
+@linux
+def test_a_job_that_kills_the_parent_of_all_workers_hurts_none_after_it(hostile: Registry, tmp_path: Path) -> None:
+    assert misbehave(hostile, tmp_path / "kill-its-parent") == "worker_crashed"
+    assert misbehave(hostile, tmp_path / "witness") == "ok"
+
+
+@linux
+def test_a_killed_program_takes_its_workers_along_and_the_next_one_ends_what_they_started(tmp_path: Path) -> None:
+    what = tmp_path / "daemonise-and-hang"
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path[:0] = {[str(Path(toys.__file__).parent)]!r}\n"
+        "import hostile_plugin\n"
+        "from meshhub import Isolated, Registry, Source, Target\n"
+        "registry = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=1))\n"
+        f"source = Source.from_bytes(b'hostile {what}', 'a.hostile')\n"
+        "registry.convert(source, Target(), to='hostile')\n"
+    )
+    with subprocess.Popen([sys.executable, str(script)], env={**os.environ, "TMPDIR": str(tmp_path)}) as program:
+        limit = time.monotonic() + 60
+        while not (what.exists() and what.read_text().endswith("\n")) and time.monotonic() < limit:
+            time.sleep(0.02)
+        family = told_to_use(tmp_path)
+        program.kill()
+    # the program, its fork server, Python's resource tracker, and the worker that hangs
+    assert len(family) >= 4
+    assert gone(family)
+    left = started(what)
+    assert left
+    assert all(living(process) for process in left)
+    registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, folder=str(tmp_path)))
+    try:
+        convert(registry, "toy!")
+        assert gone(left)
+        assert not list(tmp_path.glob("meshhub-*"))
+    finally:
+        registry.close()
+
+
+@linux
+def test_what_a_job_prints_reaches_nobody(tmp_path: Path) -> None:
+    """The output and the log of a program are not its plug-ins'."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path[:0] = {[str(Path(toys.__file__).parent)]!r}\n"
+        "import hostile_plugin\n"
+        "from meshhub import ConversionTimeout, Isolated, Registry, Source, Target\n"
+        "registry = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=1, log='text'))\n"
+        "for what in ('print-without-end', 'log-without-end'):\n"
+        "    try:\n"
+        "        source = Source.from_bytes(f'hostile {what}'.encode(), 'a.hostile')\n"
+        "        registry.convert(source, Target(), to='hostile', timeout=1)\n"
+        "    except ConversionTimeout:\n"
+        "        print(what)\n"
+        "registry.close()\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100, check=True)
+    assert done.stdout.split() == ["print-without-end", "log-without-end"]
+    lines = done.stderr.splitlines()
+    assert "hostile output" not in done.stderr
+    assert 100 < len(lines) <= 200
+    assert max(map(len, lines)) < 3000
+
+
+@linux
+@pytest.mark.parametrize("what", ["write-a-link", "write-a-pipe", "write-a-folder", "link-its-companion"])
+def test_only_plain_files_are_taken(hostile: Registry, tmp_path: Path, what: str) -> None:
+    with pytest.raises(PluginError):
+        hostile.convert(
+            Source.from_bytes(b"hostile", "a.hostile"), tmp_path / "out.hostile", hostile_target=what, timeout=60
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_companion_that_is_not_there_is_not_told_of(hostile: Registry, tmp_path: Path) -> None:
+    source = Source.from_bytes(b"hostile", "a.hostile")
+    hostile.convert(source, tmp_path / "out.hostile", hostile_target="forget-its-companion", timeout=60)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.hostile"]
+
+
+@linux
+def test_processor_time_is_a_deadline_too(tmp_path: Path) -> None:
+    engine = Isolated(workers=1, limits=Limits(cpu_seconds=1))
+    registry = Registry([hostile_plugin], entry_points=False, engine=engine)
+    try:
+        assert misbehave(registry, tmp_path / "busy-loop", timeout=300) == "conversion_timeout"
+    finally:
+        registry.close()

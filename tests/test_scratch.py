@@ -13,7 +13,7 @@ import pytest
 
 import toys
 from meshhub import Isolated, Registry, Source, Target
-from meshhub.scratch import Scratch, sweep
+from meshhub.scratch import Scratch, remove_tree, sweep
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders are locked on POSIX")
 
@@ -108,3 +108,38 @@ def test_an_engine_cleans_up_at_its_first_task(tmp_path: Path, maker: subprocess
     registry.close()
     assert list(tmp_path.iterdir()) == []
     assert not list(Path(tempfile.gettempdir()).glob(f"meshhub-job-{os.getpid()}-*"))
+
+
+def test_a_folder_is_removed_however_deep_and_without_rights(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    depth = sys.getrecursionlimit() + 50
+    here = os.open(root, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("deeper", dir_fd=here)
+        below = os.open("deeper", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(os.open("bottom", os.O_CREAT, 0, dir_fd=here))
+    os.close(here)
+    for name in ("locked", "locked/inside"):
+        (root / name).mkdir()
+    (root / "locked" / "file").touch()
+    (root / "locked").chmod(0)
+    remove_tree(root)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").touch()
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "inside").symlink_to(precious)
+    remove_tree(root)
+    assert not root.exists()
+    root.symlink_to(precious)
+    remove_tree(root)
+    assert not root.is_symlink()
+    assert (precious / "file").exists()

@@ -47,13 +47,25 @@ class JsonLines(logging.Formatter):
         return json.dumps(told, ensure_ascii=True, default=str)
 
 
+class Lines(logging.Formatter):
+    """A record as a line for people, with the id of the request that it belongs to."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """The line, before what is told of an exception."""
+        line = super().formatMessage(record)
+        return f"{line} request={REQUEST.get()}" if REQUEST.get() else line
+
+
 def to_stderr(kind: Kind) -> None:
     """Log to standard error, unless the program around has set up its own."""
     root = logging.getLogger()
     if root.handlers:
         return
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if kind == "json" else logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(JsonLines() if kind == "json" else Lines())
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
     logging.getLogger("meshhub").setLevel(logging.INFO)

@@ -20,7 +20,15 @@ from msgspec import Struct
 from meshhub import options as opt
 from meshhub.capabilities import HOST_FRAME, Feature, Frame, Unit, Up
 from meshhub.chain import Chain, Step, load
-from meshhub.errors import ConversionFailed, EmptyModel, MeshhubError, ModelTooComplex, PluginError, UnreadableFile
+from meshhub.errors import (
+    ConversionFailed,
+    EmptyModel,
+    EngineError,
+    MeshhubError,
+    ModelTooComplex,
+    PluginError,
+    UnreadableFile,
+)
 from meshhub.geometry import bounds, to_frame
 from meshhub.notes import Note, Remarks, collecting, note
 from meshhub.report import FileReport, Inspection, Loss, Report, StepReport
@@ -47,7 +55,7 @@ MILLIMETRES_ABOVE = 10_000.0
 """Largest extents, in millimetres as read, outside which a unit is doubted: half a metre as metres, three
 inches as inches, ten metres as millimetres taken for metres."""
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _SAID: dict[Feature, str] = {
     "names": "names of parts",
@@ -127,7 +135,7 @@ def _read(chain: Chain, source: Source, told: _Log) -> tuple[Scene, Frame]:
         scene = _call(step, source)
         if not isinstance(scene, Scene):
             raise PluginError(f"{_named(step)} returned {type(scene).__name__} instead of a scene")
-        _validate(scene, source)
+        _guarded(f"the scene of {_named(step)}", lambda: _validate(scene, source))
         frame = Frame(
             cast(Unit, chain.input_unit or scene.frame.unit),
             cast(Up, chain.input_up or scene.frame.up),
@@ -150,7 +158,7 @@ def _operate(step: Step, scene: Scene) -> Scene:
     if not isinstance(changed, Scene):
         raise PluginError(f"{_named(step)} returned {type(changed).__name__} instead of a scene")
     if changed is not scene:
-        fault = _fault(changed, OVERFLOWS)
+        fault = _guarded(f"the scene of {_named(step)}", lambda: _fault(changed, OVERFLOWS))
         if fault:
             raise PluginError(f"{_named(step)} returned a broken scene: {fault}")
     if changed.face_count == 0:
@@ -197,14 +205,20 @@ def _call(step: Step, *arguments: object) -> Any:
 def _guarded(what: str, function: Callable[[], Any]) -> Any:
     try:
         return function()
-    except MeshhubError:
-        raise
-    except MemoryError as error:
-        raise ModelTooComplex(
-            f"{what} ran out of memory: the model is too complex; reduce it first (optimize_target_faces)"
-        ) from error
     except (Exception, SystemExit) as error:
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        # that a deadline passed or a caller left is for the engine to say, not for a plug-in
+        if isinstance(error, MeshhubError) and not isinstance(error, EngineError):
+            raise
+        number = error.errno if isinstance(error, OSError) else None
+        if isinstance(error, MemoryError) or number == errno.ENOMEM:
+            raise ModelTooComplex(
+                f"{what} ran out of memory: the model is too complex; reduce it first (optimize_target_faces)"
+            ) from error
+        if number == errno.EFBIG:
+            raise ModelTooComplex(
+                f"{what} wrote a larger file than one may be; reduce the model first (optimize_target_faces)"
+            ) from error
+        if number in _NO_ROOM:
             raise ConversionFailed(f"{what} ran out of room on the disk; free some space and try again") from error
         # only the kind of the error is told: its text may hold paths of this machine
         log.warning("%s failed", what, exc_info=error)

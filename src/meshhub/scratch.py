@@ -7,6 +7,7 @@ a program ends. Whoever starts next removes what nobody holds.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -35,10 +36,51 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove_tree(self.path)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def remove_tree(root: Path) -> None:
+    """Remove a folder with all that is in it, however deep, and whatever rights were taken away; never raises.
+
+    `shutil.rmtree` follows every level with a call and an open file, which hostile depth exhausts. Here what
+    lies deeper is moved up to the root first, so that no path grows long.
+    """
+    if sys.platform == "win32":
+        shutil.rmtree(root, ignore_errors=True)
+        return
+    if root.is_symlink():
+        # whoever put it there does not get what it leads to removed
+        with contextlib.suppress(OSError):
+            root.unlink()
+        return
+    prefix = f"{os.urandom(8).hex()}-"
+    numbers = itertools.count()
+    folders = [root]
+    emptied: list[Path] = []
+    while folders:
+        folder = folders.pop()
+        emptied.append(folder)
+        with contextlib.suppress(OSError):
+            _open_up(folder)
+            for entry in list(folder.iterdir()):
+                with contextlib.suppress(OSError):
+                    if not stat.S_ISDIR(entry.lstat().st_mode):
+                        entry.unlink()
+                        continue
+                    # a folder is moved only by who may write in it
+                    _open_up(entry)
+                    folders.append(entry.rename(root / f"{prefix}{next(numbers)}"))
+    for folder in reversed(emptied):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _open_up(folder: Path) -> None:
+    if folder.lstat().st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        folder.chmod(stat.S_IRWXU)
 
 
 def sweep(folder: str | Path | None = None) -> int:
@@ -53,7 +95,7 @@ def sweep(folder: str | Path | None = None) -> int:
                 continue
             with contextlib.suppress(OSError):
                 if _is_left(entry, int(named[1])):
-                    shutil.rmtree(entry.path, ignore_errors=True)
+                    remove_tree(Path(entry.path))
                     swept += 1
     return swept
 

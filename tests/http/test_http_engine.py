@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -45,6 +46,12 @@ def latch(tmp_path: Path) -> Iterator[Latch]:
     made = Latch(tmp_path)
     yield made
     made.let_go()
+
+
+@pytest.fixture
+def stack() -> Iterator[contextlib.ExitStack]:
+    with contextlib.ExitStack() as made:
+        yield made
 
 
 @pytest.fixture
@@ -218,12 +225,13 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(30)
+        assert process.returncode == 0
         assert process.stdout.read() == ""
     assert not list(tmp_path.glob("meshhub-*"))
     assert not (tmp_path / "data").exists()
 
 
-def test_what_a_killed_service_left_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_what_a_killed_service_left_is_removed_by_the_next(tmp_path: Path, stack: contextlib.ExitStack) -> None:
     environment = {
         **os.environ,
         "XDG_DATA_HOME": str(tmp_path / "data"),
@@ -231,9 +239,13 @@ def test_what_a_killed_service_left_is_removed_by_the_next(tmp_path: Path) -> No
         "MESHHUB_WORKERS": "1",
     }
     command = [sys.executable, "-m", "meshhub", "serve", "--port", "0"]
+    # the path of a socket must be short
+    system = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp")))
+    environment["TMPDIR"] = str(system)
 
-    def left() -> list[Path]:
-        return list(tmp_path.glob("meshhub-*/**/upload-*"))
+    def left() -> list[str]:
+        # os.walk does not mind folders that vanish meanwhile
+        return [name for _, _, names in os.walk(tmp_path) for name in names if name.startswith("upload-")]
 
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True) as process:
         assert process.stderr is not None
@@ -246,13 +258,60 @@ def test_what_a_killed_service_left_is_removed_by_the_next(tmp_path: Path) -> No
                 b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.stl"\r\n\r\nsolid'
             )
             until(lambda: bool(left()))
+            until(lambda: any(names for _, _, names in os.walk(system)))
             process.kill()
             process.wait(30)
     assert left()
+    old = list(system.iterdir())
+    assert old
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as process:
         try:
             until(lambda: not left(), 60)
+            until(lambda: not any(path.exists() for path in old), 60)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
     assert not list(tmp_path.glob("meshhub-*"))
+    assert not list(system.iterdir())
+
+
+def test_whoever_comes_while_it_stops_is_told(
+    serve: Callable[..., Running], engine: Isolated, latch: Latch, threads: ThreadPoolExecutor
+) -> None:
+    running = serve(engine, workers=2)
+    first = threads.submit(running.convert, latch.content)
+    until(lambda: bool(latch.processes()))
+    jobs = running.server.config.app.state.shared.jobs  # type: ignore[union-attr]
+    running.server.should_exit = True
+    until(lambda: jobs.closing)
+    with httpx.Client(base_url=running.url) as stranger:
+        for answer in (
+            stranger.get("/health/ready"),
+            stranger.post("/convert", files={"file": ("a.toy", b"toy")}, data={"target": "toy"}),
+            stranger.post("/inspect", files={"file": ("a.toy", b"toy")}),
+        ):
+            refused(answer, 503, "shutting_down")
+            assert int(answer.headers["retry-after"]) > 0
+            assert answer.headers["connection"] == "close"
+        assert stranger.get("/health/live").status_code == 200
+    assert not first.done()
+    latch.let_go()
+    assert first.result().status_code == 200
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_stops_what_runs(
+    serve: Callable[..., Running], latch: Latch, threads: ThreadPoolExecutor, second: signal.Signals
+) -> None:
+    running = serve(Isolated(workers=1), workers=1, shutdown_seconds=600)
+    first = threads.submit(running.convert, latch.content)
+    until(lambda: bool(latch.processes()))
+    (process,) = latch.processes()
+    running.server.handle_exit(signal.SIGTERM, None)
+    jobs = running.server.config.app.state.shared.jobs  # type: ignore[union-attr]
+    until(lambda: jobs.closing)
+    assert alive(process)
+    running.server.handle_exit(second, None)
+    refused(first.result(), 503, "shutting_down")
+    until(lambda: not alive(process))
+    until(lambda: not running.leftovers())

@@ -3,43 +3,48 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import multiprocessing
 import os
-import signal
-import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from multiprocessing import spawn
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
-from meshhub import errors
+from meshhub.engine import marks
 from meshhub.engine.contract import Cancel, Task
-from meshhub.engine.worker import Answer, Limits, serve
-from meshhub.errors import (
-    Cancelled,
-    ConversionTimeout,
-    EngineError,
-    MeshhubError,
-    ServerBusy,
-    ShuttingDown,
-    WorkerCrashed,
-)
-from meshhub.logs import Kind
+from meshhub.engine.outputs import staged, told
+from meshhub.engine.supervision import Worker, answer_of
+from meshhub.engine.worker import Limits, serve
+from meshhub.errors import ServerBusy, ShuttingDown, WorkerCrashed
+from meshhub.logs import REQUEST, Kind
 from meshhub.report import Inspection, Report
-from meshhub.scratch import Scratch, sweep
-from meshhub.source import Target
+from meshhub.scratch import Scratch, remove_tree, sweep
+
+log = logging.getLogger(__name__)
 
 PRELOAD = ("meshhub.engine.preload",)
 """What the fork server imports once, so that no job has to."""
 
 _WORKER, _WORKER_WITH_MAIN = "meshhub-worker", "meshhub-worker-with-main"
 """Names of processes; the first are started without the main program."""
+
+_PATIENCE = 0.75
+"""Seconds for which an answer waits until its job is gone and its folders are removed."""
+
+_PATIENCE_FOR_A_RESULT = 10.0
+"""Seconds, within the deadline, for which a result waits until nobody can write it any more: where a machine has much
+to do, killed processes take their time to die, and that is not their caller's fault."""
+
+_MOMENT = 0.05
+"""Seconds before what failed for a moment is tried again."""
+
+_LONGEST_DYING = 60.0
+"""Seconds after which a killed process is given up."""
 
 SINGLE_THREADED = {
     "OMP_NUM_THREADS": "1",
@@ -84,40 +89,58 @@ class Isolated:
         self._folder = folder
         self._log = log
         self._swept = False
+        self._loaded = False
         self._free = threading.Condition()
         self._running = 0
         self._waiting = 0
         self._closed = False
         self._starting = threading.Lock()
-        self._processes: set[BaseProcess] = set()
-        self._spares: deque[_Worker] = deque()
+        self._refilling = threading.Lock()
+        self._workers: set[Worker] = set()
+        self._spares: deque[Worker] = deque()
         ahead = self.workers if self._context.get_start_method() == "forkserver" else 0
         self._ahead = ahead if spares is None else spares
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
-        """The task's answer. The deadline runs from the start of its worker.
+        """The task's answer. The deadline runs from when it has its turn, without loading libraries for the first.
 
         Raises MeshhubError: what the task raised, or ServerBusy, ShuttingDown, ConversionTimeout,
         WorkerCrashed, Cancelled.
         """
         self._take_turn(timeout)
-        scratch: Scratch | None = None
+        folders = contextlib.ExitStack()
+        worker = None
         try:
-            held = scratch = self._scratch()
-            target = task.target
-            if target is not None and target.folder is None:
-                staged = Target("model", folder=held.path)
-                answer = self._supervise(msgspec.structs.replace(task, target=staged), held.path, timeout, cancel)
-                made = _told(answer, staged)
-                target.take(staged)
-                return made
-            return _told(self._supervise(task, held.path, timeout, cancel), target)
+            with _room():
+                self._load()
+                begun = time.monotonic()
+                scratch = self._scratch()
+                folders.callback(scratch.remove)
+                written = None
+                watched = [scratch.path]
+                if task.target is not None:
+                    written = staged(task.target, scratch.path)
+                    if written.folder is not None and task.target.folder is not None:
+                        folders.callback(remove_tree, written.folder)
+                        watched.append(written.folder)
+                worker = self._worker(msgspec.structs.replace(task, target=written), scratch.path)
+            self._workers.add(worker)
+            if self._closed:
+                # while this worker was started; whoever closed has not seen it
+                raise _shutting_down()
+            answer = answer_of(worker, self._limits, watched, begun, timeout, cancel)
+            # nothing may still write what is looked at and taken
+            if not worker.stop(_patience(begun, timeout)):
+                raise WorkerCrashed("the conversion's process could not be stopped; try again")
+            return told(answer, task.target, written)
         finally:
-            if scratch is not None:
-                scratch.remove()
-            with self._free:
-                self._running -= 1
-                self._free.notify()
+            # neither a process that the system does not let go of nor a million files hold up the answer
+            clean = threading.Event()
+            try:
+                threading.Thread(target=self._clean_up, args=(worker, folders, clean)).start()
+            except RuntimeError:
+                self._clean_up(worker, folders, clean)
+            clean.wait(_PATIENCE)
 
     def close(self) -> None:
         """Take no more tasks, kill what still runs."""
@@ -125,16 +148,41 @@ class Isolated:
             self._closed = True
             self._free.notify_all()
         while self._spares:
-            self._spares.popleft().end()
-        for process in list(self._processes):
-            _kill(process)
+            with contextlib.suppress(IndexError):  # another thread may close, too
+                self._spares.popleft().end(_LONGEST_DYING)
+        for worker in list(self._workers):
+            worker.kill()
+
+    def _clean_up(self, worker: Worker | None, folders: contextlib.ExitStack, clean: threading.Event) -> None:
+        """Stop a job's processes, remove its folders, give its turn to the next, and see the processes buried."""
+        try:
+            if worker is not None and not worker.stop(_LONGEST_DYING):
+                log.error("a worker cannot be stopped: process %s", worker.process.pid)
+            folders.close()
+        finally:
+            with self._free:
+                self._running -= 1
+                self._free.notify()
+            clean.set()
+        if worker is not None:
+            worker.end(_LONGEST_DYING)
+            self._workers.discard(worker)
 
     def _scratch(self) -> Scratch:
         """A folder for a task; before the first one, what killed programs left is removed."""
         if not self._swept:
             self._swept = True
+            marks.sweep()
             sweep(self._folder)
         return Scratch("job", self._folder)
+
+    def _load(self) -> None:
+        """Before the first task, start a worker ahead: the fork server imports for seconds before it forks."""
+        if self._ahead and not self._loaded:
+            with self._refilling:
+                if not self._loaded:
+                    self._spares.append(self._start(with_main=False))
+                    self._loaded = True
 
     def _take_turn(self, timeout: float | None) -> None:
         with self._free:
@@ -149,27 +197,10 @@ class Isolated:
                 if not came:
                     raise ServerBusy("no worker came free in time; try again in a moment")
             if self._closed:
-                raise ShuttingDown("the service is shutting down; try again in a moment")
+                raise _shutting_down()
             self._running += 1
 
-    def _supervise(self, task: Task, scratch: Path, timeout: float | None, cancel: Cancel | None) -> Answer:
-        worker = self._worker(task, scratch)
-        self._processes.add(worker.process)
-        try:
-            ready = wait([worker.line] if cancel is None else [worker.line, cancel.fileno()], timeout)
-            if worker.line in ready:
-                return _received(worker)
-            if ready:
-                raise Cancelled("the caller left; the conversion was stopped")
-            raise ConversionTimeout(
-                f"the conversion took longer than {timeout:g} s and was stopped; "
-                "a smaller model is faster: reduce it with optimize_target_faces"
-            )
-        finally:
-            worker.end()
-            self._processes.discard(worker.process)
-
-    def _worker(self, task: Task, scratch: Path) -> _Worker:
+    def _worker(self, task: Task, scratch: Path) -> Worker:
         """A worker that has got the task: a spare one that still lives, or a new one."""
         worker = None
         while self._spares and worker is None and not _needs_main(task):
@@ -178,52 +209,74 @@ class Isolated:
         worker = worker or _given(self._start(_needs_main(task)), task, scratch)
         if worker is None:
             raise WorkerCrashed("the conversion's process ended before it started")
-        if len(self._spares) < self._ahead:
+        if len(self._spares) < self._ahead and not self._refilling.locked():
             threading.Thread(target=self._refill, daemon=True).start()
         return worker
 
     def _refill(self) -> None:
-        while len(self._spares) < self._ahead and not self._closed:
-            self._spares.append(self._start(with_main=False))
+        try:
+            while len(self._spares) < self._ahead and not self._closed:
+                # one at a time, or each thread would start what is missing
+                with self._refilling:
+                    if len(self._spares) < self._ahead:
+                        self._spares.append(self._start(with_main=False))
+        except (OSError, EOFError) as error:
+            # the next task tries again
+            log.warning("no worker could be started ahead", exc_info=error)
         if self._closed:
             self.close()
 
-    def _start(self, with_main: bool) -> _Worker:
+    def _start(self, with_main: bool) -> Worker:
         ours, theirs = self._context.Pipe()
-        with self._starting, _environment(SINGLE_THREADED):
+        mark = marks.new_mark()
+        with contextlib.closing(theirs), self._starting, _environment(SINGLE_THREADED):
             if self._context.get_start_method() == "forkserver":
                 self._context.set_forkserver_preload(list(PRELOAD))
             process = self._context.Process(  # type: ignore[attr-defined]
                 name=_WORKER_WITH_MAIN if with_main else _WORKER,
                 target=serve,
-                args=(theirs, self._limits, self._log),
+                args=(theirs, self._limits, mark, self._log),
                 daemon=True,
             )
-            process.start()
-        theirs.close()
-        return _Worker(process, ours)
+            try:
+                process.start()
+            except (EOFError, ConnectionError):
+                # the fork server has died; Python starts another as soon as it notices
+                time.sleep(_MOMENT)
+                process.start()
+        return Worker(process, ours, mark)
 
 
-class _Worker(NamedTuple):
-    """A process and the line to it."""
-
-    process: BaseProcess
-    line: Connection
-
-    def end(self) -> None:
-        """Kill it with everything in its session."""
-        self.line.close()
-        _kill(self.process)
+def _shutting_down() -> ShuttingDown:
+    return ShuttingDown("the service is shutting down; try again in a moment")
 
 
-def _given(worker: _Worker, task: Task, scratch: Path) -> _Worker | None:
+def _given(worker: Worker, task: Task, scratch: Path) -> Worker | None:
     """The worker with its task, or None when it died before it got one."""
     try:
-        worker.line.send((task, scratch))
+        if not worker.process.is_alive():
+            raise BrokenPipeError
+        worker.line.send((task, scratch, REQUEST.get()))
     except OSError:
-        worker.end()
+        worker.end(_LONGEST_DYING)
         return None
     return worker
+
+
+def _patience(begun: float, timeout: float | None) -> float:
+    """How long a result may wait for its worker's end."""
+    left = _PATIENCE_FOR_A_RESULT if timeout is None else begun + timeout - time.monotonic()
+    return max(_PATIENCE, min(_PATIENCE_FOR_A_RESULT, left))
+
+
+@contextlib.contextmanager
+def _room() -> Iterator[None]:
+    """A machine that has no more processes, files or disk is busy, not broken."""
+    try:
+        yield
+    except (OSError, EOFError) as error:
+        log.error("no worker could be started", exc_info=error)
+        raise ServerBusy("no process or folder could be made for the conversion; try again in a moment") from error
 
 
 @contextlib.contextmanager
@@ -260,39 +313,3 @@ def _prepared(name: str) -> dict[str, object]:
 
 _PREPARED_BY_PYTHON = spawn.get_preparation_data
 spawn.get_preparation_data = _prepared
-
-
-def _received(worker: _Worker) -> Answer:
-    try:
-        return msgspec.json.decode(worker.line.recv_bytes(), type=Answer)
-    except (EOFError, OSError):
-        worker.process.join(5)
-        code = worker.process.exitcode
-        how = f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit status {code}"
-        raise WorkerCrashed(
-            f"the conversion's process ended before it answered ({how}); the file may be damaged"
-        ) from None
-    except msgspec.DecodeError:
-        raise WorkerCrashed("the conversion's process gave an answer that makes no sense") from None
-
-
-def _told(answer: Answer, target: Target | None) -> Report | Inspection:
-    if answer.report is not None and target is not None:
-        target.found(answer.companions)
-        return answer.report
-    if answer.inspection is not None:
-        return answer.inspection
-    kind = getattr(errors, answer.error_class, EngineError)
-    if not (isinstance(kind, type) and issubclass(kind, MeshhubError)):
-        kind = EngineError
-    raise kind(answer.error or "the conversion gave no answer", code=answer.error_code or None)
-
-
-def _kill(process: BaseProcess) -> None:
-    """End a worker and everything in its session."""
-    if process.pid is not None and sys.platform != "win32":
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, ValueError):
-        process.kill()
-        process.join()

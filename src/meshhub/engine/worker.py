@@ -9,15 +9,17 @@ import os
 import signal
 import sys
 import tempfile
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from meshhub import logs
+from meshhub import errors, logs
+from meshhub.engine import marks
 from meshhub.engine.contract import Task, perform
-from meshhub.errors import MeshhubError, ModelTooComplex
+from meshhub.errors import MeshhubError, ModelTooComplex, PluginError, printable
 from meshhub.report import Inspection, Report
 
 log = logging.getLogger(__name__)
@@ -26,12 +28,29 @@ _PR_SET_PDEATHSIG = 1
 _FAULT = 70
 
 
+LONGEST_ANSWER = 8 << 20
+"""Bytes; a report has a few thousand."""
+
+_MOST_RECORDS = 200
+"""Lines that one worker may log."""
+
+
 class Limits(Struct, frozen=True, kw_only=True):
-    """What one worker may take, beyond what is mapped before it starts."""
+    """What one job may take.
+
+    memory_bytes: beyond what is mapped before it starts; of each of its processes, and of all together
+    file_bytes:   of one file, and of all files in its folders
+    files:        in its folders
+    open_files:   at once
+    processes:    at once, the worker itself counted
+    cpu_seconds:  of each of its processes
+    """
 
     memory_bytes: int = 6 << 30
     file_bytes: int = 4 << 30
+    files: int = 10_000
     open_files: int = 512
+    processes: int = 64
     cpu_seconds: int = 600
 
 
@@ -46,43 +65,63 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
 
 
-def serve(connection: Connection, limits: Limits, log_as: logs.Kind | None = None) -> None:
+def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind | None = None) -> None:
     """Take one task from the connection, run it and answer; never returns.
 
     Having answered, the worker waits to be killed with its whole session: while its leader lives,
-    the parent's `killpg` cannot hit a stranger. A worker whose parent is gone ends by itself.
+    the parent's `killpg` cannot hit a stranger. A worker whose parent is gone ends by itself, in the
+    middle of its task, too.
     """
     with contextlib.suppress(OSError):
         os.setsid()
     _die_with_parent()
-    if log_as is not None:
-        logs.to_stderr(log_as)
-    else:
-        # nobody asked for a log: Python's last resort would print tracebacks between a program's own lines
-        logging.getLogger("meshhub").addHandler(logging.NullHandler())
+    _let_the_fork_server_end()
+    marks.bear(mark)
+    _log_apart(log_as)
+    preloaded = sys.modules.get("meshhub.engine.preload")
+    if preloaded is not None and not connection.poll():
+        # a spare has the time
+        preloaded.warm_up()
     try:
-        task, scratch = connection.recv()
+        task, scratch, request = connection.recv()
     except (EOFError, OSError):
         os._exit(0)
+    logs.REQUEST.set(request)
     _limit(limits)
-    tempfile.tempdir = str(scratch)
+    # for Python, and for libraries and programs that ask the environment
+    tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
+    try:
+        answer = _encoded(task)
+    except Exception:
+        log.exception("a task ended in a fault of meshhub's own")
+        os._exit(_FAULT)
+    with contextlib.suppress(OSError):
+        connection.send_bytes(answer)
+    while True:
+        signal.pause()
+
+
+def _encoded(task: Task) -> bytes:
+    """The answer as it is sent."""
     try:
         answer = _answer(task)
     except MeshhubError as error:
-        answer = Answer(error_class=type(error).__name__, error_code=error.code, error=error.message)
+        answer = Answer(error_class=_known(type(error)), error_code=error.code, error=error.message)
     except MemoryError:
         answer = Answer(
             error_class=ModelTooComplex.__name__,
             error_code=ModelTooComplex.code,
             error="the model needs more memory than one conversion may take; reduce it first (optimize_target_faces)",
         )
-    except Exception:
-        log.exception("a task ended in a fault of meshhub's own")
-        os._exit(_FAULT)
-    with contextlib.suppress(OSError):
-        connection.send_bytes(msgspec.json.encode(answer))
-    while True:
-        signal.pause()
+    try:
+        encoded = msgspec.json.encode(answer)
+    except (TypeError, ValueError):
+        return _broken("a step told something that is neither a number nor text; its plug-in is broken")
+    return encoded if len(encoded) <= LONGEST_ANSWER else _broken("a step told far too much; its plug-in is broken")
+
+
+def _broken(what: str) -> bytes:
+    return msgspec.json.encode(Answer(error_class=PluginError.__name__, error_code=PluginError.code, error=what))
 
 
 def _answer(task: Task) -> Answer:
@@ -92,9 +131,62 @@ def _answer(task: Task) -> Answer:
     return Answer(inspection=made)
 
 
+def _known(kind: type[MeshhubError]) -> str:
+    """The class of an error, or the nearest above it that the parent knows too."""
+    known: type[BaseException] = next(one for one in kind.__mro__ if getattr(errors, one.__name__, None) is one)
+    return known.__name__
+
+
+def _log_apart(log_as: logs.Kind | None) -> None:
+    """Let only the log reach standard error, so much of it, and what is printed reach nobody.
+
+    Libraries print what they like; a program's output and its log are not theirs.
+    """
+    if log_as is None:
+        # nobody asked for a log: Python's last resort would print tracebacks between a program's own lines
+        logging.getLogger("meshhub").addHandler(logging.NullHandler())
+    else:
+        sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
+        logs.to_stderr(log_as)
+        for handler in logging.getLogger().handlers:
+            handler.addFilter(_Few())
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(null, stream)
+    sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+
+
+class _Few(logging.Filter):
+    """Lets the first records through, each cut where nobody reads on."""
+
+    _count = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is logged."""
+        self._count += 1
+        record.msg, record.args = printable(record.getMessage()), ()
+        return self._count <= _MOST_RECORDS
+
+
 def _die_with_parent() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # when memory runs out, the system takes it from here, not from the service or from strangers
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _let_the_fork_server_end() -> None:
+    """Close this worker's end of the pipe by which its fork server sees that it is still needed.
+
+    Python gives one to each child, so that children can have children. A fork server whose program was
+    killed would wait for its workers, and a worker that hangs for its fork server's end, for ever.
+    """
+    server = getattr(forkserver, "_forkserver", None)
+    held = getattr(server, "_forkserver_alive_fd", None)
+    if server is not None and held is not None:
+        server._forkserver_alive_fd = None
+        os.close(held)
 
 
 def _limit(limits: Limits) -> None:
@@ -106,7 +198,6 @@ def _limit(limits: Limits) -> None:
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_NOFILE: limits.open_files,
-        resource.RLIMIT_CPU: limits.cpu_seconds,
     }
     mapped = _mapped_bytes()
     if mapped:
@@ -115,6 +206,10 @@ def _limit(limits: Limits) -> None:
         _, hard = resource.getrlimit(what)
         bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
         resource.setrlimit(what, (bound, bound))
+    # the first bound ends it with a signal of its own name, which tells why; the second for good
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if hard == resource.RLIM_INFINITY or hard > limits.cpu_seconds:
+        resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_seconds, limits.cpu_seconds + 1))
     # past the file size limit a write fails with an error instead of a deadly signal
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 

@@ -1,0 +1,259 @@
+"""Watching one worker: until it answers, ends, takes too much or too long, or the caller leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import struct
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import msgspec
+
+from meshhub.engine import marks
+from meshhub.engine.contract import Cancel
+from meshhub.engine.worker import LONGEST_ANSWER, Answer, Limits
+from meshhub.errors import (
+    Cancelled,
+    ConversionTimeout,
+    MeshhubError,
+    ModelTooComplex,
+    PluginError,
+    WorkerCrashed,
+)
+
+_BETWEEN_LOOKS = 0.2
+"""Seconds after which a worker's files and processes are counted again."""
+
+_LAST_WORDS = 0.5
+"""Seconds in which a worker that hung up must have ended, to be asked how."""
+
+_MOMENT = 0.0005
+"""Seconds between two looks at a process that was killed."""
+
+_PIECE = 1 << 16
+
+
+class Worker:
+    """A process, the line to it, and the mark of all that it starts."""
+
+    def __init__(self, process: BaseProcess, line: Connection, mark: int) -> None:
+        """The process runs, and waits for its task."""
+        self.process = process
+        self.line = line
+        self.mark = mark
+        self._gone = False
+
+    def kill(self) -> None:
+        """End it and everything in its session, without waiting."""
+        # ValueError: meanwhile another thread ended it
+        with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
+            if self.process.pid is not None and sys.platform != "win32":
+                os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, ValueError):
+            self.process.kill()
+
+    def stop(self, patience: float) -> bool:
+        """Kill it with all that it started; whether nothing of it does anything any more within `patience` seconds.
+
+        What the system needs to take it apart is not waited for; `end` does.
+        """
+        if self._gone:
+            return True
+        self.line.close()
+        self.kill()
+        if sys.platform != "linux":
+            self.process.join(patience)
+            return not self.process.is_alive()
+        until = time.monotonic() + patience
+        while self.process.pid is not None and self.process.is_alive() and not marks.is_over(self.process.pid):
+            if time.monotonic() > until:
+                return False
+            time.sleep(_MOMENT)
+        return marks.end(self.mark, patience)
+
+    def end(self, patience: float) -> bool:
+        """Stop it, and wait until it is gone; whether it is within `patience` seconds."""
+        if not self._gone and self.stop(patience):
+            self.process.join(patience)
+            if not self.process.is_alive():
+                self._gone = True
+                # lets go of its files now, not when the collector comes by
+                self.process.close()
+        return self._gone
+
+
+def answer_of(
+    worker: Worker, limits: Limits, folders: Sequence[Path], begun: float, timeout: float | None, cancel: Cancel | None
+) -> Answer:
+    """What the worker answers within `timeout` seconds from `begun`, which is of the monotonic clock.
+
+    Raises MeshhubError: it crashed, took too long or too much, or nobody waits any more.
+    Nothing that the worker does can hold this up: what comes is read as it comes, never waited for.
+    """
+    until = None if timeout is None else begun + timeout
+    look = time.monotonic() + _BETWEEN_LOOKS
+    came = bytearray()
+    with _end_of(worker.process) as ended:
+        sources: list[Connection | int] = [worker.line, ended]
+        if cancel is not None:
+            sources.append(cancel.fileno())
+        while True:
+            now = time.monotonic()
+            if until is not None and now >= until:
+                raise _late(timeout)
+            if now >= look:
+                _look(worker, limits, folders)
+                look = time.monotonic() + _BETWEEN_LOOKS
+            ready = wait(sources, max(0.0, (look if until is None else min(look, until)) - now))
+            if worker.line in ready:
+                answer = _heard(worker, came)
+                if answer is not None:
+                    return answer
+            elif ended in ready:
+                raise _crashed(worker.process)
+            elif ready:
+                raise Cancelled("the caller left; the conversion was stopped")
+
+
+@contextlib.contextmanager
+def _end_of(process: BaseProcess) -> Iterator[int]:
+    """What becomes readable when the process ends.
+
+    A fork server tells it itself. Otherwise Python's own means is a pipe, which children of the
+    worker that outlive it keep open.
+    """
+    if hasattr(os, "pidfd_open") and "forkserver" not in type(process).__name__.lower() and process.pid is not None:
+        held = None
+        with contextlib.suppress(OSError):
+            held = os.pidfd_open(process.pid)
+        if held is not None:
+            try:
+                yield held
+            finally:
+                os.close(held)
+            return
+    yield process.sentinel
+
+
+def _heard(worker: Worker, came: bytearray) -> Answer | None:
+    """The answer, as soon as all of it came."""
+    try:
+        if sys.platform == "win32":
+            return _understood(worker.line.recv_bytes(LONGEST_ANSWER))
+        piece = os.read(worker.line.fileno(), _PIECE)
+    except (EOFError, OSError):
+        piece = b""
+    if not piece:
+        raise _crashed(worker.process)
+    came += piece
+    if len(came) < 4:
+        return None
+    (length,) = struct.unpack_from("!i", came)
+    if not 0 < length <= LONGEST_ANSWER:
+        raise _senseless()
+    return _understood(bytes(came[4 : 4 + length])) if len(came) >= 4 + length else None
+
+
+def _understood(answer: bytes) -> Answer:
+    try:
+        return msgspec.json.decode(answer, type=Answer)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise _senseless() from None
+
+
+def _senseless() -> WorkerCrashed:
+    return WorkerCrashed("the conversion's process gave an answer that makes no sense; the file may be damaged")
+
+
+def _late(seconds: float | None) -> ConversionTimeout:
+    return ConversionTimeout(
+        f"the conversion took longer than {seconds:g} s and was stopped; "
+        "a smaller model is faster: reduce it with optimize_target_faces"
+    )
+
+
+def _crashed(process: BaseProcess) -> MeshhubError:
+    """How a process ended that has not answered."""
+    process.join(_LAST_WORDS)
+    code = process.exitcode
+    if code is None:
+        how = "it hung up"
+    elif code >= 0:
+        how = f"exit status {code}"
+    elif sys.platform != "win32" and -code == signal.SIGXCPU:
+        return ConversionTimeout(
+            "the conversion took more processor time than it may and was stopped; "
+            "a smaller model is faster: reduce it with optimize_target_faces"
+        )
+    else:
+        how = f"killed by {_signal_name(-code)}"
+        if how.endswith("SIGKILL"):
+            how += ", perhaps because the machine ran out of memory: reduce the model with optimize_target_faces"
+    return WorkerCrashed(f"the conversion's process ended before it answered ({how}); the file may be damaged")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _look(worker: Worker, limits: Limits, folders: Sequence[Path]) -> None:
+    """See that a job's files and processes are within its limits. Raises ModelTooComplex, PluginError."""
+    files = size = 0
+    for folder in folders:
+        for one in _all_in(folder):
+            files += 1
+            size += one
+            if files > limits.files:
+                raise PluginError(f"a step wrote more than {limits.files:,} files; the file may be damaged")
+    if size > limits.file_bytes:
+        raise ModelTooComplex(
+            f"the conversion wrote more than the {limits.file_bytes:,} bytes that one may; "
+            "reduce the model first (optimize_target_faces)"
+        )
+    processes = marks.bearing(worker.mark)
+    if len(processes) > limits.processes:
+        raise PluginError(f"a step started more than {limits.processes} processes; the file may be damaged")
+    # the first sum is quick and counts what they share for each; the second is right
+    if len(processes) > 1 and all(sum(map(one, processes)) > limits.memory_bytes for one in (_resident, _share)):
+        raise ModelTooComplex(
+            "the conversion needs more memory than one may take; reduce the model first (optimize_target_faces)"
+        )
+
+
+def _all_in(folder: Path) -> Iterator[int]:
+    """The bytes on the disk of everything below a folder."""
+    folders = [os.fspath(folder)]
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    told = entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    yield told.st_size if sys.platform == "win32" else told.st_blocks * 512
+
+
+def _resident(process: int) -> int:
+    """The bytes of memory that are not also a file's."""
+    try:
+        pages = Path(f"/proc/{process}/statm").read_text().split()
+        return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _share(process: int) -> int:
+    """Its share of the memory that it uses, where many use the same."""
+    try:
+        return int(Path(f"/proc/{process}/smaps_rollup").read_text().partition("\nPss:")[2].split()[0]) * 1024
+    except (OSError, ValueError, IndexError):
+        return _resident(process)

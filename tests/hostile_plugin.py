@@ -1,0 +1,682 @@
+"""A plug-in that does wrong in every way known: a line of the file says where and how.
+
+`hostile read STEM` misbehaves in the reader, `hostile operate STEM` and `hostile write STEM` further on.
+STEM ends in the misdeed's name, as in `/tmp/tests/fork-children`; before it is where what the misdeed
+starts is told: the process ids, a line each, in a file of that name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import locale
+import logging
+import mmap
+import os
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta, Struct
+
+from meshhub import Mesh, Part, Scene, did, note
+from meshhub.capabilities import Format, Operation, Reader, Stage, Writer
+from meshhub.errors import Cancelled, UnreadableFile
+from meshhub.hookspecs import hookimpl
+from meshhub.source import Source, Target
+from models import brick, scene_of
+
+HOSTILE = Format(id="hostile", label="Hostile", extensions=(".hostile",))
+ON = "on"
+
+log = logging.getLogger("meshhub.hostile")
+
+MISDEEDS: dict[str, tuple[str, Callable[[Path], Any]]] = {}
+"""By name: the code that the caller is told ("ok" when nothing is wrong with the result), and what does it."""
+
+
+def misdeed(code: str) -> Callable[[Callable[[Path], Any]], Callable[[Path], Any]]:
+    def kept(function: Callable[[Path], Any]) -> Callable[[Path], Any]:
+        MISDEEDS[function.__name__.strip("_").replace("_", "-")] = (code, function)
+        return function
+
+    return kept
+
+
+def good() -> Scene:
+    return scene_of(brick(3, 4, 5))
+
+
+def living(process: int) -> bool:
+    """Whether it runs: dead and not yet fetched by its parent is dead."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def tell(pids: Path, process: int) -> None:
+    with pids.open("a") as file:
+        file.write(f"{process}\n")
+
+
+# not ending
+
+
+@misdeed("conversion_timeout")
+def hang(pids: Path) -> None:
+    """Native code that holds the interpreter's lock, with all signals blocked."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
+    ctypes.PyDLL(None).sleep(600)
+
+
+@misdeed("conversion_timeout")
+def ignore_signals(pids: Path) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+    while True:
+        time.sleep(0.1)
+
+
+@misdeed("conversion_timeout")
+def busy_loop(pids: Path) -> None:
+    while True:
+        pass
+
+
+@misdeed("conversion_timeout")
+def stop_itself(pids: Path) -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+# ending
+
+
+@misdeed("worker_crashed")
+def segfault(pids: Path) -> None:
+    ctypes.string_at(0)
+
+
+@misdeed("worker_crashed")
+def abort(pids: Path) -> None:
+    os.abort()
+
+
+@misdeed("worker_crashed")
+def kill_itself(pids: Path) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@misdeed("worker_crashed")
+def die_of_a_nameless_signal(pids: Path) -> None:
+    os.kill(os.getpid(), signal.SIGRTMIN + 5)
+
+
+@misdeed("worker_crashed")
+def kill_its_parent(pids: Path) -> None:
+    """The parent of all workers."""
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(600)
+
+
+@misdeed("worker_crashed")
+def exit_at_once(pids: Path) -> None:
+    os._exit(0)
+
+
+@misdeed("conversion_failed")
+def exit_politely(pids: Path) -> None:
+    sys.exit(0)
+
+
+@misdeed("worker_crashed")
+def interrupt(pids: Path) -> None:
+    raise KeyboardInterrupt
+
+
+@misdeed("conversion_failed")
+def recurse(pids: Path) -> None:
+    recurse(pids)
+
+
+@misdeed("conversion_failed")
+def raise_something(pids: Path) -> None:
+    class Strange(Exception):
+        def __reduce__(self) -> Any:
+            return exec, ("import os; os._exit(99)",)
+
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    raise Strange
+
+
+@misdeed("unreadable_file")
+def raise_a_kind_of_its_own(pids: Path) -> None:
+    class Mine(UnreadableFile):
+        pass
+
+    raise Mine("an error\x1b[2J that only the plug-in knows" + "!" * 100_000)
+
+
+@misdeed("conversion_failed")
+def pretend_that_the_caller_left(pids: Path) -> None:
+    raise Cancelled("nobody is there")
+
+
+# taking
+
+
+@misdeed("model_too_complex")
+def eat_arrays(pids: Path) -> None:
+    held = []
+    while True:
+        held.append(np.zeros(1 << 22))
+
+
+@misdeed("model_too_complex")
+def eat_objects(pids: Path) -> None:
+    held: list[Any] = []
+    while True:
+        held.append([held])
+
+
+@misdeed("model_too_complex")
+def eat_maps(pids: Path) -> None:
+    held = []
+    while True:
+        held.append(mmap.mmap(-1, 1 << 26))
+
+
+@misdeed("model_too_complex")
+def eat_in_children(pids: Path) -> None:
+    """Each takes less than it may, and all together more."""
+    for _ in range(6):
+        if start(pids) == 0:
+            held = np.ones(8 << 20)
+            time.sleep(600)
+            held[0] = 2
+    time.sleep(600)
+
+
+@misdeed("conversion_failed")
+def open_files(pids: Path) -> None:
+    while True:
+        KEPT.append(os.open("/dev/null", os.O_RDONLY))
+
+
+@misdeed("conversion_failed")
+def open_sockets(pids: Path) -> None:
+    while True:
+        KEPT.append(socket.create_server(("127.0.0.1", 0)))
+
+
+KEPT: list[Any] = []
+
+# writing
+
+
+@misdeed("model_too_complex")
+def write_a_large_file(pids: Path) -> None:
+    with Path(tempfile.gettempdir(), "large").open("wb", buffering=0) as file:
+        for _ in range(10 << 10):
+            file.write(bytes(1 << 20))
+
+
+@misdeed("model_too_complex")
+def write_large_files(pids: Path) -> None:
+    for number in range(10 << 10):
+        Path(tempfile.gettempdir(), f"large-{number}").write_bytes(bytes(1 << 20))
+        time.sleep(0.001)
+    time.sleep(600)
+
+
+@misdeed("conversion_failed")
+def write_many_files(pids: Path) -> None:
+    for number in range(1_000_000):
+        Path(tempfile.gettempdir(), f"small-{number}").touch()
+
+
+@misdeed("ok")
+def hide_files(pids: Path) -> Scene:
+    """Too deep for a path, and without rights."""
+    here = Path(tempfile.gettempdir())
+    folder = os.open(here, os.O_RDONLY)
+    for _ in range(1100):
+        os.mkdir("deeper", dir_fd=folder)
+        below = os.open("deeper", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = below
+    os.close(os.open("bottom", os.O_CREAT | os.O_WRONLY, 0, dir_fd=folder))
+    os.fchmod(folder, 0)
+    os.close(folder)
+    os.mkfifo(here / "pipe")
+    (here / "out").symlink_to("/")
+    return good()
+
+
+@misdeed("ok")
+def swap_its_folder(pids: Path) -> Scene:
+    """Instead of it stands a link to something that somebody needs."""
+    pids.mkdir()
+    (pids / "precious").touch()
+    shutil.rmtree(tempfile.gettempdir())
+    Path(tempfile.gettempdir()).symlink_to(pids)
+    return good()
+
+
+@misdeed("conversion_timeout")
+def print_without_end(pids: Path) -> None:
+    line = "hostile output " * 100
+    while True:
+        sys.stdout.write(line)
+        sys.stderr.write(line)
+        os.write(1, line.encode())
+        os.write(2, line.encode())
+
+
+@misdeed("conversion_timeout")
+def log_without_end(pids: Path) -> None:
+    while True:
+        log.warning("hostile log %s", "x" * 100_000)
+
+
+# outliving
+
+
+def start(pids: Path) -> int:
+    """As fork, and the child is told of."""
+    child = os.fork()
+    if child:
+        tell(pids, child)
+    return child
+
+
+@misdeed("ok")
+def fork_children(pids: Path) -> Scene:
+    for _ in range(3):
+        if start(pids) == 0:
+            time.sleep(600)
+    return good()
+
+
+@misdeed("worker_crashed")
+def fork_children_and_crash(pids: Path) -> None:
+    """The children hold the line to the parent open."""
+    fork_children(pids)
+    os.abort()
+
+
+def daemon(pids: Path) -> None:
+    """As daemons are made: a session of its own, a second fork, everything closed, another program."""
+    first = os.fork()
+    if first:
+        os.waitpid(first, 0)
+        return
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    tell(pids, os.getpid())
+    os.chdir("/")
+    os.closerange(0, 1000)
+    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
+    os.execve("/bin/sleep", ["sleep", "600"], {})
+
+
+@misdeed("ok")
+def daemonise(pids: Path) -> Scene:
+    daemon(pids)
+    return good()
+
+
+@misdeed("worker_crashed")
+def daemonise_and_crash(pids: Path) -> None:
+    daemon(pids)
+    ctypes.string_at(0)
+
+
+@misdeed("conversion_timeout")
+def daemonise_and_hang(pids: Path) -> None:
+    daemon(pids)
+    hang(pids)
+
+
+@misdeed("ok")
+def fork_and_run(pids: Path) -> Scene:
+    """A process that is another one every moment."""
+    if os.fork() == 0:
+        os.setsid()
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            if os.fork():
+                os._exit(0)
+            time.sleep(0.005)
+        os._exit(0)
+    time.sleep(0.05)
+    return good()
+
+
+@misdeed("conversion_failed")
+def fork_without_end(pids: Path) -> None:
+    for _ in range(100):
+        if start(pids) == 0:
+            time.sleep(600)
+    time.sleep(600)
+
+
+@misdeed("ok")
+def start_a_program(pids: Path) -> Scene:
+    process = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True)
+    tell(pids, process.pid)
+    return good()
+
+
+@misdeed("ok")
+def leave_a_thread(pids: Path) -> Scene:
+    def work() -> None:
+        while True:
+            Path(tempfile.gettempdir(), str(time.monotonic_ns())).touch()
+            time.sleep(0.001)
+
+    threading.Thread(target=work).start()
+    return good()
+
+
+# answering
+
+
+def lines() -> list[int]:
+    """The sockets of the process: among them the one to the parent."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                found.append(int(name))
+    return found
+
+
+def say(what: bytes) -> None:
+    for line in lines():
+        with contextlib.suppress(OSError):
+            os.write(line, what)
+
+
+@misdeed("worker_crashed")
+def scribble(pids: Path) -> None:
+    say(os.urandom(100_000))
+    time.sleep(600)
+
+
+@misdeed("worker_crashed")
+def answer_nonsense(pids: Path) -> None:
+    text = b'{"x":' + b"[" * 200_000
+    say(struct.pack("!i", len(text)) + text)
+    time.sleep(600)
+
+
+@misdeed("worker_crashed")
+def answer_with_a_pickle(pids: Path) -> None:
+    text = b"cos\n_exit\n(I99\ntR."
+    say(struct.pack("!i", len(text)) + text)
+    time.sleep(600)
+
+
+@misdeed("conversion_timeout")
+def begin_an_answer(pids: Path) -> None:
+    say(struct.pack("!i", 1_000_000) + b'{"report":')
+    time.sleep(600)
+
+
+@misdeed("worker_crashed")
+def promise_gigabytes(pids: Path) -> None:
+    say(struct.pack("!iQ", -1, 1 << 40) + b"x" * 1000)
+    time.sleep(600)
+
+
+@misdeed("conversion_failed")
+def forge_an_answer(pids: Path) -> None:
+    """A report of what was never written, with companions that lie elsewhere."""
+    forged = {
+        "report": {"source": {"format": "hostile"}, "target": {"format": "hostile"}},
+        "companions": ["../../../../../../etc/passwd", "..\\..\\evil", "a\0b", "x" * 5000, "", ".."],
+    }
+    text = json.dumps(forged).encode()
+    say(struct.pack("!i", len(text)) + text)
+    time.sleep(600)
+
+
+@misdeed("worker_crashed")
+def hang_up(pids: Path) -> None:
+    os.closerange(3, 1000)
+    time.sleep(600)
+
+
+@misdeed("worker_crashed")
+def hang_up_and_return(pids: Path) -> Scene:
+    scene = good()
+    os.closerange(3, 1000)
+    return scene
+
+
+# returning
+
+
+@misdeed("conversion_failed")
+def return_nothing(pids: Path) -> None:
+    return None
+
+
+@misdeed("conversion_failed")
+def return_text(pids: Path) -> str:
+    return "scene"
+
+
+@misdeed("conversion_failed")
+def return_wrong_shapes(pids: Path) -> Scene:
+    return scene_of(Mesh(np.zeros((4, 7)), np.zeros((2, 2, 2), int)))
+
+
+@misdeed("conversion_failed")
+def return_wrong_types(pids: Path) -> Scene:
+    return scene_of(Mesh(np.array([["a", object(), None]]), np.array([[0.5, np.nan, 1j]])))
+
+
+@misdeed("unreadable_file")
+def return_nan(pids: Path) -> Scene:
+    return scene_of(Mesh(np.full((3, 3), np.nan), np.array([[0, 1, 2]])))
+
+
+@misdeed("unreadable_file")
+def return_wrong_indices(pids: Path) -> Scene:
+    return scene_of(Mesh(np.eye(3), np.array([[0, 1, 2_000_000_000], [0, 1, -5]])))
+
+
+@misdeed("unreadable_file")
+def return_a_part_without_a_mesh(pids: Path) -> Scene:
+    return Scene((brick(),), (Part(mesh=-7),))
+
+
+@misdeed("conversion_failed")
+def return_a_hollow_scene(pids: Path) -> Scene:
+    scene = good()
+    object.__setattr__(scene, "meshes", 5)
+    return scene
+
+
+class Trap:
+    """Runs code in whoever unpickles it."""
+
+    def __reduce__(self) -> Any:
+        return exec, ("import os; os._exit(99)",)
+
+
+@misdeed("conversion_failed")
+def tell_a_trap(pids: Path) -> Scene:
+    did(trap=Trap())  # type: ignore[arg-type]
+    return good()
+
+
+@misdeed("conversion_failed")
+def tell_without_end(pids: Path) -> Scene:
+    for number in range(20_000):
+        note(f"remark_{number}", f"{number} " + "x" * 1000)
+    return good()
+
+
+@misdeed("ok")
+def change_everything(pids: Path) -> Scene:
+    """All that a process has beside its memory; `witness` sees it."""
+    os.environ["PATH"] = os.environ["LC_ALL"] = "/hostile"
+    os.environ["MESHHUB_WORKERS"] = "0"
+    os.chdir("/")
+    os.umask(0o777)
+    sys.setrecursionlimit(150)
+    sys.path.insert(0, "/hostile")
+    locale.setlocale(locale.LC_ALL, "C.UTF-8")
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    np.hostile = True  # type: ignore[attr-defined]
+    os.nice(3)
+    return good()
+
+
+@misdeed("ok")
+def witness(pids: Path) -> Scene:
+    umask = os.umask(0)
+    os.umask(umask)
+    seen = {
+        "environment": {
+            key: value for key, value in os.environ.items() if key not in ("TMPDIR", "PYTEST_CURRENT_TEST")
+        },
+        "folder": str(Path.cwd()),
+        "umask": umask,
+        "recursion": sys.getrecursionlimit(),
+        "path": sys.path,
+        "locale": locale.setlocale(locale.LC_ALL),
+        "signals": str(signal.getsignal(signal.SIGTERM)),
+        "numpy": hasattr(np, "hostile"),
+        "nice": os.nice(0),
+    }
+    pids.write_text(json.dumps(seen))
+    return good()
+
+
+# only in a writer
+
+
+def write_nothing(target: Target) -> None:
+    pass
+
+
+def write_a_link(target: Target) -> None:
+    where(target).symlink_to("/etc/hostname")
+
+
+def write_a_pipe(target: Target) -> None:
+    os.mkfifo(where(target))
+
+
+def write_a_folder(target: Target) -> None:
+    where(target).mkdir()
+    (where(target) / "inside").touch()
+
+
+def write_a_companion_elsewhere(target: Target) -> None:
+    target.companion("../evil", b"x")
+
+
+def forget_its_companion(target: Target) -> None:
+    target.companion("beside", b"x")
+    (where(target).parent / "beside").unlink()
+    write_it(target)
+
+
+def link_its_companion(target: Target) -> None:
+    target.companion("beside", b"x")
+    (where(target).parent / "beside").unlink()
+    (where(target).parent / "beside").symlink_to("/etc/hostname")
+    write_it(target)
+
+
+def write_it(target: Target) -> None:
+    with target.open() as file:
+        file.write(b"hostile but well")
+
+
+def where(target: Target) -> Path:
+    assert target.folder is not None
+    return target.folder / target.name
+
+
+WRITING: dict[str, tuple[str, Callable[[Target], None]]] = {
+    "write-nothing": ("conversion_failed", write_nothing),
+    "write-a-link": ("conversion_failed", write_a_link),
+    "write-a-pipe": ("conversion_failed", write_a_pipe),
+    "write-a-folder": ("conversion_failed", write_a_folder),
+    "write-a-companion-elsewhere": ("conversion_failed", write_a_companion_elsewhere),
+    "forget-its-companion": ("ok", forget_its_companion),
+    "link-its-companion": ("conversion_failed", link_its_companion),
+}
+
+
+class HostileOptions(Struct, frozen=True, kw_only=True):
+    hostile_target: Annotated[str, Meta(title="In the writer", description="What to do there.")] = ""
+
+
+class MisbehaveOptions(Struct, frozen=True, kw_only=True):
+    misbehave_how: Annotated[str, Meta(title="How", description="What to do.")] | None = None
+
+
+def do(how: str) -> Any:
+    pids = Path(how)
+    return MISDEEDS[pids.name][1](pids)
+
+
+def read(source: Source, options: Struct) -> Any:
+    how = source.read().decode().removeprefix("hostile").strip()
+    return do(how) if how else good()
+
+
+def operate(scene: Scene, options: MisbehaveOptions) -> Any:
+    assert options.misbehave_how is not None
+    return do(options.misbehave_how)
+
+
+def write(scene: Scene, target: Target, options: HostileOptions) -> None:
+    how = options.hostile_target
+    if how in WRITING:
+        WRITING[how][1](target)
+        return
+    if how:
+        do(how)
+    write_it(target)
+
+
+@hookimpl
+def meshhub_readers() -> Iterable[Reader]:
+    return [Reader(format=HOSTILE, run="hostile_plugin:read")]
+
+
+@hookimpl
+def meshhub_writers() -> Iterable[Writer]:
+    return [Writer(format=HOSTILE, options=HostileOptions, run="hostile_plugin:write")]
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    return [
+        Operation(
+            id="misbehave", label="Misbehave", stage=Stage.PLACE, options=MisbehaveOptions, run="hostile_plugin:operate"
+        )
+    ]

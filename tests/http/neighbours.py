@@ -1,0 +1,113 @@
+"""What tests and the benchmark of misdeeds share: neighbours who convert all along, and what is left."""
+
+from __future__ import annotations
+
+import os
+import resource
+import struct
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from hostile_plugin import living
+from meshhub import InProcess, Inspection, Isolated, Registry, Report, Source, Target
+from meshhub.engine.contract import Cancel, Task
+from meshhub.scratch import Scratch
+from models import sphere
+
+TARGETS = ("ply", "3mf", "glb", "obj", "stl")
+
+
+class Timed(Isolated):
+    """An engine that keeps, by the name of the source, how long each job took, by how much it missed its
+    deadline, and where its folder was."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**settings)  # type: ignore[arg-type]
+        self.seconds: dict[str, float] = {}
+        self.late: dict[str, float] = {}
+        self.folders: dict[str, Path] = {}
+        self._here = threading.local()
+
+    def _scratch(self) -> Scratch:
+        made = super()._scratch()
+        self._here.folder = made.path
+        return made
+
+    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
+        begun = time.monotonic()
+        name = task.source.name
+        try:
+            return super().run(task, timeout=timeout, cancel=cancel)
+        finally:
+            self.seconds[name] = time.monotonic() - begun
+            self.late[name] = self.seconds[name] - (timeout or 0)
+            self.folders[name] = self._here.folder
+
+
+@dataclass
+class Neighbour:
+    """A client with models of its own, who knows what must come back to the byte."""
+
+    url: str
+    key: str
+    models: list[tuple[str, bytes]]
+    expected: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    right: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        registry = Registry(entry_points=False, engine=InProcess())
+        for name, data in self.models:
+            for target in TARGETS:
+                made = Target()
+                registry.convert(Source.from_bytes(data, name), made, to=target)
+                self.expected[name, target] = made.read()
+
+    def live(self, enough: threading.Event) -> None:
+        """Convert one after the other until it is enough, and at least once each."""
+        with httpx.Client(base_url=self.url, timeout=120, headers={"X-Api-Key": self.key}) as client:
+            while not enough.is_set() or not self.right:
+                for (name, target), expected in self.expected.items():
+                    content = dict(self.models)[name]
+                    answer = client.post("/convert", files={"file": (name, content)}, data={"target": target})
+                    if answer.status_code == 200 and answer.content == expected:
+                        self.right += 1
+                    else:
+                        self.wrong.append(f"{name} to {target}: {answer.status_code} {answer.text[:200]}")
+                    if enough.is_set():
+                        break
+
+
+def ball(number: int) -> bytes:
+    """A binary STL that no other number has."""
+    mesh = sphere(5 + number, 12 + 2 * number)
+    records = np.zeros(len(mesh.faces), [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+    records["corners"] = mesh.vertices[mesh.faces]
+    return bytes(80) + struct.pack("<I", len(records)) + records.tobytes()
+
+
+def marked() -> set[int]:
+    """The processes that jobs of this program have started, whatever became of their parents; none that is dead."""
+    found = set()
+    for name in os.listdir("/proc"):
+        try:
+            mark = resource.prlimit(int(name), 10)[1]
+        except (ValueError, OSError):
+            continue
+        if mark >> 48 == 0x4D48 and mark >> 26 & 0x3FFFFF == os.getpid() and living(int(name)):
+            found.add(int(name))
+    return found
+
+
+def memory() -> int:
+    """Bytes that this process holds."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))

@@ -1,0 +1,24 @@
+"""Isolated workers on a machine that has too much to do."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import toys
+from meshhub import Isolated, Registry, Source, Target
+from meshhub.engine import marks
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for as Linux has them")
+def test_a_result_waits_while_its_worker_takes_seconds_to_die(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = marks.end
+    monkeypatch.setattr(marks, "end", lambda mark, patience: end(mark, patience) and patience > 3)
+    registry = Registry([toys], entry_points=False, engine=Isolated(workers=1))
+    try:
+        target = Target()
+        registry.convert(Source.from_bytes(b"toy!", "a.toy"), target, to="toy", timeout=60)
+        assert target.read()
+    finally:
+        registry.close()
