@@ -4,6 +4,8 @@
 #   docker run --read-only --tmpfs /tmp:size=4g --cap-drop ALL --security-opt no-new-privileges \
 #              --stop-timeout 45 -v meshhub-data:/data -p 127.0.0.1:8000:8000 meshhub
 #
+#   docker exec NAME meshhub keys create --plan pro --label acme
+#
 # Uploads lie in /tmp while a request lasts; keys, unless a database is named, in /data.
 
 FROM python:3.13-slim AS build

@@ -23,8 +23,8 @@ LIGHT = (
     "errors capabilities notes options plans settings logs scratch source report chain hookspecs plugins collect"
 ).split()
 HEAVY = (
-    "columns scene polygons geometry topology zip_directory archive inspection run engine registry supported keys "
-    "builtin_plugins http cli testing"
+    "columns scene polygons geometry topology containment zip_directory archive inspection run engine registry "
+    "supported keys builtin_plugins http cli testing"
 ).split()
 ORDER = LIGHT + HEAVY
 """From the bottom up; what is listed earlier never imports what is listed later."""

@@ -37,6 +37,19 @@ def test_only_settings_that_exist_are_set() -> None:
         assert told <= known
 
 
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
+def test_the_documented_proxy_is_one(tmp_path: Path) -> None:
+    operating = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    (locations,) = re.findall(r"^```nginx\n(.*?)^```", operating, re.M | re.S)
+    (tmp_path / "nginx.conf").write_text(
+        f"pid {tmp_path}/pid; error_log {tmp_path}/log; events {{}} http {{ access_log off;"
+        f"server {{ listen 127.0.0.1:8999; {locations} }} }}"
+    )
+    command = ["nginx", "-t", "-e", str(tmp_path / "log"), "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_there_is_time_to_stop() -> None:
     patience = Settings().shutdown_seconds + 10
     for path, pattern in ((UNIT, r"TimeoutStopSec=(\d+)"), (IMAGE, r"--stop-timeout (\d+)")):

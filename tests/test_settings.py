@@ -13,7 +13,7 @@ import pytest
 
 from meshhub.errors import InvalidSettings
 from meshhub.settings import FILE as VARIABLE
-from meshhub.settings import NAMES, PREFIX, Settings, load
+from meshhub.settings import NAMES, PREFIX, Settings, cores, load
 
 OPERATING = Path(__file__).parents[1] / "docs" / "operating.md"
 
@@ -60,11 +60,11 @@ def test_a_file_and_variables_that_beat_it(file: Path) -> None:
     }
     assert loaded.origins == {
         "workers": "environment MESHHUB_WORKERS",
-        "trusted_proxies": f"file {file}",
-        "shutdown_seconds": f"file {file}",
-        "database_url": f"file {file}",
+        "trusted_proxies": f"file {file}:3",
+        "shutdown_seconds": f"file {file}:4",
+        "database_url": f"file {file}:5",
         "plans.free.max_batch_files": "environment MESHHUB_PLAN_FREE_MAX_BATCH_FILES",
-        "plans.free.requests_per_minute": f"file {file}",
+        "plans.free.requests_per_minute": f"file {file}:9",
         "plans.pro.max_file_bytes": "environment MESHHUB_PLAN_PRO_MAX_FILE_BYTES",
     }
 
@@ -78,6 +78,7 @@ def test_a_file_and_variables_that_beat_it(file: Path) -> None:
         ("[plans.free]\nmax_batch_file = 3", "did you mean max_batch_files"),
         ("[plans.free]\nmax_batch_files = true", "must be a number above 0"),
         ("[plans.free]\nmax_batch_files = 0", "must be a number above 0"),
+        ("[plans.free]\nmax_file_bytes = " + "9" * 400, "must be a number above 0"),
         ("plans = 3", "must be tables"),
         ("workers = 'many'", "workers cannot be used"),
         ("workers = '3'", "workers cannot be used"),
@@ -112,6 +113,29 @@ def test_variables_of_others_are_left_alone() -> None:
     assert load({"MESHHUB_PORT": "tcp://10.0.0.1:80", "MESHHUB_SERVICE_HOST": "10.0.0.1"}).settings == Settings()
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("# workers = 1\n\nworkers = 0", 3),
+        ("log = 'text'\nqueue = [\n]\n", 2),
+        ("queue = 3\n[ plans . free ]\n# a remark\nmax_batch_files = 'x'", 4),
+        ('[plans."free"]\nmax_batch_files = 0', 2),
+        ("plans.free.max_batch_files = 0", 1),
+        ("queue = 1\n[plans]\nfree = { max_batch_files = 0 }", 3),
+        ("workers = 3\n[[nonsense]]\na = 1", None),
+        ("workers = 3\nworkers = 4\n", 2),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, line: int | None) -> None:
+    path = tmp_path / "meshhub.toml"
+    with pytest.raises(InvalidSettings) as caught:
+        load(written(path, text))
+    told = str(caught.value)
+    assert str(path) in told
+    if line is not None:
+        assert f"{path}:{line})" in told or f"line {line}," in told
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match="cannot be read: No such file"):
         load({"MESHHUB_SETTINGS": str(tmp_path / "none.toml")})
@@ -121,6 +145,81 @@ def test_a_secret_is_not_told_when_its_type_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings) as caught:
         load(written(tmp_path / "meshhub.toml", 'database_url = ["geheim"]'))
     assert "geheim" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        ("150000 100000\n", 2),
+        ("50000 100000\n", 1),
+        ("100 100000\n", 1),
+        ("max 100000\n", 999),
+        ("nonsense", 999),
+        (None, 999),
+    ],
+)
+def test_a_container_has_its_share_of_the_cores(tmp_path: Path, text: str | None, most: int) -> None:
+    quota = tmp_path / "cpu.max"
+    if text is not None:
+        quota.write_text(text)
+    assert 1 <= cores(quota) <= most
+    if most == 999:
+        assert cores(quota) == cores(tmp_path / "none") >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("shutdown_seconds = nan", "shutdown_seconds must be a number"),
+        ("drain_seconds = inf", "drain_seconds must be a number"),
+        ("workers = 100000", "at most 1000"),
+        ("connections_per_address = 0", "connections_per_address must be at least 1"),
+    ],
+)
+def test_numbers_that_are_slips_of_the_pen(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(InvalidSettings, match=told):
+        load(written(tmp_path / "meshhub.toml", text))
+
+
+def serve(**environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "meshhub", "serve", "--port", "0"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("MESHHUB_FREE_PLAN", "gold", "free_plan: 'gold' is no plan"),
+        ("MESHHUB_RATE_LIMIT_URL", "pigeon://u:geheim@x", "rate_limit_url"),
+        ("MESHHUB_DATABASE_URL", "pigeon://u:geheim@x/db", "database_url"),
+        ("MESHHUB_TEMPORARY_FOLDER", "/nowhere/at-all", "temporary_folder: '/nowhere/at-all' is no folder"),
+        ("MESHHUB_PLAN_GOLD_MAX_BATCH_FILES", "3", "plans.gold: 'gold' is no plan"),
+    ],
+)
+def test_a_service_does_not_start_with_nonsense(variable: str, value: str, told: str) -> None:
+    pytest.importorskip("litestar")
+    done = serve(**{variable: value})
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert told in line
+    assert f"(environment {variable})" in line
+    assert "geheim" not in line
+
+
+def test_config_shows_what_is_taken_where_nothing_is_set() -> None:
+    pytest.importorskip("sqlalchemy")
+    environment = {name: "" for name in os.environ if name.startswith(PREFIX)}
+    told = json.loads(config("--json", XDG_DATA_HOME="/data", **environment).stdout)
+    assert told["workers"] == {"value": cores(), "origin": "default"}
+    assert told["batch_workers"]["value"] == max(1, cores() // 2)
+    assert told["database_url"] == {"value": "sqlite:////data/meshhub/meshhub.sqlite3", "origin": "default"}
+    assert Path(told["temporary_folder"]["value"]).is_dir()
 
 
 def config(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -135,18 +234,19 @@ def config(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 def test_config_tells_what_is_in_force(file: Path) -> None:
     told = json.loads(config("--json", MESHHUB_SETTINGS=str(file), MESHHUB_QUEUE="9").stdout)
-    assert told["workers"] == {"value": 3, "origin": f"file {file}"}
+    assert told["workers"] == {"value": 3, "origin": f"file {file}:2"}
     assert told["queue"] == {"value": 9, "origin": "environment MESHHUB_QUEUE"}
     assert told["drain_seconds"] == {"value": 5.0, "origin": "default"}
-    assert told["plans.free.max_batch_files"] == {"value": 5, "origin": f"file {file}"}
-    assert told["plans.free.requests_per_minute"] == {"value": None, "origin": f"file {file}"}
+    assert told["plans.free.max_batch_files"] == {"value": 5, "origin": f"file {file}:8"}
+    assert told["plans.free.requests_per_minute"] == {"value": None, "origin": f"file {file}:9"}
     assert told["plans.free.max_file_bytes"] == {"value": 20 << 20, "origin": "default"}
     done = config("--show", MESHHUB_SETTINGS=str(file), MESHHUB_RATE_LIMIT_URL="redis://:geheim@cache:6379/1")
     assert done.returncode == 0, done.stderr
     assert "hei" not in done.stdout
+    assert re.search(r"^plans\.free\.requests_per_minute .*meshhub\.toml:9 +none$", done.stdout, re.M)
     assert "postgresql://meshhub:***@db.example/keys?sslpassword=***&sslmode=require" in done.stdout
     assert "redis://:***@cache:6379/1" in done.stdout
-    assert re.search(r"^trusted_proxies .*meshhub\.toml +10\.0\.0\.0/8, ::1$", done.stdout, re.M)
+    assert re.search(r"^trusted_proxies .*meshhub\.toml:3 +10\.0\.0\.0/8, ::1$", done.stdout, re.M)
 
 
 def test_config_refuses_what_makes_no_sense(tmp_path: Path) -> None:

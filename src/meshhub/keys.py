@@ -29,7 +29,7 @@ if find_spec("sqlalchemy") is None:
 import platformdirs
 import sqlalchemy as sql
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, SQLAlchemyError
 
 _PREFIX = "mh_"
 _ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -37,6 +37,9 @@ _ID_LENGTH = 12
 _KEY = re.compile(rf"({_PREFIX}[a-z0-9]{{{_ID_LENGTH}}})_[A-Za-z0-9_-]{{22,100}}", re.ASCII)
 _BUSY_SECONDS = 1.0
 """How long a lookup waits for a database that another program has locked."""
+
+_WRITE_SECONDS = 10.0
+"""How long making or changing a key waits for others who do so; requests only read."""
 
 _ANSWER_SECONDS = 3
 """How long a connection to a database server, and each question to it, may take."""
@@ -48,6 +51,9 @@ _PATIENCE: dict[str, dict[str, Any]] = {
         "options": f"-c statement_timeout={_ANSWER_SECONDS}s -c lock_timeout={_BUSY_SECONDS:g}s",
     },
 }
+
+_HOMELESS = Path("/var/lib/meshhub")
+"""Where a service without a home folder looks for its keys."""
 
 _METADATA = sql.MetaData()
 _KEYS = sql.Table(
@@ -86,12 +92,22 @@ class KeyRecord(Struct, frozen=True, kw_only=True):
         return "expired" if self.expires is not None and self.expires <= now else "active"
 
 
+def public(key: str) -> str:
+    """As much of a key, or of what should be one, as may be shown."""
+    return key[: len(_PREFIX) + _ID_LENGTH]
+
+
 def default_url() -> str:
-    """MESHHUB_DATABASE_URL, or a SQLite file in the user's data folder."""
+    """MESHHUB_DATABASE_URL, or a SQLite file in the user's data folder, or in /var/lib for a user without a home."""
     told = os.environ.get("MESHHUB_DATABASE_URL", "").strip()
     if told:
         return told
-    path = platformdirs.user_data_path("meshhub", appauthor=False) / "meshhub.sqlite3"
+    try:
+        folder = platformdirs.user_data_path("meshhub", appauthor=False)
+    except RuntimeError:
+        folder = _HOMELESS
+    # some versions of platformdirs leave the home that they did not find as it is written
+    path = (folder if folder.is_absolute() else _HOMELESS) / "meshhub.sqlite3"
     return URL.create("sqlite", database=str(path)).render_as_string()
 
 
@@ -127,11 +143,11 @@ class KeyStore:
         now = self._clock()
         if old.revoked is not None:
             state = "revoked" if old.revoked <= now else "replaced"
-            raise InvalidKey(f"the key {key_id} is {state} already; make another with `meshhub keys create`")
+            raise InvalidKey(f"the key {old.id} is {state} already; make another with `meshhub keys create`")
         if expires is None and old.expires is not None:
             expires = now + old.expires - old.created
         end = int(now + grace)
-        retire = _KEYS.update().where(_KEYS.c.id == key_id, _KEYS.c.revoked.is_(None)).values(revoked=end)
+        retire = _KEYS.update().where(_KEYS.c.id == old.id, _KEYS.c.revoked.is_(None)).values(revoked=end)
         return self._added(old.plan, old.label, expires, after=retire)
 
     def check(self, key: str) -> KeyRecord:
@@ -152,13 +168,17 @@ class KeyStore:
         rows = self._read(sql.select(_KEYS).order_by(_KEYS.c.created, _KEYS.c.id), lambda got: got.all())
         return [_record(row) for row in rows or ()]
 
+    def look(self) -> None:
+        """See whether the database answers. Raises KeyStoreUnavailable."""
+        self._find("")
+
     def revoke(self, key_id: str) -> KeyRecord:
         """Take a key out of use for good; revoking twice keeps the first time. Raises InvalidKey."""
         record = self._known(key_id)
         now = int(self._clock())
         if record.revoked is not None and record.revoked <= now:
             return record
-        self._write(_KEYS.update().where(_KEYS.c.id == key_id).values(revoked=now))
+        self._write(_KEYS.update().where(_KEYS.c.id == record.id).values(revoked=now))
         return structs.replace(record, revoked=now)
 
     def close(self) -> None:
@@ -179,7 +199,7 @@ class KeyStore:
             if self._file is not None:
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._file.touch(mode=0o600, exist_ok=True)
-            _METADATA.create_all(self._engine)
+            self._patiently(lambda: _METADATA.create_all(self._engine))
         except SQLAlchemyError as error:
             # another program may have made the table between our look and our making it
             if not self._has_table(unless_told=False):
@@ -208,9 +228,12 @@ class KeyStore:
         raise KeyStoreUnavailable("no free id was found for a new key; try again")
 
     def _known(self, key_id: str) -> KeyRecord:
+        """The record of a key by its id, or by the whole key, which is told to nobody again. Raises InvalidKey."""
+        shaped = _KEY.fullmatch(key_id)
+        key_id = shaped[1] if shaped else key_id
         row = self._find(key_id)
         if row is None:
-            raise InvalidKey(f"there is no key {key_id[:40]!r}; see `meshhub keys list`")
+            raise InvalidKey(f"there is no key {public(key_id)!r}; see `meshhub keys list`")
         return _record(row)
 
     def _find(self, key_id: str) -> Any:
@@ -236,15 +259,33 @@ class KeyStore:
 
     def _write(self, *statements: Any) -> None:
         """Do all or nothing. An update that finds its row gone raises InvalidKey."""
-        try:
+
+        def write() -> None:
             with self._engine.begin() as connection:
                 for statement in statements:
                     if connection.execute(statement).rowcount == 0:
                         raise InvalidKey("the key was changed by somebody else meanwhile; see `meshhub keys list`")
+
+        try:
+            self._patiently(write)
         except IntegrityError:
             raise
         except SQLAlchemyError as error:
             raise self._unavailable(error) from error
+
+    def _patiently(self, write: Callable[[], None]) -> None:
+        """Write, again and again while a SQLite file is locked.
+
+        SQLite's own patience is not enough: two that have read and now want to write are told at once.
+        """
+        end = time.monotonic() + _WRITE_SECONDS
+        while True:
+            try:
+                return write()
+            except OperationalError as error:
+                if not self._sqlite or "locked" not in str(error.orig) or time.monotonic() > end:
+                    raise
+            time.sleep(0.01 + secrets.randbelow(90) / 1000)
 
     def _unavailable(self, error: Exception) -> KeyStoreUnavailable:
         where = str(self._file) if self._file is not None else self._url.get_backend_name()

@@ -24,6 +24,14 @@ PREFIX = "MESHHUB_"
 FILE = "MESHHUB_SETTINGS"
 """The variable that names the settings file."""
 
+_TOML_LINE = re.compile(r"\s*(?:\[\s*(?P<table>[^\[\]]+)\]|(?P<key>[^=\s#\[][^=#]*?)\s*=)")
+
+MOST_WORKERS = 1000
+"""More is a slip of the pen: every one is a process."""
+
+_UNBOUNDED = 1 << 62
+"""No limit of a plan is as large; whoever means none says so."""
+
 PlanLimits = Mapping[str, Mapping[str, int | float | None]]
 
 
@@ -38,6 +46,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     workers:            conversions at once; the cores unless told
     batch_workers:      conversions at once for one request; half of `workers` unless told
     queue:              requests that may wait for a worker before `server_busy`
+    connections_per_address: connections open at once from one address, if it is not a trusted proxy's
     temporary_folder:   where uploads and results lie while a request lasts; the system's unless told
     keep_free_bytes:    disk that uploads must leave free
     shutdown_seconds:   how long running requests may go on after the signal to stop
@@ -54,6 +63,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     workers: int | None = None
     batch_workers: int | None = None
     queue: int = 64
+    connections_per_address: int = 256
     temporary_folder: str | None = None
     keep_free_bytes: int = 512 << 20
     shutdown_seconds: float = 30.0
@@ -71,13 +81,15 @@ class Settings(Struct, frozen=True, kw_only=True):
                 raise InvalidSettings(
                     f"trusted_proxies: {proxy!r} is not an address or a network like 10.0.0.0/8"
                 ) from None
+        if self.connections_per_address < 1:
+            raise InvalidSettings(f"connections_per_address must be at least 1, got {self.connections_per_address}")
         for name in ("workers", "batch_workers"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InvalidSettings(f"{name} must be at least 1, got {value}")
+            if value is not None and not 1 <= value <= MOST_WORKERS:
+                raise InvalidSettings(f"{name} must be at least 1 and at most {MOST_WORKERS}, got {value}")
         for name in ("queue", "keep_free_bytes", "shutdown_seconds", "drain_bytes", "drain_seconds"):
-            if getattr(self, name) < 0:
-                raise InvalidSettings(f"{name} must not be negative")
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InvalidSettings(f"{name} must be a number, and not negative; got {getattr(self, name)}")
         for plan, limits in self.plan_limits.items():
             for name in limits:
                 if name not in Limits.__struct_fields__:
@@ -87,7 +99,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def worker_count(self) -> int:
         """Conversions at once."""
-        return self.workers or os.cpu_count() or 1
+        return self.workers or cores()
+
+    @property
+    def most_at_once(self) -> int:
+        """Conversions at once when several callers ask: the last one is for a caller who has none running."""
+        return self.worker_count + 1
 
     @property
     def batch_worker_count(self) -> int:
@@ -102,12 +119,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         try:
             limits = msgspec.convert({**msgspec.to_builtins(declared.limits), **changed}, Limits)
         except msgspec.ValidationError as error:
-            raise InvalidSettings(f"plan_limits: {declared.id!r}: {error}") from None
+            raise InvalidSettings(f"plans.{declared.id}: {error}") from None
         return msgspec.structs.replace(declared, limits=limits)
 
     def in_force(self, declared: Mapping[str, Plan]) -> dict[str, Plan]:
         """The plans by their ids, with the limits that are set here. Raises InvalidSettings for plans that are none."""
-        for name, where in ((self.free_plan, "free_plan"), *((name, "plans") for name in self.plan_limits)):
+        for name, where in ((self.free_plan, "free_plan"), *((name, f"plans.{name}") for name in self.plan_limits)):
             if name not in declared:
                 near = _nearest(name, tuple(declared))
                 listed = ", ".join(sorted(declared))
@@ -120,11 +137,25 @@ class Settings(Struct, frozen=True, kw_only=True):
         return load(environment).settings
 
 
+def cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """The cores that this process may use: a container often has fewer than its machine."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):
+        # "200000 100000": so many microseconds in each so many; "max 100000" without a limit
+        used, period = quota.read_text(encoding="ascii").split()
+        count = min(count, max(1, math.ceil(int(used) / int(period))))
+    return count
+
+
 class Loaded(Struct, frozen=True):
     """Settings, and where each one that was set comes from; `plan_limits` as "plans.free.max_batch_files"."""
 
     settings: Settings
     origins: dict[str, str]
+
+    def located(self, error: InvalidSettings) -> InvalidSettings:
+        """An error that begins with the name of a setting, with the place that the setting comes from."""
+        return _located(error, self.origins)
 
 
 def load(environment: Mapping[str, str] | None = None) -> Loaded:
@@ -143,9 +174,13 @@ def load(environment: Mapping[str, str] | None = None) -> Loaded:
     try:
         return Loaded(Settings(**reading.values, plan_limits=reading.plans), reading.origins)
     except InvalidSettings as error:
-        named = error.message.partition(":")[0].partition(" ")[0]
-        where = reading.origins.get(named)
-        raise InvalidSettings(f"{error.message} ({where})" if where else error.message) from None
+        raise _located(error, reading.origins) from None
+
+
+def _located(error: InvalidSettings, origins: Mapping[str, str]) -> InvalidSettings:
+    named = error.message.partition(":")[0].partition(" ")[0]
+    where = next((origin for name, origin in origins.items() if name == named or name.startswith(f"{named}.")), None)
+    return InvalidSettings(f"{error.message} ({where})") if where else error
 
 
 class _Reading:
@@ -158,22 +193,26 @@ class _Reading:
 
     def file(self, path: Path) -> None:
         try:
-            with path.open("rb") as file:
-                told = tomllib.load(file)
+            text = path.read_text(encoding="utf-8")
+            told = tomllib.loads(text)
         except (OSError, ValueError) as error:
             what = error.strerror if isinstance(error, OSError) else str(error)
             raise InvalidSettings(f"the settings file {path} ({FILE}) cannot be read: {what}") from None
-        where = f"file {path}"
+
+        def where(*names: str) -> str:
+            line = _line_of(text, names)
+            return f"file {path}" + (f":{line}" if line else "")
+
         plans = told.pop("plans", {})
         for name, value in told.items():
             if name not in NAMES:
-                raise InvalidSettings(f"{name!r} is no setting{_nearest(name, (*NAMES, 'plans'))} ({where})")
-            self._take(name, value, where, strict=True)
+                raise InvalidSettings(f"{name!r} is no setting{_nearest(name, (*NAMES, 'plans'))} ({where(name)})")
+            self._take(name, value, where(name), strict=True)
         if not isinstance(plans, dict) or not all(isinstance(limits, dict) for limits in plans.values()):
-            raise InvalidSettings(f"plans must be tables like [plans.free] ({where})")
+            raise InvalidSettings(f"plans must be tables like [plans.free] ({where('plans')})")
         for plan, limits in plans.items():
             for limit, value in limits.items():
-                self._limit(plan, limit, value, f"plans.{plan}.{limit}", where)
+                self._limit(plan, limit, value, f"plans.{plan}.{limit}", where("plans", plan, limit))
 
     def variables(self, environment: Mapping[str, str]) -> None:
         for variable, text in environment.items():
@@ -208,6 +247,22 @@ class _Reading:
         self.origins[f"plans.{plan}.{limit}"] = where
 
 
+def _line_of(text: str, names: tuple[str, ...]) -> int | None:
+    """The line of a TOML file that sets what these names lead to; None when it is written in some unusual way."""
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        said = _TOML_LINE.match(line)
+        if said is None:
+            continue
+        words = [word.strip().strip("\"'") for word in (said["table"] or said["key"]).split(".")]
+        if said["table"]:
+            table, words = words, []
+        # a table of its own, or whatever lies in it, tells where the table is
+        if (*table, *words)[: len(names)] == names:
+            return number
+    return _line_of(text, names[:-1]) if len(names) > 1 else None
+
+
 def _plan_and_limit(variable: str, rest: str) -> tuple[str, str]:
     for limit in LIMITS:
         if rest.endswith("_" + limit):
@@ -223,7 +278,7 @@ def _bound(value: Any, shown: str, where: str) -> int | float | None:
             return None
         with contextlib.suppress(ValueError):
             value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _UNBOUNDED:
         raise InvalidSettings(f"{shown} must be a number above 0, or none; got {str(value)[:40]!r} ({where})")
     return int(value) if float(value).is_integer() else value
 

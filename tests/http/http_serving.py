@@ -95,7 +95,7 @@ def serving(
     registry = Registry(plugins=[service_plugins, *plugins], entry_points=False, engine=engine)
     keys = KeyStore(f"sqlite:///{temporary / 'keys.sqlite3'}")
     app = create_app(told, registry, keys)
-    server = Server(configured(app, told), app.state.shared)
+    server = Server(configured(app, app.state.shared), app.state.shared)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,12 @@ import pytest
 from http_serving import Running, refused, told, unzipped, zip_of
 
 from meshhub.http import bundles
+from meshhub.http.orders import Item, Outcome
+from meshhub.http.reports import batch_header
+from meshhub.http.results import packed
+from meshhub.notes import Note
+from meshhub.report import FileReport, Report
+from meshhub.source import Target
 
 GLTF = {
     "asset": {"version": "2.0"},
@@ -47,6 +54,38 @@ def test_files_of_one_name_are_all_counted(service: Running) -> None:
     answer = service.many(("a.toy", b"toy"), ("a.toy", b"toy"))
     assert told(answer)["faces_in"] == 24
     assert answer.headers["x-meshhub-converted"] == "2"
+
+
+def test_textures_are_packed_without_being_held_in_memory(tmp_path: Path) -> None:
+    size = 8 << 20
+    report = Report(source=FileReport(format="glb"), target=FileReport(format="obj"))
+    outcomes = []
+    for number, colour in enumerate(b"rrg"):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        target = Target("model.obj", folder=folder)
+        (folder / "model.obj").write_bytes(b"v 0 0 0")
+        target.companion("texture.png", bytes([colour]) * size)
+        item = Item(name=f"{number}.glb", folder="", stem=str(number), path=folder)
+        outcomes.append(Outcome(item, report, target))
+    tracemalloc.start()
+    try:
+        packed(tmp_path / "result.zip", outcomes, ".obj", report=False)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < size
+    with zipfile.ZipFile(tmp_path / "result.zip") as archive:
+        # what is the same lies there once, another texture of that name in a folder beside its model
+        assert archive.namelist() == ["0.obj", "texture.png", "1.obj", "2/2.obj", "2/texture.png"]
+        assert [set(archive.read(name)) for name in ("texture.png", "2/texture.png")] == [{b"r"[0]}, {b"g"[0]}]
+
+
+def test_a_report_names_each_code_of_a_file_once() -> None:
+    one, other = (Note(code=code, message="told") for code in ("frame_converted", "material_simplified"))
+    report = Report(source=FileReport(format="gltf"), target=FileReport(format="glb"), notes=(one, other, one))
+    said = json.loads(batch_header([("a.gltf", report), ("b.gltf", report), ("a.gltf", report)], 0))
+    assert said["notes"] == {name: ["frame_converted", "material_simplified"] for name in ("a.gltf", "b.gltf")}
 
 
 def test_the_report_of_a_large_batch_is_cut(service: Running, pro: dict[str, str]) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 from http_serving import Running, until
 
 from meshhub.http import connections
+from meshhub.http.clients import networks
 
 FORM = (
     b'--b\r\nContent-Disposition: form-data; name="target"\r\n\r\ntoy\r\n'
@@ -97,3 +100,106 @@ def ended(connection: socket.socket) -> bool:
         return connection.recv(65_536) == b""
     except ConnectionResetError:
         return True
+
+
+def whole(content: bytes, version: bytes = b"1.1") -> bytes:
+    """A request of one go."""
+    form = FORM.replace(b"80000000", b"8").replace(b"\r\n\r\ntoy\r\n--b--", b"\r\n\r\n%s\r\n--b--" % content)
+    kind = b"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n" % len(form)
+    return asked(kind).replace(b"HTTP/1.1", b"HTTP/" + version) + form
+
+
+def half_closed(running: Running, sent: bytes) -> socket.socket:
+    """A connection that will send no more, as `nc -N` leaves it."""
+    connection = socket.create_connection(("127.0.0.1", running.port), timeout=20)
+    connection.sendall(sent)
+    connection.shutdown(socket.SHUT_WR)
+    return connection
+
+
+def all_of(connection: socket.socket) -> bytes:
+    came = b""
+    while piece := connection.recv(65_536):
+        came += piece
+    return came
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_who_has_said_all_gets_the_answer(service: Running, version: bytes) -> None:
+    with half_closed(service, whole(b"toy", version)) as connection:
+        assert b'{"faces": 12}' in all_of(connection)
+    with half_closed(service, b"GET /plan HTTP/%s\r\nHost: here\r\n\r\n" % version) as connection:
+        assert b'"plan":"free"' in all_of(connection)
+
+
+def test_so_does_who_asked_for_two_things(service: Running) -> None:
+    with half_closed(service, b"GET /plan HTTP/1.1\r\nHost: here\r\n\r\n" * 2) as connection:
+        assert all_of(connection).count(b'"plan":"free"') == 2
+
+
+def test_who_waits_long_is_asked_and_gets_the_answer(serve: Any, engine: Any, tmp_path: Path) -> None:
+    running: Running = serve(engine)
+    go = tmp_path / "go"
+    with half_closed(running, whole(b"toy wait %s" % bytes(go))) as connection:
+        interim = connection.recv(25)
+        assert interim == b"HTTP/1.1 100 Continue\r\n\r\n"[: len(interim)]
+        go.write_text("go")
+        came = interim + all_of(connection)
+    assert came.replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"").startswith(b"HTTP/1.1 200 ")
+
+
+def test_the_job_of_one_who_leaves_after_all_is_stopped(serve: Any, engine: Any, tmp_path: Path) -> None:
+    running: Running = serve(engine)
+    go = tmp_path / "go"
+    with half_closed(running, whole(b"toy wait %s" % bytes(go))) as connection:
+        assert connection.recv(25)
+    until(lambda: running.leftovers() == [])
+    assert not go.exists()
+    with half_closed(running, whole(b"toy wait %s" % bytes(go), b"1.0")) as connection:
+        # nothing may be sent to see whether it listens: HTTP/1.0 knows no interim answers
+        assert all_of(connection) == b""
+    until(lambda: running.leftovers() == [])
+
+
+def test_half_a_request_is_none(service: Running) -> None:
+    with half_closed(service, whole(b"toy")[:-20]) as connection:
+        assert all_of(connection) == b""
+    until(lambda: service.leftovers() == [])
+
+
+def test_one_address_has_so_many_connections(serve: Any) -> None:
+    running: Running = serve(connections_per_address=5)
+    running.client.close()
+    with contextlib.ExitStack() as stack:
+
+        def connected() -> socket.socket:
+            return stack.enter_context(socket.create_connection(("127.0.0.1", running.port), timeout=20))
+
+        def asked() -> bytes:
+            connection = connected()
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(b"GET /plan HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+                return all_of(connection)
+            return b""
+
+        until(lambda: b" 200 " in asked())
+        idle = [connected() for _ in range(5)]
+        sixth = connected()
+        head, _, body = all_of(sixth).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after: " in head
+        assert json.loads(body)["error_code"] == "server_busy"
+        idle[0].close()
+        until(lambda: b" 200 " in asked())
+
+
+def test_a_trusted_proxy_has_as_many_as_it_likes() -> None:
+    peers = connections.Peers(1, networks(["10.0.0.0/8"]))
+    for _ in range(3):
+        assert peers.come("10.1.2.3") == peers.come("") == connections.UNCOUNTED
+    first = peers.come("2001:db8::1")
+    assert first
+    assert peers.come("2001:db8::2") == ""
+    assert peers.come("2001:db8:1::") != ""
+    peers.leave(first)
+    assert peers.come("2001:db8::2") == first

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import platformdirs
 import pytest
 from msgspec import structs
 
@@ -194,3 +198,102 @@ def test_where_keys_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     with pytest.raises(InvalidKey):
         other.check(key)
     other.close()
+
+
+def test_the_whole_key_names_it_too_and_is_told_to_nobody(store: KeyStore) -> None:
+    key, record = store.create("pro")
+    later, successor = store.rotate(key)
+    assert (successor.plan, store.check(later)) == ("pro", successor)
+    assert store.revoke(later).id == successor.id
+    for call in (store.rotate, store.revoke):
+        with pytest.raises(InvalidKey) as caught:
+            call(key[:-1].replace("mh_", "mh_x"))
+        assert key[20:30] not in str(caught.value)
+    with pytest.raises(InvalidKey) as caught:
+        store.rotate(key)
+    assert record.id in str(caught.value)
+    assert key not in str(caught.value)
+    store.close()
+
+
+def test_looking_for_the_database(store: KeyStore, path: Path) -> None:
+    store.look()
+    assert not path.exists()
+    path.parent.mkdir()
+    path.write_bytes(b"this is no database" * 100)
+    with pytest.raises(KeyStoreUnavailable):
+        store.look()
+    store.close()
+
+
+def without_override() -> None:
+    """In a child before it begins: root may no longer write what is read-only."""
+    import ctypes
+
+    drop_from_bounding_set, override = 24, 1
+    ctypes.CDLL(None).prctl(drop_from_bounding_set, override, 0, 0, 0)
+
+
+def keys(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "MESHHUB_"))}
+    return subprocess.run(
+        [sys.executable, "-m", "meshhub", "keys", *arguments],
+        env={**environment, "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=without_override,
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="takes a right from root as only Linux can")
+def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o500)
+    assert keys("list", home=home).returncode == 0
+    refused = keys("create", "--plan", "pro", home=home)
+    assert refused.returncode == 6
+    assert "Permission denied" in refused.stderr
+    assert refused.stdout == ""
+    home.chmod(0o700)
+    key = keys("create", "--plan", "pro", home=home).stdout.strip()
+    (file,) = home.rglob("meshhub.sqlite3")
+    try:
+        file.chmod(0o400)
+        file.parent.chmod(0o500)
+        assert key[:15] in keys("list", home=home).stdout
+        assert "readonly" in keys("revoke", key, home=home).stderr
+        store = KeyStore(f"sqlite:///{file}")
+        assert store.check(key).plan == "pro"
+        store.close()
+    finally:
+        file.parent.chmod(0o700)
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(*_: object, **__: object) -> Path:
+        raise RuntimeError("no home")
+
+    monkeypatch.delenv("MESHHUB_DATABASE_URL", raising=False)
+    monkeypatch.setattr(platformdirs, "user_data_path", homeless)
+    assert default_url() == "sqlite:////var/lib/meshhub/meshhub.sqlite3"
+    monkeypatch.setattr(platformdirs, "user_data_path", lambda *_, **__: Path("~/.local/share/meshhub"))
+    assert default_url() == "sqlite:////var/lib/meshhub/meshhub.sqlite3"
+
+
+def test_many_make_the_first_keys_together(path: Path) -> None:
+    def made(_: int) -> str:
+        store = KeyStore(f"sqlite:///{path}")
+        try:
+            key, record = store.create("pro")
+            assert store.check(key) == record
+            return record.id
+        finally:
+            store.close()
+
+    with ThreadPoolExecutor(16) as threads:
+        ids = list(threads.map(made, range(32)))
+    store = KeyStore(f"sqlite:///{path}")
+    assert {record.id for record in store.list()} == set(ids)
+    assert len(set(ids)) == 32
+    store.close()

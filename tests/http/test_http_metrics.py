@@ -15,11 +15,14 @@ from typing import Any
 
 import httpx
 import pytest
-from http_serving import Running, refused, until
+from http_serving import Running, refused, serving, until
 from prometheus_client.parser import text_string_to_metric_families
+from test_http_errors import Raising
 
 from meshhub.engine.isolated import Isolated
+from meshhub.errors import ConversionTimeout
 from meshhub.logs import FIELDS, JsonLines
+from meshhub.settings import Settings
 
 OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
 
@@ -55,7 +58,7 @@ def test_conversions_are_counted_by_what_became_of_them(serve: Callable[..., Run
     assert told["meshhub_requests_total", "/convert", "200"] == 2
     assert told["meshhub_requests_total", "/convert", "422"] == 2
     assert told["meshhub_workers_busy",] == told["meshhub_queue_depth",] == 0
-    assert told["meshhub_workers",] == (os.cpu_count() or 1)
+    assert told["meshhub_workers",] == Settings().worker_count
 
 
 def test_bytes_are_counted(serve: Callable[..., Running]) -> None:
@@ -171,6 +174,61 @@ def test_a_server_that_logs_json(tmp_path: Path) -> None:
     assert {told["/convert"]["request_id"], told["/plan"]["request_id"]} == {"my-own"}
 
 
+def test_a_refusal_is_one_line(serve: Callable[..., Running], caplog: pytest.LogCaptureFixture) -> None:
+    running = serve(keep_free_bytes=1 << 60)
+    with caplog.at_level(logging.INFO, logger="meshhub"):
+        refused(running.convert(headers={"X-Request-ID": "told-once"}), 503, "server_busy")
+        until(lambda: any("/convert" in record.getMessage() for record in caplog.records))
+    (record,) = [one for one in caplog.records if "server_busy" in one.getMessage() or "disk" in one.getMessage()]
+    assert record.levelno == logging.WARNING
+    assert "disk" in record.getMessage()
+    told = json.loads(JsonLines().format(record))
+    assert (told["error_code"], told["status"], told["path"]) == ("server_busy", 503, "/convert")
+    assert "disk" in told["reason"]
+
+
+def test_a_batch_that_failed_is_logged_without_names(
+    serve: Callable[..., Running], caplog: pytest.LogCaptureFixture
+) -> None:
+    running = serve(Raising(ConversionTimeout("late")))
+    with caplog.at_level(logging.INFO, logger="meshhub"):
+        refused(running.many(("private.toy", b"toy")), 504, "conversion_timeout")
+        until(lambda: "/convert-many" in caplog.text)
+    assert "private" not in caplog.text
+
+
+WORKING = """
+import service_plugins
+from meshhub import MeshhubError, Registry
+from meshhub.engine.isolated import Isolated
+from meshhub.logs import REQUEST
+from meshhub.source import Source, Target
+
+for kind in ("json", "text"):
+    engine = Isolated(workers=1, log=kind)
+    registry = Registry(plugins=[service_plugins], entry_points=False, engine=engine)
+    REQUEST.set(f"of-{kind}")
+    try:
+        registry.convert(Source.from_bytes(b"toy fault", "a.toy"), Target(), to="toy")
+    except MeshhubError:
+        pass
+    engine.close()
+"""
+
+
+def test_what_a_worker_logs_names_its_request() -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, [Path(__file__).parent, OPERATING.parents[1] / "tests"])),
+    }
+    done = subprocess.run([sys.executable, "-c", WORKING], env=environment, capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    (told,) = [json.loads(line) for line in lines if "of-json" in line]
+    assert (told["request_id"], told["exception"]) == ("of-json", "KeyError")
+    assert "secret" not in str(told)
+    assert [line for line in lines if line.endswith("request=of-text")]
+
+
 def test_what_was_counted_while_it_runs(serve: Callable[..., Running], engine: Isolated, tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
@@ -183,3 +241,17 @@ def test_what_was_counted_while_it_runs(serve: Callable[..., Running], engine: I
         go.write_text("go")
         assert [one.result().status_code for one in both] == [200, 200]
     assert figures(running)["meshhub_workers_busy",] == 0
+
+
+def test_a_database_that_cannot_be_used_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """At the start, and with each refusal; the caller hears nothing of where it lies."""
+    (tmp_path / "keys.sqlite3").write_bytes(b"this is no database" * 100)
+    with caplog.at_level(logging.INFO, logger="meshhub"), serving(tmp_path, {}) as running:
+        until(lambda: "callers with a key get 503" in caplog.text)
+        caplog.clear()
+        key = {"X-Api-Key": "mh_aaaaaaaaaaaa_" + "x" * 43}
+        assert "keys.sqlite3" not in refused(running.get("/plan", headers=key), 503, "server_busy")["error"]
+        until(lambda: "/plan" in caplog.text)
+        (record,) = [one for one in caplog.records if one.name.startswith("meshhub")]
+        assert "keys.sqlite3" in record.getMessage()
+        assert running.get("/plan").status_code == 200

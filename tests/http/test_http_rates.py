@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,17 @@ from typing import Any
 import httpx
 import pytest
 from http_serving import Running, refused, serving, unzipped
+from hypothesis import given
+from hypothesis import strategies as st
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import MovingWindowRateLimiter
 
 from meshhub.hookspecs import hookimpl
+from meshhub.http import guesses, rates
 from meshhub.http.clients import client_address, networks, rate_identity
+from meshhub.http.guesses import Guesses
 from meshhub.http.rates import RateLimits
+from meshhub.http.window import Window
 from meshhub.plans import Caller
 
 PLANS = {"free": {"requests_per_minute": 30}, "pro": {"requests_per_minute": 50}}
@@ -123,6 +131,54 @@ def test_what_is_no_key_is_401_at_once(service: Running, key: str | bytes) -> No
     assert service.get("/health/live", headers={"X-Api-Key": key}).status_code == 200
 
 
+def test_two_keys_are_none(service: Running, pro: dict[str, str]) -> None:
+    key = pro["X-Api-Key"]
+    for both in ((key, key), (key, "wrong"), ("wrong", key), ("", key)):
+        answer = service.get("/plan", headers=[("X-Api-Key", one) for one in both])
+        body = refused(answer, 401, "invalid_api_key")
+        assert "2 times" in body["error"]
+    # as a proxy would join them
+    refused(service.get("/plan", headers={"X-Api-Key": f"{key}, {key}"}), 401, "invalid_api_key")
+
+
+def test_keys_are_not_guessed_without_end(serve: Any) -> None:
+    running: Running = serve(plan_limits={}, trusted_proxies=("127.0.0.1",))
+    old, _ = running.keys.create("pro")
+    new, record = running.keys.create("pro")
+    here = {"X-Forwarded-For": "6.6.6.6"}
+    assert running.get("/plan", headers={**here, "X-Api-Key": old}).status_code == 200
+    guess = {**here, "X-Api-Key": f"{record.id}_" + "x" * 43}
+    for _ in range(30):
+        refused(running.get("/plan", headers=guess), 401, "invalid_api_key")
+    answer = running.get("/supported", headers=guess)
+    refused(answer, 429, "rate_limit_exceeded")
+    assert 1 <= int(answer.headers["retry-after"]) <= 60
+    assert answer.headers["ratelimit-remaining"] == "0"
+    # not even a good guess is told to be one, but who was known before goes on
+    refused(running.get("/plan", headers={**here, "X-Api-Key": new}), 429, "rate_limit_exceeded")
+    assert running.get("/plan", headers={**here, "X-Api-Key": old}).json()["plan"] == "pro"
+    assert running.get("/plan", headers=here).json()["plan"] == "free"
+    assert running.get("/plan", headers={"X-Forwarded-For": "7.7.7.7", "X-Api-Key": new}).status_code == 200
+    running.keys.revoke(old[:15])
+    refused(running.get("/plan", headers={**here, "X-Api-Key": old}), 401, "invalid_api_key")
+    refused(running.get("/plan", headers={**here, "X-Api-Key": old}), 429, "rate_limit_exceeded")
+
+
+def test_keys_that_were_right_are_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guesses, "_REMEMBERED", 2)
+
+    async def story() -> None:
+        known = Guesses(RateLimits(), 4)
+        for key in ("a", "b", "a", "c"):
+            known.right(key)
+        for number in range(4):
+            assert await known.refused("here", "b") is None, number
+            await known.wrong("here", "d")
+        assert [await known.refused("here", key) is None for key in "abcd"] == [True, False, True, False]
+
+    asyncio.run(story())
+
+
 def test_a_revoked_key_is_401_at_once(service: Running) -> None:
     key, record = service.keys.create("pro")
     assert service.get("/plan", headers={"X-Api-Key": key}).status_code == 200
@@ -200,12 +256,71 @@ async def _hits(limits: RateLimits, count: int) -> list[bool]:
 
 
 def test_without_redis_the_process_counts_for_itself(caplog: pytest.LogCaptureFixture) -> None:
-    import asyncio
-
     pytest.importorskip("redis")
     limits = RateLimits("redis://127.0.0.1:1/0")
     assert asyncio.run(_hits(limits, 5)) == [True, True, True, False, False]
-    assert "counts for itself" in caplog.text
+    # it is neither asked nor told of for every request
+    assert caplog.text.count("counts for itself") == 1
+    asyncio.run(limits.close())
+
+
+def test_a_redis_that_is_back_is_told_of(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("redis")
+    monkeypatch.setattr(rates, "_ALONE_SECONDS", -1)
+    limits = RateLimits("redis://127.0.0.1:1/0")
+    assert asyncio.run(_hits(limits, 3)) == [True, True, True]
+    limits._shared = MovingWindowRateLimiter(MemoryStorage())
+    assert asyncio.run(_hits(limits, 4)) == [True, True, True, False]
+    assert caplog.text.count("counts for itself") == caplog.text.count("together again") == 1
+
+
+def test_a_window_moves() -> None:
+    now = 1000.0
+    window = Window(lambda: now)
+    assert window.ask("me", 2, count=False) == (True, 2, 0)
+    assert window.ask("me", 2, count=True) == (True, 1, 60)
+    now += 20.5
+    assert window.ask("me", 2, count=True) == (True, 0, 40)
+    assert window.ask("me", 2, count=True) == (False, 0, 40)
+    assert window.ask("you", 2, count=True) == (True, 1, 60)
+    now += 39.5
+    # the first is forgotten after a minute, and what was refused never counted
+    assert window.ask("me", 2, count=True) == (True, 0, 21)
+    assert window.ask("me", 2, count=True) == (False, 0, 21)
+    assert len(window) == 2
+    now += 60
+    assert window.ask("me", 2, count=False) == (True, 2, 0)
+    assert len(window) == 0
+
+
+def test_a_window_forgets_a_caller_who_was_only_looked_at() -> None:
+    now = 1000.0
+    window = Window(lambda: now)
+    window.ask("me", 2, count=True)
+    now += 50
+    window.ask("you", 2, count=True)
+    # nobody is forgotten at this look, yet the only request of this caller is too old to count
+    now += 11
+    assert window.ask("me", 2, count=False) == (True, 2, 0)
+    now += 10
+    assert window.ask("you", 2, count=True) == (True, 0, 39)
+    assert len(window) == 1
+
+
+@given(st.lists(st.tuples(st.floats(0, 30), st.booleans()), max_size=60), st.integers(1, 4))
+def test_never_more_than_the_limit_in_any_minute(steps: list[tuple[float, bool]], most: int) -> None:
+    now = 0.0
+    window = Window(lambda: now)
+    passed: list[float] = []
+    for pause, count in steps:
+        now += pause
+        recent = [then for then in passed if then > now - 60]
+        said, remaining, _ = window.ask("me", most, count=count)
+        assert said == (len(recent) < most)
+        if said and count:
+            passed.append(now)
+            recent.append(now)
+        assert remaining == most - len(recent)
 
 
 def test_a_storage_that_makes_no_sense_is_refused() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -144,6 +146,35 @@ def test_without_a_plugin_for_stl_nothing_is_proved() -> None:
     asyncio.run(Probe(Registry(entry_points=False, builtins=False, engine=engine), jobs).check())
     assert engine.ran == 0
     jobs.close()
+
+
+class Crowded(InProcess):
+    """Has no worker; `meanwhile` is what happens while one is asked for."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self.meanwhile = meanwhile
+
+    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
+        self.meanwhile()
+        raise ServerBusy("no process could be made for the conversion")
+
+
+def test_busy_is_ready_only_while_requests_have_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = Jobs(Settings())
+    idle = Probe(Registry(entry_points=False, engine=Crowded(lambda: None)), jobs)
+    with pytest.raises(ServerBusy, match="server_busy"):
+        asyncio.run(idle.check())
+    busy = Crowded(lambda: monkeypatch.setattr(Jobs, "all_at_work", True))
+    asyncio.run(Probe(Registry(entry_points=False, engine=busy), jobs).check())
+    jobs.close()
+
+
+def test_a_folder_that_somebody_tidied_up_is_made_again(tmp_path: Path) -> None:
+    with serving(tmp_path, {}, InProcess()) as running:
+        assert running.convert().status_code == 200
+        for folder in (tmp_path / "work").iterdir():
+            shutil.rmtree(folder)
+        assert running.convert().status_code == 200
 
 
 def test_ready_with_real_workers(isolated: Running) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import shutil
+import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
-from http_serving import Running, refused
+from http_serving import Running, refused, until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -247,6 +249,31 @@ def test_uploads_wait_for_disk(serve: Any) -> None:
     assert full.get("/plan").status_code == 200
 
 
+def test_bodies_that_do_not_come_hold_no_disk(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither one that was announced nor one of unknown length keeps others out; what has come does."""
+    running: Running = serve(keep_free_bytes=0)
+    shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
+    free = 100 * MEGABYTE
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, free))  # type: ignore[attr-defined]
+    head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\n" % KIND.encode()
+    with contextlib.ExitStack() as stack:
+        for length in (b"Content-Length: 19999999", b"Transfer-Encoding: chunked"):
+            for _ in range(5):
+                slow = stack.enter_context(socket.create_connection(("127.0.0.1", running.port), timeout=30))
+                start = HEAD + b"toy"
+                start = start if b"Length" in length else b"%x\r\n%s\r\n" % (len(start), start)
+                slow.sendall(head + length + b"\r\n\r\n" + start)
+        until(lambda: shared.jobs._promised == 10 * MEGABYTE)
+        assert running.convert(b"toy" + b" " * 10 * MEGABYTE).status_code == 200
+        free = 40 * MEGABYTE
+        assert "disk" in refused(running.convert(b"toy" + b" " * 19 * MEGABYTE), 503, "server_busy")["error"]
+        # without an announcement it is refused as soon as it does not fit any more
+        body = in_pieces(form(b"toy" + b" " * 19 * MEGABYTE))
+        free = 25 * MEGABYTE
+        refused(running.client.post("/convert", content=body, headers={"Content-Type": KIND}), 503, "server_busy")
+    until(lambda: shared.jobs._promised == 0)
+
+
 def test_an_upload_that_takes_too_long(serve: Any) -> None:
     slow = serve(plan_limits={"free": {"request_timeout_seconds": 0.2, "requests_per_minute": 1000}}, drain_seconds=0.1)
     came = slow.raw(
@@ -258,13 +285,9 @@ def test_an_upload_that_takes_too_long(serve: Any) -> None:
 
 
 def test_a_client_that_leaves_while_it_sends(service: Running) -> None:
-    import socket
-
     with socket.create_connection(("127.0.0.1", service.port)) as connection:
         connection.sendall(
             b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 5000\r\n\r\n%s"
             % (KIND.encode(), FILE)
         )
-    from http_serving import until
-
     until(lambda: not service.leftovers())

@@ -66,6 +66,7 @@ def root(verbose: bool) -> None:
     """
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+        logging.getLogger("meshhub").setLevel(logging.DEBUG)
     else:
         logging.getLogger("meshhub").addHandler(logging.NullHandler())
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import tempfile
 from typing import Any
 
 import click
 import msgspec
 
 from meshhub.cli import show
+from meshhub.errors import InvalidSettings
 from meshhub.registry import Registry
 from meshhub.settings import LIMITS, NAMES, Settings, load
 
@@ -28,12 +31,33 @@ def config(shown: bool, as_json: bool) -> None:
     """
     del shown
     loaded = load()
-    values = {name: getattr(loaded.settings, name) for name in NAMES} | _limits(loaded.settings)
+    try:
+        values = {name: _in_force(loaded.settings, name) for name in NAMES} | _limits(loaded.settings)
+    except InvalidSettings as error:
+        raise loaded.located(error) from None
     rows = [(name, _masked(value), loaded.origins.get(name, _DEFAULT)) for name, value in values.items()]
     if as_json:
         show.as_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
         return
     show.table(("setting", "origin", "value"), [(name, origin, _text(value)) for name, value, origin in rows])
+
+
+def _in_force(settings: Settings, name: str) -> Any:
+    """The value of a setting; what is taken instead where nothing is set."""
+    match name:
+        case "workers":
+            return settings.worker_count
+        case "batch_workers":
+            return settings.batch_worker_count
+        case "temporary_folder" if settings.temporary_folder is None:
+            with contextlib.suppress(OSError):
+                return tempfile.gettempdir()
+        case "database_url" if settings.database_url is None:
+            with contextlib.suppress(ImportError):
+                from meshhub.keys import default_url
+
+                return default_url()
+    return getattr(settings, name)
 
 
 def _limits(settings: Settings) -> dict[str, Any]:
@@ -51,4 +75,4 @@ def _masked(value: Any) -> Any:
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(value)
-    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

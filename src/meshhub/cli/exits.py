@@ -47,7 +47,7 @@ def explained(error: BaseException) -> str:
         return f"{error.message} [{error.code}]"
     if isinstance(error, OSError):
         what = error.strerror or str(error)
-        return f"{error.filename}: {what}" if error.filename else str(error)
+        return f"{error.filename}: {what}" if error.filename else what
     return f"{type(error).__name__}: {error}; this is a fault of meshhub's own, please report it (run with -v for more)"
 
 
@@ -63,6 +63,7 @@ def code_of(error: BaseException) -> str:
 def told_and_done(error: Exception) -> int:
     """Tell the error on standard error; the status to exit with."""
     status = exit_status(error)
-    logging.getLogger("meshhub").info("the command failed", exc_info=error)
+    # for --verbose alone: a service that logs at its usual level tells the one line below, too
+    logging.getLogger("meshhub").debug("the command failed", exc_info=error)
     click.echo(errors.printable(f"error: {explained(error)}"), err=True)
     return status

@@ -69,10 +69,13 @@ def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
 
     The old key is revoked at once, or after --grace-hours, so that it can be exchanged without haste.
     """
-    key, record = _store().rotate(key_id, grace=grace_hours * _HOUR, expires=_from_now(expires_days))
+    store = _store()
+    from meshhub.keys import public
+
+    key, record = store.rotate(key_id, grace=grace_hours * _HOUR, expires=_from_now(expires_days))
     click.echo(key)
     until = f"is good for {grace_hours:g} more hours" if grace_hours else "is revoked"
-    click.echo(f"key {record.id} was made; it is not shown again. {key_id} {until}", err=True)
+    click.echo(f"key {record.id} was made; it is not shown again. {public(key_id)} {until}", err=True)
 
 
 @keys.command()
@@ -100,9 +103,8 @@ def _store() -> KeyStore:
         from meshhub.keys import KeyStore
     except ImportError as error:
         raise MissingDependency(str(error)) from error
+    loaded = load()
     try:
-        return KeyStore(load().settings.database_url)
-    except InvalidSettings:
-        raise
+        return KeyStore(loaded.settings.database_url)
     except ValueError as error:
-        raise InvalidSettings(str(error)) from error
+        raise loaded.located(InvalidSettings(f"database_url: {error}")) from error

@@ -11,7 +11,11 @@ from meshhub.errors import MissingDependency
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 def serve(host: str, port: int) -> None:
-    """Serve conversions over HTTP until interrupted. `meshhub config` shows the settings."""
+    """Serve conversions over HTTP until SIGTERM or Ctrl-C.
+
+    Settings come from MESHHUB_… variables and from the file that MESHHUB_SETTINGS names; `meshhub
+    config` shows them. A second signal does not wait for what still runs.
+    """
     try:
         from meshhub.http import serve as run
     except ImportError as error:

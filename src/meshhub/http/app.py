@@ -15,6 +15,7 @@ from meshhub.http.convert_batch import convert_batch
 from meshhub.http.convert_many import convert_many
 from meshhub.http.errors import answer_error
 from meshhub.http.gate import gate
+from meshhub.http.guesses import Guesses
 from meshhub.http.health import live, ready
 from meshhub.http.inspect import inspect
 from meshhub.http.jobs import Jobs
@@ -35,9 +36,15 @@ from meshhub.settings import Settings
 
 
 def isolated(settings: Settings) -> Isolated:
-    """The engine that the settings describe: a process for every conversion."""
+    """The engine that the settings describe: a process for every conversion.
+
+    Who waits is the service's to say, so the engine has room for all that it lets in, and for the probe.
+    """
     return Isolated(
-        workers=settings.worker_count, queue=settings.queue, folder=settings.temporary_folder, log=settings.log
+        workers=settings.most_at_once + 1,
+        queue=settings.queue,
+        folder=settings.temporary_folder,
+        log=settings.log,
     )
 
 
@@ -65,6 +72,9 @@ def create_app(
     plans = settings.in_force(registry.plans)
     try:
         keys = keys or KeyStore(settings.database_url)
+    except ValueError as error:
+        raise InvalidSettings(f"database_url: {error}") from error
+    try:
         rates = RateLimits(settings.rate_limit_url)
     except ValueError as error:
         raise InvalidSettings(str(error)) from error
@@ -77,6 +87,7 @@ def create_app(
         keys=keys,
         jobs=jobs,
         rates=rates,
+        guesses=Guesses(rates, plans[settings.free_plan].limits.requests_per_minute),
         conversions=Conversions(registry, jobs, metrics, settings.batch_worker_count),
         probe=Probe(registry, jobs),
         metrics=metrics,

@@ -7,7 +7,6 @@ textures, a glTF its buffers. Whatever else no reader knows fails as `unsupporte
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -157,7 +156,7 @@ def mentioned(path: Path, names: Collection[str], most_hits: int) -> tuple[set[s
     before each.
     """
     extensions = sorted({_extension(name) for name in names} - {""})[:_MOST_EXTENSIONS]
-    longest = max(map(len, names), default=0)
+    lengths = frozenset(map(len, names))
     found: set[str] = set()
     hits = 0
     for text in _windows(path):
@@ -166,7 +165,7 @@ def mentioned(path: Path, names: Collection[str], most_hits: int) -> tuple[set[s
             at = text.find(mark)
             while at >= 0:
                 end = at + len(mark)
-                found |= _names_at_end(text[max(0, end - _LONGEST_NAME) : end], names, longest)
+                found |= _names_at_end(text[max(0, end - _LONGEST_NAME) : end], names, lengths)
                 hits += 1
                 if hits >= most_hits or len(found) == len(names):
                     return found, hits
@@ -183,16 +182,18 @@ def _windows(path: Path) -> Iterator[bytes]:
             before = chunk[-_LONGEST_NAME:]
 
 
-def _names_at_end(window: bytes, names: Collection[str], longest: int) -> set[str]:
+def _names_at_end(window: bytes, names: Collection[str], lengths: frozenset[int]) -> set[str]:
     text = window.decode("utf-8", "ignore")
     if "\\u" in text:
-        text = re.sub(r"\\u[0-9a-f]{4}", lambda hit: str(json.loads(f'"{hit[0]}"')), text)
+        text = re.sub(r"\\u[0-9a-f]{4}", lambda hit: chr(int(hit[0][2:], 16)), text)
     found = set()
     for spelled in {text, unquote(text)}:
         last = spelled.replace("\\", "/").rpartition("/")[2].casefold()
-        starts = [0] if len(last) <= longest else []
-        starts += [hit.end() for hit in _BEFORE_A_NAME.finditer(last, max(0, len(last) - longest - 1))]
-        found |= {last[start:] for start in starts if last[start:] in names}
+        for length in lengths:
+            start = len(last) - length
+            before = start == 0 or (start > 0 and _BEFORE_A_NAME.match(last, start - 1))
+            if before and last[start:] in names:
+                found.add(last[start:])
     return found
 
 

@@ -44,6 +44,12 @@ def rate_identity(address: str) -> str:
     return address
 
 
+def is_trusted(peer: str, trusted: Sequence[Network]) -> bool:
+    """Whether a socket's other end is a proxy that is believed."""
+    address = _address(peer)
+    return address is not None and _is_trusted(address, trusted)
+
+
 def _is_trusted(address: Address, trusted: Sequence[Network]) -> bool:
     return any(address.version == network.version and address in network for network in trusted)
 

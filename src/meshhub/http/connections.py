@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 
 import h11
 import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from meshhub.http.clients import Network, is_trusted, rate_identity
 from meshhub.http.context import request_id
-from meshhub.http.errors import ErrorBody
+from meshhub.http.errors import RETRY_AFTER, ErrorBody
+from meshhub.logs import REQUEST
 
 log = logging.getLogger("meshhub.http")
 
@@ -22,25 +28,86 @@ STALL_SECONDS = 60.0
 """How long an answer may wait without the reader taking any of it."""
 
 
-class Connection(H11Protocol):
-    """uvicorn's, which by itself waits for ever for headers and for readers."""
+UNCOUNTED = "-"
+"""What connections of trusted proxies and of Unix sockets stand under."""
 
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        """As uvicorn makes it."""
+ASK_SECONDS = 0.2
+"""After this, and then ever more seldom, a client that sends no more is asked whether it still listens."""
+
+_SELDOM_SECONDS = 5.0
+_PATIENCE = 1.5
+"""The longest wait between two looks at a client that cannot be asked: 3 seconds in all."""
+
+
+class Peers:
+    """How many connections each address has, IPv6 by /64. A trusted proxy's are of many callers, and not counted."""
+
+    def __init__(self, most: int, trusted: Sequence[Network]) -> None:
+        """`most` connections of one address are taken."""
+        self._most = most
+        self._trusted = trusted
+        self._open: Counter[str] = Counter()
+
+    def come(self, peer: str) -> str:
+        """Count a connection; what it is counted by, or "" when it is one too many."""
+        address = rate_identity(peer) if peer and not is_trusted(peer, self._trusted) else UNCOUNTED
+        if address != UNCOUNTED and self._open[address] >= self._most:
+            return ""
+        self._open[address] += 1
+        return address
+
+    def leave(self, address: str) -> None:
+        """The connection is over."""
+        self._open[address] -= 1
+        if self._open[address] <= 0:
+            del self._open[address]
+
+
+class Connection(H11Protocol):
+    """uvicorn's, which by itself waits for ever for headers and readers, and takes half a farewell for a whole one."""
+
+    def __init__(self, *arguments: Any, peers: Peers, **more: Any) -> None:
+        """As uvicorn makes it; `peers` counts the connections of each address."""
         super().__init__(*arguments, **more)
+        self._peers = peers
+        self._counted = ""
         self._headers: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
+        self._asking: asyncio.TimerHandle | None = None
+        self._ended = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, and expect headers."""
         super().connection_made(transport)
         self._expect_headers()
+        self._counted = self._peers.come(self.client[0] if self.client else "")
+        if not self._counted:
+            self._refuse(503, "server_busy", "too many connections are open from your address; close some")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
         self._stop_headers()
         self._stop_stall()
+        if self._asking is not None:
+            self._asking.cancel()
+        if self._counted:
+            self._peers.leave(self._counted)
         super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """The client sends no more: it left, or it has said all and waits for the answer, as `nc` does."""
+        if self.cycle is None or self.cycle.more_body or self.cycle.response_complete:
+            return False
+        if not self._ended:
+            self._ended = True
+            self._ask_again_in(ASK_SECONDS)
+        return True
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request, or close what brings no more."""
+        super().on_response_complete()
+        if self._ended and self.cycle.response_complete:
+            self.transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes, and see whether they complete the headers."""
@@ -65,25 +132,52 @@ class Connection(H11Protocol):
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.close()
             return
-        own_id = request_id(None)
-        log.info("what came from %s is not HTTP; answered 400, request %s", self.client, own_id)
         text = "the request is not valid HTTP/1.1: its first line, a header, Content-Length or a chunk is malformed, "
-        body = msgspec.json.encode(
-            ErrorBody(text + "or the headers are too long; let an HTTP library send it", "bad_request", own_id)
-        )
+        self._refuse(400, "bad_request", text + "or the headers are too long; let an HTTP library send it")
+
+    def _refuse(self, status: int, code: str, text: str) -> None:
+        """Answer without the application, and close."""
+        own_id = request_id(None)
+        told_by = REQUEST.set(own_id)
+        log.info("answered %d %s to %s: %s", status, code, self.client[0] if self.client else "local", text)
+        REQUEST.reset(told_by)
+        body = msgspec.json.encode(ErrorBody(text, code, own_id))
         headers = {
             "content-type": "application/json",
             "content-length": str(len(body)),
             "x-request-id": own_id,
             "connection": "close",
+            **({"retry-after": str(RETRY_AFTER[code])} if code in RETRY_AFTER else {}),
         }
         for event in (
-            h11.Response(status_code=400, headers=list(headers.items()), reason=b"Bad Request"),
+            h11.Response(status_code=status, headers=list(headers.items()), reason=HTTPStatus(status).phrase.encode()),
             h11.Data(data=body),
             h11.EndOfMessage(),
         ):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+
+    def _ask_again_in(self, seconds: float) -> None:
+        self._asking = self.loop.call_later(seconds, self._ask, seconds)
+
+    def _ask(self, waited: float) -> None:
+        """See whether a client that sends no more still listens.
+
+        Both look alike until something is sent: who has left answers it with a reset. So an interim
+        answer is sent, which RFC 9110 §15.2 lets every client of HTTP/1.1 expect. One of HTTP/1.0 cannot be
+        asked, and has three seconds.
+        """
+        if self.transport.is_closing() or self.cycle.response_started:
+            return
+        held = self.transport.get_extra_info("socket")
+        unasked = self.scope["http_version"] == "1.0"
+        if (unasked and waited > _PATIENCE) or held.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.transport.abort()
+            return
+        if not unasked:
+            interim = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+            self.transport.write(self.conn.send(interim) or b"")
+        self._ask_again_in(min(2 * waited, _SELDOM_SECONDS))
 
     def _expect_headers(self) -> None:
         if self._headers is None:

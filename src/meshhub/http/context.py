@@ -19,6 +19,8 @@ class Context:
 
     cleanup:   what is let go of when the request is over, however it ends
     headers:   added to the answer, whatever it is
+    identity:  what the caller is counted by
+    reason:    what the log says of an answer that is the service's own trouble
     body_read: whether the whole body has been received
     """
 
@@ -27,6 +29,8 @@ class Context:
         self.request_id = request_id
         self.address = address
         self.caller: Caller | None = None
+        self.identity = ""
+        self.reason = ""
         self.remaining: int | None = None
         self.resets_in: int | None = None
         self.started = time.monotonic()

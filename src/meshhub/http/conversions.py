@@ -11,6 +11,7 @@ from meshhub.errors import Cancelled, ConversionTimeout, MeshhubError, ServerBus
 from meshhub.http.jobs import Jobs
 from meshhub.http.metrics import Conversion, Metrics
 from meshhub.http.orders import Item, Order, Outcome
+from meshhub.http.turns import Ticket
 from meshhub.registry import Registry
 from meshhub.report import Inspection, Report
 from meshhub.source import Target
@@ -19,7 +20,7 @@ log = logging.getLogger("meshhub.http")
 
 
 class Conversions:
-    """Runs orders on a registry. Deadlines are of the loop's clock; None is none."""
+    """Runs orders on a registry. A ticket stands for the request; deadlines are of the loop's clock; None is none."""
 
     def __init__(self, registry: Registry, jobs: Jobs, metrics: Metrics, at_once: int) -> None:
         """`at_once` is how many files of one batch run side by side."""
@@ -29,28 +30,30 @@ class Conversions:
         self._at_once = at_once
 
     async def one(
-        self, order: Order, item: Item, folder: Path, deadline: float | None, cancel: Cancel, *, admitted: bool = False
+        self, order: Order, item: Item, folder: Path, ticket: Ticket, deadline: float | None, cancel: Cancel
     ) -> tuple[Report, Target]:
         """Convert one file into the folder. Raises MeshhubError."""
         written = self._registry.declarations.format_of(order.request.target or "")
         with self._metrics.conversion(written.id if written else "") as counted:
-            async with self._jobs.turn(deadline, admitted=admitted):
+            async with self._jobs.turn(ticket, deadline):
                 counted.begin()
                 return await self._jobs.call(
                     self._convert, order, item, folder, _left(order, deadline), cancel, counted
                 )
 
-    async def inspected(self, order: Order, item: Item, deadline: float | None, cancel: Cancel) -> Inspection:
+    async def inspected(
+        self, order: Order, item: Item, ticket: Ticket, deadline: float | None, cancel: Cancel
+    ) -> Inspection:
         """Look at one file. Raises MeshhubError."""
         with self._metrics.conversion(None) as counted:
-            async with self._jobs.turn(deadline):
+            async with self._jobs.turn(ticket, deadline):
                 counted.begin()
                 found = await self._jobs.call(self._inspect, order, item, _left(order, deadline), cancel)
                 counted.source = found.source.format
                 return found
 
     async def many(
-        self, order: Order, items: list[Item], folder: Path, deadline: float | None, cancel: Cancel
+        self, order: Order, items: list[Item], folder: Path, ticket: Ticket, deadline: float | None, cancel: Cancel
     ) -> list[Outcome]:
         """Convert every file, in the order they came. A file that fails hurts no other.
 
@@ -60,18 +63,20 @@ class Conversions:
 
         async def outcome(number: int, item: Item) -> Outcome:
             async with at_once:
-                return await self._outcome(order, item, folder / f"out-{number}", deadline, cancel)
+                return await self._outcome(order, item, folder / f"out-{number}", ticket, deadline, cancel)
 
         return await asyncio.gather(*(outcome(number, item) for number, item in enumerate(items)))
 
-    async def _outcome(self, order: Order, item: Item, folder: Path, deadline: float | None, cancel: Cancel) -> Outcome:
+    async def _outcome(
+        self, order: Order, item: Item, folder: Path, ticket: Ticket, deadline: float | None, cancel: Cancel
+    ) -> Outcome:
         try:
             if item.refused is not None:
                 raise item.refused
             if deadline is not None and asyncio.get_running_loop().time() >= deadline:
                 raise _out_of_time()
             folder.mkdir()
-            report, target = await self.one(order, item, folder, deadline, cancel, admitted=True)
+            report, target = await self.one(order, item, folder, ticket, deadline, cancel)
         except Cancelled:
             raise
         except MeshhubError as raised:

@@ -34,7 +34,7 @@ async def convert(request: AnyRequest) -> Stream:
     out.mkdir()
 
     async def work(cancel: Cancel) -> tuple[Report, Target]:
-        return await shared.conversions.one(taken.order, item, out, taken.deadline, cancel)
+        return await shared.conversions.one(taken.order, item, out, taken.ticket, taken.deadline, cancel)
 
     report, target = await shared.jobs.watched(request.receive, work)
     written = shared.registry.declarations.formats[report.target.format]

@@ -28,13 +28,13 @@ async def convert_batch(request: AnyRequest) -> Stream:
 async def _unpacked(shared: Shared, taken: Taken, path: Path) -> list[Item]:
     """The archive's files in a folder of their own. Raises MeshhubError."""
     limits = taken.order.caller.plan.limits
-    archive = await shared.jobs.call(bundles.opened, path)
+    archive = await shared.jobs.archive(bundles.opened, path)
     try:
         entries = bundles.wanted(archive, limits)
         shared.jobs.reserve(taken.context, 2 * sum(entry.size for entry in entries))
         folder = taken.folder / "unpacked"
         folder.mkdir()
         have = shared.registry.declarations
-        return await shared.jobs.call(bundles.unpacked, archive, entries, folder, have, limits)
+        return await shared.jobs.archive(bundles.unpacked, archive, entries, folder, have, limits)
     finally:
         archive.close()

@@ -28,12 +28,12 @@ async def converted(
     """The ZIP of these files, converted, with `report.json` when it is wanted. Raises ServiceError when all fail."""
 
     async def work(cancel: Cancel) -> list[Outcome]:
-        return await shared.conversions.many(taken.order, items, taken.folder, taken.deadline, cancel)
+        return await shared.conversions.many(taken.order, items, taken.folder, taken.ticket, taken.deadline, cancel)
 
     outcomes = await shared.jobs.watched(request.receive, work)
     refuse_if_all_failed(outcomes)
     written = shared.registry.declarations.format_of(taken.order.request.target or "")
     assert written is not None
     path = taken.folder / "result.zip"
-    await shared.jobs.call(packed, path, outcomes, written.extensions[0], report)
+    await shared.jobs.archive(packed, path, outcomes, written.extensions[0], report)
     return batch_answer(shared.jobs, path, name, outcomes)

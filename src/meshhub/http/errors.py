@@ -11,7 +11,17 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 from msgspec import Struct
 
-from meshhub.errors import EngineError, MeshhubError, PluginError, RequestError, RequestRefused, SourceError
+from meshhub.errors import (
+    ConversionTimeout,
+    EngineError,
+    MeshhubError,
+    PluginError,
+    RequestError,
+    RequestRefused,
+    ServerBusy,
+    ShuttingDown,
+    SourceError,
+)
 from meshhub.http.context import context_of
 
 log = logging.getLogger("meshhub.http")
@@ -130,22 +140,20 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         details = error.details if isinstance(error, ServiceError) else None
         headers = dict(error.headers) if isinstance(error, ServiceError) else {}
         status = status_of(error)
-        if status >= 500:
-            log.warning("request %s: %s: %s", _id(request), error.code, error.message)
+        if isinstance(error, ServerBusy | ShuttingDown | ConversionTimeout):
+            # errors of other kinds may name files
+            context = context_of(request.scope)
+            context.reason = context.reason or error.message
         return _answer(request, status, error.code, error.message, details, headers)
     if isinstance(error, HTTPException) and error.status_code < 500:
         return _answer_routing(request, error)
-    log.error("request %s: unexpected error", _id(request), exc_info=error)
+    log.error("unexpected error", exc_info=error)
     return _answer(
         request,
         500,
         "internal_error",
         "something went wrong in the service, not in your request; try again, and tell the operator the request_id",
     )
-
-
-def _id(request: Request[Any, Any, Any]) -> str:
-    return context_of(request.scope).request_id
 
 
 def _answer_routing(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
@@ -158,6 +166,8 @@ def _answer_routing(request: Request[Any, Any, Any], error: HTTPException) -> Re
         text = f"there is nothing at {path!r}; the endpoints are listed at /schema"
     elif code == "method_not_allowed":
         allowed = (error.headers or {}).get("allow", "")
+        # whatever answers GET answers HEAD
+        allowed = allowed.replace("GET", "GET, HEAD")
         headers = {"Allow": allowed}
         text = f"{path!r} does not answer {request.method}; use {allowed}"
     return _answer(request, error.status_code if code != "bad_request" else 400, code, text, None, headers)
@@ -174,8 +184,8 @@ def _answer(
     context = context_of(request.scope)
     context.error_code = code
     headers = headers or {}
-    if code in RETRY_AFTER:
-        headers.setdefault("Retry-After", str(RETRY_AFTER[code]))
+    if status == 503:
+        headers.setdefault("Retry-After", str(RETRY_AFTER.get(code, RETRY_AFTER["server_busy"])))
     if status == 401:
         headers.setdefault("WWW-Authenticate", 'ApiKey realm="meshhub", header="X-Api-Key"')
     body = ErrorBody(text, code, context.request_id, details)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from meshhub.errors import KeyStoreUnavailable, ServerBusy
+from meshhub.errors import InvalidKey, KeyStoreUnavailable, ServerBusy
 from meshhub.http.clients import rate_identity
 from meshhub.http.context import Context, context_of
 from meshhub.http.errors import ServiceError
 from meshhub.http.shared import Shared, shared_of
 from meshhub.plans import Caller
-
-log = logging.getLogger("meshhub.http")
 
 OPEN = {"open": True}
 """Given as `opt` to handlers that take no key and are not counted."""
@@ -29,25 +26,25 @@ async def gate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRout
         return
     shared = shared_of(connection)
     context = context_of(connection.scope)
-    key = connection.headers.get(KEY_HEADER)
-    if key is None:
+    keys = connection.headers.getall(KEY_HEADER, [])
+    if not keys:
         context.caller = Caller(plan=shared.plans[shared.settings.free_plan])
-        identity = f"ip:{rate_identity(context.address)}"
+        context.identity = f"ip:{rate_identity(context.address)}"
     else:
-        context.caller = await _customer(shared, key)
-        identity = f"key:{context.caller.id}"
-    await _count(shared, context, identity)
+        context.caller = await _customer(shared, context, keys)
+        context.identity = f"key:{context.caller.id}"
+    await _count(shared, context)
     # off the event loop: a plug-in may ask who knows whom
     context.caller = await shared.jobs.call(shared.registry.entitled, context.caller)
 
 
-async def _count(shared: Shared, context: Context, identity: str) -> None:
+async def _count(shared: Shared, context: Context) -> None:
     """Count the request. Raises ServiceError when it is one too many."""
     assert context.caller is not None
     per_minute = context.caller.plan.limits.requests_per_minute
     if per_minute is None:
         return
-    state = await shared.rates.hit(identity, per_minute)
+    state = await shared.rates.hit(context.identity, per_minute)
     context.headers.update(state.headers())
     context.remaining, context.resets_in = state.remaining, state.resets_in
     if not state.passed:
@@ -59,13 +56,29 @@ async def _count(shared: Shared, context: Context, identity: str) -> None:
         )
 
 
-async def _customer(shared: Shared, key: str) -> Caller:
+async def _customer(shared: Shared, context: Context, keys: list[str]) -> Caller:
+    """Whose key it is. Raises InvalidKey, ServerBusy, ServiceError."""
+    address = rate_identity(context.address)
+    refused = await shared.guesses.refused(address, keys[0])
+    if refused is not None:
+        context.headers.update(refused.headers())
+        raise ServiceError(
+            f"too many wrong API keys came from your address; try again in {refused.resets_in} s",
+            code="rate_limit_exceeded",
+            headers={"Retry-After": str(refused.resets_in)},
+        )
     try:
-        record = await shared.jobs.look_up(shared.keys.check, key)
+        if len(keys) > 1:
+            raise InvalidKey(f"X-Api-Key was sent {len(keys)} times; send one key")
+        record = await shared.jobs.look_up(shared.keys.check, keys[0])
     except KeyStoreUnavailable as error:
         # its text is for the operator: it names files and hosts
-        log.error("%s", error.message)
+        context.reason = error.message
         raise ServerBusy("API keys cannot be checked now; try again in a moment") from None
+    except InvalidKey:
+        await shared.guesses.wrong(address, keys[0])
+        raise
+    shared.guesses.right(keys[0])
     plan = shared.plans.get(record.plan)
     if plan is None:
         raise ServiceError(

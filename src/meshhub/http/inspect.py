@@ -20,7 +20,7 @@ async def inspect(request: AnyRequest) -> Response[bytes]:
     item = Item(name=upload.name, folder="", stem="", path=upload.path)
 
     async def work(cancel: Cancel) -> Inspection:
-        return await shared.conversions.inspected(taken.order, item, taken.deadline, cancel)
+        return await shared.conversions.inspected(taken.order, item, taken.ticket, taken.deadline, cancel)
 
     found = await shared.jobs.watched(request.receive, work)
     return Response(msgspec.json.encode(found), media_type="application/json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -13,18 +14,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from meshhub.engine.contract import Cancel
-from meshhub.errors import Cancelled, ServerBusy, ShuttingDown, WorkerCrashed
+from meshhub.errors import Cancelled, InvalidSettings, ServerBusy, ShuttingDown, WorkerCrashed
 from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone
-from meshhub.http.turns import Turns
-from meshhub.plans import Limits
+from meshhub.http.turns import Ticket, Turns
 from meshhub.scratch import Scratch, sweep
 from meshhub.settings import Settings
 
 T = TypeVar("T")
 
 _SPARE_THREADS = 8
-"""Threads beside those that wait for conversions: for archives and for reading results."""
+"""Threads beside those that wait for conversions: for reading results, and for plug-ins that say who may do what."""
+
+_ARCHIVE_THREADS = 4
+"""Threads of their own for packing and unpacking, which take seconds: many batches at once hold nobody else up."""
 
 _LOOKUP_THREADS = 4
 """Threads of their own for the database of keys: when it is stuck, callers without a key go on."""
@@ -34,10 +37,17 @@ class Jobs:
     """What requests share: threads, turns, disk, and the news that the service is stopping."""
 
     def __init__(self, settings: Settings) -> None:
-        """No thread and no folder is made before the first request."""
+        """No thread and no folder is made before the first request. Raises InvalidSettings."""
+        try:
+            folder = settings.temporary_folder or tempfile.gettempdir()
+        except OSError as error:
+            raise InvalidSettings("temporary_folder: the system has none that can be written; set one") from error
+        if not (Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+            raise InvalidSettings(f"temporary_folder: {folder!r} is no folder that can be written; make it first")
         self._settings = settings
-        self._threads = ThreadPoolExecutor(settings.worker_count + _SPARE_THREADS, thread_name_prefix="meshhub")
+        self._threads = ThreadPoolExecutor(settings.most_at_once + _SPARE_THREADS, thread_name_prefix="meshhub")
         self._lookups = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="meshhub-keys")
+        self._archives = ThreadPoolExecutor(_ARCHIVE_THREADS, thread_name_prefix="meshhub-archives")
         self._turns = Turns(settings.worker_count, settings.queue)
         self._promised = 0
         self._root: Scratch | None = None
@@ -46,7 +56,7 @@ class Jobs:
     @property
     def all_at_work(self) -> bool:
         """Whether no worker is free."""
-        return self._turns.free <= 0
+        return self._turns.running >= self.workers
 
     @property
     def waiting(self) -> int:
@@ -56,24 +66,38 @@ class Jobs:
     @property
     def running(self) -> int:
         """Conversions that have a worker."""
-        return self.workers - self._turns.free
+        return self._turns.running
 
     @property
     def workers(self) -> int:
         """Conversions that may run at once."""
         return self._settings.worker_count
 
-    def admit(self, context: Context, length: int | None, limits: Limits) -> None:
-        """See that there is room for a request before its body is taken. Raises ServerBusy, ShuttingDown."""
-        self._turns.check()
-        # a body of unknown length may become the largest; what comes out is about as much again
-        self.reserve(context, 2 * (length if length is not None else limits.max_request_bytes or 0))
+    def admit(self, context: Context, length: int | None) -> None:
+        """See that there is room for a request before its body is taken. Raises ServerBusy, ShuttingDown.
+
+        Nothing is promised yet: an announced body that never comes holds no disk from others.
+        """
+        self._turns.check(context.identity)
+        self._see_room_for(2 * (length or 0))
+
+    def arrived(self, context: Context, more: int) -> None:
+        """Promise disk to a request for what comes of bytes that are about to be kept. Raises ServerBusy."""
+        # the bytes themselves are soon missing from what is free; what comes out is about as much again
+        self._see_room_for(2 * more)
+        self._promise(context, more)
 
     def reserve(self, context: Context, expected: int) -> None:
         """Promise disk to a request until it is over. Raises ServerBusy."""
+        self._see_room_for(expected)
+        self._promise(context, expected)
+
+    def _see_room_for(self, expected: int) -> None:
         free = shutil.disk_usage(self._folder_of_folders()).free
         if free - self._promised - expected < self._settings.keep_free_bytes:
             raise ServerBusy("the service has too little disk space for this upload now; try again in a moment")
+
+    def _promise(self, context: Context, expected: int) -> None:
         self._promised += expected
         context.cleanup.callback(self._keep_promise, expected)
 
@@ -87,6 +111,10 @@ class Jobs:
         return path
 
     def _folder_of_folders(self) -> Path:
+        if self._root is not None and not self._root.path.is_dir():
+            # whoever tidies up temporary folders may have taken it for left behind
+            self._root.remove()
+            self._root = None
         if self._root is None:
             sweep(self._settings.temporary_folder)
             self._root = Scratch("service", self._settings.temporary_folder)
@@ -100,6 +128,10 @@ class Jobs:
         """As `call`, for what asks a database."""
         return await self._in(self._lookups, function, *arguments)
 
+    async def archive(self, function: Callable[..., T], *arguments: Any) -> T:
+        """As `call`, for what packs and unpacks."""
+        return await self._in(self._archives, function, *arguments)
+
     async def _in(self, threads: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any) -> T:
         future = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, function, *arguments)
         try:
@@ -111,15 +143,9 @@ class Jobs:
             raise
 
     @contextlib.asynccontextmanager
-    async def turn(self, deadline: float | None, *, admitted: bool = False) -> AsyncIterator[None]:
-        """Wait for a worker; `deadline` is of the loop's clock.
-
-        The files of a batch that has begun (`admitted`) wait whatever the queue holds.
-        Raises ServerBusy, ShuttingDown.
-        """
-        if not admitted:
-            self._turns.check()
-        await self._turns.take(deadline)
+    async def turn(self, ticket: Ticket, deadline: float | None) -> AsyncIterator[None]:
+        """Wait for a worker; `deadline` is of the loop's clock. Raises ServerBusy, ShuttingDown."""
+        await self._turns.take(ticket, deadline)
         try:
             yield
         except (WorkerCrashed, Cancelled):
@@ -127,7 +153,7 @@ class Jobs:
                 raise ShuttingDown("the service shut down before the conversion was done; try again") from None
             raise
         finally:
-            self._turns.give_back()
+            self._turns.give_back(ticket)
 
     async def watched(
         self, receive: Callable[[], Awaitable[Any]], work: Callable[[Cancel], Coroutine[Any, Any, T]]
@@ -162,7 +188,7 @@ class Jobs:
     def close(self) -> None:
         """Stop, and remove what lies about."""
         self.stop()
-        for threads in (self._threads, self._lookups):
+        for threads in (self._threads, self._lookups, self._archives):
             threads.shutdown(wait=True, cancel_futures=True)
         if self._root is not None:
             self._root.remove()

@@ -100,6 +100,7 @@ def _form(registry: Registry, main: Json, required: list[str], *, converts: bool
             "title": "Target format",
             "description": "The format to convert to. Letter case and a leading dot are forgiven.",
             "examples": targets,
+            "minLength": 1,
         }
         properties["report"] = {
             "type": "boolean",

@@ -80,10 +80,13 @@ class Probe:
         try:
             chain = resolve(self._registry.declarations, Request(target="stl"), source, LOCAL)
             report = self._registry.engine.run(Task(chain=chain, source=source, target=target), timeout=_PATIENCE)
-        except (RequestError, ServerBusy):
-            # no plug-in knows STL here, or all workers went to requests meanwhile
+        except RequestError:
+            # no plug-in knows STL here
             return ""
         except MeshhubError as error:
+            if isinstance(error, ServerBusy) and self._jobs.all_at_work:
+                # all workers went to requests meanwhile
+                return ""
             log.error("a worker did not convert a cube: %s: %s", error.code, error.message)
             return error.code
         except Exception as error:

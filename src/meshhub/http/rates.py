@@ -9,15 +9,20 @@ import time
 from typing import Any, cast
 
 from limits import RateLimitItemPerMinute
-from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
 from msgspec import Struct
+
+from meshhub.http.window import Window
 
 log = logging.getLogger("meshhub.http")
 
 _PATIENCE = {"socket_timeout": 2.0, "socket_connect_timeout": 2.0}
 """Seconds to wait for a Redis that says nothing."""
+
+
+_ALONE_SECONDS = 5.0
+"""How long a Redis that did not answer is not asked again: no request should wait for it one after another."""
 
 
 class RateState(Struct, frozen=True):
@@ -46,35 +51,54 @@ class RateLimits:
 
     def __init__(self, url: str = "memory://") -> None:
         """`url` is one of the package `limits`. Raises ValueError when it makes no sense."""
-        own = MovingWindowRateLimiter(MemoryStorage())
-        self._own = own
-        self._shared = own if url.startswith("memory:") else _shared(url)
+        self._own = Window()
+        self._alone = False
+        self._alone_until = 0.0
+        self._shared = None if url.removeprefix("async+").startswith("memory:") else _shared(url)
 
     async def hit(self, identity: str, per_minute: int) -> RateState:
         """Count one request of a caller."""
-        item = RateLimitItemPerMinute(per_minute, namespace="meshhub")
-        try:
-            return await _hit(self._shared, item, identity, per_minute)
-        except Exception as error:
-            if self._shared is self._own:
-                raise
-            log.warning("rate limits cannot be shared (%s); this process counts for itself", type(error).__name__)
-            return await _hit(self._own, item, identity, per_minute)
+        return await self._ask(identity, per_minute, count=True)
+
+    async def peek(self, identity: str, per_minute: int) -> RateState:
+        """Where a caller stands, without counting."""
+        return await self._ask(identity, per_minute, count=False)
+
+    async def _ask(self, identity: str, per_minute: int, *, count: bool) -> RateState:
+        if self._shared is not None and time.monotonic() >= self._alone_until:
+            try:
+                state = await _state(self._shared, identity, per_minute, count)
+            except Exception as error:
+                if not self._alone:
+                    log.warning(
+                        "requests cannot be counted together (%s); this process counts for itself", type(error).__name__
+                    )
+                self._alone, self._alone_until = True, time.monotonic() + _ALONE_SECONDS
+            else:
+                if self._alone:
+                    log.warning("requests are counted together again")
+                self._alone = False
+                return state
+        passed, remaining, resets_in = self._own.ask(identity, per_minute, count=count)
+        return _told(passed, per_minute, remaining, resets_in)
 
     async def close(self) -> None:
         """Let go of the connections to Redis."""
-        bridge = getattr(self._shared.storage, "bridge", None)
+        bridge = getattr(self._shared.storage, "bridge", None) if self._shared is not None else None
         if bridge is not None:
             with contextlib.suppress(Exception):
                 await bridge.get_connection().aclose()
 
 
-async def _hit(limiter: MovingWindowRateLimiter, item: Any, identity: str, per_minute: int) -> RateState:
-    passed = await limiter.hit(item, identity)
+async def _state(limiter: MovingWindowRateLimiter, identity: str, per_minute: int, count: bool) -> RateState:
+    item = RateLimitItemPerMinute(per_minute, namespace="meshhub")
+    passed = await (limiter.hit if count else limiter.test)(item, identity)
     window = await limiter.get_window_stats(item, identity)
-    remaining = max(0, int(window.remaining)) if passed else 0
-    resets_in = min(60, max(1, math.ceil(window.reset_time - time.time())))
-    return RateState(passed, per_minute, remaining, resets_in)
+    return _told(passed, per_minute, int(window.remaining), math.ceil(window.reset_time - time.time()))
+
+
+def _told(passed: bool, limit: int, remaining: int, resets_in: int) -> RateState:
+    return RateState(passed, limit, max(0, remaining) if passed else 0, min(60, max(1, resets_in)))
 
 
 def _shared(url: str) -> MovingWindowRateLimiter:
@@ -85,4 +109,6 @@ def _shared(url: str) -> MovingWindowRateLimiter:
         return MovingWindowRateLimiter(cast(Any, storage_from_string(url, **options)))
     except Exception as error:
         scheme = url.partition("://")[0].removeprefix("async+")
-        raise ValueError(f"rate_limit_url ({scheme}://…) cannot be used: {error}") from None
+        # the URL, which may hold a password, is often part of what the error says
+        what = str(error).replace(url, "…")
+        raise ValueError(f"rate_limit_url ({scheme}://…) cannot be used: {what}") from None

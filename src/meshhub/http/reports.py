@@ -42,7 +42,7 @@ def batch_header(reports: list[tuple[str, Report]], failed: int) -> str:
     notes: dict[str, list[str]] = {}
     for name, report in reports:
         codes = notes.setdefault(name, [])
-        codes += [note.code for note in report.notes if note.code not in codes]
+        codes += [code for code in dict.fromkeys(note.code for note in report.notes) if code not in codes]
     said = {
         "converted": len(reports),
         "failed": failed,

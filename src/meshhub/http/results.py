@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import zipfile
 from collections.abc import AsyncIterator
@@ -11,7 +12,7 @@ from typing import Any
 import msgspec
 from litestar.response import Stream
 
-from meshhub.http.errors import ServiceError
+from meshhub.http.errors import RETRY_AFTER, ServiceError
 from meshhub.http.jobs import Jobs
 from meshhub.http.names import EntryNames, content_disposition, joined
 from meshhub.http.orders import Outcome
@@ -72,11 +73,15 @@ def batch_answer(jobs: Jobs, path: Path, name: str, outcomes: list[Outcome]) -> 
 
 
 def refuse_if_all_failed(outcomes: list[Outcome]) -> None:
-    """Raises ServiceError with the whole list, when no file was converted."""
+    """Raises ServiceError with the whole list, when no file was converted.
+
+    What failed for want of room may succeed later, whatever is wrong with the rest: then that is said.
+    """
     if any(outcome.report is not None for outcome in outcomes):
         return
     codes = {outcome.error_code for outcome in outcomes}
-    first = outcomes[0]
+    codes = codes & RETRY_AFTER.keys() or codes
+    first = next(outcome for outcome in outcomes if outcome.error_code in codes)
     text = f"{first.item.name!r} could not be converted: {first.error}"
     if len(outcomes) > 1:
         text = f"none of the {len(outcomes)} files could be converted, see details; the first: {first.error}"
@@ -122,10 +127,13 @@ def _place(
     """Put a converted file and its companions side by side; the name of its entry.
 
     The model names its companions, so they cannot be renamed: where another model's companions
-    have the same names and other contents, this model gets a folder of its own.
+    have the same names and other contents, this model gets a folder of its own. `held` has the digests
+    of the companions that lie in the archive.
     """
     folder, stem = outcome.item.folder, outcome.item.stem
-    companions = {name: target.read(name) for name in target.names[1:]}
+    assert target.folder is not None
+    # textures may be as large as the model, and a batch may have hundreds: none of them is held
+    companions = {name: _digest(target.folder / name) for name in target.names[1:]}
     taken = (joined(folder, name) for name in companions)
     if any(not names.free(name) and held.get(name) != companions[name.rpartition("/")[2]] for name in taken):
         number = 1
@@ -135,16 +143,24 @@ def _place(
             own = joined(folder, f"{stem}-{number}")
         folder = own
     entry = names.take(folder, stem, extension)
-    assert target.folder is not None
-    with (target.folder / target.name).open("rb") as source, archive.open(_info(entry), "w") as sink:
-        shutil.copyfileobj(source, sink, _CHUNK)
-    for name, data in companions.items():
+    _copy(archive, entry, target.folder / target.name)
+    for name, digest in companions.items():
         beside = joined(folder, name)
         if names.free(beside):
             names.hold(beside)
-            held[beside] = data
-            _add(archive, beside, data)
+            held[beside] = digest
+            _copy(archive, beside, target.folder / name)
     return entry
+
+
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+def _copy(archive: zipfile.ZipFile, name: str, path: Path) -> None:
+    with path.open("rb") as source, archive.open(_info(name), "w") as sink:
+        shutil.copyfileobj(source, sink, _CHUNK)
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:

@@ -50,16 +50,18 @@ class Service(Litestar):
             milliseconds = (time.monotonic() - context.started) * 1000
             plan = context.caller.plan.id if context.caller else "-"
             shared.metrics.answered(path, status, exchange.came, exchange.went)
-            access.info(
-                "%s %s %s %.0f ms %s %s %s%s",
+            # one line for a request, with what is wrong in the service when something is
+            access.log(
+                logging.WARNING if context.reason else logging.INFO,
+                "%s %s %s %.0f ms %s %s%s%s",
                 method,
                 path[:200].encode("unicode_escape").decode("ascii"),
                 status,
                 milliseconds,
                 context.address,
                 plan,
-                context.request_id,
                 f" {context.error_code}" if context.error_code else "",
+                f": {context.reason}" if context.reason else "",
                 extra={
                     FIELDS: {
                         "method": method,
@@ -70,6 +72,7 @@ class Service(Litestar):
                         "plan": plan,
                         "key": context.caller.id if context.caller else "",
                         "error_code": context.error_code,
+                        "reason": context.reason,
                         "bytes_in": exchange.came,
                         "bytes_out": exchange.went,
                     }
@@ -86,7 +89,7 @@ class _Exchange:
         self._context = context
         self._receive = receive
         self._send = send
-        self._settings = shared.settings
+        self._shared = shared
         self._head = head
         self._has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         self._waits = headers.get("expect", "").lower() == "100-continue"
@@ -108,11 +111,11 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             own = {"x-request-id": self._context.request_id, **self._context.headers}
-            if self._unread:
+            if self._unread or self._shared.jobs.closing:
                 own["connection"] = "close"
             # the framework knows nothing of the HEAD that is answered here
             said = [
-                (name, value + b", HEAD" if name.lower() == b"allow" and b"GET" in value else value)
+                (name, value + b", HEAD" if name.lower() == b"allow" and _lacks_head(value) else value)
                 for name, value in message["headers"]
             ]
             added = [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in own.items()]
@@ -137,9 +140,10 @@ class _Exchange:
         return self._context.body_started or not self._waits
 
     async def _drain(self) -> None:
-        left = self._settings.drain_bytes
+        settings = self._shared.settings
+        left = settings.drain_bytes
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.drain_seconds):
+            async with asyncio.timeout(settings.drain_seconds):
                 while left > 0 and self._unread:
                     message = await self._receive()
                     if message["type"] == "http.disconnect":
@@ -151,3 +155,7 @@ class _Exchange:
 
 def _headers(scope: Any) -> list[tuple[str, str]]:
     return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+
+
+def _lacks_head(allowed: bytes) -> bool:
+    return b"GET" in allowed and b"HEAD" not in allowed

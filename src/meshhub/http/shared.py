@@ -14,11 +14,13 @@ from meshhub.http.clients import Network
 from meshhub.http.context import Context, context_of
 from meshhub.http.conversions import Conversions
 from meshhub.http.errors import ServiceError
+from meshhub.http.guesses import Guesses
 from meshhub.http.jobs import Jobs
 from meshhub.http.metrics import Metrics
 from meshhub.http.orders import Order, order_from
 from meshhub.http.probe import Probe
 from meshhub.http.rates import RateLimits
+from meshhub.http.turns import Ticket
 from meshhub.http.uploads import Form, MainField, check_length, receive_form
 from meshhub.keys import KeyStore
 from meshhub.plans import Caller, Plan
@@ -37,6 +39,7 @@ class Shared:
     keys: KeyStore
     jobs: Jobs
     rates: RateLimits
+    guesses: Guesses
     conversions: Conversions
     probe: Probe
     metrics: Metrics
@@ -61,11 +64,12 @@ def caller_of(connection: Any) -> Caller:
 
 @dataclass(frozen=True)
 class Taken:
-    """A form that came in whole, what it asks for, and the folder and the time that it has."""
+    """A form that came in whole, what it asks for, and the folder, the ticket and the time that it has."""
 
     form: Form
     order: Order
     folder: Path
+    ticket: Ticket
     deadline: float | None
     context: Context
 
@@ -80,10 +84,11 @@ async def take(request: AnyRequest, main: MainField, *, converts: bool = True) -
     caller = caller_of(request)
     limits = caller.plan.limits
     length = check_length(request.headers.get("content-length"), main, limits)
-    shared.jobs.admit(context, length, limits)
+    shared.jobs.admit(context, length)
     deadline = None
     if limits.request_timeout_seconds is not None:
         deadline = asyncio.get_running_loop().time() + limits.request_timeout_seconds
     folder = shared.jobs.folder(context)
-    form = await receive_form(request, context, main, limits, folder, deadline)
-    return Taken(form, order_from(form, main, caller, converts=converts), folder, deadline, context)
+    form = await receive_form(request, context, main, limits, folder, deadline, shared.jobs)
+    order = order_from(form, main, caller, converts=converts)
+    return Taken(form, order, folder, Ticket(context.identity), deadline, context)

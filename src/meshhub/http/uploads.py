@@ -18,12 +18,16 @@ from multipart import MultipartError, PushMultipartParser, parse_options_header
 
 from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone, ServiceError
+from meshhub.http.jobs import Jobs
 from meshhub.http.names import label
 from meshhub.plans import Limits
 
 MEGABYTE = 1 << 20
 FORM_BYTES = MEGABYTE
 """What the text fields and the multipart framing of one form may take beside the files."""
+
+_STEP = MEGABYTE
+"""Disk is asked for in such steps."""
 
 TEXT_BYTES = 16_384
 """The longest text field."""
@@ -93,22 +97,25 @@ def too_large(main: MainField, limits: Limits, what: str) -> ServiceError:
 
 
 async def receive_form(
-    request: Any, context: Context, main: MainField, limits: Limits, folder: Path, deadline: float | None
+    request: Any, context: Context, main: MainField, limits: Limits, folder: Path, deadline: float | None, jobs: Jobs
 ) -> Form:
     """The form of a request, its files in `folder`; `deadline` is of the loop's clock.
 
-    Raises ServiceError, ClientGone.
+    Disk is promised as bytes arrive. Raises ServiceError, ServerBusy, ClientGone.
     """
     parser = _parser(request.headers.get("content-type", ""))
     reading = _Reading(main, limits, folder)
     most = body_limit(main, limits)
-    received = 0
+    received = promised = 0
     try:
         async with asyncio.timeout_at(deadline):
             async for chunk in _chunks(request.receive, context):
                 received += len(chunk)
                 if most is not None and received > most:
                     raise too_large(main, limits, f"the request is larger than {most} bytes")
+                if received > promised:
+                    jobs.arrived(context, _STEP)
+                    promised += _STEP
                 if not parser.closed:
                     for event in parser.parse(chunk):
                         reading.take(event)

@@ -1,0 +1,71 @@
+"""The listening process keeps its memory in one heap."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import ctypes, sys, threading
+from meshhub.http.memory import one_heap
+
+if sys.argv[1] == "one":
+    one_heap()
+# too large for Python's own allocator, and held while the others take theirs
+together = threading.Barrier(8)
+threads = [threading.Thread(target=lambda: (bytearray(5000), together.wait())) for _ in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+libc = ctypes.CDLL(None)
+libc.fdopen.restype = ctypes.c_void_p
+libc.malloc_info(0, ctypes.c_void_p(libc.fdopen(1, b"w")))
+libc.fflush(None)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has many heaps")
+@pytest.mark.parametrize(
+    ("settings", "word", "one"),
+    [({}, "one", True), ({}, "none", False), ({"MALLOC_ARENA_MAX": "8"}, "one", False)],
+)
+def test_threads_share_one_heap_unless_told_otherwise(settings: dict[str, str], word: str, one: bool) -> None:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, word], env={**inherited, **settings}, capture_output=True, check=True
+    )
+    assert done.stdout.count(b"<heap nr=") >= 1
+    assert (done.stdout.count(b"<heap nr=") == 1) == one
+
+
+GIVING = """
+import resource
+from pathlib import Path
+from meshhub.http.memory import give_back, one_heap
+
+def taken():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+one_heap()
+pieces = [bytes(1000) for _ in range(100_000)]
+kept = pieces[::50]
+del pieces
+before = taken()
+give_back()
+assert before - taken() > 40_000_000, (before, taken())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is asked")
+def test_what_lies_free_between_things_in_use_is_given_back() -> None:
+    subprocess.run([sys.executable, "-c", GIVING], check=True)
+
+
+def test_what_is_loaded_is_not_looked_through_again() -> None:
+    code = "import gc; from meshhub.http.memory import settle; settle(); assert len(gc.get_objects()) < 1000"
+    subprocess.run([sys.executable, "-c", code], check=True)

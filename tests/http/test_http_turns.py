@@ -1,0 +1,261 @@
+"""Turns: callers share the workers and the waiting room, whatever one of them sends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from http_serving import Running, refused, until, unzipped, zip_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshhub.engine.isolated import Isolated
+from meshhub.errors import ServerBusy, ShuttingDown
+from meshhub.http.turns import Ticket, Turns
+
+
+class Hall:
+    """Requests at the turns, named by their caller and a number."""
+
+    def __init__(self, at_once: int, queue: int) -> None:
+        self.turns = Turns(at_once, queue)
+        self.begun: list[str] = []
+        self.refused: list[str] = []
+        self._leave: dict[str, asyncio.Event] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def come(self, *names: str) -> None:
+        for name in names:
+            self._leave[name] = asyncio.Event()
+            self._tasks[name] = asyncio.create_task(self._request(name, Ticket(name[0])))
+            await rest()
+
+    async def leave(self, *names: str) -> None:
+        for name in names:
+            self._leave[name].set()
+            await rest()
+
+    async def give_up(self, name: str) -> None:
+        self._tasks[name].cancel()
+        await rest()
+
+    async def _request(self, name: str, ticket: Ticket) -> None:
+        try:
+            await self.turns.take(ticket, None)
+        except (ServerBusy, ShuttingDown):
+            self.refused.append(name)
+            return
+        self.begun.append(name)
+        try:
+            await self._leave[name].wait()
+        finally:
+            self.turns.give_back(ticket)
+
+    async def close(self) -> None:
+        for event in self._leave.values():
+            event.set()
+        await asyncio.wait(self._tasks.values())
+
+
+async def rest() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_whoever_has_none_comes_first() -> None:
+    async def story() -> None:
+        hall = Hall(2, 10)
+        await hall.come("a1", "a2", "a3", "a4")
+        assert hall.begun == ["a1", "a2"]
+        # one more than two, for somebody who has none
+        await hall.come("b1", "b2", "c1")
+        assert hall.begun[2:] == ["b1"]
+        await hall.leave("a1")
+        assert hall.begun[3:] == ["c1"]
+        await hall.leave("b1")
+        assert hall.begun[4:] == ["b2"]
+        await hall.leave("c1", "b2")
+        assert hall.begun[5:] == ["a3"]
+        await hall.close()
+        assert sorted(hall.begun) == ["a1", "a2", "a3", "a4", "b1", "b2", "c1"]
+        assert hall.turns.running == hall.turns.waiting == 0
+
+    asyncio.run(story())
+
+
+def test_callers_take_turns_however_many_requests_they_have() -> None:
+    async def story() -> None:
+        hall = Hall(1, 100)
+        await hall.come("x0", "y0")
+        await hall.come(*(f"a{n}" for n in range(30)), "b0", "b1", "c0")
+        await hall.leave("x0", "y0")
+        assert hall.begun[2:] == ["a0", "b0"]
+        await hall.leave("b0", "c0", "b1")
+        assert hall.begun[4:] == ["c0", "b1"]
+        await hall.leave("a0", "a1")
+        assert hall.begun[6:] == ["a1", "a2"]
+        await hall.close()
+
+    asyncio.run(story())
+
+
+def test_a_flood_fills_its_own_line_and_no_others() -> None:
+    async def story() -> None:
+        hall = Hall(1, 4)
+        await hall.come("x0", "y0", *(f"a{n}" for n in range(4)))
+        hall.turns.check("b")
+        with pytest.raises(ServerBusy):
+            hall.turns.check("a")
+        await hall.come("a4")
+        assert hall.refused == ["a4"]
+        await hall.come("b0", "c0")
+        assert hall.refused == ["a4", "a3", "a2"]
+        # two of one caller and one of each other: nobody makes way for as many as they have
+        with pytest.raises(ServerBusy):
+            hall.turns.check("b")
+        await hall.come("b1")
+        assert hall.refused[3:] == ["b1"]
+        hall.turns.check("d")
+        await hall.close()
+        assert set(hall.begun) == {"x0", "y0", "a0", "a1", "b0", "c0"}
+
+    asyncio.run(story())
+
+
+def test_without_a_queue_nobody_waits() -> None:
+    async def story() -> None:
+        hall = Hall(1, 0)
+        await hall.come("a0", "b0", "c0")
+        assert hall.refused == ["c0"]
+        with pytest.raises(ServerBusy):
+            hall.turns.check("c")
+        await hall.close()
+
+    asyncio.run(story())
+
+
+def test_a_batch_that_has_begun_is_not_refused() -> None:
+    async def story() -> None:
+        turns = Turns(1, 0)
+        batch, other = Ticket("a"), Ticket("b")
+        await turns.take(batch, None)
+        await turns.take(other, None)
+        second = asyncio.ensure_future(turns.take(batch, None))
+        await rest()
+        assert not second.done()
+        turns.give_back(other)
+        turns.give_back(batch)
+        await second
+        turns.give_back(batch)
+
+    asyncio.run(story())
+
+
+def test_all_files_of_a_refused_batch_are() -> None:
+    async def story() -> None:
+        turns = Turns(1, 1)
+        await turns.take(Ticket("x"), None)
+        await turns.take(Ticket("y"), None)
+        first, second = Ticket("a"), Ticket("a")
+        waiting = asyncio.ensure_future(turns.take(first, None))
+        files = [asyncio.ensure_future(turns.take(second, None)) for _ in range(2)]
+        await rest()
+        assert not waiting.done()
+        for file in files:
+            with pytest.raises(ServerBusy):
+                await file
+        with pytest.raises(ServerBusy):
+            await turns.take(second, None)
+        turns.stop()
+        with pytest.raises(ShuttingDown):
+            await waiting
+        with pytest.raises(ShuttingDown):
+            turns.check("a")
+
+    asyncio.run(story())
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    at_once=st.integers(1, 3),
+    queue=st.integers(0, 4),
+    moves=st.lists(st.tuples(st.sampled_from(["come", "leave", "give_up"]), st.integers(0, 30)), max_size=40),
+)
+def test_no_turn_is_lost_and_none_is_given_twice(at_once: int, queue: int, moves: list[tuple[str, int]]) -> None:
+    async def story() -> None:
+        hall = Hall(at_once, queue)
+        names: list[str] = []
+        for move, number in moves:
+            if move == "come":
+                names.append(f"{'abc'[number % 3]}{len(names)}")
+                await hall.come(names[-1])
+            elif names and move == "leave":
+                await hall.leave(names[number % len(names)])
+            elif names:
+                await hall.give_up(names[number % len(names)])
+            assert hall.turns.running <= at_once + 1
+            assert hall.turns.waiting <= queue
+            assert not hall.turns.waiting or hall.turns.running >= at_once
+        if names:
+            await hall.close()
+        assert hall.turns.running == hall.turns.waiting == 0
+
+    asyncio.run(story())
+
+
+def test_a_flood_of_one_caller_starves_nobody(serve: Callable[..., Running], engine: Isolated, tmp_path: Path) -> None:
+    running = serve(engine, workers=1, queue=4, trusted_proxies=("127.0.0.1",))
+    jobs: Any = running.server.config.app.state.shared.jobs  # type: ignore[union-attr]
+    go = tmp_path / "go"
+
+    def flooding(_: int) -> Any:
+        return running.convert(f"toy wait {go}".encode(), headers={"X-Forwarded-For": "6.6.6.6"})
+
+    with ThreadPoolExecutor(8) as threads:
+        try:
+            first = threads.submit(flooding, 0)
+            until(lambda: jobs.running == 1)
+            flood = [threads.submit(flooding, number) for number in range(1, 7)]
+            until(lambda: sum(one.done() for one in flood) == 2)
+            assert jobs.waiting == 4
+            for answer in (one.result() for one in flood if one.done()):
+                refused(answer, 503, "server_busy")
+                assert int(answer.headers["retry-after"]) > 0
+            for number in range(3):
+                other = {"X-Forwarded-For": f"7.7.7.{number}"}
+                assert running.convert(headers=other).status_code == 200
+                assert len(unzipped(running.many(("a.toy", b"toy"), ("b.toy", b"toy"), headers=other))) == 2
+            assert not first.done()
+        finally:
+            go.write_text("go")
+        assert sorted(one.result().status_code for one in flood) == [200] * 4 + [503] * 2
+
+
+def test_an_archive_that_makes_way_is_refused_as_a_whole(
+    serve: Callable[..., Running], engine: Isolated, tmp_path: Path
+) -> None:
+    running = serve(engine, workers=1, queue=2, trusted_proxies=("127.0.0.1",))
+    jobs: Any = running.server.config.app.state.shared.jobs  # type: ignore[union-attr]
+    go = tmp_path / "go"
+
+    def waiting_as(address: str) -> Any:
+        return running.convert(f"toy wait {go}".encode(), headers={"X-Forwarded-For": address})
+
+    with ThreadPoolExecutor(5) as threads:
+        try:
+            at_work = [threads.submit(waiting_as, f"7.7.7.{number}") for number in range(2)]
+            until(lambda: jobs.running == 2)
+            first = threads.submit(waiting_as, "6.6.6.6")
+            until(lambda: jobs.waiting == 1)
+            archive = zip_of({"a.toy": b"toy", "b.unknown": b"no model"})
+            batch = threads.submit(running.batch, archive, headers={"X-Forwarded-For": "6.6.6.6"})
+            until(lambda: jobs.waiting == 2)
+            other = threads.submit(waiting_as, "8.8.8.8")
+            refused(batch.result(30), 503, "server_busy")
+        finally:
+            go.write_text("go")
+        assert [one.result().status_code for one in (*at_work, first, other)] == [200] * 4
