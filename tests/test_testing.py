@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ import wrong_plugins
 from meshhub import Frame, Source
 from meshhub.capabilities import FEATURES
 from meshhub.testing import Contract, OperationContract, ReaderContract, WriterContract
+from meshhub.testing import elsewhere
 from meshhub.testing.comparing import difference
 from meshhub.testing.models import SHOWING, brick, full, odd
 from wrong_plugins import FORMAT, Misnamed, Unbounded, Undescribed, UndescribedLift, Untitled, Wrong
@@ -186,6 +188,13 @@ def test_a_reader_that_may_crash_is_held_by_its_process() -> None:
     crashing = Wrong(reader=run("read_crashing"))
     found = failures("reader", "test_random_bytes_give_a_scene_or_a_coded_error", crashing, may_crash=True)
     assert found == []
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system counts no processor time")
+def test_a_reader_that_hangs_does_not_hang_the_kit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "LONGEST", 2.0)
+    found = failures("reader", "test_random_bytes_give_a_scene_or_a_coded_error", Wrong(reader=run("read_hanging")))
+    assert any("processor time" in one for one in found), found
 
 
 def test_a_reader_without_a_writer_needs_a_brick() -> None:

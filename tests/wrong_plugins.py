@@ -226,6 +226,12 @@ def read_crashing(source: Source, options: SoundOptions) -> Scene:
     return read(source, options)
 
 
+def read_hanging(source: Source, options: SoundOptions) -> Scene:
+    while source.size == 83 and not source.read().isascii():
+        pass
+    return read(source, options)
+
+
 # ---------------------------------------------------------------- what can be wrong with a writer
 
 

@@ -23,7 +23,7 @@ _CODE = (
 _CRASHES = 5
 """So many processes are started anew for one list of jobs: starting them takes the most time."""
 
-_LONGEST = 10.0
+LONGEST = 10.0
 """Seconds of processor time for one job; native code that hangs on a damaged file is ended as if it had crashed."""
 
 _DAYS = 100 * 24 * 3600.0
@@ -48,7 +48,7 @@ class _Process:
 
     def ask(self, question: str, jobs: Sequence[Job]) -> Iterator[tuple[bool, str]]:
         """For each job whether it could be answered, and the answer; ends early when the process dies."""
-        pickle.dump((sys.path, question, list(jobs)), self._questions)
+        pickle.dump((sys.path, question, LONGEST, list(jobs)), self._questions)
         self._questions.flush()
         for _ in jobs:
             try:
@@ -67,12 +67,15 @@ _processes: dict[str, _Process] = {}
 
 
 def digests_elsewhere(jobs: Sequence[Job]) -> list[list[str]]:
-    """The fingerprints of what jobs write, from two other processes."""
-    return [_answers("digest", jobs, seed) for seed in _SEEDS]
+    """The fingerprints of what jobs write, from two other processes. Raises AssertionError when one dies."""
+    found = [_answers("digest", jobs, seed) for seed in _SEEDS]
+    if any(len(digests) < len(jobs) for digests in found):
+        raise AssertionError(f"it crashes a process of its own, or takes more than {LONGEST:g} s of processor time")
+    return found
 
 
 def outcomes_elsewhere(jobs: Sequence[Job], *, may_crash: bool) -> list[str | None]:
-    """What becomes of each job in another process: "" when all is well, else the fault; None for a crash.
+    """What becomes of each job in another process: "" when all is well, else the fault; None for a crash or a hang.
 
     Unless it may crash, the first crash is the last outcome; if it may, the last of a few.
     """
@@ -106,13 +109,13 @@ def main() -> None:
     os.dup2(2, 1)
     while True:
         try:
-            sys.path[:], question, jobs = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process above
+            sys.path[:], question, longest, jobs = pickle.load(sys.stdin.buffer)  # noqa: S301 - from the process above
         except EOFError:
             return
         for job in jobs:
             if hasattr(signal, "setitimer"):
                 # nothing handles it, so the system ends the process, whatever holds the interpreter
-                signal.setitimer(signal.ITIMER_PROF, _LONGEST)
+                signal.setitimer(signal.ITIMER_PROF, longest)
             try:
                 answer = True, _QUESTIONS[question](job)
             except Exception:

@@ -18,7 +18,7 @@ from meshhub.source import Source
 from meshhub.testing import host, models
 from meshhub.testing.contract import Contract, fields_of
 from meshhub.testing.damage import cut_off, garbled, random_bytes
-from meshhub.testing.elsewhere import digests_elsewhere, outcomes_elsewhere
+from meshhub.testing.elsewhere import LONGEST, digests_elsewhere, outcomes_elsewhere
 from meshhub.testing.fixture import SCENE
 from meshhub.testing.jobs import digest_of
 from meshhub.testing.watching import require
@@ -96,7 +96,10 @@ class ReaderContract(Contract[Reader]):
         outcomes = outcomes_elsewhere([(chain, source) for source in sources], may_crash=self.may_crash)
         for (what, _), fault in zip(told, outcomes, strict=False):
             require(not fault, f"a file {what}: {fault}")
-            require(fault is not None or self.may_crash, f"a file {what}: the reader crashes the process")
+            require(
+                fault is not None or self.may_crash,
+                f"a file {what}: the reader crashes the process, or takes more than {LONGEST:g} s of processor time",
+            )
 
     def test_its_files_are_recognised(self) -> None:
         """The format of every sample is found without being told."""
