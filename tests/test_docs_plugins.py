@@ -31,6 +31,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+def environment(project: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(project / "src"), os.environ.get("PYTHONPATH", "")])}
+
+
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", *arguments],
@@ -39,7 +43,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=300,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(project / "src")},
+        env=environment(project),
     )
 
 
@@ -55,6 +59,20 @@ def test_its_own_tests_pass(project: Path) -> None:
     passed = re.search(r"(\d+) passed", done.stdout)
     assert passed is not None
     assert int(passed[1]) > 60
+
+
+def test_its_commands_convert(project: Path) -> None:
+    lines = re.findall(r"^\$ ((?:echo|meshhub) .*)$", DOCUMENT.read_text("utf-8"), re.M)
+    assert len(lines) == 3
+    for line in lines:
+        subprocess.run(
+            line.replace("meshhub ", f"{sys.executable} -m meshhub ", 1),
+            shell=True,
+            cwd=project,
+            check=True,
+            env=environment(project),
+        )
+    assert (project / "one.3mf").stat().st_size > 0
 
 
 def test_it_is_found_and_converts(project: Path) -> None:
