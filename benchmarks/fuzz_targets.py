@@ -9,6 +9,7 @@ import io
 import json
 import os
 import struct
+import sys
 import tempfile
 import zipfile
 import zlib
@@ -16,6 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+
+from bombs import PNG, packed, piped
 
 CUT = b"\n--8<--\n"
 """Parts an input that stands for several files."""
@@ -82,7 +87,7 @@ def _scene() -> Any:
     elsewhere = np.diag([-1.0, 1, 1, 1])
     elsewhere[:3, 3] = 30, 0, 0
     materials = (Material("red", (1, 0, 0, 1), base_color_image=0), Material("green", (0, 1, 0, 0.5)))
-    images = (Image(b"\x89PNG\r\n\x1a\n", "image/png", "picture"),)
+    images = (Image(PNG, "image/png", "picture"),)
     parts = (Part(0, name="a b"), Part(1, elsewhere, "é", ("one", "two")), Part(1))
     return Scene((plain, dressed), parts, materials, images)
 
@@ -110,7 +115,7 @@ def _stl_seeds() -> list[bytes]:
 
 def _obj(data: bytes) -> None:
     model, _, materials = data.partition(CUT)
-    _converted(model, ".obj", {"model.mtl": materials, "a.png": b"\x89PNG\r\n\x1a\n"} if materials else None)
+    _converted(model, ".obj", {"model.mtl": materials, "a.png": PNG} if materials else None)
 
 
 def _obj_seeds() -> list[bytes]:
@@ -205,12 +210,9 @@ def _threemf(data: bytes) -> None:
     """The parts of a package, packed soundly: the model; its relationships, a second model, a slicer's settings."""
     parts = data.split(CUT)[:4]
     names = (_MODEL, "_rels/.rels", "3D/other.model", "Metadata/model_settings.config")
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as package:
-        package.writestr("3D/a.png", b"\x89PNG\r\n\x1a\n")
-        for name, content in zip(names, [*parts, *[b""] * (2 - len(parts))], strict=False):
-            package.writestr(name, content or _RELATIONS)
-    _converted(held.getvalue(), ".3mf")
+    held = zip(names, [*parts, *[b""] * (2 - len(parts))], strict=False)
+    entries = [(name, content or _RELATIONS) for name, content in held]
+    _converted(packed(("3D/a.png", PNG), *entries, method=zipfile.ZIP_STORED), ".3mf")
 
 
 def _threemf_seeds() -> list[bytes]:
@@ -274,27 +276,14 @@ def _archive(data: bytes) -> None:
 
 
 def _archive_seeds() -> list[bytes]:
-    made = []
-    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        held = io.BytesIO()
-        with zipfile.ZipFile(held, "w", method) as archive:
-            archive.writestr("a/model.obj", b"mtllib m.mtl\nv 0 0 0\n")
-            archive.writestr("a/m.mtl", b"newmtl a\nmap_Kd p.png\n")
-            archive.writestr("é.txt", b"x" * 100)
-            archive.writestr("folder/", b"")
-        made.append(held.getvalue())
-
-    class Pipe(io.BytesIO):
-        def seekable(self) -> bool:
-            return False
-
-        def tell(self) -> int:
-            raise OSError
-
-    pipe = Pipe()
-    with zipfile.ZipFile(pipe, "w") as archive, archive.open("a.stl", "w", force_zip64=True) as entry:
-        entry.write(b"solid a")
-    return [*made, pipe.getvalue(), b"PK\x05\x06" + bytes(18)]
+    entries = (
+        ("a/model.obj", b"mtllib m.mtl\nv 0 0 0\n"),
+        ("a/m.mtl", b"newmtl a\nmap_Kd p.png\n"),
+        ("é.txt", b"x" * 100),
+        ("folder/", b""),
+    )
+    made = [packed(*entries, method=method) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)]
+    return [*made, piped("a.stl", b"solid a"), b"PK\x05\x06" + bytes(18)]
 
 
 def memory() -> str | None:

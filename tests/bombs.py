@@ -44,12 +44,27 @@ def packed(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.
     return buffer.getvalue()
 
 
-def special(name: str, kind: int = 0, flags: int = 0) -> zipfile.ZipInfo:
+def piped(name: str, data: bytes) -> bytes:
+    """An archive as programs write it that cannot go back: sizes stand behind what they are of, in 64 bits."""
+
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+        def tell(self) -> int:
+            raise OSError
+
+    pipe = Pipe()
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as file, file.open(name, "w", force_zip64=True) as entry:
+        entry.write(data)
+    return pipe.getvalue()
+
+
+def special(name: str, kind: int = 0) -> zipfile.ZipInfo:
     """An entry of a file type, under a name that is written as it is."""
     info = zipfile.ZipInfo("placeholder")
     info.filename = name
     info.external_attr = (kind | 0o777) << 16 if kind else 0
-    info.flag_bits = flags
     return info
 
 
@@ -111,10 +126,10 @@ def _joined_crc(first: int, second: int, length: int) -> int:
     return zlib.crc32(bytes(length), first) ^ zlib.crc32(bytes(length)) ^ second
 
 
-def million() -> bytes:
+def million(count: int = 1_000_000) -> bytes:
     """A directory of a million entries."""
     record = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
-    return record * 1_000_000 + end_of(1_000_000, len(record) * 1_000_000, 0)
+    return record * count + end_of(count, len(record) * count, 0)
 
 
 def hidden_million(count: int = 400_000) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import random
 import stat
@@ -14,16 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bombs import packed, piped, special
 from meshhub.archive import UPLOAD_LIMITS, Archive, ArchiveLimits, is_litter
 from meshhub.errors import UnreadableFile, UnsafeArchive
-
-
-def packed(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", method) as file:
-        for name, data in entries:
-            file.writestr(name, data, compress_type=method)
-    return buffer.getvalue()
 
 
 def central(data: bytes, number: int = 0) -> int:
@@ -64,17 +56,7 @@ def test_reads_and_extracts_what_was_packed(tmp_path: Path, method: int, on_disk
 
 
 def test_zip64_and_streamed_archives_are_read() -> None:
-    class Pipe(io.BytesIO):
-        def seekable(self) -> bool:
-            return False
-
-        def tell(self) -> int:
-            raise OSError
-
-    pipe = Pipe()
-    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED) as file, file.open("a.bin", "w", force_zip64=True) as entry:
-        entry.write(NOISE)
-    with Archive(pipe.getvalue()) as archive:
+    with Archive(piped("a.bin", NOISE)) as archive:
         assert archive.read("a.bin") == NOISE
 
 
@@ -83,10 +65,8 @@ def test_zip64_and_streamed_archives_are_read() -> None:
     ["/etc/x", "../x", "a/../../x", "C:x", "c:/x", "a\\b", "..\\x", "a\nb", "a\x7fb", "x" * 2000, "a/" * 40 + "b"],
 )
 def test_refuses_names_that_lead_out_or_mislead(name: str) -> None:
-    info = zipfile.ZipInfo("placeholder")
-    info.filename = name
     with pytest.raises(UnsafeArchive):
-        Archive(packed((info, b"x")), UPLOAD_LIMITS)
+        Archive(packed((special(name), b"x")), UPLOAD_LIMITS)
 
 
 def test_refuses_a_nul_in_a_name() -> None:
@@ -112,10 +92,8 @@ def test_refuses_names_that_are_one(first: str, second: str) -> None:
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK])
 def test_refuses_links_and_devices(kind: int) -> None:
-    info = zipfile.ZipInfo("a.stl")
-    info.external_attr = (kind | 0o777) << 16
     with pytest.raises(UnsafeArchive):
-        Archive(packed((info, b"/etc/passwd")), UPLOAD_LIMITS)
+        Archive(packed((special("a.stl", kind), b"/etc/passwd")), UPLOAD_LIMITS)
 
 
 def test_refuses_encryption_and_other_methods() -> None:

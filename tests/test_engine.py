@@ -144,19 +144,26 @@ def test_a_task_that_begins_while_its_engine_is_closed_does_not_run(monkeypatch:
         convert(made, "toy! hang", timeout=20)
 
 
+def written(folder: Path, code: str) -> Path:
+    """A program of its own, which can import the tests' plug-ins."""
+    script = folder / "script.py"
+    script.write_text(
+        f"import sys\nsys.path[:0] = {[str(Path(toys.__file__).parent)]!r}\n"
+        "import hostile_plugin, toys\n"
+        f"from meshhub import ConversionTimeout, Isolated, Registry, Source, Target\n{code}"
+    )
+    return script
+
+
 def test_a_program_is_not_run_again_in_its_workers(tmp_path: Path) -> None:
     """A script without a guard around its main part, as people write them."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import sys\n"
-        f"sys.path[:0] = {[str(Path(toys.__file__).parent)]!r}\n"
-        "import toys\n"
-        "from meshhub import Isolated, Registry, Source, Target\n"
+    script = written(
+        tmp_path,
         "print('once')\n"
         "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1))\n"
         "report = registry.convert(Source.from_bytes(b'toy!', 'a.toy'), Target(), to='toy')\n"
         "print(report.ok)\n"
-        "registry.close()\n"
+        "registry.close()\n",
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == ["once", "True"]
@@ -229,15 +236,11 @@ def test_a_job_that_kills_the_parent_of_all_workers_hurts_none_after_it(hostile:
 @linux
 def test_a_killed_program_takes_its_workers_along_and_the_next_one_ends_what_they_started(tmp_path: Path) -> None:
     what = tmp_path / "daemonise-and-hang"
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import sys\n"
-        f"sys.path[:0] = {[str(Path(toys.__file__).parent)]!r}\n"
-        "import hostile_plugin\n"
-        "from meshhub import Isolated, Registry, Source, Target\n"
+    script = written(
+        tmp_path,
         "registry = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=1))\n"
         f"source = Source.from_bytes(b'hostile {what}', 'a.hostile')\n"
-        "registry.convert(source, Target(), to='hostile')\n"
+        "registry.convert(source, Target(), to='hostile')\n",
     )
     with subprocess.Popen([sys.executable, str(script)], env={**os.environ, "TMPDIR": str(tmp_path)}) as program:
         limit = time.monotonic() + 60
@@ -263,12 +266,8 @@ def test_a_killed_program_takes_its_workers_along_and_the_next_one_ends_what_the
 @linux
 def test_what_a_job_prints_reaches_nobody(tmp_path: Path) -> None:
     """The output and the log of a program are not its plug-ins'."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import sys\n"
-        f"sys.path[:0] = {[str(Path(toys.__file__).parent)]!r}\n"
-        "import hostile_plugin\n"
-        "from meshhub import ConversionTimeout, Isolated, Registry, Source, Target\n"
+    script = written(
+        tmp_path,
         "registry = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=1, log='text'))\n"
         "for what in ('print-without-end', 'log-without-end'):\n"
         "    try:\n"
@@ -276,7 +275,7 @@ def test_what_a_job_prints_reaches_nobody(tmp_path: Path) -> None:
         "        registry.convert(source, Target(), to='hostile', timeout=1)\n"
         "    except ConversionTimeout:\n"
         "        print(what)\n"
-        "registry.close()\n"
+        "registry.close()\n",
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100, check=True)
     assert done.stdout.split() == ["print-without-end", "log-without-end"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import struct
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import bombs
 from meshhub import ModelTooComplex, Registry, Source, Target, UnreadableFile
 from meshhub.builtin_plugins.optimize.body import crowded
 from meshhub.cli import root
@@ -45,22 +44,6 @@ def glb(scale: float = 1, *, triangles: int = 1, nodes: int = 1) -> bytes:
     text += b" " * (-len(text) % 4)
     body = struct.pack("<II", len(text), 0x4E4F534A) + text + struct.pack("<II", len(points), 0x004E4942) + points
     return b"glTF" + struct.pack("<II", 2, 12 + len(body)) + body
-
-
-def threemf(resources: str, item: int) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(
-            "_rels/.rels",
-            '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="a" '
-            'Target="/a.model" Type="http://schemas.microsoft.com/3dmanufacturing/2013/01/3dmodel"/></Relationships>',
-        )
-        archive.writestr(
-            "a.model",
-            '<model xmlns="http://schemas.microsoft.com/3dmanufacturing/core/2015/02"><resources>'
-            f'{resources}</resources><build><item objectid="{item}"/></build></model>',
-        )
-    return packed.getvalue()
 
 
 @pytest.mark.parametrize("mark", ["\x1b[2J", "\x9b2J", "\u202e", "\0", "\r", "\n"])
@@ -133,18 +116,8 @@ def test_instances_without_end_are_refused(registry: Registry) -> None:
 
 
 def test_threemf_components_of_nothing_are_counted(registry: Registry) -> None:
-    mesh = (
-        '<object id="1"><mesh><vertices><vertex x="0" y="0" z="0"/><vertex x="9" y="0" z="0"/>'
-        '<vertex x="0" y="9" z="0"/></vertices><triangles><triangle v1="0" v2="1" v3="2"/></triangles></mesh></object>'
-        '<object id="2"><mesh><vertices/><triangles/></mesh></object>'
-    )
-    groups = "".join(
-        f'<object id="{number}"><components>' + f'<component objectid="{number - 1 if number > 3 else 1}"/>' * 2
-        + '<component objectid="2"/>' * 1000 + "</components></object>"
-        for number in range(3, 18)
-    )  # fmt: skip
     with pytest.raises(ModelTooComplex, match="components"):
-        registry.inspect(Source.from_bytes(threemf(mesh + groups, 17), "a.3mf"))
+        registry.inspect(Source.from_bytes(bombs.nothing_placed(layers=15), "a.3mf"))
 
 
 def test_names_of_files_do_not_steer_the_terminal(tmp_path: Path) -> None:

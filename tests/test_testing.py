@@ -13,8 +13,7 @@ import pytest
 import wrong_plugins
 from meshhub import Frame, Source
 from meshhub.capabilities import FEATURES
-from meshhub.testing import Contract, OperationContract, ReaderContract, WriterContract
-from meshhub.testing import elsewhere
+from meshhub.testing import Contract, OperationContract, ReaderContract, WriterContract, elsewhere
 from meshhub.testing.comparing import difference
 from meshhub.testing.models import SHOWING, brick, full, odd
 from wrong_plugins import FORMAT, Misnamed, Unbounded, Undescribed, UndescribedLift, Untitled, Wrong
