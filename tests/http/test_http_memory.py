@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from meshhub.http.memory import give_back, one_heap
+
 CODE = """
 import ctypes, sys, threading
 from meshhub.http.memory import one_heap
@@ -64,6 +66,15 @@ assert before - taken() > 40_000_000, (before, taken())
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is asked")
 def test_what_lies_free_between_things_in_use_is_given_back() -> None:
     subprocess.run([sys.executable, "-c", GIVING], check=True)
+
+
+def test_without_such_a_library_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: None) -> None:
+        raise TypeError("Windows knows no library without a name")
+
+    monkeypatch.setattr("ctypes.CDLL", missing)
+    one_heap()
+    give_back()
 
 
 def test_what_is_loaded_is_not_looked_through_again() -> None:

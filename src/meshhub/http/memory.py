@@ -11,7 +11,6 @@ import contextlib
 import ctypes
 import gc
 import os
-from collections.abc import Iterator
 
 _ARENA_MAX, _MMAP_THRESHOLD = -8, -3
 """M_ARENA_MAX, M_MMAP_THRESHOLD; see mallopt(3)."""
@@ -27,9 +26,8 @@ def one_heap() -> None:
     """Let all threads share one heap, when the C library is glibc. To be called before there are threads."""
     if any(name in os.environ for name in _TOLD):
         return
-    with _glibc() as library:
-        library.mallopt(_ARENA_MAX, 1)
-        library.mallopt(_MMAP_THRESHOLD, _LARGE)
+    _glibc("mallopt", _ARENA_MAX, 1)
+    _glibc("mallopt", _MMAP_THRESHOLD, _LARGE)
 
 
 def settle() -> None:
@@ -44,12 +42,10 @@ def settle() -> None:
 
 def give_back() -> None:
     """Return free pages inside the heap to the system: by itself glibc returns those at its end only. Milliseconds."""
-    with _glibc() as library:
-        library.malloc_trim(0)
+    _glibc("malloc_trim", 0)
 
 
-@contextlib.contextmanager
-def _glibc() -> Iterator[ctypes.CDLL]:
-    """The C library; what another one does not have is not asked for."""
+def _glibc(function: str, *arguments: int) -> None:
+    """Call a function of the C library, if it has it."""
     with contextlib.suppress(OSError, AttributeError, TypeError):
-        yield ctypes.CDLL(None)
+        getattr(ctypes.CDLL(None), function)(*arguments)

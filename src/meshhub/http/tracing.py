@@ -31,7 +31,7 @@ def traced(app: Any, environment: Mapping[str, str] = os.environ) -> Any:
     name = environment.get("OTEL_SERVICE_NAME") or "meshhub"
     provider = TracerProvider(resource=Resource.create({SERVICE_NAME: name}), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    # the last spans go out with the service: uvicorn may end the process by a signal, and nothing runs after that
+    # the last spans go out with the service, whatever the program around it does then
     app.on_shutdown.append(provider.shutdown)
     return OpenTelemetryMiddleware(
         app, tracer_provider=provider, excluded_urls=_NOT_TRACED, exclude_spans=["receive", "send"]
