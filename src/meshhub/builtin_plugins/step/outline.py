@@ -126,6 +126,7 @@ def _parted(ahead: IntIndex, members: IntIndex, begin: IntIndex, end: NDArray[np
     again = (loop[order][1:] == loop[order][:-1]) & (point[order][1:] == point[order][:-1])
     first, second = order[:-1][again], order[1:][again]
     _, one, several = np.unique(loop[first], return_index=True, return_counts=True)
+    # one in the middle: pieces of many points are halved, not parted from their ends one after the other
     one += several // 2
     a, b = members[first[one]], members[second[one]]
     ahead[a], ahead[b] = ahead[b], ahead[a]

@@ -43,12 +43,12 @@ def overlapping(skin: Skin, planes: Planes, outline: Outline, tolerance: float) 
     signed = (flat[:, 0] * flat[after, 1] - flat[:, 1] * flat[after, 0]) / 2
     area = summed(outline.region, signed, regions)
     length = summed(outline.region, lengths(flat[after] - flat), regions)
-    polygon = np.split(flat, outline.loop_begin[1:-1])
     order = np.argsort(outline.loop_region, kind="stable")
     begin = np.searchsorted(outline.loop_region[order], np.arange(regions + 1))
     found = []
     for region in np.flatnonzero(doubtful).tolist():
-        filled = _filled([polygon[loop] for loop in order[begin[region] : begin[region + 1]]])
+        own = order[begin[region] : begin[region + 1]]
+        filled = _filled([flat[outline.loop_begin[one] : outline.loop_begin[one + 1]] for one in own.tolist()])
         if abs(filled - area[region]) > tolerance * length[region]:
             found.append(region)
     return np.array(found, np.intp)

@@ -34,8 +34,8 @@ Labels = NDArray[np.int32]
 def tolerance_for(points: Float64) -> float:
     """How far a point may lie off its plane: from the largest coordinate, not from the extent.
 
-    Rounding depends on where a part is, not on how large it is. Only of coordinates that were not rounded to 32 bits
-    where they are, as those of a small part in a large ship, it is not known: then the part's size bounds it.
+    Rounding depends on where a part is, not on how large it is. Coordinates that are no 32-bit numbers were rounded
+    somewhere else, as those of a small part were before it was put into a large ship: there the part's size bounds it.
     """
     reach = float(np.abs(points).max(initial=0.0))
     if len(points) and not np.array_equal(points, points.astype(np.float32)):

@@ -86,8 +86,8 @@ def _pairs(points: Float64, faces: NDArray[np.int32]) -> tuple[IntIndex, IntInde
 def _pairs_by_angle(points: Float64, faces: NDArray[np.int32], found: Edges) -> tuple[IntIndex, IntIndex]:
     """Partners at edges of more than two faces: the two that bound the same wedge of material.
 
-    Where a body touches itself along a line, as a hole that touches a wall does, that would fold faces over in cusps:
-    when faces go smoothly on across the line instead, they do.
+    Where a body touches itself along a line, as a hole that touches a wall does, such partners would be cusps: there
+    the faces that go on smoothly across the line are partners, if they all have one.
     """
     crowded = np.flatnonzero((found.size > 2) & (found.size % 2 == 0))
     nothing = np.empty(0, np.intp)
