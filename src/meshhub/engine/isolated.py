@@ -60,7 +60,6 @@ class Isolated:
     """A process for every task, with limits, killed with all its children when it is over.
 
     workers: tasks at once; queue: how many more may wait before `server_busy`.
-    spares:  workers started ahead, each for one task; as many as `workers` with a fork server, none without.
     method:  "forkserver" for a service (libraries are loaded once), "fork" for a program that has
              loaded nothing heavy and runs no thread (the command line), "spawn" where neither exists.
     folder:  where workers have their temporary folders; the system's unless told
@@ -72,7 +71,6 @@ class Isolated:
         *,
         workers: int | None = None,
         queue: int = 64,
-        spares: int | None = None,
         limits: Limits | None = None,
         method: str | None = None,
         folder: str | None = None,
@@ -97,12 +95,12 @@ class Isolated:
         self._starting = threading.Lock()
         self._refilling = threading.Lock()
         self._workers: set[Worker] = set()
+        # started ahead, each for one task
         self._spares: deque[Worker] = deque()
-        ahead = self.workers if self._context.get_start_method() == "forkserver" else 0
-        self._ahead = ahead if spares is None else spares
+        self._ahead = self.workers if self._context.get_start_method() == "forkserver" else 0
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
-        """The task's answer. The deadline runs from when it has its turn, without loading libraries for the first.
+        """The task's answer. The deadline runs from its turn; before the first task libraries are loaded, uncounted.
 
         Raises MeshhubError: what the task raised, or ServerBusy, ShuttingDown, ConversionTimeout,
         WorkerCrashed, Cancelled.

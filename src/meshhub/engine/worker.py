@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 _PR_SET_PDEATHSIG = 1
 _FAULT = 70
 
-
 LONGEST_ANSWER = 8 << 20
 """Bytes; a report has a few thousand."""
 
@@ -138,7 +137,7 @@ def _known(kind: type[MeshhubError]) -> str:
 
 
 def _log_apart(log_as: logs.Kind | None) -> None:
-    """Let only the log reach standard error, so much of it, and what is printed reach nobody.
+    """Let the log reach standard error, the first lines of it, and let what is printed go nowhere.
 
     Libraries print what they like; a program's output and its log are not theirs.
     """

@@ -27,7 +27,6 @@ HEADER_SECONDS = 15.0
 STALL_SECONDS = 60.0
 """How long an answer may wait without the reader taking any of it."""
 
-
 UNCOUNTED = "-"
 """What connections of trusted proxies and of Unix sockets stand under."""
 

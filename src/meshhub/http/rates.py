@@ -20,9 +20,8 @@ log = logging.getLogger("meshhub.http")
 _PATIENCE = {"socket_timeout": 2.0, "socket_connect_timeout": 2.0}
 """Seconds to wait for a Redis that says nothing."""
 
-
 _ALONE_SECONDS = 5.0
-"""How long a Redis that did not answer is not asked again: no request should wait for it one after another."""
+"""How long a Redis that did not answer is left alone, or every request would wait for it."""
 
 
 class RateState(Struct, frozen=True):
