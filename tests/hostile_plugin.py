@@ -39,7 +39,6 @@ from meshhub.source import Source, Target
 from models import brick, scene_of
 
 HOSTILE = Format(id="hostile", label="Hostile", extensions=(".hostile",))
-ON = "on"
 
 log = logging.getLogger("meshhub.hostile")
 

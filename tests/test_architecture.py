@@ -29,8 +29,6 @@ HEAVY = (
 ORDER = LIGHT + HEAVY
 """From the bottom up; what is listed earlier never imports what is listed later."""
 
-ENGINE_AT_RUN = {("engine", "run")}
-
 
 def imports(path: Path) -> set[str]:
     """The meshhub modules that a file imports, wherever in it."""

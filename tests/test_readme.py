@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("README.md", "docs/embedding.md", "docs/plugins.md")
 
 
 def blocks(document: str, language: str) -> list[str]:

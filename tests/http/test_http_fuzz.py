@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import itertools
-import zipfile
 from urllib.parse import quote
 
 import httpx
@@ -13,15 +11,13 @@ from http_serving import Running, until, zip_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bombs import TRIANGLE, packed
 from meshhub.http.errors import STATUS
 
 pytestmark = pytest.mark.once
 
 QUICK = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 PATHS = {"/convert": "file", "/inspect": "file", "/convert-many": "files", "/convert-batch": "archive"}
-TRIANGLE = (
-    b"solid a\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 9 0 0\nvertex 0 9 0\nendloop\nendfacet\nendsolid"
-)
 ZIP = zip_of({"a/é.stl": TRIANGLE, "b.toy": b"toy", "c.txt": b"?"})
 
 KIND = "multipart/form-data; boundary=b"
@@ -136,10 +132,7 @@ def test_a_form_cut_anywhere(service: Running) -> None:
 
 
 def test_an_archive_cut_anywhere(service: Running) -> None:
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a.toy", b"toy")
-    whole = held.getvalue()
+    whole = packed(("a.toy", b"toy"))
     for length in range(0, len(whole), 3):
         answer = checked(service.batch(whole[:length]))
         assert answer.json()["error_code"] == ("unreadable_file" if length else "empty_model")

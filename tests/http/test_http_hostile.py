@@ -65,6 +65,8 @@ def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Siege]:
             Neighbour(running.url, key, [(f"{number}.stl", ball(number))]) for number, key in enumerate(keys[:8])
         ]
         assert running.convert(b"hostile", "first.hostile", "hostile").status_code == 200
+        # such as wait for tasks, or what is looked for at the end is not what there is
+        assert marked() - before
         sized, files = memory(), open_files()
         enough = threading.Event()
         with ThreadPoolExecutor(8) as street, ThreadPoolExecutor(4) as attackers:

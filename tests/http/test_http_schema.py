@@ -16,6 +16,7 @@ from http_serving import Running, serving, zip_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from bombs import TRIANGLE
 from meshhub import Registry
 from meshhub.http.openapi import document
 
@@ -39,9 +40,6 @@ CHECKS = {
     "negative_data_rejection": {"expected-statuses": [400, 401, 403, 404, 405, 413, 415, 422]},
 }
 
-TRIANGLE = (
-    b"solid a\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 9 0 0\nvertex 0 9 0\nendloop\nendfacet\nendsolid"
-)
 FILES = (TRIANGLE, TRIANGLE[:60], b"", b"toy", b"toy empty", b"toy fault", zip_of({"a.stl": TRIANGLE, "b.toy": b"toy"}))
 TARGETS = ("stl", ".OBJ", "ply", "glb", "gltf", "3mf", "step", "toy", "nothing")
 
