@@ -191,7 +191,7 @@ def test_a_reader_that_may_crash_is_held_by_its_process() -> None:
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system counts no processor time")
 def test_a_reader_that_hangs_does_not_hang_the_kit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "LONGEST", 2.0)
+    monkeypatch.setattr(elsewhere, "LONGEST", 0.5)
     found = failures("reader", "test_random_bytes_give_a_scene_or_a_coded_error", Wrong(reader=run("read_hanging")))
     assert any("processor time" in one for one in found), found
 

@@ -227,7 +227,9 @@ def read_crashing(source: Source, options: SoundOptions) -> Scene:
 
 
 def read_hanging(source: Source, options: SoundOptions) -> Scene:
-    while source.size == 83 and not source.read().isascii():
+    # not for ever, so that the test of the kit ends even if the kit does not end this
+    end = time.process_time() + 15
+    while source.size == 83 and not source.read().isascii() and time.process_time() < end:
         pass
     return read(source, options)
 
