@@ -38,7 +38,6 @@ class Sample:
     left:                      files in its temporary folder
     """
 
-    seconds: float
     memory: int
     listening: int
     sparing: int
@@ -71,7 +70,6 @@ class Server:
                 [*self._program(), "serve", "--port", str(self.port)],
                 env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
-        self._started = time.monotonic()
         self._wait_until_ready()
 
     def _settings(self) -> dict[str, str]:
@@ -132,7 +130,6 @@ class Server:
             (pid for pid in family if pid != own and "forkserver" in _command(pid) and _parent(pid) == own), 0
         )
         return Sample(
-            seconds=time.monotonic() - self._started,
             memory=_status(own, "VmRSS"),
             listening=_status(own, "RssAnon"),
             sparing=_status(forking, "VmRSS"),
