@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import resource
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
 from http_serving import Running, until, unzipped, zip_of
 
 import bombs
+from bombs_measured import peak, restarted_peak
 
 pytestmark = pytest.mark.once
 
@@ -24,18 +23,10 @@ SECONDS = 1.0
 MEGABYTES = 100.0
 
 
-def peak() -> float:
-    """The highest memory so far in megabytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 @contextlib.contextmanager
 def cheap() -> Iterator[None]:
     """What happens within costs little."""
-    with contextlib.suppress(OSError):
-        # the highest memory is counted anew from here
-        Path("/proc/self/clear_refs").write_text("5")
-    before, started = peak(), time.process_time()
+    before, started = restarted_peak(), time.process_time()
     yield
     assert time.process_time() - started < SECONDS
     assert peak() - before < MEGABYTES
