@@ -48,8 +48,7 @@ def outward(skin: Skin) -> Skin:
     suspects = skin.closed & (volume < 0)
     if not suspects.any():
         return skin
-    hosts = _hosts(skin, volume)
-    turned = np.array([bool(suspects[shell]) and hosts[shell] < 0 for shell in range(len(volume))])
+    turned = suspects & (_hosts(skin, volume) < 0)
     if not turned.any():
         return skin
     faces = np.where(turned[skin.shell][:, None], skin.faces[:, ::-1], skin.faces)
@@ -83,13 +82,17 @@ def _hosts(skin: Skin, volume: Float64) -> NDArray[np.intp]:
     face_low, face_high = corner.min(axis=1), corner.max(axis=1)
     low = np.minimum.reduceat(face_low, begin[:-1])
     high = np.maximum.reduceat(face_high, begin[:-1])
+    # only those that begin within a host's extent along X can be in it
+    free = free[np.argsort(low[free, 0], kind="stable")]
+    left = low[free, 0]
+    begins, ends = np.searchsorted(left, low[:, 0]), np.searchsorted(left, high[:, 0], side="right")
     for host in outer[np.argsort(volume[outer], kind="stable")].tolist():
-        near = free[(low[free] >= low[host]).all(axis=1) & (high[free] <= high[host]).all(axis=1)]
-        near = near[-volume[near] < volume[host]]
+        near = free[begins[host] : ends[host]]
+        near = near[(hosts[near] < 0) & (-volume[near] < volume[host])]
+        near = near[(low[near] >= low[host]).all(axis=1) & (high[near] <= high[host]).all(axis=1)]
         if len(near) == 0:
             continue
         faces = slice(begin[host], begin[host + 1])
         probes = corner[begin[near]].mean(axis=1)
         hosts[near[inside(corner[faces], face_low[faces], face_high[faces], probes)]] = host
-        free = free[hosts[free] < 0]
     return hosts
