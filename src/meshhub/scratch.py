@@ -105,7 +105,7 @@ def _is_left(entry: os.DirEntry[str], maker: int) -> bool:
     told = entry.stat(follow_symlinks=False)
     if not stat.S_ISDIR(told.st_mode) or told.st_uid != os.getuid():
         return False
-    if maker != os.getpid() and _lives(maker) and time.time() - told.st_mtime < _YOUNG_SECONDS:
+    if maker != os.getpid() and lives(maker) and time.time() - told.st_mtime < _YOUNG_SECONDS:
         return False
     lock = _locked(Path(entry.path))
     if lock is None:
@@ -114,7 +114,8 @@ def _is_left(entry: os.DirEntry[str], maker: int) -> bool:
     return True
 
 
-def _lives(process: int) -> bool:
+def lives(process: int) -> bool:
+    """Whether there is a process of this number, anybody's."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from meshhub.scratch import lives
+
 _LIMIT = 10
 """RLIMIT_LOCKS; see getrlimit(2)."""
 
@@ -70,7 +72,7 @@ def sweep() -> None:
         return
     here = _namespace("self")
     _end(
-        lambda mark: mark >> 48 == _OURS and not _lives(mark >> 26 & 0x3FFFFF), 1.0, lambda one: _namespace(one) == here
+        lambda mark: mark >> 48 == _OURS and not lives(mark >> 26 & 0x3FFFFF), 1.0, lambda one: _namespace(one) == here
     )
 
 
@@ -123,16 +125,6 @@ def _kill(process: int, wanted: Callable[[int], bool]) -> None:
     with contextlib.suppress(OSError):
         if wanted(_mark_of(process)):
             os.kill(process, signal.SIGKILL)
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _namespace(process: int | str) -> str:
