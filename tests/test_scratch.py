@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -108,6 +109,16 @@ def test_an_engine_cleans_up_at_its_first_task(tmp_path: Path, maker: subprocess
     registry.close()
     assert list(tmp_path.iterdir()) == []
     assert not list(Path(tempfile.gettempdir()).glob(f"meshhub-job-{os.getpid()}-*"))
+
+
+def test_a_folder_that_cannot_be_held_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(OSError, match="too many"):
+        Scratch("job", tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_is_removed_however_deep_and_without_rights(tmp_path: Path) -> None:

@@ -32,7 +32,12 @@ class Scratch:
     def __init__(self, kind: str, folder: str | Path | None = None) -> None:
         with _MAKING:
             self.path = Path(tempfile.mkdtemp(prefix=f"meshhub-{kind}-{os.getpid()}-", dir=folder))
-            self._lock = _locked(self.path)
+            try:
+                self._lock = _locked(self.path)
+            except OSError:
+                # too many files are open: nobody would remove the folder as long as this program lives
+                self.path.rmdir()
+                raise
 
     def remove(self) -> None:
         """Remove it with all that is in it."""
