@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -142,6 +143,15 @@ def test_a_task_that_begins_while_its_engine_is_closed_does_not_run(monkeypatch:
     monkeypatch.setattr("meshhub.engine.isolated.sweep", lambda _folder: made.close())
     with pytest.raises(ShuttingDown):
         convert(made, "toy! hang", timeout=20)
+
+
+def test_nobody_else_asks_how_a_worker_ended(registry: Registry) -> None:
+    """Who asks may read from a pipe that another thread has just closed, and so from somebody else's."""
+    known = set(multiprocessing.active_children())
+    # the second has the worker that was started ahead
+    convert(registry, "toy!")
+    convert(registry, "toy!")
+    assert set(multiprocessing.active_children()) <= known
 
 
 def written(folder: Path, code: str) -> Path:

@@ -8,8 +8,10 @@ import multiprocessing
 import os
 import threading
 import time
+import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from multiprocessing import process as processes
 from multiprocessing import spawn
 from pathlib import Path
 
@@ -98,6 +100,8 @@ class Isolated:
         # started ahead, each for one task
         self._spares: deque[Worker] = deque()
         self._ahead = self.workers if self._context.get_start_method() == "forkserver" else 0
+        # for a program that ends without closing it
+        weakref.finalize(self, _kill, self._workers, self._spares)
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
         """The task's answer. The deadline runs from its turn; before the first task libraries are loaded, uncounted.
@@ -148,8 +152,7 @@ class Isolated:
         while self._spares:
             with contextlib.suppress(IndexError):  # another thread may close, too
                 self._spares.popleft().end(_LONGEST_DYING)
-        for worker in list(self._workers):
-            worker.kill()
+        _kill(self._workers)
 
     def _clean_up(self, worker: Worker | None, folders: contextlib.ExitStack, clean: threading.Event) -> None:
         """Stop a job's processes, remove its folders, give its turn to the next, and see the processes buried."""
@@ -242,7 +245,23 @@ class Isolated:
                 # the fork server has died; Python starts another as soon as it notices
                 time.sleep(_MOMENT)
                 process.start()
+            _hide(process)
         return Worker(process, ours, mark)
+
+
+def _hide(process: processes.BaseProcess) -> None:
+    """Let nobody but its own thread ask how a process ended.
+
+    Whenever a process is started, and in `multiprocessing.active_children`, Python asks all that it knows of.
+    Between its two looks at one, another thread may have closed that one's pipe, and what it then reads
+    from, for ever, is whatever got the pipe's number: a client's socket, or the line to another worker.
+    """
+    processes._children.discard(process)  # type: ignore[attr-defined]
+
+
+def _kill(*groups: Iterable[Worker]) -> None:
+    for worker in [one for group in groups for one in list(group)]:
+        worker.kill()
 
 
 def _shutting_down() -> ShuttingDown:

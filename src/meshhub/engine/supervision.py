@@ -17,7 +17,7 @@ import msgspec
 
 from meshhub.engine import marks
 from meshhub.engine.contract import Cancel
-from meshhub.engine.worker import LONGEST_ANSWER, Answer, Limits
+from meshhub.engine.worker import LONGEST_ANSWER, Answer, Limits, mapped_bytes
 from meshhub.errors import (
     Cancelled,
     ConversionTimeout,
@@ -38,6 +38,10 @@ _MOMENT = 0.0005
 
 _PIECE = 1 << 16
 
+_MUCH = 1 / 3
+"""The share of its memory after which a crash is put down to it. Native code that gets no more often dies without a
+word, and what grows by doubling gets no more from a third on."""
+
 
 class Worker:
     """A process, the line to it, and the mark of all that it starts."""
@@ -47,7 +51,15 @@ class Worker:
         self.process = process
         self.line = line
         self.mark = mark
+        self.took = 0
+        self._began_with = 0
         self._gone = False
+
+    def weigh(self) -> None:
+        """Keep in `took` the most bytes of memory that it was seen to have, beyond those at the first look."""
+        mapped = mapped_bytes(self.process.pid or 0)
+        self._began_with = self._began_with or mapped
+        self.took = max(self.took, mapped - self._began_with)
 
     def kill(self) -> None:
         """End it and everything in its session, without waiting."""
@@ -97,6 +109,7 @@ def answer_of(
     Nothing that the worker does can hold this up: what comes is read as it comes, never waited for.
     """
     until = None if timeout is None else begun + timeout
+    worker.weigh()
     look = time.monotonic() + _BETWEEN_LOOKS
     came = bytearray()
     with _end_of(worker.process) as ended:
@@ -112,11 +125,11 @@ def answer_of(
                 look = time.monotonic() + _BETWEEN_LOOKS
             ready = wait(sources, max(0.0, (look if until is None else min(look, until)) - now))
             if worker.line in ready:
-                answer = _heard(worker, came)
+                answer = _heard(worker, limits, came)
                 if answer is not None:
                     return answer
             elif ended in ready:
-                raise _crashed(worker.process)
+                raise _crashed(worker, limits)
             elif ready:
                 raise Cancelled("the caller left; the conversion was stopped")
 
@@ -141,7 +154,7 @@ def _end_of(process: BaseProcess) -> Iterator[int]:
     yield process.sentinel
 
 
-def _heard(worker: Worker, came: bytearray) -> Answer | None:
+def _heard(worker: Worker, limits: Limits, came: bytearray) -> Answer | None:
     """The answer, as soon as all of it came."""
     try:
         if sys.platform == "win32":
@@ -150,7 +163,7 @@ def _heard(worker: Worker, came: bytearray) -> Answer | None:
     except (EOFError, OSError):
         piece = b""
     if not piece:
-        raise _crashed(worker.process)
+        raise _crashed(worker, limits)
     came += piece
     if len(came) < 4:
         return None
@@ -178,10 +191,10 @@ def _late(seconds: float | None) -> ConversionTimeout:
     )
 
 
-def _crashed(process: BaseProcess) -> MeshhubError:
-    """How a process ended that has not answered."""
-    process.join(_LAST_WORDS)
-    code = process.exitcode
+def _crashed(worker: Worker, limits: Limits) -> MeshhubError:
+    """How a worker ended that has not answered."""
+    worker.process.join(_LAST_WORDS)
+    code = worker.process.exitcode
     if code is None:
         how = "it hung up"
     elif code >= 0:
@@ -195,6 +208,11 @@ def _crashed(process: BaseProcess) -> MeshhubError:
         how = f"killed by {_signal_name(-code)}"
         if how.endswith("SIGKILL"):
             how += ", perhaps because the machine ran out of memory: reduce the model with optimize_target_faces"
+    if worker.took > limits.memory_bytes * _MUCH:
+        return ModelTooComplex(
+            f"the conversion's process ended before it answered ({how}), and it had taken {worker.took:,} of the "
+            f"{limits.memory_bytes:,} bytes of memory that one may; reduce the model first (optimize_target_faces)"
+        )
     return WorkerCrashed(f"the conversion's process ended before it answered ({how}); the file may be damaged")
 
 
@@ -219,6 +237,7 @@ def _look(worker: Worker, limits: Limits, folders: Sequence[Path]) -> None:
             f"the conversion wrote more than the {limits.file_bytes:,} bytes that one may; "
             "reduce the model first (optimize_target_faces)"
         )
+    worker.weigh()
     processes = marks.bearing(worker.mark)
     if len(processes) > limits.processes:
         raise PluginError(f"a step started more than {limits.processes} processes; the file may be damaged")

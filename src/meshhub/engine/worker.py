@@ -33,6 +33,9 @@ LONGEST_ANSWER = 8 << 20
 _MOST_RECORDS = 200
 """Lines that one worker may log."""
 
+_RESERVE = 64 << 20
+"""Bytes of memory beyond the limit, to tell that it was reached."""
+
 
 class Limits(Struct, frozen=True, kw_only=True):
     """What one job may take.
@@ -107,6 +110,8 @@ def _encoded(task: Task) -> bytes:
     except MeshhubError as error:
         answer = Answer(error_class=_known(type(error)), error_code=error.code, error=error.message)
     except MemoryError:
+        # what fills it may still be held, by itself or by the error
+        _take_the_reserve()
         answer = Answer(
             error_class=ModelTooComplex.__name__,
             error_code=ModelTooComplex.code,
@@ -198,13 +203,13 @@ def _limit(limits: Limits) -> None:
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_NOFILE: limits.open_files,
     }
-    mapped = _mapped_bytes()
-    if mapped:
-        wanted[resource.RLIMIT_AS] = mapped + limits.memory_bytes
     for what, bound in wanted.items():
-        _, hard = resource.getrlimit(what)
-        bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+        bound = _allowed(what, bound)
         resource.setrlimit(what, (bound, bound))
+    mapped = mapped_bytes(os.getpid())
+    if mapped:
+        bound = _allowed(resource.RLIMIT_AS, mapped + limits.memory_bytes + _RESERVE)
+        resource.setrlimit(resource.RLIMIT_AS, (bound - _RESERVE, bound))
     # the first bound ends it with a signal of its own name, which tells why; the second for good
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     if hard == resource.RLIM_INFINITY or hard > limits.cpu_seconds:
@@ -213,8 +218,25 @@ def _limit(limits: Limits) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 
-def _mapped_bytes() -> int:
+def _allowed(what: int, bound: int) -> int:
+    """The bound, or what the system allows at most."""
+    import resource
+
+    _, hard = resource.getrlimit(what)
+    return bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+
+
+def _take_the_reserve() -> None:
+    if sys.platform != "win32":
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+def mapped_bytes(process: int) -> int:
+    """What counts for the limit on a process's memory; 0 where the system does not tell."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
         return 0
