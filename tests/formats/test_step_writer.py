@@ -124,10 +124,22 @@ def pinched() -> Mesh:
     return Mesh(np.array(vertices, np.float64), np.array(faces, np.int32))
 
 
+def joined_meshes(one: Mesh, other: Mesh) -> Mesh:
+    faces = np.concatenate([one.faces, other.faces + len(one.vertices)])
+    return Mesh(np.concatenate([one.vertices, other.vertices]), faces)
+
+
 def touching_bricks() -> Mesh:
     """Two boxes that share one edge."""
-    one, other = brick(10, 10, 10), moved_by(brick(10, 10, 10), 10, 10, 0)
-    return Mesh(np.concatenate([one.vertices, other.vertices]), np.concatenate([one.faces, other.faces + 8]))
+    return joined_meshes(brick(10, 10, 10), moved_by(brick(10, 10, 10), 10, 10, 0))
+
+
+def nested_wedges() -> Mesh:
+    """A tetrahedron within another; they have one edge in common."""
+    vertices = np.array([[0, 0, 0], [0, 0, 10], [10, 0, 5], [0, 10, 5], [4, 2, 5], [2, 4, 5]], np.float64)
+    outer = [[0, 1, 3], [1, 0, 2], [2, 3, 1], [3, 2, 0]]
+    inner = [[0, 1, 5], [1, 0, 4], [4, 5, 1], [5, 4, 0]]
+    return Mesh(vertices, np.array(outer + inner, np.int32))
 
 
 def notched() -> Mesh:
@@ -199,6 +211,8 @@ PARTS: dict[str, Any] = {
     "inside out": lambda: Mesh(brick().vertices, brick().faces[:, ::-1]),
     "open": lambda: Mesh(brick().vertices, brick().faces[:-2]),
     "touching": touching_bricks,
+    "nested wedges": nested_wedges,
+    "twice": lambda: joined_meshes(brick(10, 10, 10), brick(10, 10, 10)),
     "pinched": pinched,
     "machined": lambda: mesh_of(machined()),
     "cylinder": lambda: mesh_of(cylinder(20, 5, 5, 64)),
@@ -443,6 +457,13 @@ def test_an_inside_out_body_is_turned(verdicts: Any) -> None:
 
 def test_bodies_that_share_an_edge_are_two_solids(verdicts: Any) -> None:
     assert verdicts["touching", "planar"]["volumes"] == [pytest.approx(1000)] * 2
+
+
+@pytest.mark.parametrize("part", ["nested wedges", "twice"])
+def test_bodies_within_each_other_that_share_edges_are_two_solids(verdicts: Any, part: str) -> None:
+    verdict = verdicts[part, "planar"]
+    assert verdict["valid_solids"] == 2
+    assert verdict["remarks"].notes == []
 
 
 def test_an_open_mesh_becomes_a_surface_and_says_so(verdicts: Any) -> None:
