@@ -44,7 +44,8 @@ _CHUNK = 8192
 _CONTESTS = 3
 _HOPELESS = 100.0
 _SAMPLE = 2048
-_WORTH = {Kind.CYLINDER: 1.0, Kind.CONE: 0.99, Kind.SPHERE: 0.98, Kind.TORUS: 0.9}
+_WORTH = {Kind.CYLINDER: 1.0, Kind.CONE: 0.6, Kind.SPHERE: 0.6, Kind.TORUS: 0.5}
+"""What a facet counts for a kind: one with more freedom must explain that much more."""
 _STILL_FREE = 0.9
 
 Mask = NDArray[np.bool_]
