@@ -56,6 +56,19 @@ def rounded_profile() -> np.ndarray:
     return np.concatenate([[[0, 0], [10, 0]], arc, [[0, 8]]])
 
 
+def bored_ball() -> np.ndarray:
+    """A ball of radius 10 with a hole of radius 6 through it."""
+    angle = np.linspace(-np.arccos(0.6), np.arccos(0.6), 17)
+    return 10 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def bullet() -> Any:
+    """A dome on a pin, tangent to it, in no particular direction."""
+    angle = np.linspace(0, np.pi / 2, 9)
+    dome = np.stack([10 * np.cos(angle), 10 + 10 * np.sin(angle)], axis=1)
+    return revolved(np.concatenate([[[0, 0], [10, 0]], dome])).rotate([20, 50, 70])
+
+
 def shallow_chamfer() -> Any:
     """A disc whose upper rim is broken at eleven degrees: the corners of its flat end lie on the chamfer's cone."""
     return cylinder(5, 10, 10, 64) + cylinder(0.1, 10, 9.5, 64).translate([0, 0, 5])
@@ -111,10 +124,22 @@ def pinched() -> Mesh:
     return Mesh(np.array(vertices, np.float64), np.array(faces, np.int32))
 
 
+def joined_meshes(one: Mesh, other: Mesh) -> Mesh:
+    faces = np.concatenate([one.faces, other.faces + len(one.vertices)])
+    return Mesh(np.concatenate([one.vertices, other.vertices]), faces)
+
+
 def touching_bricks() -> Mesh:
     """Two boxes that share one edge."""
-    one, other = brick(10, 10, 10), moved_by(brick(10, 10, 10), 10, 10, 0)
-    return Mesh(np.concatenate([one.vertices, other.vertices]), np.concatenate([one.faces, other.faces + 8]))
+    return joined_meshes(brick(10, 10, 10), moved_by(brick(10, 10, 10), 10, 10, 0))
+
+
+def nested_wedges() -> Mesh:
+    """A tetrahedron within another; they have one edge in common."""
+    vertices = np.array([[0, 0, 0], [0, 0, 10], [10, 0, 5], [0, 10, 5], [4, 2, 5], [2, 4, 5]], np.float64)
+    outer = [[0, 1, 3], [1, 0, 2], [2, 3, 1], [3, 2, 0]]
+    inner = [[0, 1, 5], [1, 0, 4], [4, 5, 1], [5, 4, 0]]
+    return Mesh(vertices, np.array(outer + inner, np.int32))
 
 
 def notched() -> Mesh:
@@ -186,6 +211,8 @@ PARTS: dict[str, Any] = {
     "inside out": lambda: Mesh(brick().vertices, brick().faces[:, ::-1]),
     "open": lambda: Mesh(brick().vertices, brick().faces[:-2]),
     "touching": touching_bricks,
+    "nested wedges": nested_wedges,
+    "twice": lambda: joined_meshes(brick(10, 10, 10), brick(10, 10, 10)),
     "pinched": pinched,
     "machined": lambda: mesh_of(machined()),
     "cylinder": lambda: mesh_of(cylinder(20, 5, 5, 64)),
@@ -206,6 +233,8 @@ PARTS: dict[str, Any] = {
     "ring": lambda: mesh_of(revolved(ring_profile(10, 3))),
     "elbow": lambda: mesh_of(revolved(ring_profile(10, 3), 90)),
     "rounded disc": lambda: mesh_of(revolved(rounded_profile())),
+    "bored ball": lambda: mesh_of(revolved(bored_ball())),
+    "bullet": lambda: mesh_of(bullet()),
     "shallow chamfer": lambda: mesh_of(shallow_chamfer()),
 }
 
@@ -289,6 +318,8 @@ def test_a_box_is_a_box(verdicts: Any) -> None:
         ("ring", {"Torus": 1}),
         ("elbow", {"Torus": 1, "Plane": 2}),
         ("rounded disc", {"Torus": 1, "Cylinder": 1, "Plane": 2}),
+        ("bored ball", {"Sphere": 1, "Cylinder": 1}),
+        ("bullet", {"Sphere": 1, "Cylinder": 1, "Plane": 1}),
         ("shallow chamfer", {"Cone": 1, "Cylinder": 1, "Plane": 2}),
     ],
 )
@@ -309,12 +340,104 @@ def test_round_surfaces_are_found(verdicts: Any, part: str, kinds: dict[str, int
         ("dome", 2 / 3 * np.pi * 1000),
         ("ring", 2 * np.pi**2 * 10 * 9),
         ("elbow", np.pi**2 * 10 * 9 / 2),
+        ("bored ball", 4 / 3 * np.pi * 8**3),
+        ("bullet", np.pi * (1000 + 2 / 3 * 1000)),
         ("shallow chamfer", np.pi * (500 + 0.1 / 3 * (100 + 95 + 9.5**2))),
         ("rounded disc", np.pi * (100 * 6 + 64 * 2) + 2 * np.pi * (8 + 8 / (3 * np.pi)) * np.pi),
     ],
 )
 def test_the_true_volume_comes_back(verdicts: Any, part: str, true_volume: float) -> None:
     assert sum(verdicts[part, "analytic"]["volumes"]) == pytest.approx(true_volume, rel=2e-6)
+
+
+def fused_balls() -> Any:
+    from OCP.BRepAlgoAPI import BRepAlgoAPI_Fuse
+    from OCP.BRepPrimAPI import BRepPrimAPI_MakeSphere
+    from OCP.gp import gp_Pnt
+
+    return BRepAlgoAPI_Fuse(
+        BRepPrimAPI_MakeSphere(10).Shape(), BRepPrimAPI_MakeSphere(gp_Pnt(9, 0, 0), 7).Shape()
+    ).Shape()
+
+
+def slanting_cone() -> Any:
+    from OCP.BRepAlgoAPI import BRepAlgoAPI_Cut
+    from OCP.BRepBuilderAPI import BRepBuilderAPI_MakeFace
+    from OCP.BRepPrimAPI import BRepPrimAPI_MakeCone, BRepPrimAPI_MakeHalfSpace
+    from OCP.gp import gp_Dir, gp_Pln, gp_Pnt
+
+    plane = BRepBuilderAPI_MakeFace(gp_Pln(gp_Pnt(0, 0, 12), gp_Dir(0, -0.3, 1))).Face()
+    above = BRepPrimAPI_MakeHalfSpace(plane, gp_Pnt(0, 0, 50)).Solid()
+    return BRepAlgoAPI_Cut(BRepPrimAPI_MakeCone(10, 5, 20).Shape(), above).Shape()
+
+
+def rounded_foot() -> Any:
+    """A boss on a plate, with a fillet around its foot."""
+    from OCP.BRepAdaptor import BRepAdaptor_Curve
+    from OCP.BRepAlgoAPI import BRepAlgoAPI_Fuse
+    from OCP.BRepFilletAPI import BRepFilletAPI_MakeFillet
+    from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeCylinder
+    from OCP.GeomAbs import GeomAbs_Circle
+    from OCP.gp import gp_Ax2, gp_Dir, gp_Pnt
+    from OCP.TopAbs import TopAbs_EDGE
+    from OCP.TopExp import TopExp_Explorer
+    from OCP.TopoDS import TopoDS
+
+    boss = BRepPrimAPI_MakeCylinder(gp_Ax2(gp_Pnt(20, 20, 5), gp_Dir(0, 0, 1)), 8, 15).Shape()
+    part = BRepAlgoAPI_Fuse(BRepPrimAPI_MakeBox(40, 40, 5).Shape(), boss).Shape()
+    rounding = BRepFilletAPI_MakeFillet(part)
+    edges = TopExp_Explorer(part, TopAbs_EDGE)
+    while edges.More():
+        edge = TopoDS.Edge(edges.Current())
+        curve = BRepAdaptor_Curve(edge)
+        if curve.GetType() == GeomAbs_Circle and abs(curve.Circle().Location().Z() - 5) < 1e-9:
+            rounding.Add(2, edge)
+            break
+        edges.Next()
+    return rounding.Shape()
+
+
+def half_ring() -> Any:
+    """The lower half of a torus; of an odd number of facets across, the lowest are one flat ring."""
+    from OCP.BRepAlgoAPI import BRepAlgoAPI_Cut
+    from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeTorus
+    from OCP.gp import gp_Pnt
+
+    above = BRepPrimAPI_MakeBox(gp_Pnt(-50, -50, 0), 100, 100, 100).Shape()
+    return BRepAlgoAPI_Cut(BRepPrimAPI_MakeTorus(20, 5).Shape(), above).Shape()
+
+
+@pytest.mark.parametrize(
+    ("make", "angle", "kinds"),
+    [
+        (fused_balls, 11.46, {"Sphere": 2}),
+        (fused_balls, 23, {"Sphere": 2}),
+        (slanting_cone, 11.46, {"Cone": 1, "Plane": 2}),
+        (slanting_cone, 23, {"Cone": 1, "Plane": 2}),
+        (rounded_foot, 11.46, {"Cylinder": 1, "Plane": 7, "Torus": 1}),
+        (rounded_foot, 23, {"Cylinder": 1, "Plane": 7, "Torus": 1}),
+        (half_ring, 11.46, {"Torus": 1, "Plane": 1}),
+        (half_ring, 20.05, {"Torus": 1, "Plane": 1}),
+    ],
+)
+def test_what_a_cad_program_cut_into_triangles_comes_back(
+    tmp_path: Path, make: Any, angle: float, kinds: dict[str, int]
+) -> None:
+    pytest.importorskip("OCP", reason="OpenCASCADE makes and judges these files")
+    from OCP.STEPControl import STEPControl_AsIs, STEPControl_Writer
+
+    original, mesh, back = (tmp_path / name for name in ("original.step", "mesh.stl", "back.step"))
+    writer = STEPControl_Writer()
+    writer.Transfer(make(), STEPControl_AsIs)
+    writer.Write(str(original))
+    registry = Registry()
+    registry.convert(original, mesh, step_angle_degrees=angle, step_deviation_mm=0.03 if angle > 12 else 0.01)
+    registry.convert(mesh, back)
+    before, after = judged([original, back])
+    assert before["kinds"] == kinds
+    assert after["kinds"] == kinds
+    assert after["valid"]
+    assert after["volumes"] == pytest.approx(before["volumes"], rel=1e-5)
 
 
 def test_radii_come_back(verdicts: Any) -> None:
@@ -336,6 +459,13 @@ def test_bodies_that_share_an_edge_are_two_solids(verdicts: Any) -> None:
     assert verdicts["touching", "planar"]["volumes"] == [pytest.approx(1000)] * 2
 
 
+@pytest.mark.parametrize("part", ["nested wedges", "twice"])
+def test_bodies_within_each_other_that_share_edges_are_two_solids(verdicts: Any, part: str) -> None:
+    verdict = verdicts[part, "planar"]
+    assert verdict["valid_solids"] == 2
+    assert verdict["remarks"].notes == []
+
+
 def test_an_open_mesh_becomes_a_surface_and_says_so(verdicts: Any) -> None:
     verdict = verdicts["open", "analytic"]
     assert (verdict["solids"], verdict["shells"], verdict["faces"]) == (0, 1, 5)
@@ -346,7 +476,7 @@ def test_an_open_mesh_becomes_a_surface_and_says_so(verdicts: Any) -> None:
 def test_parts_names_colours_and_placements(tmp_path: Path) -> None:
     pytest.importorskip("OCP", reason="OpenCASCADE judges this file")
     turned = np.eye(4)
-    turned[:3, :3] = Rotation.from_euler("z", 90, degrees=True).as_matrix()
+    turned[:3, :3] = Rotation.from_euler("zyx", [90, 20, 10], degrees=True).as_matrix().astype(np.float32)
     turned[:3, 3] = [50, 0, 7]
     mirrored = np.diag([2.0, 2.0, -1.0, 1.0])
     mirrored[:3, 3] = [0, 90, 0]
@@ -377,7 +507,7 @@ def test_parts_names_colours_and_placements(tmp_path: Path) -> None:
     assert first["color"] is None
     assert body["color"] == [1.0, 0.2, 0.0, 1.0]
     assert body["face_colors"] == [[0.1, 0.5, 1.0, 0.25]]
-    # the wheel is written once, and placed twice
+    # the wheel is written once, and placed twice, wherever rounding has been
     assert remarks.figures["solids"] == 4
     assert remarks.figures["mesh_volume_mm3"] == pytest.approx(12030)
     assert target.read().count(b"MANIFOLD_SOLID_BREP(") == 3

@@ -10,7 +10,8 @@ from meshhub.builtin_plugins.step.product import Document, Product
 from meshhub.geometry import placed_mesh
 from meshhub.scene import Float64, Mesh, Scene
 
-_RIGID = 1e-9
+_RIGID = 2e-6
+"""Rotations come as 32-bit numbers or with six decimals; of their axes in STEP, every program squares them up."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,10 +27,13 @@ class FacetGraph:
     count:       how many facets
     left, right: (e,) pairs of facets that meet smoothly, both ways
     strong:      (e,) whether a pair shares one of the long edges of `left`: what a strip of facets goes on by
+    beside, rim: (r,) pairs of a facet and a triangle, whether they meet smoothly or not
     begin:       (count + 1,) where each facet begins in `point`
     point:       (n,) indices of the skin's points, distinct within a facet
     normal, centre, area: of each facet
+    probe:       a point on each facet; the centre of one with a hole may lie in the hole
     sliver:      whether a facet is so thin that its normal is noise
+    small:       whether a facet is a triangle
     broad:       whether a facet has more corners than the facets of a curved surface have
     """
 
@@ -39,12 +42,16 @@ class FacetGraph:
     left: IntIndex
     right: IntIndex
     strong: NDArray[np.bool_]
+    beside: IntIndex
+    rim: IntIndex
     begin: IntIndex
     point: IntIndex
     normal: Float64
     centre: Float64
+    probe: Float64
     area: Float64
     sliver: NDArray[np.bool_]
+    small: NDArray[np.bool_]
     broad: NDArray[np.bool_]
 
     def samples(self, group: IntIndex, facet: IntIndex, count: int) -> Samples:
@@ -78,24 +85,35 @@ def facet_graph(skin: Skin, faceted: Facets) -> FacetGraph:
     edge = skin.points[skin.end[half[meet]]] - skin.points[skin.begin[half[meet]]]
     shared = summed(place.reshape(-1), lengths(edge), len(key))
     left, right = key // count, key % count
+    corners = np.bincount(faceted.outline.region, minlength=count)
+    small = corners == 3
+    beside, rim = left[small[right]], right[small[right]]
     sliver = planes.height < _SLIVER * faceted.tolerance
     smooth = np.einsum("ij,ij->i", planes.normal[left], planes.normal[right]) >= np.cos(TURN)
     smooth |= sliver[left] | sliver[right]
     left, right, shared = left[smooth], right[smooth], shared[smooth]
     longest = np.zeros(count)
     np.maximum.at(longest, left, shared)
-    corners = np.bincount(faceted.outline.region, minlength=count)
+    broad = corners > 4
+    area = lengths(skin.cross)
+    largest = np.empty(count, np.intp)
+    rising = np.argsort(area, kind="stable")
+    largest[region[rising]] = rising
     return FacetGraph(
         points=skin.points,
         count=count,
         left=left,
         right=right,
         strong=shared >= _LONG * longest[left],
+        beside=beside,
+        rim=rim,
         begin=begin,
         point=pair % total,
         normal=planes.normal,
         centre=planes.centre,
-        area=np.bincount(region, lengths(skin.cross), count) / 2,
+        probe=np.where(broad[:, None], skin.points[skin.faces[largest]].mean(axis=1), planes.centre),
+        area=np.bincount(region, area, count) / 2,
         sliver=sliver,
-        broad=corners > 4,
+        small=small,
+        broad=broad,
     )

@@ -58,7 +58,7 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> 
         unfit,
         deviating(skin, regions.region, regions.surfaces),
         misshapen(skin, regions.region, regions.surfaces, outline),
-        pierced_spheres(regions, outline),
+        pierced_spheres(regions, outline, model.seams),
         pinched_regions(regions, outline, curves),
     ]
     return model, np.unique(np.concatenate(strange))

@@ -84,7 +84,8 @@ def planes_of(skin: Skin, region: Labels, count: int) -> Planes:
     # the flux of the position through the plane is to be what it is through the triangles
     flux = total(np.einsum("ij,ij->i", middle - centre[region], skin.cross))
     most = np.maximum.reduceat(np.abs(height).max(axis=1)[order], begin)
-    lift = np.clip(flux / np.maximum(lengths(vector), 1e-300), -most, most)
+    size = lengths(vector)
+    lift = np.clip(np.divide(flux, size, out=np.zeros(count), where=size > 0), -most, most)
     centre += normal * lift[:, None]
     offset -= (normal * lift[:, None])[region][:, None, :]
     far = np.sqrt(np.einsum("ijk,ijk->ij", offset, offset).max(axis=1))

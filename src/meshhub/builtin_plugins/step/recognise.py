@@ -35,15 +35,17 @@ _OF_SIZE = 1e-5
 _OF_SAGITTA = 0.05
 _OF_SAGITTA_SCARCE = 0.005
 _TILT = np.cos(np.radians(20.0))
+_LEANING = np.cos(np.radians(80.0))
+_MOST_LEANING = 0.1
 _DEEPER = 4.0
 _LARGEST = 20.0
 _ROUNDS = 200
 _CHUNK = 8192
 _CONTESTS = 3
-_CLEAR = 16
 _HOPELESS = 100.0
 _SAMPLE = 2048
-_WORTH = {Kind.CYLINDER: 1.0, Kind.CONE: 0.99, Kind.SPHERE: 0.98, Kind.TORUS: 0.9}
+_WORTH = {Kind.CYLINDER: 1.0, Kind.CONE: 0.6, Kind.SPHERE: 0.6, Kind.TORUS: 0.5}
+"""What a facet counts for a kind: one with more freedom must explain that much more."""
 _STILL_FREE = 0.9
 
 Mask = NDArray[np.bool_]
@@ -124,16 +126,18 @@ class _Search:
             facet = np.flatnonzero(trial.segment >= base)
             facet = facet[np.argsort(trial.segment[facet], kind="stable")]
             numbers, begin = np.unique(trial.segment[facet], return_index=True)
-            found: list[tuple[float, int, IntIndex, Surfaces, Float64]] = []
             for number, facets in zip(numbers.tolist(), np.split(facet, begin[1:]), strict=False):
                 only = np.array([number])
                 worth = -len(facets) * _WORTH[kind]
-                found.append((worth, len(bids) + len(found), facets, trial.surfaces.take(only), trial.limit[only]))
-            # no patch of another kind is that large: what is clear need not be searched again
-            self._award([bid for bid in found if len(bid[2]) >= _CLEAR])
-            bids += [bid for bid in found if len(bid[2]) < _CLEAR]
+                bids.append((worth, len(bids), facets, trial.surfaces.take(only), trial.limit[only]))
         self._award(bids)
-        return len(self.surfaces) > started
+        if len(self.surfaces) == started:
+            return False
+        # what losers held is free again
+        self._grow(started)
+        for kind in KINDS:
+            self._unite(kind)
+        return True
 
     def _award(self, bids: list[tuple[float, int, IntIndex, Surfaces, Float64]]) -> None:
         """Give facets to the bids that hold most, as long as most of what they hold is free."""
@@ -262,21 +266,24 @@ class _Search:
         size = lengths(high - low)
         surfaces, worst = fit(samples, kind, _HOPELESS * max(_OF_SIZE, wide / max(float(np.median(size)), 1e-300)))
         each = surfaces.take(group)
-        gap, normal = gradients(each, graph.centre[facet])
+        gap, normal = gradients(each, graph.probe[facet])
         facing = np.einsum("ij,ij->i", normal, graph.normal[facet])
         begin = np.searchsorted(group, np.arange(count))
         sliver = graph.sliver[facet]
-        out = np.logical_and.reduceat((facing >= _TILT) | sliver, begin)
-        into = np.logical_and.reduceat((facing <= -_TILT) | sliver, begin)
-        sagitta = np.maximum.reduceat(np.where(sliver, 0.0, np.abs(gap)), begin)
+        steady = (np.abs(facing) >= _TILT) & ~sliver
+        sagitta = np.maximum.reduceat(np.where(steady, np.abs(gap), 0.0), begin)
+        leaning = graph.small[facet] & (np.abs(facing) >= _LEANING) & (np.abs(gap) <= sagitta[group])
+        out = np.logical_and.reduceat(((facing > 0) & (steady | leaning)) | sliver, begin)
+        into = np.logical_and.reduceat(((facing < 0) & (steady | leaning)) | sliver, begin)
         allowed = np.full(count, self.given) if self.given is not None else np.maximum(wide, _OF_SIZE * size)
         limit = np.minimum(allowed, _OF_SAGITTA * sagitta)
         facets = np.bincount(group, minlength=count)
+        few = np.bincount(group, leaning & ~steady, count) <= _MOST_LEANING * facets
         if self.given is None:
             # few facets prove little: they must fit as well as rounding lets them
             scarce = np.maximum(self.tolerance, _OF_SAGITTA_SCARCE * sagitta)
             limit = np.where(facets < 2 * _FEWEST_FACETS[kind], np.minimum(limit, scarce), limit)
-        good = (worst <= limit) & (out | into) & (facets >= _FEWEST_FACETS[kind])
+        good = (worst <= limit) & (out | into) & few & (facets >= _FEWEST_FACETS[kind])
         good &= ~_capped(np.abs(gap), graph.broad[facet], sliver, begin)
         good &= np.bincount(samples.group, minlength=count) >= _FEWEST_POINTS[kind]
         good &= (surfaces.radius > 0) & (surfaces.radius < _LARGEST * size)
@@ -290,7 +297,9 @@ class _Search:
             good &= (np.abs(surfaces.second) > 1e-3) & (np.abs(surfaces.second) < 100)
         return surfaces, limit, good
 
-    def _explains(self, surfaces: Surfaces, limit: Float64, index: IntIndex, facet: IntIndex) -> Mask:
+    def _explains(
+        self, surfaces: Surfaces, limit: Float64, index: IntIndex, facet: IntIndex, tilt: float = _TILT
+    ) -> Mask:
         """Whether each surface (by index) holds all points of the facet beside it, and faces along with it."""
         graph = self.graph
         if len(index) == 0:
@@ -299,9 +308,9 @@ class _Search:
         gap, _ = gradients(surfaces.take(index[owner]), graph.points[point])
         begin = np.searchsorted(owner, np.arange(len(facet)))
         worst = np.maximum.reduceat(np.abs(gap), begin)
-        _, normal = gradients(surfaces.take(index), graph.centre[facet])
+        _, normal = gradients(surfaces.take(index), graph.probe[facet])
         facing = np.abs(np.einsum("ij,ij->i", normal, graph.normal[facet]))
-        good: Mask = (worst <= limit[index]) & ((facing >= _TILT) | graph.sliver[facet])
+        good: Mask = (worst <= limit[index]) & ((facing >= tilt) | graph.sliver[facet])
         return good
 
     def _take(
@@ -328,16 +337,22 @@ class _Search:
             index, facet = self.segment[graph.left[reach]], graph.right[reach]
             good = self._explains(self.surfaces, self.limit, index, facet)
             good &= ~graph.broad[facet] | (self._depth(index, facet) <= _DEEPER * deepest[index])
-            if not good.any():
+            index, facet = index[good], facet[good]
+            # three points of a slanting rim make a facet that leans from the surface, no deeper than the others are
+            reach = (self.segment[graph.beside] >= base) & (self.segment[graph.rim] < 0)
+            beside, rim = self.segment[graph.beside[reach]], graph.rim[reach]
+            good = self._explains(self.surfaces, self.limit, beside, rim, _LEANING)
+            good &= self._depth(beside, rim) <= deepest[beside]
+            index, facet = np.concatenate([index, beside[good]]), np.concatenate([facet, rim[good]])
+            if len(facet) == 0:
                 return
             # the lowest number wins, whatever the order
-            index, facet = index[good][::-1], facet[good][::-1]
             order = np.argsort(-index, kind="stable")
             self.segment[facet[order]] = index[order]
 
     def _depth(self, index: IntIndex, facet: IntIndex) -> Float64:
         """How far the middle of each facet lies off the surface beside it."""
-        return np.abs(gradients(self.surfaces.take(index), self.graph.centre[facet])[0])
+        return np.abs(gradients(self.surfaces.take(index), self.graph.probe[facet])[0])
 
     def _unite(self, kind: Kind) -> None:
         """Join neighbouring surfaces of one kind that are one."""

@@ -15,13 +15,16 @@ from meshhub.builtin_plugins.step.surfaces import Kind, cylindrical, perpendicul
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 
+_POLES = 16
+
 
 @dataclass(frozen=True, eq=False)
 class Ring:
     """A face all around an axis, and the seam edge between its rims.
 
-    loop, other: its two loops, each a whole circle; `other` is -1 where it ends in a tip
+    loop, other: its two loops, each a whole circle; `other` is -1 where it ends in a tip or a pole
     start, stop: (3,) the ends of the seam, corners of the two loops
+    around:      (3,) the axis of the rims
     centre, axis, radius: of the circle along which the seam runs, counter-clockwise; None for a straight one
     """
 
@@ -30,6 +33,7 @@ class Ring:
     other: int
     start: Float64
     stop: Float64
+    around: Float64
     centre: Float64 | None
     axis: Float64
     radius: float
@@ -88,23 +92,49 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
     radius = np.where(cone, radius + second * shift, radius)
     second = np.where(cone, np.arctan(second), second)
 
-    # a sphere's poles go to the sides of a patch
     ball = np.flatnonzero(surfaces.kind == Kind.SPHERE)
     if len(ball):
         out = middle - origin[regions.region]
         towards = np.stack([summed(regions.region, weight * out[:, k], count) for k in range(3)], axis=1)[ball]
         reference[ball] = -normalised(towards)
-        axis[ball] = perpendicular(reference[ball])
-    moved, position, rings = _rings(regions, outline, curves, height, distance - radius[regions.region], weight)
+        axis[ball] = _poles(skin, regions, outline, ball, reference[ball])
+    ring_distance = distance - radius[regions.region]
+    moved, position, rings = _rings(regions, outline, curves, middle, height, ring_distance, weight)
     for ring in rings:
+        if surfaces.kind[ring.region] == Kind.SPHERE:
+            axis[ring.region] = ring.around
         reference[ring.region] = _across(ring.start - origin[ring.region], axis[ring.region])
     return Seams(origin, axis, reference, radius, second, moved, position, rings)
 
 
-def pierced_spheres(regions: Regions, outline: Outline) -> IntIndex:
-    """Spheres with several loops: wherever their poles were put, a seam would cross one of the holes."""
+def _poles(skin: Skin, regions: Regions, outline: Outline, ball: IntIndex, away: Float64) -> Float64:
+    """(b, 3) the axes of spheres: beside their patches, `away` being the middle of what is left out of each.
+
+    Of those the one whose poles keep clear of the outline: programs lose their way where a pole lies on it.
+    """
+    place = np.full(len(regions.surfaces), -1, np.intp)
+    place[ball] = np.arange(len(ball))
+    half = outline.half[place[regions.region[outline.half // 3]] >= 0]
+    owner = place[regions.region[half // 3]]
+    out = normalised(skin.points[skin.begin[half]] - regions.surfaces.origin[ball][owner])
+    u = perpendicular(away)
+    v = np.cross(away, u)
+    angle = np.arange(_POLES) * (np.pi / _POLES)
+    axes = np.cos(angle)[:, None, None] * u + np.sin(angle)[:, None, None] * v
+    nearest = np.zeros((_POLES, len(ball)))
+    for number, axis in enumerate(axes):
+        np.maximum.at(nearest[number], owner, np.abs(np.einsum("ij,ij->i", out, axis[owner])))
+    # rounded, so that noise does not choose among equals
+    made: Float64 = axes[np.round(nearest, 3).argmin(axis=0), np.arange(len(ball))]
+    return made
+
+
+def pierced_spheres(regions: Regions, outline: Outline, seams: Seams) -> IntIndex:
+    """Spheres with several loops that are no zones: wherever their poles were put, a seam would cross a hole."""
     loops = np.bincount(outline.loop_region, minlength=len(regions.surfaces))
-    return np.flatnonzero((regions.surfaces.kind == Kind.SPHERE) & (loops > 1))
+    pierced = (regions.surfaces.kind == Kind.SPHERE) & (loops > 1)
+    pierced[[ring.region for ring in seams.rings]] = False
+    return np.flatnonzero(pierced)
 
 
 def pinched_regions(regions: Regions, outline: Outline, curves: Curves) -> IntIndex:
@@ -138,9 +168,15 @@ def _across(vector: Float64, axis: Float64) -> Float64:
 
 
 def _rings(
-    regions: Regions, outline: Outline, curves: Curves, height: Float64, ring: Float64, weight: Float64
+    regions: Regions,
+    outline: Outline,
+    curves: Curves,
+    middle: Float64,
+    height: Float64,
+    ring: Float64,
+    weight: Float64,
 ) -> tuple[IntIndex, Float64, tuple[Ring, ...]]:
-    """Faces with nothing but two whole circles around their axis as outline, or one and the tip of a cone.
+    """Faces with nothing but two whole circles around an axis as outline, or one and the tip of a cone or a pole.
 
     The corner of such a circle is free to move: it goes where all circles about one axis agree, so that
     the seams of neighbours meet. Holes in such a face could lie across the seam: those are left without
@@ -153,16 +189,20 @@ def _rings(
     circle = (np.diff(outline.loop_begin) == 1) & (curves.kind[edge] == Curve.CIRCLE)
     circle &= (outline.start == outline.stop)[first_chain] & ~_crowded(outline)[first_chain]
     region = outline.loop_region
+    # every axis through a sphere's middle is its own: its rims choose
+    line = surfaces.axis.copy()
+    line[region] = np.where((surfaces.kind[region] == Kind.SPHERE)[:, None], curves.axis[edge], line[region])
     offset = curves.centre[edge] - surfaces.origin[region]
-    aside = lengths(np.cross(offset, surfaces.axis[region]))
-    parallel = np.abs(np.einsum("ij,ij->i", curves.axis[edge], surfaces.axis[region])) > 1 - 1e-6
+    aside = lengths(np.cross(offset, line[region]))
+    parallel = np.abs(np.einsum("ij,ij->i", curves.axis[edge], line[region])) > 1 - 1e-6
     circle &= parallel & (aside <= np.maximum(1e-3 * curves.radius[edge], 1e-9))
-    round_ = np.isin(surfaces.kind, (Kind.CYLINDER, Kind.CONE, Kind.TORUS))
-    whole = np.bincount(region, circle, len(surfaces)) == loops
-    usable = round_ & whole & ((loops == 2) | ((loops == 1) & (surfaces.kind == Kind.CONE)))
+    whole = regions.curved & (np.bincount(region, circle, len(surfaces)) == loops)
+    usable = whole & ((loops == 2) | ((loops == 1) & np.isin(surfaces.kind, (Kind.CONE, Kind.SPHERE))))
     rims = np.flatnonzero(usable[region])
     if len(rims) == 0:
         return np.empty(0, np.intp), np.empty((0, 3)), ()
+    above = np.einsum("ij,ij->i", middle - surfaces.origin[regions.region], line[regions.region])
+    level = summed(regions.region, weight * above, len(surfaces)) / summed(regions.region, weight, len(surfaces))
     # rounded, so that the noise of nearly equal axes does not choose another helper
     helper = np.eye(3)[np.argmin(np.round(np.abs(curves.axis[edge[rims]]), 2), axis=1)]
     axis = curves.axis[edge[rims]]
@@ -175,18 +215,23 @@ def _rings(
         by_region.setdefault(int(region[rims[place]]), []).append(place)
     for face, places in by_region.items():
         start = position[places[0]]
-        line = surfaces.axis[face]
+        origin, radius, around = surfaces.origin[face], surfaces.radius[face], line[face]
+        away = _across(start - origin, around)
         centre, turn, size = None, np.zeros(3), 0.0
-        if len(places) == 1:
-            stop = surfaces.origin[face] - line * (surfaces.radius[face] / surfaces.second[face])
-        else:
+        if len(places) == 2:
             stop = position[places[1]]
-            if _across(start - surfaces.origin[face], line) @ _across(stop - surfaces.origin[face], line) < 1 - 1e-8:
+            if away @ _across(stop - origin, around) < 1 - 1e-8:
                 continue
+        elif surfaces.kind[face] == Kind.CONE:
+            stop = origin - around * (radius / surfaces.second[face])
+        else:
+            stop = origin + around * np.copysign(radius, level[face] - (start - origin) @ around)
         if surfaces.kind[face] == Kind.TORUS:
             centre, turn, size = _tube_seam(regions, face, start, stop, height, ring, weight)
+        elif surfaces.kind[face] == Kind.SPHERE:
+            centre, turn, size = origin, np.cross(away, around) * np.sign((stop - start) @ around), float(radius)
         other = int(rims[places[1]]) if len(places) == 2 else -1
-        made.append(Ring(face, int(rims[places[0]]), other, start, stop, centre, turn, size))
+        made.append(Ring(face, int(rims[places[0]]), other, start, stop, around, centre, turn, size))
     return outline.start[first_chain[rims]], position, tuple(made)
 
 

@@ -107,13 +107,20 @@ def _pairs_by_angle(points: Float64, faces: NDArray[np.int32], found: Edges) -> 
     side = np.cross(axis, reference)
     angle = np.arctan2(np.einsum("ij,ij->i", third, side), np.einsum("ij,ij->i", third, reference))
     angle = np.rint(np.where(angle < -_SAME_ANGLE, angle + 2 * np.pi, angle) / _SAME_ANGLE)
-    order = np.lexsort((~forward, angle, group))
+    # of faces that lie on each other, as in a body that is there twice, the first ones go with the first ones
+    order = np.lexsort((np.where(forward, half, -half), ~forward, angle, group))
     half, forward = half[order], forward[order]
+    # how many wedges an edge's face begins or ends within: where rounding has folded wedges into each other, they nest
+    step = np.where(forward, 1, -1)
+    inside = np.cumsum(step)
+    inside -= (inside - step)[begins[:-1]][group]
+    whole = inside[begins[1:] - 1] == 0
+    level = np.where(forward, inside, inside + 1)
+    order = np.lexsort((np.arange(len(group)), level, group))
+    half, forward, level = half[order], forward[order], level[order]
+    first = np.flatnonzero(np.diff(group, prepend=-1) | np.diff(level, prepend=0))
     before = np.arange(len(group)) - 1
-    before[begins[:-1]] = begins[1:] - 1
-    alternating = forward != forward[before]
-    whole = np.ones(len(crowded), np.bool_)
-    np.logical_and.at(whole, group, alternating)
+    before[first] = np.append(first[1:], len(group)) - 1
     behind = np.empty_like(before)
     behind[before] = np.arange(len(group))
     corner = points[faces[half // 3]]

@@ -67,7 +67,8 @@ def _write_shape(
     if bodies.sheets:
         note(
             "open_surface",
-            f"{len(bodies.sheets)} of {len(skin.closed)} shells are open, and were written as surfaces, not as solids; "
+            f"{len(bodies.sheets)} of {len(skin.closed)} shells are open or without a volume, "
+            "and were written as surfaces, not as solids; "
             "'repair' closes holes",
         )
     kinds = np.bincount(model.regions.surfaces.kind, minlength=len(Kind))
