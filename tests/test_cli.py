@@ -112,6 +112,24 @@ def test_a_pipe_or_device_is_never_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "out.ply").is_fifo()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    for led_to in ("there.ply", "not yet.ply"):
+        link = tmp_path / "latest.ply"
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / "models" / led_to)
+        if led_to == "there.ply":
+            link.write_bytes(b"old")
+            assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link).returncode == 6
+        assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link, "--force").returncode == 0
+        assert link.is_symlink()
+        assert (tmp_path / "models" / led_to).read_bytes().startswith(b"ply")
+    link.unlink()
+    link.symlink_to(tmp_path / "nowhere" / "x.ply")
+    assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link).returncode == 6
+
+
 def test_one_input_beside_itself(tmp_path: Path) -> None:
     assert meshhub_cli("convert", stl(tmp_path / "a.stl"), "--to", "ply").returncode == 0
     assert names(tmp_path) == ["a.ply", "a.stl"]
