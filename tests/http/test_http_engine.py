@@ -180,6 +180,19 @@ def test_stopping_lets_what_runs_finish(
     assert first.result().status_code == 200
 
 
+def test_stopping_does_not_wait_for_what_still_arrives(serve: Callable[..., Running]) -> None:
+    running = serve(shutdown_seconds=600, drain_seconds=0.1)
+    begun = b"POST /convert HTTP/1.1\r\nHost: here\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+    with socket.create_connection(("127.0.0.1", running.port), timeout=30) as connection:
+        connection.sendall(begun + b"Content-Length: 1000\r\n\r\n--b\r\n")
+        until(lambda: bool(running.leftovers()))
+        running.server.should_exit = True
+        head, _, body = connection.recv(65_536).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert json.loads(body)["error_code"] == "shutting_down"
+    until(lambda: not running.leftovers())
+
+
 def test_stopping_ends_what_does_not_finish(
     serve: Callable[..., Running], latch: Latch, threads: ThreadPoolExecutor
 ) -> None:

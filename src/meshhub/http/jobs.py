@@ -51,6 +51,7 @@ class Jobs:
         self._turns = Turns(settings.worker_count, settings.queue)
         self._promised = 0
         self._root: Scratch | None = None
+        self._receiving: set[asyncio.Timeout] = set()
         self.closing = False
 
     @property
@@ -103,6 +104,24 @@ class Jobs:
 
     def _keep_promise(self, expected: int) -> None:
         self._promised -= expected
+
+    @contextlib.asynccontextmanager
+    async def receiving(self, deadline: float | None) -> AsyncIterator[None]:
+        """Time for a body to arrive; `deadline` is of the loop's clock.
+
+        Raises TimeoutError, and ShuttingDown as soon as the service stops: what is not here yet gets no turn any more.
+        """
+        try:
+            async with asyncio.timeout_at(deadline) as patience:
+                self._receiving.add(patience)
+                try:
+                    yield
+                finally:
+                    self._receiving.discard(patience)
+        except TimeoutError:
+            if self.closing:
+                raise ShuttingDown("the service is shutting down; try again in a moment") from None
+            raise
 
     def folder(self, context: Context) -> Path:
         """A folder of the request's own, removed when the request is over."""
@@ -181,9 +200,12 @@ class Jobs:
             cancel.close()
 
     def stop(self) -> None:
-        """Take no more work, and refuse what waits; what runs goes on."""
+        """Take no more work, and refuse what waits or still arrives; what runs goes on."""
         self.closing = True
         self._turns.stop()
+        for patience in self._receiving:
+            if not patience.expired():
+                patience.reschedule(0)
 
     def close(self) -> None:
         """Stop, and remove what lies about."""
