@@ -8,6 +8,7 @@ from pathlib import Path
 
 from meshhub.engine.contract import Cancel
 from meshhub.errors import Cancelled, ConversionTimeout, MeshhubError, ServerBusy
+from meshhub.http.errors import no_room
 from meshhub.http.jobs import Jobs
 from meshhub.http.metrics import Conversion, Metrics
 from meshhub.http.orders import Item, Order, Outcome
@@ -85,6 +86,9 @@ class Conversions:
             error = _out_of_time() if late and isinstance(raised, ConversionTimeout | ServerBusy) else raised
             return Outcome(item, error_code=error.code, error=error.message)
         except Exception as error:
+            busy = no_room(error)
+            if busy is not None:
+                return Outcome(item, error_code=busy.code, error=busy.message)
             log.error("unexpected error in a batch", exc_info=error)
             return Outcome(item, error_code="internal_error", error="something went wrong in the service")
         return Outcome(item, report, target)

@@ -93,9 +93,16 @@ class Jobs:
         self._see_room_for(expected)
         self._promise(context, expected)
 
+    def see_disk(self) -> None:
+        """See that there is disk for any upload at all, whatever was promised to those that come. Raises ServerBusy."""
+        if self._free_bytes() < 0:
+            raise ServerBusy("the service has too little disk space for uploads now")
+
+    def _free_bytes(self) -> int:
+        return shutil.disk_usage(self._folder_of_folders()).free - self._settings.keep_free_bytes
+
     def _see_room_for(self, expected: int) -> None:
-        free = shutil.disk_usage(self._folder_of_folders()).free
-        if free - self._promised - expected < self._settings.keep_free_bytes:
+        if self._free_bytes() < self._promised + expected:
             raise ServerBusy("the service has too little disk space for this upload now; try again in a moment")
 
     def _promise(self, context: Context, expected: int) -> None:

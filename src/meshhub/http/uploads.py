@@ -240,6 +240,9 @@ class _Reading:
             # a browser's form sends a nameless, empty part where no file was chosen
             if self._sent or self._size:
                 self.form.files.append(Uploaded(self._label, self._path, self._size))
+            else:
+                # there may be thousands of them
+                self._path.unlink()
         elif self._text is not None:
             try:
                 self.form.texts[self._name] = self._text.decode(self._charset)
