@@ -6,8 +6,10 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +132,14 @@ def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
     assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link).returncode == 6
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no shell to close it")
+def test_standard_input_that_is_closed_is_told(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "meshhub", "convert", "-", str(tmp_path / "a.ply")]
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *command], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"standard input is closed" in done.stderr
+
+
 def test_one_input_beside_itself(tmp_path: Path) -> None:
     assert meshhub_cli("convert", stl(tmp_path / "a.stl"), "--to", "ply").returncode == 0
     assert names(tmp_path) == ["a.ply", "a.stl"]
@@ -164,6 +174,31 @@ def test_an_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys:
         main()
     assert ended.value.code == INTERRUPTED
     assert "interrupted" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP"])
+def test_who_is_told_to_end_leaves_nothing_half_written(tmp_path: Path, number: str, batch: bool) -> None:
+    corners = np.random.default_rng(1).random((600_000, 3))
+    trimesh.Trimesh(corners, np.arange(600_000).reshape(-1, 3), process=False).export(tmp_path / "a.stl")
+    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    out.mkdir()
+    scratch.mkdir()
+    where = ["--to", "step", "--output-dir", out] if batch else [out / "a.step"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "meshhub", "convert", tmp_path / "a.stl", *where],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    ) as running:
+        while not any(out.glob(".meshhub-*/.out-*")) and running.poll() is None:
+            threading.Event().wait(0.01)
+        running.send_signal(getattr(signal, number))
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == INTERRUPTED, said
+    assert b"interrupted" in said
+    assert list(out.iterdir()) == []
+    assert list(scratch.iterdir()) == []
 
 
 def test_a_folder_stands_for_the_files_it_shows(tmp_path: Path) -> None:
