@@ -66,7 +66,17 @@ class Conversions:
             async with at_once:
                 return await self._outcome(order, item, folder / f"out-{number}", ticket, deadline, cancel)
 
-        return await asyncio.gather(*(outcome(number, item) for number, item in enumerate(items)))
+        done = await asyncio.gather(
+            *(outcome(number, item) for number, item in enumerate(items)),
+            # else it would be over with the first that is stopped, and the folder gone under those still running
+            return_exceptions=True,
+        )
+        outcomes = []
+        for one in done:
+            if isinstance(one, BaseException):
+                raise one
+            outcomes.append(one)
+        return outcomes
 
     async def _outcome(
         self, order: Order, item: Item, folder: Path, ticket: Ticket, deadline: float | None, cancel: Cancel
