@@ -94,8 +94,11 @@ class Jobs:
         self._promise(context, expected)
 
     def see_disk(self) -> None:
-        """See that there is disk for any upload at all, whatever was promised to those that come. Raises ServerBusy."""
-        if self._free_bytes() < 0:
+        """See that there would be disk for uploads if what is under way were done. Raises ServerBusy.
+
+        Requests that fill the disk for a while make a busy service, not a broken one.
+        """
+        if self._free_bytes() + self._promised < 0:
             raise ServerBusy("the service has too little disk space for uploads now")
 
     def _free_bytes(self) -> int:
