@@ -145,6 +145,16 @@ def test_one_input_beside_itself(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.ply", "a.stl"]
 
 
+def test_a_batch_with_a_long_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    done = meshhub_cli("convert", stl(tmp_path / "a.stl"), "--to", "ply", "--output-dir", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert names(tmp_path / "out") == ["a.ply"]
+    assert list(folder.iterdir()) == []
+
+
 def test_a_batch_goes_on_after_a_failure(tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     (parts / "deep").mkdir(parents=True)
