@@ -201,7 +201,8 @@ def test_who_is_told_to_end_leaves_nothing_half_written(tmp_path: Path, number: 
         stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(scratch)},
     ) as running:
-        while not any(out.glob(".meshhub-*/.out-*")) and running.poll() is None:
+        # while a process forks, Python loses what a signal raises
+        while not any(out.glob(".meshhub-*/.out-*/*")) and running.poll() is None:
             threading.Event().wait(0.01)
         running.send_signal(getattr(signal, number))
         _, said = running.communicate(timeout=60)
