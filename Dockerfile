@@ -1,8 +1,10 @@
 # The service as an image:
 #
 #   docker build -t meshhub .
-#   docker run --read-only --tmpfs /tmp:size=4g --cap-drop ALL --security-opt no-new-privileges \
+#   docker run --init --read-only --tmpfs /tmp:size=4g --cap-drop ALL --security-opt no-new-privileges \
 #              --stop-timeout 45 -v meshhub-data:/data -p 127.0.0.1:8000:8000 meshhub
+#
+# --init buries the orphans of plug-ins that start daemons.
 #
 #   docker exec NAME meshhub keys create --plan pro --label acme
 #

@@ -6,8 +6,10 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -112,9 +114,45 @@ def test_a_pipe_or_device_is_never_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "out.ply").is_fifo()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    for led_to in ("there.ply", "not yet.ply"):
+        link = tmp_path / "latest.ply"
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / "models" / led_to)
+        if led_to == "there.ply":
+            link.write_bytes(b"old")
+            assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link).returncode == 6
+        assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link, "--force").returncode == 0
+        assert link.is_symlink()
+        assert (tmp_path / "models" / led_to).read_bytes().startswith(b"ply")
+    link.unlink()
+    link.symlink_to(tmp_path / "nowhere" / "x.ply")
+    assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link).returncode == 6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no shell to close it")
+def test_standard_input_that_is_closed_is_told(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "meshhub", "convert", "-", str(tmp_path / "a.ply")]
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *command], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"standard input is closed" in done.stderr
+
+
 def test_one_input_beside_itself(tmp_path: Path) -> None:
     assert meshhub_cli("convert", stl(tmp_path / "a.stl"), "--to", "ply").returncode == 0
     assert names(tmp_path) == ["a.ply", "a.stl"]
+
+
+def test_a_batch_with_a_long_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    done = meshhub_cli("convert", stl(tmp_path / "a.stl"), "--to", "ply", "--output-dir", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert names(tmp_path / "out") == ["a.ply"]
+    assert list(folder.iterdir()) == []
 
 
 def test_a_batch_goes_on_after_a_failure(tmp_path: Path) -> None:
@@ -146,6 +184,32 @@ def test_an_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys:
         main()
     assert ended.value.code == INTERRUPTED
     assert "interrupted" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP"])
+def test_who_is_told_to_end_leaves_nothing_half_written(tmp_path: Path, number: str, batch: bool) -> None:
+    corners = np.random.default_rng(1).random((600_000, 3))
+    trimesh.Trimesh(corners, np.arange(600_000).reshape(-1, 3), process=False).export(tmp_path / "a.stl")
+    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    out.mkdir()
+    scratch.mkdir()
+    where = ["--to", "step", "--output-dir", out] if batch else [out / "a.step"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "meshhub", "convert", tmp_path / "a.stl", *where],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    ) as running:
+        # while a process forks, Python loses what a signal raises
+        while not any(out.glob(".meshhub-*/.out-*/*")) and running.poll() is None:
+            threading.Event().wait(0.01)
+        running.send_signal(getattr(signal, number))
+        _, said = running.communicate(timeout=60)
+    assert running.returncode == INTERRUPTED, said
+    assert b"interrupted" in said
+    assert list(out.iterdir()) == []
+    assert list(scratch.iterdir()) == []
 
 
 def test_a_folder_stands_for_the_files_it_shows(tmp_path: Path) -> None:

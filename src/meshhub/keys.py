@@ -124,6 +124,12 @@ class KeyStore:
         except (ArgumentError, ImportError) as error:
             # the URL itself may hold a password
             raise ValueError(f"the database URL cannot be used: {type(error).__name__}: {_first_line(error)}") from None
+        except ValueError:
+            raise ValueError(
+                "the database URL cannot be used: its port is no number; is the password escaped?"
+            ) from None
+        if "@" in (self._url.host or ""):
+            raise ValueError("the database URL cannot be used: an @ in a password is written %40")
         self._clock = clock
 
     def create(self, plan: str, *, label: str = "", expires: float | None = None) -> tuple[str, KeyRecord]:

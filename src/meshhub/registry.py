@@ -116,6 +116,9 @@ class Registry:
             raise FileExistsError(f"{path} is a folder; name the file to write in it")
         if path.exists() and not path.is_file():
             raise FileExistsError(f"{path} is a device or a pipe, which a finished file cannot replace; name a file")
+        if path.is_symlink():
+            # what a link leads to is written, as a shell would; the link stays one
+            path = path.resolve()
         if not path.parent.is_dir():
             raise NotADirectoryError(f"{path.parent} is not a folder; make it first")
         if not overwrite and path.exists():

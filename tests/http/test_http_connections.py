@@ -47,6 +47,23 @@ def test_what_is_not_http_is_answered_like_every_error(service: Running, sent: b
     assert f"x-request-id: {told['request_id']}".encode() in head.lower()
 
 
+def in_chunks(pieces: list[bytes]) -> bytes:
+    """A request whose body comes in these chunks."""
+    kind = b"Connection: close\r\nContent-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n"
+    return asked(kind) + b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (*pieces, b""))
+
+
+def test_a_body_in_tiny_chunks_holds_up_nobody(service: Running) -> None:
+    form = FORM.replace(b"80000000", b"8")
+    head, _, body = service.raw(in_chunks([*([b"x"] * connections.TINY_CHUNKS), b"x"])).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["error_code"] == "bad_request"
+
+    assert service.raw(in_chunks([form[at : at + 1] for at in range(len(form))])).startswith(b"HTTP/1.1 200 ")
+    lines = [b"-" * 62 + b"\r\n"] * (2 * connections.TINY_CHUNKS)
+    assert service.raw(in_chunks([*lines, form])).startswith(b"HTTP/1.1 200 ")
+
+
 @pytest.mark.parametrize("sent", [b"", b"GET /plan HTTP/1.1\r\nHost: he"])
 def test_headers_that_never_end_are_not_waited_for(
     service: Running, monkeypatch: pytest.MonkeyPatch, sent: bytes

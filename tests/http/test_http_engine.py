@@ -6,11 +6,15 @@ import contextlib
 import json
 import os
 import re
+import select
+import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -20,7 +24,11 @@ import httpx
 import pytest
 from http_serving import Running, refused, until, unzipped
 
+from meshhub.engine.contract import Cancel, Task
+from meshhub.engine.in_process import InProcess
 from meshhub.engine.isolated import Isolated
+from meshhub.errors import Cancelled
+from meshhub.report import Inspection, Report
 
 STL = b"solid t\nfacet normal 0 0 1\nouter loop\n%sendloop\nendfacet\nendsolid t\n" % (
     b"vertex 0 0 0\nvertex 9 0 0\nvertex 0 9 0\n"
@@ -164,6 +172,48 @@ def test_a_batch_leaves_room_for_others(
     assert list(unzipped(batch.result())) == ["0.toy", "1.toy", "2.toy"]
 
 
+class Reluctant(InProcess):
+    """Runs until its caller has left, and then stops only when it must, or when the folder is gone."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.removed = threading.Event()
+
+    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
+        if cancel is None:
+            return super().run(task)
+        self.running += 1
+        select.select([cancel.fileno()], [], [], 30)
+        self.removed.wait(0.5)
+        self.running -= 1
+        raise Cancelled("the caller left")
+
+
+def test_the_folder_of_a_batch_stays_until_its_last_conversion_has_stopped(
+    serve: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Reluctant()
+    running = serve(engine, workers=2, batch_workers=1)
+    still_running: list[int] = []
+    rmtree = shutil.rmtree
+
+    def watched(path: Path, **more: Any) -> None:
+        still_running.append(engine.running)
+        engine.removed.set()
+        rmtree(path, **more)
+
+    monkeypatch.setattr(shutil, "rmtree", watched)
+    part = b'--b\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\ntoy\r\n'
+    form = part % (b"target", b"") + part % (b"files", b'; filename="a.toy"') * 2 + b"--b--\r\n"
+    kind = b"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n" % len(form)
+    with socket.create_connection(("127.0.0.1", running.port), timeout=30) as connection:
+        connection.sendall(b"POST /convert-many HTTP/1.1\r\nHost: here\r\n" + kind + form)
+        until(lambda: engine.running == 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    until(lambda: bool(still_running))
+    assert still_running == [0]
+
+
 def test_stopping_lets_what_runs_finish(
     serve: Callable[..., Running], engine: Isolated, latch: Latch, threads: ThreadPoolExecutor
 ) -> None:
@@ -178,6 +228,19 @@ def test_stopping_lets_what_runs_finish(
     assert not first.done()
     latch.let_go()
     assert first.result().status_code == 200
+
+
+def test_stopping_does_not_wait_for_what_still_arrives(serve: Callable[..., Running]) -> None:
+    running = serve(shutdown_seconds=600, drain_seconds=0.1)
+    begun = b"POST /convert HTTP/1.1\r\nHost: here\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+    with socket.create_connection(("127.0.0.1", running.port), timeout=30) as connection:
+        connection.sendall(begun + b"Content-Length: 1000\r\n\r\n--b\r\n")
+        until(lambda: bool(running.leftovers()))
+        running.server.should_exit = True
+        head, _, body = connection.recv(65_536).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert json.loads(body)["error_code"] == "shutting_down"
+    until(lambda: not running.leftovers())
 
 
 def test_stopping_ends_what_does_not_finish(

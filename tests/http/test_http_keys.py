@@ -178,7 +178,13 @@ def test_a_broken_database_is_said_to_be_one(store: KeyStore, path: Path) -> Non
 
 
 def test_a_url_that_makes_no_sense_is_refused_without_its_password() -> None:
-    for url in ("nonsense", "postgresql+nodriver://user:geheim@host/db", "klingon://user:geheim@host/db"):
+    for url in (
+        "nonsense",
+        "postgresql+nodriver://user:geheim@host/db",
+        "klingon://user:geheim@host/db",
+        "postgresql://user:ge@geheim@host/db",
+        "postgresql://user:ge@hei:geheim@host/db",
+    ):
         with pytest.raises(ValueError, match="database URL") as caught:
             KeyStore(url)
         assert "geheim" not in str(caught.value)

@@ -172,6 +172,7 @@ def test_busy_is_ready_only_while_requests_have_the_workers(monkeypatch: pytest.
 def test_a_folder_that_somebody_tidied_up_is_made_again(tmp_path: Path) -> None:
     with serving(tmp_path, {}, InProcess()) as running:
         assert running.convert().status_code == 200
+        until(lambda: not running.leftovers())
         for folder in (tmp_path / "work").iterdir():
             shutil.rmtree(folder)
         assert running.convert().status_code == 200

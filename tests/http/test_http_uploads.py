@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
+import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from http_serving import Running, refused, until
+from http_serving import Running, refused, until, unzipped
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -247,6 +250,38 @@ def test_uploads_wait_for_disk(serve: Any) -> None:
     assert int(answer.headers["retry-after"]) > 0
     assert "disk" in refused(answer, 503, "server_busy")["error"]
     assert full.get("/plan").status_code == 200
+    assert "disk" in refused(full.get("/health/ready"), 503, "server_busy")["error"]
+
+
+@pytest.mark.parametrize("gone", [errno.ENOSPC, errno.EMFILE])
+def test_no_room_is_no_fault(service: Running, monkeypatch: pytest.MonkeyPatch, gone: int) -> None:
+    mkdir = Path.mkdir
+
+    def full(self: Path, *arguments: Any, **more: Any) -> None:
+        if self.name == "out-1":
+            raise OSError(gone, os.strerror(gone), str(self))
+        mkdir(self, *arguments, **more)
+
+    def nothing(**more: Any) -> str:
+        raise OSError(gone, os.strerror(gone), more["dir"])
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    answer = service.many(("a.toy", b"toy"), ("b.toy", b"toy"))
+    (failed,) = json.loads(unzipped(answer)["errors.json"])
+    assert (failed["file"], failed["error_code"]) == ("b.toy", "server_busy")
+    monkeypatch.setattr(tempfile, "mkdtemp", nothing)
+    assert str(service.temporary) not in refused(service.convert(), 503, "server_busy")["error"]
+
+
+def test_parts_without_a_file_leave_none(serve: Any) -> None:
+    running: Running = serve()
+    chosen = b'--b\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\n%s\r\n'
+    body = chosen % (b"", b"") * 100 + chosen % (b"a.toy", b"toy" * 100_000)
+    head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Length: 999999\r\nContent-Type: %s\r\n\r\n" % KIND.encode()
+    with socket.create_connection(("127.0.0.1", running.port), timeout=30) as slow:
+        slow.sendall(head + body)
+        until(lambda: any(one.stat().st_size > 1000 for one in running.temporary.rglob("upload-*")))
+        assert len(list(running.temporary.rglob("upload-*"))) == 1
 
 
 def test_bodies_that_do_not_come_hold_no_disk(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +306,12 @@ def test_bodies_that_do_not_come_hold_no_disk(serve: Any, monkeypatch: pytest.Mo
         body = in_pieces(form(b"toy" + b" " * 19 * MEGABYTE))
         free = 25 * MEGABYTE
         refused(running.client.post("/convert", content=body, headers={"Content-Type": KIND}), 503, "server_busy")
+        # what uploads take is given back when they are done
+        free = 0
+        assert running.get("/health/ready").status_code == 200
     until(lambda: shared.jobs._promised == 0)
+    free = -1
+    refused(running.get("/health/ready"), 503, "server_busy")
 
 
 def test_an_upload_that_takes_too_long(serve: Any) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from meshhub.cli import show
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained
-from meshhub.cli.files import STREAM, deadline, expanded, read_from, unique
+from meshhub.cli.files import STREAM, deadline, ended_in_order, expanded, read_from, unique
 from meshhub.cli.flags import RegistryCommand
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, UnsupportedTarget, printable
@@ -71,6 +71,7 @@ def convert(
     order of the flags: repair, reduce, scale, flatten, place.
     """
     limit = deadline(timeout)
+    ended_in_order()
     if output_dir is not None:
         if to is None:
             raise click.UsageError("--output-dir needs --to FORMAT")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
@@ -16,8 +17,19 @@ STREAM = "-"
 def read_from(path: str) -> Source:
     """The source behind a path or `-`."""
     if path == STREAM:
+        if sys.stdin is None:
+            raise click.UsageError("standard input is closed; name a file")
         return Source.from_bytes(sys.stdin.buffer.read(), "standard input")
     return Source.from_path(path)
+
+
+def ended_in_order() -> None:
+    """Let a request to end, and a terminal that closes, be like Ctrl-C: what is half-written is removed."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # what somebody around has set, such as nohup, stays
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def deadline(seconds: float) -> float | None:

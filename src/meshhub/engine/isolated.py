@@ -6,6 +6,7 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import tempfile
 import threading
 import time
 import weakref
@@ -44,6 +45,11 @@ to do, killed processes take their time to die, and that is not their caller's f
 
 _MOMENT = 0.05
 """Seconds before what failed for a moment is tried again."""
+
+_LONGEST_PATH = 60
+"""Characters of a temporary folder: a socket's path has about a hundred, and Python adds some thirty."""
+
+_SHORT = "/tmp"  # noqa: S108 - only a folder that nobody else may enter is made in it
 
 _LONGEST_DYING = 60.0
 """Seconds after which a killed process is given up."""
@@ -230,7 +236,7 @@ class Isolated:
     def _start(self, with_main: bool) -> Worker:
         ours, theirs = self._context.Pipe()
         mark = marks.new_mark()
-        with contextlib.closing(theirs), self._starting, _environment(SINGLE_THREADED):
+        with contextlib.closing(theirs), self._starting, _environment(SINGLE_THREADED), _short_paths():
             if self._context.get_start_method() == "forkserver":
                 self._context.set_forkserver_preload(list(PRELOAD))
             process = self._context.Process(  # type: ignore[attr-defined]
@@ -306,6 +312,18 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
     finally:
         for name in added:
             os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _short_paths() -> Iterator[None]:
+    """A temporary folder for the fork server's socket, whose path the system allows a hundred characters."""
+    before = tempfile.tempdir
+    if len(tempfile.gettempdir()) > _LONGEST_PATH and os.access(_SHORT, os.W_OK | os.X_OK):
+        tempfile.tempdir = _SHORT
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 def _needs_main(task: Task) -> bool:

@@ -27,6 +27,16 @@ HEADER_SECONDS = 15.0
 STALL_SECONDS = 60.0
 """How long an answer may wait without the reader taking any of it."""
 
+MOST_HEADER_BYTES = 64 << 10
+"""Of a request's line and headers together, and of the line before a chunk."""
+
+TINY_CHUNKS = 1000
+"""So many chunks of a body may be as small as they like."""
+
+_SMALL_CHUNK = 64
+"""Bytes that they must have on average from then on: to parse one takes as long as many kilobytes in one piece, and
+nobody else is served meanwhile."""
+
 UNCOUNTED = "-"
 """What connections of trusted proxies and of Unix sockets stand under."""
 
@@ -62,12 +72,32 @@ class Peers:
             del self._open[address]
 
 
+class _Parsed(h11.Connection):
+    """h11's, which takes bodies in chunks of a single byte as long as they come."""
+
+    _chunks = _chunked = 0
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """What comes next. Raises RemoteProtocolError also for chunks that are tiny by the thousand."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._chunks = self._chunked = 0
+        elif isinstance(event, h11.Data):
+            # a body of known length has none, however its bytes arrive
+            self._chunks += event.chunk_end
+            self._chunked += len(event.data)
+            if self._chunks > TINY_CHUNKS and self._chunked < _SMALL_CHUNK * self._chunks:
+                raise h11.RemoteProtocolError("the chunks are too small")
+        return event
+
+
 class Connection(H11Protocol):
     """uvicorn's, which by itself waits for ever for headers and readers, and takes half a farewell for a whole one."""
 
     def __init__(self, *arguments: Any, peers: Peers, **more: Any) -> None:
         """As uvicorn makes it; `peers` counts the connections of each address."""
         super().__init__(*arguments, **more)
+        self.conn = _Parsed(h11.SERVER, MOST_HEADER_BYTES)
         self._peers = peers
         self._counted = ""
         self._headers: asyncio.TimerHandle | None = None
@@ -131,8 +161,11 @@ class Connection(H11Protocol):
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.close()
             return
-        text = "the request is not valid HTTP/1.1: its first line, a header, Content-Length or a chunk is malformed, "
-        self._refuse(400, "bad_request", text + "or the headers are too long; let an HTTP library send it")
+        text = (
+            "the request is not valid HTTP/1.1: its first line, a header, Content-Length or a chunk is malformed, "
+            "the headers are too long, or the chunks too small; let an HTTP library send it"
+        )
+        self._refuse(400, "bad_request", text)
 
     def _refuse(self, status: int, code: str, text: str) -> None:
         """Answer without the application, and close."""

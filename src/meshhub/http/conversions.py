@@ -8,6 +8,7 @@ from pathlib import Path
 
 from meshhub.engine.contract import Cancel
 from meshhub.errors import Cancelled, ConversionTimeout, MeshhubError, ServerBusy
+from meshhub.http.errors import no_room
 from meshhub.http.jobs import Jobs
 from meshhub.http.metrics import Conversion, Metrics
 from meshhub.http.orders import Item, Order, Outcome
@@ -65,7 +66,17 @@ class Conversions:
             async with at_once:
                 return await self._outcome(order, item, folder / f"out-{number}", ticket, deadline, cancel)
 
-        return await asyncio.gather(*(outcome(number, item) for number, item in enumerate(items)))
+        done = await asyncio.gather(
+            *(outcome(number, item) for number, item in enumerate(items)),
+            # else it would be over with the first that is stopped, and the folder gone under those still running
+            return_exceptions=True,
+        )
+        outcomes = []
+        for one in done:
+            if isinstance(one, BaseException):
+                raise one
+            outcomes.append(one)
+        return outcomes
 
     async def _outcome(
         self, order: Order, item: Item, folder: Path, ticket: Ticket, deadline: float | None, cancel: Cancel
@@ -85,6 +96,9 @@ class Conversions:
             error = _out_of_time() if late and isinstance(raised, ConversionTimeout | ServerBusy) else raised
             return Outcome(item, error_code=error.code, error=error.message)
         except Exception as error:
+            busy = no_room(error)
+            if busy is not None:
+                return Outcome(item, error_code=busy.code, error=busy.message)
             log.error("unexpected error in a batch", exc_info=error)
             return Outcome(item, error_code="internal_error", error="something went wrong in the service")
         return Outcome(item, report, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -92,6 +93,10 @@ RETRY_AFTER = {"server_busy": 5, "shutting_down": 10}
 _OF_STATUS = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed"}
 
 
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What the system says that has no disk, file or memory left."""
+
+
 class ServiceError(MeshhubError):
     """What only the HTTP service can find wrong; made with the code of the table that tells it.
 
@@ -132,8 +137,16 @@ def status_of(error: MeshhubError) -> int:
     return next((status for kind, status in classes.items() if isinstance(error, kind)), 500)
 
 
+def no_room(error: Exception) -> ServerBusy | None:
+    """What to say of an error of the system that has run out of something; None for any other error."""
+    if not isinstance(error, OSError) or error.errno not in _NO_ROOM:
+        return None
+    return ServerBusy(f"the service has no room for this request now ({errno.errorcode[error.errno]}); try again later")
+
+
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """The answer for whatever was raised."""
+    error = no_room(error) or error
     if isinstance(error, ClientGone):
         return Response(b"", status_code=499, media_type="application/json")
     if isinstance(error, MeshhubError):

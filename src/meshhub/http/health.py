@@ -17,9 +17,10 @@ async def live() -> dict[str, str]:
 
 @get("/health/ready", opt=OPEN)
 async def ready(request: AnyRequest) -> dict[str, str]:
-    """The service takes requests, and a worker converts a cube."""
+    """The service takes requests, there is disk for uploads, and a worker converts a cube."""
     shared = shared_of(request)
     if shared.jobs.closing:
         raise ShuttingDown("the service is shutting down; send requests elsewhere")
+    shared.jobs.see_disk()
     await shared.probe.check()
     return {"status": "ready"}

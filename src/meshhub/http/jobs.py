@@ -51,6 +51,7 @@ class Jobs:
         self._turns = Turns(settings.worker_count, settings.queue)
         self._promised = 0
         self._root: Scratch | None = None
+        self._receiving: set[asyncio.Timeout] = set()
         self.closing = False
 
     @property
@@ -92,9 +93,19 @@ class Jobs:
         self._see_room_for(expected)
         self._promise(context, expected)
 
+    def see_disk(self) -> None:
+        """See that there would be disk for uploads if what is under way were done. Raises ServerBusy.
+
+        Requests that fill the disk for a while make a busy service, not a broken one.
+        """
+        if self._free_bytes() + self._promised < 0:
+            raise ServerBusy("the service has too little disk space for uploads now")
+
+    def _free_bytes(self) -> int:
+        return shutil.disk_usage(self._folder_of_folders()).free - self._settings.keep_free_bytes
+
     def _see_room_for(self, expected: int) -> None:
-        free = shutil.disk_usage(self._folder_of_folders()).free
-        if free - self._promised - expected < self._settings.keep_free_bytes:
+        if self._free_bytes() < self._promised + expected:
             raise ServerBusy("the service has too little disk space for this upload now; try again in a moment")
 
     def _promise(self, context: Context, expected: int) -> None:
@@ -103,6 +114,24 @@ class Jobs:
 
     def _keep_promise(self, expected: int) -> None:
         self._promised -= expected
+
+    @contextlib.asynccontextmanager
+    async def receiving(self, deadline: float | None) -> AsyncIterator[None]:
+        """Time for a body to arrive; `deadline` is of the loop's clock.
+
+        Raises TimeoutError, and ShuttingDown as soon as the service stops: what is not here yet gets no turn any more.
+        """
+        try:
+            async with asyncio.timeout_at(deadline) as patience:
+                self._receiving.add(patience)
+                try:
+                    yield
+                finally:
+                    self._receiving.discard(patience)
+        except TimeoutError:
+            if self.closing:
+                raise ShuttingDown("the service is shutting down; try again in a moment") from None
+            raise
 
     def folder(self, context: Context) -> Path:
         """A folder of the request's own, removed when the request is over."""
@@ -181,9 +210,12 @@ class Jobs:
             cancel.close()
 
     def stop(self) -> None:
-        """Take no more work, and refuse what waits; what runs goes on."""
+        """Take no more work, and refuse what waits or still arrives; what runs goes on."""
         self.closing = True
         self._turns.stop()
+        for patience in self._receiving:
+            if not patience.expired():
+                patience.reschedule(0)
 
     def close(self) -> None:
         """Stop, and remove what lies about."""

@@ -5,7 +5,6 @@ The framework's own parser cannot limit one file, and answers 400 or 500 where 4
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 from collections.abc import AsyncIterator
@@ -101,14 +100,14 @@ async def receive_form(
 ) -> Form:
     """The form of a request, its files in `folder`; `deadline` is of the loop's clock.
 
-    Disk is promised as bytes arrive. Raises ServiceError, ServerBusy, ClientGone.
+    Disk is promised as bytes arrive. Raises ServiceError, ServerBusy, ShuttingDown, ClientGone.
     """
     parser = _parser(request.headers.get("content-type", ""))
     reading = _Reading(main, limits, folder)
     most = body_limit(main, limits)
     received = promised = 0
     try:
-        async with asyncio.timeout_at(deadline):
+        async with jobs.receiving(deadline):
             async for chunk in _chunks(request.receive, context):
                 received += len(chunk)
                 if most is not None and received > most:
@@ -241,6 +240,9 @@ class _Reading:
             # a browser's form sends a nameless, empty part where no file was chosen
             if self._sent or self._size:
                 self.form.files.append(Uploaded(self._label, self._path, self._size))
+            else:
+                # there may be thousands of them
+                self._path.unlink()
         elif self._text is not None:
             try:
                 self.form.texts[self._name] = self._text.decode(self._charset)
