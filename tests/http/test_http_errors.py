@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,8 @@ def test_a_broken_gate_tells_nothing_of_the_machine(service: Running) -> None:
     ("error", "status", "code"),
     [
         (RuntimeError("/secret/path"), 500, "internal_error"),
-        (OSError(28, "no space at /secret"), 500, "internal_error"),
+        (OSError(errno.EIO, "broken disk at /secret"), 500, "internal_error"),
+        (OSError(errno.ENOSPC, "no space at /secret"), 503, "server_busy"),
         (WorkerCrashed("gone"), 422, "worker_crashed"),
         (ConversionTimeout("late"), 504, "conversion_timeout"),
         (UnsafeArchive("bomb", code="a_code_of_its_own"), 422, "a_code_of_its_own"),
