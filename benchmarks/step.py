@@ -4,12 +4,14 @@
     python benchmarks/step.py plate [--holes 28] [--segments 32]
     MESHHUB_CORPUS=… python benchmarks/step.py sweep [--triangles 50000] [--faces 20000] [--surfaces analytic]
     MESHHUB_CORPUS=… python benchmarks/step.py programs [files …]
+    python benchmarks/step.py booleans [--bodies 180]
 
 `round-trip` takes STEP → STL → STEP and tells how many planar and cylindrical faces of the original came
 back as one face of the same kind, on the same surface, cylinders with the radius within 0.1 %. Faces that
 were one cylinder cut in halves come back whole, which counts. `plate` compares with the recipe of sewing
 triangles in OpenCASCADE, on a tenth of the triangles. `sweep` writes every watertight mesh. `programs` asks
-FreeCAD and gmsh, where they are installed, what they see in a few of them.
+FreeCAD and gmsh, where they are installed, what they see in a few of them. `booleans` cuts and joins random
+round and square bodies, at random places and angles, up to four times each.
 
 Every judgement runs in a process of its own.
 """
@@ -372,6 +374,65 @@ def programs(paths: list[Path]) -> int:
     return 1 if bad else 0
 
 
+def body(number: int) -> Any:
+    """Random bodies cut from, joined with or held against each other, as a mesh boolean does it."""
+    from manifold3d import CrossSection, Manifold
+
+    rng = np.random.default_rng(number)
+
+    def one() -> Any:
+        segments, size, kind = int(rng.choice([24, 32, 48, 64, 100])), rng.uniform(2, 10), rng.integers(7)
+        if kind < 3:
+            made = Manifold.cylinder(rng.uniform(5, 40), size, size, segments, True)
+        elif kind == 3:
+            made = Manifold.cylinder(rng.uniform(5, 20), size, size * rng.uniform(0.2, 2), segments, True)
+        elif kind == 4:
+            made = Manifold.sphere(size, segments)
+        elif kind == 5:
+            tube = CrossSection.circle(size * rng.uniform(0.1, 0.4), segments // 2)
+            made = Manifold.revolve(tube.translate([size, 0]), segments)
+        else:
+            made = Manifold.cube(rng.uniform(4, 30, 3), True)
+        turn = rng.uniform(0, 360, 3) if rng.random() < 0.5 else 90 * rng.integers(0, 4, 3)
+        return made.rotate(turn).translate(rng.uniform(-8, 8, 3) * (rng.random() < 0.6))
+
+    made = one()
+    for _ in range(rng.integers(1, 5)):
+        other, how = one(), rng.integers(4)
+        changed = made - other if how < 2 else made + other if how == 2 else made ^ other
+        made = one() if changed.is_empty() else changed
+    return made
+
+
+def booleans(count: int) -> int:
+    """What becomes of round bodies whose facets were cut: valid solids, and how many faces are true surfaces."""
+    import trimesh
+
+    bad, triangles, seconds = 0, 0, 0.0
+    faces = dict.fromkeys(KINDS, 0)
+    for number in range(count):
+        mesh = body(number).to_mesh()
+        with tempfile.TemporaryDirectory() as folder:
+            path, made = Path(folder, "body.stl"), Path(folder, "body.step")
+            trimesh.Trimesh(mesh.vert_properties[:, :3], mesh.tri_verts, process=False).export(path)
+            took, figures = convert(path, made)
+            seen = in_process("judge", str(made))
+        triangles, seconds = triangles + len(mesh.tri_verts), seconds + took
+        if "error" in seen:
+            bad += 1
+            print(f"body {number}: {seen['error']}")
+            continue
+        for face in seen["faces"]:
+            faces[face["kind"]] += 1
+        off = seen["volume"] / (figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]) - 1
+        if not (seen["valid"] and seen["solids"] == figures["solids"] and abs(off) <= 3e-3):
+            bad += 1
+            print(f"body {number}: valid {seen['valid']}, {seen['solids']} solids, volume off by {off:.1e}")
+    told = ", ".join(f"{kind} {number}" for kind, number in faces.items())
+    print(f"{count} bodies of {triangles} triangles in {seconds:.0f} s: {bad} bad; faces: {told}")
+    return 1 if bad else 0
+
+
 def main() -> int:
     hidden = {"judge": judge, "write-plate": write_plate, "sew-plate": sew_plate}
     if len(sys.argv) > 1 and sys.argv[1] in hidden:
@@ -392,7 +453,11 @@ def main() -> int:
     all_of_them.add_argument("--surfaces", choices=("analytic", "planar"), default="analytic")
     seen_by = commands.add_parser("programs")
     seen_by.add_argument("files", nargs="*", type=Path)
+    cut = commands.add_parser("booleans")
+    cut.add_argument("--bodies", type=int, default=180)
     asked = parser.parse_args()
+    if asked.command == "booleans":
+        return booleans(asked.bodies)
     if asked.command == "plate":
         return compare_plates(asked.holes, asked.segments)
     corpus = Path(os.environ.get("MESHHUB_CORPUS", ""))

@@ -191,6 +191,66 @@ def rims_that_touch() -> Any:
     return frame + cylinder(5, 5, 5, 32) + cylinder(5, 5, 5, 32).translate([10, 0, 5])
 
 
+def drilled(solid: Any, radius: float, *turn: float, segments: int = 32) -> Any:
+    """A hole all through the middle, along Z unless turned."""
+    return solid - cylinder(200, radius, radius, segments).translate([0, 0, -100]).rotate(turn or (0, 0, 0))
+
+
+def centred(height: float, radius: float, segments: int) -> Any:
+    return cylinder(height, radius, radius, segments).translate([0, 0, -height / 2])
+
+
+def ring() -> Any:
+    return revolved(ring_profile(10, 3, 32), segments=64)
+
+
+CUT: dict[str, tuple[Any, dict[str, int]]] = {
+    "cross hole": (lambda: drilled(centred(40, 10, 64), 3, 0, 90, 0), {"Cylinder": 2, "Plane": 2}),
+    "slanted hole": (lambda: drilled(centred(40, 10, 64), 3, 0, 40, 20), {"Cylinder": 2, "Plane": 2}),
+    "tee": (
+        lambda: centred(40, 10, 64) + centred(40, 5, 48).rotate([0, 90, 0]).translate([15, 0, 0]),
+        {"Cylinder": 2, "Plane": 3},
+    ),
+    "drilled pipe": (
+        lambda: drilled(centred(60, 12, 80) - centred(70, 10, 80), 2, 90, 0, 0, segments=24),
+        {"Cylinder": 4, "Plane": 2},
+    ),
+    "crossing holes": (
+        lambda: drilled(drilled(Solid.cube([40, 30, 20], True), 4, 0, 90, 0, segments=48), 3, segments=36),
+        {"Cylinder": 3, "Plane": 6},
+    ),
+    "drilled cone": (
+        lambda: drilled(cylinder(30, 12, 6, 64).translate([0, 0, -12]), 2, 90, 0, 0),
+        {"Cone": 1, "Cylinder": 1, "Plane": 2},
+    ),
+    "drilled ball": (lambda: drilled(Solid.sphere(10, 64), 3, segments=48), {"Sphere": 1, "Cylinder": 1}),
+    "reamed ball": (
+        lambda: Solid.sphere(10, 64) - cylinder(30, 3, 5, 48).translate([0, 0, -15]),
+        {"Sphere": 1, "Cone": 1},
+    ),
+    "ball on a rod": (lambda: Solid.sphere(10, 48) + centred(30, 4, 36), {"Sphere": 1, "Cylinder": 2, "Plane": 2}),
+    "ball between flats": (
+        lambda: Solid.sphere(10, 64) ^ Solid.cube([30, 30, 14], True),
+        {"Sphere": 1, "Plane": 2},
+    ),
+    "dish": (
+        lambda: Solid.cube([40, 30, 10], True) - Solid.sphere(8, 64).translate([0, 0, 6]),
+        {"Sphere": 1, "Plane": 6},
+    ),
+    "drilled ring": (lambda: ring() - centred(20, 1, 32).translate([10, 0, 0]), {"Torus": 1, "Cylinder": 1}),
+    "ring with a spoke": (lambda: ring() + centred(20, 2, 32).rotate([0, 90, 0]), {"Torus": 1, "Cylinder": 1}),
+}
+"""Facets cut by a mesh boolean, and the faces they stand for."""
+
+
+def common_to_cylinders(one: float, other: float) -> float:
+    """The volume common to two cylinders that cross at right angles."""
+    small, large = sorted((one, other))
+    across = np.linspace(-1, 1, 200_001)[1::2] * small
+    width = 4 * np.sqrt((small**2 - across**2) * (large**2 - across**2))
+    return float(width.sum() * 2 * small / len(across))
+
+
 def far_away(mesh: Mesh) -> Mesh:
     """A part in a ship, with coordinates in double precision."""
     return moved_by(mesh, 100_000.1, -33_333.3, 7)
@@ -236,6 +296,7 @@ PARTS: dict[str, Any] = {
     "bored ball": lambda: mesh_of(revolved(bored_ball())),
     "bullet": lambda: mesh_of(bullet()),
     "shallow chamfer": lambda: mesh_of(shallow_chamfer()),
+    **{name: lambda make=make: mesh_of(make()) for name, (make, _) in CUT.items()},
 }
 
 
@@ -321,6 +382,7 @@ def test_a_box_is_a_box(verdicts: Any) -> None:
         ("bored ball", {"Sphere": 1, "Cylinder": 1}),
         ("bullet", {"Sphere": 1, "Cylinder": 1, "Plane": 1}),
         ("shallow chamfer", {"Cone": 1, "Cylinder": 1, "Plane": 2}),
+        *((name, kinds) for name, (_, kinds) in CUT.items()),
     ],
 )
 def test_round_surfaces_are_found(verdicts: Any, part: str, kinds: dict[str, int]) -> None:
@@ -343,6 +405,9 @@ def test_round_surfaces_are_found(verdicts: Any, part: str, kinds: dict[str, int
         ("bored ball", 4 / 3 * np.pi * 8**3),
         ("bullet", np.pi * (1000 + 2 / 3 * 1000)),
         ("shallow chamfer", np.pi * (500 + 0.1 / 3 * (100 + 95 + 9.5**2))),
+        ("cross hole", np.pi * 100 * 40 - common_to_cylinders(10, 3)),
+        ("drilled ball", 4 / 3 * np.pi * (100 - 9) ** 1.5),
+        ("ball between flats", np.pi * (100 * 14 - 2 / 3 * 343)),
         ("rounded disc", np.pi * (100 * 6 + 64 * 2) + 2 * np.pi * (8 + 8 / (3 * np.pi)) * np.pi),
     ],
 )

@@ -19,7 +19,7 @@ _FRACTIONS = np.array([0.25, 0.5, 0.75])
 _BULGE = 0.15
 _CHORD = 0.05
 _KNOWN, _OWN = 1, 2
-_TOUCHING = np.cos(np.radians(12.0))
+_TOUCHING = np.cos(np.radians(6.0))
 _WIDEST = 2.5e-4
 
 Mask = NDArray[np.bool_]
@@ -77,9 +77,9 @@ def curves_of(skin: Skin, outline: Outline, regions: Regions) -> Curves:
     bent = np.flatnonzero(regions.curved[left] | regions.curved[right])
     if len(bent) == 0:
         return Curves(kind, centre, axis, radius, bad, bad, np.zeros(count + 1, np.intp), np.empty((0, 3)))
-    path = _paths(skin, outline, chain[bent])
     one, other = regions.surfaces.take(left[bent]), regions.surfaces.take(right[bent])
     limit = np.maximum(regions.limit[left[bent]], regions.limit[right[bent]])
+    path = _thinned(_paths(skin, outline, chain[bent]), limit)
     straight = _straight(path, one, other, limit)
     group, point, fault = _refined(path, one, other, limit)
     middles, axes, radii, about = _circles(path, group, point, one, other, limit)
@@ -123,6 +123,19 @@ def _paths(skin: Skin, outline: Outline, chain: IntIndex) -> _Paths:
     last = place == size[group] - 1
     half = outline.half[outline.chain_begin[chain][group] + place - last]
     return _Paths(begin, group, skin.points[np.where(last, skin.end[half], skin.begin[half])])
+
+
+def _thinned(path: _Paths, limit: Float64) -> _Paths:
+    """The paths without points next to another: whatever joins those two is noise to a curve."""
+    group, start, stop = _pieces(path)
+    short = np.zeros(len(path.group) + 1, np.bool_)
+    short[1:-1][path.group[1:] == path.group[:-1]] = lengths(stop - start) <= limit[group]
+    first, last = path.begin[:-1], path.begin[1:] - 1
+    gone = short[:-1]
+    gone[last - 1] |= short[last]
+    gone[first] = gone[last] = False
+    size = np.bincount(path.group[~gone], minlength=path.count)
+    return _Paths(np.concatenate([[0], np.cumsum(size)]), path.group[~gone], path.point[~gone])
 
 
 def _pieces(path: _Paths) -> tuple[IntIndex, Float64, Float64]:
@@ -216,7 +229,9 @@ def _circles(
     starts = np.searchsorted(group, np.arange(count))
     candidate = _own_axes(group, point, starts, np.bincount(group, minlength=count))
     middle, ring, off = _spread(candidate, group, point, starts)
-    fits = (about == 0) & (off <= limit) & (ring > limit)
+    # cylinders and cones meet planes in circles about their axes, or in none
+    meets = np.isin(one.kind, (Kind.SPHERE, Kind.TORUS)) | np.isin(other.kind, (Kind.SPHERE, Kind.TORUS))
+    fits = (about == 0) & meets & (off <= limit) & (ring > limit)
     about[fits] = _OWN
     centre[fits], axis[fits], radius[fits] = middle[fits], candidate.axis[fits], ring[fits]
     a, b = begin - centre[piece], end - centre[piece]

@@ -67,7 +67,7 @@ def fit(samples: Samples, kind: Kind, hopeless: float) -> tuple[Surfaces, Float6
                 made = _put(made, better, other.take(better))
             hopeful = np.flatnonzero(_worst(local, made) <= hopeless)
             if len(hopeful):
-                made = _put(made, hopeful, _refined(_chosen(local, hopeful), made.take(hopeful), kind, _STEPS))
+                made = _put(made, hopeful, _refined(chosen(local, hopeful), made.take(hopeful), kind, _STEPS))
         worst = _worst(local, made) * size
     worst = np.where(np.isfinite(worst), worst, np.inf)
     second = made.second * size if kind == Kind.TORUS else made.second
@@ -80,7 +80,7 @@ def _worst(samples: Samples, made: Surfaces) -> Float64:
     return off
 
 
-def _chosen(samples: Samples, groups: Groups) -> Samples:
+def chosen(samples: Samples, groups: Groups) -> Samples:
     """The samples of some groups, renumbered."""
     number = np.full(samples.groups, -1, np.intp)
     number[groups] = np.arange(len(groups))

@@ -9,6 +9,7 @@ from meshhub.builtin_plugins.step.bodies import Bodies, bodies_of
 from meshhub.builtin_plugins.step.brep import Model
 from meshhub.builtin_plugins.step.check import Facets, deviating, facet, misshapen
 from meshhub.builtin_plugins.step.curves import curves_of, edge_regions
+from meshhub.builtin_plugins.step.cuts import cut_facets, eased
 from meshhub.builtin_plugins.step.facets import facet_graph
 from meshhub.builtin_plugins.step.outline import outline_of
 from meshhub.builtin_plugins.step.recognise import Segments, recognise
@@ -17,19 +18,25 @@ from meshhub.builtin_plugins.step.seams import pierced_spheres, pinched_regions,
 from meshhub.builtin_plugins.step.skin import Skin
 from meshhub.geometry import IntIndex
 
-_PATIENCE = 12
+_PATIENCE = 16
 
 
 def modelled(skin: Skin, options: StepWriteOptions) -> Model:
     """The model of a skin, with the surfaces that were asked for."""
     faceted, bodies = facet(skin), bodies_of(skin)
     if options.step_surfaces == "analytic":
-        found = recognise(facet_graph(skin, faceted), faceted.tolerance, options.step_tolerance_mm)
+        graph = facet_graph(skin, faceted)
+        found = recognise(graph, faceted.tolerance, options.step_tolerance_mm)
+        found = cut_facets(skin, faceted, graph, found, options.step_tolerance_mm)
         for attempt in range(_PATIENCE):
             if not (found.segment >= 0).any():
                 break
             regions = regions_of(skin, faceted, found)
-            model, misfits = _outlined(skin, faceted, regions, bodies)
+            on_surfaces, misfits = eased(skin, regions, (found.segment != found.sure)[faceted.region])
+            if len(misfits) == 0:
+                if on_surfaces is not skin:
+                    regions = regions_of(on_surfaces, faceted, found)
+                model, misfits = _outlined(on_surfaces, faceted, regions, bodies)
             if len(misfits) == 0:
                 return model
             if attempt == _PATIENCE - 2:
@@ -65,9 +72,13 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> 
 
 
 def _returned(faceted: Facets, regions: Regions, found: Segments, misfits: IntIndex) -> Segments:
-    """The segments without the facets of some regions."""
+    """The segments without the facets of some regions; only without those that were cut, where there are any."""
     region = np.empty(faceted.faces, np.intp)
     region[faceted.region] = regions.region
     gone = np.zeros(len(regions.surfaces), np.bool_)
     gone[misfits] = True
-    return Segments(found.surfaces, found.limit, np.where(gone[region], -1, found.segment))
+    cut = np.zeros(len(regions.surfaces), np.bool_)
+    cut[region[found.segment != found.sure]] = True
+    back = np.where(cut[region], found.sure, -1)
+    sure = np.where(gone[region] & ~cut[region], -1, found.sure)
+    return Segments(found.surfaces, found.limit, np.where(gone[region], back, found.segment), sure)

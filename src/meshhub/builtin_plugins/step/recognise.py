@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets import FacetGraph
-from meshhub.builtin_plugins.step.fitting import fit
+from meshhub.builtin_plugins.step.fitting import Samples, fit
 from meshhub.builtin_plugins.step.planar import numbered
 from meshhub.builtin_plugins.step.skin import lengths
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, gradients, joined, planes
@@ -27,14 +27,14 @@ from meshhub.topology import components
 KINDS = (Kind.CYLINDER, Kind.CONE, Kind.SPHERE, Kind.TORUS)
 """Simple ones first: one ring of facets is a zone of a sphere as well as a cone."""
 
-_FEWEST_FACETS = {Kind.CYLINDER: 3, Kind.SPHERE: 5, Kind.CONE: 4, Kind.TORUS: 6}
-_FEWEST_POINTS = {Kind.CYLINDER: 7, Kind.SPHERE: 8, Kind.CONE: 9, Kind.TORUS: 12}
+FEWEST_FACETS = {Kind.CYLINDER: 3, Kind.SPHERE: 5, Kind.CONE: 4, Kind.TORUS: 6}
+FEWEST_POINTS = {Kind.CYLINDER: 7, Kind.SPHERE: 8, Kind.CONE: 9, Kind.TORUS: 12}
 _STRIP = 0
 _RINGS = {Kind.CYLINDER: (_STRIP, 2, 1), Kind.SPHERE: (1,), Kind.CONE: (_STRIP, 2), Kind.TORUS: (2,)}
 _OF_SIZE = 1e-5
 _OF_SAGITTA = 0.05
 _OF_SAGITTA_SCARCE = 0.005
-_TILT = np.cos(np.radians(20.0))
+TILT = np.cos(np.radians(20.0))
 _LEANING = np.cos(np.radians(80.0))
 _MOST_LEANING = 0.1
 _DEEPER = 4.0
@@ -58,11 +58,13 @@ class Segments:
     surfaces: (s,)
     limit:    (s,) how far a point may lie off
     segment:  (f,) the surface of each facet, -1 for those that stay planar
+    sure:     (f,) the same without the facets that were cut
     """
 
     surfaces: Surfaces
     limit: Float64
     segment: IntIndex
+    sure: IntIndex
 
 
 def recognise(graph: FacetGraph, tolerance: float, given: float | None) -> Segments:
@@ -94,7 +96,7 @@ class _Search:
         self.fresh = np.ones(graph.count, np.bool_)
 
     def found(self) -> Segments:
-        return Segments(self.surfaces, self.limit, self.segment)
+        return Segments(self.surfaces, self.limit, self.segment, self.segment)
 
     def all_pieces(self) -> None:
         """Try whole pieces as each kind, with and without their broad facets."""
@@ -162,7 +164,7 @@ class _Search:
         count, label = components(graph.count, graph.left[inside], graph.right[inside])
         label = np.where(usable, label, -1)
         size = np.bincount(label[usable], minlength=count)
-        facet = np.flatnonzero(usable & (size[label] >= _FEWEST_FACETS[kind]))
+        facet = np.flatnonzero(usable & (size[label] >= FEWEST_FACETS[kind]))
         if len(facet) == 0:
             return
         group, groups = numbered(label[facet])
@@ -270,7 +272,7 @@ class _Search:
         facing = np.einsum("ij,ij->i", normal, graph.normal[facet])
         begin = np.searchsorted(group, np.arange(count))
         sliver = graph.sliver[facet]
-        steady = (np.abs(facing) >= _TILT) & ~sliver
+        steady = (np.abs(facing) >= TILT) & ~sliver
         sagitta = np.maximum.reduceat(np.where(steady, np.abs(gap), 0.0), begin)
         leaning = graph.small[facet] & (np.abs(facing) >= _LEANING) & (np.abs(gap) <= sagitta[group])
         out = np.logical_and.reduceat(((facing > 0) & (steady | leaning)) | sliver, begin)
@@ -282,23 +284,15 @@ class _Search:
         if self.given is None:
             # few facets prove little: they must fit as well as rounding lets them
             scarce = np.maximum(self.tolerance, _OF_SAGITTA_SCARCE * sagitta)
-            limit = np.where(facets < 2 * _FEWEST_FACETS[kind], np.minimum(limit, scarce), limit)
-        good = (worst <= limit) & (out | into) & few & (facets >= _FEWEST_FACETS[kind])
+            limit = np.where(facets < 2 * FEWEST_FACETS[kind], np.minimum(limit, scarce), limit)
+        good = (worst <= limit) & (out | into) & few & (facets >= FEWEST_FACETS[kind])
         good &= ~_capped(np.abs(gap), graph.broad[facet], sliver, begin)
-        good &= np.bincount(samples.group, minlength=count) >= _FEWEST_POINTS[kind]
-        good &= (surfaces.radius > 0) & (surfaces.radius < _LARGEST * size)
-        if kind == Kind.TORUS:
-            good &= (surfaces.second > 0) & (surfaces.radius > 1.01 * surfaces.second)
-            good &= surfaces.second > 1e-3 * size
-        if kind == Kind.CONE:
-            height = np.einsum("ij,ij->i", samples.point - surfaces.origin[samples.group], surfaces.axis[samples.group])
-            reach = surfaces.radius[samples.group] + height * surfaces.second[samples.group]
-            good &= np.minimum.reduceat(reach, point_begin) >= -limit
-            good &= (np.abs(surfaces.second) > 1e-3) & (np.abs(surfaces.second) < 100)
+        good &= np.bincount(samples.group, minlength=count) >= FEWEST_POINTS[kind]
+        good &= plausible(kind, surfaces, samples, size, limit)
         return surfaces, limit, good
 
     def _explains(
-        self, surfaces: Surfaces, limit: Float64, index: IntIndex, facet: IntIndex, tilt: float = _TILT
+        self, surfaces: Surfaces, limit: Float64, index: IntIndex, facet: IntIndex, tilt: float = TILT
     ) -> Mask:
         """Whether each surface (by index) holds all points of the facet beside it, and faces along with it."""
         graph = self.graph
@@ -377,6 +371,23 @@ class _Search:
         self.segment[facet[chosen]] = number[group[chosen]]
         self.surfaces = joined([self.surfaces, surfaces.take(fine)])
         self.limit = np.concatenate([self.limit, limit[fine]])
+
+
+def plausible(kind: Kind, surfaces: Surfaces, samples: Samples, size: Float64, limit: Float64) -> Mask:
+    """Whether surfaces of one kind are such as somebody designs: not next to flat, nor folded over at an axis or a tip.
+
+    size: (g,) the extent of the points of each; limit: (g,) how far those may lie off
+    """
+    good: Mask = (surfaces.radius > 0) & (surfaces.radius < _LARGEST * size)
+    if kind == Kind.TORUS:
+        good &= (surfaces.second > 1e-3 * size) & (surfaces.radius > 1.01 * surfaces.second)
+    if kind == Kind.CONE:
+        height = np.einsum("ij,ij->i", samples.point - surfaces.origin[samples.group], surfaces.axis[samples.group])
+        reach = surfaces.radius[samples.group] + height * surfaces.second[samples.group]
+        begin = np.searchsorted(samples.group, np.arange(samples.groups))
+        good &= np.minimum.reduceat(reach, begin) >= -limit
+        good &= (np.abs(surfaces.second) > 1e-3) & (np.abs(surfaces.second) < 100)
+    return good
 
 
 def _capped(depth: Float64, broad: Mask, sliver: Mask, begin: IntIndex) -> Mask:

@@ -79,7 +79,12 @@ def _write_shape(
         solids=len(items.solids) * uses,
         open_shells=len(bodies.sheets) * uses,
         mesh_volume_mm3=volume * uses,
-        volume_gained_mm3=chord_volume(skin, model.regions.region, model.regions.surfaces) * uses,
+        volume_gained_mm3=(
+            float(shell_volumes(model.skin)[skin.closed].sum())
+            - volume
+            + chord_volume(model.skin, model.regions.region, model.regions.surfaces)
+        )
+        * uses,
     )
     if count > MANY_FACES:
         note(
