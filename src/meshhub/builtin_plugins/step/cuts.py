@@ -31,6 +31,7 @@ _DEEPER = 2.0
 _EVEN = 4.0
 _ROUNDS = 200
 _NEWTON = 12
+_HOPELESS = 1e-2
 _FARTHEST = 20.0
 _PARALLEL = 1e-6
 
@@ -100,7 +101,7 @@ def _onto_all(surfaces: Surfaces, points: Float64, owner: IntIndex, begin: IntIn
         gap, normal = gradients(surfaces, points[owner])
         across = np.add.reduceat(normal[:, :, None] * normal[:, None, :], begin)
         along = np.add.reduceat(normal * gap[:, None], begin)
-        step = np.einsum("ijk,ik->ij", np.linalg.pinv(across, rcond=_PARALLEL, hermitian=True), along)
+        step = np.einsum("ijk,ik->ij", np.linalg.pinv(np.nan_to_num(across), rcond=_PARALLEL, hermitian=True), along)
         points = points - step
         if float(np.abs(step).max()) <= still:
             break
@@ -238,7 +239,7 @@ class _Cutting:
     def _take(self, kind: Kind, samples: Samples, facet: IntIndex, tolerance: float, given: float | None) -> None:
         """Fit a surface to each piece, and keep those that hold all of it, by rounding or as chords."""
         graph, group, groups = self.graph, samples.normal_group, samples.groups
-        surfaces, worst = fit(samples, kind, 1.0)
+        surfaces, worst = fit(samples, kind, _HOPELESS)
         begin = np.searchsorted(samples.group, np.arange(groups))
         extent = lengths(np.maximum.reduceat(samples.point, begin) - np.minimum.reduceat(samples.point, begin))
         gap, normal = gradients(surfaces.take(group), samples.centre)
@@ -270,13 +271,16 @@ class _Cutting:
     def unite(self) -> None:
         """Let surfaces take over smaller neighbours that are the same: a cut had parted them."""
         graph = self.graph
+        if len(self.surfaces) == 0:
+            return
         a, b = self.segment[graph.left], self.segment[graph.right]
         meet = (a >= 0) & (b >= 0) & (a != b)
-        a, b = a[meet], b[meet]
-        alike = self.surfaces.kind[a] == self.surfaces.kind[b]
-        pairs = np.unique(np.stack([a[alike], b[alike]], axis=1), axis=0)
+        meet &= self.surfaces.kind[np.maximum(a, 0)] == self.surfaces.kind[np.maximum(b, 0)]
+        meet[meet] = self._holds(a[meet], graph.right[meet], 3.0)
+        pairs = np.unique(np.stack([a[meet], b[meet]], axis=1), axis=0)
         size = np.bincount(self.segment[self.segment >= 0], minlength=len(self.surfaces))
-        pairs = pairs[(size[pairs[:, 0]] > size[pairs[:, 1]]) | (pairs[:, 0] < pairs[:, 1])]
+        one, other = pairs.T
+        pairs = pairs[(size[one] > size[other]) | ((size[one] == size[other]) & (one < other))]
         now = np.arange(len(self.surfaces))
         for large, small in pairs[np.argsort(-size[pairs[:, 0]], kind="stable")].tolist():
             large = int(now[large])

@@ -14,6 +14,7 @@ from meshhub.scene import Float64
 
 _FIRST_STEPS = 3
 _STEPS = 4
+_ENOUGH = 4000
 _RIDGE = 1e-13
 _TIP = 1e-3
 _UNKNOWNS = {
@@ -48,13 +49,15 @@ class Samples(NamedTuple):
 def fit(samples: Samples, kind: Kind, hopeless: float) -> tuple[Surfaces, Float64]:
     """The surface of one kind that fits each group best, and the distance of its worst point.
 
-    Groups are moved to their centre and scaled to size one meanwhile, for the condition of the equations.
+    Groups are moved to their centre and scaled to size one meanwhile, for the condition of the equations. Of large ones
+    some points are enough: a scan is one group of a million.
     hopeless: groups that are still worse than this part of their size after a few steps are left as they are.
     """
     middle, size = _frames(samples)
     point = (samples.point - middle[samples.group]) / size[samples.group][:, None]
     centre = (samples.centre - middle[samples.normal_group]) / size[samples.normal_group][:, None]
-    local = samples._replace(point=point, centre=centre)
+    whole = samples._replace(point=point, centre=centre)
+    local = _some(whole)
     with np.errstate(all="ignore"):
         if kind == Kind.SPHERE:
             made = _sphere(local)
@@ -68,10 +71,29 @@ def fit(samples: Samples, kind: Kind, hopeless: float) -> tuple[Surfaces, Float6
             hopeful = np.flatnonzero(_worst(local, made) <= hopeless)
             if len(hopeful):
                 made = _put(made, hopeful, _refined(chosen(local, hopeful), made.take(hopeful), kind, _STEPS))
-        worst = _worst(local, made) * size
+        worst = _worst(whole, made) * size
     worst = np.where(np.isfinite(worst), worst, np.inf)
     second = made.second * size if kind == Kind.TORUS else made.second
     return Surfaces(made.kind, made.origin * size[:, None] + middle, made.axis, made.radius * size, second), worst
+
+
+def _some(samples: Samples) -> Samples:
+    """So many of the points and facets of each group as tell its surface."""
+
+    def kept(group: Groups) -> NDArray[np.bool_]:
+        size = np.bincount(group, minlength=samples.groups)
+        place = np.arange(len(group)) - (np.cumsum(size) - size)[group]
+        made: NDArray[np.bool_] = place % -(-size // _ENOUGH)[group] == 0
+        return made
+
+    return _selected(samples, kept(samples.group), kept(samples.normal_group))
+
+
+def _selected(samples: Samples, points: NDArray[np.bool_], facets: NDArray[np.bool_]) -> Samples:
+    return Samples(
+        samples.groups, samples.group[points], samples.point[points], samples.normal_group[facets],
+        samples.centre[facets], samples.normal[facets], samples.weight[facets],
+    )  # fmt: skip
 
 
 def _worst(samples: Samples, made: Surfaces) -> Float64:
@@ -85,10 +107,8 @@ def chosen(samples: Samples, groups: Groups) -> Samples:
     number = np.full(samples.groups, -1, np.intp)
     number[groups] = np.arange(len(groups))
     points, facets = number[samples.group] >= 0, number[samples.normal_group] >= 0
-    return Samples(
-        len(groups), number[samples.group][points], samples.point[points], number[samples.normal_group][facets],
-        samples.centre[facets], samples.normal[facets], samples.weight[facets],
-    )  # fmt: skip
+    made = _selected(samples, points, facets)
+    return made._replace(groups=len(groups), group=number[made.group], normal_group=number[made.normal_group])
 
 
 def _put(all_of_them: Surfaces, index: Groups, made: Surfaces) -> Surfaces:
