@@ -16,6 +16,7 @@ from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 
 _POLES = 16
+_SIDES = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,8 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
     reference = np.where(clear[:, None], -normalised(mean), perpendicular(axis))
     flat = surfaces.kind == Kind.PLANE
     reference[flat] = perpendicular(axis[flat])
+    around, side = _free_sides(skin, regions, outline, curves)
+    reference[around] = side
 
     # along their axes: cylinders begin at their lower end, cones at their wider one, opening upwards
     cone = surfaces.kind == Kind.CONE
@@ -105,6 +108,43 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
             axis[ring.region] = ring.around
         reference[ring.region] = _across(ring.start - origin[ring.region], axis[ring.region])
     return Seams(origin, axis, reference, radius, second, moved, position, rings)
+
+
+def _free_sides(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> tuple[IntIndex, Float64]:
+    """Faces all around their axis, and for each the direction from it that is farthest from notches and holes.
+
+    Where programs add a seam, it should meet rims, and nothing else.
+    """
+    surfaces = regions.surfaces
+    owner = regions.region[outline.half // 3]
+    here, there = skin.points[skin.begin[outline.half]], skin.points[skin.end[outline.half]]
+    _, _, low = cylindrical(surfaces.take(owner), here)
+    _, _, high = cylindrical(surfaces.take(owner), there)
+    axis = surfaces.axis[owner]
+    turn = np.arctan2(np.einsum("ij,ij->i", np.cross(low, high), axis), np.einsum("ij,ij->i", low, high))
+    loop_half = outline.chain_begin[outline.loop_begin[:-1]]
+    winding = np.abs(np.add.reduceat(turn, loop_half)) if len(loop_half) else np.empty(0)
+    whole = np.zeros(len(surfaces), np.bool_)
+    whole[outline.loop_region[winding > np.pi]] = True
+    whole &= np.isin(surfaces.kind, (Kind.CYLINDER, Kind.CONE))
+    around = np.flatnonzero(whole)
+    place = np.full(len(surfaces), -1, np.intp)
+    place[around] = np.arange(len(around))
+    edge = outline.edge[np.repeat(np.arange(len(outline.edge)), np.diff(outline.chain_begin))]
+    parallel = np.abs(np.einsum("ij,ij->i", curves.axis[edge], axis)) > 1 - 1e-6
+    notch = np.flatnonzero((place[owner] >= 0) & ~((curves.kind[edge] == Curve.CIRCLE) & parallel))
+    u = perpendicular(surfaces.axis[around])
+    v = np.cross(surfaces.axis[around], u)
+    angle = np.arange(_SIDES) * (2 * np.pi / _SIDES)
+    sides = np.cos(angle)[:, None, None] * u + np.sin(angle)[:, None, None] * v
+    nearest = np.full((_SIDES, len(around)), -1.0)
+    for number, one in enumerate(sides):
+        for out in (low[notch], high[notch]):
+            which = place[owner[notch]]
+            np.maximum.at(nearest[number], which, np.einsum("ij,ij->i", out, one[which]))
+    # rounded, so that noise does not choose among equals
+    made: Float64 = sides[np.round(nearest, 3).argmin(axis=0), np.arange(len(around))]
+    return around, made
 
 
 def _poles(skin: Skin, regions: Regions, outline: Outline, ball: IntIndex, away: Float64) -> Float64:
