@@ -344,6 +344,7 @@ def test_help(command: str) -> None:
             assert flag in done.stdout.decode()
 
 
+@pytest.mark.once
 def test_python_and_the_command_line_give_the_same_bytes(tmp_path: Path) -> None:
     registry = meshhub.Registry()
     for target in ("stl", "obj", "ply", "glb", "gltf", "3mf"):

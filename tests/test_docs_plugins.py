@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.once
+
 DOCUMENT = Path(__file__).parent.parent / "docs" / "plugins.md"
 
 

@@ -34,7 +34,12 @@ from meshhub import (
     Target,
     WorkerCrashed,
 )
+from meshhub.chain import Request, resolve
+from meshhub.engine.contract import Task
+from meshhub.engine.marks import new_mark
+from meshhub.engine.supervision import Worker, answer_of
 from meshhub.engine.worker import Limits
+from meshhub.plans import LOCAL
 from meshhub.report import Inspection, Report
 
 
@@ -220,6 +225,27 @@ def told_to_use(folder: Path) -> list[int]:
             if told in (process / "environ").read_bytes():
                 found.append(int(process.name))
     return found
+
+
+@linux
+def test_what_a_worker_maps_before_its_task_is_not_put_down_to_it(registry: Registry, tmp_path: Path) -> None:
+    """A gigabyte while it warms up, under its parent's eye; its crash is none of memory."""
+    limits = Limits(memory_bytes=2 << 30)
+    source = Source.from_bytes(b"toy! crash-late", "a.toy")
+    chain = resolve(registry.declarations, Request(target="toy"), source, LOCAL)
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    mark = new_mark()
+    process = context.Process(target=toys.serve_after_mapping, args=(theirs, limits, mark), daemon=True)
+    process.start()
+    theirs.close()
+    worker = Worker(process, ours, mark)
+    try:
+        ours.send((Task(chain=chain, source=source, target=Target()), tmp_path, ""))
+        with pytest.raises(WorkerCrashed):
+            answer_of(worker, limits, [], time.monotonic(), 60, None)
+    finally:
+        assert worker.end(30)
 
 
 @linux

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import sys
 import time
 from dataclasses import replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,6 +16,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from meshhub import Format, Frame, Magic, Operation, Reader, Scene, Source, Stage, Target, Writer, hookimpl, note
+from meshhub.engine.worker import Limits, serve
 from meshhub.scene import Mesh, Part
 from models import brick, scene_of
 
@@ -80,7 +83,9 @@ def read(source: Source, options: ToyReaderOptions) -> Scene:
     if word == "wait":
         while not Path(rest[0]).exists():
             time.sleep(0.01)
-    if word == "crash":
+    if word in ("crash", "crash-late"):
+        # late: the parent has looked at it meanwhile
+        time.sleep(0 if word == "crash" else 1)
         ctypes.string_at(0)
     if word == "exit":
         os._exit(3)
@@ -118,3 +123,10 @@ def write(scene: Scene, target: Target, options: ToyWriterOptions) -> None:
 def spin(scene: Scene, options: SpinOptions) -> Scene:
     assert options.spin_degrees is not None
     return replace(scene, meshes=tuple(replace(mesh, colors=None) for mesh in scene.meshes))
+
+
+def serve_after_mapping(connection: Connection, limits: Limits, mark: int) -> None:
+    """A worker that has much before it is bound."""
+    kept = mmap.mmap(-1, 1 << 30)
+    serve(connection, limits, mark)
+    kept.close()

@@ -26,6 +26,8 @@ from meshhub.source import Target
 from models import brick, moved_by, scene_of, volume
 from step_judge import judged
 
+pytestmark = pytest.mark.once
+
 Solid = manifold3d.Manifold
 
 
@@ -624,7 +626,6 @@ MACHINED = mesh_of(machined())
 MACHINED_COUNTS = planar_counts(MACHINED)
 
 
-@pytest.mark.once
 @settings(max_examples=50, deadline=None)
 @given(
     turn=st.integers(0, 2**31 - 1),

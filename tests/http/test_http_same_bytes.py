@@ -15,6 +15,8 @@ from http_serving import Running
 
 from meshhub.registry import Registry
 
+pytestmark = pytest.mark.once
+
 BRACKET = Path(__file__).parent.parent.parent / "examples" / "bracket.stl"
 TARGETS = ("stl", "obj", "ply", "gltf", "glb", "3mf")
 OPERATIONS: tuple[dict[str, str | int | float | bool], ...] = (

@@ -17,7 +17,7 @@ import msgspec
 
 from meshhub.engine import marks
 from meshhub.engine.contract import Cancel
-from meshhub.engine.worker import LONGEST_ANSWER, Answer, Limits, mapped_bytes
+from meshhub.engine.worker import LONGEST_ANSWER, Answer, Limits, unmapped_bytes
 from meshhub.errors import (
     Cancelled,
     ConversionTimeout,
@@ -52,14 +52,11 @@ class Worker:
         self.line = line
         self.mark = mark
         self.took = 0
-        self._began_with = 0
         self._gone = False
 
-    def weigh(self) -> None:
-        """Keep in `took` the most bytes of memory that it was seen to have, beyond those at the first look."""
-        mapped = mapped_bytes(self.process.pid or 0)
-        self._began_with = self._began_with or mapped
-        self.took = max(self.took, mapped - self._began_with)
+    def weigh(self, limits: Limits) -> None:
+        """Keep in `took` the most bytes of memory that it was seen to have taken of those that it may."""
+        self.took = max(self.took, limits.memory_bytes - unmapped_bytes(self.process.pid or 0, limits))
 
     def kill(self) -> None:
         """End it and everything in its session, without waiting."""
@@ -109,7 +106,6 @@ def answer_of(
     Nothing that the worker does can hold this up: what comes is read as it comes, never waited for.
     """
     until = None if timeout is None else begun + timeout
-    worker.weigh()
     look = time.monotonic() + _BETWEEN_LOOKS
     came = bytearray()
     with _end_of(worker.process) as ended:
@@ -237,7 +233,7 @@ def _look(worker: Worker, limits: Limits, folders: Sequence[Path]) -> None:
             f"the conversion wrote more than the {limits.file_bytes:,} bytes that one may; "
             "reduce the model first (optimize_target_faces)"
         )
-    worker.weigh()
+    worker.weigh(limits)
     processes = marks.bearing(worker.mark)
     if len(processes) > limits.processes:
         raise PluginError(f"a step started more than {limits.processes} processes; the file may be damaged")

@@ -206,7 +206,7 @@ def _limit(limits: Limits) -> None:
     for what, bound in wanted.items():
         bound = _allowed(what, bound)
         resource.setrlimit(what, (bound, bound))
-    mapped = mapped_bytes(os.getpid())
+    mapped = _mapped_bytes(os.getpid())
     if mapped:
         bound = _allowed(resource.RLIMIT_AS, mapped + limits.memory_bytes + _RESERVE)
         resource.setrlimit(resource.RLIMIT_AS, (bound - _RESERVE, bound))
@@ -234,7 +234,25 @@ def _take_the_reserve() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
-def mapped_bytes(process: int) -> int:
+def unmapped_bytes(process: int, limits: Limits) -> int:
+    """What a worker may still take of its memory: all of it before it has bound itself, and where nobody can tell.
+
+    How much it had mapped when it bound itself only its bound tells: it may map a gigabyte while it warms up.
+    """
+    if sys.platform != "linux":
+        return limits.memory_bytes
+    import resource
+
+    with contextlib.suppress(OSError, ValueError):
+        bound, last = resource.prlimit(process, resource.RLIMIT_AS)
+        _, mine = resource.getrlimit(resource.RLIMIT_AS)
+        # as long as it has the last bound of all processes here it has not set its own, or could not
+        if last != mine:
+            return bound - _mapped_bytes(process)
+    return limits.memory_bytes
+
+
+def _mapped_bytes(process: int) -> int:
     """What counts for the limit on a process's memory; 0 where the system does not tell."""
     try:
         return int(Path(f"/proc/{process}/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
