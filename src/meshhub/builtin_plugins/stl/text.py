@@ -40,9 +40,9 @@ _SOLIDS = 100_000
 
 @dataclass
 class _Solid:
-    """A named stretch of text that holds facets."""
+    """A stretch of text that holds facets, and its name as it stands there."""
 
-    name: str
+    name: bytes
     spans: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -182,7 +182,7 @@ def _solids(text: bytes, words: bytes) -> tuple[list[_Solid], bool]:
     words: the same without comments, in lower case.
     Raises ModelTooComplex.
     """
-    solids = [_Solid("")]
+    solids = [_Solid(b"")]
     begin, at, closed, stop = 0, words.find(b"solid"), False, 0
     while at >= 0:
         if stop <= at:
@@ -200,7 +200,7 @@ def _solids(text: bytes, words: bytes) -> tuple[list[_Solid], bool]:
         after = stop if facet is None else facet.start()
         solids[-1].spans.append((begin, opening))
         if not ending:
-            solids.append(_Solid(_name(text[at + 5 : after])))
+            solids.append(_Solid(text[at + 5 : after]))
         if len(solids) > _SOLIDS:
             raise ModelTooComplex(f"the STL text holds more than {_SOLIDS} solids; merge them and export again")
         closed, begin = ending, after
@@ -231,8 +231,9 @@ def _scene(solids: list[_Solid], facets: Facets) -> Scene:
             continue
         corners = facets.corners[start:end].reshape(-1, 3)
         first, index = weld(corners)
-        parts.append(Part(len(meshes), name=solid.name))
-        meshes.append(Mesh(corners[first], index.reshape(-1, 3), name=solid.name))
+        name = _name(solid.name)
+        parts.append(Part(len(meshes), name=name))
+        meshes.append(Mesh(corners[first], index.reshape(-1, 3), name=name))
     empty = sum(1 for solid, start, end in zip(solids[1:], bounds[1:], bounds[2:], strict=False) if start == end)
     if empty:
         note("empty_solids", f"{empty} of {len(solids) - 1} solids hold no facet and were left out")
