@@ -59,8 +59,9 @@ def test_the_same_is_told_once_and_what_is_alike_is_counted() -> None:
 
 
 def test_a_full_disk_is_not_blamed_on_the_file() -> None:
-    with pytest.raises(ConversionFailed, match="room on the disk"):
+    with pytest.raises(ConversionFailed, match="room on the disk") as told:
         Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Full(), to="ply")
+    assert told.value.code == "server_busy"
 
 
 @pytest.mark.parametrize(("target", "colours"), [("ply", False), ("stl", True)])

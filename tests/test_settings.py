@@ -173,6 +173,7 @@ def test_a_container_has_its_share_of_the_cores(tmp_path: Path, text: str | None
         ("shutdown_seconds = nan", "shutdown_seconds must be a number"),
         ("drain_seconds = inf", "drain_seconds must be a number"),
         ("workers = 100000", "at most 1000"),
+        ("conversion_memory_bytes = 6", "conversion_memory_bytes must be at least 67108864"),
         ("connections_per_address = 0", "connections_per_address must be at least 1"),
     ],
 )

@@ -27,6 +27,7 @@ from meshhub.errors import (
     MeshhubError,
     ModelTooComplex,
     PluginError,
+    ServerBusy,
     UnreadableFile,
 )
 from meshhub.geometry import bounds, to_frame
@@ -219,7 +220,10 @@ def _guarded(what: str, function: Callable[[], Any]) -> Any:
                 f"{what} wrote a larger file than one may be; reduce the model first (optimize_target_faces)"
             ) from error
         if number in _NO_ROOM:
-            raise ConversionFailed(f"{what} ran out of room on the disk; free some space and try again") from error
+            # not the file's fault: the same request may succeed later
+            raise ConversionFailed(
+                f"{what} ran out of room on the disk; free some space and try again", code=ServerBusy.code
+            ) from error
         # only the kind of the error is told: its text may hold paths of this machine
         log.warning("%s failed", what, exc_info=error)
         raise PluginError(f"{what} failed unexpectedly ({type(error).__name__}); the file may be damaged") from error

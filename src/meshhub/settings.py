@@ -29,6 +29,9 @@ _TOML_LINE = re.compile(r"\s*(?:\[\s*(?P<table>[^\[\]]+)\]|(?P<key>[^=\s#\[][^=#
 MOST_WORKERS = 1000
 """More is a slip of the pen: every one is a process."""
 
+LEAST_MEMORY = 64 << 20
+"""Bytes; with less, libraries cannot be loaded."""
+
 _UNBOUNDED = 1 << 62
 """No limit of a plan is as large; whoever means none says so."""
 
@@ -45,6 +48,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     plan_limits:        limits that differ from what a plan declares: {"free": {"max_batch_files": 5}}
     workers:            conversions at once; the cores unless told
     batch_workers:      conversions at once for one request; half of `workers` unless told
+    conversion_memory_bytes: what a conversion may take beyond what its worker began with
     queue:              requests that may wait for a worker before `server_busy`
     connections_per_address: connections open at once from one address, if it is not a trusted proxy's
     temporary_folder:   where uploads and results lie while a request lasts; the system's unless told
@@ -62,6 +66,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     plan_limits: PlanLimits = {}
     workers: int | None = None
     batch_workers: int | None = None
+    conversion_memory_bytes: int = 6 << 30
     queue: int = 64
     connections_per_address: int = 256
     temporary_folder: str | None = None
@@ -81,6 +86,10 @@ class Settings(Struct, frozen=True, kw_only=True):
                 raise InvalidSettings(
                     f"trusted_proxies: {proxy!r} is not an address or a network like 10.0.0.0/8"
                 ) from None
+        if self.conversion_memory_bytes < LEAST_MEMORY:
+            raise InvalidSettings(
+                f"conversion_memory_bytes must be at least {LEAST_MEMORY}, got {self.conversion_memory_bytes}"
+            )
         if self.connections_per_address < 1:
             raise InvalidSettings(f"connections_per_address must be at least 1, got {self.connections_per_address}")
         for name in ("workers", "batch_workers"):

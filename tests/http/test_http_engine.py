@@ -28,7 +28,9 @@ from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import Cancelled
+from meshhub.http.app import isolated
 from meshhub.report import Inspection, Report
+from meshhub.settings import Settings
 
 STL = b"solid t\nfacet normal 0 0 1\nouter loop\n%sendloop\nendfacet\nendsolid t\n" % (
     b"vertex 0 0 0\nvertex 9 0 0\nvertex 0 9 0\n"
@@ -360,6 +362,15 @@ def test_whoever_comes_while_it_stops_is_told(
     assert not first.done()
     latch.let_go()
     assert first.result().status_code == 200
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded on Linux")
+def test_a_conversion_has_the_memory_that_the_settings_give_it(serve: Callable[..., Running]) -> None:
+    running = serve(isolated(Settings(workers=1, conversion_memory_bytes=128 << 20)))
+    assert running.convert(toy_weight="1000").status_code == 200
+    assert (
+        "optimize_target_faces" in refused(running.convert(toy_weight="200000000"), 422, "model_too_complex")["error"]
+    )
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])

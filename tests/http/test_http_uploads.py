@@ -253,7 +253,7 @@ def test_uploads_wait_for_disk(serve: Any) -> None:
     assert "disk" in refused(full.get("/health/ready"), 503, "server_busy")["error"]
 
 
-@pytest.mark.parametrize("gone", [errno.ENOSPC, errno.EMFILE])
+@pytest.mark.parametrize("gone", [errno.ENOSPC, errno.EROFS, errno.EMFILE])
 def test_no_room_is_no_fault(service: Running, monkeypatch: pytest.MonkeyPatch, gone: int) -> None:
     mkdir = Path.mkdir
 

@@ -69,7 +69,9 @@ def note_line(note: Note) -> str:
 def summary(report: Report) -> str:
     """A conversion in one line."""
     before, after = report.source, report.target
-    faces = f"{after.faces:,} faces" if before.faces == after.faces else f"{before.faces:,} → {after.faces:,} faces"
+    faces = f"{after.faces:,} face{'s' * (after.faces != 1)}"
+    if before.faces != after.faces:
+        faces = f"{before.faces:,} → {faces}"
     return f"{faces}, {millimetres(after.size_mm)}, {size(after.bytes)}, {report.seconds:.2f} s"
 
 

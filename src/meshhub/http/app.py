@@ -7,6 +7,7 @@ from litestar.exceptions import HTTPException
 
 from meshhub.engine.contract import Engine
 from meshhub.engine.isolated import Isolated
+from meshhub.engine.worker import Limits as WorkerLimits
 from meshhub.errors import InvalidSettings
 from meshhub.http.clients import networks
 from meshhub.http.conversions import Conversions
@@ -43,6 +44,7 @@ def isolated(settings: Settings) -> Isolated:
     return Isolated(
         workers=settings.most_at_once + 1,
         queue=settings.queue,
+        limits=WorkerLimits(memory_bytes=settings.conversion_memory_bytes),
         folder=settings.temporary_folder,
         log=settings.log,
     )

@@ -93,8 +93,8 @@ RETRY_AFTER = {"server_busy": 5, "shutting_down": 10}
 _OF_STATUS = {400: "bad_request", 401: "invalid_api_key", 404: "not_found", 405: "method_not_allowed"}
 
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""What the system says that has no disk, file or memory left."""
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""What the system says that has no disk, file or memory left. Linux makes a failing disk one that is only read."""
 
 
 class ServiceError(MeshhubError):
