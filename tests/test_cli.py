@@ -200,6 +200,8 @@ def test_who_is_told_to_end_leaves_nothing_half_written(tmp_path: Path, number: 
         [sys.executable, "-m", "meshhub", "convert", tmp_path / "a.stl", *where],
         stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(scratch)},
+        # a parent under `nohup` hands down that SIGHUP is ignored, and the program keeps to it
+        preexec_fn=lambda: signal.signal(getattr(signal, number), signal.SIG_DFL),
     ) as running:
         # while a process forks, Python loses what a signal raises
         while not any(out.glob(".meshhub-*/.out-*/*")) and running.poll() is None:
