@@ -19,6 +19,11 @@ FILE_SCHEMA(('AUTOMOTIVE_DESIGN { 1 0 10303 214 1 1 1 1 }'));
 ENDSEC;
 DATA;
 """
+_NEAR = "1.E-07"
+"""Millimetres below which two points are one. Faces share their edges and corners, so nothing needs more; told of
+more, OpenCASCADE closes gaps in single faces that are narrower, and tears the shell there. It finds out by itself
+how far edges are off."""
+
 _TRAILER = "ENDSEC;\nEND-ISO-10303-21;\n"
 
 
@@ -35,7 +40,6 @@ class Document:
     def __init__(self, file: Part21) -> None:
         """Writes the header and what every product refers to."""
         self.file = file
-        self.uncertainty = 1e-7
         file.raw(_HEADER)
         one = file.one
         application = one("APPLICATION_CONTEXT('core data for automotive mechanical design processes')")
@@ -45,8 +49,10 @@ class Document:
         length = one("(LENGTH_UNIT()NAMED_UNIT(*)SI_UNIT(.MILLI.,.METRE.))")
         angle = one("(NAMED_UNIT(*)PLANE_ANGLE_UNIT()SI_UNIT($,.RADIAN.))")
         solid = one("(NAMED_UNIT(*)SI_UNIT($,.STERADIAN.)SOLID_ANGLE_UNIT())")
-        self._length = length
-        self._near = near = file.reserve()
+        near = one(
+            f"UNCERTAINTY_MEASURE_WITH_UNIT(LENGTH_MEASURE({_NEAR}),#{length},'distance_accuracy_value',"
+            "'confusion accuracy')"
+        )
         self.context = one(
             "(GEOMETRIC_REPRESENTATION_CONTEXT(3)"
             f"GLOBAL_UNCERTAINTY_ASSIGNED_CONTEXT((#{near}))"
@@ -136,16 +142,7 @@ class Document:
         return one(f"PRESENTATION_STYLE_ASSIGNMENT((#{usage}))")
 
     def close(self) -> None:
-        """Write what comes last.
-
-        The uncertainty is the distance, in millimetres, below which two points are one; CAD programs
-        take it as the tolerance of edges and corners.
-        """
-        self.file.reserved(
-            self._near,
-            f"UNCERTAINTY_MEASURE_WITH_UNIT(LENGTH_MEASURE({self.uncertainty:.2E}),#{self._length},"
-            "'distance_accuracy_value','confusion accuracy')",
-        )
+        """Write what comes last."""
         for number, (text, items) in self._assemblies.items():
             self.file.reserved(number, self._representation_text("SHAPE_REPRESENTATION", text, items))
         if self._styled:

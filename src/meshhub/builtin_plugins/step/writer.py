@@ -60,7 +60,6 @@ def _write_shape(
     document.file.decimals = decimals_for(float(np.abs(skin.points).max()), abs(volume) / area if area else 0.0)
     model = modelled(skin, options)
     count, bodies = len(model.regions.surfaces), model.bodies
-    document.uncertainty = max(document.uncertainty, float(model.regions.limit.max()))
     items = write_model(document.file, model)
     product = document.product(shape.name, items.solids, items.sheets)
     _colour(document, skin, model.regions.region, items, palette)
