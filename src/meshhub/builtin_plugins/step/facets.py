@@ -95,6 +95,7 @@ def facet_graph(skin: Skin, faceted: Facets) -> FacetGraph:
     longest = np.zeros(count)
     np.maximum.at(longest, left, shared)
     broad = corners > 4
+    pierced = np.bincount(faceted.outline.loop_region, minlength=count) > 1
     area = lengths(skin.cross)
     largest = np.empty(count, np.intp)
     rising = np.argsort(area, kind="stable")
@@ -111,7 +112,7 @@ def facet_graph(skin: Skin, faceted: Facets) -> FacetGraph:
         point=pair % total,
         normal=planes.normal,
         centre=planes.centre,
-        probe=np.where(broad[:, None], skin.points[skin.faces[largest]].mean(axis=1), planes.centre),
+        probe=np.where(pierced[:, None], skin.points[skin.faces[largest]].mean(axis=1), planes.centre),
         area=np.bincount(region, area, count) / 2,
         sliver=sliver,
         small=small,

@@ -37,8 +37,11 @@ _OF_SAGITTA_SCARCE = 0.005
 TILT = np.cos(np.radians(20.0))
 _LEANING = np.cos(np.radians(80.0))
 _MOST_LEANING = 0.1
+_COARSE = np.cos(np.radians(45.0))
 _DEEPER = 4.0
+_LIDS = 2.0
 _LARGEST = 20.0
+_THINNEST_RING = 0.02
 _ROUNDS = 200
 _CHUNK = 8192
 _CONTESTS = 3
@@ -330,13 +333,16 @@ class _Search:
             reach = (self.segment[graph.left] >= base) & (self.segment[graph.right] < 0)
             index, facet = self.segment[graph.left[reach]], graph.right[reach]
             good = self._explains(self.surfaces, self.limit, index, facet)
-            good &= ~graph.broad[facet] | (self._depth(index, facet) <= _DEEPER * deepest[index])
+            much = np.where(self.surfaces.kind[index] == Kind.TORUS, _LIDS, _DEEPER)
+            good &= ~graph.broad[facet] | (self._depth(index, facet) <= much * deepest[index])
             index, facet = index[good], facet[good]
             # three points of a slanting rim make a facet that leans from the surface, no deeper than the others are
             reach = (self.segment[graph.beside] >= base) & (self.segment[graph.rim] < 0)
             beside, rim = self.segment[graph.beside[reach]], graph.rim[reach]
             good = self._explains(self.surfaces, self.limit, beside, rim, _LEANING)
-            good &= self._depth(beside, rim) <= deepest[beside]
+            depth = self._depth(beside, rim)
+            coarse = self._explains(self.surfaces, self.limit, beside, rim, _COARSE) & (depth <= 2 * deepest[beside])
+            good &= (depth <= deepest[beside]) | coarse
             index, facet = np.concatenate([index, beside[good]]), np.concatenate([facet, rim[good]])
             if len(facet) == 0:
                 return
@@ -380,7 +386,9 @@ def plausible(kind: Kind, surfaces: Surfaces, samples: Samples, size: Float64, l
     """
     good: Mask = (surfaces.radius > 0) & (surfaces.radius < _LARGEST * size)
     if kind == Kind.TORUS:
-        good &= (surfaces.second > 1e-3 * size) & (surfaces.radius > 1.01 * surfaces.second)
+        # of one whose tube is thicker than its ring, as where a fillet nearly makes a ball, the outer side is meant
+        good &= (surfaces.second > 1e-3 * size) & (surfaces.radius > _THINNEST_RING * surfaces.second)
+        good &= np.abs(surfaces.radius - surfaces.second) > 0.01 * surfaces.second
     if kind == Kind.CONE:
         height = np.einsum("ij,ij->i", samples.point - surfaces.origin[samples.group], surfaces.axis[samples.group])
         reach = surfaces.radius[samples.group] + height * surfaces.second[samples.group]
