@@ -123,16 +123,13 @@ def _write_bounds(file: Part21, model: Model, edges: _Edges) -> IntIndex:
 
 
 def _write_slit(file: Part21, model: Model, ring: Ring, oriented: IntIndex, edges: _Edges) -> int:
-    """The one bound of a face between two circles, or a circle and a tip: slit open along its seam."""
-    outline = model.outline
-    first = outline.loop_begin[ring.loop]
+    """The one bound of a face between two rims, or a rim and a tip: slit open along its seam."""
     start, stop = ring.start, ring.stop
-    rims = [int(oriented[first])]
-    begin = int(edges.vertex[outline.start[first]])
+    rim, far_rim = _rim(model.outline, ring.loop, ring.corner), np.empty(0, np.intp)
+    begin = int(edges.vertex[ring.corner])
     if ring.other >= 0:
-        second = outline.loop_begin[ring.other]
-        rims.append(int(oriented[second]))
-        end = int(edges.vertex[outline.start[second]])
+        far_rim = _rim(model.outline, ring.other, ring.opposite)
+        end = int(edges.vertex[ring.opposite])
     else:
         end = file.one(f"VERTEX_POINT('',#{file.point(stop)})")
     if ring.centre is None:
@@ -144,9 +141,15 @@ def _write_slit(file: Part21, model: Model, ring: Ring, oriented: IntIndex, edge
         curve = file.circle(ring.centre, ring.axis, towards, ring.radius)
     seam = file.one(f"EDGE_CURVE('',#{begin},#{end},#{curve},.T.)")
     there, back = (file.one(f"ORIENTED_EDGE('',*,*,#{seam},.{flag}.)") for flag in "TF")
-    listed = ",".join(f"#{edge}" for edge in (rims[0], there, *rims[1:], back))
+    listed = ",".join(f"#{edge}" for edge in (*oriented[rim], there, *oriented[far_rim], back))
     loop = file.one(f"EDGE_LOOP('',({listed}))")
     return file.one(f"FACE_OUTER_BOUND('',#{loop},.T.)")
+
+
+def _rim(outline: Outline, loop: int, corner: int) -> IntIndex:
+    """The chains of a loop, from a corner on."""
+    chains = np.arange(outline.loop_begin[loop], outline.loop_begin[loop + 1])
+    return np.roll(chains, -int(np.flatnonzero(outline.start[chains] == corner)[0]))
 
 
 def _write_whole_bounds(file: Part21, model: Model) -> tuple[IntIndex, IntIndex]:
@@ -207,15 +210,18 @@ def _write_surfaces(file: Part21, model: Model) -> IntIndex:
     made = np.empty(len(surfaces), np.int64)
     axes = file.placements(seams.origin, seams.axis, seams.reference)
     radius, second = file.lengths(seams.radius), file.lengths(seams.second)
-    names = {
-        Kind.PLANE: "PLANE",
-        Kind.CYLINDER: "CYLINDRICAL_SURFACE",
-        Kind.SPHERE: "SPHERICAL_SURFACE",
-        Kind.CONE: "CONICAL_SURFACE",
-        Kind.TORUS: "TOROIDAL_SURFACE",
-    }
-    for kind, name in names.items():
-        mask = surfaces.kind == kind
+    # a tube thicker than its ring meets itself: its outer side is a surface of its own name
+    thick = (surfaces.kind == Kind.TORUS) & (surfaces.radius < surfaces.second)
+    names = (
+        (Kind.PLANE, "PLANE", ""),
+        (Kind.CYLINDER, "CYLINDRICAL_SURFACE", ""),
+        (Kind.SPHERE, "SPHERICAL_SURFACE", ""),
+        (Kind.CONE, "CONICAL_SURFACE", ""),
+        (Kind.TORUS, "TOROIDAL_SURFACE", ""),
+        (Kind.TORUS, "DEGENERATE_TOROIDAL_SURFACE", ",.T."),
+    )
+    for kind, name, flag in names:
+        mask = (surfaces.kind == kind) & (thick == bool(flag))
         count = int(mask.sum())
         columns = [axes[mask]]
         more = []
@@ -223,7 +229,7 @@ def _write_surfaces(file: Part21, model: Model) -> IntIndex:
             more += [",", radius.filter(pa.array(mask))]
         if kind in (Kind.CONE, Kind.TORUS):
             more += [",", second.filter(pa.array(mask))]
-        made[mask] = file.many(count, f"{name}('',#", *columns, *more, ")") + np.arange(count)
+        made[mask] = file.many(count, f"{name}('',#", *columns, *more, f"{flag})") + np.arange(count)
     return made
 
 

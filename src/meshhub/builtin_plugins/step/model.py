@@ -5,16 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step.belts import belts_of, new_corners
 from meshhub.builtin_plugins.step.bodies import Bodies, bodies_of
 from meshhub.builtin_plugins.step.brep import Model
 from meshhub.builtin_plugins.step.check import Facets, deviating, facet, misshapen
+from meshhub.builtin_plugins.step.corners import cusped_regions, pinched_regions
 from meshhub.builtin_plugins.step.curves import curves_of, edge_regions
 from meshhub.builtin_plugins.step.cuts import cut_facets, eased
 from meshhub.builtin_plugins.step.facets import facet_graph
 from meshhub.builtin_plugins.step.outline import outline_of
 from meshhub.builtin_plugins.step.recognise import Segments, recognise
 from meshhub.builtin_plugins.step.regions import Regions, areas, flat, regions_of
-from meshhub.builtin_plugins.step.seams import pierced_spheres, pinched_regions, seams_of
+from meshhub.builtin_plugins.step.seams import pierced_spheres, seams_of
 from meshhub.builtin_plugins.step.skin import Skin
 from meshhub.geometry import IntIndex
 
@@ -51,11 +53,12 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> 
     while True:
         outline = outline_of(skin, regions.region, regions.curved, faceted.tolerance, kept)
         curves = curves_of(skin, outline, regions)
-        more = outline.inner_points(skin, curves.chords)
+        belts = belts_of(skin, regions, outline, curves)
+        more = np.union1d(outline.inner_points(skin, curves.chords), new_corners(outline, belts))
         if len(more) == 0:
             break
         kept[more] = True
-    model = Model(skin, regions, outline, curves, seams_of(skin, regions, outline, curves), bodies)
+    model = Model(skin, regions, outline, curves, seams_of(skin, regions, outline, curves, belts), bodies)
     left, right = edge_regions(outline)
     left, right = left[curves.bad], right[curves.bad]
     # of two curved neighbours the smaller one goes
@@ -67,6 +70,7 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> 
         misshapen(skin, regions.region, regions.surfaces, outline),
         pierced_spheres(regions, outline, model.seams),
         pinched_regions(regions, outline, curves),
+        cusped_regions(skin, regions, outline, curves, size),
     ]
     return model, np.unique(np.concatenate(strange))
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.curves import Curve, Curves, edge_regions
+from meshhub.builtin_plugins.step.belts import Belt, common_side, free_sides
+from meshhub.builtin_plugins.step.curves import Curve, Curves
 from meshhub.builtin_plugins.step.outline import Outline
 from meshhub.builtin_plugins.step.regions import Regions
 from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised, summed
@@ -16,15 +17,16 @@ from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 
 _POLES = 16
-_SIDES = 32
+_NO = np.zeros(3)
 
 
 @dataclass(frozen=True, eq=False)
 class Ring:
     """A face all around an axis, and the seam edge between its rims.
 
-    loop, other: its two loops, each a whole circle; `other` is -1 where it ends in a tip or a pole
-    start, stop: (3,) the ends of the seam, corners of the two loops
+    loop, other: its two rims; `other` is -1 where it ends in a tip or a pole
+    corner, opposite: the corners of the rims, of the outline's points, that the seam joins
+    start, stop: (3,) where these are
     around:      (3,) the axis of the rims
     centre, axis, radius: of the circle along which the seam runs, counter-clockwise; None for a straight one
     """
@@ -32,6 +34,8 @@ class Ring:
     region: int
     loop: int
     other: int
+    corner: int
+    opposite: int
     start: Float64
     stop: Float64
     around: Float64
@@ -60,7 +64,7 @@ class Seams:
     rings: tuple[Ring, ...]
 
 
-def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> Seams:
+def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves, belts: tuple[Belt, ...]) -> Seams:
     """The placements of all surfaces."""
     surfaces = regions.surfaces
     count = len(surfaces)
@@ -78,7 +82,7 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
     reference = np.where(clear[:, None], -normalised(mean), perpendicular(axis))
     flat = surfaces.kind == Kind.PLANE
     reference[flat] = perpendicular(axis[flat])
-    around, side = _free_sides(skin, regions, outline, curves)
+    around, side = free_sides(skin, regions, outline, curves)
     reference[around] = side
 
     # along their axes: cylinders begin at their lower end, cones at their wider one, opening upwards
@@ -102,49 +106,12 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
         reference[ball] = -normalised(towards)
         axis[ball] = _poles(skin, regions, outline, ball, reference[ball])
     ring_distance = distance - radius[regions.region]
-    moved, position, rings = _rings(regions, outline, curves, middle, height, ring_distance, weight)
+    moved, position, rings = _rings(regions, outline, curves, belts, middle, height, ring_distance, weight)
     for ring in rings:
         if surfaces.kind[ring.region] == Kind.SPHERE:
             axis[ring.region] = ring.around
         reference[ring.region] = _across(ring.start - origin[ring.region], axis[ring.region])
     return Seams(origin, axis, reference, radius, second, moved, position, rings)
-
-
-def _free_sides(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> tuple[IntIndex, Float64]:
-    """Faces all around their axis, and for each the direction from it that is farthest from notches and holes.
-
-    Where programs add a seam, it should meet rims, and nothing else.
-    """
-    surfaces = regions.surfaces
-    owner = regions.region[outline.half // 3]
-    here, there = skin.points[skin.begin[outline.half]], skin.points[skin.end[outline.half]]
-    _, _, low = cylindrical(surfaces.take(owner), here)
-    _, _, high = cylindrical(surfaces.take(owner), there)
-    axis = surfaces.axis[owner]
-    turn = np.arctan2(np.einsum("ij,ij->i", np.cross(low, high), axis), np.einsum("ij,ij->i", low, high))
-    loop_half = outline.chain_begin[outline.loop_begin[:-1]]
-    winding = np.abs(np.add.reduceat(turn, loop_half)) if len(loop_half) else np.empty(0)
-    whole = np.zeros(len(surfaces), np.bool_)
-    whole[outline.loop_region[winding > np.pi]] = True
-    whole &= np.isin(surfaces.kind, (Kind.CYLINDER, Kind.CONE))
-    around = np.flatnonzero(whole)
-    place = np.full(len(surfaces), -1, np.intp)
-    place[around] = np.arange(len(around))
-    edge = outline.edge[np.repeat(np.arange(len(outline.edge)), np.diff(outline.chain_begin))]
-    parallel = np.abs(np.einsum("ij,ij->i", curves.axis[edge], axis)) > 1 - 1e-6
-    notch = np.flatnonzero((place[owner] >= 0) & ~((curves.kind[edge] == Curve.CIRCLE) & parallel))
-    u = perpendicular(surfaces.axis[around])
-    v = np.cross(surfaces.axis[around], u)
-    angle = np.arange(_SIDES) * (2 * np.pi / _SIDES)
-    sides = np.cos(angle)[:, None, None] * u + np.sin(angle)[:, None, None] * v
-    nearest = np.full((_SIDES, len(around)), -1.0)
-    for number, one in enumerate(sides):
-        for out in (low[notch], high[notch]):
-            which = place[owner[notch]]
-            np.maximum.at(nearest[number], which, np.einsum("ij,ij->i", out, one[which]))
-    # rounded, so that noise does not choose among equals
-    made: Float64 = sides[np.round(nearest, 3).argmin(axis=0), np.arange(len(around))]
-    return around, made
 
 
 def _poles(skin: Skin, regions: Regions, outline: Outline, ball: IntIndex, away: Float64) -> Float64:
@@ -177,22 +144,6 @@ def pierced_spheres(regions: Regions, outline: Outline, seams: Seams) -> IntInde
     return np.flatnonzero(pierced)
 
 
-def pinched_regions(regions: Regions, outline: Outline, curves: Curves) -> IntIndex:
-    """Curved regions at corners where the outline of a region touches itself, as between two holes that touch.
-
-    Polygons may touch in a corner; of arcs that do, CAD programs say that they cross.
-    """
-    corners = max(int(outline.start.max(initial=0)), int(outline.stop.max(initial=0))) + 1
-    begins, ends = (outline.region.astype(np.int64) * corners + one for one in (outline.start, outline.stop))
-    keys, times = np.unique(begins, return_counts=True)
-    twice = keys[times > 1]
-    touching = np.isin(begins, twice) | np.isin(ends, twice)
-    left, right = edge_regions(outline)
-    edge = outline.edge[touching & (curves.kind != Curve.LINE)[outline.edge]]
-    found = np.concatenate([left[edge], right[edge], outline.region[touching]])
-    return np.unique(found[regions.curved[found]]).astype(np.intp)
-
-
 def _crowded(outline: Outline) -> NDArray[np.bool_]:
     """(k,) whether a chain that is a whole loop has its corner in common with another edge."""
     edge = outline.edge_chain
@@ -211,16 +162,16 @@ def _rings(
     regions: Regions,
     outline: Outline,
     curves: Curves,
+    belts: tuple[Belt, ...],
     middle: Float64,
     height: Float64,
     ring: Float64,
     weight: Float64,
 ) -> tuple[IntIndex, Float64, tuple[Ring, ...]]:
-    """Faces with nothing but two whole circles around an axis as outline, or one and the tip of a cone or a pole.
+    """Belts, and faces with nothing but two whole circles around an axis as outline, or one and a tip or a pole.
 
     The corner of such a circle is free to move: it goes where all circles about one axis agree, so that
-    the seams of neighbours meet. Holes in such a face could lie across the seam: those are left without
-    one, which CAD programs add where they want it.
+    the seams of neighbours meet.
     """
     surfaces = regions.surfaces
     loops = np.bincount(outline.loop_region, minlength=len(surfaces))
@@ -239,16 +190,16 @@ def _rings(
     whole = regions.curved & (np.bincount(region, circle, len(surfaces)) == loops)
     usable = whole & ((loops == 2) | ((loops == 1) & np.isin(surfaces.kind, (Kind.CONE, Kind.SPHERE))))
     rims = np.flatnonzero(usable[region])
-    if len(rims) == 0:
-        return np.empty(0, np.intp), np.empty((0, 3)), ()
+    corner = outline.start[first_chain[rims]]
     above = np.einsum("ij,ij->i", middle - surfaces.origin[regions.region], line[regions.region])
     level = summed(regions.region, weight * above, len(surfaces)) / summed(regions.region, weight, len(surfaces))
-    # rounded, so that the noise of nearly equal axes does not choose another helper
-    helper = np.eye(3)[np.argmin(np.round(np.abs(curves.axis[edge[rims]]), 2), axis=1)]
-    axis = curves.axis[edge[rims]]
-    towards = normalised(helper - axis * np.einsum("ij,ij->i", helper, axis)[:, None])
+    towards = common_side(curves.axis[edge[rims]])
     position = curves.centre[edge[rims]] + curves.radius[edge[rims]][:, None] * towards
     made: list[Ring] = []
+    for belt in belts:
+        (start, stop), (one, other) = belt.position, belt.points
+        position[corner == one], position[corner == other] = start, stop
+        made.append(Ring(belt.region, *belt.loops, one, other, start, stop, surfaces.axis[belt.region], None, _NO, 0.0))
     begin = np.argsort(region[rims], kind="stable")
     by_region: dict[int, list[int]] = {}
     for place in begin.tolist():
@@ -257,7 +208,7 @@ def _rings(
         start = position[places[0]]
         origin, radius, around = surfaces.origin[face], surfaces.radius[face], line[face]
         away = _across(start - origin, around)
-        centre, turn, size = None, np.zeros(3), 0.0
+        centre, turn, size = None, _NO, 0.0
         if len(places) == 2:
             stop = position[places[1]]
             if away @ _across(stop - origin, around) < 1 - 1e-8:
@@ -271,8 +222,25 @@ def _rings(
         elif surfaces.kind[face] == Kind.SPHERE:
             centre, turn, size = origin, np.cross(away, around) * np.sign((stop - start) @ around), float(radius)
         other = int(rims[places[1]]) if len(places) == 2 else -1
-        made.append(Ring(face, int(rims[places[0]]), other, start, stop, around, centre, turn, size))
-    return outline.start[first_chain[rims]], position, tuple(made)
+        opposite = int(corner[places[1]]) if len(places) == 2 else -1
+        made.append(
+            Ring(
+                face,
+                int(rims[places[0]]),
+                other,
+                int(corner[places[0]]),
+                opposite,
+                start,
+                stop,
+                around,
+                centre,
+                turn,
+                size,
+            )
+        )
+    joints = np.array([point for belt in belts for point in belt.points], np.intp)
+    positions = [position, *(belt.position for belt in belts)]
+    return np.concatenate([corner, joints]), np.concatenate(positions), tuple(made)
 
 
 def _tube_seam(
