@@ -11,7 +11,7 @@ from meshhub.builtin_plugins.step.bodies import shell_sizes, shell_volumes
 from meshhub.builtin_plugins.step.outline import Outline, outline_of, signed_areas
 from meshhub.builtin_plugins.step.overlaps import overlapping
 from meshhub.builtin_plugins.step.planar import ROUNDING, Planes, flat_regions, parted, planes_of, tolerance_for
-from meshhub.builtin_plugins.step.skin import Skin, lengths, summed
+from meshhub.builtin_plugins.step.skin import Skin, ascending, lengths, summed
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, curvatures, cylindrical, distances, gradients
 from meshhub.scene import Float64
 
@@ -98,7 +98,7 @@ def deviating(skin: Skin, region: NDArray[np.int32], surfaces: Surfaces) -> NDAr
     bad = np.zeros(len(curved), np.bool_)
     for weights in ((0.5, 0.5, 0.0), (0.0, 0.5, 0.5), (0.5, 0.0, 0.5), (1 / 3, 1 / 3, 1 / 3)):
         bad |= np.abs(distances(each, np.einsum("ijk,j->ik", corner, np.array(weights)))) > _SAGITTA * longest
-    return np.unique(region[curved[bad]]).astype(np.intp)
+    return ascending(region[curved[bad]]).astype(np.intp)
 
 
 def misshapen(skin: Skin, region: NDArray[np.int32], surfaces: Surfaces, outline: Outline) -> NDArray[np.intp]:

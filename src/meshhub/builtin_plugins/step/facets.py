@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.check import Facets
 from meshhub.builtin_plugins.step.fitting import Samples
-from meshhub.builtin_plugins.step.skin import Skin, lengths, summed
+from meshhub.builtin_plugins.step.skin import Skin, ascending, lengths, summed
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 
@@ -58,7 +58,7 @@ class FacetGraph:
         """What the facets of each group say about a surface; (n,) pairs of group and facet."""
         owner, point = self.expand(facet)
         total = len(self.points)
-        pair = np.unique(group[owner].astype(np.int64) * total + point)
+        pair = ascending(group[owner].astype(np.int64) * total + point)
         return Samples(
             count, pair // total, self.points[pair % total], group,
             self.centre[facet], self.normal[facet], self.area[facet],
@@ -76,7 +76,7 @@ def facet_graph(skin: Skin, faceted: Facets) -> FacetGraph:
     """The graph of the planar regions of a skin."""
     region, count, planes = faceted.region, faceted.faces, faceted.planes
     total = len(skin.points)
-    pair = np.unique(np.repeat(region, 3).astype(np.int64) * total + skin.faces.ravel())
+    pair = ascending(np.repeat(region, 3).astype(np.int64) * total + skin.faces.ravel())
     begin = np.searchsorted(pair // total, np.arange(count + 1))
     half = np.flatnonzero(skin.twin >= 0)
     a, b = region[half // 3], region[skin.twin[half] // 3]

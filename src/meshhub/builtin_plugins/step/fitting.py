@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,14 @@ from meshhub.scene import Float64
 _FIRST_STEPS = 3
 _STEPS = 4
 _ENOUGH = 4000
+_HOPELESS = 1000.0
+_AS_PROMISED = 2.0
+_ROOM = 2.25
 _RIDGE = 1e-13
 _TIP = 1e-3
+OF_DEPTH = 0.05
+"""Points must lie nearer to a surface than this part of the depth of its facets."""
+
 _UNKNOWNS = {
     Kind.CYLINDER: (0, 1, 3, 4, 5),
     Kind.CONE: (0, 1, 3, 4, 5, 6),
@@ -46,35 +52,105 @@ class Samples(NamedTuple):
     weight: Float64
 
 
-def fit(samples: Samples, kind: Kind, hopeless: float) -> tuple[Surfaces, Float64]:
+class Limits(NamedTuple):
+    """How far the points of each group may lie off its surface, at most and by how deep its facets lie below it.
+
+    allowed: (g,) at most
+    share:   (g,) of the depth of its deepest facet
+    floor:   (g,) which that share need not be less than
+    """
+
+    allowed: Float64
+    share: Float64
+    floor: Float64
+
+    def of(self, depth: Float64) -> Float64:
+        """(g,) the limits for facets that lie so deep."""
+        by_depth = np.minimum(np.maximum(self.share * depth, self.floor), OF_DEPTH * depth)
+        made: Float64 = np.minimum(self.allowed, by_depth)
+        return made
+
+    def take(self, groups: NDArray[Any]) -> Limits:
+        """The limits of some groups."""
+        return Limits(self.allowed[groups], self.share[groups], self.floor[groups])
+
+
+def fit(samples: Samples, kind: Kind, limits: Limits) -> tuple[Surfaces, Float64]:
     """The surface of one kind that fits each group best, and the distance of its worst point.
 
     Groups are moved to their centre and scaled to size one meanwhile, for the condition of the equations. Of large ones
-    some points are enough: a scan is one group of a million.
-    hopeless: groups that are still worse than this part of their size after a few steps are left as they are.
+    some points are enough: a scan is one group of a million. Groups that will not come within their limits are given up
+    as soon as that is seen: their distance is infinite.
     """
-    middle, size = _frames(samples)
+    low, high = _boxes(samples)
+    middle, size = (low + high) / 2, np.maximum(lengths(high - low), 1e-300)
     point = (samples.point - middle[samples.group]) / size[samples.group][:, None]
     centre = (samples.centre - middle[samples.normal_group]) / size[samples.normal_group][:, None]
     whole = samples._replace(point=point, centre=centre)
     local = _some(whole)
+    limits = Limits(limits.allowed / size, limits.share, limits.floor / size)
     with np.errstate(all="ignore"):
         if kind == Kind.SPHERE:
-            made = _sphere(local)
+            made, near = _sphere(local), np.arange(samples.groups)
         else:
-            guess = _cylinder(local) if kind == Kind.CYLINDER else _revolved(local, kind)
-            made = _refined(local, guess, kind, _FIRST_STEPS)
-            if kind == Kind.CONE:
-                other = _refined(local, _cone(local), kind, _FIRST_STEPS)
-                better = np.flatnonzero(_worst(local, other) < _worst(local, made))
-                made = _put(made, better, other.take(better))
-            hopeful = np.flatnonzero(_worst(local, made) <= hopeless)
-            if len(hopeful):
-                made = _put(made, hopeful, _refined(chosen(local, hopeful), made.take(hopeful), kind, _STEPS))
-        worst = _worst(whole, made) * size
+            made, near = _approached(local, kind, limits)
+            if len(near):
+                better, fine = _refined(chosen(local, near), made.take(near), kind, limits.take(near), _STEPS)
+                made, near = put(made, near, better), near[fine]
+        worst = np.full(samples.groups, np.inf)
+        if len(near):
+            worst[near] = _worst(chosen(whole, near), made.take(near)) * size[near]
     worst = np.where(np.isfinite(worst), worst, np.inf)
     second = made.second * size if kind == Kind.TORUS else made.second
     return Surfaces(made.kind, made.origin * size[:, None] + middle, made.axis, made.radius * size, second), worst
+
+
+def _approached(samples: Samples, kind: Kind, limits: Limits) -> tuple[Surfaces, Groups]:
+    """The surfaces after a few steps, and the groups that may still come within their limits."""
+    guess = _cylinder(samples) if kind == Kind.CYLINDER else _revolved(samples, kind)
+    made, near = _refined(samples, guess, kind, limits, _FIRST_STEPS)
+    off = np.full(samples.groups, np.inf)
+    off[near] = _worst(chosen(samples, near), made.take(near)) if len(near) else 0.0
+    if kind == Kind.CONE:
+        other, found = _refined(samples, _cone(samples), kind, limits, _FIRST_STEPS)
+        if len(found):
+            away = _worst(chosen(samples, found), other.take(found))
+            better = away < off[found]
+            found = found[better]
+            off[found] = away[better]
+            made = put(made, found, other.take(found))
+    return made, np.flatnonzero(off <= _HOPELESS * limits.allowed)
+
+
+def _refined(samples: Samples, made: Surfaces, kind: Kind, limits: Limits, steps: int) -> tuple[Surfaces, Groups]:
+    """The surfaces after some steps of Gauss-Newton, and the groups that have not come to rest too far off.
+
+    A step that leaves about the distances that its linear equations promised has no better one behind it.
+    """
+    now, active, promised = made, np.arange(samples.groups), np.zeros(samples.groups)
+    for _ in range(steps):
+        step = _step(samples, now, kind)
+        settled = np.flatnonzero(step.off < _AS_PROMISED * promised)
+        if len(settled):
+            few = chosen(samples, settled)
+            stuck = promised[settled] > _ROOM * limits.take(active[settled]).of(_deepest(few, now.take(settled)))
+            going = np.ones(len(active), np.bool_)
+            going[settled[stuck]] = False
+            kept = np.flatnonzero(going)
+            if len(kept) == 0:
+                return made, kept
+            samples, active = chosen(samples, kept), active[kept]
+            step = _Step(step.made.take(kept), step.off[kept], step.promised[kept])
+        now, promised = step.made, step.promised
+        made = put(made, active, now)
+    return made, active
+
+
+def _deepest(samples: Samples, made: Surfaces) -> Float64:
+    """(g,) how far the middle of a facet of each group lies off its surface, at most."""
+    begin = np.searchsorted(samples.normal_group, np.arange(samples.groups))
+    depth: Float64 = np.maximum.reduceat(np.abs(distances(made.take(samples.normal_group), samples.centre)), begin)
+    return depth
 
 
 def _some(samples: Samples) -> Samples:
@@ -111,7 +187,7 @@ def chosen(samples: Samples, groups: Groups) -> Samples:
     return made._replace(groups=len(groups), group=number[made.group], normal_group=number[made.normal_group])
 
 
-def _put(all_of_them: Surfaces, index: Groups, made: Surfaces) -> Surfaces:
+def put(all_of_them: Surfaces, index: Groups, made: Surfaces) -> Surfaces:
     """The surfaces with some of them replaced."""
     columns = []
     for field in fields(Surfaces):
@@ -125,11 +201,16 @@ def _begins(samples: Samples) -> Groups:
     return np.searchsorted(samples.group, np.arange(samples.groups))
 
 
-def _frames(samples: Samples) -> tuple[Float64, Float64]:
+def _boxes(samples: Samples) -> tuple[Float64, Float64]:
+    """The lower and the upper corners of the boxes around the points of each group."""
     begin = _begins(samples)
-    low = np.minimum.reduceat(samples.point, begin)
-    high = np.maximum.reduceat(samples.point, begin)
-    return (low + high) / 2, np.maximum(lengths(high - low), 1e-300)
+    return np.minimum.reduceat(samples.point, begin), np.maximum.reduceat(samples.point, begin)
+
+
+def extents(samples: Samples) -> Float64:
+    """(g,) how far the points of each group reach: the diagonals of their boxes."""
+    low, high = _boxes(samples)
+    return lengths(high - low)
 
 
 def _sums(group: Groups, count: int, columns: list[Float64]) -> Float64:
@@ -251,54 +332,64 @@ def _tips(samples: Samples, made: Surfaces, distance: Float64, u: Float64, v: Fl
     )
 
 
-def _refined(samples: Samples, made: Surfaces, kind: Kind, steps: int) -> Surfaces:
-    """Gauss-Newton on the true distances.
+class _Step(NamedTuple):
+    """Surfaces after a step, the root mean square of the distances before it, and what the step promised of that."""
+
+    made: Surfaces
+    off: Float64
+    promised: Float64
+
+
+def _step(samples: Samples, made: Surfaces, kind: Kind) -> _Step:
+    """One step of Gauss-Newton.
 
     Unknowns: shifts along u, v and the axis, tilts towards u and v, radius, second.
     """
     unknowns = list(_UNKNOWNS[kind])
     group = samples.group
-    for _ in range(steps):
-        u = perpendicular(made.axis)
-        v = np.cross(made.axis, u)
-        each = made.take(group)
-        height, distance, away = cylindrical(each, samples.point)
-        along_u = np.einsum("ij,ij->i", away, u[group])
-        along_v = np.einsum("ij,ij->i", away, v[group])
-        one, nothing = np.ones_like(height), np.zeros_like(height)
-        off = distances(each, samples.point)
-        if kind == Kind.CONE:
-            # at a tip the way from the axis has no direction: there it holds only the height
-            tip = distance <= _TIP
-            off -= np.where(tip, distance / np.sqrt(1 + each.second**2), 0.0)
-            along_u, along_v = np.where(tip, 0.0, along_u), np.where(tip, 0.0, along_v)
-        if kind == Kind.CYLINDER:
-            by_distance, by_height, by_radius, by_second = one, nothing, -one, nothing
-        elif kind == Kind.CONE:
-            cosine = 1 / np.sqrt(1 + each.second**2)
-            by_distance, by_height, by_radius, by_second = cosine, -each.second * cosine, -cosine, -height * cosine
-        else:
-            ring = distance - each.radius
-            tube = np.maximum(np.sqrt(ring**2 + height**2), 1e-300)
-            by_distance, by_height, by_radius, by_second = ring / tube, height / tube, -ring / tube, -one
-        columns = [
-            -by_distance * along_u,
-            -by_distance * along_v,
-            -by_height,
-            -by_distance * along_u * height + by_height * along_u * distance,
-            -by_distance * along_v * height + by_height * along_v * distance,
-            by_radius,
-            by_second,
-        ]
-        rows = [columns[index] for index in unknowns] + [off]
-        sums = _sums(group, samples.groups, rows)
-        if kind == Kind.CONE:
-            sums += _tips(samples, made, distance, u, v)
-        step = np.zeros((samples.groups, 7))
-        step[:, unknowns] = -_solved(sums[:, :-1, :-1], sums[:, :-1, -1])
-        step = np.clip(np.nan_to_num(step), -1.0, 1.0)
-        axis = made.axis + step[:, 3:4] * u + step[:, 4:5] * v
-        origin = made.origin + step[:, 0:1] * u + step[:, 1:2] * v + step[:, 2:3] * made.axis
-        axis = axis / np.maximum(lengths(axis), 1e-300)[:, None]
-        made = Surfaces(made.kind, origin, axis, made.radius + step[:, 5], made.second + step[:, 6])
-    return made
+    u = perpendicular(made.axis)
+    v = np.cross(made.axis, u)
+    each = made.take(group)
+    height, distance, away = cylindrical(each, samples.point)
+    along_u = np.einsum("ij,ij->i", away, u[group])
+    along_v = np.einsum("ij,ij->i", away, v[group])
+    one, nothing = np.ones_like(height), np.zeros_like(height)
+    off = distances(each, samples.point)
+    if kind == Kind.CONE:
+        # at a tip the way from the axis has no direction: there it holds only the height
+        tip = distance <= _TIP
+        off -= np.where(tip, distance / np.sqrt(1 + each.second**2), 0.0)
+        along_u, along_v = np.where(tip, 0.0, along_u), np.where(tip, 0.0, along_v)
+    if kind == Kind.CYLINDER:
+        by_distance, by_height, by_radius, by_second = one, nothing, -one, nothing
+    elif kind == Kind.CONE:
+        cosine = 1 / np.sqrt(1 + each.second**2)
+        by_distance, by_height, by_radius, by_second = cosine, -each.second * cosine, -cosine, -height * cosine
+    else:
+        ring = distance - each.radius
+        tube = np.maximum(np.sqrt(ring**2 + height**2), 1e-300)
+        by_distance, by_height, by_radius, by_second = ring / tube, height / tube, -ring / tube, -one
+    columns = [
+        -by_distance * along_u,
+        -by_distance * along_v,
+        -by_height,
+        -by_distance * along_u * height + by_height * along_u * distance,
+        -by_distance * along_v * height + by_height * along_v * distance,
+        by_radius,
+        by_second,
+    ]
+    rows = [columns[index] for index in unknowns] + [off]
+    sums = _sums(group, samples.groups, rows)
+    if kind == Kind.CONE:
+        sums += _tips(samples, made, distance, u, v)
+    step = np.zeros((samples.groups, 7))
+    solution = _solved(sums[:, :-1, :-1], sums[:, :-1, -1])
+    step[:, unknowns] = -solution
+    size = np.bincount(group, minlength=samples.groups)
+    left = sums[:, -1, -1] - np.einsum("ij,ij->i", solution, sums[:, :-1, -1])
+    step = np.clip(np.nan_to_num(step), -1.0, 1.0)
+    axis = made.axis + step[:, 3:4] * u + step[:, 4:5] * v
+    origin = made.origin + step[:, 0:1] * u + step[:, 1:2] * v + step[:, 2:3] * made.axis
+    axis = axis / np.maximum(lengths(axis), 1e-300)[:, None]
+    made = Surfaces(made.kind, origin, axis, made.radius + step[:, 5], made.second + step[:, 6])
+    return _Step(made, np.sqrt(sums[:, -1, -1] / size), np.sqrt(np.maximum(left, 0) / size))

@@ -15,7 +15,7 @@ from meshhub.builtin_plugins.step.outline import outline_of
 from meshhub.builtin_plugins.step.recognise import Segments, recognise
 from meshhub.builtin_plugins.step.regions import Regions, areas, flat, regions_of
 from meshhub.builtin_plugins.step.seams import pierced_spheres, pinched_regions, seams_of
-from meshhub.builtin_plugins.step.skin import Skin
+from meshhub.builtin_plugins.step.skin import Skin, ascending
 from meshhub.geometry import IntIndex
 
 _PATIENCE = 16
@@ -68,7 +68,7 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> 
         pierced_spheres(regions, outline, model.seams),
         pinched_regions(regions, outline, curves),
     ]
-    return model, np.unique(np.concatenate(strange))
+    return model, ascending(np.concatenate(strange))
 
 
 def _returned(faceted: Facets, regions: Regions, found: Segments, misfits: IntIndex) -> Segments:

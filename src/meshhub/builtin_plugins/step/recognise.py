@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets import FacetGraph
-from meshhub.builtin_plugins.step.fitting import Samples, fit
+from meshhub.builtin_plugins.step.fitting import OF_DEPTH, Limits, Samples, chosen, extents, fit, put
 from meshhub.builtin_plugins.step.planar import numbered
-from meshhub.builtin_plugins.step.skin import lengths
+from meshhub.builtin_plugins.step.skin import ascending
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, gradients, joined, planes
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
@@ -32,8 +32,7 @@ FEWEST_POINTS = {Kind.CYLINDER: 7, Kind.SPHERE: 8, Kind.CONE: 9, Kind.TORUS: 12}
 _STRIP = 0
 _RINGS = {Kind.CYLINDER: (_STRIP, 2, 1), Kind.SPHERE: (1,), Kind.CONE: (_STRIP, 2), Kind.TORUS: (2,)}
 _OF_SIZE = 1e-5
-_OF_SAGITTA = 0.05
-_OF_SAGITTA_SCARCE = 0.005
+_OF_DEPTH_SCARCE = 0.005
 TILT = np.cos(np.radians(20.0))
 _LEANING = np.cos(np.radians(80.0))
 _MOST_LEANING = 0.1
@@ -42,7 +41,6 @@ _LARGEST = 20.0
 _ROUNDS = 200
 _CHUNK = 8192
 _CONTESTS = 3
-_HOPELESS = 100.0
 _SAMPLE = 2048
 _WORTH = {Kind.CYLINDER: 1.0, Kind.CONE: 0.6, Kind.SPHERE: 0.6, Kind.TORUS: 0.5}
 """What a facet counts for a kind: one with more freedom must explain that much more."""
@@ -218,7 +216,7 @@ class _Search:
             beyond = right[begin[facet][owner] + place]
             fine = free[beyond] & ~graph.broad[beyond]
             pair = np.concatenate([group * graph.count + facet, (group[owner] * graph.count + beyond)[fine]])
-            pair = np.unique(pair)
+            pair = ascending(pair)
             group, facet = pair // graph.count, pair % graph.count
         return group, facet
 
@@ -243,7 +241,7 @@ class _Search:
         backward = np.lexsort((left, right))
         agree = agree & agree[backward]
         count, label = components(len(seeds), left[agree], right[agree])
-        pair = np.unique(label[group].astype(np.int64) * graph.count + facet)
+        pair = ascending(label[group].astype(np.int64) * graph.count + facet)
         owner, member = pair // graph.count, pair % graph.count
         # a facet at the rim of two surroundings belongs where it is the centre of one, else to the larger one
         central = np.where(place[member] >= 0, label[np.maximum(place[member], 0)] == owner, False)
@@ -256,40 +254,66 @@ class _Search:
         self._take(kind, made, limit, fine, owner.astype(np.intp), member)
 
     def _tried(self, kind: Kind, group: IntIndex, facet: IntIndex, count: int) -> tuple[Surfaces, Float64, Mask]:
-        """Fit each group; how far its points may lie off, and whether it is that surface beyond doubt."""
-        graph = self.graph
+        """Fit each group; how far its points may lie off, and whether it is that surface beyond doubt.
+
+        Most groups are none, and what is seen of that early saves what would be asked later.
+        """
         order = np.lexsort((facet, group))
         group, facet = group[order], facet[order]
-        samples = graph.samples(group, facet, count)
-        wide = self.tolerance * 4 if self.given is None else self.given
-        point_begin = np.searchsorted(samples.group, np.arange(count))
-        low = np.minimum.reduceat(samples.point, point_begin)
-        high = np.maximum.reduceat(samples.point, point_begin)
-        size = lengths(high - low)
-        surfaces, worst = fit(samples, kind, _HOPELESS * max(_OF_SIZE, wide / max(float(np.median(size)), 1e-300)))
-        each = surfaces.take(group)
-        gap, normal = gradients(each, graph.probe[facet])
+        samples = self.graph.samples(group, facet, count)
+        facets = np.bincount(group, minlength=count)
+        points = np.bincount(samples.group, minlength=count)
+        surfaces = planes(np.zeros((count, 3)), np.zeros((count, 3)))
+        limit, good = np.zeros(count), np.zeros(count, np.bool_)
+        index = np.flatnonzero((facets >= FEWEST_FACETS[kind]) & (points >= FEWEST_POINTS[kind]))
+        if len(index) == 0:
+            return surfaces, limit, good
+        samples, facet = _some(samples, facet, index)
+        size = extents(samples)
+        limits = self._limits(kind, facets[index], size)
+        made, worst = fit(samples, kind, limits)
+        near = np.flatnonzero(worst <= limits.allowed)
+        if len(near) == 0:
+            return surfaces, limit, good
+        samples, facet = _some(samples, facet, near)
+        index, made = index[near], made.take(near)
+        surfaces = put(surfaces, index, made)
+        limit[index], fine = self._judged(kind, samples, facet, made, limits.take(near), size[near])
+        good[index] = fine & (worst[near] <= limit[index])
+        return surfaces, limit, good
+
+    def _limits(self, kind: Kind, facets: IntIndex, size: Float64) -> Limits:
+        """How far the points of groups of so many facets, and of such extents, may lie off."""
+        count = len(facets)
+        if self.given is not None:
+            return Limits(np.full(count, self.given), np.full(count, OF_DEPTH), np.zeros(count))
+        # few facets prove little: they must fit as well as rounding lets them
+        scarce = facets < 2 * FEWEST_FACETS[kind]
+        return Limits(
+            np.maximum(self.tolerance * 4, _OF_SIZE * size),
+            np.where(scarce, _OF_DEPTH_SCARCE, OF_DEPTH),
+            np.where(scarce, self.tolerance, 0.0),
+        )
+
+    def _judged(
+        self, kind: Kind, samples: Samples, facet: IntIndex, surfaces: Surfaces, limits: Limits, size: Float64
+    ) -> tuple[Float64, Mask]:
+        """How far the points of each group may lie off the surface that fits it, and whether its facets agree."""
+        graph, group, count = self.graph, samples.normal_group, samples.groups
+        gap, normal = gradients(surfaces.take(group), graph.probe[facet])
         facing = np.einsum("ij,ij->i", normal, graph.normal[facet])
         begin = np.searchsorted(group, np.arange(count))
         sliver = graph.sliver[facet]
         steady = (np.abs(facing) >= TILT) & ~sliver
-        sagitta = np.maximum.reduceat(np.where(steady, np.abs(gap), 0.0), begin)
-        leaning = graph.small[facet] & (np.abs(facing) >= _LEANING) & (np.abs(gap) <= sagitta[group])
+        depth = np.maximum.reduceat(np.where(steady, np.abs(gap), 0.0), begin)
+        leaning = graph.small[facet] & (np.abs(facing) >= _LEANING) & (np.abs(gap) <= depth[group])
         out = np.logical_and.reduceat(((facing > 0) & (steady | leaning)) | sliver, begin)
         into = np.logical_and.reduceat(((facing < 0) & (steady | leaning)) | sliver, begin)
-        allowed = np.full(count, self.given) if self.given is not None else np.maximum(wide, _OF_SIZE * size)
-        limit = np.minimum(allowed, _OF_SAGITTA * sagitta)
-        facets = np.bincount(group, minlength=count)
-        few = np.bincount(group, leaning & ~steady, count) <= _MOST_LEANING * facets
-        if self.given is None:
-            # few facets prove little: they must fit as well as rounding lets them
-            scarce = np.maximum(self.tolerance, _OF_SAGITTA_SCARCE * sagitta)
-            limit = np.where(facets < 2 * FEWEST_FACETS[kind], np.minimum(limit, scarce), limit)
-        good = (worst <= limit) & (out | into) & few & (facets >= FEWEST_FACETS[kind])
-        good &= ~_capped(np.abs(gap), graph.broad[facet], sliver, begin)
-        good &= np.bincount(samples.group, minlength=count) >= FEWEST_POINTS[kind]
+        limit = limits.of(depth)
+        few = np.bincount(group, leaning & ~steady, count) <= _MOST_LEANING * np.bincount(group, minlength=count)
+        good = (out | into) & few & ~_capped(np.abs(gap), graph.broad[facet], sliver, begin)
         good &= plausible(kind, surfaces, samples, size, limit)
-        return surfaces, limit, good
+        return limit, good
 
     def _explains(
         self, surfaces: Surfaces, limit: Float64, index: IntIndex, facet: IntIndex, tilt: float = TILT
@@ -371,6 +395,15 @@ class _Search:
         self.segment[facet[chosen]] = number[group[chosen]]
         self.surfaces = joined([self.surfaces, surfaces.take(fine)])
         self.limit = np.concatenate([self.limit, limit[fine]])
+
+
+def _some(samples: Samples, facet: IntIndex, groups: IntIndex) -> tuple[Samples, IntIndex]:
+    """The samples of some groups, renumbered, and their facets."""
+    if len(groups) == samples.groups:
+        return samples, facet
+    wanted = np.zeros(samples.groups, np.bool_)
+    wanted[groups] = True
+    return chosen(samples, groups), facet[wanted[samples.normal_group]]
 
 
 def plausible(kind: Kind, surfaces: Surfaces, samples: Samples, size: Float64, limit: Float64) -> Mask:

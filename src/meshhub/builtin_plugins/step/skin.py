@@ -143,6 +143,18 @@ def summed(labels: NDArray[np.integer[Any]], weights: NDArray[Any], count: int) 
     return np.asarray(np.bincount(labels, weights, count), np.float64)
 
 
+def ascending(numbers: NDArray[Any]) -> NDArray[Any]:
+    """The different ones among whole numbers, in ascending order.
+
+    What `np.unique` does, which hashes before it sorts: that takes six times as long.
+    """
+    numbers = np.sort(numbers)
+    new = np.ones(len(numbers), np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
+    made: NDArray[Any] = numbers[new]
+    return made
+
+
 def normalised(vectors: Float64) -> Float64:
     """(n, 3) vectors of length one; zero stays zero."""
     size = lengths(vectors)[:, None]
