@@ -19,7 +19,7 @@ from meshhub.builtin_plugins.step.fitting import OF_DEPTH, Limits, Samples, chos
 from meshhub.builtin_plugins.step.planar import numbered
 from meshhub.builtin_plugins.step.recognise import FEWEST_FACETS, FEWEST_POINTS, KINDS, TILT, Segments, plausible
 from meshhub.builtin_plugins.step.regions import Regions
-from meshhub.builtin_plugins.step.skin import Skin, ascending, lengths
+from meshhub.builtin_plugins.step.skin import Skin, ascending, distinct_pairs, lengths
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, gradients, joined
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
@@ -59,8 +59,7 @@ def eased(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, IntIndex]:
     """
     corner = np.zeros(len(skin.points), np.bool_)
     corner[skin.faces[cut]] = True
-    pair = ascending(np.repeat(regions.region, 3).astype(np.int64) * len(skin.points) + skin.faces.ravel())
-    region, point = pair // len(skin.points), pair % len(skin.points)
+    region, point = distinct_pairs(np.repeat(regions.region, 3), skin.faces.ravel(), len(skin.points))
     gap, _ = gradients(regions.surfaces.take(region), skin.points[point])
     held = regions.curved[region] & corner[point]
     if not (held & (np.abs(gap) > regions.limit[region])).any():

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.skin import Skin, ascending, lengths, normalised, summed
+from meshhub.builtin_plugins.step.skin import Skin, distinct_pairs, lengths, normalised, summed
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 from meshhub.topology import components
@@ -240,9 +240,7 @@ def _targets(
     """For each region the neighbour to hook on to, or itself."""
     target = np.arange(count)
     apart = left != right
-    low, high = np.minimum(left[apart], right[apart]).astype(np.int64), np.maximum(left[apart], right[apart])
-    pair = ascending(low * count + high)
-    a, b = pair // count, pair % count
+    a, b = distinct_pairs(np.minimum(left[apart], right[apart]), np.maximum(left[apart], right[apart]), count)
     a_is_small = (planes.height[a] < planes.height[b]) | ((planes.height[a] == planes.height[b]) & (a > b))
     small, big = np.where(a_is_small, a, b), np.where(a_is_small, b, a)
     usable = ~frozen[small]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.facets import FacetGraph
 from meshhub.builtin_plugins.step.fitting import OF_DEPTH, Limits, Samples, chosen, extents, fit, put
 from meshhub.builtin_plugins.step.planar import numbered
-from meshhub.builtin_plugins.step.skin import ascending
+from meshhub.builtin_plugins.step.skin import distinct_pairs
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, gradients, joined, planes
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
@@ -165,6 +165,7 @@ class _Search:
         facet = np.flatnonzero(usable & (size[label] >= FEWEST_FACETS[kind]))
         if len(facet) == 0:
             return
+        facet = facet[np.argsort(label[facet], kind="stable")]
         group, groups = numbered(label[facet])
         surfaces, limit, good = self._tried(kind, group.astype(np.intp), facet, groups)
         self._take(kind, surfaces, limit, good, group.astype(np.intp), facet)
@@ -215,9 +216,8 @@ class _Search:
             place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
             beyond = right[begin[facet][owner] + place]
             fine = free[beyond] & ~graph.broad[beyond]
-            pair = np.concatenate([group * graph.count + facet, (group[owner] * graph.count + beyond)[fine]])
-            pair = ascending(pair)
-            group, facet = pair // graph.count, pair % graph.count
+            group = np.concatenate([group, group[owner][fine]])
+            group, facet = distinct_pairs(group, np.concatenate([facet, beyond[fine]]), graph.count)
         return group, facet
 
     def _take_agreeing(
@@ -241,25 +241,25 @@ class _Search:
         backward = np.lexsort((left, right))
         agree = agree & agree[backward]
         count, label = components(len(seeds), left[agree], right[agree])
-        pair = ascending(label[group].astype(np.int64) * graph.count + facet)
-        owner, member = pair // graph.count, pair % graph.count
+        owner, member = distinct_pairs(label[group], facet, graph.count)
         # a facet at the rim of two surroundings belongs where it is the centre of one, else to the larger one
         central = np.where(place[member] >= 0, label[np.maximum(place[member], 0)] == owner, False)
         size = np.bincount(owner, minlength=count)
         order = np.lexsort((owner, -size[owner], ~central, member))
         first = np.concatenate([[True], member[order][1:] != member[order][:-1]])
         owner, member = owner[order][first], member[order][first]
-        owner, groups = numbered(owner)
-        made, limit, fine = self._tried(kind, owner.astype(np.intp), member, groups)
-        self._take(kind, made, limit, fine, owner.astype(np.intp), member)
+        order = np.argsort(owner, kind="stable")
+        member = member[order]
+        united, groups = numbered(owner[order])
+        made, limit, fine = self._tried(kind, united.astype(np.intp), member, groups)
+        self._take(kind, made, limit, fine, united.astype(np.intp), member)
 
     def _tried(self, kind: Kind, group: IntIndex, facet: IntIndex, count: int) -> tuple[Surfaces, Float64, Mask]:
         """Fit each group; how far its points may lie off, and whether it is that surface beyond doubt.
 
+        group, facet: (n,) pairs in ascending order
         Most groups are none, and what is seen of that early saves what would be asked later.
         """
-        order = np.lexsort((facet, group))
-        group, facet = group[order], facet[order]
         samples = self.graph.samples(group, facet, count)
         facets = np.bincount(group, minlength=count)
         points = np.bincount(samples.group, minlength=count)
@@ -388,6 +388,7 @@ class _Search:
         several = np.bincount(label)[label] > 1
         facet = np.flatnonzero(self.segment >= 0)
         facet = facet[several[self.segment[facet]]]
+        facet = facet[np.argsort(label[self.segment[facet]], kind="stable")]
         group, groups = numbered(label[self.segment[facet]])
         surfaces, limit, fine = self._tried(kind, group.astype(np.intp), facet, groups)
         chosen = fine[group]

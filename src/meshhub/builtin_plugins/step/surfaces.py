@@ -77,7 +77,7 @@ def distances(surfaces: Surfaces, points: Float64) -> Float64:
     value = np.empty(len(surfaces))
     for kind, rows in _kinds(surfaces):
         one = surfaces.radius[rows], surfaces.second[rows]
-        value[rows] = _profile(kind, height[rows], distance[rows], *one)[0]
+        value[rows] = profile(kind, height[rows], distance[rows], *one)[0]
     return value
 
 
@@ -87,7 +87,7 @@ def gradients(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64]:
     value, outward, along = np.empty((3, len(surfaces)))
     for kind, rows in _kinds(surfaces):
         one = surfaces.radius[rows], surfaces.second[rows]
-        value[rows], outward[rows], along[rows] = _profile(kind, height[rows], distance[rows], *one)
+        value[rows], outward[rows], along[rows] = profile(kind, height[rows], distance[rows], *one)
     return value, outward[:, None] * away + along[:, None] * surfaces.axis
 
 
@@ -99,7 +99,7 @@ def _kinds(surfaces: Surfaces) -> list[tuple[Kind, NDArray[np.intp] | slice]]:
     return [(Kind(kind), np.flatnonzero(surfaces.kind == kind)) for kind in there.tolist()]
 
 
-def _profile(
+def profile(
     kind: Kind, height: Float64, distance: Float64, radius: Float64, second: Float64
 ) -> tuple[Float64, Float64 | float, Float64 | float]:
     """Signed distances from surfaces of one kind, and their gradients away from the axis and along it."""
