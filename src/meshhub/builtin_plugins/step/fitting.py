@@ -21,7 +21,7 @@ _AS_PROMISED = 2.0
 _ROOM = 2.25
 _ALIKE = 1.5
 _SMALL_BLOCK = 1 << 13
-_BLOCK = 1 << 16
+_BLOCK = 1 << 15
 _RIDGE = 1e-13
 _TIP = 1e-3
 OF_DEPTH = 0.05
@@ -179,17 +179,18 @@ def _fitted(block: _Block, kind: Kind, limits: Limits) -> tuple[Surfaces, Groups
     if kind == Kind.SPHERE:
         made = _sphere(block)
         return made, np.arange(len(made))
-    guess = _cylinder(block) if kind == Kind.CYLINDER else _revolved(block, kind)
-    made, near = _refined(block, guess, kind, limits, _FIRST_STEPS)
+    guesses = {Kind.CYLINDER: _cylinder, Kind.CONE: _cone, Kind.TORUS: _torus}
+    made, near = _refined(block, guesses[kind](block), kind, limits, _FIRST_STEPS)
     off = np.full(len(made), np.inf)
     off[near] = _worst(block.take(near), made.take(near), kind)
     if kind == Kind.CONE:
-        other, found = _refined(block, _cone(block), kind, limits, _FIRST_STEPS)
-        away = _worst(block.take(found), other.take(found), kind)
-        better = away < off[found]
-        found = found[better]
-        off[found] = away[better]
-        made = put(made, found, other.take(found))
+        # from elsewhere, what came to rest too far off does so again
+        hopeful = block.take(near)
+        other, found = _refined(hopeful, _cone_about(hopeful), kind, limits.take(near), _FIRST_STEPS)
+        away, place = _worst(hopeful.take(found), other.take(found), kind), near[found]
+        better = away < off[place]
+        off[place[better]] = away[better]
+        made = put(made, place[better], other.take(found[better]))
     near = np.flatnonzero(off <= _HOPELESS * limits.allowed)
     final, fine = _refined(block.take(near), made.take(near), kind, limits.take(near), _STEPS)
     return put(made, near, final), near[fine]
@@ -198,7 +199,8 @@ def _fitted(block: _Block, kind: Kind, limits: Limits) -> tuple[Surfaces, Groups
 def _refined(block: _Block, made: Surfaces, kind: Kind, limits: Limits, steps: int) -> tuple[Surfaces, Groups]:
     """The surfaces after some steps of Gauss-Newton, and the groups that have not come to rest too far off.
 
-    A step that leaves about the distances that its linear equations promised has no better one behind it.
+    Where a step leaves about the distances that its linear equations promised, and the next one promises no better,
+    there is nothing better.
     """
     now, active, promised = made, np.arange(len(made)), np.zeros(len(made))
     for _ in range(steps):
@@ -208,7 +210,9 @@ def _refined(block: _Block, made: Surfaces, kind: Kind, limits: Limits, steps: i
         settled = np.flatnonzero(step.off < _AS_PROMISED * promised)
         if len(settled):
             depth = _deepest(block.take(settled), now.take(settled), kind)
-            stuck = promised[settled] > _ROOM * limits.take(active[settled]).of(depth)
+            stuck = step.promised[settled] > np.maximum(
+                promised[settled] / _AS_PROMISED, _ROOM * limits.take(active[settled]).of(depth)
+            )
             going = np.ones(len(active), np.bool_)
             going[settled[stuck]] = False
             kept = np.flatnonzero(going)
@@ -373,7 +377,7 @@ def _cylinder(block: _Block) -> Surfaces:
 
 
 def _revolved(block: _Block, kind: Kind) -> Surfaces:
-    """The axis is the line that all normals meet (Pottmann and Randrup, 1998); then a profile about it."""
+    """The axis is the line that all normals meet (Pottmann and Randrup, 1998)."""
     root = np.sqrt(block.weight)
     moment = np.cross(block.centre, block.normal, axis=0)
     sums = _sums([*(moment * root), *(block.normal * root)]).transpose(2, 0, 1)
@@ -383,12 +387,18 @@ def _revolved(block: _Block, kind: Kind) -> Surfaces:
     axis = _smallest((a - b @ inner).transpose(1, 2, 0))
     about = -np.einsum("ijk,ik->ij", inner, axis)
     nothing = np.zeros(len(axis))
-    guess = Surfaces(_kinds(kind, axis), np.cross(axis, about), axis, nothing, nothing)
-    if kind == Kind.CONE:
-        return _with_slope(block, guess)
+    return Surfaces(_kinds(kind, axis), np.cross(axis, about), axis, nothing, nothing)
+
+
+def _torus(block: _Block) -> Surfaces:
+    guess = _revolved(block, Kind.TORUS)
     height, distance = _about(block, guess)
     ring, up, tube = _circle(block, distance, height)
-    return Surfaces(guess.kind, guess.origin + axis * up[:, None], axis, ring, tube)
+    return replace(guess, origin=guess.origin + guess.axis * up[:, None], radius=ring, second=tube)
+
+
+def _cone_about(block: _Block) -> Surfaces:
+    return _with_slope(block, _revolved(block, Kind.CONE))
 
 
 def _about(block: _Block, made: Surfaces) -> tuple[Float64, Float64]:

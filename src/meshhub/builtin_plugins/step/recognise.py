@@ -42,6 +42,8 @@ _ROUNDS = 200
 _CHUNK = 8192
 _CONTESTS = 3
 _SAMPLE = 2048
+_GLANCE = 1024
+_LARGE = 4 * _GLANCE
 _WORTH = {Kind.CYLINDER: 1.0, Kind.CONE: 0.6, Kind.SPHERE: 0.6, Kind.TORUS: 0.5}
 """What a facet counts for a kind: one with more freedom must explain that much more."""
 _STILL_FREE = 0.9
@@ -166,9 +168,33 @@ class _Search:
         if len(facet) == 0:
             return
         facet = facet[np.argsort(label[facet], kind="stable")]
+        facet = self._likely(kind, label[facet].astype(np.intp), facet)
+        if len(facet) == 0:
+            return
         group, groups = numbered(label[facet])
         surfaces, limit, good = self._tried(kind, group.astype(np.intp), facet, groups)
         self._take(kind, surfaces, limit, good, group.astype(np.intp), facet)
+
+    def _likely(self, kind: Kind, piece: IntIndex, facet: IntIndex) -> IntIndex:
+        """The facets without those of large pieces that are no surface of that kind, as a part of their facets tells.
+
+        piece: (n,) the piece of each facet, ascending
+        """
+        first = np.flatnonzero(np.diff(piece, prepend=-1))
+        size = np.diff(first, append=len(piece))
+        large = np.flatnonzero(size > _LARGE)
+        if len(large) == 0:
+            return facet
+        taken = [
+            facet[begin : begin + many : many // _GLANCE] for begin, many in zip(first[large], size[large], strict=True)
+        ]
+        group = np.repeat(np.arange(len(large)), [len(some) for some in taken])
+        samples = self.graph.samples(group, np.concatenate(taken), len(large))
+        limits = self._limits(kind, size[large], extents(samples))
+        lost = fit(samples, kind, limits)[1] > 2 * limits.allowed
+        gone = np.zeros(len(size), np.bool_)
+        gone[large[lost]] = True
+        return facet[~np.repeat(gone, size)]
 
     def neighbourhoods(self, kind: Kind, rings: int) -> None:
         """Try the surroundings of each free facet, and join neighbours whose surfaces explain each other."""
