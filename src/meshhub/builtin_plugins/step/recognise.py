@@ -11,6 +11,7 @@ is a cylinder, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,21 @@ class Segments:
     sure: IntIndex
 
 
+class _Tried(NamedTuple):
+    """What became of groups of facets that were fitted.
+
+    surfaces: (g,)
+    limit:    (g,) how far the points of each may lie off
+    good:     (g,) whether it is that surface beyond doubt
+    lost:     (g,) whether its points are on no such surface, nor are those of a group that it is part of
+    """
+
+    surfaces: Surfaces
+    limit: Float64
+    good: Mask
+    lost: Mask
+
+
 def recognise(graph: FacetGraph, tolerance: float, given: float | None) -> Segments:
     """The curved surfaces of a mesh.
 
@@ -94,6 +110,7 @@ class _Search:
         self.surfaces = planes(np.empty((0, 3)), np.empty((0, 3)))
         self.limit = np.empty(0)
         self.fresh = np.ones(graph.count, np.bool_)
+        self.lost = np.zeros(graph.count, np.bool_)
 
     def found(self) -> Segments:
         return Segments(self.surfaces, self.limit, self.segment, self.segment)
@@ -106,13 +123,16 @@ class _Search:
 
     def refresh(self, before: Mask) -> None:
         """Look again only where neighbourhoods changed, because some of their facets were taken."""
+        self.fresh = self._around((self.segment >= 0) & ~before)
+
+    def _around(self, facets: Mask) -> Mask:
+        """Facets whose neighbourhoods some facets may be in."""
         graph = self.graph
-        near = (self.segment >= 0) & ~before
         for _ in range(max(max(rings) for rings in _RINGS.values())):
-            reached = near.copy()
-            reached[graph.right[near[graph.left]]] = True
-            near = reached
-        self.fresh = near
+            reached = facets.copy()
+            reached[graph.right[facets[graph.left]]] = True
+            facets = reached
+        return facets
 
     def contest(self) -> bool:
         """Let the kinds compete for what is free, by neighbourhoods; whether any won something."""
@@ -172,8 +192,7 @@ class _Search:
         if len(facet) == 0:
             return
         group, groups = numbered(label[facet])
-        surfaces, limit, good = self._tried(kind, group.astype(np.intp), facet, groups)
-        self._take(kind, surfaces, limit, good, group.astype(np.intp), facet)
+        self._take(kind, self._tried(kind, group.astype(np.intp), facet, groups), group.astype(np.intp), facet)
 
     def _likely(self, kind: Kind, piece: IntIndex, facet: IntIndex) -> IntIndex:
         """The facets without those of large pieces that are no surface of that kind, as a part of their facets tells.
@@ -201,24 +220,29 @@ class _Search:
         graph = self.graph
         free = self.segment < 0
         degree = np.bincount(graph.left[free[graph.right]], minlength=graph.count)
-        seeds = np.flatnonzero(free & ~graph.broad & self.fresh & (degree >= (2 if rings == 1 else 1)))
+        usable = free & ~graph.broad & self.fresh & (degree >= (2 if rings == 1 else 1))
+        if rings == 2:
+            # whose strip fits no surface of that kind, its whole surroundings do not either
+            usable &= ~self.lost
+        seeds = np.flatnonzero(usable)
         if len(seeds) == 0 or not self._promising(kind, seeds, free, rings):
             return
-        parts: list[tuple[IntIndex, IntIndex, Surfaces, Float64, Mask]] = []
+        parts: list[tuple[IntIndex, IntIndex, _Tried]] = []
         for start in range(0, len(seeds), _CHUNK):
             group, facet = self._surroundings(seeds[start : start + _CHUNK], free, rings)
             count = len(seeds[start : start + _CHUNK])
-            surfaces, limit, good = self._tried(kind, group, facet, count)
-            keep = good[group]
-            parts.append((group[keep] + start, facet[keep], surfaces, limit, good))
-        surfaces = joined([part[2] for part in parts])
-        limit = np.concatenate([part[3] for part in parts])
-        good = np.concatenate([part[4] for part in parts])
-        if not good.any():
-            return
-        group = np.concatenate([part[0] for part in parts])
-        facet = np.concatenate([part[1] for part in parts])
-        self._take_agreeing(kind, seeds, surfaces, limit, good, group, facet)
+            tried = self._tried(kind, group, facet, count)
+            keep = tried.good[group]
+            parts.append((group[keep] + start, facet[keep], tried))
+        made = [part[2] for part in parts]
+        good = np.concatenate([one.good for one in made])
+        if good.any():
+            surfaces, limit = joined([one.surfaces for one in made]), np.concatenate([one.limit for one in made])
+            group, facet = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
+            self._take_agreeing(kind, seeds, surfaces, limit, good, group, facet)
+        if rings == _STRIP:
+            self.lost[seeds] = np.concatenate([one.lost for one in made])
+            self.lost &= ~self._around(free & (self.segment >= 0))
 
     def _promising(self, kind: Kind, seeds: IntIndex, free: Mask, rings: int) -> bool:
         """Whether any of a sample fits: a scanned or sculpted mesh is not searched to its end."""
@@ -226,7 +250,7 @@ class _Search:
             return True
         sample = seeds[:: len(seeds) // _SAMPLE]
         group, facet = self._surroundings(sample, free, rings)
-        return bool(self._tried(kind, group, facet, len(sample))[2].any())
+        return bool(self._tried(kind, group, facet, len(sample)).good.any())
 
     def _surroundings(self, seeds: IntIndex, free: Mask, rings: int) -> tuple[IntIndex, IntIndex]:
         """The facets around each seed, ring by ring; those along its strip, for two rings, when `rings` is _STRIP."""
@@ -277,36 +301,35 @@ class _Search:
         order = np.argsort(owner, kind="stable")
         member = member[order]
         united, groups = numbered(owner[order])
-        made, limit, fine = self._tried(kind, united.astype(np.intp), member, groups)
-        self._take(kind, made, limit, fine, united.astype(np.intp), member)
+        self._take(kind, self._tried(kind, united.astype(np.intp), member, groups), united.astype(np.intp), member)
 
-    def _tried(self, kind: Kind, group: IntIndex, facet: IntIndex, count: int) -> tuple[Surfaces, Float64, Mask]:
-        """Fit each group; how far its points may lie off, and whether it is that surface beyond doubt.
+    def _tried(self, kind: Kind, group: IntIndex, facet: IntIndex, count: int) -> _Tried:
+        """Fit each group; group, facet: (n,) pairs in ascending order.
 
-        group, facet: (n,) pairs in ascending order
         Most groups are none, and what is seen of that early saves what would be asked later.
         """
         samples = self.graph.samples(group, facet, count)
         facets = np.bincount(group, minlength=count)
         points = np.bincount(samples.group, minlength=count)
         surfaces = planes(np.zeros((count, 3)), np.zeros((count, 3)))
-        limit, good = np.zeros(count), np.zeros(count, np.bool_)
+        limit, good, lost = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
         index = np.flatnonzero((facets >= FEWEST_FACETS[kind]) & (points >= FEWEST_POINTS[kind]))
         if len(index) == 0:
-            return surfaces, limit, good
+            return _Tried(surfaces, limit, good, lost)
         samples, facet = _some(samples, facet, index)
         size = extents(samples)
         limits = self._limits(kind, facets[index], size)
         made, worst = fit(samples, kind, limits)
-        near = np.flatnonzero(worst <= limits.allowed)
+        lost[index] = ~(worst <= limits.allowed)
+        near = np.flatnonzero(~lost[index])
         if len(near) == 0:
-            return surfaces, limit, good
+            return _Tried(surfaces, limit, good, lost)
         samples, facet = _some(samples, facet, near)
         index, made = index[near], made.take(near)
         surfaces = put(surfaces, index, made)
         limit[index], fine = self._judged(kind, samples, facet, made, limits.take(near), size[near])
         good[index] = fine & (worst[near] <= limit[index])
-        return surfaces, limit, good
+        return _Tried(surfaces, limit, good, lost)
 
     def _limits(self, kind: Kind, facets: IntIndex, size: Float64) -> Limits:
         """How far the points of groups of so many facets, and of such extents, may lie off."""
@@ -357,19 +380,22 @@ class _Search:
         good: Mask = (worst <= limit[index]) & ((facing >= tilt) | graph.sliver[facet])
         return good
 
-    def _take(
-        self, kind: Kind, surfaces: Surfaces, limit: Float64, good: Mask, group: IntIndex, facet: IntIndex
-    ) -> None:
-        if not good.any():
+    def _take(self, kind: Kind, tried: _Tried, group: IntIndex, facet: IntIndex) -> None:
+        if not tried.good.any():
             return
         base = len(self.surfaces)
-        number = np.cumsum(good) - 1 + base
-        chosen = good[group]
-        self.segment[facet[chosen]] = number[group[chosen]]
-        self.surfaces = joined([self.surfaces, surfaces.take(good)])
-        self.limit = np.concatenate([self.limit, limit[good]])
+        self._add(tried, group, facet)
         self._grow(base)
         self._unite(kind)
+
+    def _add(self, tried: _Tried, group: IntIndex, facet: IntIndex) -> None:
+        """Give facets to the surfaces of those groups that have one."""
+        good = tried.good
+        taken = good[group]
+        number = np.cumsum(good) - 1 + len(self.surfaces)
+        self.segment[facet[taken]] = number[group[taken]]
+        self.surfaces = joined([self.surfaces, tried.surfaces.take(good)])
+        self.limit = np.concatenate([self.limit, tried.limit[good]])
 
     def _grow(self, base: int) -> None:
         graph = self.graph
@@ -416,12 +442,7 @@ class _Search:
         facet = facet[several[self.segment[facet]]]
         facet = facet[np.argsort(label[self.segment[facet]], kind="stable")]
         group, groups = numbered(label[self.segment[facet]])
-        surfaces, limit, fine = self._tried(kind, group.astype(np.intp), facet, groups)
-        chosen = fine[group]
-        number = np.cumsum(fine) - 1 + len(self.surfaces)
-        self.segment[facet[chosen]] = number[group[chosen]]
-        self.surfaces = joined([self.surfaces, surfaces.take(fine)])
-        self.limit = np.concatenate([self.limit, limit[fine]])
+        self._add(self._tried(kind, group.astype(np.intp), facet, groups), group.astype(np.intp), facet)
 
 
 def _some(samples: Samples, facet: IntIndex, groups: IntIndex) -> tuple[Samples, IntIndex]:
