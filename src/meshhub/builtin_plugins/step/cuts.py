@@ -150,8 +150,9 @@ class _Cutting:
         graph = self.graph
         if len(self.surfaces) == 0:
             return
+        new, before = self.segment >= 0, self._sides()
         for _ in range(_ROUNDS):
-            reach = (self.segment[graph.left] >= 0) & (self.segment[graph.right] < 0)
+            reach = new[graph.left] & (self.segment[graph.right] < 0)
             index, facet = self.segment[graph.left[reach]], graph.right[reach]
             good = self._holds(index, facet)
             if not good.any():
@@ -159,6 +160,11 @@ class _Cutting:
             index, facet = index[good][::-1], facet[good][::-1]
             order = np.argsort(-index, kind="stable")
             self.segment[facet[order]] = index[order]
+            # what did not hold does not hold now, unless its surface was found to lie deeper
+            sides = self._sides()
+            new = (self.segment >= 0) & (sides != before)[self.segment]
+            new[facet] = True
+            before = sides
 
     def _sides(self) -> Float64:
         """(s,) how deep the deepest facet of each surface lies below it, with its sign."""

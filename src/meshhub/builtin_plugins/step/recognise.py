@@ -402,14 +402,15 @@ class _Search:
         known = np.flatnonzero((self.segment >= base) & ~graph.sliver)
         deepest = np.zeros(len(self.surfaces))
         np.maximum.at(deepest, self.segment[known], self._depth(self.segment[known], known))
+        new = self.segment >= base
         for _ in range(_ROUNDS):
-            reach = (self.segment[graph.left] >= base) & (self.segment[graph.right] < 0)
+            reach = new[graph.left] & (self.segment[graph.right] < 0)
             index, facet = self.segment[graph.left[reach]], graph.right[reach]
             good = self._explains(self.surfaces, self.limit, index, facet)
             good &= ~graph.broad[facet] | (self._depth(index, facet) <= _DEEPER * deepest[index])
             index, facet = index[good], facet[good]
             # three points of a slanting rim make a facet that leans from the surface, no deeper than the others are
-            reach = (self.segment[graph.beside] >= base) & (self.segment[graph.rim] < 0)
+            reach = new[graph.beside] & (self.segment[graph.rim] < 0)
             beside, rim = self.segment[graph.beside[reach]], graph.rim[reach]
             good = self._explains(self.surfaces, self.limit, beside, rim, _LEANING)
             good &= self._depth(beside, rim) <= deepest[beside]
@@ -419,6 +420,9 @@ class _Search:
             # the lowest number wins, whatever the order
             order = np.argsort(-index, kind="stable")
             self.segment[facet[order]] = index[order]
+            # what was not explained by a surface will not be
+            new = np.zeros(graph.count, np.bool_)
+            new[facet] = True
 
     def _depth(self, index: IntIndex, facet: IntIndex) -> Float64:
         """How far the middle of each facet lies off the surface beside it."""
