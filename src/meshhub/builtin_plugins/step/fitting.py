@@ -1,4 +1,4 @@
-"""Many surfaces fitted at once: closed-form guesses from normals, then Gauss-Newton on the points, group by group."""
+"""Many surfaces fitted at once: closed-form guesses from normals, then Gauss-Newton on the points, in columns."""
 
 from __future__ import annotations
 
