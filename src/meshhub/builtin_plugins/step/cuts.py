@@ -15,23 +15,21 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.check import Facets
 from meshhub.builtin_plugins.step.facets import TURN, FacetGraph
-from meshhub.builtin_plugins.step.fitting import Samples, chosen, fit
+from meshhub.builtin_plugins.step.fitting import OF_DEPTH, Limits, Samples, chosen, extents, fit
 from meshhub.builtin_plugins.step.planar import numbered
 from meshhub.builtin_plugins.step.recognise import FEWEST_FACETS, FEWEST_POINTS, KINDS, TILT, Segments, plausible
 from meshhub.builtin_plugins.step.regions import Regions
-from meshhub.builtin_plugins.step.skin import Skin, lengths
+from meshhub.builtin_plugins.step.skin import Skin, ascending, distinct_pairs, lengths
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, gradients, joined
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 from meshhub.topology import components
 
 _OF_SIZE = 1e-5
-_OF_SAGITTA = 0.05
 _DEEPER = 2.0
 _EVEN = 4.0
 _ROUNDS = 200
 _NEWTON = 12
-_HOPELESS = 1e-2
 _FARTHEST = 20.0
 _PARALLEL = 1e-6
 
@@ -61,14 +59,13 @@ def eased(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, IntIndex]:
     """
     corner = np.zeros(len(skin.points), np.bool_)
     corner[skin.faces[cut]] = True
-    pair = np.unique(np.repeat(regions.region, 3).astype(np.int64) * len(skin.points) + skin.faces.ravel())
-    region, point = pair // len(skin.points), pair % len(skin.points)
+    region, point = distinct_pairs(np.repeat(regions.region, 3), skin.faces.ravel(), len(skin.points))
     gap, _ = gradients(regions.surfaces.take(region), skin.points[point])
     held = regions.curved[region] & corner[point]
     if not (held & (np.abs(gap) > regions.limit[region])).any():
         return skin, np.empty(0, np.intp)
     # also those that were on it but for rounding: a curve through both would wriggle
-    loose = np.unique(point[held])
+    loose = ascending(point[held])
     number = np.full(len(skin.points), -1, np.intp)
     number[loose] = np.arange(len(loose))
     near = number[point] >= 0
@@ -87,7 +84,7 @@ def eased(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, IntIndex]:
     changed = replace(skin, points=made, cross=np.cross(b - a, c - a))
     over = number[skin.faces[_folded(skin, changed, regions)]]
     wrong[over[over >= 0]] = True
-    bad = np.unique(region[wrong[owner]])
+    bad = ascending(region[wrong[owner]])
     return changed, bad[regions.curved[bad]]
 
 
@@ -153,8 +150,9 @@ class _Cutting:
         graph = self.graph
         if len(self.surfaces) == 0:
             return
+        new, before = self.segment >= 0, self._sides()
         for _ in range(_ROUNDS):
-            reach = (self.segment[graph.left] >= 0) & (self.segment[graph.right] < 0)
+            reach = new[graph.left] & (self.segment[graph.right] < 0)
             index, facet = self.segment[graph.left[reach]], graph.right[reach]
             good = self._holds(index, facet)
             if not good.any():
@@ -162,6 +160,11 @@ class _Cutting:
             index, facet = index[good][::-1], facet[good][::-1]
             order = np.argsort(-index, kind="stable")
             self.segment[facet[order]] = index[order]
+            # what did not hold does not hold now, unless its surface was found to lie deeper
+            sides = self._sides()
+            new = (self.segment >= 0) & (sides != before)[self.segment]
+            new[facet] = True
+            before = sides
 
     def _sides(self) -> Float64:
         """(s,) how deep the deepest facet of each surface lies below it, with its sign."""
@@ -239,9 +242,10 @@ class _Cutting:
     def _take(self, kind: Kind, samples: Samples, facet: IntIndex, tolerance: float, given: float | None) -> None:
         """Fit a surface to each piece, and keep those that hold all of it, by rounding or as chords."""
         graph, group, groups = self.graph, samples.normal_group, samples.groups
-        surfaces, worst = fit(samples, kind, _HOPELESS)
-        begin = np.searchsorted(samples.group, np.arange(groups))
-        extent = lengths(np.maximum.reduceat(samples.point, begin) - np.minimum.reduceat(samples.point, begin))
+        extent = extents(samples)
+        allowed = np.maximum(4 * tolerance, _OF_SIZE * extent) if given is None else np.full(groups, given)
+        limits = Limits(allowed, np.full(groups, OF_DEPTH), np.zeros(groups))
+        surfaces, worst = fit(samples, kind, limits)
         gap, normal = gradients(surfaces.take(group), samples.centre)
         facing = np.einsum("ij,ij->i", normal, samples.normal)
         sliver = graph.sliver[facet]
@@ -252,8 +256,7 @@ class _Cutting:
         low, high = np.minimum.reduceat(gap, first[:-1]), np.maximum.reduceat(gap, first[:-1])
         depth = np.where(-low > high, low, high)
         usual = np.abs(gap)[np.lexsort((np.abs(gap), group))][(first[:-1] + first[1:]) // 2]
-        allowed = np.maximum(4 * tolerance, _OF_SIZE * extent) if given is None else np.full(groups, given)
-        limit = np.minimum(allowed, _OF_SAGITTA * np.abs(depth))
+        limit = limits.of(np.abs(depth))
         good = (worst <= limit) & (out | into) & plausible(kind, surfaces, samples, extent, limit)
         # a flat end among them would lie deeper than they do
         good &= np.abs(depth) <= _EVEN * usual

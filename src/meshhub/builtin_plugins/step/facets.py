@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.check import Facets
 from meshhub.builtin_plugins.step.fitting import Samples
-from meshhub.builtin_plugins.step.skin import Skin, lengths, summed
+from meshhub.builtin_plugins.step.skin import Skin, distinct_pairs, lengths, summed
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 
@@ -57,10 +57,9 @@ class FacetGraph:
     def samples(self, group: IntIndex, facet: IntIndex, count: int) -> Samples:
         """What the facets of each group say about a surface; (n,) pairs of group and facet."""
         owner, point = self.expand(facet)
-        total = len(self.points)
-        pair = np.unique(group[owner].astype(np.int64) * total + point)
+        among, point = distinct_pairs(group[owner], point, len(self.points))
         return Samples(
-            count, pair // total, self.points[pair % total], group,
+            count, among, self.points[point], group,
             self.centre[facet], self.normal[facet], self.area[facet],
         )  # fmt: skip
 
@@ -75,9 +74,8 @@ class FacetGraph:
 def facet_graph(skin: Skin, faceted: Facets) -> FacetGraph:
     """The graph of the planar regions of a skin."""
     region, count, planes = faceted.region, faceted.faces, faceted.planes
-    total = len(skin.points)
-    pair = np.unique(np.repeat(region, 3).astype(np.int64) * total + skin.faces.ravel())
-    begin = np.searchsorted(pair // total, np.arange(count + 1))
+    owner, point = distinct_pairs(np.repeat(region, 3), skin.faces.ravel(), len(skin.points))
+    begin = np.searchsorted(owner, np.arange(count + 1))
     half = np.flatnonzero(skin.twin >= 0)
     a, b = region[half // 3], region[skin.twin[half] // 3]
     meet = (a != b) & (skin.paint[half // 3] == skin.paint[skin.twin[half] // 3])
@@ -109,7 +107,7 @@ def facet_graph(skin: Skin, faceted: Facets) -> FacetGraph:
         beside=beside,
         rim=rim,
         begin=begin,
-        point=pair % total,
+        point=point,
         normal=planes.normal,
         centre=planes.centre,
         probe=np.where(pierced[:, None], skin.points[skin.faces[largest]].mean(axis=1), planes.centre),

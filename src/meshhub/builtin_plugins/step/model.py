@@ -17,7 +17,7 @@ from meshhub.builtin_plugins.step.outline import outline_of
 from meshhub.builtin_plugins.step.recognise import Segments, recognise
 from meshhub.builtin_plugins.step.regions import Regions, areas, flat, regions_of
 from meshhub.builtin_plugins.step.seams import pierced_spheres, seams_of
-from meshhub.builtin_plugins.step.skin import Skin
+from meshhub.builtin_plugins.step.skin import Skin, ascending
 from meshhub.geometry import IntIndex
 
 _PATIENCE = 16
@@ -72,7 +72,7 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> 
         pinched_regions(regions, outline, curves),
         cusped_regions(skin, regions, outline, curves, size),
     ]
-    return model, np.unique(np.concatenate(strange))
+    return model, ascending(np.concatenate(strange))
 
 
 def _returned(faceted: Facets, regions: Regions, found: Segments, misfits: IntIndex) -> Segments:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.skin import Skin, lengths, summed
+from meshhub.builtin_plugins.step.skin import Skin, ascending, lengths, summed
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 from meshhub.topology import cycles, following
@@ -202,7 +202,7 @@ def _missing(
         between = thin[loop]
         between[starts] = False
         found.append(point[between])
-    return np.unique(np.concatenate(found)) if found else np.empty(0, np.int32)
+    return ascending(np.concatenate(found)) if found else np.empty(0, np.int32)
 
 
 def _chained(skin: Skin, region: NDArray[np.int32], half: IntIndex, starts: IntIndex, loop_begin: IntIndex) -> Outline:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised, summed
+from meshhub.builtin_plugins.step.skin import Skin, distinct_pairs, lengths, normalised, summed
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 from meshhub.topology import components
@@ -102,8 +102,11 @@ def planes_of(skin: Skin, region: Labels, count: int) -> Planes:
 
 def numbered(labels: NDArray[np.integer[Any]]) -> tuple[Labels, int]:
     """The same partition with labels 0 … count - 1, and the count."""
-    values, made = np.unique(labels, return_inverse=True)
-    return made.reshape(-1).astype(np.int32), len(values)
+    there = np.zeros(int(labels.max(initial=-1)) + 1, np.bool_)
+    there[labels] = True
+    number = np.cumsum(there, dtype=np.int32)
+    made: Labels = number[labels] - np.int32(1)
+    return made, int(number[-1]) if len(number) else 0
 
 
 def flat_regions(skin: Skin, tolerance: float) -> tuple[Labels, int]:
@@ -237,9 +240,7 @@ def _targets(
     """For each region the neighbour to hook on to, or itself."""
     target = np.arange(count)
     apart = left != right
-    low, high = np.minimum(left[apart], right[apart]).astype(np.int64), np.maximum(left[apart], right[apart])
-    pair = np.unique(low * count + high)
-    a, b = pair // count, pair % count
+    a, b = distinct_pairs(np.minimum(left[apart], right[apart]), np.maximum(left[apart], right[apart]), count)
     a_is_small = (planes.height[a] < planes.height[b]) | ((planes.height[a] == planes.height[b]) & (a > b))
     small, big = np.where(a_is_small, a, b), np.where(a_is_small, b, a)
     usable = ~frozen[small]

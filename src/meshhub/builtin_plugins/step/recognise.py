@@ -11,14 +11,15 @@ is a cylinder, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets import FacetGraph
-from meshhub.builtin_plugins.step.fitting import Samples, fit
+from meshhub.builtin_plugins.step.fitting import OF_DEPTH, Limits, Samples, chosen, extents, fit, put
 from meshhub.builtin_plugins.step.planar import numbered
-from meshhub.builtin_plugins.step.skin import lengths
+from meshhub.builtin_plugins.step.skin import distinct_pairs
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, gradients, joined, planes
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
@@ -32,12 +33,12 @@ FEWEST_POINTS = {Kind.CYLINDER: 7, Kind.SPHERE: 8, Kind.CONE: 9, Kind.TORUS: 12}
 _STRIP = 0
 _RINGS = {Kind.CYLINDER: (_STRIP, 2, 1), Kind.SPHERE: (1,), Kind.CONE: (_STRIP, 2), Kind.TORUS: (2,)}
 _OF_SIZE = 1e-5
-_OF_SAGITTA = 0.05
-_OF_SAGITTA_SCARCE = 0.005
+_OF_DEPTH_SCARCE = 0.005
 TILT = np.cos(np.radians(20.0))
 _LEANING = np.cos(np.radians(80.0))
 _MOST_LEANING = 0.1
 _COARSE = np.cos(np.radians(45.0))
+_COARSER = 2.0
 _DEEPER = 4.0
 _LIDS = 2.0
 _LARGEST = 20.0
@@ -45,8 +46,9 @@ _THINNEST_RING = 0.02
 _ROUNDS = 200
 _CHUNK = 8192
 _CONTESTS = 3
-_HOPELESS = 100.0
 _SAMPLE = 2048
+_GLANCE = 1024
+_LARGE = 4 * _GLANCE
 _WORTH = {Kind.CYLINDER: 1.0, Kind.CONE: 0.6, Kind.SPHERE: 0.6, Kind.TORUS: 0.5}
 """What a facet counts for a kind: one with more freedom must explain that much more."""
 _STILL_FREE = 0.9
@@ -68,6 +70,21 @@ class Segments:
     limit: Float64
     segment: IntIndex
     sure: IntIndex
+
+
+class _Tried(NamedTuple):
+    """What became of groups of facets that were fitted.
+
+    surfaces: (g,)
+    limit:    (g,) how far the points of each may lie off
+    good:     (g,) whether it is that surface beyond doubt
+    lost:     (g,) whether its points are on no such surface, nor are those of a group that it is part of
+    """
+
+    surfaces: Surfaces
+    limit: Float64
+    good: Mask
+    lost: Mask
 
 
 def recognise(graph: FacetGraph, tolerance: float, given: float | None) -> Segments:
@@ -97,6 +114,7 @@ class _Search:
         self.surfaces = planes(np.empty((0, 3)), np.empty((0, 3)))
         self.limit = np.empty(0)
         self.fresh = np.ones(graph.count, np.bool_)
+        self.lost = np.zeros(graph.count, np.bool_)
 
     def found(self) -> Segments:
         return Segments(self.surfaces, self.limit, self.segment, self.segment)
@@ -109,13 +127,16 @@ class _Search:
 
     def refresh(self, before: Mask) -> None:
         """Look again only where neighbourhoods changed, because some of their facets were taken."""
+        self.fresh = self._around((self.segment >= 0) & ~before)
+
+    def _around(self, facets: Mask) -> Mask:
+        """Facets whose neighbourhoods some facets may be in."""
         graph = self.graph
-        near = (self.segment >= 0) & ~before
         for _ in range(max(max(rings) for rings in _RINGS.values())):
-            reached = near.copy()
-            reached[graph.right[near[graph.left]]] = True
-            near = reached
-        self.fresh = near
+            reached = facets.copy()
+            reached[graph.right[facets[graph.left]]] = True
+            facets = reached
+        return facets
 
     def contest(self) -> bool:
         """Let the kinds compete for what is free, by neighbourhoods; whether any won something."""
@@ -170,33 +191,62 @@ class _Search:
         facet = np.flatnonzero(usable & (size[label] >= FEWEST_FACETS[kind]))
         if len(facet) == 0:
             return
+        facet = facet[np.argsort(label[facet], kind="stable")]
+        facet = self._likely(kind, label[facet].astype(np.intp), facet)
+        if len(facet) == 0:
+            return
         group, groups = numbered(label[facet])
-        surfaces, limit, good = self._tried(kind, group.astype(np.intp), facet, groups)
-        self._take(kind, surfaces, limit, good, group.astype(np.intp), facet)
+        self._take(kind, self._tried(kind, group.astype(np.intp), facet, groups), group.astype(np.intp), facet)
+
+    def _likely(self, kind: Kind, piece: IntIndex, facet: IntIndex) -> IntIndex:
+        """The facets without those of large pieces that are no surface of that kind, as a part of their facets tells.
+
+        piece: (n,) the piece of each facet, ascending
+        """
+        first = np.flatnonzero(np.diff(piece, prepend=-1))
+        size = np.diff(first, append=len(piece))
+        large = np.flatnonzero(size > _LARGE)
+        if len(large) == 0:
+            return facet
+        taken = [
+            facet[begin : begin + many : many // _GLANCE] for begin, many in zip(first[large], size[large], strict=True)
+        ]
+        group = np.repeat(np.arange(len(large)), [len(some) for some in taken])
+        samples = self.graph.samples(group, np.concatenate(taken), len(large))
+        limits = self._limits(kind, size[large], extents(samples))
+        lost = fit(samples, kind, limits)[1] > 2 * limits.allowed
+        gone = np.zeros(len(size), np.bool_)
+        gone[large[lost]] = True
+        return facet[~np.repeat(gone, size)]
 
     def neighbourhoods(self, kind: Kind, rings: int) -> None:
         """Try the surroundings of each free facet, and join neighbours whose surfaces explain each other."""
         graph = self.graph
         free = self.segment < 0
         degree = np.bincount(graph.left[free[graph.right]], minlength=graph.count)
-        seeds = np.flatnonzero(free & ~graph.broad & self.fresh & (degree >= (2 if rings == 1 else 1)))
+        usable = free & ~graph.broad & self.fresh & (degree >= (2 if rings == 1 else 1))
+        if rings == 2:
+            # whose strip fits no surface of that kind, its whole surroundings do not either
+            usable &= ~self.lost
+        seeds = np.flatnonzero(usable)
         if len(seeds) == 0 or not self._promising(kind, seeds, free, rings):
             return
-        parts: list[tuple[IntIndex, IntIndex, Surfaces, Float64, Mask]] = []
+        parts: list[tuple[IntIndex, IntIndex, _Tried]] = []
         for start in range(0, len(seeds), _CHUNK):
             group, facet = self._surroundings(seeds[start : start + _CHUNK], free, rings)
             count = len(seeds[start : start + _CHUNK])
-            surfaces, limit, good = self._tried(kind, group, facet, count)
-            keep = good[group]
-            parts.append((group[keep] + start, facet[keep], surfaces, limit, good))
-        surfaces = joined([part[2] for part in parts])
-        limit = np.concatenate([part[3] for part in parts])
-        good = np.concatenate([part[4] for part in parts])
-        if not good.any():
-            return
-        group = np.concatenate([part[0] for part in parts])
-        facet = np.concatenate([part[1] for part in parts])
-        self._take_agreeing(kind, seeds, surfaces, limit, good, group, facet)
+            tried = self._tried(kind, group, facet, count)
+            keep = tried.good[group]
+            parts.append((group[keep] + start, facet[keep], tried))
+        made = [part[2] for part in parts]
+        good = np.concatenate([one.good for one in made])
+        if good.any():
+            surfaces, limit = joined([one.surfaces for one in made]), np.concatenate([one.limit for one in made])
+            group, facet = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
+            self._take_agreeing(kind, seeds, surfaces, limit, good, group, facet)
+        if rings == _STRIP:
+            self.lost[seeds] = np.concatenate([one.lost for one in made])
+            self.lost &= ~self._around(free & (self.segment >= 0))
 
     def _promising(self, kind: Kind, seeds: IntIndex, free: Mask, rings: int) -> bool:
         """Whether any of a sample fits: a scanned or sculpted mesh is not searched to its end."""
@@ -204,7 +254,7 @@ class _Search:
             return True
         sample = seeds[:: len(seeds) // _SAMPLE]
         group, facet = self._surroundings(sample, free, rings)
-        return bool(self._tried(kind, group, facet, len(sample))[2].any())
+        return bool(self._tried(kind, group, facet, len(sample)).good.any())
 
     def _surroundings(self, seeds: IntIndex, free: Mask, rings: int) -> tuple[IntIndex, IntIndex]:
         """The facets around each seed, ring by ring; those along its strip, for two rings, when `rings` is _STRIP."""
@@ -220,9 +270,8 @@ class _Search:
             place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
             beyond = right[begin[facet][owner] + place]
             fine = free[beyond] & ~graph.broad[beyond]
-            pair = np.concatenate([group * graph.count + facet, (group[owner] * graph.count + beyond)[fine]])
-            pair = np.unique(pair)
-            group, facet = pair // graph.count, pair % graph.count
+            group = np.concatenate([group, group[owner][fine]])
+            group, facet = distinct_pairs(group, np.concatenate([facet, beyond[fine]]), graph.count)
         return group, facet
 
     def _take_agreeing(
@@ -246,56 +295,81 @@ class _Search:
         backward = np.lexsort((left, right))
         agree = agree & agree[backward]
         count, label = components(len(seeds), left[agree], right[agree])
-        pair = np.unique(label[group].astype(np.int64) * graph.count + facet)
-        owner, member = pair // graph.count, pair % graph.count
+        owner, member = distinct_pairs(label[group], facet, graph.count)
         # a facet at the rim of two surroundings belongs where it is the centre of one, else to the larger one
         central = np.where(place[member] >= 0, label[np.maximum(place[member], 0)] == owner, False)
         size = np.bincount(owner, minlength=count)
         order = np.lexsort((owner, -size[owner], ~central, member))
         first = np.concatenate([[True], member[order][1:] != member[order][:-1]])
         owner, member = owner[order][first], member[order][first]
-        owner, groups = numbered(owner)
-        made, limit, fine = self._tried(kind, owner.astype(np.intp), member, groups)
-        self._take(kind, made, limit, fine, owner.astype(np.intp), member)
+        order = np.argsort(owner, kind="stable")
+        member = member[order]
+        united, groups = numbered(owner[order])
+        self._take(kind, self._tried(kind, united.astype(np.intp), member, groups), united.astype(np.intp), member)
 
-    def _tried(self, kind: Kind, group: IntIndex, facet: IntIndex, count: int) -> tuple[Surfaces, Float64, Mask]:
-        """Fit each group; how far its points may lie off, and whether it is that surface beyond doubt."""
-        graph = self.graph
-        order = np.lexsort((facet, group))
-        group, facet = group[order], facet[order]
-        samples = graph.samples(group, facet, count)
-        wide = self.tolerance * 4 if self.given is None else self.given
-        point_begin = np.searchsorted(samples.group, np.arange(count))
-        low = np.minimum.reduceat(samples.point, point_begin)
-        high = np.maximum.reduceat(samples.point, point_begin)
-        size = lengths(high - low)
-        surfaces, worst = fit(samples, kind, _HOPELESS * max(_OF_SIZE, wide / max(float(np.median(size)), 1e-300)))
-        each = surfaces.take(group)
-        gap, normal = gradients(each, graph.probe[facet])
+    def _tried(self, kind: Kind, group: IntIndex, facet: IntIndex, count: int) -> _Tried:
+        """Fit each group; group, facet: (n,) pairs in ascending order.
+
+        Most groups are none, and what is seen of that early saves what would be asked later.
+        """
+        samples = self.graph.samples(group, facet, count)
+        facets = np.bincount(group, minlength=count)
+        points = np.bincount(samples.group, minlength=count)
+        surfaces = planes(np.zeros((count, 3)), np.zeros((count, 3)))
+        limit, good, lost = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        index = np.flatnonzero((facets >= FEWEST_FACETS[kind]) & (points >= FEWEST_POINTS[kind]))
+        if len(index) == 0:
+            return _Tried(surfaces, limit, good, lost)
+        samples, facet = _some(samples, facet, index)
+        size = extents(samples)
+        limits = self._limits(kind, facets[index], size)
+        made, worst = fit(samples, kind, limits)
+        lost[index] = ~(worst <= limits.allowed)
+        near = np.flatnonzero(~lost[index])
+        if len(near) == 0:
+            return _Tried(surfaces, limit, good, lost)
+        samples, facet = _some(samples, facet, near)
+        index, made = index[near], made.take(near)
+        surfaces = put(surfaces, index, made)
+        limit[index], fine = self._judged(kind, samples, facet, made, limits.take(near), size[near])
+        good[index] = fine & (worst[near] <= limit[index])
+        return _Tried(surfaces, limit, good, lost)
+
+    def _limits(self, kind: Kind, facets: IntIndex, size: Float64) -> Limits:
+        """How far the points of groups of so many facets, and of such extents, may lie off."""
+        count = len(facets)
+        if self.given is not None:
+            return Limits(np.full(count, self.given), np.full(count, OF_DEPTH), np.zeros(count))
+        # few facets prove little: they must fit as well as rounding lets them
+        scarce = facets < 2 * FEWEST_FACETS[kind]
+        return Limits(
+            np.maximum(self.tolerance * 4, _OF_SIZE * size),
+            np.where(scarce, _OF_DEPTH_SCARCE, OF_DEPTH),
+            np.where(scarce, self.tolerance, 0.0),
+        )
+
+    def _judged(
+        self, kind: Kind, samples: Samples, facet: IntIndex, surfaces: Surfaces, limits: Limits, size: Float64
+    ) -> tuple[Float64, Mask]:
+        """How far the points of each group may lie off the surface that fits it, and whether its facets agree."""
+        graph, group, count = self.graph, samples.normal_group, samples.groups
+        gap, normal = gradients(surfaces.take(group), graph.probe[facet])
         facing = np.einsum("ij,ij->i", normal, graph.normal[facet])
         begin = np.searchsorted(group, np.arange(count))
         sliver = graph.sliver[facet]
         steady = (np.abs(facing) >= TILT) & ~sliver
-        sagitta = np.maximum.reduceat(np.where(steady, np.abs(gap), 0.0), begin)
-        leaning = graph.small[facet] & (np.abs(facing) >= _LEANING) & (np.abs(gap) <= sagitta[group])
+        depth = np.maximum.reduceat(np.where(steady, np.abs(gap), 0.0), begin)
+        leaning = graph.small[facet] & (np.abs(facing) >= _LEANING) & (np.abs(gap) <= depth[group])
         out = np.logical_and.reduceat(((facing > 0) & (steady | leaning)) | sliver, begin)
         into = np.logical_and.reduceat(((facing < 0) & (steady | leaning)) | sliver, begin)
-        allowed = np.full(count, self.given) if self.given is not None else np.maximum(wide, _OF_SIZE * size)
-        limit = np.minimum(allowed, _OF_SAGITTA * sagitta)
-        facets = np.bincount(group, minlength=count)
-        few = np.bincount(group, leaning & ~steady, count) <= _MOST_LEANING * facets
-        if self.given is None:
-            # few facets prove little: they must fit as well as rounding lets them
-            scarce = np.maximum(self.tolerance, _OF_SAGITTA_SCARCE * sagitta)
-            limit = np.where(facets < 2 * FEWEST_FACETS[kind], np.minimum(limit, scarce), limit)
-        good = (worst <= limit) & (out | into) & few & (facets >= FEWEST_FACETS[kind])
-        good &= ~_capped(np.abs(gap), graph.broad[facet], sliver, begin)
-        good &= np.bincount(samples.group, minlength=count) >= FEWEST_POINTS[kind]
+        limit = limits.of(depth)
+        few = np.bincount(group, leaning & ~steady, count) <= _MOST_LEANING * np.bincount(group, minlength=count)
+        good = (out | into) & few & ~_capped(np.abs(gap), graph.broad[facet], sliver, begin)
         good &= plausible(kind, surfaces, samples, size, limit)
-        return surfaces, limit, good
+        return limit, good
 
     def _explains(
-        self, surfaces: Surfaces, limit: Float64, index: IntIndex, facet: IntIndex, tilt: float = TILT
+        self, surfaces: Surfaces, limit: Float64, index: IntIndex, facet: IntIndex, tilt: float | Float64 = TILT
     ) -> Mask:
         """Whether each surface (by index) holds all points of the facet beside it, and faces along with it."""
         graph = self.graph
@@ -310,45 +384,52 @@ class _Search:
         good: Mask = (worst <= limit[index]) & ((facing >= tilt) | graph.sliver[facet])
         return good
 
-    def _take(
-        self, kind: Kind, surfaces: Surfaces, limit: Float64, good: Mask, group: IntIndex, facet: IntIndex
-    ) -> None:
-        if not good.any():
+    def _take(self, kind: Kind, tried: _Tried, group: IntIndex, facet: IntIndex) -> None:
+        if not tried.good.any():
             return
         base = len(self.surfaces)
-        number = np.cumsum(good) - 1 + base
-        chosen = good[group]
-        self.segment[facet[chosen]] = number[group[chosen]]
-        self.surfaces = joined([self.surfaces, surfaces.take(good)])
-        self.limit = np.concatenate([self.limit, limit[good]])
+        self._add(tried, group, facet)
         self._grow(base)
         self._unite(kind)
+
+    def _add(self, tried: _Tried, group: IntIndex, facet: IntIndex) -> None:
+        """Give facets to the surfaces of those groups that have one."""
+        good = tried.good
+        taken = good[group]
+        number = np.cumsum(good) - 1 + len(self.surfaces)
+        self.segment[facet[taken]] = number[group[taken]]
+        self.surfaces = joined([self.surfaces, tried.surfaces.take(good)])
+        self.limit = np.concatenate([self.limit, tried.limit[good]])
 
     def _grow(self, base: int) -> None:
         graph = self.graph
         known = np.flatnonzero((self.segment >= base) & ~graph.sliver)
         deepest = np.zeros(len(self.surfaces))
         np.maximum.at(deepest, self.segment[known], self._depth(self.segment[known], known))
+        new = self.segment >= base
         for _ in range(_ROUNDS):
-            reach = (self.segment[graph.left] >= base) & (self.segment[graph.right] < 0)
+            reach = new[graph.left] & (self.segment[graph.right] < 0)
             index, facet = self.segment[graph.left[reach]], graph.right[reach]
             good = self._explains(self.surfaces, self.limit, index, facet)
             much = np.where(self.surfaces.kind[index] == Kind.TORUS, _LIDS, _DEEPER)
             good &= ~graph.broad[facet] | (self._depth(index, facet) <= much * deepest[index])
             index, facet = index[good], facet[good]
-            # three points of a slanting rim make a facet that leans from the surface, no deeper than the others are
-            reach = (self.segment[graph.beside] >= base) & (self.segment[graph.rim] < 0)
+            # three points of a slanting rim make a facet that leans from the surface, no deeper than the others are;
+            # some are coarser than the others, and deeper
+            reach = new[graph.beside] & (self.segment[graph.rim] < 0)
             beside, rim = self.segment[graph.beside[reach]], graph.rim[reach]
-            good = self._explains(self.surfaces, self.limit, beside, rim, _LEANING)
             depth = self._depth(beside, rim)
-            coarse = self._explains(self.surfaces, self.limit, beside, rim, _COARSE) & (depth <= 2 * deepest[beside])
-            good &= (depth <= deepest[beside]) | coarse
+            tilt = np.where(depth <= deepest[beside], _LEANING, _COARSE)
+            good = self._explains(self.surfaces, self.limit, beside, rim, tilt) & (depth <= _COARSER * deepest[beside])
             index, facet = np.concatenate([index, beside[good]]), np.concatenate([facet, rim[good]])
             if len(facet) == 0:
                 return
             # the lowest number wins, whatever the order
             order = np.argsort(-index, kind="stable")
             self.segment[facet[order]] = index[order]
+            # what was not explained by a surface will not be
+            new = np.zeros(graph.count, np.bool_)
+            new[facet] = True
 
     def _depth(self, index: IntIndex, facet: IntIndex) -> Float64:
         """How far the middle of each facet lies off the surface beside it."""
@@ -370,13 +451,18 @@ class _Search:
         several = np.bincount(label)[label] > 1
         facet = np.flatnonzero(self.segment >= 0)
         facet = facet[several[self.segment[facet]]]
+        facet = facet[np.argsort(label[self.segment[facet]], kind="stable")]
         group, groups = numbered(label[self.segment[facet]])
-        surfaces, limit, fine = self._tried(kind, group.astype(np.intp), facet, groups)
-        chosen = fine[group]
-        number = np.cumsum(fine) - 1 + len(self.surfaces)
-        self.segment[facet[chosen]] = number[group[chosen]]
-        self.surfaces = joined([self.surfaces, surfaces.take(fine)])
-        self.limit = np.concatenate([self.limit, limit[fine]])
+        self._add(self._tried(kind, group.astype(np.intp), facet, groups), group.astype(np.intp), facet)
+
+
+def _some(samples: Samples, facet: IntIndex, groups: IntIndex) -> tuple[Samples, IntIndex]:
+    """The samples of some groups, renumbered, and their facets."""
+    if len(groups) == samples.groups:
+        return samples, facet
+    wanted = np.zeros(samples.groups, np.bool_)
+    wanted[groups] = True
+    return chosen(samples, groups), facet[wanted[samples.normal_group]]
 
 
 def plausible(kind: Kind, surfaces: Surfaces, samples: Samples, size: Float64, limit: Float64) -> Mask:

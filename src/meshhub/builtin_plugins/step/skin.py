@@ -143,6 +143,30 @@ def summed(labels: NDArray[np.integer[Any]], weights: NDArray[Any], count: int) 
     return np.asarray(np.bincount(labels, weights, count), np.float64)
 
 
+def ascending(numbers: NDArray[Any]) -> NDArray[Any]:
+    """The different ones among whole numbers, in ascending order.
+
+    What `np.unique` does, which hashes before it sorts: that takes six times as long.
+    """
+    numbers = np.sort(numbers)
+    new = np.ones(len(numbers), np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
+    made: NDArray[Any] = numbers[new]
+    return made
+
+
+def distinct_pairs(
+    first: NDArray[np.integer[Any]], second: NDArray[np.integer[Any]], limit: int
+) -> tuple[IntIndex, IntIndex]:
+    """The different pairs of two columns of whole numbers from 0 on, in ascending order; `second` is below `limit`."""
+    bits = limit.bit_length()
+    key: NDArray[np.integer[Any]] = (first.astype(np.int64) << bits) | second
+    if (int(first.max(initial=0)) + 1) << bits < 2**31:
+        key = key.astype(np.int32)
+    key = ascending(key)
+    return (key >> bits).astype(np.intp), (key & ((1 << bits) - 1)).astype(np.intp)
+
+
 def normalised(vectors: Float64) -> Float64:
     """(n, 3) vectors of length one; zero stays zero."""
     size = lengths(vectors)[:, None]

@@ -73,33 +73,51 @@ def cylindrical(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64, 
 
 def distances(surfaces: Surfaces, points: Float64) -> Float64:
     """Signed distances, positive outside; row i of both belong together."""
-    return gradients(surfaces, points)[0]
+    height, distance, _ = cylindrical(surfaces, points)
+    value = np.empty(len(surfaces))
+    for kind, rows in _kinds(surfaces):
+        one = surfaces.radius[rows], surfaces.second[rows]
+        value[rows] = profile(kind, height[rows], distance[rows], *one)[0]
+    return value
 
 
 def gradients(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64]:
     """Signed distances and the unit normals there."""
     height, distance, away = cylindrical(surfaces, points)
-    kind, radius, second = surfaces.kind, surfaces.radius, surfaces.second
-    cosine = 1 / np.sqrt(1 + second**2)
-    to_ring = distance - radius
-    tube = np.sqrt(to_ring**2 + height**2)
-    whole = np.sqrt(distance**2 + height**2)
-    value = np.select(
-        [kind == Kind.CYLINDER, kind == Kind.SPHERE, kind == Kind.CONE, kind == Kind.TORUS],
-        [to_ring, whole - radius, (to_ring - height * second) * cosine, tube - second],
-        height,
-    )
-    along_axis = np.select(
-        [kind == Kind.CYLINDER, kind == Kind.SPHERE, kind == Kind.CONE, kind == Kind.TORUS],
-        [np.zeros_like(height), height / np.maximum(whole, _TINY), -second * cosine, height / np.maximum(tube, _TINY)],
-        1.0,
-    )
-    outward = np.select(
-        [kind == Kind.CYLINDER, kind == Kind.SPHERE, kind == Kind.CONE, kind == Kind.TORUS],
-        [np.ones_like(height), distance / np.maximum(whole, _TINY), cosine, to_ring / np.maximum(tube, _TINY)],
-        0.0,
-    )
-    return value, outward[:, None] * away + along_axis[:, None] * surfaces.axis
+    value, outward, along = np.empty((3, len(surfaces)))
+    for kind, rows in _kinds(surfaces):
+        one = surfaces.radius[rows], surfaces.second[rows]
+        value[rows], outward[rows], along[rows] = profile(kind, height[rows], distance[rows], *one)
+    return value, outward[:, None] * away + along[:, None] * surfaces.axis
+
+
+def _kinds(surfaces: Surfaces) -> list[tuple[Kind, NDArray[np.intp] | slice]]:
+    """The kinds among surfaces, and where each is."""
+    there = np.flatnonzero(np.bincount(surfaces.kind, minlength=len(Kind)))
+    if len(there) == 1:
+        return [(Kind(int(there[0])), slice(None))]
+    return [(Kind(kind), np.flatnonzero(surfaces.kind == kind)) for kind in there.tolist()]
+
+
+def profile(
+    kind: Kind, height: Float64, distance: Float64, radius: Float64, second: Float64
+) -> tuple[Float64, Float64 | float, Float64 | float]:
+    """Signed distances from surfaces of one kind, and their gradients away from the axis and along it."""
+    if kind == Kind.PLANE:
+        return height, 0.0, 1.0
+    if kind == Kind.CYLINDER:
+        return distance - radius, 1.0, 0.0
+    if kind == Kind.CONE:
+        cosine = 1 / np.sqrt(1 + second**2)
+        return (distance - radius - height * second) * cosine, cosine, -second * cosine
+    if kind == Kind.SPHERE:
+        whole = np.sqrt(distance**2 + height**2)
+        size = np.maximum(whole, _TINY)
+        return whole - radius, distance / size, height / size
+    ring = distance - radius
+    tube = np.sqrt(ring**2 + height**2)
+    size = np.maximum(tube, _TINY)
+    return tube - second, ring / size, height / size
 
 
 def curvatures(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64]:
