@@ -419,7 +419,7 @@ class _Search:
             reach = new[graph.beside] & (self.segment[graph.rim] < 0)
             beside, rim = self.segment[graph.beside[reach]], graph.rim[reach]
             depth = self._depth(beside, rim)
-            tilt = np.where(depth <= deepest[beside], _LEANING, _COARSE)
+            tilt: Float64 = np.where(depth <= deepest[beside], _LEANING, _COARSE)
             good = self._explains(self.surfaces, self.limit, beside, rim, tilt) & (depth <= _COARSER * deepest[beside])
             index, facet = np.concatenate([index, beside[good]]), np.concatenate([facet, rim[good]])
             if len(facet) == 0:
