@@ -35,9 +35,9 @@ _RINGS = {Kind.CYLINDER: (_STRIP, 2, 1), Kind.SPHERE: (1,), Kind.CONE: (_STRIP, 
 _OF_SIZE = 1e-5
 _OF_DEPTH_SCARCE = 0.005
 TILT = np.cos(np.radians(20.0))
-_LEANING = np.cos(np.radians(80.0))
+_LEANING = float(np.cos(np.radians(80.0)))
 _MOST_LEANING = 0.1
-_COARSE = np.cos(np.radians(45.0))
+_COARSE = float(np.cos(np.radians(45.0)))
 _COARSER = 2.0
 _DEEPER = 4.0
 _LIDS = 2.0
@@ -419,7 +419,7 @@ class _Search:
             reach = new[graph.beside] & (self.segment[graph.rim] < 0)
             beside, rim = self.segment[graph.beside[reach]], graph.rim[reach]
             depth = self._depth(beside, rim)
-            tilt: Float64 = np.where(depth <= deepest[beside], _LEANING, _COARSE)
+            tilt = np.where(depth <= deepest[beside], _LEANING, _COARSE)
             good = self._explains(self.surfaces, self.limit, beside, rim, tilt) & (depth <= _COARSER * deepest[beside])
             index, facet = np.concatenate([index, beside[good]]), np.concatenate([facet, rim[good]])
             if len(facet) == 0:
