@@ -206,6 +206,15 @@ def ring() -> Any:
     return revolved(ring_profile(10, 3, 32), segments=64)
 
 
+def pitted(count: int) -> Any:
+    """A ball that blind holes lead into, from all sides."""
+    ball = Solid.sphere(10, 64)
+    pit = cylinder(10, 2, 2, 32).translate([0, 0, 6])
+    for turn in [(0, 0), (90, 0), (90, 90), (90, 180), (180, 0), (90, 270)][:count]:
+        ball -= pit.rotate([turn[0], 0, 0]).rotate([0, 0, turn[1]])
+    return ball
+
+
 CUT: dict[str, tuple[Any, dict[str, int]]] = {
     "cross hole": (lambda: drilled(centred(40, 10, 64), 3, 0, 90, 0), {"Cylinder": 2, "Plane": 2}),
     "slanted hole": (lambda: drilled(centred(40, 10, 64), 3, 0, 40, 20), {"Cylinder": 2, "Plane": 2}),
@@ -216,6 +225,10 @@ CUT: dict[str, tuple[Any, dict[str, int]]] = {
     "drilled pipe": (
         lambda: drilled(centred(60, 12, 80) - centred(70, 10, 80), 2, 90, 0, 0, segments=24),
         {"Cylinder": 4, "Plane": 2},
+    ),
+    "ball with five pits": (
+        lambda: pitted(5).rotate([20, 50, 70]),
+        {"Sphere": 1, "Cylinder": 5, "Plane": 5},
     ),
     "crossing holes": (
         lambda: drilled(drilled(Solid.cube([40, 30, 20], True), 4, 0, 90, 0, segments=48), 3, segments=36),

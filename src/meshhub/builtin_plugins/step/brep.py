@@ -153,9 +153,10 @@ def _rim(outline: Outline, loop: int, corner: int) -> IntIndex:
 
 
 def _write_whole_bounds(file: Part21, model: Model) -> tuple[IntIndex, IntIndex]:
-    """Bounds for faces without an outline, whole spheres and tori: the face, slit open along its seams."""
+    """Bounds for whole spheres and tori, and for spheres with holes: the face, slit open along its seams."""
     seams = model.seams
     bare = np.bincount(model.outline.loop_region, minlength=len(seams.axis)) == 0
+    bare[list(seams.slit)] = True
     bounds = [
         _write_slit_sphere(file, seams, face)
         if model.regions.surfaces.kind[face] == Kind.SPHERE

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.belts import Belt, common_side, free_sides
 from meshhub.builtin_plugins.step.curves import Curve, Curves
+from meshhub.builtin_plugins.step.meridians import meridian
 from meshhub.builtin_plugins.step.outline import Outline
 from meshhub.builtin_plugins.step.regions import Regions
 from meshhub.builtin_plugins.step.skin import Skin, lengths, normalised, summed
@@ -52,6 +53,7 @@ class Seams:
     radius, second: (r,) as STEP has them: a cone's half angle, a torus's smaller radius
     corner, position: corners of closed edges, and where on their circle they stand
     rings: faces that are written with a seam edge
+    slit: spheres with holes that are written with a seam edge from pole to pole
     """
 
     origin: Float64
@@ -62,6 +64,7 @@ class Seams:
     corner: IntIndex
     position: Float64
     rings: tuple[Ring, ...]
+    slit: tuple[int, ...]
 
 
 def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves, belts: tuple[Belt, ...]) -> Seams:
@@ -111,7 +114,13 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves, bel
         if surfaces.kind[ring.region] == Kind.SPHERE:
             axis[ring.region] = ring.around
         reference[ring.region] = _across(ring.start - origin[ring.region], axis[ring.region])
-    return Seams(origin, axis, reference, radius, second, moved, position, rings)
+    slit: list[int] = []
+    for face in _pierced(regions, outline, rings).tolist():
+        seam = meridian(skin, regions, outline, face)
+        if seam is not None:
+            axis[face], reference[face] = seam
+            slit.append(face)
+    return Seams(origin, axis, reference, radius, second, moved, position, rings, tuple(slit))
 
 
 def _poles(skin: Skin, regions: Regions, outline: Outline, ball: IntIndex, away: Float64) -> Float64:
@@ -137,10 +146,15 @@ def _poles(skin: Skin, regions: Regions, outline: Outline, ball: IntIndex, away:
 
 
 def pierced_spheres(regions: Regions, outline: Outline, seams: Seams) -> IntIndex:
-    """Spheres with several loops that are no zones: wherever their poles were put, a seam would cross a hole."""
+    """Spheres with so many holes that there is no room for a seam: wherever programs put theirs, it would cross one."""
+    return np.setdiff1d(_pierced(regions, outline, seams.rings), seams.slit)
+
+
+def _pierced(regions: Regions, outline: Outline, rings: tuple[Ring, ...]) -> IntIndex:
+    """Spheres with several loops that are no zones."""
     loops = np.bincount(outline.loop_region, minlength=len(regions.surfaces))
     pierced = (regions.surfaces.kind == Kind.SPHERE) & (loops > 1)
-    pierced[[ring.region for ring in seams.rings]] = False
+    pierced[[ring.region for ring in rings]] = False
     return np.flatnonzero(pierced)
 
 
