@@ -283,13 +283,14 @@ def test_a_killed_program_takes_its_workers_along_and_the_next_one_ends_what_the
         while not (what.exists() and what.read_text().endswith("\n")) and time.monotonic() < limit:
             time.sleep(0.02)
         family = told_to_use(tmp_path)
+        left = started(what)
+        # not later: any engine's first task, of another test too, ends what dead programs left
+        assert left
+        assert all(living(process) for process in left)
         program.kill()
     # the program, its fork server, Python's resource tracker, and the worker that hangs
     assert len(family) >= 4
     assert gone(family)
-    left = started(what)
-    assert left
-    assert all(living(process) for process in left)
     registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, folder=str(tmp_path)))
     try:
         convert(registry, "toy!")
