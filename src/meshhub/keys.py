@@ -135,7 +135,7 @@ class KeyStore:
     def create(self, plan: str, *, label: str = "", expires: float | None = None) -> tuple[str, KeyRecord]:
         """A new key, shown this once, and its record. `expires` is seconds since 1970."""
         self._prepare()
-        return self._added(plan, label, expires)
+        return self._added(plan, label, self._clock(), expires)
 
     def rotate(self, key_id: str, *, grace: float = 0, expires: float | None = None) -> tuple[str, KeyRecord]:
         """A new key in the place of another, of the same plan and label, and its record.
@@ -151,10 +151,10 @@ class KeyStore:
             state = "revoked" if old.revoked <= now else "replaced"
             raise InvalidKey(f"the key {old.id} is {state} already; make another with `meshhub keys create`")
         if expires is None and old.expires is not None:
-            expires = now + old.expires - old.created
+            expires = int(now) + old.expires - old.created
         end = int(now + grace)
         retire = _KEYS.update().where(_KEYS.c.id == old.id, _KEYS.c.revoked.is_(None)).values(revoked=end)
-        return self._added(old.plan, old.label, expires, after=retire)
+        return self._added(old.plan, old.label, now, expires, after=retire)
 
     def check(self, key: str) -> KeyRecord:
         """The record of a key that may be used now. Raises InvalidKey, KeyStoreUnavailable."""
@@ -213,7 +213,9 @@ class KeyStore:
         except OSError as error:
             raise self._unavailable(error) from error
 
-    def _added(self, plan: str, label: str, expires: float | None, *, after: Any = None) -> tuple[str, KeyRecord]:
+    def _added(
+        self, plan: str, label: str, created: float, expires: float | None, *, after: Any = None
+    ) -> tuple[str, KeyRecord]:
         """A new key and its record, kept; together with the statement `after`, or neither."""
         for _ in range(5):
             key_id = _PREFIX + "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
@@ -222,7 +224,7 @@ class KeyStore:
                 id=key_id,
                 label=label[:200],
                 plan=plan,
-                created=int(self._clock()),
+                created=int(created),
                 expires=None if expires is None else int(expires),
             )
             insert = _KEYS.insert().values(sha256=_hashed(key), **structs.asdict(record))

@@ -78,11 +78,7 @@ class Running:
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
             with contextlib.suppress(ConnectionError):
                 connection.sendall(sent)
-            came = b""
-            with contextlib.suppress(ConnectionError):
-                while piece := connection.recv(65_536):
-                    came += piece
-            return came
+            return all_of(connection)
 
 
 @contextlib.contextmanager
@@ -155,3 +151,12 @@ def refused(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
     assert body["error"]
     assert "Traceback" not in body["error"]
     return body
+
+
+def all_of(connection: socket.socket) -> bytes:
+    """What comes until the other side closes, or resets, the connection."""
+    came = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(65_536):
+            came += piece
+    return came

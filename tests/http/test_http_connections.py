@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_serving import Running, until
+from http_serving import Running, all_of, until
 
 from meshhub.http import connections
 from meshhub.http.clients import networks
@@ -132,13 +132,6 @@ def half_closed(running: Running, sent: bytes) -> socket.socket:
     connection.sendall(sent)
     connection.shutdown(socket.SHUT_WR)
     return connection
-
-
-def all_of(connection: socket.socket) -> bytes:
-    came = b""
-    while piece := connection.recv(65_536):
-        came += piece
-    return came
 
 
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])

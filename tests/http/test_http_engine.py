@@ -22,7 +22,7 @@ from typing import Any
 
 import httpx
 import pytest
-from http_serving import Running, refused, until, unzipped
+from http_serving import Running, all_of, refused, until, unzipped
 
 from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
@@ -239,7 +239,7 @@ def test_stopping_does_not_wait_for_what_still_arrives(serve: Callable[..., Runn
         connection.sendall(begun + b"Content-Length: 1000\r\n\r\n--b\r\n")
         until(lambda: bool(running.leftovers()))
         running.server.should_exit = True
-        head, _, body = connection.recv(65_536).partition(b"\r\n\r\n")
+        head, _, body = all_of(connection).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 503 ")
     assert json.loads(body)["error_code"] == "shutting_down"
     until(lambda: not running.leftovers())
