@@ -17,6 +17,7 @@ import pytest
 
 import hostile_plugin
 import toys
+from folders import emptied
 from hostile_plugin import living
 from meshhub import (
     Cancel,
@@ -132,7 +133,7 @@ def test_nothing_is_left_behind(registry: Registry, tmp_path: Path, monkeypatch:
             convert(registry, f"toy! {word}", timeout=0.5 if word == "hang" else 30)
         except MeshhubError:
             continue
-    assert list(tmp_path.iterdir()) == []
+    assert emptied(tmp_path)
 
 
 def test_a_closed_engine_takes_no_task() -> None:
@@ -295,7 +296,7 @@ def test_a_killed_program_takes_its_workers_along_and_the_next_one_ends_what_the
     try:
         convert(registry, "toy!")
         assert gone(left)
-        assert not list(tmp_path.glob("meshhub-*"))
+        assert emptied(tmp_path, "meshhub-*")
     finally:
         registry.close()
 
@@ -329,7 +330,7 @@ def test_only_plain_files_are_taken(hostile: Registry, tmp_path: Path, what: str
         hostile.convert(
             Source.from_bytes(b"hostile", "a.hostile"), tmp_path / "out.hostile", hostile_target=what, timeout=60
         )
-    assert list(tmp_path.iterdir()) == []
+    assert emptied(tmp_path)
 
 
 def test_a_companion_that_is_not_there_is_not_told_of(hostile: Registry, tmp_path: Path) -> None:

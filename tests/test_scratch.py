@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import toys
+from folders import emptied
 from meshhub import Isolated, Registry, Source, Target
 from meshhub.scratch import Scratch, remove_tree, sweep
 
@@ -107,8 +108,8 @@ def test_an_engine_cleans_up_at_its_first_task(tmp_path: Path, maker: subprocess
     assert len(list(tmp_path.iterdir())) == 2
     registry.convert(Source.from_bytes(b"toy!", "a.toy"), Target(), to="toy")
     registry.close()
-    assert list(tmp_path.iterdir()) == []
-    assert not list(Path(tempfile.gettempdir()).glob(f"meshhub-job-{os.getpid()}-*"))
+    assert emptied(tmp_path)
+    assert emptied(Path(tempfile.gettempdir()), f"meshhub-job-{os.getpid()}-*")
 
 
 def test_a_folder_that_cannot_be_held_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
