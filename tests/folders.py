@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def emptied(folder: Path, pattern: str = "*") -> bool:
-    """Whether all that is named so is soon gone from a folder: on a busy machine an answer may be there before it is."""
+    """Whether all that is named so is soon gone from a folder: on a busy machine an answer may come before."""
     limit = time.monotonic() + 30
     while any(folder.glob(pattern)) and time.monotonic() < limit:
         time.sleep(0.02)
