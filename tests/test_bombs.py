@@ -25,7 +25,7 @@ from meshhub.source import HEAD_BYTES
 pytestmark = pytest.mark.once
 
 SECONDS = 10.0
-"""Of processor time, which a busy machine stretches. `benchmarks/bombs.py` holds every file to one."""
+"""Of processor time, which a busy machine stretches. `benchmarks/bomb_costs.py` holds every file to one."""
 MEGABYTES = 100.0
 Measure = Callable[[str, str, Path], tuple[str, float, float]]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -135,8 +137,24 @@ def misdeed(name: str, folder: Path) -> Form:
 def survivors(folder: Path) -> list[str]:
     """Processes that misdeeds have started and that still run."""
     told = [path for path in folder.glob("*/*") if path.is_file() and path.name != "witness"]
-    started = {(path.name, int(line)) for path in told for line in path.read_text().split()}
-    return [f"{name}: process {number}" for name, number in sorted(started) if hostile_plugin.living(number)]
+    started = {(path.name, int(line), path.stat().st_mtime) for path in told for line in path.read_text().split()}
+    return [
+        f"{name}: process {number}"
+        for name, number, at in sorted(started)
+        # in half an hour numbers are given out again
+        if hostile_plugin.living(number) and _began(number) <= at + 1
+    ]
+
+
+def _began(process: int) -> float:
+    """When a process was started, in seconds since 1970; now, if it is gone."""
+    now = time.time()
+    try:
+        ticks = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
+        up = float(Path("/proc/uptime").read_text().split()[0])
+    except OSError:
+        return now
+    return now - up + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _damaged_forms() -> list[tuple[str, bytes]]:

@@ -20,7 +20,7 @@ from bombs_measured import peak, restarted_peak
 pytestmark = pytest.mark.once
 
 SECONDS = 10.0
-"""Of processor time, which a busy machine stretches. `benchmarks/bombs.py` holds every file to one."""
+"""Of processor time, which a busy machine stretches. `benchmarks/bomb_costs.py` holds every file to one."""
 MEGABYTES = 100.0
 
 

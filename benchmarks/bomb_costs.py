@@ -1,6 +1,6 @@
 """Small files that would cost much: what it costs to refuse each, by the library and by the service.
 
-python benchmarks/bombs.py [--all]
+python benchmarks/bomb_costs.py [--all]
 
 Prints the ten that cost the most processor time by either door, or all: bytes, what was told, seconds of
 processor time, megabytes beyond what the process had before. The service runs client, server and conversion in
