@@ -182,6 +182,9 @@ def _solids(text: bytes, words: bytes) -> tuple[list[_Solid], bool]:
     words: the same without comments, in lower case.
     Raises ModelTooComplex.
     """
+    # most of them stand at the beginning of a line, and are counted in no time
+    if words.count(b"\nsolid ") + words.count(b"\nsolid\n") > _SOLIDS:
+        raise _too_many()
     solids = [_Solid(b"")]
     begin, at, closed, stop = 0, words.find(b"solid"), False, 0
     while at >= 0:
@@ -202,11 +205,15 @@ def _solids(text: bytes, words: bytes) -> tuple[list[_Solid], bool]:
         if not ending:
             solids.append(_Solid(text[at + 5 : after]))
         if len(solids) > _SOLIDS:
-            raise ModelTooComplex(f"the STL text holds more than {_SOLIDS} solids; merge them and export again")
+            raise _too_many()
         closed, begin = ending, after
         at = words.find(b"solid", after)
     solids[-1].spans.append((begin, len(words)))
     return solids, closed
+
+
+def _too_many() -> ModelTooComplex:
+    return ModelTooComplex(f"the STL text holds more than {_SOLIDS} solids; merge them and export again")
 
 
 def _name(raw: bytes) -> str:
