@@ -13,14 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.blocks import Samples, chosen, extents
 from meshhub.builtin_plugins.step.check import Facets
 from meshhub.builtin_plugins.step.facets import TURN, FacetGraph
-from meshhub.builtin_plugins.step.fitting import OF_DEPTH, Limits, Samples, chosen, extents, fit
+from meshhub.builtin_plugins.step.fitting import OF_DEPTH, Limits, fit
 from meshhub.builtin_plugins.step.planar import numbered
-from meshhub.builtin_plugins.step.recognise import FEWEST_FACETS, FEWEST_POINTS, KINDS, TILT, Segments, plausible
+from meshhub.builtin_plugins.step.recognise import KINDS, Segments
 from meshhub.builtin_plugins.step.regions import Regions
 from meshhub.builtin_plugins.step.skin import Skin, ascending, distinct_pairs, lengths
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, gradients, joined
+from meshhub.builtin_plugins.step.trials import FEWEST_FACETS, FEWEST_POINTS, TILT, plausible
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 from meshhub.topology import components

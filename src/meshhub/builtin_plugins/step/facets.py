@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.blocks import Samples
 from meshhub.builtin_plugins.step.check import Facets
-from meshhub.builtin_plugins.step.fitting import Samples
 from meshhub.builtin_plugins.step.skin import Skin, distinct_pairs, lengths, summed
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64

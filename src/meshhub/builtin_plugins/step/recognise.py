@@ -11,16 +11,15 @@ is a cylinder, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.facets import FacetGraph
-from meshhub.builtin_plugins.step.fitting import OF_DEPTH, Limits, Samples, chosen, extents, fit, put
 from meshhub.builtin_plugins.step.planar import numbered
 from meshhub.builtin_plugins.step.skin import distinct_pairs
 from meshhub.builtin_plugins.step.surfaces import Kind, Surfaces, gradients, joined, planes
+from meshhub.builtin_plugins.step.trials import DEEPER, FEWEST_FACETS, LEANING, TILT, Trials, Tried
 from meshhub.geometry import IntIndex
 from meshhub.scene import Float64
 from meshhub.topology import components
@@ -28,27 +27,15 @@ from meshhub.topology import components
 KINDS = (Kind.CYLINDER, Kind.CONE, Kind.SPHERE, Kind.TORUS)
 """Simple ones first: one ring of facets is a zone of a sphere as well as a cone."""
 
-FEWEST_FACETS = {Kind.CYLINDER: 3, Kind.SPHERE: 5, Kind.CONE: 4, Kind.TORUS: 6}
-FEWEST_POINTS = {Kind.CYLINDER: 7, Kind.SPHERE: 8, Kind.CONE: 9, Kind.TORUS: 12}
 _STRIP = 0
 _RINGS = {Kind.CYLINDER: (_STRIP, 2, 1), Kind.SPHERE: (1,), Kind.CONE: (_STRIP, 2), Kind.TORUS: (2,)}
-_OF_SIZE = 1e-5
-_OF_DEPTH_SCARCE = 0.005
-TILT = np.cos(np.radians(20.0))
-_LEANING = float(np.cos(np.radians(80.0)))
-_MOST_LEANING = 0.1
 _COARSE = float(np.cos(np.radians(45.0)))
 _COARSER = 2.0
-_DEEPER = 4.0
 _LIDS = 2.0
-_LARGEST = 20.0
-_THINNEST_RING = 0.02
 _ROUNDS = 200
 _CHUNK = 8192
 _CONTESTS = 3
 _SAMPLE = 2048
-_GLANCE = 1024
-_LARGE = 4 * _GLANCE
 _WORTH = {Kind.CYLINDER: 1.0, Kind.CONE: 0.6, Kind.SPHERE: 0.6, Kind.TORUS: 0.5}
 """What a facet counts for a kind: one with more freedom must explain that much more."""
 _STILL_FREE = 0.9
@@ -72,27 +59,12 @@ class Segments:
     sure: IntIndex
 
 
-class _Tried(NamedTuple):
-    """What became of groups of facets that were fitted.
-
-    surfaces: (g,)
-    limit:    (g,) how far the points of each may lie off
-    good:     (g,) whether it is that surface beyond doubt
-    lost:     (g,) whether its points are on no such surface, nor are those of a group that it is part of
-    """
-
-    surfaces: Surfaces
-    limit: Float64
-    good: Mask
-    lost: Mask
-
-
 def recognise(graph: FacetGraph, tolerance: float, given: float | None) -> Segments:
     """The curved surfaces of a mesh.
 
     tolerance: what rounding explains; given: the distance that was asked for, which then counts instead.
     """
-    search = _Search(graph, tolerance, given)
+    search = _Search(graph, Trials(graph, tolerance, given))
     search.all_pieces()
     for _ in range(_CONTESTS):
         before = search.segment >= 0
@@ -106,10 +78,9 @@ def recognise(graph: FacetGraph, tolerance: float, given: float | None) -> Segme
 class _Search:
     """The state of a search: what has been found, and which facets are taken."""
 
-    def __init__(self, graph: FacetGraph, tolerance: float, given: float | None) -> None:
+    def __init__(self, graph: FacetGraph, trials: Trials) -> None:
         self.graph = graph
-        self.tolerance = tolerance
-        self.given = given
+        self.trials = trials
         self.segment = np.full(graph.count, -1, np.intp)
         self.surfaces = planes(np.empty((0, 3)), np.empty((0, 3)))
         self.limit = np.empty(0)
@@ -144,7 +115,7 @@ class _Search:
         started = len(self.surfaces)
         for kind in KINDS:
             base = len(self.surfaces)
-            trial = _Search(self.graph, self.tolerance, self.given)
+            trial = _Search(self.graph, self.trials)
             trial.segment, trial.surfaces, trial.limit = self.segment.copy(), self.surfaces, self.limit
             trial.fresh = self.fresh
             for rings in _RINGS[kind]:
@@ -192,32 +163,11 @@ class _Search:
         if len(facet) == 0:
             return
         facet = facet[np.argsort(label[facet], kind="stable")]
-        facet = self._likely(kind, label[facet].astype(np.intp), facet)
+        facet = self.trials.likely(kind, label[facet].astype(np.intp), facet)
         if len(facet) == 0:
             return
         group, groups = numbered(label[facet])
-        self._take(kind, self._tried(kind, group.astype(np.intp), facet, groups), group.astype(np.intp), facet)
-
-    def _likely(self, kind: Kind, piece: IntIndex, facet: IntIndex) -> IntIndex:
-        """The facets without those of large pieces that are no surface of that kind, as a part of their facets tells.
-
-        piece: (n,) the piece of each facet, ascending
-        """
-        first = np.flatnonzero(np.diff(piece, prepend=-1))
-        size = np.diff(first, append=len(piece))
-        large = np.flatnonzero(size > _LARGE)
-        if len(large) == 0:
-            return facet
-        taken = [
-            facet[begin : begin + many : many // _GLANCE] for begin, many in zip(first[large], size[large], strict=True)
-        ]
-        group = np.repeat(np.arange(len(large)), [len(some) for some in taken])
-        samples = self.graph.samples(group, np.concatenate(taken), len(large))
-        limits = self._limits(kind, size[large], extents(samples))
-        lost = fit(samples, kind, limits)[1] > 2 * limits.allowed
-        gone = np.zeros(len(size), np.bool_)
-        gone[large[lost]] = True
-        return facet[~np.repeat(gone, size)]
+        self._take(kind, self.trials.tried(kind, group.astype(np.intp), facet, groups), group.astype(np.intp), facet)
 
     def neighbourhoods(self, kind: Kind, rings: int) -> None:
         """Try the surroundings of each free facet, and join neighbours whose surfaces explain each other."""
@@ -231,11 +181,11 @@ class _Search:
         seeds = np.flatnonzero(usable)
         if len(seeds) == 0 or not self._promising(kind, seeds, free, rings):
             return
-        parts: list[tuple[IntIndex, IntIndex, _Tried]] = []
+        parts: list[tuple[IntIndex, IntIndex, Tried]] = []
         for start in range(0, len(seeds), _CHUNK):
             group, facet = self._surroundings(seeds[start : start + _CHUNK], free, rings)
             count = len(seeds[start : start + _CHUNK])
-            tried = self._tried(kind, group, facet, count)
+            tried = self.trials.tried(kind, group, facet, count)
             keep = tried.good[group]
             parts.append((group[keep] + start, facet[keep], tried))
         made = [part[2] for part in parts]
@@ -254,7 +204,7 @@ class _Search:
             return True
         sample = seeds[:: len(seeds) // _SAMPLE]
         group, facet = self._surroundings(sample, free, rings)
-        return bool(self._tried(kind, group, facet, len(sample)).good.any())
+        return bool(self.trials.tried(kind, group, facet, len(sample)).good.any())
 
     def _surroundings(self, seeds: IntIndex, free: Mask, rings: int) -> tuple[IntIndex, IntIndex]:
         """The facets around each seed, ring by ring; those along its strip, for two rings, when `rings` is _STRIP."""
@@ -305,68 +255,9 @@ class _Search:
         order = np.argsort(owner, kind="stable")
         member = member[order]
         united, groups = numbered(owner[order])
-        self._take(kind, self._tried(kind, united.astype(np.intp), member, groups), united.astype(np.intp), member)
-
-    def _tried(self, kind: Kind, group: IntIndex, facet: IntIndex, count: int) -> _Tried:
-        """Fit each group; group, facet: (n,) pairs in ascending order.
-
-        Most groups are none, and what is seen of that early saves what would be asked later.
-        """
-        samples = self.graph.samples(group, facet, count)
-        facets = np.bincount(group, minlength=count)
-        points = np.bincount(samples.group, minlength=count)
-        surfaces = planes(np.zeros((count, 3)), np.zeros((count, 3)))
-        limit, good, lost = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-        index = np.flatnonzero((facets >= FEWEST_FACETS[kind]) & (points >= FEWEST_POINTS[kind]))
-        if len(index) == 0:
-            return _Tried(surfaces, limit, good, lost)
-        samples, facet = _some(samples, facet, index)
-        size = extents(samples)
-        limits = self._limits(kind, facets[index], size)
-        made, worst = fit(samples, kind, limits)
-        lost[index] = ~(worst <= limits.allowed)
-        near = np.flatnonzero(~lost[index])
-        if len(near) == 0:
-            return _Tried(surfaces, limit, good, lost)
-        samples, facet = _some(samples, facet, near)
-        index, made = index[near], made.take(near)
-        surfaces = put(surfaces, index, made)
-        limit[index], fine = self._judged(kind, samples, facet, made, limits.take(near), size[near])
-        good[index] = fine & (worst[near] <= limit[index])
-        return _Tried(surfaces, limit, good, lost)
-
-    def _limits(self, kind: Kind, facets: IntIndex, size: Float64) -> Limits:
-        """How far the points of groups of so many facets, and of such extents, may lie off."""
-        count = len(facets)
-        if self.given is not None:
-            return Limits(np.full(count, self.given), np.full(count, OF_DEPTH), np.zeros(count))
-        # few facets prove little: they must fit as well as rounding lets them
-        scarce = facets < 2 * FEWEST_FACETS[kind]
-        return Limits(
-            np.maximum(self.tolerance * 4, _OF_SIZE * size),
-            np.where(scarce, _OF_DEPTH_SCARCE, OF_DEPTH),
-            np.where(scarce, self.tolerance, 0.0),
+        self._take(
+            kind, self.trials.tried(kind, united.astype(np.intp), member, groups), united.astype(np.intp), member
         )
-
-    def _judged(
-        self, kind: Kind, samples: Samples, facet: IntIndex, surfaces: Surfaces, limits: Limits, size: Float64
-    ) -> tuple[Float64, Mask]:
-        """How far the points of each group may lie off the surface that fits it, and whether its facets agree."""
-        graph, group, count = self.graph, samples.normal_group, samples.groups
-        gap, normal = gradients(surfaces.take(group), graph.probe[facet])
-        facing = np.einsum("ij,ij->i", normal, graph.normal[facet])
-        begin = np.searchsorted(group, np.arange(count))
-        sliver = graph.sliver[facet]
-        steady = (np.abs(facing) >= TILT) & ~sliver
-        depth = np.maximum.reduceat(np.where(steady, np.abs(gap), 0.0), begin)
-        leaning = graph.small[facet] & (np.abs(facing) >= _LEANING) & (np.abs(gap) <= depth[group])
-        out = np.logical_and.reduceat(((facing > 0) & (steady | leaning)) | sliver, begin)
-        into = np.logical_and.reduceat(((facing < 0) & (steady | leaning)) | sliver, begin)
-        limit = limits.of(depth)
-        few = np.bincount(group, leaning & ~steady, count) <= _MOST_LEANING * np.bincount(group, minlength=count)
-        good = (out | into) & few & ~_capped(np.abs(gap), graph.broad[facet], sliver, begin)
-        good &= plausible(kind, surfaces, samples, size, limit)
-        return limit, good
 
     def _explains(
         self, surfaces: Surfaces, limit: Float64, index: IntIndex, facet: IntIndex, tilt: float | Float64 = TILT
@@ -384,7 +275,7 @@ class _Search:
         good: Mask = (worst <= limit[index]) & ((facing >= tilt) | graph.sliver[facet])
         return good
 
-    def _take(self, kind: Kind, tried: _Tried, group: IntIndex, facet: IntIndex) -> None:
+    def _take(self, kind: Kind, tried: Tried, group: IntIndex, facet: IntIndex) -> None:
         if not tried.good.any():
             return
         base = len(self.surfaces)
@@ -392,7 +283,7 @@ class _Search:
         self._grow(base)
         self._unite(kind)
 
-    def _add(self, tried: _Tried, group: IntIndex, facet: IntIndex) -> None:
+    def _add(self, tried: Tried, group: IntIndex, facet: IntIndex) -> None:
         """Give facets to the surfaces of those groups that have one."""
         good = tried.good
         taken = good[group]
@@ -411,7 +302,7 @@ class _Search:
             reach = new[graph.left] & (self.segment[graph.right] < 0)
             index, facet = self.segment[graph.left[reach]], graph.right[reach]
             good = self._explains(self.surfaces, self.limit, index, facet)
-            much = np.where(self.surfaces.kind[index] == Kind.TORUS, _LIDS, _DEEPER)
+            much = np.where(self.surfaces.kind[index] == Kind.TORUS, _LIDS, DEEPER)
             good &= ~graph.broad[facet] | (self._depth(index, facet) <= much * deepest[index])
             index, facet = index[good], facet[good]
             # three points of a slanting rim make a facet that leans from the surface, no deeper than the others are;
@@ -419,7 +310,7 @@ class _Search:
             reach = new[graph.beside] & (self.segment[graph.rim] < 0)
             beside, rim = self.segment[graph.beside[reach]], graph.rim[reach]
             depth = self._depth(beside, rim)
-            tilt = np.where(depth <= deepest[beside], _LEANING, _COARSE)
+            tilt = np.where(depth <= deepest[beside], LEANING, _COARSE)
             good = self._explains(self.surfaces, self.limit, beside, rim, tilt) & (depth <= _COARSER * deepest[beside])
             index, facet = np.concatenate([index, beside[good]]), np.concatenate([facet, rim[good]])
             if len(facet) == 0:
@@ -453,43 +344,4 @@ class _Search:
         facet = facet[several[self.segment[facet]]]
         facet = facet[np.argsort(label[self.segment[facet]], kind="stable")]
         group, groups = numbered(label[self.segment[facet]])
-        self._add(self._tried(kind, group.astype(np.intp), facet, groups), group.astype(np.intp), facet)
-
-
-def _some(samples: Samples, facet: IntIndex, groups: IntIndex) -> tuple[Samples, IntIndex]:
-    """The samples of some groups, renumbered, and their facets."""
-    if len(groups) == samples.groups:
-        return samples, facet
-    wanted = np.zeros(samples.groups, np.bool_)
-    wanted[groups] = True
-    return chosen(samples, groups), facet[wanted[samples.normal_group]]
-
-
-def plausible(kind: Kind, surfaces: Surfaces, samples: Samples, size: Float64, limit: Float64) -> Mask:
-    """Whether surfaces of one kind are such as somebody designs: not next to flat, nor folded over at an axis or a tip.
-
-    size: (g,) the extent of the points of each; limit: (g,) how far those may lie off
-    """
-    good: Mask = (surfaces.radius > 0) & (surfaces.radius < _LARGEST * size)
-    if kind == Kind.TORUS:
-        # of one whose tube is thicker than its ring, as where a fillet nearly makes a ball, the outer side is meant
-        good &= (surfaces.second > 1e-3 * size) & (surfaces.radius > _THINNEST_RING * surfaces.second)
-        good &= np.abs(surfaces.radius - surfaces.second) > 0.01 * surfaces.second
-    if kind == Kind.CONE:
-        height = np.einsum("ij,ij->i", samples.point - surfaces.origin[samples.group], surfaces.axis[samples.group])
-        reach = surfaces.radius[samples.group] + height * surfaces.second[samples.group]
-        begin = np.searchsorted(samples.group, np.arange(samples.groups))
-        good &= np.minimum.reduceat(reach, begin) >= -limit
-        good &= (np.abs(surfaces.second) > 1e-3) & (np.abs(surfaces.second) < 100)
-    return good
-
-
-def _capped(depth: Float64, broad: Mask, sliver: Mask, begin: IntIndex) -> Mask:
-    """Whether a group has a broad facet much deeper below its surface than the other facets are.
-
-    The corners of a flat end lie on the surface whose rim they are, on a shallow cone for one; its middle tells.
-    """
-    fine = np.maximum.reduceat(np.where(broad | sliver, 0.0, depth), begin)
-    wide = np.maximum.reduceat(np.where(broad & ~sliver, depth, 0.0), begin)
-    made: Mask = (fine > 0) & (wide > _DEEPER * fine)
-    return made
+        self._add(self.trials.tried(kind, group.astype(np.intp), facet, groups), group.astype(np.intp), facet)
