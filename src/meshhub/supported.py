@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from meshhub.capabilities import Reader, Writer
 from meshhub.chain import Declared
@@ -11,7 +11,66 @@ from meshhub.plans import Caller
 from meshhub.registry import Registry
 
 
-def supported(registry: Registry, caller: Caller) -> dict[str, Any]:
+class FormatSupport(TypedDict):
+    """A format; `options` is a JSON Schema, `requires` an entitlement, `remedy` the command that enables the rest."""
+
+    label: str
+    extensions: list[str]
+    media_types: list[str]
+    specification: str | None
+    read: bool
+    write: bool
+    requires: str | None
+    allowed: bool
+    carries: list[str]
+    remedy: str | None
+    options: dict[str, Any]
+    plugins: list[str]
+
+
+class OperationSupport(TypedDict):
+    """An operation; `options` is a JSON Schema, `drops` lists the features that do not survive it."""
+
+    id: str
+    label: str
+    stage: str
+    requires: str | None
+    allowed: bool
+    available: bool
+    remedy: str | None
+    drops: list[str]
+    options: dict[str, Any]
+    plugin: str
+
+
+class PluginSupport(TypedDict):
+    """A loaded plug-in and its origin."""
+
+    name: str
+    origin: str
+
+
+class FaultSupport(TypedDict):
+    """A plug-in's fault."""
+
+    plugin: str
+    message: str
+
+
+class Supported(TypedDict):
+    """Formats, operations, options and faults; `options` is a JSON Schema of the options for every reader."""
+
+    plan: str
+    input_formats: list[str]
+    output_formats: list[str]
+    formats: dict[str, FormatSupport]
+    operations: list[OperationSupport]
+    options: dict[str, Any]
+    plugins: list[PluginSupport]
+    faults: list[FaultSupport]
+
+
+def supported(registry: Registry, caller: Caller) -> Supported:
     """Formats, operations, options and faults, and what of them this caller may use.
 
     What the caller is entitled to changes `output_formats` and each `allowed`, nothing else.
@@ -52,7 +111,7 @@ def supported(registry: Registry, caller: Caller) -> dict[str, Any]:
     }
 
 
-def _format(readers: list[Declared[Reader]], writers: list[Declared[Writer]], caller: Caller) -> dict[str, Any]:
+def _format(readers: list[Declared[Reader]], writers: list[Declared[Writer]], caller: Caller) -> FormatSupport:
     sides: list[Declared[Any]] = [*readers, *writers]
     told = sides[0].capability.format
     properties: dict[str, Any] = {}

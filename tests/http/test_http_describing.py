@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
-from http_serving import Running, refused
+from http_serving import Running, refused, zip_of
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from meshhub.engine.in_process import InProcess
 from meshhub.http.app import create_app
@@ -103,14 +106,133 @@ def test_the_schema_names_every_endpoint_and_every_error(service: Running) -> No
             found = found[step]
 
 
+def valid(schema: dict[str, Any], described: dict[str, Any], value: Any) -> None:
+    """Assert that a value follows a schema of the document."""
+    Draft202012Validator({**schema, "components": described["components"]}).validate(value)
+
+
+def responses(described: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return every response with its status."""
+    operations = [one for methods in described["paths"].values() for one in methods.values()]
+    return [response for one in operations for response in one["responses"].items()]
+
+
 def test_answers_are_what_the_schema_says(service: Running) -> None:
-    schemas = document(service)
+    described = document(service)
     for path in ("/plan", "/supported"):
-        declared = schemas["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
-        assert set(declared["required"]) <= set(service.get(path).json()) <= set(declared["properties"])
+        schema = described["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+        declared = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        body = service.get(path).json()
+        assert set(declared["required"]) <= set(body) <= set(declared["properties"])
+        valid(schema, described, body)
     looked = service.post("/inspect", {"file": ("a.toy", b"toy")}).json()
-    inspection = schemas["components"]["schemas"]["Inspection"]
+    inspection = described["components"]["schemas"]["Inspection"]
     assert set(inspection["required"]) <= set(looked) <= set(inspection["properties"])
+    valid(inspection, described, looked)
+    failed = refused(service.many(("a.toy", b"toy fault"), ("b.toy", b"toy fault")), 422, "conversion_failed")
+    assert failed["details"]
+    valid(described["components"]["schemas"]["ErrorBody"], described, failed)
+
+
+def test_the_document_is_valid_openapi(service: Running) -> None:
+    OpenAPIV31SpecValidator(document(service)).validate()
+
+
+def test_examples_follow_their_schemas(service: Running) -> None:
+    described = document(service)
+    posts = [methods["post"] for methods in described["paths"].values() if "post" in methods]
+    contents = [content for one in posts for content in one["requestBody"]["content"].values()]
+    for status, response in responses(described):
+        typed = [content for name, content in response.get("content", {}).items() if name == "application/json"]
+        assert all("example" in one or "examples" in one for one in typed), status
+        contents += typed
+    assert len(contents) > 40
+    for content in contents:
+        if "example" in content:
+            valid(content["schema"], described, content["example"])
+        for reference in content.get("examples", {}).values():
+            name = reference["$ref"].rpartition("/")[2]
+            valid(content["schema"], described, described["components"]["examples"][name]["value"])
+
+
+def schemas_in(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every schema below a part of the document."""
+    for key, below in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if key in ("example", "examples", "default"):
+            continue
+        if key in ("schema", "items", "additionalProperties"):
+            yield below
+        elif key in ("schemas", "properties"):
+            yield from below.values()
+        elif key in ("anyOf", "oneOf", "allOf"):
+            yield from below
+        yield from schemas_in(below)
+
+
+def test_the_document_uses_what_client_generators_understand(service: Running) -> None:
+    """Several of them fail on boolean schemas and tuples, or type a value without `type` as anything."""
+    described = document(service)
+    found = list(schemas_in(described))
+    assert len(found) > 200
+    for schema in found:
+        if schema is False:
+            continue
+        assert isinstance(schema, dict)
+        assert {"type", "$ref", "anyOf"} & set(schema), schema
+        assert not {"prefixItems", "const", "default"} & set(schema), schema
+        assert schema.get("type") != "array" or isinstance(schema["items"], dict), schema
+    for status, response in responses(described):
+        assert status == "304" or response["content"]
+        assert all(content["schema"] for content in response.get("content", {}).values())
+    for methods in described["paths"].values():
+        for one in methods.values():
+            assert one["operationId"]
+            assert one["summary"]
+            assert set(one["tags"]) <= {tag["name"] for tag in described["tags"]}
+
+
+def test_operation_ids_are_stable(service: Running) -> None:
+    """Generated clients name their functions after them."""
+    paths = document(service)["paths"]
+    assert {path: [one["operationId"] for one in methods.values()] for path, methods in paths.items()} == {
+        "/convert": ["convert"],
+        "/convert-many": ["convert_many"],
+        "/convert-batch": ["convert_batch"],
+        "/inspect": ["inspect"],
+        "/plan": ["plan"],
+        "/supported": ["supported"],
+        "/health/live": ["health_live"],
+        "/health/ready": ["health_ready"],
+        "/metrics": ["metrics"],
+        "/schema": ["schema_page"],
+        "/schema/openapi.json": ["schema_document"],
+    }
+
+
+def test_documented_headers_are_sent(service: Running) -> None:
+    described = document(service)
+    sent = {
+        "/convert": service.convert(),
+        "/convert-many": service.many(("a.toy", b"toy")),
+        "/convert-batch": service.batch(zip_of({"a.toy": b"toy"})),
+        "/inspect": service.post("/inspect", {"file": ("a.toy", b"toy")}),
+        "/plan": service.get("/plan"),
+        "/supported": service.get("/supported"),
+        "/health/live": service.get("/health/live"),
+        "/schema/openapi.json": service.get("/schema/openapi.json"),
+    }
+    errors = {
+        "/convert": service.convert(target="nothing"),
+        "/plan": service.get("/plan", headers={"X-Api-Key": "wrong"}),
+    }
+    for path, response in [*sent.items(), *errors.items()]:
+        (operation,) = described["paths"][path].values()
+        headers = operation["responses"][str(response.status_code)]["headers"]
+        # a request with a wrong key does not count against a rate limit
+        uncounted = {name for name in headers if name.startswith("RateLimit-") and response.status_code == 401}
+        for name in headers.keys() - uncounted:
+            declared = described["components"]["headers"][headers[name]["$ref"].rpartition("/")[2]]
+            assert response.headers[name].isdecimal() or declared["schema"]["type"] == "string"
 
 
 class Page(HTMLParser):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypedDict
+
 from litestar import get
 
 from meshhub.errors import ShuttingDown
@@ -9,14 +11,20 @@ from meshhub.http.gate import OPEN
 from meshhub.http.shared import AnyRequest, shared_of
 
 
+class Health(TypedDict):
+    """Response to a probe that succeeds."""
+
+    status: Literal["live", "ready"]
+
+
 @get("/health/live", opt=OPEN)
-async def live() -> dict[str, str]:
+async def live() -> Health:
     """The process answers."""
     return {"status": "live"}
 
 
 @get("/health/ready", opt=OPEN)
-async def ready(request: AnyRequest) -> dict[str, str]:
+async def ready(request: AnyRequest) -> Health:
     """The service takes requests, there is disk for uploads, and a worker converts a cube."""
     shared = shared_of(request)
     if shared.jobs.closing:

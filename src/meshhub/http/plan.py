@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 from litestar import Response, get
 
 from meshhub.http.context import context_of
 from meshhub.http.shared import AnyRequest, caller_of, shared_of
+from meshhub.plans import Limits
+
+
+class Usage(TypedDict):
+    """Requests left in the rate limit's window; None without a rate limit."""
+
+    requests_remaining: int | None
+    resets_in_seconds: int | None
+
+
+class PlanAnswer(TypedDict):
+    """The caller's plan, its limits, the formats that need another plan, and the use of the rate limit."""
+
+    plan: str
+    label: str
+    limits: Limits
+    premium_formats: list[str]
+    usage: Usage
 
 
 @get("/plan")
@@ -17,19 +35,11 @@ async def plan(request: AnyRequest) -> Response[bytes]:
     shared = shared_of(request)
     context = context_of(request.scope)
     mine = caller_of(request).plan
-    limits = mine.limits
     writers = shared.registry.declarations.writers
-    told: dict[str, Any] = {
+    told: PlanAnswer = {
         "plan": mine.id,
         "label": mine.label,
-        "limits": {
-            "max_file_bytes": limits.max_file_bytes,
-            "max_batch_files": limits.max_batch_files,
-            "requests_per_minute": limits.requests_per_minute,
-            "conversion_timeout_seconds": limits.conversion_timeout_seconds,
-            "max_request_bytes": limits.max_request_bytes,
-            "request_timeout_seconds": limits.request_timeout_seconds,
-        },
+        "limits": mine.limits,
         "premium_formats": sorted({one.capability.format.id for one in writers if one.capability.requires}),
         "usage": {"requests_remaining": context.remaining, "resets_in_seconds": context.resets_in},
     }

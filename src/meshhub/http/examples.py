@@ -1,0 +1,99 @@
+"""Example requests and responses in the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FORM: dict[str, Any] = {
+    "file": "(contents of bracket.stl)",
+    "files": ["(contents of bracket.stl)", "(contents of handle.obj)"],
+    "archive": "(contents of parts.zip)",
+    "target": "3mf",
+    "repair": True,
+    "target_height_mm": 40,
+    "place_on_bed": True,
+}
+
+INSPECTION: dict[str, Any] = {
+    "source": {
+        "format": "stl",
+        "bytes": 684,
+        "faces": 12,
+        "parts": 1,
+        "size_mm": [40.0, 20.0, 30.0],
+        "frame": {"unit": "mm", "up": "z"},
+    },
+    "model": {
+        "size_mm": [40.0, 20.0, 30.0],
+        "bounds_mm": [[0.0, 0.0, 0.0], [40.0, 20.0, 30.0]],
+        "faces": 12,
+        "vertices": 8,
+        "parts": 1,
+        "bodies": 1,
+        "holes": 0,
+        "open_edges": 0,
+        "nonmanifold_edges": 0,
+        "inconsistent_edges": 0,
+        "degenerate_faces": 0,
+        "watertight": True,
+        "volume_mm3": 24000.0,
+        "area_mm2": 5200.0,
+        "features": ["normals"],
+        "parts_listed": [
+            {
+                "name": "block",
+                "faces": 12,
+                "bodies": 1,
+                "watertight": True,
+                "size_mm": [40.0, 20.0, 30.0],
+                "volume_mm3": 24000.0,
+            }
+        ],
+    },
+    "notes": [],
+}
+
+PLAN: dict[str, Any] = {
+    "plan": "free",
+    "label": "Free",
+    "limits": {
+        "max_file_bytes": 20_971_520,
+        "max_batch_files": 3,
+        "requests_per_minute": 30,
+        "conversion_timeout_seconds": 90.0,
+        "max_request_bytes": 67_108_864,
+        "request_timeout_seconds": 300.0,
+    },
+    "premium_formats": ["step"],
+    "usage": {"requests_remaining": 29, "resets_in_seconds": 60},
+}
+
+_NO_OPTIONS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+
+SUPPORTED: dict[str, Any] = {
+    "plan": "free",
+    "input_formats": ["stl"],
+    "output_formats": ["stl"],
+    "formats": {
+        "stl": {
+            "label": "STL",
+            "extensions": [".stl"],
+            "media_types": ["model/stl"],
+            "specification": None,
+            "read": True,
+            "write": True,
+            "requires": None,
+            "allowed": True,
+            "carries": ["names"],
+            "remedy": None,
+            "options": _NO_OPTIONS,
+            "plugins": ["stl"],
+        }
+    },
+    "operations": [],
+    "options": _NO_OPTIONS,
+    "plugins": [{"name": "stl", "origin": "built in"}],
+    "faults": [],
+}
+
+SCHEMA: dict[str, Any] = {"openapi": "3.1.0", "info": {"title": "meshhub"}, "paths": {}}
