@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import multiprocessing
 import os
 import subprocess
@@ -23,6 +24,7 @@ from meshhub import (
     Cancel,
     Cancelled,
     ConversionTimeout,
+    EngineError,
     InProcess,
     Isolated,
     MeshhubError,
@@ -101,6 +103,54 @@ def test_the_caller_may_leave(registry: Registry) -> None:
     with pytest.raises(Cancelled):
         convert(registry, "toy! hang", cancel=cancel)
     cancel.close()
+
+
+def test_in_process_a_deadline_takes_effect_between_steps() -> None:
+    here = Registry([toys], entry_points=False)
+    with pytest.raises(ConversionTimeout, match=r"longer than 0\.1 s.*optimize_target_faces"):
+        convert(here, "toy! sleep 0.3", timeout=0.1)
+    with pytest.raises(ConversionTimeout):
+        here.inspect(Source.from_bytes(b"toy! sleep 0.3", "a.toy"), timeout=0.1)
+    assert convert(here, "toy! sleep 0.3")[0].ok
+
+
+def test_in_process_a_late_last_step_writes_no_file(tmp_path: Path) -> None:
+    here = Registry([toys], entry_points=False)
+    source = Source.from_bytes(b"toy!", "a.toy")
+    with pytest.raises(ConversionTimeout):
+        here.convert(source, tmp_path / "b.toy", toy_style="slow", timeout=0.1)
+    assert not list(tmp_path.iterdir())
+    here.convert(source, tmp_path / "b.toy", toy_style="slow", timeout=30)
+    assert [path.name for path in tmp_path.iterdir()] == ["b.toy"]
+
+
+def test_in_process_the_caller_may_leave_between_steps() -> None:
+    here = Registry([toys], entry_points=False)
+    with contextlib.closing(Cancel()) as cancel:
+        threading.Timer(0.1, cancel).start()
+        with pytest.raises(Cancelled, match="caller left"):
+            convert(here, "toy! sleep 0.5", cancel=cancel)
+        with pytest.raises(Cancelled):
+            convert(here, "toy!", cancel=cancel)
+
+
+def test_in_process_threads_have_deadlines_of_their_own() -> None:
+    here = Registry([toys], entry_points=False)
+    outcomes: dict[float, str] = {}
+
+    def ask(timeout: float) -> None:
+        try:
+            convert(here, "toy! sleep 0.5", timeout=timeout)
+            outcomes[timeout] = "ok"
+        except MeshhubError as error:
+            outcomes[timeout] = f"{error.code} {error.message.split()[5]}"
+
+    threads = [threading.Thread(target=ask, args=(timeout,)) for timeout in (0.1, 60, 0.2, 90)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == {0.1: "conversion_timeout 0.1", 0.2: "conversion_timeout 0.2", 60: "ok", 90: "ok"}
 
 
 def test_a_full_queue_is_busy_and_others_are_served(registry: Registry, tmp_path: Path) -> None:
@@ -185,7 +235,201 @@ def test_a_program_is_not_run_again_in_its_workers(tmp_path: Path) -> None:
     assert done.stdout.split() == ["once", "True"]
 
 
+def printed(script: Path) -> list[str]:
+    """The lines that a program prints; it must end well."""
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+CONVERT = """
+import multiprocessing, os, resource, threading, time
+from pathlib import Path
+from meshhub import Cancel, MeshhubError
+
+def convert(text="toy!", cancel=None):
+    target = Target()
+    try:
+        registry.convert(Source.from_bytes(text.encode(), "a.toy"), target, to="toy", timeout=60, cancel=cancel)
+    except MeshhubError as error:
+        return f"{error.code}: {error.message}"
+    return target.read().decode().split()[0]
+
+"""
+"""What programs that fork begin with; `plain` is the first word of a result."""
+
 linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux has")
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+@forks
+@pytest.mark.parametrize("method", ["forkserver", "fork"])
+def test_a_forked_child_has_workers_of_its_own_and_leaves_its_parents_alone(tmp_path: Path, method: str) -> None:
+    go, folder = tmp_path / "go", tmp_path / "jobs"
+    folder.mkdir()
+    script = written(
+        tmp_path,
+        f"{CONVERT}"
+        f"engine = Isolated(workers=1, queue=0, method={method!r}, folder={str(folder)!r})\n"
+        "registry = Registry([toys], entry_points=False, engine=engine)\n"
+        "print(convert(), flush=True)\n"
+        "outcome = []\n"
+        f"thread = threading.Thread(target=lambda: outcome.append(convert('toy! wait {go}')))\n"
+        "thread.start()\n"
+        f"while not any(Path({str(folder)!r}).iterdir()):\n"
+        "    time.sleep(0.01)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    print('child', convert(), convert(), flush=True)\n"
+        "    registry.close()\n"
+        "    sys.exit()\n"
+        "print(os.waitpid(child, 0)[1], thread.is_alive(), flush=True)\n"
+        f"Path({str(go)!r}).touch()\n"
+        "thread.join()\n"
+        "print(outcome, convert())\n"
+        "registry.close()\n",
+    )
+    assert printed(script) == ["plain", "child plain plain", "0 True", "['plain'] plain"]
+    assert emptied(folder)
+
+
+@forks
+def test_a_child_that_was_forked_from_a_thread_has_workers_of_its_own(tmp_path: Path) -> None:
+    """While other threads convert: what they hold at that moment is held for ever in the child."""
+    script = written(
+        tmp_path,
+        f"{CONVERT}"
+        "registry = Registry([toys], entry_points=False, engine=Isolated(workers=2))\n"
+        "threads = [threading.Thread(target=lambda: [convert() for _ in range(8)]) for _ in range(2)]\n"
+        "for thread in threads:\n"
+        "    thread.start()\n"
+        "before = dict(os.environ)\n"
+        "statuses = []\n"
+        "for _ in range(2):\n"
+        "    time.sleep(0.1)\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        os._exit(0 if 'OMP_NUM_THREADS' not in os.environ and convert() == 'plain' else 1)\n"
+        "    statuses.append(os.waitpid(child, 0)[1])\n"
+        "for thread in threads:\n"
+        "    thread.join()\n"
+        "print(statuses)\n"
+        "registry.close()\n",
+    )
+    assert printed(script) == ["[0, 0]"]
+
+
+@forks
+@pytest.mark.parametrize("method", ["forkserver", "fork", "spawn"])
+def test_a_daemonic_process_may_convert(tmp_path: Path, method: str) -> None:
+    """As the workers of pools and task queues are, whose parent has converted before."""
+    script = written(
+        tmp_path,
+        f"{CONVERT}"
+        f"registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, method={method!r}))\n"
+        "if __name__ == '__main__':\n"
+        "    print(convert(), flush=True)\n"
+        "    with multiprocessing.get_context('fork').Pool(1) as pool:\n"
+        "        print(pool.map(convert, ['toy!', 'toy! crash', 'toy!']))\n"
+        "        print(pool.apply(os.getenv, ['PATH']) == os.environ['PATH'])\n"
+        "    print(convert())\n"
+        "    registry.close()\n",
+    )
+    first, outcomes, same, last = printed(script)
+    assert (first, same, last) == ("plain", "True", "plain")
+    assert outcomes.startswith("['plain', \"worker_crashed: ") and outcomes.endswith(", 'plain']")
+
+
+@linux
+def test_workers_of_a_daemonic_process_end_with_it(tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    script = written(
+        tmp_path,
+        f"{CONVERT}"
+        f"registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, folder={str(folder)!r}))\n"
+        "child = multiprocessing.get_context('fork').Process(target=convert, args=['toy! hang'], daemon=True)\n"
+        "child.start()\n"
+        f"while not any(Path({str(folder)!r}).iterdir()):\n"
+        "    time.sleep(0.01)\n"
+        "print(child.is_alive(), flush=True)\n",
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, timeout=120, check=True)
+    assert done.stdout.split() == [b"True"]
+    limit = time.monotonic() + 30
+    while told_to_use(tmp_path) and time.monotonic() < limit:
+        time.sleep(0.02)
+    assert told_to_use(tmp_path) == []
+
+
+@forks
+def test_a_program_that_reaps_all_its_children_still_converts(tmp_path: Path) -> None:
+    """A process manager waits for any child; when the fork server dies, Python does not hear of it."""
+    script = written(
+        tmp_path,
+        f"{CONVERT}"
+        "from multiprocessing import forkserver\n"
+        "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1))\n"
+        "print(convert())\n"
+        "os.kill(forkserver._forkserver._forkserver_pid, 9)\n"
+        "os.waitpid(forkserver._forkserver._forkserver_pid, 0)\n"
+        "print(convert())\n"
+        "registry.close()\n",
+    )
+    assert printed(script) == ["plain", "plain"]
+
+
+@forks
+def test_a_cancel_stops_nothing_in_the_parent_of_a_fork(tmp_path: Path) -> None:
+    script = written(
+        tmp_path,
+        f"{CONVERT}"
+        "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, method='fork'))\n"
+        "cancel = Cancel()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    cancel()\n"
+        "    print(convert(cancel=cancel).partition(':')[0], flush=True)\n"
+        "    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+        "print(convert(cancel=cancel))\n",
+    )
+    assert printed(script) == ["cancelled", "plain"]
+
+
+@linux
+@pytest.mark.parametrize("method", ["forkserver", "fork", "spawn"])
+def test_no_more_processes_is_one_clear_error(tmp_path: Path, method: str) -> None:
+    tmp_path.chmod(0o755)
+    script = written(
+        tmp_path,
+        f"{CONVERT}"
+        # the superuser has no limit, and other users may not be able to read Python's modules
+        "import multiprocessing.popen_fork, multiprocessing.popen_forkserver, multiprocessing.popen_spawn_posix\n"
+        "if os.getuid() == 0:\n"
+        "    os.setgid(48611)\n"
+        "    os.setuid(48611)\n"
+        f"registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, method={method!r}))\n"
+        "resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))\n"
+        "for _ in range(2):\n"
+        "    print(convert())\n",
+    )
+    for line in printed(script):
+        assert line.startswith("server_busy: no process or folder could be made")
+        assert "Resource temporarily unavailable" in line
+
+
+@forks
+def test_a_system_without_processes_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    made = Registry([toys], entry_points=False, engine=Isolated(workers=1, method="fork"))
+    monkeypatch.setattr(os, "fork", refuse)
+    with pytest.raises(EngineError, match=r"no process can be started here.*not implemented.*Registry"):
+        convert(made, "toy!")
+    made.close()
 
 
 @pytest.fixture(scope="module")

@@ -155,3 +155,34 @@ def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path: Path) -> None:
     remove_tree(root)
     assert not root.is_symlink()
     assert (precious / "file").exists()
+
+
+FORKING = """
+import os, sys
+from meshhub.scratch import Scratch, sweep
+made = Scratch("job", sys.argv[1])
+(made.path / "upload").write_bytes(b"x")
+ready, done = os.pipe()
+child = os.fork()
+if child == 0:
+    made.remove()
+    sweep(sys.argv[1])
+    print((made.path / "upload").exists(), flush=True)
+    os.close(done)
+    sys.stdin.read()
+    os._exit(0)
+os.close(done)
+os.read(ready, 1)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_neither_removes_nor_holds_the_folders_of_its_parent(tmp_path: Path) -> None:
+    """The parent is killed, and its child lives on."""
+    script = [sys.executable, "-c", FORKING, str(tmp_path)]
+    with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        parent.wait(30)
+        assert parent.stdout.readline() == "True\n"
+        assert sweep(tmp_path) == 1

@@ -28,7 +28,7 @@ class ToyReaderOptions(Struct, frozen=True, kw_only=True):
 
 
 class ToyWriterOptions(Struct, frozen=True, kw_only=True):
-    toy_style: Annotated[Literal["plain", "fancy"], Meta(title="Style")] = "plain"
+    toy_style: Annotated[Literal["plain", "fancy", "slow"], Meta(title="Style")] = "plain"
 
 
 class OtherOptions(Struct, frozen=True, kw_only=True):
@@ -112,6 +112,8 @@ def read(source: Source, options: ToyReaderOptions) -> Scene:
 
 
 def write(scene: Scene, target: Target, options: ToyWriterOptions) -> None:
+    if options.toy_style == "slow":
+        time.sleep(0.3)
     low = min(mesh.vertices[:, axis].min() for mesh in scene.meshes for axis in (2,))
     corner = np.max([mesh.vertices.max(axis=0) for mesh in scene.meshes], axis=0)
     with target.open() as file:

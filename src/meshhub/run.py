@@ -70,15 +70,25 @@ _SAID: dict[Feature, str] = {
 }
 
 
+Check = Callable[[], None]
+"""Called before each step and after the last one; raises EngineError to stop the chain there."""
+
+
+def _unchecked() -> None:
+    """Let the chain go on."""
+
+
 class _Log:
     """What the steps of one conversion said, in order."""
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: Chain, check: Check) -> None:
         self.notes: list[Note] = list(chain.notes)
         self.steps: list[StepReport] = []
+        self.check = check
 
     @contextmanager
     def step(self, step: Step) -> Iterator[Remarks]:
+        self.check()
         started = time.perf_counter()
         with collecting(step.id) as remarks, np.errstate(all="ignore"):
             yield remarks
@@ -86,10 +96,10 @@ class _Log:
         self.steps.append(StepReport(step.id, step.kind, round(time.perf_counter() - started, 4), remarks.figures))
 
 
-def run(chain: Chain, source: Source, target: Target) -> Report:
+def run(chain: Chain, source: Source, target: Target, check: Check = _unchecked) -> Report:
     """Run a whole chain and say what happened. Raises MeshhubError and nothing else."""
     started = time.perf_counter()
-    told = _Log(chain)
+    told = _Log(chain, check)
     scene, frame = _read(chain, source, told)
     before = _file_report(chain.source_format, source.size, scene, frame)
     losses: list[Loss] = []
@@ -102,6 +112,7 @@ def run(chain: Chain, source: Source, target: Target) -> Report:
     losses += [Loss(feature, write.id) for feature in sorted(scene.features() - set(chain.carried))]
     with told.step(write):
         _write(write, scene, target)
+    check()
     told.notes += [
         Note(loss.code, f"{_said(loss, chain)} cannot be kept in this chain and were left out", loss.step)
         for loss in losses
@@ -116,16 +127,17 @@ def run(chain: Chain, source: Source, target: Target) -> Report:
     )
 
 
-def inspect(chain: Chain, source: Source) -> Inspection:
+def inspect(chain: Chain, source: Source, check: Check = _unchecked) -> Inspection:
     """Run a chain that only reads, and look at what came. Raises MeshhubError and nothing else."""
     from meshhub.inspection import inspect as inspect_scene
 
-    told = _Log(chain)
+    told = _Log(chain, check)
     scene, frame = _read(chain, source, told)
+    check()
+    model = _guarded("inspection", lambda: inspect_scene(scene))
+    check()
     return Inspection(
-        source=_file_report(chain.source_format, source.size, scene, frame),
-        model=_guarded("inspection", lambda: inspect_scene(scene)),
-        notes=tuple(told.notes),
+        source=_file_report(chain.source_format, source.size, scene, frame), model=model, notes=tuple(told.notes)
     )
 
 

@@ -25,24 +25,46 @@ _YOUNG_SECONDS = 60.0
 
 _MAKING = threading.Lock()
 
+_LOCKS: set[int] = set()
+"""The locks that this process holds. Forked children let go of them: a folder is locked as long as its maker lives."""
+
+
+def _begin_in_child() -> None:
+    # another thread of the parent may have held it
+    global _MAKING
+    _MAKING = threading.Lock()
+    for lock in _LOCKS:
+        os.close(lock)
+    _LOCKS.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)
+
 
 class Scratch:
     """A temporary folder, ours alone. `kind` is "job" or "service"; `folder` is where it is made."""
 
     def __init__(self, kind: str, folder: str | Path | None = None) -> None:
+        self._maker = os.getpid()
         with _MAKING:
-            self.path = Path(tempfile.mkdtemp(prefix=f"meshhub-{kind}-{os.getpid()}-", dir=folder))
+            self.path = Path(tempfile.mkdtemp(prefix=f"meshhub-{kind}-{self._maker}-", dir=folder))
             try:
                 self._lock = _locked(self.path)
             except OSError:
                 # too many files are open: nobody would remove the folder as long as this program lives
                 self.path.rmdir()
                 raise
+            if self._lock is not None:
+                _LOCKS.add(self._lock)
 
     def remove(self) -> None:
-        """Remove it with all that is in it."""
+        """Remove it with all that is in it, unless it is the parent's: forked children leave it alone."""
+        if self._maker != os.getpid():
+            return
         remove_tree(self.path)
         if self._lock is not None:
+            _LOCKS.discard(self._lock)
             os.close(self._lock)
             self._lock = None
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
 
 from meshhub.chain import Chain
+from meshhub.errors import Cancelled, ConversionTimeout
 from meshhub.report import Inspection, Report
 from meshhub.source import Source, Target
 
@@ -22,22 +24,27 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class Cancel:
-    """A way to stop a task from another thread, now or before it starts. Close it when the task is over."""
+    """A way to stop a task from another thread, now or before it starts. Close it when the task is over.
+
+    A forked process has a copy of its own, which stops nothing in the parent.
+    """
 
     def __init__(self) -> None:
         """A pipe, so that an engine can wait for it beside its worker."""
         self._read, self._write = os.pipe()
+        self._process = os.getpid()
         self.requested = False
 
     def __call__(self) -> None:
         """Stop the task."""
+        self._leave_parents_pipe()
         if not self.requested:
             self.requested = True
-            with contextlib.suppress(OSError):
-                os.write(self._write, b"!")
+            self._signal()
 
     def fileno(self) -> int:
         """What becomes readable when stopping was asked for."""
+        self._leave_parents_pipe()
         return self._read
 
     def close(self) -> None:
@@ -46,6 +53,20 @@ class Cancel:
             os.close(self._read)
             os.close(self._write)
             self._read = self._write = -1
+
+    def _signal(self) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._write, b"!")
+
+    def _leave_parents_pipe(self) -> None:
+        """After a fork, take a pipe of this process's own."""
+        if self._process == os.getpid() or self._read < 0:
+            return
+        self.close()
+        self._read, self._write = os.pipe()
+        self._process = os.getpid()
+        if self.requested:
+            self._signal()
 
 
 class Engine(Protocol):
@@ -58,10 +79,23 @@ class Engine(Protocol):
         """Stop taking tasks and let go of every process and file."""
 
 
-def perform(task: Task) -> Report | Inspection:
-    """Run a task right here."""
+def perform(task: Task, check: Callable[[], None] = lambda: None) -> Report | Inspection:
+    """Run a task right here. `check` is called before each step and after the last; what it raises stops the task."""
     from meshhub import run
 
     if task.target is None:
-        return run.inspect(task.chain, task.source)
-    return run.run(task.chain, task.source, task.target)
+        return run.inspect(task.chain, task.source, check)
+    return run.run(task.chain, task.source, task.target, check)
+
+
+def late(seconds: float | None) -> ConversionTimeout:
+    """The error of a task whose time is up."""
+    return ConversionTimeout(
+        f"the conversion took longer than {seconds:g} s and was stopped; "
+        "a smaller model is faster: reduce it with optimize_target_faces"
+    )
+
+
+def left() -> Cancelled:
+    """The error of a task that its caller stopped."""
+    return Cancelled("the caller left; the conversion was stopped")

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from meshhub.engine.contract import Cancel, Task, perform
-from meshhub.errors import Cancelled
+import time
+
+from meshhub.engine.contract import Cancel, Task, late, left, perform
 from meshhub.report import Inspection, Report
 
 
 class InProcess:
     """Runs in the calling process and thread.
 
-    There is no deadline: native code cannot be stopped from inside its own process. What needs one
-    runs in an `Isolated` engine.
+    A step that has begun runs to its end: native code cannot be stopped from inside its own process. Deadlines and
+    cancellation take effect between steps. An `Isolated` engine stops a step in the middle.
     """
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
-        """The task's answer; `timeout` has no effect here, and `cancel` only before the start."""
-        del timeout
-        if cancel is not None and cancel.requested:
-            raise Cancelled("the caller left before the conversion started")
-        return perform(task)
+        """The task's answer.
+
+        Raises MeshhubError: what the task raised, or ConversionTimeout, Cancelled before a step or after the last one.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+
+        def check() -> None:
+            if cancel is not None and cancel.requested:
+                raise left()
+            if until is not None and time.monotonic() >= until:
+                raise late(timeout)
+
+        return perform(task, check)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import multiprocessing
 import os
@@ -12,9 +13,10 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
+from multiprocessing import forkserver, spawn
 from multiprocessing import process as processes
-from multiprocessing import spawn
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -23,7 +25,7 @@ from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.outputs import staged, told
 from meshhub.engine.supervision import Worker, answer_of
 from meshhub.engine.worker import Limits, serve
-from meshhub.errors import ServerBusy, ShuttingDown, WorkerCrashed
+from meshhub.errors import EngineError, ServerBusy, ShuttingDown, WorkerCrashed
 from meshhub.logs import REQUEST, Kind
 from meshhub.report import Inspection, Report
 from meshhub.scratch import Scratch, remove_tree, sweep
@@ -64,8 +66,18 @@ SINGLE_THREADED = {
 """The preloaded parent of all workers must not have threads when it forks."""
 
 
+_NO_PROCESSES = frozenset({errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOTSUP})
+"""Errors of a system that starts no process for this program, now or later."""
+
+_STARTING = threading.RLock()
+"""Held while a process is started: the environment, the temporary folder and Python's own record of this process, which
+all engines share, are changed meanwhile."""
+
+
 class Isolated:
     """A process for every task, with limits, killed with all its children when it is over.
+
+    After a fork of its program an engine starts workers of its own in the child; those of the parent stay the parent's.
 
     workers: tasks at once; queue: how many more may wait before `server_busy`.
     method:  "forkserver" for a service (libraries are loaded once), "fork" for a program that has
@@ -94,20 +106,28 @@ class Isolated:
         self._limits = limits or Limits()
         self._folder = folder
         self._log = log
+        self._closed = False
+        self._workers: set[Worker] = set()
+        # started ahead, each for one task
+        self._spares: deque[Worker] = deque()
+        self._ahead = self.workers if self._context.get_start_method() == "forkserver" else 0
+        self._begin()
+        # for a program that ends without closing it
+        weakref.finalize(self, _kill, self._workers, self._spares)
+        _ENGINES.add(self)
+
+    def _begin(self) -> None:
+        """Set what belongs to one process: nothing runs, waits or is held. A forked child forgets the parent's."""
+        for worker in (*self._workers, *self._spares):
+            worker.forget()
+        self._workers.clear()
+        self._spares.clear()
         self._swept = False
         self._loaded = False
         self._free = threading.Condition()
         self._running = 0
         self._waiting = 0
-        self._closed = False
-        self._starting = threading.Lock()
         self._refilling = threading.Lock()
-        self._workers: set[Worker] = set()
-        # started ahead, each for one task
-        self._spares: deque[Worker] = deque()
-        self._ahead = self.workers if self._context.get_start_method() == "forkserver" else 0
-        # for a program that ends without closing it
-        weakref.finalize(self, _kill, self._workers, self._spares)
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
         """The task's answer. The deadline runs from its turn; before the first task libraries are loaded, uncounted.
@@ -217,7 +237,9 @@ class Isolated:
         if worker is None:
             raise WorkerCrashed("the conversion's process ended before it started")
         if len(self._spares) < self._ahead and not self._refilling.locked():
-            threading.Thread(target=self._refill, daemon=True).start()
+            # RuntimeError: no thread can be started; the next task tries again
+            with contextlib.suppress(RuntimeError):
+                threading.Thread(target=self._refill, daemon=True).start()
         return worker
 
     def _refill(self) -> None:
@@ -227,7 +249,7 @@ class Isolated:
                 with self._refilling:
                     if len(self._spares) < self._ahead:
                         self._spares.append(self._start(with_main=False))
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, EngineError) as error:
             # the next task tries again
             log.warning("no worker could be started ahead", exc_info=error)
         if self._closed:
@@ -236,7 +258,14 @@ class Isolated:
     def _start(self, with_main: bool) -> Worker:
         ours, theirs = self._context.Pipe()
         mark = marks.new_mark()
-        with contextlib.closing(theirs), self._starting, _environment(SINGLE_THREADED), _short_paths():
+        with (
+            contextlib.closing(theirs),
+            _STARTING,
+            _environment(SINGLE_THREADED),
+            _short_paths(),
+            _children_allowed(),
+        ):
+            _leave_lost_fork_server()
             if self._context.get_start_method() == "forkserver":
                 self._context.set_forkserver_preload(list(PRELOAD))
             process = self._context.Process(  # type: ignore[attr-defined]
@@ -245,14 +274,98 @@ class Isolated:
                 args=(theirs, self._limits, mark, self._log),
                 daemon=True,
             )
-            try:
-                process.start()
-            except (EOFError, ConnectionError):
-                # the fork server has died; Python starts another as soon as it notices
-                time.sleep(_MOMENT)
-                process.start()
+            _launch(process)
             _hide(process)
         return Worker(process, ours, mark)
+
+
+_ENGINES: weakref.WeakSet[Isolated] = weakref.WeakSet()
+"""The engines of this process, which a fork copies."""
+
+
+def _before_fork() -> None:
+    """Wait until no other thread starts a process: a child would keep the changed environment and Python's locks."""
+    _STARTING.acquire()
+
+
+def _after_fork() -> None:
+    _STARTING.release()
+
+
+def _begin_in_child() -> None:
+    """Leave everything of the parent's to the parent: its workers, their pipes, its fork server, its folders."""
+    # in a worker, which is forked while it is held, nobody would release it
+    global _STARTING
+    _STARTING = threading.RLock()
+    processes.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
+    if _fork_server()._forkserver_pid is not None:
+        _leave_fork_server()
+    for engine in list(_ENGINES):
+        engine._begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_begin_in_child)
+
+
+def _fork_server() -> Any:
+    return forkserver._forkserver
+
+
+def _leave_lost_fork_server() -> None:
+    """Let Python start another fork server where the one that it knows is not a child of this process.
+
+    It belongs to the parent after a fork that came before this import, or a program that waits for all its children
+    has reaped it. Otherwise Python raises ChildProcessError whenever it starts a process.
+    """
+    process = _fork_server()._forkserver_pid
+    if process is not None:
+        try:
+            os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            _leave_fork_server()
+
+
+def _leave_fork_server() -> None:
+    """Forget the fork server, and close the pipe that keeps it alive."""
+    server = _fork_server()
+    os.close(server._forkserver_alive_fd)
+    server._forkserver_address = server._forkserver_alive_fd = server._forkserver_pid = None
+
+
+def _launch(process: processes.BaseProcess) -> None:
+    """Start a process, the second time if the fork server has died: Python starts another as soon as it notices.
+
+    Raises EngineError: this system starts no processes. OSError, EOFError: not now.
+    """
+    try:
+        try:
+            process.start()
+        except (EOFError, ConnectionError):
+            time.sleep(_MOMENT)
+            process.start()
+    except OSError as error:
+        if error.errno not in _NO_PROCESSES:
+            raise
+        raise EngineError(
+            f"no process can be started here ({error.strerror}); convert in this process: Registry() without Isolated"
+        ) from error
+
+
+@contextlib.contextmanager
+def _children_allowed() -> Iterator[None]:
+    """Let a daemonic process, as those of pools and task queues are, start workers.
+
+    Python forbids it because children of a process that is terminated would stay behind. Workers end with their
+    parent or its fork server, and a fork server ends with the process that holds its pipe.
+    """
+    config = processes.current_process()._config  # type: ignore[attr-defined]
+    daemonic = config.pop("daemon", None)
+    try:
+        yield
+    finally:
+        if daemonic is not None:
+            config["daemon"] = daemonic
 
 
 def _hide(process: processes.BaseProcess) -> None:
@@ -299,7 +412,10 @@ def _room() -> Iterator[None]:
         yield
     except (OSError, EOFError) as error:
         log.error("no worker could be started", exc_info=error)
-        raise ServerBusy("no process or folder could be made for the conversion; try again in a moment") from error
+        reason = getattr(error, "strerror", None) or "a new process ended at once; a limit on processes may be reached"
+        raise ServerBusy(
+            f"no process or folder could be made for the conversion ({reason}); try again in a moment"
+        ) from error
 
 
 @contextlib.contextmanager

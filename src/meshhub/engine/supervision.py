@@ -16,10 +16,9 @@ from pathlib import Path
 import msgspec
 
 from meshhub.engine import marks
-from meshhub.engine.contract import Cancel
+from meshhub.engine.contract import Cancel, late, left
 from meshhub.engine.worker import LONGEST_ANSWER, Answer, Limits, unmapped_bytes
 from meshhub.errors import (
-    Cancelled,
     ConversionTimeout,
     MeshhubError,
     ModelTooComplex,
@@ -66,6 +65,10 @@ class Worker:
                 os.killpg(self.process.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, ValueError):
             self.process.kill()
+
+    def forget(self) -> None:
+        """Close this process's end of the line: after a fork the worker is the parent's."""
+        self.line.close()
 
     def stop(self, patience: float) -> bool:
         """Kill it with all that it started; whether nothing of it does anything any more within `patience` seconds.
@@ -115,7 +118,7 @@ def answer_of(
         while True:
             now = time.monotonic()
             if until is not None and now >= until:
-                raise _late(timeout)
+                raise late(timeout)
             if now >= look:
                 _look(worker, limits, folders)
                 look = time.monotonic() + _BETWEEN_LOOKS
@@ -127,7 +130,7 @@ def answer_of(
             elif ended in ready:
                 raise _crashed(worker, limits)
             elif ready:
-                raise Cancelled("the caller left; the conversion was stopped")
+                raise left()
 
 
 @contextlib.contextmanager
@@ -178,13 +181,6 @@ def _understood(answer: bytes) -> Answer:
 
 def _senseless() -> WorkerCrashed:
     return WorkerCrashed("the conversion's process gave an answer that makes no sense; the file may be damaged")
-
-
-def _late(seconds: float | None) -> ConversionTimeout:
-    return ConversionTimeout(
-        f"the conversion took longer than {seconds:g} s and was stopped; "
-        "a smaller model is faster: reduce it with optimize_target_faces"
-    )
 
 
 def _crashed(worker: Worker, limits: Limits) -> MeshhubError:
