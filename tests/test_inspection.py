@@ -85,7 +85,8 @@ def test_bodies_of_one_part_and_parts_of_one_mesh() -> None:
     scene = Scene((mesh,), (Part(0), Part(0, doubled), Part(0, mirrored), Part(0, stretched)))
     found = inspect(scene)
     own = 12_000 - 64
-    assert (found.parts, found.bodies, found.faces) == (4, 12, 144)
+    assert (found.parts, found.bodies, found.cavities, found.faces) == (4, 8, 4, 144)
+    assert [(part.bodies, part.cavities) for part in found.parts_listed] == [(2, 1)] * 4
     assert found.volume_mm3 == pytest.approx(own * (1 + 8 + 1 + 3))
     assert [part.volume_mm3 for part in found.parts_listed] == pytest.approx([own, own * 8, own, own * 3])
     area = 4400 + 96
@@ -93,6 +94,52 @@ def test_bodies_of_one_part_and_parts_of_one_mesh() -> None:
     assert found.area_mm2 == pytest.approx(area * (1 + 4 + 1) + tall)
     assert found.parts_listed[1].size_mm == (120, 40, 60)
     assert found.features == ("instances",)
+
+
+def inverted(mesh: Mesh) -> Mesh:
+    return Mesh(mesh.vertices, mesh.faces[:, ::-1])
+
+
+def within(size: float, margin: float, turned: bool = False) -> Mesh:
+    """A cube of a size whose lowest corner is at a distance from the origin along each axis."""
+    cube = moved_by(brick(size, size, size), margin, margin, margin)
+    return inverted(cube) if turned else cube
+
+
+def test_a_cavity_is_not_a_body() -> None:
+    hollow = joined(within(10, 0), within(8, 1, turned=True))
+    found = inspect(scene_of(hollow))
+    assert (found.bodies, found.cavities, found.watertight) == (1, 1, True)
+    assert found.volume_mm3 == pytest.approx(1000 - 512)
+    inside_out = inspect(scene_of(inverted(hollow)))
+    assert (inside_out.bodies, inside_out.cavities) == (1, 1)
+    # a ball in a rattle is a body, and may be hollow too
+    rattle = inspect(scene_of(joined(hollow, within(6, 2), within(4, 3, turned=True))))
+    assert (rattle.bodies, rattle.cavities) == (2, 2)
+    two = inspect(scene_of(joined(hollow, within(0.5, 9.2, turned=True))))
+    assert (two.bodies, two.cavities) == (1, 2)
+
+
+def test_what_is_not_inside_an_outward_shell_is_not_a_cavity() -> None:
+    beside = joined(within(10, 0), within(4, 20, turned=True))
+    within_another_mesh = scene_of(within(10, 0), within(8, 1, turned=True))
+    outward = joined(within(10, 0), within(8, 1))
+    opened = within(8, 1, turned=True)
+    inner_open = joined(within(10, 0), Mesh(opened.vertices, opened.faces[1:]))
+    outer = within(10, 0)
+    outer_open = joined(Mesh(outer.vertices, outer.faces[1:]), within(8, 1, turned=True))
+    for scene in (within_another_mesh, *map(scene_of, (beside, outward, inner_open, outer_open))):
+        found = inspect(scene)
+        assert (found.bodies, found.cavities) == (2, 0)
+
+
+def test_a_body_of_many_cavities() -> None:
+    bubbles = [
+        inverted(moved_by(brick(1, 1, 1), 1 + 2 * x, 1 + 2 * y, 1 + 2 * z))
+        for x in range(9) for y in range(9) for z in range(9)
+    ]  # fmt: skip
+    found = inspect(scene_of(joined(brick(20, 20, 20), *bubbles)))
+    assert (found.bodies, found.cavities) == (1, 729)
 
 
 def test_meshes_at_one_place_stay_apart() -> None:

@@ -1,6 +1,8 @@
-"""Which points lie inside a closed surface, by how many of its faces a ray meets."""
+"""Which points lie inside a closed surface, by how many of its faces a ray meets, and which shells inside others."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,44 @@ def inside(corner: Float64, low: Float64, high: Float64, asked: Float64) -> NDAr
         above = _above(corner[face], point[query])
         found[start : start + step] = np.bincount(query[above], minlength=len(point)) % 2 == 1
     return found
+
+
+def hosts_of(corner: Float64, shell: NDArray[Any], closed: NDArray[np.bool_], volume: Float64) -> NDArray[np.intp]:
+    """Find the cavities: the closed inward shells inside closed outward ones.
+
+    Args:
+        corner: (f, 3, 3) corners of the faces.
+        shell: (f,) shell of each face, below s.
+        closed: (s,) whether a shell is closed.
+        volume: (s,) what it encloses; negative for an inward shell.
+    Returns:
+        (s,) for each inward shell the smallest outward one around it, -1 for all others.
+    """
+    hosts = np.full(len(volume), -1, np.intp)
+    free = np.flatnonzero(closed & (volume < 0))
+    outer = np.flatnonzero(closed & (volume > 0))
+    if len(free) == 0 or len(outer) == 0:
+        return hosts
+    order = np.argsort(shell, kind="stable")
+    begin = np.searchsorted(shell[order], np.arange(len(volume) + 1))
+    corner = corner[order] @ TURN
+    face_low, face_high = corner.min(axis=1), corner.max(axis=1)
+    low = np.minimum.reduceat(face_low, begin[:-1])
+    high = np.maximum.reduceat(face_high, begin[:-1])
+    # only those that begin within a host's extent along X can be in it
+    free = free[np.argsort(low[free, 0], kind="stable")]
+    left = low[free, 0]
+    begins, ends = np.searchsorted(left, low[:, 0]), np.searchsorted(left, high[:, 0], side="right")
+    for host in outer[np.argsort(volume[outer], kind="stable")].tolist():
+        near = free[begins[host] : ends[host]]
+        near = near[(hosts[near] < 0) & (-volume[near] < volume[host])]
+        near = near[(low[near] >= low[host]).all(axis=1) & (high[near] <= high[host]).all(axis=1)]
+        if len(near) == 0:
+            continue
+        faces = slice(begin[host], begin[host + 1])
+        probes = corner[begin[near]].mean(axis=1)
+        hosts[near[inside(corner[faces], face_low[faces], face_high[faces], probes)]] = host
+    return hosts
 
 
 def _above(corner: Float64, point: Float64) -> NDArray[np.bool_]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from meshhub.containment import hosts_of
 from meshhub.geometry import IntIndex, area, bounds, face_normals, transformed, weld
 from meshhub.report import ModelInspection, PartInspection
 from meshhub.scene import Float64, Int32, Mesh, Part, Scene
@@ -24,6 +26,7 @@ class _Meshes(NamedTuple):
     faces: IntIndex
     points: IntIndex
     bodies: IntIndex
+    cavities: IntIndex
     holes: IntIndex
     open: IntIndex
     nonmanifold: IntIndex
@@ -55,6 +58,7 @@ def inspect(scene: Scene) -> ModelInspection:
         vertices=int(known.points[mesh_of].sum()),
         parts=len(scene.parts),
         bodies=int(known.bodies[mesh_of].sum()),
+        cavities=int(known.cavities[mesh_of].sum()),
         holes=int(known.holes[mesh_of].sum()),
         open_edges=int(known.open[mesh_of].sum()),
         nonmanifold_edges=int(known.nonmanifold[mesh_of].sum()),
@@ -69,6 +73,7 @@ def inspect(scene: Scene) -> ModelInspection:
                 name=part.name or scene.meshes[part.mesh].name,
                 faces=int(known.faces[part.mesh]),
                 bodies=int(known.bodies[part.mesh]),
+                cavities=int(known.cavities[part.mesh]),
                 watertight=bool(sound[part.mesh]),
                 size_mm=_size(scene.meshes[part.mesh], part),
                 volume_mm3=float(volume) if known.balanced[part.mesh] else None,
@@ -130,9 +135,15 @@ def _meshes(meshes: tuple[Mesh, ...]) -> _Meshes:
     begin = solid.ravel()
     one, other = found.pairs()
     same_way = begin[one] == begin[other]
-    bodies, label = shells(solid, found)
-    body_owner = np.zeros(bodies, np.intp)
-    body_owner[label] = solid_owner
+    number, label = shells(solid, found)
+    shell_owner = np.zeros(number, np.intp)
+    shell_owner[label] = solid_owner
+    irregular = np.concatenate([label[found.order[found.start[found.size != 2]] // 3], label[one[same_way] // 3]])
+    closed = np.bincount(irregular, minlength=number) == 0
+    # a mesh that is inside out as a whole has its cavities turned outward
+    direction = np.sign(np.bincount(owner, volumes, minlength=count))[shell_owner]
+    enclosed = (np.bincount(label, volumes[~fallen], minlength=number) * direction).astype(np.float64)
+    hollow = _cavities(vertices, raw[~fallen], label, solid_owner, shell_owner, closed, enclosed)
     unbalanced = np.bincount(edge_owner[_lopsided(solid, found)], minlength=count)
     used = np.zeros(int(index.max(initial=-1)) + 1, np.bool_)
     point_owner = np.zeros(len(used), np.intp)
@@ -145,7 +156,8 @@ def _meshes(meshes: tuple[Mesh, ...]) -> _Meshes:
     return _Meshes(
         faces=sizes,
         points=counted(point_owner[used]),
-        bodies=counted(body_owner),
+        bodies=counted(shell_owner[~hollow]),
+        cavities=counted(shell_owner[hollow]),
         holes=counted(_holes(solid, found, one, other, solid_owner)),
         open=counted(edge_owner[found.size == 1]),
         nonmanifold=counted(edge_owner[found.size > 2]),
@@ -162,6 +174,23 @@ def _welded(vertices: Float64, owner: IntIndex) -> Int32:
     if len(owner) == 0 or owner[0] == owner[-1]:
         return weld(vertices)[1]
     return weld(np.concatenate([vertices, owner[:, None].astype(np.float64)], axis=1))[1]
+
+
+def _cavities(
+    vertices: Float64,
+    faces: Index,
+    shell: Index,
+    owner: IntIndex,
+    shell_owner: IntIndex,
+    closed: NDArray[np.bool_],
+    volume: Float64,
+) -> NDArray[np.bool_]:
+    """Return which shells are cavities of another of the same mesh; faces and shells are in the order of the meshes."""
+    hollow = np.zeros(len(closed), np.bool_)
+    for mesh in np.unique(shell_owner[closed & (volume < 0)]):
+        mine, own = (slice(*np.searchsorted(owners, [mesh, mesh + 1])) for owners in (owner, shell_owner))
+        hollow[own] = hosts_of(vertices[faces[mine]], shell[mine] - own.start, closed[own], volume[own]) >= 0
+    return hollow
 
 
 def _lopsided(faces: Int32, found: Edges) -> IntIndex:

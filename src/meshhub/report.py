@@ -79,6 +79,7 @@ class PartInspection(Struct, frozen=True, kw_only=True):
     name: str
     faces: int
     bodies: int
+    cavities: int
     watertight: bool
     size_mm: tuple[float, float, float]
     volume_mm3: float | None
@@ -87,7 +88,8 @@ class PartInspection(Struct, frozen=True, kw_only=True):
 class ModelInspection(Struct, frozen=True, kw_only=True):
     """Is it printable? Topology on welded positions, lengths in millimetres, Z up.
 
-    holes: boundary loops; bodies: connected shells; volume_mm3: None when the surface is not closed.
+    holes: boundary loops; bodies: connected shells; cavities: closed shells that face inward inside a body, which are
+    not bodies; volume_mm3: None when the surface is not closed.
     parts_listed: the first parts, at most a hundred.
     """
 
@@ -97,6 +99,7 @@ class ModelInspection(Struct, frozen=True, kw_only=True):
     vertices: int
     parts: int
     bodies: int
+    cavities: int
     holes: int
     open_edges: int
     nonmanifold_edges: int

@@ -62,7 +62,7 @@ def _print(path: str, found: Inspection) -> None:
         "size": show.millimetres(model.size_mm),
         "faces": f"{model.faces:,}",
         "parts": f"{model.parts:,}",
-        "bodies": f"{model.bodies:,}",
+        "bodies": f"{model.bodies:,}" + (f" ({model.cavities:,} cavities)" if model.cavities else ""),
         "volume": volume,
         "holes": f"{model.holes:,}" + (f" ({model.open_edges:,} open edges)" if model.open_edges else ""),
         "non-manifold edges": f"{model.nonmanifold_edges:,}",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.skin import Skin, lengths, skin_of
-from meshhub.containment import TURN, inside
+from meshhub.containment import hosts_of
 from meshhub.scene import Float64
 
 _FLAT = 1e-12
@@ -48,7 +47,7 @@ def outward(skin: Skin) -> Skin:
     suspects = skin.closed & (volume < 0)
     if not suspects.any():
         return skin
-    turned = suspects & (_hosts(skin, volume) < 0)
+    turned = suspects & (hosts_of(skin.points[skin.faces], skin.shell, skin.closed, volume) < 0)
     if not turned.any():
         return skin
     faces = np.where(turned[skin.shell][:, None], skin.faces[:, ::-1], skin.faces)
@@ -59,7 +58,7 @@ def bodies_of(skin: Skin) -> Bodies:
     """The bodies of a skin that is `outward`."""
     volume = shell_volumes(skin)
     solid = skin.closed & (np.abs(volume) > _FLAT * shell_sizes(skin))
-    hosts = _hosts(skin, volume)
+    hosts = hosts_of(skin.points[skin.faces], skin.shell, skin.closed, volume)
     cavities: dict[int, list[int]] = {}
     for shell in np.flatnonzero(hosts >= 0).tolist():
         cavities.setdefault(int(hosts[shell]), []).append(shell)
@@ -67,32 +66,3 @@ def bodies_of(skin: Skin) -> Bodies:
         (shell, tuple(cavities.get(shell, ()))) for shell in np.flatnonzero(solid).tolist() if hosts[shell] < 0
     )
     return Bodies(solids, tuple(np.flatnonzero(~solid & (hosts < 0)).tolist()))
-
-
-def _hosts(skin: Skin, volume: Float64) -> NDArray[np.intp]:
-    """(s,) for each inward shell the smallest outward one around it, -1 for all others."""
-    hosts = np.full(len(volume), -1, np.intp)
-    free = np.flatnonzero(skin.closed & (volume < 0))
-    outer = np.flatnonzero(skin.closed & (volume > 0))
-    if len(free) == 0 or len(outer) == 0:
-        return hosts
-    order = np.argsort(skin.shell, kind="stable")
-    begin = np.searchsorted(skin.shell[order], np.arange(len(volume) + 1))
-    corner = (skin.points @ TURN)[skin.faces[order]]
-    face_low, face_high = corner.min(axis=1), corner.max(axis=1)
-    low = np.minimum.reduceat(face_low, begin[:-1])
-    high = np.maximum.reduceat(face_high, begin[:-1])
-    # only those that begin within a host's extent along X can be in it
-    free = free[np.argsort(low[free, 0], kind="stable")]
-    left = low[free, 0]
-    begins, ends = np.searchsorted(left, low[:, 0]), np.searchsorted(left, high[:, 0], side="right")
-    for host in outer[np.argsort(volume[outer], kind="stable")].tolist():
-        near = free[begins[host] : ends[host]]
-        near = near[(hosts[near] < 0) & (-volume[near] < volume[host])]
-        near = near[(low[near] >= low[host]).all(axis=1) & (high[near] <= high[host]).all(axis=1)]
-        if len(near) == 0:
-            continue
-        faces = slice(begin[host], begin[host + 1])
-        probes = corner[begin[near]].mean(axis=1)
-        hosts[near[inside(corner[faces], face_low[faces], face_high[faces], probes)]] = host
-    return hosts
