@@ -296,6 +296,37 @@ def test_a_sniffer_that_breaks_hides_nothing(monkeypatch: pytest.MonkeyPatch) ->
     assert resolved(alone(plugin("oth", meshhub_readers=lambda: [reader]), toys), toy()).source_format == "toy"
 
 
+@pytest.mark.parametrize("score", [101, -1, 60.5, "60", None])
+def test_a_sniffer_whose_score_is_out_of_bounds_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, score: object
+) -> None:
+    monkeypatch.setattr(toys, "sniff_badly", lambda _head, _size: score, raising=False)
+    other = Format(id="oth", label="Other", extensions=(".oth",))
+    reader = Reader(format=other, run="toys:read", sniff="toys:sniff_badly")
+    registry = alone(plugin("oth", meshhub_readers=lambda: [reader]), toys)
+    assert resolved(registry, toy()).source_format == "toy"
+    assert "whole number from 0 to 100" in caplog.text
+    with pytest.raises(UnsupportedFormat):
+        resolved(registry, Source.from_bytes(b"what", "a.xyz"))
+
+
+def test_a_sniffer_that_quits_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toys, "sniff_badly", lambda _head, _size: sys.exit(0), raising=False)
+    other = Format(id="oth", label="Other", extensions=(".oth",))
+    reader = Reader(format=other, run="toys:read", sniff="toys:sniff_badly")
+    assert resolved(alone(plugin("oth", meshhub_readers=lambda: [reader]), toys), toy()).source_format == "toy"
+
+
+@pytest.mark.parametrize("score", [101, -1])
+def test_a_declared_score_that_is_out_of_bounds_is_a_fault(score: int) -> None:
+    reader = Reader(format=toys.TOY, run="toys:read", score=score)
+    writer = Writer(format=toys.TOY, run="toys:write", score=score)
+    registry = alone(plugin("a", meshhub_readers=lambda: [reader], meshhub_writers=lambda: [writer]))
+    assert [fault.plugin for fault in registry.faults] == ["a", "a"]
+    assert all(f"whole number from 0 to 100, got {score}" in fault.message for fault in registry.faults)
+    assert not registry.declarations.readers and not registry.declarations.writers
+
+
 # plans and reviews
 
 PRO_TOY = Writer(format=Format(id="protoy", label="Pro toy", extensions=(".ptoy",)), run="toys:write", requires="pro")

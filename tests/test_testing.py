@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import inspect
+import os
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 import wrong_plugins
-from meshhub import Frame, Source
+from meshhub import Frame, PluginError, Reader, Source, hookimpl
 from meshhub.capabilities import FEATURES
-from meshhub.testing import Contract, OperationContract, ReaderContract, WriterContract, elsewhere
+from meshhub.testing import Contract, OperationContract, ReaderContract, WriterContract, elsewhere, watching
 from meshhub.testing.comparing import difference
 from meshhub.testing.models import SHOWING, brick, full, odd
-from wrong_plugins import FORMAT, Misnamed, Unbounded, Undescribed, UndescribedLift, Untitled, Wrong
+from wrong_plugins import (
+    FORMAT,
+    Contradictory,
+    Exemplary,
+    Misnamed,
+    Unbounded,
+    Undescribed,
+    UndescribedLift,
+    Untitled,
+    Wrong,
+)
 
 KINDS: dict[str, tuple[type[Contract[Any]], dict[str, Any]]] = {
     "reader": (ReaderContract, {"format_id": "sound"}),
@@ -56,6 +71,10 @@ def run(name: str) -> dict[str, str]:
     return {"run": f"wrong_plugins:{name}"}
 
 
+UNKNOWN = {"format": msgspec.structs.replace(FORMAT, magic=()), "sniff": None}
+BRICK = "test_a_brick_keeps_its_size_and_orientation"
+QUICK = "test_the_sniffer_is_quick_and_gives_scores"
+
 WRONG: list[tuple[str, str, Any, str]] = [
     # reader
     ("reader", "test_the_plugin_has_no_faults", {"sniff": "nowhere:sniff"}, "nowhere"),
@@ -63,7 +82,7 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("reader", "test_options_are_declared_well", {"options": Undescribed}, "no description"),
     ("reader", "test_options_are_declared_well", {"options": Unbounded}, "refuses its own default"),
     ("reader", "test_options_are_named_after_their_owner", {"options": Misnamed}, "must start with"),
-    ("reader", "test_its_files_are_recognised", {"format": msgspec.structs.replace(FORMAT, magic=())}, "taken for"),
+    ("reader", "test_its_files_are_recognised", UNKNOWN, "taken for"),
     ("reader", "test_a_brick_keeps_its_size_and_orientation", run("read_larger"), "lies from"),
     ("reader", "test_a_brick_keeps_its_size_and_orientation", run("read_lying"), "lies from"),
     ("reader", "test_a_brick_keeps_its_size_and_orientation", run("read_inside_out"), "volume of -6000"),
@@ -79,7 +98,23 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("reader", "test_a_file_cut_off_anywhere_gives_a_scene_or_a_coded_error", run("read_printing"), "prints"),
     ("reader", "test_random_bytes_give_a_scene_or_a_coded_error", run("read_greedy"), "allocates"),
     ("reader", "test_random_bytes_give_a_scene_or_a_coded_error", run("read_crashing"), "crashes the process"),
+    ("reader", "test_the_plugin_has_no_faults", {"score": 101}, "from 0 to 100, got 101"),
+    ("reader", "test_the_plugin_has_no_faults", {"score": -1}, "from 0 to 100, got -1"),
+    ("reader", BRICK, run("read_and_exit"), "ends its process (exit status 0)"),
+    ("reader", BRICK, run("read_and_end_natively"), "ends its process (exit status 0)"),
+    ("reader", "test_scenes_are_finite", run("read_and_exit"), "ends its process (exit status 0)"),
+    ("reader", "test_scenes_are_the_same_each_time", run("read_and_exit"), "ends its process (exit status 0)"),
+    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_above"}, "from 0 to 100, got 101"),
+    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_below"}, "from 0 to 100, got -1"),
+    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_text"}, "got '100'"),
+    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_raising"}, "IndexError"),
+    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_and_quit"}, "SystemExit"),
+    ("reader", "test_its_files_are_recognised", {"sniff": "wrong_plugins:sniff_and_exit"}, "ends its process (exit"),
+    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_and_exit"}, "ends its process (exit status 0)"),
     # writer
+    ("writer", "test_the_plugin_has_no_faults", {"score": 1000}, "from 0 to 100"),
+    ("writer", BRICK, run("write_and_exit"), "ends its process (exit status 0)"),
+    ("writer", "test_the_scene_stays_untouched", run("write_and_exit"), "ends its process (exit status 0)"),
     ("writer", "test_the_plugin_has_no_faults", {"run": "nowhere:write"}, "nowhere"),
     ("writer", "test_options_are_declared_well", {"options": Undescribed}, "no description"),
     ("writer", "test_options_are_named_after_their_owner", {"options": Misnamed}, "must start with"),
@@ -97,6 +132,9 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("writer", "test_it_does_nothing_but_write", run("write_littering"), "scratch.txt"),
     ("writer", "test_an_odd_scene_is_written_or_refused", run("write_no_sheets"), "AssertionError"),
     # operation
+    ("operation", "test_it_does_nothing_but_work", run("lift_and_exit"), "ends its process (exit status 0)"),
+    ("operation", "test_the_scene_stays_untouched", run("lift_and_exit"), "ends its process (exit status 0)"),
+    ("operation", "test_options_are_declared_well", {"options": Contradictory}, "refuses its own example 7"),
     ("operation", "test_the_plugin_has_no_faults", {"run": "nowhere:lift"}, "nowhere"),
     ("operation", "test_options_are_declared_well", {"options": UndescribedLift}, "no description"),
     ("operation", "test_options_are_named_after_their_owner", {"options": Misnamed}, "must start with"),
@@ -194,6 +232,92 @@ def test_a_reader_that_hangs_does_not_hang_the_kit(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(elsewhere, "LONGEST", 0.5)
     found = failures("reader", "test_random_bytes_give_a_scene_or_a_coded_error", Wrong(reader=run("read_hanging")))
     assert any("processor time" in one for one in found), found
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system counts no processor time")
+@pytest.mark.parametrize("sniff", ["sniff_words", "sniff_name", "sniff_everywhere"])
+def test_a_sniffer_that_a_head_can_hold_up_is_failed(monkeypatch: pytest.MonkeyPatch, sniff: str) -> None:
+    found = failures("reader", QUICK, Wrong(reader={"sniff": f"wrong_plugins:{sniff}"}))
+    assert any("repeated" in one and "1 s are allowed" in one for one in found), found
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system counts no processor time")
+def test_every_call_has_a_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elsewhere, "LONGEST", 0.5)
+    busy = failures("operation", "test_it_does_nothing_but_work", Wrong(operation=run("lift_busily")))
+    assert any("takes too much processor time" in one for one in busy), busy
+    monkeypatch.setattr(elsewhere, "LONGEST", 10)
+    monkeypatch.setattr(elsewhere, "DEADLINE_S", 3)
+    asleep = failures("reader", BRICK, Wrong(reader=run("read_asleep")))
+    assert any("takes more than 3 s" in one for one in asleep), asleep
+
+
+class Declaring:
+    """A plug-in that does something else than to declare."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.act = act
+
+    @hookimpl
+    def meshhub_readers(self) -> list[Reader]:
+        self.act()
+        return SOUND.meshhub_readers()
+
+
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [(lambda: os._exit(0), "os._exit(0)"), (sys.exit, "sys.exit"), (lambda: time.sleep(20), "more than 2 s")],
+)
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer")
+def test_a_declaration_neither_ends_nor_holds_up_the_run(
+    monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], told: str
+) -> None:
+    monkeypatch.setattr(watching, "DEADLINE_S", 2)
+    found = failures("reader", "test_the_plugin_has_no_faults", Declaring(act))  # type: ignore[arg-type]
+    assert any(told in one for one in found), found
+
+
+def test_a_plugin_that_ends_the_process_fails_the_run(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        f"import sys\nsys.path.append({str(Path(__file__).parent)!r})\n"
+        "from test_testing import ReaderContract, Wrong, run\n"
+        "class TestIt(ReaderContract):\n    format_id = 'sound'\n"
+        "    plugins = (Wrong(reader=run('read_and_exit')),)\n"
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-k",
+            "finite",
+            "--rootdir",
+            tmp_path,
+            tmp_path,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
+    assert "ends its process (exit status 0)" in done.stdout
+
+
+def test_a_reader_that_quits_fails_the_run() -> None:
+    with pytest.raises(PluginError, match="SystemExit"):
+        contract("reader", Wrong(reader=run("read_and_quit"))).test_scenes_are_finite()
+
+
+def test_an_author_names_the_value_to_try() -> None:
+    declared = {"options": Exemplary, **run("lift_as_said")}
+    for name in ("test_it_takes_part_when_it_is_asked_for", "test_a_closed_brick_stays_closed_and_outward"):
+        assert failures("operation", name, Wrong(operation=declared)) == []
+    assert contract("operation", Wrong(operation=declared)).asked() == {"lift_mm": "7 mm"}
+    assert contract("operation", Wrong(operation=declared), options={"lift_mm": "8 mm"}).asked() == {"lift_mm": "8 mm"}
 
 
 def test_a_reader_without_a_writer_needs_a_brick() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import ctypes
 import os
+import re
 import sys
 import tempfile
 import time
@@ -66,6 +68,14 @@ class Misnamed(Struct, frozen=True, kw_only=True):
     volume: Annotated[float, Meta(title="Volume", description="Of 11.")] | None = None
 
 
+class Exemplary(Struct, frozen=True, kw_only=True):
+    lift_mm: Annotated[str, Meta(title="Lift", description="Up.", examples=["7 mm"])] | None = None
+
+
+class Contradictory(Struct, frozen=True, kw_only=True):
+    lift_mm: Annotated[float, Meta(title="Lift", description="Up.", le=5, examples=[7])] | None = None
+
+
 # ---------------------------------------------------------------- the sound format
 
 
@@ -123,6 +133,10 @@ def read(source: Source, options: SoundOptions) -> Scene:
         raise UnreadableFile("it is damaged; send another") from None
 
 
+def sniff(head: bytes, size: int) -> int:
+    return 100 if head.startswith(MAGIC) else 0
+
+
 def write(scene: Scene, target: Target, options: SoundOptions) -> None:
     def rows(values: Any) -> Any:
         return None if values is None else values.tolist()
@@ -139,6 +153,12 @@ def write(scene: Scene, target: Target, options: SoundOptions) -> None:
     )
     with target.open() as out:
         out.write(MAGIC + msgspec.json.encode(file))
+
+
+def lift_as_said(scene: Scene, options: Exemplary) -> Scene:
+    number, unit = (options.lift_mm or "").split()
+    assert unit == "mm"
+    return lift(scene, LiftOptions(lift_mm=float(number)))
 
 
 def lift(scene: Scene, options: LiftOptions) -> Scene:
@@ -234,7 +254,68 @@ def read_hanging(source: Source, options: SoundOptions) -> Scene:
     return read(source, options)
 
 
+def read_and_exit(source: Source, options: SoundOptions) -> Scene:
+    os._exit(0)
+
+
+def read_and_quit(source: Source, options: SoundOptions) -> Scene:
+    sys.exit(0)
+
+
+def read_and_end_natively(source: Source, options: SoundOptions) -> Scene:
+    ctypes.CDLL(None).exit(0)
+    return read(source, options)
+
+
+def read_asleep(source: Source, options: SoundOptions) -> Scene:
+    time.sleep(40)
+    return read(source, options)
+
+
+def sniff_above(head: bytes, size: int) -> int:
+    return 101 if head.startswith(MAGIC) else 0
+
+
+def sniff_below(head: bytes, size: int) -> int:
+    return 0 if head.startswith(MAGIC) else -1
+
+
+def sniff_text(head: bytes, size: int) -> str:
+    return "100"
+
+
+def sniff_raising(head: bytes, size: int) -> int:
+    return 100 * (head[0] == MAGIC[0])
+
+
+def sniff_and_quit(head: bytes, size: int) -> int:
+    sys.exit(0)
+
+
+def sniff_and_exit(head: bytes, size: int) -> int:
+    os._exit(0)
+
+
+def sniff_words(head: bytes, size: int) -> int:
+    """Take for ever over a long run that does not end as it should."""
+    return 100 if re.match(rb"(\w+\s?)*$", head) else 0
+
+
+def sniff_name(head: bytes, size: int) -> int:
+    """The same, only behind the magic."""
+    return 100 if re.match(rb'sound!\{"unit":"([a-z]+)+"', head) else 0
+
+
+def sniff_everywhere(head: bytes, size: int) -> int:
+    """Look for a run's end from each of its places."""
+    return 100 if re.search(rb"a+b", head) else 0
+
+
 # ---------------------------------------------------------------- what can be wrong with a writer
+
+
+def write_and_exit(scene: Scene, target: Target, options: SoundOptions) -> None:
+    os._exit(0)
 
 
 def write_lying(scene: Scene, target: Target, options: SoundOptions) -> None:
@@ -354,6 +435,15 @@ def write_no_sheets(scene: Scene, target: Target, options: SoundOptions) -> None
 # ---------------------------------------------------------------- what can be wrong with an operation
 
 
+def lift_and_exit(scene: Scene, options: LiftOptions) -> Scene:
+    os._exit(0)
+
+
+def lift_busily(scene: Scene, options: LiftOptions) -> Scene:
+    while True:
+        pass
+
+
 def lift_open(scene: Scene, options: LiftOptions) -> Scene:
     return lift(each_mesh(scene, lambda mesh: replace(mesh, faces=mesh.faces[1:])), options)
 
@@ -408,7 +498,13 @@ class Wrong:
 
     @hookimpl
     def meshhub_readers(self) -> list[Reader]:
-        declared = Reader(format=FORMAT, run="wrong_plugins:read", options=SoundOptions, carries=FEATURES)
+        declared = Reader(
+            format=FORMAT,
+            run="wrong_plugins:read",
+            sniff="wrong_plugins:sniff",
+            options=SoundOptions,
+            carries=FEATURES,
+        )
         return [msgspec.structs.replace(declared, **self.changes["reader"])]
 
     @hookimpl

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Literal, get_args
+from typing import Literal, SupportsIndex, get_args
 
 from msgspec import Struct
 
@@ -90,6 +90,17 @@ class Capability(Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
     install: str = ""
     requires: str | None = None
+
+
+SCORES = range(101)
+"""How sure a sniffer is of a content, and how good a reader or writer is."""
+
+
+def checked_score(score: object) -> int:
+    """Return a score as an int. Raises ValueError for anything but a whole number from 0 to 100."""
+    if not isinstance(score, SupportsIndex) or score.__index__() not in SCORES:
+        raise ValueError(f"a score is a whole number from 0 to 100, got {score!r:.60}")
+    return score.__index__()
 
 
 class Reader(Capability, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ hashed, and sent to a worker, which needs no registry to run it.
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any, Generic, Literal, TypeVar
@@ -14,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 from msgspec import Struct
 
 from meshhub import options as opt
-from meshhub.capabilities import Capability, Feature, Format, Frame, Operation, Reader, Writer
+from meshhub.capabilities import Capability, Feature, Format, Frame, Operation, Reader, Writer, checked_score
 from meshhub.errors import (
     EmptyModel,
     InvalidOption,
@@ -28,6 +29,8 @@ from meshhub.options import OptionField, Value
 from meshhub.plans import Caller
 from meshhub.report import Loss
 from meshhub.source import Source
+
+log = logging.getLogger(__name__)
 
 SURE = 50
 """From this score on a look at the content beats the file's name."""
@@ -339,8 +342,9 @@ def _look(reader: Reader, head: bytes, size: int) -> tuple[int, str]:
     if reader.sniff is None:
         return 0, ""
     try:
-        score = int(load(reader.sniff)(head, size))
-    except Exception:
+        score = checked_score(load(reader.sniff)(head, size))
+    except (Exception, SystemExit) as error:
         # a sniffer that breaks must not hide the file from the others
+        log.warning("the sniffer %r failed and does not count: %s: %s", reader.sniff, type(error).__name__, error)
         return 0, ""
-    return max(0, min(100, score)), f"content looks like {reader.format.label} ({score} of 100)"
+    return score, f"content looks like {reader.format.label} ({score} of 100)"

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from meshhub.capabilities import Format, Operation, Reader, Writer
+from meshhub.capabilities import Format, Operation, Reader, Writer, checked_score
 from meshhub.chain import Declarations, Declared, declared
 from meshhub.options import RESERVED, HostOptions, option_fields
 from meshhub.plans import Plan
@@ -99,10 +99,11 @@ class _Collector:
                     raise _Refused("an operation needs an option field that asks for it")
                 self._options(capability.options, plugin, capability.id)
             else:
+                checked_score(capability.score)
                 self._file_format(capability)
                 self._options(capability.options, plugin, capability.format.id)
                 self.formats[capability.format.id] = capability.format
-        except (_Refused, TypeError) as error:
+        except (_Refused, TypeError, ValueError) as error:
             self._fault(plugin, f"{what}: {error}")
             return False
         return True

@@ -76,6 +76,7 @@ class OptionField(Struct, frozen=True, kw_only=True):
     minimum: float | None = None
     exclusive_minimum: float | None = None
     maximum: float | None = None
+    example: Value = None
 
     @property
     def flag(self) -> str:
@@ -106,6 +107,7 @@ class OptionField(Struct, frozen=True, kw_only=True):
             "exclusiveMinimum": self.exclusive_minimum,
             "maximum": self.maximum,
             "default": self.default,
+            "examples": [] if self.example is None else [self.example],
         }
         return {word: value for word, value in words.items() if value not in (None, "", [])}
 
@@ -197,9 +199,12 @@ def _unwrap(kind: shape.Type) -> tuple[shape.Type, dict[str, Any]]:
 def _field(name: str, kind: shape.Type, default: Value) -> OptionField:
     bare, words = _unwrap(kind)
     title, description = str(words.get("title", "")), str(words.get("description", ""))
+    example = next(iter(words.get("examples", ())), None)
 
     def made(of: Kind, **more: Any) -> OptionField:
-        return OptionField(name=name, kind=of, default=default, title=title, description=description, **more)
+        return OptionField(
+            name=name, kind=of, default=default, title=title, description=description, example=example, **more
+        )
 
     if isinstance(bare, shape.BoolType):
         return made("flag")

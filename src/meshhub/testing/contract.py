@@ -13,14 +13,15 @@ from meshhub.chain import Declared
 from meshhub.options import OptionField, option_fields
 from meshhub.registry import Registry
 from meshhub.testing import fixture
-from meshhub.testing.watching import require
+from meshhub.testing.watching import bounded, require
 
 C = TypeVar("C", bound=Capability)
 
 
 @cache
 def _registry(plugins: tuple[object, ...]) -> Registry:
-    return Registry((*plugins, fixture))
+    with bounded("a plug-in, declaring what it does,"):
+        return Registry((*plugins, fixture))
 
 
 class Contract(Generic[C]):
@@ -81,7 +82,7 @@ class Contract(Generic[C]):
         require(not faults, f"the plug-in {plugin!r} has faults: {'; '.join(faults)}")
 
     def test_options_are_declared_well(self) -> None:
-        """Every option has a title, a description, and a default that it would itself accept."""
+        """Every option has a title, a description, and a default and an example that it would itself accept."""
         for field in self.option_fields:
             where = f"option {field.name!r}"
             require(field.name == field.name.lower() and field.name.isidentifier(), f"{where} is no plain name")
@@ -93,6 +94,10 @@ class Contract(Generic[C]):
             except Exception as error:
                 raise AssertionError(f"{where} refuses its own default {field.default!r}: {error}") from error
             require(accepted == field.default, f"{where} takes its default {field.default!r} for {accepted!r}")
+            try:
+                field.parse(field.example)
+            except Exception as error:
+                raise AssertionError(f"{where} refuses its own example {field.example!r}: {error}") from error
 
     def test_options_are_named_after_their_owner(self) -> None:
         """Every option starts with the id of what takes it, or with the plug-in's name."""

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import IO, Any, cast
 
-from meshhub.testing.jobs import Job, digest_of, outcome_of
+from meshhub.testing.jobs import Job, content, digest_of, outcome_of, score_of, trial_of
+from meshhub.testing.watching import DEADLINE_S
 
 _SEEDS = ("0", "1")
 _CODE = (
@@ -26,9 +30,20 @@ _CRASHES = 5
 LONGEST = 10.0
 """Seconds of processor time for one job; native code that hangs on a damaged file is ended as if it had crashed."""
 
+SNIFF_S = 1.0
+"""Seconds of processor time for one look at the head of a file; a service gives all sniffers together no more."""
+
+_FOLDER = Path.cwd()
+"""Where the other processes start: `watched` moves this one into folders that do not last."""
+
 _DAYS = 100 * 24 * 3600.0
 
-_QUESTIONS: dict[str, Callable[[Job], str]] = {"digest": digest_of, "outcome": outcome_of}
+_QUESTIONS: dict[str, Callable[[Any], str]] = {
+    "digest": digest_of,
+    "outcome": outcome_of,
+    "trial": trial_of,
+    "score": score_of,
+}
 
 
 class _Process:
@@ -40,21 +55,38 @@ class _Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=_FOLDER,
         )
         self._questions = cast(IO[bytes], self._process.stdin)
         self._answers = cast(IO[bytes], self._process.stdout)
         pickle.dump(sys.path, self._questions)
         atexit.register(self.close)
 
-    def ask(self, question: str, jobs: Sequence[Job]) -> Iterator[tuple[bool, str]]:
-        """For each job whether it could be answered, and the answer; ends early when the process dies."""
-        pickle.dump((sys.path, question, LONGEST, list(jobs)), self._questions)
+    def ask(self, question: str, jobs: Sequence[Any], longest: float) -> Iterator[tuple[bool, str]]:
+        """For each job whether it could be answered, and the answer; ends early when the process dies.
+
+        It is killed when a job takes more than `longest` seconds of processor time, or DEADLINE_S by the clock.
+        """
+        pickle.dump((sys.path, question, longest, list(jobs)), self._questions)
         self._questions.flush()
         for _ in jobs:
+            deadline = threading.Timer(DEADLINE_S, self._process.kill)
+            deadline.start()
             try:
                 yield pickle.load(self._answers)  # noqa: S301 - from the process started here
             except EOFError:
                 return
+            finally:
+                deadline.cancel()
+
+    def ending(self) -> str:
+        """How it died, in words."""
+        status = self._process.wait()
+        if status >= 0:
+            return f"ends its process (exit status {status})"
+        name = signal.Signals(-status).name
+        late = {"SIGPROF": "takes too much processor time", "SIGKILL": f"takes more than {DEADLINE_S:g} s"}
+        return late.get(name, f"crashes its process ({name})")
 
     def close(self) -> None:
         """End it, and wait for the end."""
@@ -88,13 +120,53 @@ def outcomes_elsewhere(jobs: Sequence[Job], *, may_crash: bool) -> list[str | No
     return outcomes
 
 
-def _answers(question: str, jobs: Sequence[Job], seed: str) -> list[str]:
+def try_elsewhere(job: Job) -> None:
+    """Run a job in another process, once, before it runs in this one, which it may end, crash or hold up.
+
+    Raises AssertionError when it does. What else goes wrong shows in this process, too.
+    """
+    chain, source = job
+    scene = getattr(source, "scene", None)
+    key = hashlib.sha256(b"\0".join((repr(chain).encode(), source.name.encode(), source.read(), content(scene))))
+    if key.digest() not in _tried:
+        died = not _answers("trial", [job], _SEEDS[0])
+        _tried[key.digest()] = _ending if died else ""
+    if ending := _tried[key.digest()]:
+        raise AssertionError(f"{' → '.join(step.label for step in chain.steps)}: a plug-in {ending}")
+
+
+_tried: dict[bytes, str] = {}
+"""How the process of each job ended that was tried; "" when it did not."""
+
+
+def scores_elsewhere(sniff: str, heads: Sequence[tuple[str, bytes]]) -> None:
+    """Look at heads with a sniffer. Raises AssertionError for one that takes too long, fails, or gives no score."""
+    looks = [(sniff, b""), *((sniff, head) for _, head in heads)]
+    # the first look imports the sniffer
+    faults = _answers("score", looks[:1], _SEEDS[0])
+    faults += _answers("score", looks[1:], _SEEDS[0], SNIFF_S) if faults else []
+    named = ["nothing", *(name for name, _ in heads)]
+    for name, fault in zip(named, faults, strict=False):
+        if fault:
+            raise AssertionError(f"the sniffer {fault} on {name}")
+    if len(faults) < len(looks):
+        raise AssertionError(f"the sniffer {_ending} on {named[len(faults)]}; {SNIFF_S:g} s are allowed")
+
+
+_ending = ""
+"""How the last process that died did so."""
+
+
+def _answers(question: str, jobs: Sequence[Any], seed: str, longest: float | None = None) -> list[str]:
     """All answers, or those until the process died; it is replaced then. Raises AssertionError for what cannot run."""
+    global _ending
     if seed not in _processes:
         _processes[seed] = _Process(seed)
-    answers = list(_processes[seed].ask(question, jobs))
+    answers = list(_processes[seed].ask(question, jobs, LONGEST if longest is None else longest))
     if len(answers) < len(jobs):
-        _processes.pop(seed).close()
+        died = _processes.pop(seed)
+        _ending = died.ending()
+        died.close()
     for answered, answer in answers:
         if not answered:
             raise AssertionError(f"it fails in a process of its own:\n{answer}")

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from dataclasses import fields, is_dataclass
+from typing import Any
 
-from meshhub.chain import Chain
+import numpy as np
+
+from meshhub.capabilities import checked_score
+from meshhub.chain import Chain, load
 from meshhub.errors import MeshhubError, MissingDependency, SourceError
 from meshhub.run import run
 from meshhub.source import Source, Target
@@ -31,6 +37,23 @@ def digest_of(job: Job) -> str:
     return digest(target)
 
 
+def trial_of(job: Job) -> str:
+    """Run a chain. What it raises, prints or leaves behind is judged in the process that runs it again."""
+    with contextlib.suppress(Exception), watched("it"):
+        digest_of(job)
+    return ""
+
+
+def score_of(look: tuple[str, bytes]) -> str:
+    """What goes wrong over a look at a head: "" when the sniffer gives a score."""
+    sniff, head = look
+    try:
+        checked_score(load(sniff)(head, len(head)))
+    except (Exception, SystemExit) as error:
+        return f"fails with {type(error).__name__}: {error}"
+    return ""
+
+
 def outcome_of(job: Job) -> str:
     """What goes wrong over a file that may be anything: "" when it ends in a result or in an error of the file's."""
     chain, source = job
@@ -48,3 +71,14 @@ def outcome_of(job: Job) -> str:
     except AssertionError as error:
         return str(error)
     return ""
+
+
+def content(value: Any) -> bytes:
+    """Everything a scene holds, as bytes: equal for equal scenes, and different for different ones."""
+    if isinstance(value, np.ndarray):
+        return b"%s %s " % (str(value.dtype).encode(), str(value.shape).encode()) + value.tobytes()
+    if is_dataclass(value) and not isinstance(value, type):
+        return b"".join(field.name.encode() + b"=" + content(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, tuple):
+        return b"(" + b",".join(content(one) for one in value) + b")"
+    return repr(value).encode()

@@ -18,10 +18,10 @@ from meshhub.scene import Float64, Part, Scene
 from meshhub.testing import host, models
 from meshhub.testing.comparing import names
 from meshhub.testing.contract import Contract, fields_of
-from meshhub.testing.elsewhere import digests_elsewhere
+from meshhub.testing.elsewhere import digests_elsewhere, try_elsewhere
 from meshhub.testing.fixture import SCENE, SceneSource
-from meshhub.testing.jobs import digest_of
-from meshhub.testing.watching import require, watched
+from meshhub.testing.jobs import content
+from meshhub.testing.watching import bounded, require, watched
 
 
 class OperationContract(Contract[Operation]):
@@ -29,6 +29,7 @@ class OperationContract(Contract[Operation]):
 
     operation_id: the operation's id
     options:      values that make it work on a box of 10 × 20 × 30 mm of 12 faces; without them
+                  each option has its first declared example (`Meta(examples=[…])`), or else
                   switches are on, numbers a moderate one within their bounds
     scenes:       more scenes to work on, in millimetres, Z up
     """
@@ -117,8 +118,8 @@ class OperationContract(Contract[Operation]):
         self.declared  # noqa: B018 - skips here
         sources = [SceneSource(scene) for scene in self._all()]
         jobs = [(self.chain(source), source) for source in sources]
-        here = [digest_of(job) for job in jobs]
-        require(here == [digest_of(job) for job in jobs], f"{self.what} gives another scene the second time")
+        here = [host.digest_here(job) for job in jobs]
+        require(here == [host.digest_here(job) for job in jobs], f"{self.what} gives another scene the second time")
         for there in digests_elsewhere(jobs):
             require(here == there, f"{self.what} gives another scene in another process")
 
@@ -126,10 +127,11 @@ class OperationContract(Contract[Operation]):
         """Not a byte of the scene's arrays changes while it is worked on."""
         capability = self.capability
         for scene in self._all():
-            before = host.content(scene)
-            with np.errstate(all="ignore"):
+            before = content(scene)
+            try_elsewhere((self.chain(source := SceneSource(scene)), source))
+            with bounded(self.what), np.errstate(all="ignore"):
                 load(capability.run)(scene, decode(capability.options, self.asked()))
-            require(host.content(scene) == before, f"{self.what} changes the scene that it is given")
+            require(content(scene) == before, f"{self.what} changes the scene that it is given")
 
     def test_it_does_nothing_but_work(self) -> None:
         """No warning, no print, no file."""
@@ -153,7 +155,9 @@ class OperationContract(Contract[Operation]):
 
 
 def _moderate(field: OptionField) -> object:
-    """A value that asks for something that can be done with a small box."""
+    """A value that asks for something that can be done with a small box: the declared example, or a moderate one."""
+    if field.example is not None:
+        return field.example
     if field.kind == "flag":
         return True
     if field.kind == "choice":

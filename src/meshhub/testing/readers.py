@@ -17,11 +17,10 @@ from meshhub.scene import Scene
 from meshhub.source import Source
 from meshhub.testing import host, models
 from meshhub.testing.contract import Contract, fields_of
-from meshhub.testing.damage import cut_off, garbled, random_bytes
-from meshhub.testing.elsewhere import LONGEST, digests_elsewhere, outcomes_elsewhere
+from meshhub.testing.damage import cut_off, garbled, random_bytes, slow_heads
+from meshhub.testing.elsewhere import LONGEST, digests_elsewhere, outcomes_elsewhere, scores_elsewhere
 from meshhub.testing.fixture import SCENE
-from meshhub.testing.jobs import digest_of
-from meshhub.testing.watching import require
+from meshhub.testing.watching import DEADLINE_S, bounded, require
 
 
 class ReaderContract(Contract[Reader]):
@@ -98,14 +97,29 @@ class ReaderContract(Contract[Reader]):
             require(not fault, f"a file {what}: {fault}")
             require(
                 fault is not None or self.may_crash,
-                f"a file {what}: the reader crashes the process, or takes more than {LONGEST:g} s of processor time",
+                f"a file {what}: the reader crashes the process, or takes more than {LONGEST:g} s of processor time "
+                f"or {DEADLINE_S:g} s by the clock",
             )
+
+    def test_the_sniffer_is_quick_and_gives_scores(self) -> None:
+        """No head of a file takes more than a second of processor time; every score is a whole number to 100.
+
+        The heads are those that make regular expressions slow: long runs, repeats, and files that nearly match.
+        """
+        capability = self.capability
+        if capability.sniff is None:
+            pytest.skip(f"{self.what} has no sniffer")
+        heads = [source.head() for source in self.files()]
+        scores_elsewhere(capability.sniff, list(slow_heads(heads, capability.format.magic)))
 
     def test_its_files_are_recognised(self) -> None:
         """The format of every sample is found without being told."""
-        self.declared  # noqa: B018 - skips here
+        sniff = self.capability.sniff
+        if sniff is not None:
+            scores_elsewhere(sniff, [(repr(source.name), source.head()) for source in self.files()])
         for source in self.files():
-            chain = self.registry.resolve(Request(target=None, options=self.options), source)
+            with bounded(f"a sniffer, given {source.name!r},"):
+                chain = self.registry.resolve(Request(target=None, options=self.options), source)
             require(
                 chain.source_format == self.format_id,
                 f"{source.name!r} is taken for {chain.source_format!r} ({chain.steps[0].because})",
@@ -163,8 +177,8 @@ class ReaderContract(Contract[Reader]):
             (host.chain_of(self.registry, source, SCENE.id, self.options, self.format_id), source)
             for source in self.files()
         ]
-        here = [digest_of(job) for job in jobs]
-        require(here == [digest_of(job) for job in jobs], f"{self.what} gives another scene the second time")
+        here = [host.digest_here(job) for job in jobs]
+        require(here == [host.digest_here(job) for job in jobs], f"{self.what} gives another scene the second time")
         for there in digests_elsewhere(jobs):
             require(here == there, f"{self.what} gives another scene in another process")
 

@@ -20,10 +20,10 @@ from meshhub.source import Target
 from meshhub.testing import host, models
 from meshhub.testing.comparing import difference, names
 from meshhub.testing.contract import Contract, fields_of
-from meshhub.testing.elsewhere import digests_elsewhere
+from meshhub.testing.elsewhere import digests_elsewhere, try_elsewhere
 from meshhub.testing.fixture import SceneSource
-from meshhub.testing.jobs import digest, digest_of
-from meshhub.testing.watching import require, watched
+from meshhub.testing.jobs import content, digest
+from meshhub.testing.watching import bounded, require, watched
 
 
 class WriterContract(Contract[Writer]):
@@ -136,8 +136,8 @@ class WriterContract(Contract[Writer]):
         for scene in self._all():
             source = SceneSource(scene)
             jobs.append((host.chain_of(self.registry, source, self.format_id, self.options), source))
-        here = [digest_of(job) for job in jobs]
-        require(here == [digest_of(job) for job in jobs], f"{self.what} writes other bytes the second time")
+        here = [host.digest_here(job) for job in jobs]
+        require(here == [host.digest_here(job) for job in jobs], f"{self.what} writes other bytes the second time")
         for there in digests_elsewhere(jobs):
             require(here == there, f"{self.what} writes other bytes in another process")
         named = digest(self.write(self._all()[0], "secret-customer.name"))
@@ -148,7 +148,8 @@ class WriterContract(Contract[Writer]):
         self.declared  # noqa: B018 - skips here
         with tempfile.TemporaryDirectory() as place:
             source, target = SceneSource(models.full()), Target("model", folder=Path(place))
-            self.registry.run(host.chain_of(self.registry, source, self.format_id, self.options), source, target)
+            job = host.chain_of(self.registry, source, self.format_id, self.options), source
+            host.run_here(self.registry, job, target)
             left = sorted(path.name for path in Path(place).iterdir())
             require(left == sorted(target.names), f"{self.what} leaves {left} in the folder, and names {target.names}")
             require(
@@ -160,10 +161,12 @@ class WriterContract(Contract[Writer]):
         capability = self.capability
         for scene in self._all():
             given = to_frame(scene, capability.frame)
-            before = host.content(given)
-            with np.errstate(all="ignore"):
+            before = content(given)
+            source = SceneSource(scene)
+            try_elsewhere((host.chain_of(self.registry, source, self.format_id, self.options), source))
+            with bounded(self.what), np.errstate(all="ignore"):
                 load(capability.run)(given, Target(), decode(capability.options, self.options))
-            require(host.content(given) == before, f"{self.what} changes the scene that it writes")
+            require(content(given) == before, f"{self.what} changes the scene that it writes")
 
     def test_it_does_nothing_but_write(self) -> None:
         """No warning, no print, no file beside the one it was given."""
