@@ -274,6 +274,45 @@ def test_an_option_without_a_part_is_noted() -> None:
     assert [note.code for note in chain.notes] == ["option_unused"]
 
 
+class PolishOptions(Struct, frozen=True, kw_only=True):
+    polish: Annotated[bool, Meta(title="Polish")] = False
+    polish_inward: Annotated[bool, Meta(title="Inward")] = False
+    polish_strength: Annotated[float, Meta(title="Strength", ge=0, le=1)] | None = None
+
+
+class CoatOptions(Struct, frozen=True, kw_only=True):
+    acme_coat: Annotated[bool, Meta(title="Coat")] = True
+    acme_coat_mm: Annotated[float, Meta(title="Thickness", ge=0, le=1)] | None = None
+
+
+def with_several_options() -> Registry:
+    operations = [
+        Operation(id="polish", label="Polish", run="toys:spin", stage=Stage.PLACE, options=PolishOptions),
+        Operation(id="coat", label="Coat", run="toys:spin", stage=Stage.PLACE, options=CoatOptions, requires="pro"),
+    ]
+    return alone(toys, plugin("acme", meshhub_operations=lambda: operations))
+
+
+@pytest.mark.parametrize("off", [False, "false", "no", "0", "OFF"])
+@pytest.mark.parametrize(
+    ("switch", "other", "value"),
+    [("polish", "polish_strength", "0.5"), ("polish", "polish_inward", True), ("acme_coat", "acme_coat_mm", 0.5)],
+)
+def test_an_operation_that_is_switched_off_stays_off(off: object, switch: str, other: str, value: object) -> None:
+    chain = resolved(with_several_options(), toy(), **{other: value, switch: off})
+    assert [step.kind for step in chain.steps] == ["read", "write"]
+    (unused,) = chain.notes
+    assert unused.code == "option_unused" and repr(other) in unused.message
+
+
+@pytest.mark.parametrize("options", [{"polish_strength": 0.5}, {"polish_strength": 0, "polish_inward": False}])
+def test_an_operation_joins_by_any_option_where_its_own_flag_is_not_false(options: dict[str, object]) -> None:
+    for more in ({}, {"polish": ""}, {"polish": True}):
+        chain = resolved(with_several_options(), toy(), **options, **more)
+        assert [step.id for step in chain.steps if step.kind == "operation"] == ["polish"]
+        assert chain.notes == ()
+
+
 def test_options_reach_their_step_only() -> None:
     chain = resolved(alone(toys), toy(), toy_size="3", toy_style="fancy")
     assert chain.steps[0].options == {"toy_size": 3.0}

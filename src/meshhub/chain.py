@@ -218,7 +218,15 @@ def _allowed(one: Declared[C], caller: Caller, what: str) -> Declared[C]:
 
 
 def _taken(operation: Declared[Operation], given: Mapping[str, Value]) -> bool:
-    return bool(opt.given_fields(operation.capability.options, given))
+    """Return whether an operation joins the chain: an option of it is set, and its own flag is not false."""
+    options = operation.capability.options
+    own, plugin = operation.capability.id.replace("-", "_"), operation.plugin.replace("-", "_")
+    switches = {own, plugin, f"{plugin}_{own}"}
+    is_off = any(
+        field.kind == "flag" and field.name in switches and given.get(field.name) is False
+        for field in opt.option_fields(options)
+    )
+    return not is_off and bool(opt.given_fields(options, given))
 
 
 def _step(
