@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import struct
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,26 @@ def test_a_square_in_metres_y_up() -> None:
 def test_glb_and_gltf_hold_the_same(kind: str) -> None:
     document = square()
     assert load(getattr(document, kind)()).face_count == 2
+
+
+@pytest.mark.parametrize("excess", [1, 2, 3])
+@pytest.mark.parametrize("is_padded", [True, False])
+@pytest.mark.parametrize("between", [b"", b"spare"])
+def test_a_glb_whose_chunk_lengths_are_not_multiples_of_four(excess: int, is_padded: bool, between: bytes) -> None:
+    """glTF 2.0 §4.4.3 wants them to be; exporters state the unpadded length, and pad or do not."""
+    document = square()
+    document.data += bytes(5)
+    document.json["buffers"] = [{"byteLength": len(document.data)}]
+    text = json.dumps(document.json).encode()
+    text += b" " * ((excess - len(text)) % 4)
+    chunks = b""
+    for kind, data in ((b"JSON", text), (b"XTRA", between), (b"BIN\0", document.data)):
+        if data:
+            chunks += struct.pack("<I4s", len(data), kind) + data + bytes(-len(data) % 4 * is_padded)
+    scene, codes = load_with_notes(struct.pack("<4sII", b"glTF", 2, 12 + len(chunks)) + chunks)
+    assert np.array_equal(scene.meshes[0].vertices, SQUARE)
+    assert scene.meshes[0].faces.tolist() == [[0, 1, 2], [0, 2, 3]]
+    assert codes == []
 
 
 @pytest.mark.parametrize(

@@ -347,6 +347,24 @@ def test_damaged_headers_are_refused(line: str) -> None:
         load(data.replace(line, line[:3] + "\x01" + line[4:], 1).encode())
 
 
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("keyword", ["comment", "obj_info"])
+def test_a_wrapped_comment_line_is_read_with_a_note(encoding: str, keyword: str) -> None:
+    comments = [f"{keyword} exported by a program that", "wraps its lines", "  twice, and not format", "comment last"]
+    data = ply(encoding, ("vertex", XYZ, POINTS), ("face", LIST, faces_of(QUADS)), comments=comments)
+    with collecting("read") as remarks:
+        assert_is_the_brick(load(data))
+    assert [note.code for note in remarks.notes] == ["header_line_ignored"] * 2
+    assert "line 4" in remarks.notes[0].message and "'wraps its lines'" in remarks.notes[0].message
+
+
+@pytest.mark.parametrize("line", ["elment face 6", "propery float w"])
+def test_a_line_without_a_keyword_that_follows_no_comment_is_refused(line: str) -> None:
+    data = ply("ascii", ("vertex", XYZ, POINTS), ("face", LIST, faces_of(QUADS)), comments=["comment x"])
+    with pytest.raises(UnreadableFile, match="line 8 of the PLY header"):
+        load(data.replace(b"element face 6", f"{line}\nelement face 6".encode()))
+
+
 @pytest.mark.parametrize("word", ["x", "nan", "1e999", "--", "0x1"])
 def test_what_is_no_number_never_escapes(word: str) -> None:
     data = ply("ascii", ("vertex", XYZ, POINTS), ("face", LIST, faces_of(QUADS))).decode()

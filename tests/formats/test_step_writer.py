@@ -686,7 +686,7 @@ def test_a_gradient_is_left_out_and_said() -> None:
     mesh = mesh_of(Solid.sphere(10, 32))
     colors = np.random.default_rng(0).integers(0, 255, (len(mesh.vertices), 4)).astype(np.uint8)
     target, remarks = written(scene_of(replace(mesh, colors=colors)))
-    assert "colors_dropped" in [note.code for note in remarks.notes]
+    assert "colours_dropped" in [note.code for note in remarks.notes]
     assert b"STYLED_ITEM" not in target.read()
 
 

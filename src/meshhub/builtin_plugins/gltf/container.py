@@ -13,6 +13,7 @@ from meshhub.notes import note
 
 _JSON = 0x4E4F534A
 _BIN = 0x004E4942
+_BIN_BYTES = _BIN.to_bytes(4, "little")
 _HEADER = struct.Struct("<4sII")
 _CHUNK = struct.Struct("<II")
 _VERSION = re.compile(r"\s*(\d{1,4})(\.\d{1,4})?\s*")
@@ -61,10 +62,22 @@ def _chunks(data: bytes) -> tuple[memoryview, memoryview | None]:
                 note("file_cut_short", f"the GLB's binary chunk should have {size} bytes and has {len(content)}")
             return text, content
         # chunks of other kinds are to be passed over, §4.4.3
-        offset += size + -size % 4
+        offset = _next_chunk(data, offset + size, -size % 4)
     if text is None:
         raise UnreadableFile("the GLB has no JSON chunk; the file was cut short, send it again")
     return text, None
+
+
+def _next_chunk(data: bytes, end: int, padding: int) -> int:
+    """Return where the chunk after one that ends at `end` starts: after its padding, as §4.4.3 has it, or without.
+
+    Exporters that state the unpadded length write either. The binary chunk's type cannot stand at both offsets, since
+    no two of its bytes are equal; before a chunk of another type, the padding is blank or not there.
+    """
+    padded = end + padding
+    kinds = [data[start + 4 : start + _CHUNK.size] for start in (end, padded)]
+    is_blank = not data[end:padded].strip(b" \0")
+    return padded if kinds[1] == _BIN_BYTES or (is_blank and kinds[0] != _BIN_BYTES) else end
 
 
 def _decoded(text: bytes) -> dict[str, object]:

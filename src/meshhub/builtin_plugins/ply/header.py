@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from meshhub.errors import UnreadableFile
+from meshhub.notes import note
 
 Encoding = Literal["ascii", "binary_little_endian", "binary_big_endian"]
 
@@ -31,6 +33,8 @@ _MOST_LISTS = 32
 """Lists in an element; where its rows end is found in time that grows with them."""
 
 _COUNT = re.compile(r"\d{1,18}", re.ASCII)
+_REMARKS = frozenset(("comment", "obj_info"))
+_KEYWORDS = _REMARKS | {"ply", "format", "element", "property", "end_header"}
 
 
 @dataclass(frozen=True)
@@ -78,10 +82,7 @@ def read_header(data: bytes) -> Header:
     lines = re.split(r"\r\n|\r|\n", head[: end.start()].decode("latin-1"))
     header = Header("ascii", [], [], skipped + _body(head, end))
     known = False
-    for number, line in enumerate(lines[1:], 2):
-        words = line.split()
-        if not words or words[0] == "obj_info":
-            continue
+    for number, line, words in _statements(lines):
         if words[0] == "comment":
             if len(words) > 2 and words[1].lower() == "texturefile":
                 header.textures.append(line.split(None, 2)[2].strip())
@@ -98,6 +99,22 @@ def read_header(data: bytes) -> Header:
     if not known:
         raise UnreadableFile("the PLY header has no format line (ascii, binary_little_endian or binary_big_endian)")
     return header
+
+
+def _statements(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield each statement and comment of the header: the line's number from 1, the line, its words."""
+    in_remark = False
+    for number, line in enumerate(lines[1:], 2):
+        words = line.split()
+        if not words:
+            continue
+        if in_remark and words[0].lower() not in _KEYWORDS:
+            # programs wrap long comments without repeating the keyword
+            note("header_line_ignored", f"{_shown(number, line)} has no keyword and was read as part of the comment")
+            continue
+        in_remark = words[0] in _REMARKS
+        if words[0] != "obj_info":
+            yield number, line, words
 
 
 def _body(head: bytes, end: re.Match[bytes]) -> int:
@@ -119,5 +136,9 @@ def _property(words: list[str], number: int, line: str) -> Property:
 
 
 def _wrong(number: int, line: str) -> UnreadableFile:
+    return UnreadableFile(f"{_shown(number, line)} cannot be understood; export the model again")
+
+
+def _shown(number: int, line: str) -> str:
     shown = "".join(letter if letter.isprintable() else "?" for letter in line[:60])
-    return UnreadableFile(f"line {number} of the PLY header cannot be understood: {shown!r}; export the model again")
+    return f"line {number} of the PLY header ({shown!r})"

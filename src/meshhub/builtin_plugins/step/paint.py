@@ -45,7 +45,7 @@ def _add_vertex_colours(mesh: Mesh, bare: NDArray[np.bool_], paint: Paint, palet
     values, index = np.unique(chosen, return_inverse=True)
     if len(values) > MOST_COLOURS:
         note(
-            "colors_dropped",
+            "colours_dropped",
             f"the {len(values)} vertex colours of a part are a gradient, and STEP colours whole faces only: "
             "left out. GLB, PLY and 3MF keep them",
         )
