@@ -18,7 +18,7 @@ from meshhub.builtin_plugins.threemf.document import (
 )
 from meshhub.builtin_plugins.threemf.model import read_model
 from meshhub.builtin_plugins.threemf.package import Package
-from meshhub.builtin_plugins.threemf.slicer import leave_out_modifiers
+from meshhub.builtin_plugins.threemf.slicer import Project
 from meshhub.builtin_plugins.threemf.surfaces import Surfaces
 from meshhub.capabilities import MILLIMETRES_PER
 from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile
@@ -62,7 +62,7 @@ class Assembly:
         self._protected = package.is_protected()
         self._documents: dict[str, Document] = {}
         self.root = self._document(root)
-        leave_out_modifiers(package, self.root)
+        self._project = Project(package, self.root)
         self._counts: dict[_Key, int] = {}
         self._steps: dict[_Key, int] = {}
         self._meshes: list[Mesh] = []
@@ -97,6 +97,7 @@ class Assembly:
             raise EmptyModel(
                 "the 3MF file builds only supports or objects marked as not printable; mark the model as printable"
             )
+        self._project.tell()
         return tuple(self._meshes), tuple(parts)
 
     # -- finding --
@@ -227,6 +228,7 @@ class Assembly:
                     f"{key[0]!r}: object {key[1]} has triangles that name vertices which do not exist; export it again"
                 )
             self._tell_object(made)
+            self._project.count_paint(made.mesh)
             self._made[key] = len(self._meshes)
             self._meshes.append(self.surfaces.mesh(self._document(key[0]), made, made.mesh))
         return self._made[key]

@@ -31,6 +31,20 @@ UNITS: dict[str, Unit] = {
     "foot": "ft",
 }
 
+PAINT = {
+    "mmu_segmentation": "color",
+    "paint_color": "color",
+    "custom_seam": "seam",
+    "paint_seam": "seam",
+    "custom_supports": "supports",
+    "paint_supports": "supports",
+    "fuzzy_skin": "fuzzy skin",
+    "paint_fuzzy_skin": "fuzzy skin",
+    "paint_fuzzy": "fuzzy skin",
+}
+"""Local names of the attributes in which slicers keep the paint of a triangle: PrusaSlicer's have a prefix
+(`slic3rpe:custom_seam`), those of BambuStudio and OrcaSlicer have none (`paint_seam`)."""
+
 MOST_PARTS = 100_000
 """Parts that a model may place, directly or through components."""
 
@@ -91,12 +105,16 @@ Group = Base | Colors | TextureGroup | Composite | Multi
 
 @dataclass
 class Triangles:
-    """A mesh: (n, 3) vertices, (m, 3) triangles, by row the property group (m,) and its indices (m, 3), or -1."""
+    """A mesh: (n, 3) vertices, (m, 3) triangles, by row the property group (m,) and its indices (m, 3), or -1.
+
+    paint: for each kind of slicer paint, whether a triangle has it (m,)
+    """
 
     vertices: Float64
     triangles: NDArray[Any]
     group: NDArray[Any] | None = None
     index: NDArray[Any] | None = None
+    paint: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

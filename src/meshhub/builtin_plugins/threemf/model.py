@@ -12,6 +12,7 @@ from meshhub.builtin_plugins.threemf.document import (
     CORE,
     MATERIAL,
     MOST_PARTS,
+    PAINT,
     PRODUCTION,
     SLICE,
     UNITS,
@@ -36,6 +37,8 @@ _MATERIAL_ELEMENTS = frozenset(
     "colorgroup color texture2d texture2dgroup tex2coord compositematerials composite multiproperties multi".split()
 )
 _TRIANGLE = ("pid", "p1", "p2", "p3")
+_PLAIN_COUNT = 3
+"""Attributes of a triangle that has its vertices and nothing else."""
 
 
 def read_model(data: bytes, part: str) -> Document:
@@ -70,6 +73,7 @@ class _Builder:
         self._open: list[Callable[[], None] | None] = []
         self._object: Object | None = None
         self._rows: dict[str, Any] = {}
+        self._painted: dict[str, list[int]] = {}
         self._said: list[str] | None = None
         self._said_letters = 0
         self._elements: dict[str, Callable[[Attributes, int], Callable[[], None] | None]] = {
@@ -228,7 +232,12 @@ class _Builder:
 
         def close() -> None:
             table = np.array(self._rows.pop("triangle", array("q")), np.int64).reshape(-1, 7)
-            _put_triangles(mesh, {name: table[:, k] for k, name in enumerate(("v1", "v2", "v3", *_TRIANGLE))})
+            columns: Columns = {name: table[:, k] for k, name in enumerate(("v1", "v2", "v3", *_TRIANGLE))}
+            for name, rows in self._painted.items():
+                columns[name] = np.zeros(len(table), np.int32)
+                columns[name][rows] = 1
+            self._painted.clear()
+            _put_triangles(mesh, columns)
 
         return close
 
@@ -237,6 +246,15 @@ class _Builder:
         if rows is not None:
             rows.extend([self._values.integer(attributes, name, "triangle") for name in ("v1", "v2", "v3")])
             rows.extend([self._values.integer(attributes, n, "triangle") if n in attributes else -1 for n in _TRIANGLE])
+            if len(attributes) > _PLAIN_COUNT:
+                self._note_paint(attributes, len(rows) // 7 - 1)
+
+    def _note_paint(self, attributes: Attributes, row: int) -> None:
+        """Record by attribute which triangle a slicer has painted."""
+        for name, value in attributes.items():
+            local = name.rpartition(" ")[2]
+            if value and local in PAINT:
+                self._painted.setdefault(local, []).append(row)
 
     # -- properties --
 
@@ -346,6 +364,9 @@ class _Builder:
 
 def _put_triangles(mesh: Triangles, columns: Columns) -> None:
     mesh.triangles = np.stack([columns[name] for name in ("v1", "v2", "v3")], axis=1)
+    for name, kind in PAINT.items():
+        if name in columns:
+            mesh.paint[kind] = mesh.paint.get(kind, np.False_) | (columns[name] > 0)
     if "pid" not in columns and "p1" not in columns:
         return
     absent = np.full(len(mesh.triangles), -1, np.int32)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.threemf.document import PAINT
 from meshhub.columns import Irregular, as_numpy
 from meshhub.scene import UInt8
 
@@ -25,7 +26,8 @@ Columns = dict[str, NDArray[Any]]
 
 _FIELDS: dict[str, dict[str, pa.DataType]] = {
     "vertices": dict.fromkeys(("x", "y", "z"), pa.float64()),
-    "triangles": dict.fromkeys(("v1", "v2", "v3", "pid", "p1", "p2", "p3"), pa.int32()),
+    "triangles": dict.fromkeys(("v1", "v2", "v3", "pid", "p1", "p2", "p3"), pa.int32())
+    | dict.fromkeys(PAINT, pa.binary()),
     "texture2dgroup": dict.fromkeys(("u", "v"), pa.float64()),
     "colorgroup": {"color": pa.string()},
 }
@@ -61,7 +63,7 @@ def lift(data: bytes) -> tuple[bytes, dict[int, Columns]]:
     regular stays where it was, for the XML parser.
 
     Columns: float64 `x y z`; int32 `v1 v2 v3`, and `pid p1 p2 p3` with -1 where a row has none; float64 `u v`;
-    `rgba` (n, 4) uint8.
+    `rgba` (n, 4) uint8; int32 for each attribute of slicer paint, positive where a triangle has it.
     """
     pieces: list[bytes] = []
     lifted: dict[int, Columns] = {}
@@ -184,7 +186,9 @@ def _uniform(text: bytes, tag: str, fields: dict[str, pa.DataType]) -> Columns:
     except UnicodeDecodeError:
         raise Irregular("not UTF-8") from None
     columns = [f"f{index}" for index in range(2 * len(names) + 1)]
-    wanted = {columns[2 * index + 1]: fields[name] for index, name in enumerate(names) if name in fields}
+    # prefixes matter to slicer paint alone; nothing else has a name that another namespace uses
+    names_read = [name.rpartition(":")[2] if name.rpartition(":")[2] in PAINT else name for name in names]
+    wanted = {columns[2 * index + 1]: fields[name] for index, name in enumerate(names_read) if name in fields}
     types = wanted | dict.fromkeys(columns[::2], pa.binary())
     try:
         table = csv.read_csv(
@@ -199,12 +203,15 @@ def _uniform(text: bytes, tag: str, fields: dict[str, pa.DataType]) -> Columns:
         raise Irregular(str(error).splitlines()[0]) from None
     _verify(table, columns[::2], names, tag)
     found: Columns = {}
-    for index, name in enumerate(names):
+    for index, name in enumerate(names_read):
         column = columns[2 * index + 1]
         if column in wanted:
             values = table.column(column)
             if wanted[column] == pa.string():
                 found["rgba"] = colors_of(values.combine_chunks())
+            elif wanted[column] == pa.binary():
+                is_painted = pc.cast(pc.greater(pc.binary_length(values), 0), pa.int32())
+                found[name] = np.concatenate([as_numpy(chunk) for chunk in is_painted.chunks])
             else:
                 found[name] = np.concatenate([as_numpy(chunk) for chunk in values.chunks])
                 if not np.isfinite(found[name]).all():

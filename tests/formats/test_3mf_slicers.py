@@ -1,0 +1,264 @@
+"""3MF projects of slicers: what is not read is named in a note, with counts, and what is not printed is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from meshhub.builtin_plugins.threemf.reader import read
+from meshhub.capabilities import NoOptions
+from meshhub.geometry import bounds
+from meshhub.notes import collecting
+from meshhub.scene import Mesh, Scene
+from meshhub.source import Source
+from models import brick, scene_of, sphere
+from threemf_models import CORE, PRODUCTION, mesh_xml, model, package, thing
+
+BRICK = brick()
+BALL = sphere(200)
+"""More than the bytes below which the fast path is not taken."""
+
+DIALECTS = ("prusa", "bambu", "orca")
+PAINT = {
+    "color_paint_dropped": ("slic3rpe:mmu_segmentation", "paint_color"),
+    "seam_paint_dropped": ("slic3rpe:custom_seam", "paint_seam"),
+    "support_paint_dropped": ("slic3rpe:custom_supports", "paint_supports"),
+    "fuzzy_skin_paint_dropped": ("slic3rpe:fuzzy_skin", "paint_fuzzy_skin"),
+}
+"""For each note, the attribute of PrusaSlicer and that of BambuStudio and OrcaSlicer."""
+
+APPLICATIONS = {"prusa": "PrusaSlicer-2.9.0", "bambu": "BambuStudio-02.00.01.50", "orca": "OrcaSlicer-2.3.1"}
+
+
+def project(
+    dialect: str,
+    meshes: Mapping[str, str],
+    *,
+    kinds: Mapping[str, str] | None = None,
+    filaments: Mapping[str, int] | None = None,
+    object_filament: int = 1,
+    files: Mapping[str, str] | None = None,
+    plates: int = 1,
+) -> Source:
+    """One object of several volumes by their names, as each slicer saves it.
+
+    meshes: `<mesh>` of each volume; for PrusaSlicer, one alone
+    """
+    if dialect == "prusa":
+        return _prusa(meshes, kinds or {}, filaments or {}, object_filament, files or {})
+    parts, components, sub_models = "", "", {}
+    for number, (name, mesh) in enumerate(meshes.items(), 1):
+        path = f"3D/Objects/object_{number}.model"
+        sub_models[path] = (
+            f'<model unit="millimeter" xmlns="{CORE}" requiredextensions=""><resources>'
+            f'<object id="{number}" type="model">{mesh}</object></resources><build/></model>'
+        )
+        components += f'<component p:path="/{path}" objectid="{number}" transform="1 0 0 0 1 0 0 0 1 0 0 0"/>'
+        parts += (
+            f'<part id="{number}" subtype="{(kinds or {}).get(name, "normal_part")}">'
+            f'<metadata key="name" value="{name}"/>{_extruder((filaments or {}).get(name))}</part>'
+        )
+    root = (
+        f'<model unit="millimeter" xmlns="{CORE}" xmlns:p="{PRODUCTION}" requiredextensions="p">'
+        f'<metadata name="Application">{APPLICATIONS[dialect]}</metadata>'
+        f'<resources><object id="100" type="model"><components>{components}</components></object></resources>'
+        '<build><item objectid="100"/></build></model>'
+    )
+    instance = '<model_instance><metadata key="object_id" value="100"/></model_instance>'
+    settings = (
+        f'<config><object id="100">{_extruder(object_filament)}{parts}</object>'
+        + f'<plate><metadata key="plater_id" value="1"/>{instance * 2}</plate>' * plates
+        + '<plate><metadata key="plater_id" value="9"/></plate></config>'
+    )
+    return package(root, {**sub_models, "Metadata/model_settings.config": settings, **(files or {})})
+
+
+def _extruder(number: int | None) -> str:
+    return "" if number is None else f'<metadata key="extruder" value="{number}"/>'
+
+
+def _prusa(
+    meshes: Mapping[str, str],
+    kinds: Mapping[str, str],
+    filaments: Mapping[str, int],
+    object_filament: int,
+    files: Mapping[str, str],
+) -> Source:
+    """All volumes in one mesh, whose triangles are named by their ranges."""
+    vertices, triangles, volumes = "", "", ""
+    first_vertex = first = 0
+    for name, mesh in meshes.items():
+        own_vertices = re.findall(r"<vertex [^>]*/>\n?", mesh)
+        own = re.findall(r"<triangle [^>]*/>\n?", mesh)
+        vertices += "".join(own_vertices)
+        triangles += "".join(
+            re.sub(r'(v[123])="(\d+)"', lambda m: f'{m[1]}="{int(m[2]) + first_vertex}"', row)  # noqa: B023
+            for row in own
+        )
+        volumes += (
+            f'<volume firstid="{first}" lastid="{first + len(own) - 1}">'
+            f'<metadata type="volume" key="volume_type" value="{kinds.get(name, "ModelPart")}"/>'
+            f"{_extruder(filaments.get(name))}</volume>"
+        )
+        first_vertex += len(own_vertices)
+        first += len(own)
+    root = (
+        f'<model unit="millimeter" xmlns="{CORE}" xmlns:slic3rpe="http://schemas.slic3r.org/3mf/2017/06">'
+        f'<metadata name="Application">{APPLICATIONS["prusa"]}</metadata><resources><object id="1" type="model">'
+        f"<mesh><vertices>\n{vertices}</vertices><triangles>\n{triangles}</triangles></mesh></object></resources>"
+        '<build><item objectid="1"/></build></model>'
+    )
+    settings = f'<config><object id="1" instances_count="1">{_extruder(object_filament)}{volumes}</object></config>'
+    return package(root, {"Metadata/Slic3r_PE_model.config": settings, **files})
+
+
+def painted(mesh: Mesh, attributes: Mapping[int, str]) -> str:
+    """The mesh, with attributes on some of its triangles."""
+    rows = mesh_xml(mesh).split("<triangle ")
+    return "<triangle ".join(
+        [rows[0], *(row.replace("/>", f"{attributes.get(k, '')}/>", 1) for k, row in enumerate(rows[1:]))]
+    )
+
+
+def load(source: Source) -> tuple[Scene, dict[str, str]]:
+    with collecting("3mf") as remarks:
+        scene = read(source, NoOptions())
+    notes = {note.code: note.message for note in remarks.notes}
+    assert len(notes) == len(remarks.notes)
+    assert all(len(message) < 160 for message in notes.values())
+    return scene, notes
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("code", PAINT)
+@pytest.mark.parametrize("mesh", [BRICK, BALL], ids=["by the XML parser", "in columns"])
+def test_each_kind_of_paint_is_noted_with_its_count(dialect: str, code: str, mesh: Mesh) -> None:
+    name = PAINT[code][dialect != "prusa"]
+    paint = {3: f' {name}="4"', 5: f' {name}="84843"', 7: f' {name}=""'}
+    scene, notes = load(project(dialect, {"a": painted(mesh, paint)}))
+    assert scene.face_count == len(mesh.faces)
+    assert set(notes) == {code}
+    assert "2 triangles of 1 object" in notes[code]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("mesh", [BRICK, BALL], ids=["by the XML parser", "in columns"])
+def test_paint_of_all_kinds_at_once(dialect: str, mesh: Mesh) -> None:
+    """Triangles with two kinds, and different kinds on triangles with equally many attributes."""
+    color, seam, supports, fuzzy = (names[dialect != "prusa"] for names in PAINT.values())
+    paint = {0: f' {color}="8"', 1: f' {color}="8" {seam}="4"', 2: f' {supports}="4"', 3: f' {fuzzy}="4"'}
+    _, notes = load(project(dialect, {"a": painted(mesh, paint)}))
+    counts = {code: message.split(" painted on ")[1].split(" ")[0] for code, message in notes.items()}
+    assert counts == dict(zip(PAINT, ["2", "1", "1", "1"], strict=True))
+
+
+def test_paint_on_every_triangle_is_read_in_columns_like_by_the_xml_parser() -> None:
+    everywhere = dict.fromkeys(range(len(BALL.faces)), ' paint_color="1C"')
+    text = painted(BALL, everywhere)
+    for mesh in (text, re.sub(r'v1="(\d+)"', r"v1='\1'", text, count=1)):
+        scene, notes = load(project("bambu", {"a": mesh}))
+        assert f"{len(BALL.faces):,} triangles of 1 object" in notes["color_paint_dropped"]
+        assert np.array_equal(scene.meshes[0].faces, BALL.faces)
+
+
+def test_paint_is_counted_over_sub_models_once_for_each_mesh_that_is_printed() -> None:
+    one, two = painted(BRICK, {0: ' paint_color="4"'}), painted(BALL, {0: ' paint_color="4"', 9: ' paint_color="8"'})
+    _, notes = load(project("orca", {"a": one, "b": two, "c": two}, kinds={"c": "modifier_part"}))
+    assert "3 triangles of 2 objects" in notes["color_paint_dropped"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_filaments_of_objects_and_parts_are_noted(dialect: str) -> None:
+    volumes = {"a": mesh_xml(), "b": mesh_xml(scale=2), "c": mesh_xml(scale=3)}
+    _, notes = load(project(dialect, volumes, object_filament=2, filaments={"a": 1, "b": 3, "c": 12}))
+    assert set(notes) == {"filament_assignments_dropped"}
+    assert "1 object and 2 parts" in notes["filament_assignments_dropped"]
+    assert "(2, 3, 12)" in notes["filament_assignments_dropped"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_first_filament_everywhere_and_plain_settings_of_parts_are_not_noted(dialect: str) -> None:
+    volumes = {"a": mesh_xml(), "b": mesh_xml(scale=2)}
+    scene, notes = load(project(dialect, volumes, object_filament=1, filaments={"a": 1, "b": 0}))
+    assert scene.face_count == 24
+    assert notes == {}
+
+
+@pytest.mark.parametrize(
+    ("prusa", "others", "shown"),
+    [
+        ("ParameterModifier", "modifier_part", "modifiers: 2"),
+        ("NegativeVolume", "negative_part", "negative volumes (what they cut away stays): 2"),
+        ("SupportBlocker", "support_blocker", "support enforcers or blockers: 2"),
+        ("SupportEnforcer", "support_enforcer", "support enforcers or blockers: 2"),
+    ],
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_volumes_that_are_not_printed_are_left_out_and_counted(
+    dialect: str, prusa: str, others: str, shown: str
+) -> None:
+    kind = prusa if dialect == "prusa" else others
+    volumes = {"x": mesh_xml(scale=7), "a": mesh_xml(), "y": painted(BRICK, {0: ' paint_color="4"'})}
+    source = project(dialect, volumes, kinds={"x": kind, "y": kind}, filaments={"x": 4, "y": 4})
+    scene, notes = load(source)
+    assert np.allclose(bounds(scene), bounds(scene_of(BRICK)))
+    assert scene.face_count == 12
+    assert set(notes) == {"modifiers_skipped"}
+    assert notes["modifiers_skipped"].endswith(shown)
+
+
+@pytest.mark.parametrize("dialect", ["bambu", "orca"])
+def test_several_plates_are_noted(dialect: str) -> None:
+    _, notes = load(project(dialect, {"a": mesh_xml()}, plates=3))
+    assert set(notes) == {"plates_merged"}
+    assert "3 plates" in notes["plates_merged"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "file", "text", "shown"),
+    [
+        ("prusa", "Metadata/Slic3r_PE.config", "; nozzle_diameter = 0.4,0.4", "print settings"),
+        ("bambu", "Metadata/project_settings.config", '{"filament_colour": ["#FF0000"]}', "print settings"),
+        ("prusa", "Metadata/Slic3r_PE_layer_heights_profile.txt", "object_id=1|0;0.2", "layer heights"),
+        ("orca", "Metadata/layer_config_ranges.xml", "<objects/>", "settings of height ranges"),
+        ("bambu", "Cura/a.inst.cfg", "x", "print settings"),
+    ],
+)
+def test_settings_of_the_slicer_are_noted(dialect: str, file: str, text: str, shown: str) -> None:
+    _, notes = load(project(dialect, {"a": mesh_xml()}, files={file: text}))
+    assert set(notes) == {"slicer_settings_dropped"}
+    assert notes["slicer_settings_dropped"].endswith(f"1 file of the slicer were not read: {shown}")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "file", "text"),
+    [
+        ("prusa", "Prusa_Slicer_custom_gcode_per_print_z.xml", "<custom_gcodes>{}<mode/></custom_gcodes>"),
+        ("bambu", "custom_gcode_per_layer.xml", "<custom_gcodes_per_layer><plate>{}</plate></custom_gcodes_per_layer>"),
+    ],
+)
+def test_changes_at_layers_are_noted_where_there_are_any(dialect: str, file: str, text: str) -> None:
+    row = '<code print_z="2" type="0" extruder="2"/>' if dialect == "prusa" else '<layer top_z="2" type="2"/>'
+    _, notes = load(project(dialect, {"a": mesh_xml()}, files={f"Metadata/{file}": text.format(row * 2)}))
+    assert set(notes) == {"layer_changes_dropped"} and "2 layers" in notes["layer_changes_dropped"]
+    for nothing in (text.format(""), "<"):
+        assert load(project(dialect, {"a": mesh_xml()}, files={f"Metadata/{file}": nothing}))[1] == {}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "<config><metadata key='extruder' value='2'/></config>",
+        "<config><part id='1'><object id='9'/><metadata key='extruder' value='x'/></part></config>",
+        "<config><volume firstid='5' lastid='1'><metadata key='volume_type' value='NegativeVolume'/></volume></config>",
+        "<config><object id='1'><volume firstid='99' lastid='999999999'><metadata key='modifier' value='1'/></volume>",
+        "<volume><volume><volume><metadata/></volume></volume></volume>",
+    ],
+)
+def test_odd_settings_cost_nothing(settings: str) -> None:
+    scene, notes = load(package(model(thing()), {"Metadata/model_settings.config": settings}))
+    assert scene.face_count == 12
+    assert notes == {}
