@@ -23,7 +23,7 @@ LIGHT = (
     "errors capabilities notes options plans settings logs scratch source report chain hookspecs plugins collect"
 ).split()
 HEAVY = (
-    "columns scene polygons geometry topology containment zip_directory archive inspection run engine registry "
+    "columns scene colors polygons geometry topology containment zip_directory archive inspection run engine registry "
     "supported keys builtin_plugins http cli testing"
 ).split()
 ORDER = LIGHT + HEAVY

@@ -98,7 +98,8 @@ class Part:
 class Material:
     """A surface, in the terms of glTF's metallic-roughness model.
 
-    Image fields are indices into the scene's images. Colours are sRGB; `emissive` too.
+    Image fields are indices into the scene's images. Colors are sRGB; `emissive` too. `wrap` (across, up) and `filter`
+    hold for all images of the material: how they continue, and whether their pixels are blended or keep hard edges.
     """
 
     name: str = ""
@@ -116,6 +117,7 @@ class Material:
     double_sided: bool = False
     unlit: bool = False
     wrap: tuple[Literal["repeat", "clamp", "mirror"], Literal["repeat", "clamp", "mirror"]] = ("repeat", "repeat")
+    filter: Literal["linear", "nearest"] = "linear"
 
     def images(self) -> tuple[int, ...]:
         """The indices of the images this material uses."""

@@ -573,8 +573,10 @@ def test_textures_are_found_however_they_are_named(reference: str) -> None:
 
 
 def test_a_black_colour_under_a_picture_does_not_hide_it() -> None:
-    scene, _ = material("Kd 0 0 0\nmap_Kd a.jpg", a__jpg=JPEG)
+    scene, notes = material("Kd 0 0 0\nmap_Kd a.jpg", a__jpg=JPEG)
     assert scene.materials[0].base_color == (1, 1, 1, 1)
+    assert "'paint'" in notes["black_diffuse_ignored"]
+    assert "black_diffuse_ignored" not in material("Kd 0 0 0")[1]
     assert scene.images[0].media_type == "image/jpeg"
 
 

@@ -9,30 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.gltf.accessors import Column
-from meshhub.scene import Float64, UInt8
-
-
-def encoded(linear: Float64) -> Float64:
-    """Linear 0 … 1 as sRGB 0 … 1."""
-    clipped = np.clip(np.nan_to_num(linear), 0.0, 1.0)
-    return np.where(clipped <= 0.0031308, clipped * 12.92, 1.055 * np.power(clipped, 1 / 2.4) - 0.055)
-
-
-def decoded(srgb: Float64) -> Float64:
-    """sRGB 0 … 1 as linear 0 … 1."""
-    clipped = np.clip(srgb, 0.0, 1.0)
-    return np.where(clipped <= 0.04045, clipped / 12.92, np.power((clipped + 0.055) / 1.055, 2.4))
+from meshhub.colors import decode_srgb, encode_srgb
+from meshhub.scene import UInt8
 
 
 @cache
 def _encode_table(kind: str) -> UInt8:
     count = 256 if kind == "u1" else 65_536
-    return np.rint(encoded(np.arange(count) / (count - 1)) * 255).astype(np.uint8)
+    return np.rint(encode_srgb(np.arange(count) / (count - 1)) * 255).astype(np.uint8)
 
 
 @cache
 def _decode_table() -> NDArray[np.uint16]:
-    return np.rint(decoded(np.arange(256) / 255) * 65_535).astype(np.uint16)
+    return np.rint(decode_srgb(np.arange(256) / 255) * 65_535).astype(np.uint16)
 
 
 def to_srgb(column: Column) -> UInt8:
@@ -44,7 +33,7 @@ def to_srgb(column: Column) -> UInt8:
         alpha: NDArray[Any] = values[:, 3:4].astype(np.float64) / np.iinfo(values.dtype).max
     else:
         plain = column.floats()
-        rows[:, :3] = np.rint(encoded(plain[:, :3]) * 255)
+        rows[:, :3] = np.rint(encode_srgb(plain[:, :3]) * 255)
         alpha = np.clip(np.nan_to_num(plain[:, 3:4]), 0, 1)
     if alpha.shape[1]:
         rows[:, 3:4] = np.rint(alpha * 255)

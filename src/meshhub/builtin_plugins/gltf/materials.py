@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 
 from meshhub.builtin_plugins.gltf.buffers import Buffers, media_type
-from meshhub.builtin_plugins.gltf.colours import encoded
 from meshhub.builtin_plugins.gltf.document import Item
 from meshhub.builtin_plugins.gltf.findings import Findings
+from meshhub.colors import encode_srgb
 from meshhub.errors import UnreadableFile
 from meshhub.scene import Image, Material
 
@@ -19,6 +19,8 @@ Affine = tuple[float, float, float, float, float, float]
 
 Wrap = Literal["repeat", "clamp", "mirror"]
 _WRAPS: dict[int, Wrap] = {10497: "repeat", 33071: "clamp", 33648: "mirror"}
+Filter = Literal["linear", "nearest"]
+_FILTERS: dict[int, Filter] = {9728: "nearest", 9729: "linear"}
 _MODES: dict[str, Literal["opaque", "mask", "blend"]] = {"OPAQUE": "opaque", "MASK": "mask", "BLEND": "blend"}
 
 
@@ -43,6 +45,7 @@ class _Texture:
     image: int
     mapping: Mapping
     wrap: tuple[Wrap, Wrap]
+    filter: Filter
 
 
 class Materials:
@@ -93,8 +96,8 @@ class Materials:
         strength = item.extension("KHR_materials_emissive_strength")
         if strength is not None:
             emissive *= strength.number("emissiveStrength", 1.0)
-        red, green, blue = (_clear(value) for value in encoded(np.array(color[:3])).tolist())
-        red_glow, green_glow, blue_glow = (_clear(value) for value in encoded(emissive).tolist())
+        red, green, blue = (_clear(value) for value in encode_srgb(np.array(color[:3])).tolist())
+        red_glow, green_glow, blue_glow = (_clear(value) for value in encode_srgb(emissive).tolist())
         material = Material(
             name=item.name(),
             base_color=(red, green, blue, _unit(color[3])),
@@ -111,6 +114,7 @@ class Materials:
             double_sided=item.flag("doubleSided"),
             unlit=item.extension("KHR_materials_unlit") is not None,
             wrap=leader.wrap if leader is not None else ("repeat", "repeat"),
+            filter=leader.filter if leader is not None else "linear",
         )
         mapping = leader.mapping if leader is not None else Mapping()
         if material == Material():
@@ -140,7 +144,7 @@ class Materials:
             image = self._image(texture)
             if image is None:
                 return None
-            return _Texture(image, self._mapping(info), self._wrap(texture))
+            return _Texture(image, self._mapping(info), *self._sampler(texture))
         except UnreadableFile as error:
             self._findings.add("texture_dropped", error.message)
             return None
@@ -162,15 +166,14 @@ class Materials:
         affine = (c * su, s * sv, du, -s * su, c * sv, dv)
         return Mapping(chosen, None if affine == (1.0, 0.0, 0.0, 0.0, 1.0, 0.0) else affine)
 
-    def _wrap(self, texture: Item) -> tuple[Wrap, Wrap]:
+    def _sampler(self, texture: Item) -> tuple[tuple[Wrap, Wrap], Filter]:
+        """How a texture continues, and how its pixels are blended where it is enlarged."""
         index = texture.optional("sampler")
         if index is None:
-            return "repeat", "repeat"
+            return ("repeat", "repeat"), "linear"
         sampler = self._document.entry("samplers", index, texture.place("sampler"))
-        return (
-            _WRAPS.get(sampler.integer("wrapS", 10497), "repeat"),
-            _WRAPS.get(sampler.integer("wrapT", 10497), "repeat"),
-        )
+        across, up = (_WRAPS.get(sampler.integer(key, 10497), "repeat") for key in ("wrapS", "wrapT"))
+        return (across, up), _FILTERS.get(sampler.integer("magFilter", 9729), "linear")
 
     def _image(self, texture: Item) -> int | None:
         webp = texture.extension("EXT_texture_webp")

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from meshhub.builtin_plugins.gltf.colours import decoded
+from meshhub.colors import decode_srgb
 from meshhub.notes import note
 from meshhub.scene import Material, Scene
 
 _WRAPS = {"repeat": 10497, "clamp": 33071, "mirror": 33648}
+_FILTERS = {"linear": (9729, 9987), "nearest": (9728, 9728)}
+"""glTF's filters for a texture that is enlarged, and one that is reduced."""
 _PLAIN = Material()
 """What faces without a material get: glTF's own default is bare metal, and black in most viewers."""
 
@@ -33,7 +35,7 @@ class Surfaces:
         self._store = store
         self._made: dict[tuple[int | None, bool], int] = {}
         self._stored: dict[int, int | None] = {}
-        self._textured: dict[tuple[int, tuple[str, str]], int | None] = {}
+        self._textured: dict[tuple[int, tuple[str, str], str], int | None] = {}
 
     def index(self, material: int | None, textured: bool) -> int:
         """The index of a material; without textures for a mesh that has no texture coordinates."""
@@ -47,7 +49,7 @@ class Surfaces:
 
     def _material(self, material: Material, textured: bool) -> Object:
         def texture(image: int | None) -> Object | None:
-            index = self._texture(image, material.wrap) if textured and image is not None else None
+            index = self._texture(image, material) if textured and image is not None else None
             return None if index is None else {"index": index}
 
         made: Object = {"name": material.name} if material.name else {}
@@ -85,16 +87,19 @@ class Surfaces:
             self.extensions.add("KHR_materials_unlit")
         return made
 
-    def _texture(self, image: int, wrap: tuple[str, str]) -> int | None:
-        if (image, wrap) not in self._textured:
-            self._textured[image, wrap] = self._made_texture(image, wrap)
-        return self._textured[image, wrap]
+    def _texture(self, image: int, material: Material) -> int | None:
+        key = (image, material.wrap, material.filter)
+        if key not in self._textured:
+            self._textured[key] = self._made_texture(image, material)
+        return self._textured[key]
 
-    def _made_texture(self, image: int, wrap: tuple[str, str]) -> int | None:
+    def _made_texture(self, image: int, material: Material) -> int | None:
         source = self._image(image)
         if source is None:
             return None
-        sampler = {"magFilter": 9729, "minFilter": 9987, "wrapS": _WRAPS[wrap[0]], "wrapT": _WRAPS[wrap[1]]}
+        enlarged, reduced = _FILTERS[material.filter]
+        across, up = (_WRAPS[way] for way in material.wrap)
+        sampler = {"magFilter": enlarged, "minFilter": reduced, "wrapS": across, "wrapT": up}
         if sampler not in self.samplers:
             self.samplers.append(sampler)
         texture: Object = {"sampler": self.samplers.index(sampler)}
@@ -126,7 +131,7 @@ class Surfaces:
 
 
 def _linear(color: tuple[float, ...]) -> list[float]:
-    return [_clear(value) for value in decoded(np.array(color)).tolist()]
+    return [_clear(value) for value in decode_srgb(np.array(color)).tolist()]
 
 
 def _clear(value: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from meshhub.builtin_plugins.obj.names import Names
+from meshhub.notes import note
 from meshhub.scene import Material, Scene
 
 _EXTENSIONS = {
@@ -16,6 +17,9 @@ _EXTENSIONS = {
     "image/tiff": "tif",
     "image/x-tga": "tga",
 }
+
+_WRAPS = (("repeat", "repeat"), ("clamp", "clamp"))
+"""The ways in which an MTL texture can continue."""
 
 
 class Library:
@@ -55,6 +59,7 @@ class Library:
         ]
         if any(material.emissive):
             rows.append(f"Ke {_row([_unit(value) for value in material.emissive])}")
+        self._tell_losses(material)
         clamp = "-clamp on " if material.wrap == ("clamp", "clamp") else ""
         see_through = material.base_color_image if material.alpha_mode != "opaque" else None
         for key, image in (
@@ -69,6 +74,18 @@ class Library:
             if image is not None and self._textured:
                 rows.append(f"{key} {clamp}{self._picture(image)}")
         return "\n".join(rows) + "\n"
+
+    def _tell_losses(self, material: Material) -> None:
+        """Note what MTL cannot say of a material."""
+        if material.alpha_mode == "mask":
+            note("alpha_cutoff_dropped", "MTL has no alpha cutoff; materials were written without theirs")
+        if not self._textured or not material.images():
+            return
+        if material.wrap not in _WRAPS or material.filter == "nearest":
+            note(
+                "texture_sampling_dropped",
+                "MTL textures repeat or are clamped in both directions, and are blended; other ways were left out",
+            )
 
     def _picture(self, index: int) -> str:
         image = self._scene.images[index]

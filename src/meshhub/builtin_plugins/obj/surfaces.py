@@ -126,8 +126,11 @@ def _material(name: str, statements: Statements, base: Texture | None, pictures:
     """One material in the terms of the scene."""
     image = pictures.index(base)
     shade = color(statements.get("kd"))
-    if shade is None or (image is not None and not any(shade)):
-        shade = (1.0, 1.0, 1.0)  # black times a picture is a slip of exporters
+    if image is not None and shade is not None and not any(shade):
+        # exporters write black where they mean the texture alone
+        note("black_diffuse_ignored", f"material {_shown(name)!r} is black under its texture: read as white")
+        shade = None
+    shade = shade or (1.0, 1.0, 1.0)
     alpha = _alpha(name, statements)
     cut_out = texture(statements.get("map_d"))
     blended = base is not None and cut_out is not None and cut_out.reference == base.reference

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from meshhub.builtin_plugins.obj import ObjWriterOptions
 from meshhub.builtin_plugins.obj.mtl_writer import Library
 from meshhub.builtin_plugins.obj.names import Names
 from meshhub.builtin_plugins.obj.text import coordinates, faces, positions
 from meshhub.capabilities import Frame
 from meshhub.geometry import baked, to_frame
-from meshhub.notes import did
-from meshhub.scene import Mesh, Scene
+from meshhub.notes import did, note
+from meshhub.scene import Material, Mesh, Scene
 from meshhub.source import Target
 
 
@@ -19,6 +21,7 @@ def write(scene: Scene, target: Target, options: ObjWriterOptions) -> None:
     parts = [part for part in scene.parts if len(scene.meshes[part.mesh].faces)]
     meshes = [scene.meshes[part.mesh] for part in parts]
     library = _library(scene, meshes)
+    _tell_products(scene, meshes)
     v = positions(meshes)
     vt = coordinates("vt", meshes, [mesh.uv for mesh in meshes])
     vn = coordinates("vn", meshes, [mesh.normals for mesh in meshes])
@@ -53,3 +56,24 @@ def _library(scene: Scene, meshes: list[Mesh]) -> Library | None:
         return None
     bare = any(mesh.face_material is None or bool((mesh.face_material < 0).any()) for mesh in meshes)
     return Library(scene, (-1, *used) if bare else used, textured=any(mesh.uv is not None for mesh in meshes))
+
+
+def _tell_products(scene: Scene, meshes: list[Mesh]) -> None:
+    """Note parts whose vertex colors and materials would have to be multiplied (glTF 2.0 §3.9.2)."""
+    tinted = [
+        material.base_color_image is not None or material.base_color[:3] != (1.0, 1.0, 1.0)
+        for material in (*scene.materials, Material())
+    ]
+    count = sum(
+        mesh.colors is not None
+        and mesh.face_material is not None
+        and bool((mesh.colors[:, :3] != 255).any())
+        and any(tinted[index] for index in np.unique(mesh.face_material))
+        for mesh in meshes
+    )
+    if count:
+        note(
+            "colors_beside_materials",
+            f"{count} of {len(meshes)} parts have vertex colors and a material; OBJ does not define their product, "
+            "and programs show one of them",
+        )

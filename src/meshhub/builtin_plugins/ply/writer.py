@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.ply import PlyWriterOptions
+from meshhub.colors import multiply_colors
 from meshhub.columns import write_rows
 from meshhub.errors import ConversionFailed
 from meshhub.geometry import baked
@@ -31,8 +32,8 @@ Columns = list[tuple[str, NDArray[np.generic]]]
 def write(scene: Scene, target: Target, options: PlyWriterOptions) -> None:
     """The placed scene as PLY.
 
-    Colours of materials become colours of vertices, doubled along the borders between colours; a
-    mesh's own colours come before those. Raises ConversionFailed for what the format cannot count.
+    Colors of materials become colors of vertices, doubled along the borders between colors, and are multiplied with
+    the mesh's own. Raises ConversionFailed for what the format cannot count.
     """
     meshes = [mesh for mesh in baked(scene).meshes if len(mesh.faces)]
     meshes = _coloured(meshes, scene)
@@ -91,20 +92,22 @@ def _coloured(meshes: list[Mesh], scene: Scene) -> list[Mesh]:
     """Every mesh with colours when any part of the scene shows one, else none with them."""
     shades = np.array([material.base_color for material in scene.materials], np.float64).reshape(-1, 4)
     palette = np.concatenate([_WHITE[None], np.clip(np.rint(shades * 255), 0, 255).astype(np.uint8)])
-    shown = any(
+    tinted = [
         mesh.face_material is not None and bool((palette[np.unique(mesh.face_material) + 1] != 255).any())
         for mesh in meshes
-        if mesh.colors is None
-    )
-    if shown:
-        note("materials_as_colors", "PLY has no materials: their colours were written as colours of vertices")
+    ]
+    if any(tinted):
+        note("materials_as_colors", "PLY has no materials: their colors were written as colors of vertices")
     elif not any(mesh.colors is not None for mesh in meshes):
         return meshes
-    return [mesh if mesh.colors is not None else _shaded(mesh, palette) for mesh in meshes]
+    return [
+        _shaded(mesh, palette) if is_tinted or mesh.colors is None else mesh
+        for mesh, is_tinted in zip(meshes, tinted, strict=True)
+    ]
 
 
 def _shaded(mesh: Mesh, palette: UInt8) -> Mesh:
-    """The mesh with its faces' colours on its vertices.
+    """The mesh with the colors of its faces' materials on its vertices, multiplied with its own.
 
     palette: (materials + 1, 4), that of no material first
     """
@@ -124,12 +127,13 @@ def _shaded(mesh: Mesh, palette: UInt8) -> Mesh:
     faces = corner.copy()
     faces[other] = len(mesh.vertices) + index.reshape(-1)
     rows = np.concatenate([np.arange(len(mesh.vertices)), origin])
+    shades = palette[np.concatenate([held, tint])]
     return Mesh(
         mesh.vertices[rows],
         faces.reshape(-1, 3),
         normals=None if mesh.normals is None else mesh.normals[rows],
         uv=None if mesh.uv is None else mesh.uv[rows],
-        colors=palette[np.concatenate([held, tint])],
+        colors=shades if mesh.colors is None else multiply_colors(mesh.colors[rows], shades),
     )
 
 

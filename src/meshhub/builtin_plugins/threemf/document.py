@@ -80,6 +80,7 @@ class Texture:
 
     path: str
     tiles: tuple[str, str]
+    filter: str = "auto"
 
 
 @dataclass(frozen=True)

@@ -294,7 +294,7 @@ class _Builder:
 
     def _texture2d(self, attributes: Attributes, _at: int) -> None:
         tiles = (attributes.get("tilestyleu", "wrap"), attributes.get("tilestylev", "wrap"))
-        texture = Texture(attributes.get("path", ""), tiles)
+        texture = Texture(attributes.get("path", ""), tiles, attributes.get("filter", "auto"))
         self.document.textures.setdefault(self._values.integer(attributes, "id", "texture2d"), texture)
 
     def _texture2dgroup(self, attributes: Attributes, at: int) -> Callable[[], None] | None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.threemf.text import color, escaped
+from meshhub.colors import multiply_colors
 from meshhub.columns import shortest, write_rows
 from meshhub.geometry import weld
 from meshhub.notes import note
@@ -50,10 +51,11 @@ class Palette:
         self._scene = scene
         self._tints = np.array([_tint(one) for one in scene.materials], np.uint8).reshape(-1, 4)
         self._files = self._named_images()
-        self._textures: dict[tuple[int, tuple[str, str]], int] = {}
+        self._textures: dict[tuple[int, tuple[str, str], str], int] = {}
         self._base: int | None = None
         self._rows: dict[int, int] = {}
         self._declare_base()
+        _tell_losses([scene.materials[index] for index in scene.used_materials()])
 
     def paint(self, mesh: Mesh, faces: Int32, material: int | None) -> Painted:
         """The properties of a mesh's faces (m, 3), where `material` is shown by faces that name none."""
@@ -136,15 +138,17 @@ class Palette:
     def _texture(self, material: Material) -> int:
         """The id of a material's texture."""
         assert material.base_color_image is not None
-        key = (material.base_color_image, material.wrap)
+        key = (material.base_color_image, material.wrap, material.filter)
         if key not in self._textures:
             path = self._files[material.base_color_image]
             kind = _TYPES[path[-4:]]
             self._textures[key] = next(self._ids)
             u, v = (_TILES[way] for way in material.wrap)
+            # materials §6: "auto" is the default, and blends
+            blend = ' filter="nearest"' if material.filter == "nearest" else ""
             self.pieces.append(
                 f'<m:texture2d id="{self._textures[key]}" path="{path}" contenttype="{kind}" '
-                f'tilestyleu="{u}" tilestylev="{v}"/>\n'.encode()
+                f'tilestyleu="{u}" tilestylev="{v}"{blend}/>\n'.encode()
             )
         return self._textures[key]
 
@@ -174,10 +178,7 @@ class Palette:
         if len(some) == 0:
             return colors
         colors = colors.copy()
-        a, b = colors[some].astype(np.float64) / 255, tints[some][:, None, :].astype(np.float64) / 255
-        product = a * b
-        product[..., :3] = _encoded(_linear(a[..., :3]) * _linear(b[..., :3]))
-        colors[some] = np.rint(product * 255)
+        colors[some] = multiply_colors(colors[some], tints[some][:, None, :])
         return colors
 
     def _put_base(self, made: Painted, shown: Int32, faces: NDArray[np.intp]) -> None:
@@ -263,15 +264,23 @@ def _color_lines(colors: UInt8) -> bytes:
     return lines.tobytes()
 
 
+def _tell_losses(materials: list[Material]) -> None:
+    """Note what 3MF cannot say of materials: it has their base color and one texture."""
+    properties = {
+        "emissive colors": [any(material.emissive) for material in materials],
+        "normal maps": [material.normal_image is not None for material in materials],
+        "occlusion maps": [material.occlusion_image is not None for material in materials],
+        "metallic and roughness maps": [material.metallic_roughness_image is not None for material in materials],
+    }
+    lost = [name for name, has in properties.items() if any(has)]
+    if lost:
+        count = sum(map(any, zip(*properties.values(), strict=True)))
+        owners = f"{count} material" + "s" * (count != 1)
+        note("material_properties_dropped", f"3MF keeps base colors alone; {', '.join(lost)} of {owners} were left out")
+    if any(material.alpha_mode == "mask" for material in materials):
+        note("alpha_cutoff_dropped", "3MF has no alpha cutoff; materials were written without theirs")
+
+
 def _tint(material: Material) -> tuple[int, int, int, int]:
     red, green, blue, alpha = (round(min(max(value, 0.0), 1.0) * 255) for value in material.base_color)
     return red, green, blue, 255 if material.alpha_mode == "opaque" else alpha
-
-
-def _linear(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-    """IEC 61966-2-1."""
-    return np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
-
-
-def _encoded(linear: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(linear <= 0.0031308, linear * 12.92, 1.055 * linear ** (1 / 2.4) - 0.055)

@@ -203,14 +203,16 @@ class Surfaces:
         key = (document.part, number)
         if key not in self._textured:
             texture = document.textures.get(number)
-            image, wrap = None, ("repeat", "repeat")
+            image, wrap, blend = None, ("repeat", "repeat"), "linear"
             if texture is None:
                 note("bad_property", f"{document.part!r}: a texture {number} is not there")
             else:
                 image = self._picture(texture.path, document.part)
                 wrap = (_WRAPS.get(texture.tiles[0], "repeat"), _WRAPS.get(texture.tiles[1], "repeat"))
+                blend = "nearest" if texture.filter == "nearest" else "linear"
             self._textured[key] = len(self.materials)
-            self.materials.append(Material(base_color_image=image, wrap=wrap))  # type: ignore[arg-type]
+            material = Material(base_color_image=image, wrap=wrap, filter=blend)  # type: ignore[arg-type]
+            self.materials.append(material)
         return self._textured[key]
 
     def _picture(self, path: str, base: str) -> int | None:
