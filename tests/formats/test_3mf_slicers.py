@@ -210,6 +210,45 @@ def test_volumes_that_are_not_printed_are_left_out_and_counted(
     assert notes["modifiers_skipped"].endswith(shown)
 
 
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("infill_mesh", "modifiers: 1"),
+        ("cutting_mesh", "modifiers: 1"),
+        ("support_mesh", "support enforcers or blockers: 1"),
+        ("anti_overhang_mesh", "support enforcers or blockers: 1"),
+    ],
+)
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_what_cura_does_not_print_is_left_out(key: str, shown: str, is_grouped: bool) -> None:
+    def stated(value: str, scale: float) -> str:
+        group = f'<metadatagroup><metadata name="cura:{key}">{value}</metadata></metadatagroup>'
+        return group + mesh_xml(scale=scale)
+
+    resources = thing(1, stated("False", 1)) + thing(2, stated("True", 9))
+    build = '<item objectid="1"/><item objectid="2"/><item objectid="2"/>'
+    if is_grouped:
+        components = "".join(f'<component objectid="{number}"/>' for number in (1, 2, 2))
+        resources += thing(3, f"<components>{components}</components>")
+        build = '<item objectid="3"/>'
+    scene, notes = load(package(model(resources, build)))
+    assert np.allclose(bounds(scene), bounds(scene_of(BRICK)))
+    assert set(notes) == {"modifiers_skipped"}
+    assert notes["modifiers_skipped"].endswith(shown)
+
+
+def test_filaments_of_cura_count_from_zero() -> None:
+    def stated(number: object) -> str:
+        return f'<metadatagroup><metadata name="cura:extruder_nr">{number}</metadata></metadatagroup>{mesh_xml()}'
+
+    build = '<item objectid="1"/><item objectid="2"/>'
+    _, notes = load(package(model(thing(1, stated(0)) + thing(2, stated(1)), build)))
+    assert set(notes) == {"filament_assignments_dropped"}
+    assert "1 object and 0 parts" in notes["filament_assignments_dropped"]
+    assert "(2)" in notes["filament_assignments_dropped"]
+    assert load(package(model(thing(1, stated(0)) + thing(2, stated("²")), build)))[1] == {}
+
+
 @pytest.mark.parametrize("dialect", ["bambu", "orca"])
 def test_several_plates_are_noted(dialect: str) -> None:
     _, notes = load(project(dialect, {"a": mesh_xml()}, plates=3))

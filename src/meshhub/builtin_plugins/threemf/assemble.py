@@ -136,7 +136,7 @@ class Assembly:
 
     def _left_out(self, made: Object) -> bool:
         if made.kind == "model":
-            return False
+            return self._project.leave_out(made)
         left = _LEFT_OUT.get(made.kind, f"objects of the type {made.kind[:20]!r}")
         note("not_a_model_skipped", f"{left} were left out")
         return True

@@ -45,6 +45,9 @@ PAINT = {
 """Local names of the attributes in which slicers keep the paint of a triangle: PrusaSlicer's have a prefix
 (`slic3rpe:custom_seam`), those of BambuStudio and OrcaSlicer have none (`paint_seam`)."""
 
+CURA = frozenset(f"cura:{key}_mesh" for key in ("infill", "cutting", "support", "anti_overhang")) | {"cura:extruder_nr"}
+"""Names of an object's metadata by which Cura states that it is not printed, and its filament, counted from 0."""
+
 MOST_PARTS = 100_000
 """Parts that a model may place, directly or through components."""
 
@@ -131,7 +134,10 @@ class Component:
 
 @dataclass
 class Object:
-    """A resource that can be placed."""
+    """A resource that can be placed.
+
+    cura: what Cura's metadata states of it, see `CURA`
+    """
 
     id: int
     kind: str = "model"
@@ -140,6 +146,7 @@ class Object:
     index: int = 0
     mesh: Triangles | None = None
     components: list[Component] = field(default_factory=list)
+    cura: dict[str, str] = field(default_factory=dict)
     foreign: set[str] = field(default_factory=set)
     coarse: bool = False
 

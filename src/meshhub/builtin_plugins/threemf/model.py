@@ -10,6 +10,7 @@ import numpy as np
 
 from meshhub.builtin_plugins.threemf.document import (
     CORE,
+    CURA,
     MATERIAL,
     MOST_PARTS,
     PAINT,
@@ -141,14 +142,18 @@ class _Builder:
 
     def _metadata(self, attributes: Attributes, _at: int) -> Callable[[], None] | None:
         name = attributes.get("name", "")
-        if self._object is not None or len(self._open) != 1 or not name:
+        if self._object is not None:
+            held = self._object.cura if name in CURA else None
+        else:
+            held = self.document.metadata if len(self._open) == 1 and name else None
+        if held is None:
             return None
         said: list[str] = []
         self._said, self._said_letters = said, 0
 
         def close() -> None:
             self._said = None
-            self.document.metadata.setdefault(name, "".join(said).strip()[:_LONGEST_TEXT])
+            held.setdefault(name, "".join(said).strip()[:_LONGEST_TEXT])
 
         return close
 

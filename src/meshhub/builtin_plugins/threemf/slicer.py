@@ -48,6 +48,12 @@ _KINDS = {
 }
 """Volumes that are not printed, by the slicer's name; all others are modifiers."""
 
+_CURA_KINDS = {
+    "cura:infill_mesh": "modifiers",
+    "cura:cutting_mesh": "modifiers",
+    "cura:support_mesh": _SUPPORT,
+    "cura:anti_overhang_mesh": _SUPPORT,
+}
 _PAINT_NOTES = {
     "color": ("color_paint_dropped", "filament colors"),
     "seam": ("seam_paint_dropped", "seam positions"),
@@ -87,6 +93,7 @@ class Project:
         self._files = {name.casefold() for name in package.names}
         self._settings = _Settings()
         self._painted: dict[str, tuple[int, int]] = {}
+        self._left_out: set[int] = set()
         for names, read in ((_VOLUMES, _read_volumes), (_CHANGES, _read_changes)):
             for path in filter(None, map(package.find, names)):
                 # settings are not a part of 3MF, and broken ones do not make the model unreadable
@@ -94,7 +101,17 @@ class Project:
                     read(package.read(path), path, self._settings)
         self._skipped: Counter[str] = Counter()
         for made in document.objects.values():
+            if made.cura.get("cura:extruder_nr", "").isdecimal():
+                self._settings.filaments[made.id] = int(made.cura["cura:extruder_nr"][:9]) + 1
             self._skipped.update(_take_out(made, self._settings.volumes.get(made.id, [])))
+
+    def leave_out(self, made: Object) -> bool:
+        """Return whether Cura does not print an object, which is counted once."""
+        kind = next((kind for key, kind in _CURA_KINDS.items() if made.cura.get(key, "").lower() == "true"), None)
+        if kind is not None and id(made) not in self._left_out:
+            self._left_out.add(id(made))
+            self._skipped[kind] += 1
+        return kind is not None
 
     def count_paint(self, mesh: Triangles) -> None:
         """Count the painted triangles of a mesh that is read."""
