@@ -269,7 +269,7 @@ def test_several_plates_are_noted(dialect: str) -> None:
 def test_settings_of_the_slicer_are_noted(dialect: str, file: str, text: str, shown: str) -> None:
     _, notes = load(project(dialect, {"a": mesh_xml()}, files={file: text}))
     assert set(notes) == {"slicer_settings_dropped"}
-    assert notes["slicer_settings_dropped"].endswith(f"1 file of the slicer were not read: {shown}")
+    assert notes["slicer_settings_dropped"].endswith(f"(1 file): {shown}")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from meshhub import EmptyModel, ExternalReference, ModelTooComplex, PluginError, Scene, UnreadableFile, did, note
-from meshhub.capabilities import Format, Reader, Writer
+from meshhub.capabilities import Format, Operation, Reader, Stage, Writer
 from meshhub.chain import Chain
 from meshhub.hookspecs import hookimpl
 from meshhub.plans import Caller, Objection
@@ -28,6 +28,11 @@ LACKING = Format(id="lacking", label="Lacking toy", extensions=(".lacking",))
 class ToyOptions(Struct, frozen=True, kw_only=True):
     toy_size: Annotated[float, Meta(title="Size", description="How tall.", gt=0, le=100)] | None = None
     toy_notes: Annotated[int, Meta(title="Notes", description="How many.", ge=0, le=10_000)] = 0
+
+
+class PolishOptions(Struct, frozen=True, kw_only=True):
+    polish: Annotated[bool, Meta(title="Polish", description="Note that it was polished.")] = False
+    polish_strength: Annotated[float, Meta(title="Strength", description="Of the polish.", ge=0, le=1)] | None = None
 
 
 class ToyWriting(Struct, frozen=True, kw_only=True):
@@ -83,6 +88,18 @@ def write(scene: Scene, target: Target, options: Struct) -> None:
 @hookimpl
 def meshhub_readers() -> Iterable[Reader]:
     return [Reader(format=TOY, options=ToyOptions, run="service_plugins:read", sniff="service_plugins:sniff")]
+
+
+def polish(scene: Scene, _options: PolishOptions) -> Scene:
+    note("polished", "the toy was polished")
+    return scene
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    return [
+        Operation(id="polish", label="Polish", stage=Stage.PLACE, options=PolishOptions, run="service_plugins:polish")
+    ]
 
 
 @hookimpl

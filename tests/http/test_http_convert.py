@@ -104,6 +104,14 @@ def test_an_unused_option_is_noted(service: Running) -> None:
     assert "option_unused" in {note["code"] for note in told(answer)["notes"]}
 
 
+@pytest.mark.parametrize("off", ["false", "no", "0"])
+def test_an_operation_that_is_switched_off_stays_off(service: Running, off: str) -> None:
+    codes = {note["code"] for note in told(service.convert(polish_strength="0.5"))["notes"]}
+    assert "polished" in codes and "option_unused" not in codes
+    codes = {note["code"] for note in told(service.convert(polish_strength="0.5", polish=off))["notes"]}
+    assert "polished" not in codes and "option_unused" in codes
+
+
 def test_a_long_report_is_cut(service: Running) -> None:
     answer = service.convert(toy_notes="300")
     report = told(answer)

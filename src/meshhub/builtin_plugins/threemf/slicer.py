@@ -148,7 +148,10 @@ class Project:
             kinds.append("print settings")
         if kinds:
             listed = ", ".join(dict.fromkeys(kinds))
-            note("slicer_settings_dropped", f"{_counted(len(kinds), 'file')} of the slicer were not read: {listed}")
+            note(
+                "slicer_settings_dropped",
+                f"settings of the slicer were not read ({_counted(len(kinds), 'file')}): {listed}",
+            )
 
     def _tell_filaments(self) -> None:
         objects = [key for key in self._document.objects if self._settings.filaments.get(key, 0) > 1]
