@@ -287,6 +287,22 @@ def test_changes_at_layers_are_noted_where_there_are_any(dialect: str, file: str
         assert load(project(dialect, {"a": mesh_xml()}, files={f"Metadata/{file}": nothing}))[1] == {}
 
 
+def test_odd_nesting_of_painted_triangles_costs_nothing() -> None:
+    row = '<triangle v1="0" v2="1" v3="2" pid="5" p1="0" paint_color="4"/>'
+    plain = '<triangle v1="0" v2="1" v3="3"/>'
+    corners = np.concatenate([np.zeros((1, 3)), np.eye(3)])
+    vertices = "".join(f'<vertex x="{x}" y="{y}" z="{z}"/>' for x, y, z in corners.tolist())
+    for triangles, count in (
+        (f"<triangles>{row * 5}<triangles>{plain}</triangles>{row}</triangles><triangles>{plain}</triangles>", 1),
+        (f"<triangles>{row * 5}</triangles><triangles>{plain * 2}</triangles>", 2),
+        (f"<triangles>{row * 2}</triangles><triangles>{row * 3}</triangles>", 3),
+    ):
+        assert (
+            load(package(model(thing(1, f"<mesh><vertices>{vertices}</vertices>{triangles}</mesh>"))))[0].face_count
+            == count
+        )
+
+
 @pytest.mark.parametrize(
     "settings",
     [

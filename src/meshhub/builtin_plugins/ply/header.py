@@ -104,17 +104,22 @@ def read_header(data: bytes) -> Header:
 def _statements(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:
     """Yield each statement and comment of the header: the line's number from 1, the line, its words."""
     in_remark = False
+    wrapped: list[int] = []
     for number, line in enumerate(lines[1:], 2):
         words = line.split()
         if not words:
             continue
         if in_remark and words[0].lower() not in _KEYWORDS:
             # programs wrap long comments without repeating the keyword
-            note("header_line_ignored", f"{_shown(number, line)} has no keyword and was read as part of the comment")
+            wrapped.append(number)
             continue
         in_remark = words[0] in _REMARKS
         if words[0] != "obj_info":
             yield number, line, words
+    if wrapped:
+        first = f"line {wrapped[0]} of the PLY header ({_printable(lines[wrapped[0] - 1])!r})"
+        more = f"; so were {len(wrapped) - 1:,} more" if len(wrapped) > 1 else ""
+        note("header_line_ignored", f"{first} has no keyword and was read as part of the comment{more}")
 
 
 def _body(head: bytes, end: re.Match[bytes]) -> int:
@@ -136,9 +141,9 @@ def _property(words: list[str], number: int, line: str) -> Property:
 
 
 def _wrong(number: int, line: str) -> UnreadableFile:
-    return UnreadableFile(f"{_shown(number, line)} cannot be understood; export the model again")
+    shown = _printable(line)
+    return UnreadableFile(f"line {number} of the PLY header cannot be understood: {shown!r}; export the model again")
 
 
-def _shown(number: int, line: str) -> str:
-    shown = "".join(letter if letter.isprintable() else "?" for letter in line[:60])
-    return f"line {number} of the PLY header ({shown!r})"
+def _printable(line: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in line[:60])

@@ -234,6 +234,7 @@ class _Builder:
             _put_triangles(mesh, columns)
             return None
         self._rows["triangle"] = array("q")
+        self._painted.clear()
 
         def close() -> None:
             table = np.array(self._rows.pop("triangle", array("q")), np.int64).reshape(-1, 7)
@@ -369,6 +370,7 @@ class _Builder:
 
 def _put_triangles(mesh: Triangles, columns: Columns) -> None:
     mesh.triangles = np.stack([columns[name] for name in ("v1", "v2", "v3")], axis=1)
+    mesh.group, mesh.index, mesh.paint = None, None, {}
     for name, kind in PAINT.items():
         if name in columns:
             mesh.paint[kind] = mesh.paint.get(kind, np.False_) | (columns[name] > 0)

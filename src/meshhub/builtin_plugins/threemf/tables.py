@@ -186,8 +186,8 @@ def _uniform(text: bytes, tag: str, fields: dict[str, pa.DataType]) -> Columns:
     except UnicodeDecodeError:
         raise Irregular("not UTF-8") from None
     columns = [f"f{index}" for index in range(2 * len(names) + 1)]
-    # prefixes matter to slicer paint alone; nothing else has a name that another namespace uses
-    names_read = [name.rpartition(":")[2] if name.rpartition(":")[2] in PAINT else name for name in names]
+    # PrusaSlicer's paint has a prefix
+    names_read = [local if (local := name.rpartition(":")[2]) in PAINT else name for name in names]
     wanted = {columns[2 * index + 1]: fields[name] for index, name in enumerate(names_read) if name in fields}
     types = wanted | dict.fromkeys(columns[::2], pa.binary())
     try:
