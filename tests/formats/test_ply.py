@@ -354,9 +354,9 @@ def test_a_wrapped_comment_line_is_read_with_a_note(encoding: str, keyword: str)
     data = ply(encoding, ("vertex", XYZ, POINTS), ("face", LIST, faces_of(QUADS)), comments=comments)
     with collecting("read") as remarks:
         assert_is_the_brick(load(data))
-    (told,) = remarks.notes
-    assert told.code == "header_line_ignored"
-    assert "line 4" in told.message and "'wraps its lines'" in told.message and "1 more" in told.message
+    (note,) = remarks.notes
+    assert note.code == "header_line_ignored"
+    assert "line 4" in note.message and "'wraps its lines'" in note.message and "1 more" in note.message
 
 
 @pytest.mark.parametrize("line", ["elment face 6", "propery float w"])

@@ -59,7 +59,7 @@ class Library:
         ]
         if any(material.emissive):
             rows.append(f"Ke {_row([_unit(value) for value in material.emissive])}")
-        self._tell_losses(material)
+        self._note_losses(material)
         clamp = "-clamp on " if material.wrap == ("clamp", "clamp") else ""
         see_through = material.base_color_image if material.alpha_mode != "opaque" else None
         for key, image in (
@@ -75,8 +75,8 @@ class Library:
                 rows.append(f"{key} {clamp}{self._picture(image)}")
         return "\n".join(rows) + "\n"
 
-    def _tell_losses(self, material: Material) -> None:
-        """Note what MTL cannot say of a material."""
+    def _note_losses(self, material: Material) -> None:
+        """Note what MTL cannot store of a material."""
         if material.alpha_mode == "mask":
             note("alpha_cutoff_dropped", "MTL has no alpha cutoff; materials were written without theirs")
         if not self._textured or not material.images():

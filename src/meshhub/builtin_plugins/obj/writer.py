@@ -21,7 +21,7 @@ def write(scene: Scene, target: Target, options: ObjWriterOptions) -> None:
     parts = [part for part in scene.parts if len(scene.meshes[part.mesh].faces)]
     meshes = [scene.meshes[part.mesh] for part in parts]
     library = _library(scene, meshes)
-    _tell_products(scene, meshes)
+    _note_products(scene, meshes)
     v = positions(meshes)
     vt = coordinates("vt", meshes, [mesh.uv for mesh in meshes])
     vn = coordinates("vn", meshes, [mesh.normals for mesh in meshes])
@@ -58,7 +58,7 @@ def _library(scene: Scene, meshes: list[Mesh]) -> Library | None:
     return Library(scene, (-1, *used) if bare else used, textured=any(mesh.uv is not None for mesh in meshes))
 
 
-def _tell_products(scene: Scene, meshes: list[Mesh]) -> None:
+def _note_products(scene: Scene, meshes: list[Mesh]) -> None:
     """Note parts whose vertex colors and materials would have to be multiplied (glTF 2.0 §3.9.2)."""
     tinted = [
         material.base_color_image is not None or material.base_color[:3] != (1.0, 1.0, 1.0)

@@ -97,7 +97,7 @@ class Assembly:
             raise EmptyModel(
                 "the 3MF file builds only supports or objects marked as not printable; mark the model as printable"
             )
-        self._project.tell()
+        self._project.note_losses()
         return tuple(self._meshes), tuple(parts)
 
     # -- finding --

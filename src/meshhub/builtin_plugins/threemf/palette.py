@@ -55,7 +55,7 @@ class Palette:
         self._base: int | None = None
         self._rows: dict[int, int] = {}
         self._declare_base()
-        _tell_losses([scene.materials[index] for index in scene.used_materials()])
+        _note_losses([scene.materials[index] for index in scene.used_materials()])
 
     def paint(self, mesh: Mesh, faces: Int32, material: int | None) -> Painted:
         """The properties of a mesh's faces (m, 3), where `material` is shown by faces that name none."""
@@ -264,8 +264,8 @@ def _color_lines(colors: UInt8) -> bytes:
     return lines.tobytes()
 
 
-def _tell_losses(materials: list[Material]) -> None:
-    """Note what 3MF cannot say of materials: it has their base color and one texture."""
+def _note_losses(materials: list[Material]) -> None:
+    """Note what 3MF cannot store of materials: it has their base color and one texture."""
     properties = {
         "emissive colors": [any(material.emissive) for material in materials],
         "normal maps": [material.normal_image is not None for material in materials],

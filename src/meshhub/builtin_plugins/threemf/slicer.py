@@ -121,7 +121,7 @@ class Project:
                 triangles, objects = self._painted.get(kind, (0, 0))
                 self._painted[kind] = triangles + count, objects + 1
 
-    def tell(self) -> None:
+    def note_losses(self) -> None:
         """Add a note for each kind of information that was not read."""
         if self._skipped:
             listed = ", ".join(f"{kind}: {count}" for kind, count in sorted(self._skipped.items()))
@@ -131,7 +131,7 @@ class Project:
                 triangles, objects = self._painted[kind]
                 where = f"{_counted(triangles, 'triangle')} of {_counted(objects, 'object')}"
                 note(code, f"{label} painted on {where} in the slicer were not read")
-        self._tell_filaments()
+        self._note_filaments()
         if self._settings.plates > 1:
             note(
                 "plates_merged",
@@ -153,7 +153,7 @@ class Project:
                 f"settings of the slicer were not read ({_counted(len(kinds), 'file')}): {listed}",
             )
 
-    def _tell_filaments(self) -> None:
+    def _note_filaments(self) -> None:
         objects = [key for key in self._document.objects if self._settings.filaments.get(key, 0) > 1]
         volumes = [
             volume
