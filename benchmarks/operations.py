@@ -17,9 +17,9 @@ from collections.abc import Callable
 import numpy as np
 
 from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
-from meshhub.builtin_plugins.flatten_base.flatten import run as flatten
+from meshhub.builtin_plugins.flatten_base.operation import run as flatten
 from meshhub.builtin_plugins.optimize import OptimizeOptions
-from meshhub.builtin_plugins.optimize.reduce import run as reduce
+from meshhub.builtin_plugins.optimize.operation import run as reduce
 from meshhub.scene import Float64, Int32, Mesh, Part, Scene
 from meshhub.topology import is_closed
 

@@ -25,8 +25,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from meshhub import topology
-from meshhub.builtin_plugins.repair import meshlab, repair
-from meshhub.builtin_plugins.repair.judge import verdict
+from meshhub.builtin_plugins.repair import meshlab, operation
+from meshhub.builtin_plugins.repair.validity import check_as_file
 from meshhub.geometry import weld
 from meshhub.scene import Float64, Int32, Mesh
 
@@ -125,7 +125,7 @@ def _welded(grid: Float64) -> Soup:
 def _tidy(points: Float64, faces: Int32) -> Soup:
     first, index = weld(np.round(points, 9))
     faces = index[faces]
-    return points[first], topology.without_degenerate(faces)
+    return points[first], topology.remove_degenerate_faces(faces)
 
 
 def inside_out(soup: Soup) -> Soup:
@@ -278,24 +278,24 @@ def sampled(soup: Soup, chance: np.random.Generator, count: int = 400_000) -> Fl
 
 def own_recipe(soup: Soup) -> Soup:
     """meshhub without pymeshlab."""
-    bettered, meshlab.bettered = meshlab.bettered, lambda *_: None
+    second_stage, meshlab.repair_with_meshlab = meshlab.repair_with_meshlab, lambda *_: None
     try:
         return own_and_meshlab(soup)
     finally:
-        meshlab.bettered = bettered
+        meshlab.repair_with_meshlab = second_stage
 
 
 def own_and_meshlab(soup: Soup) -> Soup:
     """meshhub."""
     mesh = Mesh(*soup)
-    made = repair.repair_mesh(mesh, float(np.abs(soup[0]).max()), Counter(), "it").mesh
+    made = operation.repair_mesh(mesh, float(np.abs(soup[0]).max()), Counter(), "it").mesh
     return made.vertices, made.faces
 
 
 def meshlab_recipe(soup: Soup) -> Soup:
     """pymeshlab alone."""
     first, index = weld(soup[0].astype(np.float32))
-    made = meshlab._recipe(soup[0][first], topology.without_degenerate(index[soup[1]]))
+    made = meshlab._apply_filters(soup[0][first], topology.remove_degenerate_faces(index[soup[1]]))
     return soup if made is None else made
 
 
@@ -340,8 +340,8 @@ def judged(soup: Soup, way: Way) -> tuple[str, float]:
     seconds = cpu_seconds() - begun
     if len(made[1]) == 0:
         return "nothing left", seconds
-    found = verdict(*made)
-    if not found.right:
+    found = check_as_file(*made)
+    if not found.valid:
         return str(tuple(found)), seconds
     off = distance(soup, made)
     return (f"{off:.2%} away" if off > NEAR else ""), seconds

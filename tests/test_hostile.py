@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 import bombs
 from meshhub import ModelTooComplex, Registry, Source, Target, UnreadableFile
-from meshhub.builtin_plugins.optimize.body import crowded
+from meshhub.builtin_plugins.optimize.welded_reduction import has_crowded_points
 from meshhub.cli import root
 from meshhub.errors import LONGEST_MESSAGE, MeshhubError
 from meshhub.notes import collecting, note
-from meshhub.polygons import LARGEST, triangulate
+from meshhub.polygons import MAX_CORNERS, triangulate
 from models import sphere
 
 TRIANGLE = b"facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 9 0 0\nvertex 0 9 %s\nendloop\nendfacet\n"
@@ -90,7 +90,7 @@ def test_ply_rows_of_one_length_with_uneven_lists(registry: Registry) -> None:
 
 def test_a_polygon_of_too_many_corners_is_refused() -> None:
     with pytest.raises(ModelTooComplex, match="corners"):
-        triangulate(np.zeros((3, 3)), np.array([LARGEST + 1]), np.zeros(LARGEST + 1, np.int64))
+        triangulate(np.zeros((3, 3)), np.array([MAX_CORNERS + 1]), np.zeros(MAX_CORNERS + 1, np.int64))
 
 
 @pytest.mark.parametrize("options", [{}, {"repair": True, "flatten_base_mm": 1, "place_on_bed": True}])
@@ -106,8 +106,8 @@ def test_coordinates_that_threemf_readers_refuse_are_told(registry: Registry) ->
 
 def test_an_edge_of_thousands_of_faces_is_left_to_the_fast_half() -> None:
     fan = np.stack([np.zeros(3000), np.ones(3000), np.arange(2, 3002)], axis=1).astype(np.int32)
-    assert crowded(fan)
-    assert not crowded(sphere(segments=128).faces)
+    assert has_crowded_points(fan)
+    assert not has_crowded_points(sphere(segments=128).faces)
 
 
 def test_instances_without_end_are_refused(registry: Registry) -> None:

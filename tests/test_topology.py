@@ -96,13 +96,13 @@ def test_a_point_of_two_fans_is_seen() -> None:
     found = topology.edges(faces)
     assert topology.edge_statistics(faces) == (0, 0, 0)
     assert topology.fans(faces, *found.pairs())[0] == 16
-    assert not topology.fans_are_whole(faces, found)
-    assert topology.fans_are_whole(BOX, topology.edges(BOX))
+    assert not topology.is_vertex_manifold(faces, found)
+    assert topology.is_vertex_manifold(BOX, topology.edges(BOX))
 
 
 def test_a_point_of_many_faces_is_whole() -> None:
     faces = sphere(segments=300).faces  # 300 faces meet at each pole
-    assert topology.fans_are_whole(faces, topology.edges(faces))
+    assert topology.is_vertex_manifold(faces, topology.edges(faces))
 
 
 def test_loops_are_found_in_order_also_where_they_touch() -> None:

@@ -1,8 +1,7 @@
-"""Text of numbers, read and written in columns: no Python loop over rows.
+"""Numeric text, read and written in columns: no Python loop over rows.
 
-The layout of most files is regular (one blank between numbers, as many in each row), and a CSV
-parser reads those several times faster than any other way that was measured. What is irregular is
-brought into shape by numpy first, so the result is the same, only slower.
+Most files are regular: one blank between numbers, the same count in each row. A CSV parser reads them several times
+faster than every alternative measured. Numpy first normalizes irregular text, so the result is the same, but slower.
 """
 
 from __future__ import annotations
@@ -19,96 +18,112 @@ from numpy.typing import NDArray
 _BLANK = np.zeros(256, np.bool_)
 _BLANK[[9, 10, 11, 12, 13, 32]] = True
 _NEWLINE = 10
-_BLOCK = 1 << 22
+_BLOCK_BYTES = 1 << 22
+"""Bytes that pyarrow parses at a time; bounds the memory for one block."""
+
+_MAX_ROWS_PER_SLICE = 1 << 20
+"""Rows written at a time; bounds the memory, and keeps a string array below its limit of 2 GiB."""
+
 _TYPES: dict[str, pa.DataType] = {"f4": pa.float32(), "f8": pa.float64(), "i4": pa.int32(), "i8": pa.int64()}
 _DTYPES: dict[pa.DataType, np.dtype[Any]] = {arrow: np.dtype(code) for code, arrow in _TYPES.items()}
 
 
 class Irregular(ValueError):
-    """The text is not the table of numbers it was taken for."""
+    """Error: the text is not a regular table of numbers."""
 
 
 def as_numpy(array: pa.Array) -> NDArray[Any]:
-    """A primitive arrow array without nulls as a read-only numpy view (`to_numpy` would import pandas)."""
-    kind = _DTYPES[array.type]
+    """View a primitive arrow array without nulls as a read-only numpy array (`to_numpy` would import pandas)."""
+    dtype = _DTYPES[array.type]
     buffer = array.buffers()[1]
     if buffer is None:
-        return np.empty(0, kind)
-    return np.frombuffer(buffer, kind)[array.offset : array.offset + len(array)]
+        return np.empty(0, dtype)
+    return np.frombuffer(buffer, dtype)[array.offset : array.offset + len(array)]
 
 
 def read_rows(
     text: bytes | memoryview, width: int, dtype: str, *, delimiter: str = " ", take: Sequence[int] | None = None
 ) -> NDArray[Any]:
-    """A regular table, `width` fields a row, as an (n, len(take)) array.
+    """Read a regular table of numbers.
 
-    dtype: "f4", "f8", "i4" or "i8".
-    take:  which fields to read; the others may hold any text. All of them unless told.
-
-    Raises Irregular when any row has another number of fields or one of them is no number; then
-    `read_numbers` or a complete parser must have a look.
+    Args:
+        text: One row per line, without a blank at either end of a line.
+        width: Fields per row.
+        dtype: "f4", "f8", "i4" or "i8".
+        delimiter: Single character between fields.
+        take: Fields to read; the others may hold any text. Default: all fields.
+    Returns:
+        (n, len(take)) numbers.
+    Raises:
+        Irregular: A row has a different number of fields, or a field is not a number. Fall back to `read_numbers`
+            or to a complete parser.
     """
     fields = list(range(width)) if take is None else list(take)
     if len(text) == 0:
         return np.empty((0, len(fields)), dtype)
     names = [f"f{index}" for index in range(width)]
-    wanted = [names[index] for index in fields]
+    columns = [names[index] for index in fields]
     try:
         table = csv.read_csv(
             pa.BufferReader(pa.py_buffer(text)),
-            read_options=csv.ReadOptions(use_threads=False, column_names=names, block_size=_BLOCK),
+            read_options=csv.ReadOptions(use_threads=False, column_names=names, block_size=_BLOCK_BYTES),
             parse_options=csv.ParseOptions(delimiter=delimiter, quote_char=False, newlines_in_values=False),
             convert_options=csv.ConvertOptions(
-                include_columns=wanted,
-                column_types=dict.fromkeys(wanted, _TYPES[dtype]),
+                include_columns=columns,
+                column_types=dict.fromkeys(columns, _TYPES[dtype]),
                 null_values=[],
                 strings_can_be_null=False,
             ),
         )
     except pa.ArrowInvalid as error:
         raise Irregular(str(error).splitlines()[0]) from None
-    made = np.empty((table.num_rows, len(fields)), dtype)
+    rows = np.empty((table.num_rows, len(fields)), dtype)
     for index, column in enumerate(table.columns):
         start = 0
         for chunk in column.chunks:
             if chunk.null_count:
-                raise Irregular("an empty field")
-            made[start : start + len(chunk), index] = as_numpy(chunk)
+                raise Irregular("empty field")
+            rows[start : start + len(chunk), index] = as_numpy(chunk)
             start += len(chunk)
-    return made
+    return rows
 
 
 def read_numbers(text: bytes | memoryview, dtype: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Any text of numbers between blanks: all of them in order, and how many stand on each line.
+    """Read numbers separated by any white space, and count those on each line.
 
-    Returns the (n,) numbers and the (lines,) counts; lines without numbers count 0.
-    Raises Irregular when something is not a number.
+    Args:
+        text: Numbers in any layout.
+        dtype: "f4", "f8", "i4" or "i8".
+    Returns:
+        (n,) numbers in order, and (lines,) counts; 0 for lines without numbers.
+    Raises:
+        Irregular: The text contains something other than numbers.
     """
-    letters = np.frombuffer(text, np.uint8)
-    blank = _BLANK[letters]
+    characters = np.frombuffer(text, np.uint8)
+    blank = _BLANK[characters]
     starts = ~blank
     starts[1:] &= blank[:-1]
-    newlines = np.flatnonzero(letters == _NEWLINE)
-    before = np.searchsorted(np.flatnonzero(starts), np.append(newlines, len(letters)))
+    newlines = np.flatnonzero(characters == _NEWLINE)
+    before = np.searchsorted(np.flatnonzero(starts), np.append(newlines, len(characters)))
     counts = np.diff(before, prepend=0)
-    if len(counts) and counts[-1] == 0 and (len(letters) == 0 or letters[-1] == _NEWLINE):
+    if len(counts) and counts[-1] == 0 and (len(characters) == 0 or characters[-1] == _NEWLINE):
         counts = counts[:-1]
     keep = ~blank
-    keep[1:] |= ~blank[:-1]  # the first blank after a number becomes its line end
+    keep[1:] |= ~blank[:-1]  # the first blank after a number becomes a line end
     keep[:1] = ~blank[:1]
-    column = np.where(blank, np.uint8(_NEWLINE), letters)[keep]
+    column = np.where(blank, np.uint8(_NEWLINE), characters)[keep]
     return read_rows(column.data, 1, dtype)[:, 0], counts
 
 
-def _texts(values: NDArray[Any]) -> pa.Array:
+def _format_numbers(values: NDArray[Any]) -> pa.Array:
     return pc.cast(pa.array(np.ascontiguousarray(values)), pa.string())
 
 
 def shortest(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """The same numbers as float32 where each of them is one, so that their text is short.
+    """Return the numbers as float32 if all are exact float32 values, so that their text is short.
 
-    A float32's shortest text names that float32 and no other; read as float64 it may differ from it
-    beyond float32's precision.
+    The shortest text of a float32 value identifies it among float32 values only: read as float64, it may differ
+    beyond float32 precision.
     """
     values = values + 0.0  # -0.0 would be written "-0"
     if values.dtype == np.float32:
@@ -119,33 +134,38 @@ def shortest(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
 
 
 def write_rows(literals: Sequence[str], columns: Sequence[NDArray[Any]]) -> memoryview:
-    """`literals[0] column[0] literals[1] column[1] … literals[-1]` for every row, as UTF-8.
+    """Write `literals[0] column[0] literals[1] column[1] … literals[-1]` for every row.
 
-    Numbers are written as the shortest text that reads back the same; there is one literal more
-    than there are columns. All columns have one length.
+    Args:
+        literals: Text around the columns; one more than `columns`.
+        columns: Arrays of equal length. Each number becomes the shortest text that reads back to the same value.
+    Returns:
+        UTF-8 text.
+    Raises:
+        ValueError: The number of literals is wrong.
     """
     if len(literals) != len(columns) + 1:
-        raise ValueError("one literal more than columns")
+        raise ValueError(f"{len(columns)} columns need {len(columns) + 1} literals, not {len(literals)}")
     if len(columns[0]) == 0:
         return memoryview(b"")
     pieces: list[Any] = []
     for literal, column in zip(literals, columns, strict=False):
-        pieces += [_literal(literal), _texts(column)]
-    step = 1 << 20  # a string array holds at most 2 GiB; slices also bound the memory
+        pieces += [_literal(literal), _format_numbers(column)]
+    step = _MAX_ROWS_PER_SLICE
     if len(columns[0]) <= step:
-        return _joined(pieces, literals[-1])
+        return _join_rows(pieces, literals[-1])
     out = bytearray()
     for start in range(0, len(columns[0]), step):
-        out += _joined([p.slice(start, step) if isinstance(p, pa.Array) else p for p in pieces], literals[-1])
+        out += _join_rows([p.slice(start, step) if isinstance(p, pa.Array) else p for p in pieces], literals[-1])
     return memoryview(out)
 
 
 def _literal(text: str) -> pa.Scalar:
-    # without its type, pyarrow looks for dateutil on the disk, every time: a hundred times slower
+    # to infer the type, pyarrow searches for dateutil on disk at every call: a hundred times slower
     return pa.scalar(text, pa.string())
 
 
-def _joined(pieces: list[Any], last: str) -> memoryview:
+def _join_rows(pieces: list[Any], last: str) -> memoryview:
     rows = pc.binary_join_element_wise(*pieces, _literal(last), _literal(""))
     offsets = np.frombuffer(rows.buffers()[1], np.int32)
     return memoryview(rows.buffers()[2])[offsets[rows.offset] : offsets[rows.offset + len(rows)]]

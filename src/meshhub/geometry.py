@@ -1,7 +1,7 @@
-"""What many plug-ins share: welding, bounds, volume, frames, baking. Numpy throughout, no loop over faces.
+"""Shared geometry: welding, bounds, volume, frames, baking. Numpy only; no Python loop over faces.
 
-Topology is asked of welded positions, never of raw indices: seams in UV or normals keep their
-duplicated vertices, and `weld` says which of them are one point.
+Compute topology on welded positions, never on raw indices: vertices stay duplicated at UV and normal seams, and
+`weld` reports which of them are one point.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ IntIndex = NDArray[np.intp]
 
 
 def distinct(points: NDArray[Any]) -> tuple[NDArray[Any], Int32]:
-    """The different rows of an array, in the order in which they are met, and which of them each row is.
+    """Return the distinct rows of an array, in order of first occurrence, and the distinct row of each row.
 
-    points: (n, k) numbers of any type; -0.0 and 0.0 are one.
-    Returns the (u, k) rows and an (n,) int32 index with `rows[index] == points`.
+    Dictionary encoding of the raw bytes: measured 2 to 30 times faster than any sort.
 
-    A dictionary encoding of the raw bytes: measured 2 to 30 times faster than any sort.
+    Args:
+        points: (n, k) numbers of any type; -0.0 equals 0.0.
+    Returns:
+        (u, k) rows, and an (n,) int32 index with `rows[index] == points`.
     """
     rows = np.ascontiguousarray(points + points.dtype.type(0))
     if len(rows) == 0:
@@ -39,11 +41,13 @@ def distinct(points: NDArray[Any]) -> tuple[NDArray[Any], Int32]:
 
 
 def weld(points: NDArray[np.floating[Any] | np.integer[Any]]) -> tuple[IntIndex, Int32]:
-    """Which rows are exactly the same point.
+    """Find the rows that are exactly equal.
 
-    points: (n, k) numbers of any type; -0.0 and 0.0 are one.
-    Returns `first` (u,), the row where each distinct point is met first, in the order of meeting,
-    and `index` (n,) int32 with `points[first][index] == points`.
+    Args:
+        points: (n, k) numbers of any type; -0.0 equals 0.0.
+    Returns:
+        `first`, (u,) row of the first occurrence of each distinct point, ascending, and `index`, (n,) int32 with
+        `points[first][index] == points`.
     """
     rows, index = distinct(points)
     first = np.empty(len(rows), np.intp)
@@ -52,20 +56,40 @@ def weld(points: NDArray[np.floating[Any] | np.integer[Any]]) -> tuple[IntIndex,
 
 
 def welded(mesh: Mesh) -> tuple[Float64, Int32]:
-    """The mesh as distinct points (u, 3) and faces (m, 3) over them; degenerate faces are kept."""
+    """Weld the vertices at equal positions; keep degenerate faces.
+
+    Returns:
+        (u, 3) distinct points, and (m, 3) faces over them.
+    """
     points, index = distinct(mesh.vertices)
     return points, index[mesh.faces]
 
 
 def face_normals(vertices: Float64, faces: Int32) -> Float64:
-    """(m, 3) normals of length twice the face's area; zero for degenerate faces."""
+    """Compute the face normals, not normalized.
+
+    Args:
+        vertices: (n, 3) positions, any length unit.
+        faces: (m, 3) vertex indices, counter-clockwise seen from outside.
+    Returns:
+        (m, 3) outward normals; the length is twice the area of the face, zero for degenerate faces.
+    """
     a = vertices[faces[:, 0]]
-    crossed: Float64 = np.cross(vertices[faces[:, 1]] - a, vertices[faces[:, 2]] - a)
-    return crossed
+    normals: Float64 = np.cross(vertices[faces[:, 1]] - a, vertices[faces[:, 2]] - a)
+    return normals
 
 
 def signed_volume(vertices: Float64, faces: Int32) -> float:
-    """The enclosed volume, positive when the faces look outward; meaningful for a closed surface."""
+    """Compute the volume that a closed triangle mesh encloses.
+
+    Args:
+        vertices: (n, 3) positions, any length unit.
+        faces: (m, 3) vertex indices, counter-clockwise seen from outside.
+    Returns:
+        Volume in cubed units of `vertices`; negative if inside out, 0.0 without faces, meaningless for an open mesh.
+    Source:
+        Zhang and Chen, "Efficient feature extraction for 2D/3D objects in mesh representation", ICIP 2001.
+    """
     if len(faces) == 0:
         return 0.0
     origin = vertices[faces[0, 0]]
@@ -74,54 +98,62 @@ def signed_volume(vertices: Float64, faces: Int32) -> float:
 
 
 def area(vertices: Float64, faces: Int32) -> float:
-    """The sum of the faces' areas."""
+    """Return the total area of the faces, in squared units of `vertices`."""
     return float(np.linalg.norm(face_normals(vertices, faces), axis=1).sum() / 2.0)
 
 
 def transformed(points: Float64, matrix: Float64) -> Float64:
-    """(n, 3) points through a (4, 4) affine matrix of column vectors."""
+    """Apply a (4, 4) affine matrix, for column vectors, to (n, 3) points; the identity returns `points` itself."""
     if np.array_equal(matrix, np.eye(4)):
         return points
-    moved: Float64 = points @ matrix[:3, :3].T + matrix[:3, 3]
-    return moved
+    result: Float64 = points @ matrix[:3, :3].T + matrix[:3, 3]
+    return result
 
 
 def mirrors(matrix: Float64) -> bool:
-    """Whether a matrix turns the inside out."""
+    """Return whether a matrix mirrors, which turns a mesh inside out."""
     return bool(np.linalg.det(matrix[:3, :3]) < 0)
 
 
 def placed_mesh(mesh: Mesh, matrix: Float64) -> Mesh:
-    """The mesh with a part's matrix baked in; a mirror flips the winding, so that outside stays outside."""
+    """Bake a part's matrix into its mesh; a mirror flips the winding, so that normals stay outward.
+
+    Args:
+        mesh: Any frame.
+        matrix: (4, 4) affine, from the frame of the mesh to the frame of the scene.
+    """
     if np.array_equal(matrix, np.eye(4)):
         return mesh
     normals = mesh.normals
     if normals is not None:
         linear = matrix[:3, :3]
-        # the cofactor matrix is right for singular and mirroring matrices too, up to the sign
+        # unlike the inverse transpose, the cofactor matrix exists for singular matrices; a mirror changes its sign
         cofactor = np.stack(
             [np.cross(linear[1], linear[2]), np.cross(linear[2], linear[0]), np.cross(linear[0], linear[1])]
         )
-        turned = normals @ (cofactor * (-1 if mirrors(matrix) else 1)).T
-        length = np.linalg.norm(turned, axis=1, keepdims=True)
-        normals = (turned / np.where(length > 0, length, 1)).astype(np.float32)
+        rotated = normals @ (cofactor * (-1 if mirrors(matrix) else 1)).T
+        length = np.linalg.norm(rotated, axis=1, keepdims=True)
+        normals = (rotated / np.where(length > 0, length, 1)).astype(np.float32)
     faces = mesh.faces[:, ::-1] if mirrors(matrix) else mesh.faces
     return replace(mesh, vertices=transformed(mesh.vertices, matrix), faces=faces, normals=normals)
 
 
 def extremes(points: Float64) -> tuple[Float64, Float64]:
-    """(k,) the lowest and (k,) the highest of (n, k) points.
+    """Return the (k,) minimum and the (k,) maximum of (n, k) points.
 
-    Column by column: 1 ms where numpy's `min(axis=0)` and `max(axis=0)` took 60 for half a million points.
+    Column by column: 1 ms for half a million points, where numpy's `min(axis=0)` and `max(axis=0)` took 60 ms.
     """
     columns = points.T
     return np.array([column.min() for column in columns]), np.array([column.max() for column in columns])
 
 
 def bounds(scene: Scene) -> Float64:
-    """(2, 3): the lowest and highest corner of everything placed, counting only vertices that faces use.
+    """Compute the bounding box of all placed parts; vertices that no face uses do not count.
 
-    Raises ValueError when there is no face.
+    Returns:
+        (2, 3) lowest and highest corner, in the frame of the scene.
+    Raises:
+        ValueError: The scene has no faces.
     """
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
     used: dict[int, Float64] = {}
@@ -142,7 +174,7 @@ def bounds(scene: Scene) -> Float64:
 
 
 def frame_matrix(source: Frame, target: Frame) -> Float64:
-    """The (4, 4) matrix that brings coordinates from one frame into another."""
+    """Return the (4, 4) matrix that converts coordinates from one frame to another: scale and up axis."""
     scale = MILLIMETRES_PER[source.unit] / MILLIMETRES_PER[target.unit]
     linear = np.eye(3)
     if source.up == "y" and target.up == "z":
@@ -155,7 +187,7 @@ def frame_matrix(source: Frame, target: Frame) -> Float64:
 
 
 def to_frame(scene: Scene, frame: Frame) -> Scene:
-    """The same scene in another frame: baked into the vertices, the parts' matrices conjugated."""
+    """Convert the scene to another frame; the conversion is baked into the vertices, part matrices are conjugated."""
     if scene.frame == frame:
         return scene
     matrix = frame_matrix(scene.frame, frame)
@@ -178,30 +210,40 @@ def to_frame(scene: Scene, frame: Frame) -> Scene:
 
 
 def moved(scene: Scene, matrix: Float64) -> Scene:
-    """The whole scene through one rigid or uniformly scaling matrix, instances kept."""
+    """Transform the whole scene; instances stay shared.
+
+    Args:
+        scene: Any frame.
+        matrix: (4, 4) rigid or uniformly scaling, in the frame of the scene.
+    """
     return replace(scene, parts=tuple(replace(part, transform=matrix @ part.transform) for part in scene.parts))
 
 
 def baked(scene: Scene) -> Scene:
-    """The scene with every part's matrix in its vertices, a mesh for each part, identity transforms.
+    """Bake every part's matrix into a mesh of its own; all transforms become the identity.
 
-    A part's own material goes into `face_material`, so that nothing is said by the part any more but its name.
+    A part's material moves to `face_material`, so that parts hold only names and paths.
     """
     meshes: list[Mesh] = []
     parts: list[Part] = []
     for part in scene.parts:
         mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
         if part.material is not None:
-            own = mesh.face_material
-            shown = np.full(len(mesh.faces), part.material, np.int32)
-            mesh = replace(mesh, face_material=shown if own is None else np.where(own < 0, shown, own))
+            material = np.full(len(mesh.faces), part.material, np.int32)
+            if mesh.face_material is not None:
+                material = np.where(mesh.face_material < 0, material, mesh.face_material)
+            mesh = replace(mesh, face_material=material)
         parts.append(Part(len(meshes), name=part.name or mesh.name, path=part.path))
         meshes.append(mesh)
     return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
 
 
 def soup(scene: Scene) -> tuple[Float64, Int32]:
-    """All triangles of the placed scene over one vertex array: (n, 3) vertices, (m, 3) faces."""
+    """Return all triangles of the placed scene over one vertex array.
+
+    Returns:
+        (n, 3) vertices in the frame of the scene, and (m, 3) faces.
+    """
     vertices: list[Float64] = []
     faces: list[Int32] = []
     offset = 0
@@ -216,7 +258,7 @@ def soup(scene: Scene) -> tuple[Float64, Int32]:
 
 
 def compacted(mesh: Mesh) -> Mesh:
-    """The mesh without the vertices that no face uses."""
+    """Remove the vertices that no face uses."""
     mask = np.zeros(len(mesh.vertices), np.bool_)
     mask[mesh.faces] = True
     if mask.all():

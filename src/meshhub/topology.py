@@ -1,10 +1,14 @@
-"""What is connected to what: edges, shells, vertex fans, boundary loops. Numpy and scipy, no loop over faces.
+"""Mesh connectivity: edges, shells, vertex fans, boundary loops. Numpy and scipy; no Python loop over faces.
 
-Everything here takes `faces` (m, 3) over *welded* points (`geometry.welded`), because a seam in UV
-is no gap. A *half-edge* is one side of one face: half-edge `3 * face + corner` leads from that corner
-to the next one of its face. An *edge* is all half-edges between the same two points, whatever their
-direction; a *shell* is what hangs together by edges; a *fan* is what hangs together around one
-point, so that a point with two fans is not manifold.
+All functions take `faces` (m, 3) over *welded* points (`geometry.welded`): on raw indices a UV seam would look
+like a gap.
+
+- A *half-edge* is one side of one face. Half-edge `3 * face + corner` leads from that corner to the next corner of
+  the face.
+- An *edge* is the set of all half-edges between the same two points, in either direction.
+- A *shell* is a set of faces connected by shared edges.
+- A *fan* is a set of faces around one point that are connected by paired half-edges. A point with two fans is
+  non-manifold.
 """
 
 from __future__ import annotations
@@ -17,23 +21,24 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from meshhub.geometry import IntIndex, weld
-from meshhub.scene import Int32
+from meshhub.scene import Float64, Int32
 
 Index = NDArray[np.integer[Any]]
 Labels = NDArray[np.int32]
 
-_FEW_STEPS = 64
+_MAX_FAN_STEPS = 64
+"""Faces around a point that `nonmanifold_points` walks; larger fans are labeled, which takes a fixed time."""
 
-_FEW = 3000
-"""With so few half-edges or links, to set up a sparse matrix takes longer than all the rest."""
+_MAX_SMALL_COUNT = 3000
+"""Half-edges or links up to which the setup of a sparse matrix takes longer than plain numpy."""
 
 
 class Edges(NamedTuple):
-    """The half-edges of a mesh, grouped by edge.
+    """Half-edges of a mesh, grouped by edge.
 
-    order: (3m,) half-edge ids, those of one edge side by side, ascending within it
-    start: (e,) where each edge begins in `order`; edges ascend by their two points
-    size:  (e,) how many half-edges each has
+    order: (3m,) half-edge ids; those of one edge are adjacent and ascend
+    start: (e,) position in `order` where each edge begins; edges ascend by their two points
+    size:  (e,) number of half-edges of each edge
     """
 
     order: Index
@@ -41,22 +46,22 @@ class Edges(NamedTuple):
     size: IntIndex
 
     def border(self) -> Index:
-        """The half-edges whose edge lies on one face only."""
-        lone: Index = self.order[self.start[self.size == 1]]
-        return lone
+        """Return the half-edges of edges on exactly one face."""
+        border: Index = self.order[self.start[self.size == 1]]
+        return border
 
     def pairs(self) -> tuple[Index, Index]:
-        """The two half-edges of each edge that lies on exactly two faces."""
-        two = self.start[self.size == 2]
-        return self.order[two], self.order[two + 1]
+        """Return both half-edges of each edge on exactly two faces."""
+        starts = self.start[self.size == 2]
+        return self.order[starts], self.order[starts + 1]
 
 
 class EdgeStatistics(NamedTuple):
-    """How many edges are unsound, and how: all zero for a closed, oriented, edge-manifold surface.
+    """Counts of invalid edges; all zero for a closed, edge-manifold, consistently oriented surface.
 
-    boundary:     on one face only
-    nonmanifold:  on more than two faces
-    inconsistent: on two faces that run along it in the same direction
+    boundary:     edges on one face
+    nonmanifold:  edges on more than two faces
+    inconsistent: edges on two faces that traverse them in the same direction
     """
 
     boundary: int
@@ -64,123 +69,197 @@ class EdgeStatistics(NamedTuple):
     inconsistent: int
 
 
+class EdgeAngles(NamedTuple):
+    """Half-edges of some edges, and the angle of each half-edge's face around its edge.
+
+    half:    (k,) half-edge ids, edge by edge, in the order of `Edges.order`
+    group:   (k,) position of the edge in the requested edges
+    forward: (k,) whether the half-edge leads from the lower to the higher point index
+    ticks:   (k,) angle in units of the resolution, from 0 at the first half-edge of the edge up to a full turn;
+             counter-clockwise around the direction from the lower to the higher point index
+    """
+
+    half: Index
+    group: IntIndex
+    forward: NDArray[np.bool_]
+    ticks: Int32
+
+
 def following(half: Index) -> NDArray[Any]:
-    """The next half-edge of the same face."""
+    """Return the next half-edge of the same face, for each half-edge."""
     after: NDArray[Any] = half + np.where(half % 3 == 2, -2, 1)
     return after
 
 
 def preceding(half: Index) -> NDArray[Any]:
-    """The half-edge before, of the same face."""
+    """Return the previous half-edge of the same face, for each half-edge."""
     before: NDArray[Any] = half + np.where(half % 3 == 0, 2, -1)
     return before
 
 
 def half_edges(faces: Index) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Where each half-edge begins and ends, (3m,) each."""
+    """Return the start point and the end point of each half-edge, (3m,) each."""
     return faces.ravel(), faces[:, [1, 2, 0]].ravel()
 
 
 def edges(faces: Index) -> Edges:
-    """All half-edges, grouped by the two points they join.
+    """Group all half-edges by the two points that they connect.
 
-    Two counting sorts: two to seven times faster than one sort of packed keys, unless there are but few.
+    Two counting sorts: two to seven times faster than one sort of packed keys, except for a few half-edges.
+
+    Args:
+        faces: (m, 3) indices of welded points.
+    Returns:
+        The edges, in ascending order of their two points.
     """
     begin, end = half_edges(faces)
     size = len(begin)
     if size == 0:
-        nothing = np.empty(0, np.intp)
-        return Edges(nothing, nothing, nothing)
+        empty = np.empty(0, np.intp)
+        return Edges(empty, empty, empty)
     low, high = np.minimum(begin, end), np.maximum(begin, end)
     points = int(high.max()) + 1
-    if size > _FEW and points <= 4 * size:
-        order = _counted(high, points)
-        order = order[_counted(low[order], points)]
-    else:  # else the counters would take more room than the faces
+    if size > _MAX_SMALL_COUNT and points <= 4 * size:
+        order = _counting_argsort(high, points)
+        order = order[_counting_argsort(low[order], points)]
+    else:  # the counters of sparse indices would need more memory than the faces
         order = np.lexsort((high, low))
     low, high = low[order], high[order]
-    new = np.ones(size, np.bool_)
-    new[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-    start = np.flatnonzero(new)
+    is_start = np.ones(size, np.bool_)
+    is_start[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+    start = np.flatnonzero(is_start)
     return Edges(order, start, np.diff(start, append=size))
 
 
-def _counted(key: Index, limit: int) -> NDArray[Any]:
-    """A stable argsort of small whole numbers: what the transposition of a sparse matrix does."""
+def _counting_argsort(key: Index, limit: int) -> NDArray[Any]:
+    """Return a stable argsort of integers in 0…limit-1: the transposition of a sparse matrix is a counting sort."""
     size = len(key)
-    kind = np.int32 if size < 2**31 - 1 else np.int64
-    rows = csr_array((np.ones(size, np.int8), key, np.arange(size + 1, dtype=kind)), (size, limit))
+    index_type = np.int32 if size < 2**31 - 1 else np.int64
+    rows = csr_array((np.ones(size, np.int8), key, np.arange(size + 1, dtype=index_type)), (size, limit))
     order: NDArray[Any] = rows.tocsc().indices
     return order
 
 
-def edge_statistics(faces: Index, found: Edges | None = None) -> EdgeStatistics:
-    """How many edges are on the boundary, on too many faces, or run through in one direction twice."""
-    found = edges(faces) if found is None else found
+def edge_statistics(faces: Index, mesh_edges: Edges | None = None) -> EdgeStatistics:
+    """Count the boundary, non-manifold and inconsistently oriented edges.
+
+    Args:
+        faces: (m, 3) indices of welded points.
+        mesh_edges: Result of `edges(faces)`, if the caller has it.
+    """
+    mesh_edges = edges(faces) if mesh_edges is None else mesh_edges
     begin, _ = half_edges(faces)
-    one, other = found.pairs()
+    one, other = mesh_edges.pairs()
     return EdgeStatistics(
-        boundary=int((found.size == 1).sum()),
-        nonmanifold=int((found.size > 2).sum()),
+        boundary=int((mesh_edges.size == 1).sum()),
+        nonmanifold=int((mesh_edges.size > 2).sum()),
         inconsistent=int((begin[one] == begin[other]).sum()),
     )
 
 
-def without_degenerate(faces: NDArray[Any]) -> NDArray[Any]:
-    """The faces whose three corners are three points."""
+def angles_around_edges(
+    points: Float64, faces: Int32, mesh_edges: Edges, chosen: IntIndex, resolution_rad: float
+) -> EdgeAngles:
+    """Measure the angles of faces around the edges that they share.
+
+    Use this to pair half-edges where more than two faces meet: faces that bound one wedge of material are neighbors
+    by angle. Angles are integers, so that coincident faces compare equal in spite of rounding; angles within one
+    tick of the first face become 0.
+
+    Args:
+        points: (n, 3) positions, any length unit.
+        faces: (m, 3) indices into `points`.
+        mesh_edges: Result of `edges(faces)`.
+        chosen: (c,) positions of edges in `mesh_edges.start`.
+        resolution_rad: Radians per tick; above 1e-8, so that a full turn fits 32 bits.
+    Returns:
+        Unsorted angles: the callers break ties differently.
+    Source:
+        Weiler, "The radial edge structure", Geometric Modeling for CAD Applications, 1988: the radial order of faces.
+    """
+    size = mesh_edges.size[chosen]
+    group = np.repeat(np.arange(len(chosen)), size)
+    offset = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size)
+    half = mesh_edges.order[mesh_edges.start[chosen][group] + offset]
+    begin, end = (ends[half] for ends in half_edges(faces))
+    low, high = points[np.minimum(begin, end)], points[np.maximum(begin, end)]
+    axis = high - low
+    axis /= np.maximum(np.linalg.norm(axis, axis=1, keepdims=True), 1e-300)
+    opposite = points[faces.ravel()[preceding(half)]] - low
+    opposite -= axis * np.einsum("ij,ij->i", axis, opposite)[:, None]
+    reference = opposite[np.arange(len(half)) - offset]
+    reference = reference / np.maximum(np.linalg.norm(reference, axis=1, keepdims=True), 1e-300)
+    quarter = np.cross(axis, reference)
+    angle = np.arctan2(np.einsum("ij,ij->i", opposite, quarter), np.einsum("ij,ij->i", opposite, reference))
+    ticks = np.rint(angle / resolution_rad).astype(np.int32)
+    ticks[np.abs(ticks) <= 1] = 0
+    positive: Int32 = np.where(ticks < 0, ticks + np.int32(round(2 * np.pi / resolution_rad)), ticks)
+    return EdgeAngles(half, group, begin < end, positive)
+
+
+def remove_degenerate_faces(faces: NDArray[Any]) -> NDArray[Any]:
+    """Return the faces whose three corners are three different points."""
     a, b, c = faces[:, 0], faces[:, 1], faces[:, 2]
-    flat = (a == b) | (b == c) | (c == a)
-    return faces[~flat] if flat.any() else faces
+    degenerate = (a == b) | (b == c) | (c == a)
+    return faces[~degenerate] if degenerate.any() else faces
 
 
 def is_closed(vertices: NDArray[np.floating[Any]], faces: Int32) -> bool:
-    """Whether every edge lies on exactly two faces, once equal positions are one point.
+    """Return whether every edge is on exactly two faces, after welding equal positions.
 
-    vertices: (n, 3) float32 or float64, not necessarily welded. Degenerate faces do not count; a mesh of no
-    other faces is not closed. Pass float32 to ask what an STL would hold.
+    Degenerate faces are ignored. A mesh that has only degenerate faces is not closed.
+
+    Args:
+        vertices: (n, 3) float32 or float64, not necessarily welded; pass float32 to check what an STL file holds.
+        faces: (m, 3) vertex indices.
     """
     _, index = weld(vertices)
-    solid = without_degenerate(index[faces])
-    return len(solid) > 0 and bool((edges(solid).size == 2).all())
+    proper = remove_degenerate_faces(index[faces])
+    return len(proper) > 0 and bool((edges(proper).size == 2).all())
 
 
 def components(size: int, one: Index, other: Index) -> tuple[int, Labels]:
-    """The connected components of `size` things that are linked in pairs: their number, a label for each.
+    """Label the connected components of a graph.
 
-    Labels are numbered by each component's first member.
+    Args:
+        size: Number of nodes.
+        one: (k,) first node of each link.
+        other: (k,) second node of each link.
+    Returns:
+        The number of components, and (size,) labels, numbered by the first node of each component.
     """
     if size == 0:
         return 0, np.empty(0, np.int32)
-    if size + len(one) <= _FEW:
-        return _joined(size, one, other)
+    if size + len(one) <= _MAX_SMALL_COUNT:
+        return _small_components(size, one, other)
     graph = coo_array((np.ones(len(one), np.uint8), (one, other)), (size, size))
     count, labels = connected_components(graph, directed=False)
-    return int(count), _numbered(labels, count)
+    return int(count), _number_by_first_member(labels, count)
 
 
-def _joined(size: int, one: Index, other: Index) -> tuple[int, Labels]:
-    """The components of few things: the larger of two linked labels becomes the smaller until none differ."""
+def _small_components(size: int, one: Index, other: Index) -> tuple[int, Labels]:
+    """Label the components of a small graph: replace the larger of two linked labels until none differ."""
     label = np.arange(size)
     while True:
         a, b = label[one], label[other]
         if (a == b).all():
             break
         np.minimum.at(label, np.maximum(a, b), np.minimum(a, b))
-        further = label[label]
-        while (further != label).any():
-            label, further = further, further[further]
+        root = label[label]
+        while (root != label).any():
+            label, root = root, root[root]
     rank = np.cumsum(label == np.arange(size), dtype=np.int32)
     return int(rank[-1]), rank[label] - np.int32(1)
 
 
 def first_members(labels: Index, count: int) -> IntIndex:
-    """Where each of the labels 0…count-1 occurs first; every one of them must occur."""
+    """Return the first position of each of the labels 0…count-1; each label must occur."""
     first = np.empty(count, np.intp)
     first[labels[::-1]] = np.arange(len(labels) - 1, -1, -1)
     return first
 
 
-def _numbered(labels: Labels, count: int) -> Labels:
+def _number_by_first_member(labels: Labels, count: int) -> Labels:
     first = first_members(labels, count)
     if (first[1:] > first[:-1]).all():
         return labels
@@ -189,30 +268,38 @@ def _numbered(labels: Labels, count: int) -> Labels:
     return rank[labels]
 
 
-def shells(faces: Index, found: Edges | None = None) -> tuple[int, Labels]:
-    """The shells: how many, and which one each face belongs to, numbered by their first faces.
+def shells(faces: Index, mesh_edges: Edges | None = None) -> tuple[int, Labels]:
+    """Label the shells. All faces at one edge are in one shell, however many there are.
 
-    Faces that share an edge are in one shell, however many there are at that edge.
+    Args:
+        faces: (m, 3) indices of welded points.
+        mesh_edges: Result of `edges(faces)`, if the caller has it.
+    Returns:
+        The number of shells, and the (m,) shell of each face, numbered by first faces.
     """
-    found = edges(faces) if found is None else found
-    inside = np.ones(len(found.order), np.bool_)
-    inside[found.start] = False
-    at = np.flatnonzero(inside)
-    return components(len(faces), found.order[at - 1] // 3, found.order[at] // 3)
+    mesh_edges = edges(faces) if mesh_edges is None else mesh_edges
+    continues = np.ones(len(mesh_edges.order), np.bool_)
+    continues[mesh_edges.start] = False
+    at = np.flatnonzero(continues)
+    return components(len(faces), mesh_edges.order[at - 1] // 3, mesh_edges.order[at] // 3)
 
 
 def fans(faces: Index, one: Index, other: Index) -> tuple[int, Labels]:
-    """The fans of faces around points, given which half-edges are paired.
+    """Label the fans of faces around points.
 
-    Returns their number and a label for each corner, (3m,); corners of one fan are at one point. Pairs may run
-    in the same direction, as long as they join the same two points.
+    Args:
+        faces: (m, 3) indices of welded points.
+        one: (p,) first half-edge of each pair.
+        other: (p,) second half-edge, between the same two points in either direction.
+    Returns:
+        The number of fans, and the (3m,) fan of each corner; all corners of a fan are at one point.
     """
     corner = faces.ravel()
     return components(len(corner), *_corner_links(corner, one, other))
 
 
 def _corner_links(corner: Index, one: Index, other: Index) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Corners that are at one point and on both sides of a pair."""
+    """Return the pairs of corners that are at one point, on both sides of a pair of half-edges."""
     one_end, other_end = following(one), following(other)
     opposed = corner[one] != corner[other]
     return np.concatenate([one, one_end]), np.concatenate(
@@ -220,92 +307,105 @@ def _corner_links(corner: Index, one: Index, other: Index) -> tuple[NDArray[Any]
     )
 
 
-def fans_are_whole(faces: Index, found: Edges) -> bool:
-    """Whether a closed surface with oppositely directed pairs has one fan at each point."""
-    return not len(torn_points(faces, *found.pairs()))
+def is_vertex_manifold(faces: Index, mesh_edges: Edges) -> bool:
+    """Return whether each point of a closed, consistently oriented surface has one fan."""
+    return not len(nonmanifold_points(faces, *mesh_edges.pairs()))
 
 
-def torn_points(faces: Index, one: Index, other: Index) -> IntIndex:
-    """The points that may have several fans, given the oppositely directed pairs: every other one has one for sure.
+def nonmanifold_points(faces: Index, one: Index, other: Index) -> IntIndex:
+    """Find the points that may have several fans; all other points have one fan.
 
-    Walks around all points at once, which is several times faster than to label all the fans. A point
-    of very many faces is suspected when its walk takes too long.
+    Walks around all points at once, which is several times faster than labeling all fans.
+
+    Args:
+        faces: (m, 3) indices of welded points.
+        one: (p,) first half-edge of each pair.
+        other: (p,) second half-edge, in the opposite direction.
+    Returns:
+        Ascending point indices; a point on the border is included.
     """
     if len(faces) == 0:
         return np.empty(0, np.intp)
     twin = np.full(3 * len(faces), -1, np.int32)
     twin[one], twin[other] = other, one
     corner = faces.ravel()
-    begun = np.full(int(corner.max()) + 1, -1, np.int32)
-    begun[corner] = np.arange(len(corner), dtype=np.int32)
-    point = np.flatnonzero(begun >= 0)
-    begun, remaining = begun[point], np.bincount(corner)[point]
-    here, torn = begun, [np.empty(0, np.intp)]
-    for _ in range(_FEW_STEPS):
+    first = np.full(int(corner.max()) + 1, -1, np.int32)
+    first[corner] = np.arange(len(corner), dtype=np.int32)
+    point = np.flatnonzero(first >= 0)
+    first, remaining = first[point], np.bincount(corner)[point]
+    here, nonmanifold = first, [np.empty(0, np.intp)]
+    for _ in range(_MAX_FAN_STEPS):
         here = twin[preceding(here)]
         remaining = remaining - 1
-        back = here == begun
-        bad = (here < 0) | (back & (remaining > 0))
-        torn.append(point[bad])
-        goes_on = ~(back | bad)
-        if not goes_on.any():
+        is_back = here == first
+        bad = (here < 0) | (is_back & (remaining > 0))
+        nonmanifold.append(point[bad])
+        walking = ~(is_back | bad)
+        if not walking.any():
             break
-        point, begun, here, remaining = (each[goes_on] for each in (point, begun, here, remaining))
+        point, first, here, remaining = (values[walking] for values in (point, first, here, remaining))
     else:
-        torn.append(_labelled(faces, one, other, point))
-    return np.sort(np.concatenate(torn))
+        nonmanifold.append(_points_of_several_fans(faces, one, other, point))
+    return np.sort(np.concatenate(nonmanifold))
 
 
-def _labelled(faces: Index, one: Index, other: Index, asked: Index) -> IntIndex:
-    """Those of the asked points that have several fans, by labelling the corners around them."""
+def _points_of_several_fans(faces: Index, one: Index, other: Index, points: Index) -> IntIndex:
+    """Return those of `points` that have several fans, from the labels of the corners around them."""
     wanted = np.zeros(int(faces.max()) + 1, np.bool_)
-    wanted[asked] = True
+    wanted[points] = True
     corner = faces.ravel()
     begin, end = _corner_links(corner, one, other)
     linked = wanted[corner[begin]]
     at = np.flatnonzero(wanted[corner])
-    name = np.full(len(corner), -1, np.int32)
-    name[at] = np.arange(len(at), dtype=np.int32)
-    count, label = components(len(at), name[begin[linked]], name[end[linked]])
+    local = np.full(len(corner), -1, np.int32)
+    local[at] = np.arange(len(at), dtype=np.int32)
+    count, label = components(len(at), local[begin[linked]], local[end[linked]])
     fans_at = np.bincount(corner[at[first_members(label, count)]])
     return np.flatnonzero(fans_at > 1)
 
 
 def cycles(after: Index) -> tuple[IntIndex, IntIndex]:
-    """The cycles of a permutation `after` of 0…n-1, each in its own order.
+    """Split a permutation into its cycles.
 
-    Returns the members, cycle by cycle, each begun at its smallest member, and (c + 1,) where each begins.
-    The place within a cycle comes from doubling jumps: log2 n rounds, no walk.
+    Pointer doubling finds the position within a cycle in log2 n rounds, without a walk.
+
+    Args:
+        after: (n,) successor of each member of 0…n-1.
+    Returns:
+        (n,) members cycle by cycle, each from its smallest member, and (c + 1,) where each cycle begins.
     """
     size = len(after)
     if size == 0:
         return np.empty(0, np.intp), np.zeros(1, np.intp)
-    everyone = np.arange(size)
-    count, labels = components(size, everyone, after)
+    member = np.arange(size)
+    count, labels = components(size, member, after)
     first = first_members(labels, count)
-    # steps still to go until the cycle's first member is met
-    is_first = first[labels] == everyone
-    jump, steps = np.where(is_first, everyone, after), np.where(is_first, 0, 1)
+    # `steps` from each member to the first member of its cycle
+    is_first = first[labels] == member
+    jump, steps = np.where(is_first, member, after), np.where(is_first, 0, 1)
     while True:
-        further = steps + steps[jump]
-        if np.array_equal(further, steps):
+        longer = steps + steps[jump]
+        if np.array_equal(longer, steps):
             break
-        steps, jump = further, jump[jump]
+        steps, jump = longer, jump[jump]
     length = np.bincount(labels, minlength=count)
     place = np.where(is_first, 0, length[labels] - steps)
     begin = np.concatenate([[0], np.cumsum(length)])
     members = np.empty(size, np.intp)
-    members[begin[labels] + place] = everyone
+    members[begin[labels] + place] = member
     return members, begin
 
 
 def boundary_loops(border: Index, fan: Index) -> tuple[Index, IntIndex]:
-    """The loops of border half-edges of a consistently oriented surface.
+    """Chain the border half-edges of a consistently oriented surface into loops.
 
-    border: half-edges without a partner; fan: (3m,) the fan of each corner, from `fans`. Around an
-    open fan exactly one border half-edge arrives and one leaves, so no loop ever branches.
+    An open fan has exactly one incoming and one outgoing border half-edge, so loops never branch.
 
-    Returns half-edges, loop by loop, in the faces' own direction, and (l + 1,) where each loop begins.
+    Args:
+        border: (b,) half-edges without a partner.
+        fan: (3m,) fan of each corner, from `fans`.
+    Returns:
+        (b,) half-edges loop by loop, in the direction of the faces, and (l + 1,) where each loop begins.
     """
     leaving = np.full(int(fan.max(initial=-1)) + 1, -1, np.intp)
     leaving[fan[border]] = np.arange(len(border))

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
-from meshhub.builtin_plugins.flatten_base.flatten import run
+from meshhub.builtin_plugins.flatten_base.operation import run
 from meshhub.errors import InvalidOption
 from meshhub.geometry import bounds, soup
 from meshhub.notes import collecting

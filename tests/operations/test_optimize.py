@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshhub.builtin_plugins.optimize import OptimizeOptions, meshlab
-from meshhub.builtin_plugins.optimize.reduce import run
+from meshhub.builtin_plugins.optimize.operation import run
 from meshhub.geometry import soup
 from meshhub.notes import Remarks, collecting
 from meshhub.scene import Float64, Image, Int32, Material, Mesh, Part, Scene
@@ -22,7 +22,7 @@ def half(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if request.param == "meshlab":
         pytest.importorskip("pymeshlab")
     else:
-        monkeypatch.setattr(meshlab, "available", lambda: False)
+        monkeypatch.setattr(meshlab, "is_available", lambda: False)
     return str(request.param)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshhub.builtin_plugins.place_on_bed import PlaceOnBedOptions
-from meshhub.builtin_plugins.place_on_bed.place import run
+from meshhub.builtin_plugins.place_on_bed.operation import run
 from meshhub.geometry import bounds, soup
 from meshhub.notes import collecting
 from meshhub.scene import Mesh, Part, Scene

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meshhub.builtin_plugins.repair import RepairOptions, meshlab
-from meshhub.builtin_plugins.repair.repair import run
+from meshhub.builtin_plugins.repair.operation import run
 from meshhub.notes import Remarks, collecting
 from meshhub.scene import Float64, Int32, Material, Mesh, Part, Scene
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
@@ -456,7 +456,7 @@ def test_any_faces_at_all_are_survived(seed: int, faces: int, points: int, scale
 def test_without_pymeshlab_there_is_no_second_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meshlab, "find_spec", lambda name: None)
     open_box = replace(brick(), faces=brick().faces[2:])
-    assert meshlab.bettered(open_box, open_box) is None
+    assert meshlab.repair_with_meshlab(open_box, open_box) is None
 
 
 def test_the_second_stage_dresses_and_is_judged() -> None:
@@ -464,14 +464,14 @@ def test_the_second_stage_dresses_and_is_judged() -> None:
     whole = painted()
     keep = np.arange(12) != 4
     broken = replace(whole, faces=whole.faces[keep], face_material=whole.face_material[keep])
-    found = meshlab.bettered(broken, broken)
+    found = meshlab.repair_with_meshlab(broken, broken)
     assert found is not None
-    assert found[1].right
+    assert found[1].valid
     assert_right(found[0])
     assert found[0].face_material is not None
     assert set(found[0].face_material.tolist()) == set(np.arange(12)[keep].tolist())
     flat = Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
-    assert meshlab.bettered(flat, flat) is None
+    assert meshlab.repair_with_meshlab(flat, flat) is None
 
 
 CORPUS: list[tuple[str, Callable[[float], bool]]] = [

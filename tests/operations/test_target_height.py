@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshhub.builtin_plugins.target_height import TargetHeightOptions
-from meshhub.builtin_plugins.target_height.resize import run
+from meshhub.builtin_plugins.target_height.operation import run
 from meshhub.errors import InvalidOption
 from meshhub.geometry import bounds, soup
 from meshhub.notes import collecting

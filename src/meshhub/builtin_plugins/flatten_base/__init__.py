@@ -1,4 +1,4 @@
-"""Cuts the bottom off, so that the model stands flat."""
+"""Operation `flatten-base`: cut off the bottom, so that the model stands flat."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from meshhub.hookspecs import hookimpl
 
 
 class FlattenBaseOptions(Struct, frozen=True, kw_only=True):
-    """How much is cut off."""
+    """Options of `flatten-base`: the height to cut off."""
 
     flatten_base_mm: (
         Annotated[
             float,
             Meta(
                 title="Flatten base by mm",
-                description="Cut so many millimetres off the bottom of the whole scene, and close the cut.",
+                description="Cut this many millimeters off the bottom of the whole scene, and close the cut.",
                 ge=0.001,
                 le=100_000,
             ),
@@ -30,14 +30,14 @@ class FlattenBaseOptions(Struct, frozen=True, kw_only=True):
 
 @hookimpl
 def meshhub_operations() -> Iterable[Operation]:
-    """The operation `flatten-base`."""
+    """Declare the operation `flatten-base`."""
     return [
         Operation(
             id="flatten-base",
             label="Flatten base",
             stage=Stage.CUT,
             options=FlattenBaseOptions,
-            run="meshhub.builtin_plugins.flatten_base.flatten:run",
+            run="meshhub.builtin_plugins.flatten_base.operation:run",
             needs=("manifold3d", "scipy"),
             install="meshhub",
         )

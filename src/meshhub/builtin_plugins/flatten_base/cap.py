@@ -1,4 +1,4 @@
-"""Closing a cut: the rim's loops, and the triangles between them."""
+"""Cap a cut: chain the section edges into loops, and triangulate between them."""
 
 from __future__ import annotations
 
@@ -9,67 +9,97 @@ import manifold3d
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.flatten_base.cut import Opened, Plane
+from meshhub.builtin_plugins.flatten_base.cut import CutMesh, Plane
 from meshhub.geometry import IntIndex, weld, welded
 from meshhub.scene import Float64, Int32, Mesh
 from meshhub.topology import components, cycles, shells
 
 
-class Capped(NamedTuple):
-    """A mesh whose cut is closed.
+class CappedMesh(NamedTuple):
+    """Mesh with a capped cut.
 
-    loops:    how many rims were closed
-    open:     how many edges of the cut belong to no closed rim
-    area:     of the base
+    loops:      number of section loops that were closed
+    open_edges: number of section edges that belong to no closed loop
+    area:       area of the base, in square millimeters
     """
 
     mesh: Mesh
     loops: int
-    open: int
+    open_edges: int
     area: float
 
 
-def capped(cut: Opened, plane: Plane) -> Capped:
-    """The mesh with its cut closed, seen from below counter-clockwise."""
+def cap_mesh(cut: CutMesh, plane: Plane) -> CappedMesh:
+    """Cap the cut with faces that look down.
+
+    Args:
+        cut: Mesh and section edges, in millimeters, Z up.
+        plane: Plane of the cut.
+    """
     mesh = cut.mesh
     if len(cut.edges) == 0:
-        return Capped(mesh, 0, 0, 0.0)
-    # the cap runs along the rim the other way
+        return CappedMesh(mesh, 0, 0, 0.0)
+    # the cap traverses the section edges in the opposite direction
     rows, ends = np.unique(cut.edges[:, ::-1].ravel(), return_inverse=True)
     first, index = weld(mesh.vertices[rows])
     edges = index[ends].reshape(-1, 2)
     row = rows[first]
-    # seen from below x and y change places, and all areas are positive
+    # seen from below, x and y are swapped, and the areas of the cap are positive
     flat = mesh.vertices[row][:, [1, 0]]
-    members, begin = _loops(edges, flat)
+    members, begin = _chain_loops(edges, flat)
     closed = len(members)
     if closed == 0:
-        return Capped(mesh, 0, len(edges), 0.0)
+        return CappedMesh(mesh, 0, len(edges), 0.0)
     corners = edges[members, 0]
-    triangles = _triangles(flat[corners], begin, cut, members, plane)
+    triangles = _triangulate_loops(flat[corners], begin, cut, members, plane)
     if len(triangles) == 0:
-        return Capped(mesh, 0, len(edges), 0.0)
+        return CappedMesh(mesh, 0, len(edges), 0.0)
     material = None
     if mesh.face_material is not None:
-        material = _material(triangles, mesh.face_material[cut.faces[members]], begin)
+        material = _choose_material(triangles, mesh.face_material[cut.faces[members]], begin)
     faces = corners[triangles]
-    area = float(_areas(flat, faces).sum())
-    return Capped(_joined(mesh, row, faces, material), len(begin) - 1, len(edges) - closed, area)
+    area = float(_signed_areas(flat, faces).sum())
+    return CappedMesh(_add_cap(mesh, row, faces, material), len(begin) - 1, len(edges) - closed, area)
 
 
-def _loops(edges: Int32, flat: Float64) -> tuple[IntIndex, IntIndex]:
-    """The closed loops of directed edges, which touch each other at most: members, and where each loop begins.
+def _chain_loops(edges: Int32, flat: Float64) -> tuple[IntIndex, IntIndex]:
+    """Chain directed edges into closed loops that may touch but do not cross.
 
-    Where several loops meet in a point, an edge that arrives goes on with the next one clockwise, which
-    keeps what is to the left of both together.
+    Where loops meet in a point, an incoming edge continues with the next outgoing edge clockwise. This keeps the
+    areas to the left of both in one loop.
+
+    Args:
+        edges: (k, 2) points of each edge.
+        flat: (p, 2) positions.
+    Returns:
+        Edges loop by loop, and the position where each loop begins.
     """
+    count = len(edges)
+    after = _find_successors(edges, flat)
+    linked = np.flatnonzero(after >= 0)
+    number, label = components(count, linked, after[linked])
+    is_open = np.zeros(number, np.bool_)
+    is_open[label[after < 0]] = True
+    closed = np.flatnonzero(~is_open[label])
+    position = np.full(count, -1, np.intp)
+    position[closed] = np.arange(len(closed))
+    members, begin = cycles(position[after[closed]])
+    members = closed[members]
+    # two opposite edges enclose nothing
+    length = np.diff(begin)
+    kept = length > 2
+    return members[np.repeat(kept, length)], np.concatenate([[0], np.cumsum(length[kept])])
+
+
+def _find_successors(edges: Int32, flat: Float64) -> IntIndex:
+    """Return the edge that follows each directed edge, -1 for none."""
     count = len(edges)
     at = np.concatenate([edges[:, 1], edges[:, 0]])
     away = np.concatenate([edges[:, 0], edges[:, 1]])
-    leaves = np.arange(2 * count) >= count
-    step = flat[away] - flat[at]
-    order = np.lexsort((leaves, np.arctan2(step[:, 1], step[:, 0]), at))
-    point, out = at[order], leaves[order]
+    is_outgoing = np.arange(2 * count) >= count
+    direction = flat[away] - flat[at]
+    order = np.lexsort((is_outgoing, np.arctan2(direction[:, 1], direction[:, 0]), at))
+    point, out = at[order], is_outgoing[order]
     start = np.flatnonzero(np.concatenate([[True], point[1:] != point[:-1]]))
     size = np.diff(start, append=len(point))
     last = np.repeat(start + size - 1, size)
@@ -78,30 +108,17 @@ def _loops(edges: Int32, flat: Float64) -> tuple[IntIndex, IntIndex]:
     after = np.full(count, -1, np.intp)
     fits = np.flatnonzero(~out & out[before])
     after[order[fits]] = order[before[fits]] - count
-    # what is left over, in rims that run wrongly, is paired as it comes
-    taken = np.zeros(2 * count, np.bool_)
-    taken[fits] = taken[before[fits]] = True
-    arriving, leaving = np.flatnonzero(~taken & ~out), np.flatnonzero(~taken & out)
-    one, other = _paired(point[arriving], point[leaving])
-    after[order[arriving[one]]] = order[leaving[other]] - count
-
-    linked = np.flatnonzero(after >= 0)
-    number, label = components(count, linked, after[linked])
-    ended = np.zeros(number, np.bool_)
-    ended[label[after < 0]] = True
-    closed = np.flatnonzero(~ended[label])
-    renumbered = np.full(count, -1, np.intp)
-    renumbered[closed] = np.arange(len(closed))
-    members, begin = cycles(renumbered[after[closed]])
-    members = closed[members]
-    # two edges there and back enclose nothing
-    length = np.diff(begin)
-    kept = length > 2
-    return members[np.repeat(kept, length)], np.concatenate([[0], np.cumsum(length[kept])])
+    # the remaining ends occur only in inconsistent sections; pair them in any order
+    used = np.zeros(2 * count, np.bool_)
+    used[fits] = used[before[fits]] = True
+    incoming, outgoing = np.flatnonzero(~used & ~out), np.flatnonzero(~used & out)
+    one, other = _match_equal(point[incoming], point[outgoing])
+    after[order[incoming[one]]] = order[outgoing[other]] - count
+    return after
 
 
-def _paired(one: IntIndex, other: IntIndex) -> tuple[IntIndex, IntIndex]:
-    """Places in two ascending lists that hold the same value, each used once."""
+def _match_equal(one: IntIndex, other: IntIndex) -> tuple[IntIndex, IntIndex]:
+    """Return positions in two ascending lists that hold equal values; each position occurs once."""
 
     def rank_of(values: IntIndex) -> IntIndex:
         start = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if len(values) else values
@@ -116,33 +133,33 @@ def _paired(one: IntIndex, other: IntIndex) -> tuple[IntIndex, IntIndex]:
     return places, other_places
 
 
-def _areas(flat: Float64, faces: Int32) -> Float64:
+def _signed_areas(flat: Float64, faces: Int32) -> Float64:
     a, b, c = (flat[faces[:, corner]] for corner in range(3))
     return ((b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (c[:, 0] - a[:, 0])) / 2
 
 
-def _triangles(corners: Float64, begin: IntIndex, cut: Opened, members: IntIndex, plane: Plane) -> Int32:
-    """Triangles over the loops' corners: all loops together or, where bodies overlap, each body by itself."""
-    together = _clipped(corners, begin, np.arange(len(begin) - 1))
+def _triangulate_loops(corners: Float64, begin: IntIndex, cut: CutMesh, members: IntIndex, plane: Plane) -> Int32:
+    """Triangulate all loops together or, where bodies overlap, the loops of each body separately."""
+    together = _triangulate_some(corners, begin, np.arange(len(begin) - 1))
     sides = np.ptp(corners[together], axis=1).sum(axis=1)
-    if (_areas(corners, together) >= -plane.grid * sides).all():
+    if (_signed_areas(corners, together) >= -plane.grid * sides).all():
         return together
-    group = _bodies(corners, begin, cut, members)
+    group = _find_bodies(corners, begin, cut, members)
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.concatenate([[True], np.diff(group[order]) != 0]))
-    return np.concatenate([_clipped(corners, begin, loops) for loops in np.split(order, starts[1:])])
+    return np.concatenate([_triangulate_some(corners, begin, loops) for loops in np.split(order, starts[1:])])
 
 
-def _clipped(corners: Float64, begin: IntIndex, loops: IntIndex) -> Int32:
-    """The triangles of some of the loops."""
+def _triangulate_some(corners: Float64, begin: IntIndex, loops: IntIndex) -> Int32:
+    """Triangulate some of the loops; return positions in `corners`."""
     polygons = [corners[begin[loop] : begin[loop + 1]] for loop in loops]
-    made = np.asarray(manifold3d.triangulate(polygons, 0.0), np.int32).reshape(-1, 3)
+    triangles = np.asarray(manifold3d.triangulate(polygons, 0.0), np.int32).reshape(-1, 3)
     own = np.concatenate([np.arange(begin[loop], begin[loop + 1], dtype=np.int32) for loop in loops])
-    return own[made]
+    return own[triangles]
 
 
-def _bodies(corners: Float64, begin: IntIndex, cut: Opened, members: IntIndex) -> IntIndex:
-    """The body that each loop belongs to: its shell, or for a cavity the shell of the narrowest loop around it."""
+def _find_bodies(corners: Float64, begin: IntIndex, cut: CutMesh, members: IntIndex) -> IntIndex:
+    """Return the body of each loop: its shell or, for a cavity, the shell of the smallest loop around it."""
     _, faces = welded(cut.mesh)
     _, shell = shells(faces)
     own = shell[cut.faces[members[begin[:-1]]]].astype(np.intp)
@@ -157,14 +174,14 @@ def _bodies(corners: Float64, begin: IntIndex, cut: Opened, members: IntIndex) -
     for loop in np.flatnonzero(total[own] < 0):
         point = corners[begin[loop]]
         for around in outer[own[outer] != own[loop]]:
-            if _holds(corners[begin[around] : begin[around + 1]], point):
+            if _is_inside(corners[begin[around] : begin[around + 1]], point):
                 body[loop] = own[around]
                 break
     return body
 
 
-def _holds(polygon: Float64, point: Float64) -> bool:
-    """Whether a point is inside a polygon: an odd number of sides is crossed by a ray."""
+def _is_inside(polygon: Float64, point: Float64) -> bool:
+    """Return whether a point is inside a polygon: a ray crosses an odd number of sides."""
     after = np.roll(polygon, -1, axis=0)
     spans = (polygon[:, 1] > point[1]) != (after[:, 1] > point[1])
     one, other = polygon[spans], after[spans]
@@ -172,25 +189,29 @@ def _holds(polygon: Float64, point: Float64) -> bool:
     return bool((crossing > point[0]).sum() % 2)
 
 
-def _material(triangles: Int32, beside: Int32, begin: IntIndex) -> Int32:
-    """The material of each triangle: what most of the rim of its piece of the base shows.
+def _choose_material(triangles: Int32, adjacent: Int32, begin: IntIndex) -> Int32:
+    """Return the material of each triangle: the most frequent one along the loops of its connected area.
 
-    beside: the material above each corner's edge.
+    Args:
+        triangles: (t, 3) loop corners.
+        adjacent: Material of the face above the edge at each loop corner.
+        begin: Position where each loop begins.
     """
     length = np.diff(begin)
     loop = np.repeat(np.arange(len(length)), length)
     joined = loop[triangles]
-    count, piece = components(
+    count, area = components(
         len(length), np.concatenate([joined[:, 0], joined[:, 1]]), np.concatenate([joined[:, 1], joined[:, 2]])
     )
-    kinds, kind = np.unique(beside, return_inverse=True)
-    votes = np.bincount(piece[loop] * len(kinds) + kind, minlength=count * len(kinds)).reshape(count, len(kinds))
-    chosen: Int32 = kinds[votes.argmax(axis=1)][piece[joined[:, 0]]]
+    materials, index = np.unique(adjacent, return_inverse=True)
+    size = len(materials)
+    votes = np.bincount(area[loop] * size + index, minlength=count * size).reshape(count, size)
+    chosen: Int32 = materials[votes.argmax(axis=1)][area[joined[:, 0]]]
     return chosen
 
 
-def _joined(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any], material: Int32 | None) -> Mesh:
-    """The mesh with its cap: of the rim's own vertices, or of copies of them where they have normals."""
+def _add_cap(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any], material: Int32 | None) -> Mesh:
+    """Add the cap faces over the section's vertices, or over copies of them if the mesh has normals."""
     if mesh.normals is None:
         base: NDArray[Any] = row[faces]
     else:

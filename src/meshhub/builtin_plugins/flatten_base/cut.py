@@ -1,4 +1,4 @@
-"""Cutting one mesh at a height: what is above stays, attributes interpolated along the cut."""
+"""Cut one mesh at a height: keep what is above, and interpolate attributes along the cut."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ import numpy as np
 from meshhub.geometry import IntIndex, weld
 from meshhub.scene import Float64, Int32, Mesh
 
+MIN_NORMAL_LENGTH = 1e-6
+"""Length of an interpolated unit normal; below it the two normals are opposite and have no mean."""
+
 
 class Plane(NamedTuple):
-    """Where to cut, and how fine.
+    """Horizontal cutting plane, and the resolution of the cut; all in millimeters.
 
-    at:    the height of the cut
-    base:  the height that the base gets; a little less than `at` where the cut had to evade something
-    near:  vertices nearer than this to the cut are taken to lie in it
-    grid:  points of the base are put on a grid this fine, so that no two fall together in 32-bit files
+    cut_z:     height of the cut
+    base_z:    height of the resulting base; lower than `cut_z` if the cut was shifted to avoid a degenerate section
+    tolerance: vertices closer than this to the plane count as in the plane
+    grid:      base points are rounded to multiples of this, so that none coincide in float32 files
     """
 
-    at: float
-    base: float
-    near: float
+    cut_z: float
+    base_z: float
+    tolerance: float
     grid: float
 
 
-class Opened(NamedTuple):
-    """A mesh that was cut and not yet capped.
+class CutMesh(NamedTuple):
+    """Mesh that was cut but not capped.
 
-    edges: (k, 2) vertices of the cut's rim, in the direction of the faces above
-    faces: (k,) the face that each of these edges belongs to
+    edges: (k, 2) vertices of the section edges, in the direction of the faces above
+    faces: (k,) face that each section edge belongs to
     """
 
     mesh: Mesh
@@ -38,132 +41,146 @@ class Opened(NamedTuple):
     faces: IntIndex
 
 
-def opened(mesh: Mesh, plane: Plane) -> Opened:
-    """What of the mesh lies above the plane, and the rim of the cut."""
+def cut_mesh(mesh: Mesh, plane: Plane) -> CutMesh:
+    """Cut off the part of the mesh below the plane.
+
+    Args:
+        mesh: Millimeters, Z up.
+        plane: Where to cut.
+    Returns:
+        The part above the plane, and the section edges, where a cap is missing.
+    """
     vertices = mesh.vertices.copy()
-    distance = vertices[:, 2] - plane.at
-    side = np.where(distance > plane.near, 1, np.where(distance < -plane.near, -1, 0)).astype(np.int8)
-    inside = side == 0
-    vertices[inside] = _on_grid(vertices[inside], plane)
+    distance = vertices[:, 2] - plane.cut_z
+    side = np.where(distance > plane.tolerance, 1, np.where(distance < -plane.tolerance, -1, 0)).astype(np.int8)
+    in_plane = side == 0
+    vertices[in_plane] = _snap_to_base(vertices[in_plane], plane)
     corner_side = side[mesh.faces]
     highest, lowest = corner_side.max(axis=1), corner_side.min(axis=1)
-    whole = np.flatnonzero((lowest >= 0) & (highest > 0))
+    above = np.flatnonzero((lowest >= 0) & (highest > 0))
     crossing = np.flatnonzero((lowest < 0) & (highest > 0))
 
-    pieces, source, begin, end = _split(mesh.faces[crossing], corner_side[crossing], len(vertices))
-    between = _crossings(replace(mesh, vertices=vertices), distance, begin, end, plane)
-    faces = np.concatenate([mesh.faces[whole], pieces])
-    origin = np.concatenate([whole, crossing[source]])
-    flat = np.concatenate([inside, np.ones(len(begin), np.bool_)])
+    pieces, source, begin, end = _split_faces(mesh.faces[crossing], corner_side[crossing], len(vertices))
+    extended = _add_crossing_vertices(replace(mesh, vertices=vertices), distance, begin, end, plane)
+    origin = np.concatenate([above, crossing[source]])
     cut = replace(
-        between,
-        faces=faces,
+        extended,
+        faces=np.concatenate([mesh.faces[above], pieces]),
         face_material=None if mesh.face_material is None else mesh.face_material[origin],
     )
-    return _rim(cut, flat)
+    return _find_section(cut, np.concatenate([in_plane, np.ones(len(begin), np.bool_)]))
 
 
-def _on_grid(points: Float64, plane: Plane) -> Float64:
-    """Points brought into the base."""
-    made = np.rint(points / plane.grid) * plane.grid
-    made[:, 2] = plane.base
-    return made
+def _snap_to_base(points: Float64, plane: Plane) -> Float64:
+    """Move points to the base, and round them to its grid."""
+    snapped = np.rint(points / plane.grid) * plane.grid
+    snapped[:, 2] = plane.base_z
+    return snapped
 
 
-def _split(faces: Int32, side: np.ndarray, count: int) -> tuple[Int32, IntIndex, IntIndex, IntIndex]:
-    """The upper pieces of faces that cross the plane.
+def _split_faces(faces: Int32, side: np.ndarray, count: int) -> tuple[Int32, IntIndex, IntIndex, IntIndex]:
+    """Split the faces that cross the plane, and keep the upper pieces.
 
-    Returns the pieces (p, 3), the row of the face each came from, and where the new vertices lie: the
-    k-th, which pieces call `count + k`, is on the edge from `begin[k]` to `end[k]`.
+    Args:
+        faces: (f, 3) vertex indices.
+        side: (f, 3) 1 above the plane, 0 in it, -1 below.
+        count: Number of vertices; the new vertices are numbered from here.
+    Returns:
+        (p, 3) pieces; (p,) row of the face of each piece; `begin` and `end`, the edge on which each new vertex lies.
     """
     above, below = (side > 0).sum(axis=1), (side < 0).sum(axis=1)
-    lone = np.flatnonzero((above == 1) & (below == 2))
-    pair = np.flatnonzero((above == 2) & (below == 1))
-    mixed = np.flatnonzero((above == 1) & (below == 1))
+    one_above = np.flatnonzero((above == 1) & (below == 2))
+    two_above = np.flatnonzero((above == 2) & (below == 1))
+    one_in_plane = np.flatnonzero((above == 1) & (below == 1))
 
-    def turned(rows: IntIndex, first: np.ndarray) -> list[Int32]:
-        """The corners of faces, the one where `first` is true leading."""
-        start = np.argmax(first[rows], axis=1)
+    def rotate(rows: IntIndex, leads: np.ndarray) -> list[Int32]:
+        """Return the corners of faces, starting with the corner where `leads` is true."""
+        start = np.argmax(leads[rows], axis=1)
         return [faces[rows, (start + step) % 3] for step in range(3)]
 
-    a1, b1, c1 = turned(lone, side > 0)
-    a2, b2, c2 = turned(pair, side < 0)
-    a3, b3, c3 = turned(mixed, side > 0)
-    b3_flat = side[mixed][np.arange(len(mixed)), (np.argmax(side[mixed] > 0, axis=1) + 1) % 3] == 0
+    a1, b1, c1 = rotate(one_above, side > 0)
+    a2, b2, c2 = rotate(two_above, side < 0)
+    a3, b3, c3 = rotate(one_in_plane, side > 0)
+    second = (np.argmax(side[one_in_plane] > 0, axis=1) + 1) % 3
+    b3_in_plane = side[one_in_plane][np.arange(len(one_in_plane)), second] == 0
     ends = np.stack(
         [
             np.concatenate([a1, a1, a2, a2, a3]),
-            np.concatenate([b1, c1, b2, c2, np.where(b3_flat, c3, b3)]),
+            np.concatenate([b1, c1, b2, c2, np.where(b3_in_plane, c3, b3)]),
         ],
         axis=1,
     ).astype(np.int64)
     low, high = ends.min(axis=1), ends.max(axis=1)
     edges, number = np.unique(low * count + high, return_inverse=True)
     new = (count + number).astype(np.int32)
-    ab1, ac1, ab2, ac2, across = np.split(new, np.cumsum([len(a1), len(a1), len(a2), len(a2)]))
+    ab1, ac1, ab2, ac2, x3 = np.split(new, np.cumsum([len(a1), len(a1), len(a2), len(a2)]))
     pieces = np.concatenate(
         [
             np.stack([a1, ab1, ac1], axis=1),
             np.stack([ab2, b2, c2], axis=1),
             np.stack([ab2, c2, ac2], axis=1),
-            np.stack([a3, np.where(b3_flat, b3, across), np.where(b3_flat, across, c3)], axis=1),
+            np.stack([a3, np.where(b3_in_plane, b3, x3), np.where(b3_in_plane, x3, c3)], axis=1),
         ]
     ).astype(np.int32)
-    return pieces, np.concatenate([lone, pair, pair, mixed]), edges // count, edges % count
+    source = np.concatenate([one_above, two_above, two_above, one_in_plane])
+    return pieces, source, edges // count, edges % count
 
 
-def _crossings(mesh: Mesh, distance: Float64, begin: IntIndex, end: IntIndex, plane: Plane) -> Mesh:
-    """The mesh with a new vertex on each of the edges, its values in proportion.
+def _add_crossing_vertices(mesh: Mesh, distance: Float64, begin: IntIndex, end: IntIndex, plane: Plane) -> Mesh:
+    """Add a vertex where each edge crosses the plane, with interpolated attributes.
 
-    Both sides of a seam must give the very same point, so the edge's ends are taken in the order of
-    their coordinates, not of their numbers.
+    Both sides of a seam must get exactly the same point. So the ends of an edge are ordered by height, not by index.
     """
     if len(begin) == 0:
         return mesh
-    # one end is above and the other below, so their heights alone order them
-    swapped = distance[begin] > distance[end]
-    low, high = np.where(swapped, end, begin), np.where(swapped, begin, end)
-    share = (distance[low] / (distance[low] - distance[high]))[:, None]
+    # one end is above the plane and the other below, so the heights differ
+    is_swapped = distance[begin] > distance[end]
+    low, high = np.where(is_swapped, end, begin), np.where(is_swapped, begin, end)
+    fraction = (distance[low] / (distance[low] - distance[high]))[:, None]
 
-    def along(values: np.ndarray) -> Float64:
+    def interpolate(values: np.ndarray) -> Float64:
         lower = values[low].astype(np.float64)
-        return lower + (values[high].astype(np.float64) - lower) * share
+        return lower + (values[high].astype(np.float64) - lower) * fraction
 
     normals = mesh.normals
     if normals is not None:
-        mixed = along(normals)
-        length = np.linalg.norm(mixed, axis=1, keepdims=True)
-        # opposite normals have no mean: the lower one then
-        mixed = np.where(length > 1e-6, mixed / np.where(length > 0, length, 1), normals[low])
-        normals = np.concatenate([normals, mixed.astype(np.float32)])
+        mean = interpolate(normals)
+        length = np.linalg.norm(mean, axis=1, keepdims=True)
+        mean = np.where(length > MIN_NORMAL_LENGTH, mean / np.where(length > 0, length, 1), normals[low])
+        normals = np.concatenate([normals, mean.astype(np.float32)])
     return replace(
         mesh,
-        vertices=np.concatenate([mesh.vertices, _on_grid(along(mesh.vertices), plane)]),
+        vertices=np.concatenate([mesh.vertices, _snap_to_base(interpolate(mesh.vertices), plane)]),
         normals=normals,
-        uv=None if mesh.uv is None else np.concatenate([mesh.uv, along(mesh.uv).astype(np.float32)]),
+        uv=None if mesh.uv is None else np.concatenate([mesh.uv, interpolate(mesh.uv).astype(np.float32)]),
         colors=None
         if mesh.colors is None
-        else np.concatenate([mesh.colors, np.rint(along(mesh.colors)).astype(np.uint8)]),
+        else np.concatenate([mesh.colors, np.rint(interpolate(mesh.colors)).astype(np.uint8)]),
     )
 
 
-def _rim(mesh: Mesh, flat: np.ndarray) -> Opened:
-    """The mesh without faces that fell together, and the edges in the plane that no other face answers."""
-    corner_flat = flat[mesh.faces]
-    touching = np.flatnonzero(corner_flat.sum(axis=1) >= 2)
+def _find_section(mesh: Mesh, in_plane: np.ndarray) -> CutMesh:
+    """Remove the faces that collapsed on the grid, and find the edges in the plane that lack an opposite edge.
+
+    Args:
+        mesh: Faces above the plane.
+        in_plane: (n,) whether each vertex is in the plane.
+    """
+    corner_in_plane = in_plane[mesh.faces]
+    touching = np.flatnonzero(corner_in_plane.sum(axis=1) >= 2)
     corners = mesh.faces[touching]
-    rows = np.unique(corners[corner_flat[touching]])
+    rows = np.unique(corners[corner_in_plane[touching]])
     _, index = weld(mesh.vertices[rows])
-    # -1 - row for what is not in the plane: unlike any point of it
+    # vertices outside the plane get -1 - row, which differs from every point in the plane
     point = -1 - np.arange(len(mesh.vertices))
     point[rows] = index
     a, b, c = (point[corners[:, corner]] for corner in range(3))
-    fallen = (a == b) | (b == c) | (c == a)
-    if fallen.any():
+    collapsed = (a == b) | (b == c) | (c == a)
+    if collapsed.any():
         kept = np.ones(len(mesh.faces), np.bool_)
-        kept[touching[fallen]] = False
+        kept[touching[collapsed]] = False
         number = np.cumsum(kept) - 1
-        touching, corners = number[touching[~fallen]], corners[~fallen]
+        touching, corners = number[touching[~collapsed]], corners[~collapsed]
         mesh = replace(
             mesh,
             faces=mesh.faces[kept],
@@ -171,22 +188,26 @@ def _rim(mesh: Mesh, flat: np.ndarray) -> Opened:
         )
     begin, end = corners.ravel(), corners[:, [1, 2, 0]].ravel()
     face = np.repeat(touching, 3)
-    level = flat[begin] & flat[end]
-    begin, end, face = begin[level], end[level], face[level]
-    # an edge that runs there and back is none of the rim
-    count = len(rows) + 1
-    low, high = np.minimum(point[begin], point[end]), np.maximum(point[begin], point[end])
-    forward = point[begin] < point[end]
-    order = np.lexsort((forward, low * count + high))
-    key = (low * count + high)[order]
+    is_level = in_plane[begin] & in_plane[end]
+    begin, end, face = begin[is_level], end[is_level], face[is_level]
+    unmatched = _find_unmatched(point[begin], point[end], len(rows) + 1)
+    edges = np.stack([begin[unmatched], end[unmatched]], axis=1).astype(np.int32)
+    return CutMesh(mesh, edges, face[unmatched])
+
+
+def _find_unmatched(begin: IntIndex, end: IntIndex, limit: int) -> IntIndex:
+    """Return the directed edges without an opposite edge, grouped by their two points; points are below `limit`."""
+    low, high = np.minimum(begin, end), np.maximum(begin, end)
+    is_forward = begin < end
+    order = np.lexsort((is_forward, low * limit + high))
+    key = (low * limit + high)[order]
     start = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else np.empty(0, np.intp)
     size = np.diff(start, append=len(key))
-    ahead = np.add.reduceat(forward[order].astype(np.intp), start) if len(key) else size
-    behind = size - ahead
-    # those that run backward come first in each group: the surplus of either kind stays
+    forward = np.add.reduceat(is_forward[order].astype(np.intp), start) if len(key) else size
+    backward = size - forward
+    # backward edges come first in each group; the surplus of either direction is unmatched
     place = np.arange(len(key)) - np.repeat(start, size)
-    answered = np.repeat(np.minimum(ahead, behind), size)
-    backward = np.repeat(behind, size)
-    rank = np.where(place < backward, place, place - backward)
-    chosen = order[rank >= answered]
-    return Opened(mesh, np.stack([begin[chosen], end[chosen]], axis=1).astype(np.int32), face[chosen])
+    matched = np.repeat(np.minimum(forward, backward), size)
+    first_forward = np.repeat(backward, size)
+    rank = np.where(place < first_forward, place, place - first_forward)
+    return order[rank >= matched]

@@ -1,4 +1,4 @@
-"""Reduces the number of faces."""
+"""Operation `optimize`: reduce the number of faces."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from meshhub.hookspecs import hookimpl
 
 
 class OptimizeOptions(Struct, frozen=True, kw_only=True):
-    """How many faces may stay."""
+    """Options of `optimize`: the number of faces to keep."""
 
     optimize_target_faces: (
         Annotated[
             int,
             Meta(
                 title="Target number of faces",
-                description="Reduce the whole scene, instances counted, to so many triangles.",
+                description="Reduce the whole scene to this many triangles; every instance counts.",
                 ge=4,
                 le=100_000_000,
             ),
@@ -30,14 +30,14 @@ class OptimizeOptions(Struct, frozen=True, kw_only=True):
 
 @hookimpl
 def meshhub_operations() -> Iterable[Operation]:
-    """The operation `optimize`."""
+    """Declare the operation `optimize`."""
     return [
         Operation(
             id="optimize",
             label="Reduce faces",
             stage=Stage.REDUCE,
             options=OptimizeOptions,
-            run="meshhub.builtin_plugins.optimize.reduce:run",
+            run="meshhub.builtin_plugins.optimize.operation:run",
             needs=("fast_simplification", "scipy"),
             install="meshhub",
             drops=frozenset({"normals"}),

@@ -1,4 +1,4 @@
-"""Where a mesh's attributes are continuous: its charts, cut apart at the seams."""
+"""Charts: connected regions of a mesh where material, color and texture coordinates are continuous."""
 
 from __future__ import annotations
 
@@ -11,32 +11,36 @@ from meshhub.geometry import IntIndex, weld
 from meshhub.scene import Int32, Mesh
 from meshhub.topology import components
 
-LEVELS = 64
-"""Colours that differ by less than this, of 255, are of one class, with no seam between them."""
+COLOR_STEP = 64
+"""Width of a color class, of 255 levels per channel; faces of one class have no seam between them."""
 
 
 class Charts(NamedTuple):
-    """A mesh cut apart wherever material, colour or texture coordinates change abruptly.
+    """Mesh split into charts at its seams.
 
-    of_face: (m,) the chart of each face
-    faces:   (m, 3) over the rows of the cut mesh
-    first:   (r,) the mesh's own vertex for each of these rows
-    seams:   whether there is any place where it was cut
-    rim:     (m,) which faces touch a seam where a chart meets itself, as a label around a bottle does
+    of_face:   (m,) chart of each face
+    faces:     (m, 3) indices into the rows of the split mesh
+    first:     (r,) vertex of the original mesh for each row
+    has_seams: whether the mesh has any seam
+    on_seam:   (m,) faces at a seam where a chart meets itself, such as the seam of a label around a bottle
     """
 
     of_face: Int32
     faces: Int32
     first: IntIndex
-    seams: bool
-    rim: NDArray[np.bool_]
+    has_seams: bool
+    on_seam: NDArray[np.bool_]
 
 
-def charts(mesh: Mesh, index: Int32, *, by_color: bool = False) -> Charts | None:
-    """The charts of a mesh, or None when it has neither materials, colours nor texture coordinates.
+def find_charts(mesh: Mesh, index: Int32, *, by_color: bool = False) -> Charts | None:
+    """Split a mesh into charts wherever material, color or texture coordinates change abruptly.
 
-    index:    (n,) which welded point each vertex is, from `geometry.weld`.
-    by_color: cut along smooth changes of colour too, between classes of it.
+    Args:
+        mesh: Any frame.
+        index: (n,) welded point of each vertex, from `geometry.weld`.
+        by_color: Also split smooth color gradients into classes.
+    Returns:
+        The charts, or None if the mesh has neither materials, colors nor texture coordinates.
     """
     if mesh.uv is None and mesh.colors is None and mesh.face_material is None:
         return None
@@ -46,24 +50,30 @@ def charts(mesh: Mesh, index: Int32, *, by_color: bool = False) -> Charts | None
     if mesh.colors is not None:
         columns.append(mesh.colors.astype(np.float64))
     _, row = weld(np.concatenate(columns, axis=1))
-    kind = np.zeros(len(mesh.faces), np.int64)
-    if mesh.face_material is not None:
-        kind += mesh.face_material.astype(np.int64) + 1
-    if by_color and mesh.colors is not None:
-        # the mean of the corners: a face between two colours is a class of its own
-        mean = mesh.colors[mesh.faces].mean(axis=1) / LEVELS
-        levels = np.minimum(mean.astype(np.int64), 255 // LEVELS)
-        kind = kind * 256 + levels @ np.array([64, 16, 4, 1])
-    _, kind = np.unique(kind, return_inverse=True)
-    nodes = np.stack([row[mesh.faces].ravel().astype(np.float64), np.repeat(kind, 3).astype(np.float64)], axis=1)
+    face_class = np.repeat(_classify_faces(mesh, by_color=by_color), 3)
+    nodes = np.stack([row[mesh.faces].ravel().astype(np.float64), face_class.astype(np.float64)], axis=1)
     node_first, node = weld(nodes)
     faces = node.reshape(-1, 3).astype(np.int32)
     vertex = mesh.faces.ravel()[node_first]
     count = len(node_first)
     _, label = components(count, np.concatenate([faces[:, 0], faces[:, 1]]), np.concatenate([faces[:, 1], faces[:, 2]]))
     _, place = weld(np.stack([index[vertex].astype(np.float64), label.astype(np.float64)], axis=1))
-    doubled = np.bincount(place)[place] > 1
+    is_repeated = np.bincount(place)[place] > 1
     used = np.zeros(int(index.max()) + 1, np.bool_)
     used[index[vertex]] = True
-    rim: NDArray[np.bool_] = doubled[faces].max(axis=1)
-    return Charts(label[faces[:, 0]], faces, vertex.astype(np.intp), count > int(used.sum()), rim)
+    on_seam: NDArray[np.bool_] = is_repeated[faces].max(axis=1)
+    return Charts(label[faces[:, 0]], faces, vertex.astype(np.intp), count > int(used.sum()), on_seam)
+
+
+def _classify_faces(mesh: Mesh, *, by_color: bool) -> IntIndex:
+    """Return a class for each face: equal for faces of one material and, if `by_color`, of similar color."""
+    face_class = np.zeros(len(mesh.faces), np.int64)
+    if mesh.face_material is not None:
+        face_class += mesh.face_material.astype(np.int64) + 1
+    if by_color and mesh.colors is not None:
+        # the mean of the corners: a face between two colors gets a class of its own
+        mean = mesh.colors[mesh.faces].mean(axis=1) / COLOR_STEP
+        levels = np.minimum(mean.astype(np.int64), 255 // COLOR_STEP)
+        face_class = face_class * 256 + levels @ np.array([64, 16, 4, 1])
+    classes: IntIndex = np.unique(face_class, return_inverse=True)[1]
+    return classes

@@ -1,4 +1,4 @@
-"""The better half of reduction, where pymeshlab (GPL-3.0, the extra `meshlab`) is installed."""
+"""Second stage of the reduction, if pymeshlab (GPL-3.0, the extra `meshlab`) is installed."""
 
 from __future__ import annotations
 
@@ -9,22 +9,30 @@ import numpy as np
 
 from meshhub.scene import Float64, Int32
 
-BORDER = 100.0
-"""How heavy the outline of an open surface weighs: without it a sheet is eaten from its rim."""
+BOUNDARY_WEIGHT_RATIO = 100.0
+"""Weight of boundary edges relative to inner ones; with a low weight, an open surface shrinks from its boundary."""
 
 
 @cache
-def available() -> bool:
-    """Whether pymeshlab is installed; found without importing it."""
+def is_available() -> bool:
+    """Return whether pymeshlab is installed, without importing it."""
     return importlib.util.find_spec("pymeshlab") is not None
 
 
-def quadric(vertices: Float64, faces: Int32, target: int, moving: bool) -> tuple[Float64, Int32]:
+def collapse_edges(vertices: Float64, faces: Int32, target: int, moves_points: bool) -> tuple[Float64, Int32]:
     """Collapse edges in the order of their quadric error until `target` faces are left.
 
-    vertices (n, 3), faces (m, 3): welded, without degenerate faces; moving: whether a point may be put
-    where the error is least, or only where one was. The filter's own cleaning is off: it opens closed meshes.
-    Source: Garland and Heckbert, "Surface simplification using quadric error metrics", 1997.
+    The cleaning step of the filter is off, because it opens closed meshes.
+
+    Args:
+        vertices: (n, 3) welded positions, any length unit.
+        faces: (m, 3) vertex indices, without degenerate faces.
+        target: Number of faces to reach.
+        moves_points: Whether to put a point at the position of least error; otherwise at an existing position.
+    Returns:
+        (p, 3) vertices and (q, 3) faces; more than `target` if the topology prevents further collapses.
+    Source:
+        Garland and Heckbert, "Surface simplification using quadric error metrics", SIGGRAPH 1997.
     """
     import pymeshlab
 
@@ -33,12 +41,12 @@ def quadric(vertices: Float64, faces: Int32, target: int, moving: bool) -> tuple
     meshes.meshing_decimation_quadric_edge_collapse(
         targetfacenum=target,
         preservetopology=True,
-        boundaryweight=BORDER,
+        boundaryweight=BOUNDARY_WEIGHT_RATIO,
         preservenormal=True,
         planarquadric=True,
-        optimalplacement=moving,
+        optimalplacement=moves_points,
         autoclean=False,
     )
-    made = meshes.current_mesh()
-    points = np.array(made.vertex_matrix(), np.float64, order="C")
-    return points, np.array(made.face_matrix(), np.int32, order="C")
+    current = meshes.current_mesh()
+    points = np.array(current.vertex_matrix(), np.float64, order="C")
+    return points, np.array(current.face_matrix(), np.int32, order="C")

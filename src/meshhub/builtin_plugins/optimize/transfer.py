@@ -1,4 +1,4 @@
-"""Carrying materials, colours and texture coordinates over to a reduced surface."""
+"""Transfer of materials, colors and texture coordinates to a reduced surface."""
 
 from __future__ import annotations
 
@@ -8,50 +8,57 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from meshhub.builtin_plugins.optimize.charts import Charts
-from meshhub.builtin_plugins.optimize.decimate import Reduced
+from meshhub.builtin_plugins.optimize.mesh_reduction import ReducedSurface
 from meshhub.geometry import IntIndex, compacted, face_normals, weld
 from meshhub.scene import Float64, Int32, Mesh
 
-SAMPLES = 20_000
-"""Large faces get further samples, about so many in all, so that they are found from their rim too."""
+EXTRA_SAMPLE_COUNT = 20_000
+"""Approximate number of extra samples on large faces, so that points near their boundary find them too."""
 
-NEAREST = 8
-"""How many samples are looked at for the face that is really nearest."""
+NEAREST_SAMPLE_COUNT = 8
+"""Nearest samples whose faces are compared by exact distance; bounds the work per point."""
 
-CHUNK = 65_536
+CHUNK_SIZE = 65_536
+"""Points per query; bounds the memory."""
 
 
-def carried(mesh: Mesh, made: Reduced) -> tuple[Mesh, bool]:
-    """The reduced mesh with the attributes of the surface it came from, and whether seams had to move.
+def transfer_attributes(mesh: Mesh, reduced: ReducedSurface) -> tuple[Mesh, bool]:
+    """Transfer the attributes of a mesh to its reduced surface.
 
-    Each reduced face takes the chart of the face nearest to its middle, each of its corners the values of
-    the nearest point *of that chart*: so no face ever reaches across a seam.
+    Each reduced face gets the chart of the face nearest to its center. Each of its corners gets the values of the
+    nearest point *of that chart*, so no face extends across a seam.
+
+    Args:
+        mesh: Mesh before the reduction.
+        reduced: Surface after the reduction, in the same frame.
+    Returns:
+        Reduced mesh without normals, and whether seams moved.
     """
-    if made.charts is None:
-        bare = replace(mesh, vertices=made.points, faces=made.faces, normals=None, uv=None, colors=None)
+    if reduced.charts is None:
+        bare = replace(mesh, vertices=reduced.points, faces=reduced.faces, normals=None, uv=None, colors=None)
         return compacted(bare), False
-    surface = _Surface(mesh, made.charts)
-    middles = made.points[made.faces].mean(axis=1)
-    nearest, _ = surface.nearest(middles, face_normals(made.points, made.faces))
-    if made.pieces is not None:
-        nearest = _by_majority(nearest, made.charts.of_face, made.pieces)
-    chart = made.charts.of_face[nearest]
-    # one row for each point and chart; where a chart meets itself one for each corner, whose face tells the side
-    closes = np.bincount(made.charts.of_face, made.charts.rim) > 0
-    closing = closes[chart] & (mesh.uv is not None)
-    side = np.where(closing, np.arange(len(chart)), -1)
-    keys = (made.faces.ravel(), np.repeat(chart, 3), np.repeat(side, 3))
+    source_faces = _SourceFaces(mesh, reduced.charts)
+    centers = reduced.points[reduced.faces].mean(axis=1)
+    nearest, _ = source_faces.find_nearest(centers, face_normals(reduced.points, reduced.faces))
+    if reduced.pieces is not None:
+        nearest = _vote_by_piece(nearest, reduced.charts.of_face, reduced.pieces)
+    chart = reduced.charts.of_face[nearest]
+    # one vertex per point and chart; where a chart meets itself, one per corner, because the face determines the side
+    meets_itself = np.bincount(reduced.charts.of_face, reduced.charts.on_seam) > 0
+    is_ambiguous = meets_itself[chart] & (mesh.uv is not None)
+    side = np.where(is_ambiguous, np.arange(len(chart)), -1)
+    keys = (reduced.faces.ravel(), np.repeat(chart, 3), np.repeat(side, 3))
     first, row = weld(np.stack(keys, axis=1).astype(np.float64))
-    point, own = made.faces.ravel()[first], np.repeat(nearest, 3)[first]
-    source, weights = surface.within(made.points[point], np.repeat(chart, 3)[first], own)
-    if closing.any():
-        again = np.repeat(closing, 3)[first]
-        source[again], weights[again] = surface.beside(
-            made.points[point[again]], np.repeat(chart, 3)[first[again]], own[again]
+    point, own = reduced.faces.ravel()[first], np.repeat(nearest, 3)[first]
+    source, weights = source_faces.find_in_chart(reduced.points[point], np.repeat(chart, 3)[first], own)
+    if is_ambiguous.any():
+        again = np.repeat(is_ambiguous, 3)[first]
+        source[again], weights[again] = source_faces.find_on_side(
+            reduced.points[point[again]], np.repeat(chart, 3)[first[again]], own[again]
         )
     corners = mesh.faces[source]
     result = Mesh(
-        vertices=made.points[point],
+        vertices=reduced.points[point],
         faces=row.reshape(-1, 3),
         uv=None if mesh.uv is None else np.einsum("ij,ijk->ik", weights, mesh.uv[corners]).astype(np.float32),
         colors=None
@@ -60,11 +67,17 @@ def carried(mesh: Mesh, made: Reduced) -> tuple[Mesh, bool]:
         face_material=None if mesh.face_material is None else mesh.face_material[nearest],
         name=mesh.name,
     )
-    return _merged(result), made.charts.seams and made.pieces is None
+    return _merge_equal_vertices(result), reduced.charts.has_seams and reduced.pieces is None
 
 
-def _by_majority(nearest: IntIndex, of_face: Int32, pieces: Int32) -> IntIndex:
-    """For each piece the chart that most of its faces found, and a face of that chart for all of its faces."""
+def _vote_by_piece(nearest: IntIndex, of_face: Int32, pieces: Int32) -> IntIndex:
+    """Give all faces of a piece the chart that most of them found: a face of another chart is replaced.
+
+    Args:
+        nearest: Source face of each reduced face.
+        of_face: Chart of each source face.
+        pieces: Piece of each reduced face.
+    """
     pairs = np.stack([pieces.astype(np.float64), of_face[nearest].astype(np.float64)], axis=1)
     first, pair = weld(pairs)
     votes = np.bincount(pair)
@@ -77,8 +90,8 @@ def _by_majority(nearest: IntIndex, of_face: Int32, pieces: Int32) -> IntIndex:
     return chosen
 
 
-def _merged(mesh: Mesh) -> Mesh:
-    """The mesh without doubled vertices, those that differ in nothing."""
+def _merge_equal_vertices(mesh: Mesh) -> Mesh:
+    """Merge the vertices that are equal in position and all attributes."""
     columns = [mesh.vertices]
     if mesh.uv is not None:
         columns.append(mesh.uv.astype(np.float64))
@@ -96,99 +109,113 @@ def _merged(mesh: Mesh) -> Mesh:
     )
 
 
-class _Surface:
-    """The surface as it was, to be asked for its nearest points."""
+class _SourceFaces:
+    """Faces of a mesh before its reduction, for nearest-point queries.
+
+    Each query returns, for points (q, 3), the (q,) source faces and the (q, 3) barycentric weights in them.
+    """
 
     def __init__(self, mesh: Mesh, charts: Charts) -> None:
         self.corners = mesh.vertices[mesh.faces]
-        self.chart, self.rim = charts.of_face, charts.rim
+        self.chart, self.on_seam = charts.of_face, charts.on_seam
         self.normals = face_normals(mesh.vertices, mesh.faces)
         area = np.linalg.norm(self.normals, axis=1)
         self.normals = self.normals / np.where(area > 0, area, 1)[:, None]
-        more = np.floor(area / max(float(area.sum()) / SAMPLES, np.finfo(np.float64).tiny)).astype(np.intp)
-        further = np.repeat(np.arange(len(area)), more)
-        place = np.arange(len(further)) - np.repeat(np.cumsum(more) - more, more) + 1
-        # an additive recurrence spreads them evenly over each face (Roberts, "R2", 2018)
+        min_area = max(float(area.sum()) / EXTRA_SAMPLE_COUNT, np.finfo(np.float64).tiny)
+        extra_count = np.floor(area / min_area).astype(np.intp)
+        extra_face = np.repeat(np.arange(len(area)), extra_count)
+        place = np.arange(len(extra_face)) - np.repeat(np.cumsum(extra_count) - extra_count, extra_count) + 1
+        # an additive recurrence spreads the samples evenly over each face (Roberts, "R2", 2018)
         u, v = (0.7548776662466927 * place) % 1, (0.5698402909980532 * place) % 1
-        folded = u + v > 1
-        u, v = np.where(folded, 1 - u, u), np.where(folded, 1 - v, v)
-        a, b, c = (self.corners[further, corner] for corner in range(3))
-        spread = a + (b - a) * u[:, None] + (c - a) * v[:, None]
-        self.face_of_sample = np.concatenate([np.arange(len(area)), further])
-        samples = np.concatenate([self.corners.mean(axis=1), spread])
+        is_outside = u + v > 1
+        u, v = np.where(is_outside, 1 - u, u), np.where(is_outside, 1 - v, v)
+        a, b, c = (self.corners[extra_face, corner] for corner in range(3))
+        extra = a + (b - a) * u[:, None] + (c - a) * v[:, None]
+        self.face_of_sample = np.concatenate([np.arange(len(area)), extra_face])
+        samples = np.concatenate([self.corners.mean(axis=1), extra])
         self.tree = cKDTree(samples, balanced_tree=False, compact_nodes=False)
-        self.count = min(NEAREST, len(samples))
+        self.count = min(NEAREST_SAMPLE_COUNT, len(samples))
         self.uv = None if mesh.uv is None else mesh.uv[mesh.faces].astype(np.float64)
         if self.uv is not None:
             one, other = self.uv[:, 1] - self.uv[:, 0], self.uv[:, 2] - self.uv[:, 0]
-            shown = np.abs(one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0])
-            self.stretch = np.sqrt(area / np.where(shown > 0, shown, np.inf))
+            uv_area = np.abs(one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0])
+            self.stretch = np.sqrt(area / np.where(uv_area > 0, uv_area, np.inf))
 
-    def nearest(self, points: Float64, normals: Float64) -> tuple[IntIndex, Float64]:
-        """The face nearest to each point that looks the same way, (q,), and the weights of its corners (q, 3)."""
-        found = [
-            self._looking_the_same_way(points[at : at + CHUNK], normals[at : at + CHUNK])
-            for at in range(0, len(points), CHUNK)
+    def find_nearest(self, points: Float64, normals: Float64) -> tuple[IntIndex, Float64]:
+        """Find the nearest face to each point among those that face the same way as `normals` (q, 3)."""
+        results = [
+            self._find_same_facing(points[at : at + CHUNK_SIZE], normals[at : at + CHUNK_SIZE])
+            for at in range(0, len(points), CHUNK_SIZE)
         ]
-        return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
+        return _concatenate(results)
 
-    def within(self, points: Float64, chart: Int32, own: IntIndex) -> tuple[IntIndex, Float64]:
-        """The same within a chart; `own` is a face of it to fall back on."""
-        found = []
-        for at in range(0, len(points), CHUNK):
-            here = slice(at, at + CHUNK)
-            faces, weights, distance = self._candidates(points[here], [own[here, None]])
+    def find_in_chart(self, points: Float64, chart: Int32, own: IntIndex) -> tuple[IntIndex, Float64]:
+        """Find the nearest face of the given chart to each point; `own` (q,) is a face of the chart as fallback."""
+        results = []
+        for at in range(0, len(points), CHUNK_SIZE):
+            here = slice(at, at + CHUNK_SIZE)
+            faces, weights, distance = self._find_candidates(points[here], [own[here, None]])
             distance = np.where(self.chart[faces] == chart[here, None], distance, np.inf)
-            found.append(_best(faces, weights, distance))
-        return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
+            results.append(_choose_nearest(faces, weights, distance))
+        return _concatenate(results)
 
-    def beside(self, points: Float64, chart: Int32, own: IntIndex) -> tuple[IntIndex, Float64]:
-        """The same within a chart that meets itself at a seam: `own` tells on which side."""
+    def find_on_side(self, points: Float64, chart: Int32, own: IntIndex) -> tuple[IntIndex, Float64]:
+        """Find the nearest face of a chart that meets itself at a seam, on the side of the seam where `own` (q,) is."""
         assert self.uv is not None
-        # a corner beyond the seam has its place on the near side of it, and that is one of these
-        rim = np.flatnonzero(self.rim)
-        tree = cKDTree(self.corners[rim].mean(axis=1), balanced_tree=False, compact_nodes=False)
-        near = np.arange(1, min(NEAREST, len(rim)) + 1)
-        found = []
-        for at in range(0, len(points), CHUNK):
-            here = slice(at, at + CHUNK)
-            further = [rim[tree.query(points[here], k=near)[1]], own[here, None]]
-            faces, weights, distance = self._candidates(points[here], further)
+        # a corner beyond the seam projects to one of the faces on its near side
+        seam_faces = np.flatnonzero(self.on_seam)
+        tree = cKDTree(self.corners[seam_faces].mean(axis=1), balanced_tree=False, compact_nodes=False)
+        ranks = np.arange(1, min(NEAREST_SAMPLE_COUNT, len(seam_faces)) + 1)
+        results = []
+        for at in range(0, len(points), CHUNK_SIZE):
+            here = slice(at, at + CHUNK_SIZE)
+            extra = [seam_faces[tree.query(points[here], k=ranks)[1]], own[here, None]]
+            faces, weights, distance = self._find_candidates(points[here], extra)
             uv = np.einsum("qkc,qkcd->qkd", weights, self.uv[faces])
-            # how far in the texture each candidate is from the own face, as a length on the surface
-            away = np.linalg.norm(uv - uv[:, -1:, :], axis=2) * self.stretch[own[here]][:, None]
-            strange = np.maximum(0, away - 2 * distance[:, -1:])
-            distance = np.where(self.chart[faces] == chart[here, None], distance + strange, np.inf)
-            found.append(_best(faces, weights, distance))
-        return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
+            # distance in the texture from the own face, as a length on the surface
+            uv_distance = np.linalg.norm(uv - uv[:, -1:, :], axis=2) * self.stretch[own[here]][:, None]
+            penalty = np.maximum(0, uv_distance - 2 * distance[:, -1:])
+            distance = np.where(self.chart[faces] == chart[here, None], distance + penalty, np.inf)
+            results.append(_choose_nearest(faces, weights, distance))
+        return _concatenate(results)
 
-    def _looking_the_same_way(self, points: Float64, normals: Float64) -> tuple[IntIndex, Float64]:
-        faces, weights, distance = self._candidates(points, [])
-        # the far side of a thin wall is no neighbour
+    def _find_same_facing(self, points: Float64, normals: Float64) -> tuple[IntIndex, Float64]:
+        faces, weights, distance = self._find_candidates(points, [])
+        # penalize opposite faces, so that the far side of a thin wall is not chosen
         size = np.linalg.norm(normals, axis=1)
         facing = np.einsum("qkd,qd->qk", self.normals[faces], normals)
-        return _best(faces, weights, distance + np.where(facing < 0, np.sqrt(size)[:, None], 0))
+        return _choose_nearest(faces, weights, distance + np.where(facing < 0, np.sqrt(size)[:, None], 0))
 
-    def _candidates(self, points: Float64, further: list[IntIndex]) -> tuple[IntIndex, Float64, Float64]:
-        """Faces near each point and `further` ones (q, k), the weights of their nearest points, the distances."""
+    def _find_candidates(self, points: Float64, extra: list[IntIndex]) -> tuple[IntIndex, Float64, Float64]:
+        """Return faces near each point and the `extra` ones (q, k), weights of their nearest points, and distances."""
         _, at = self.tree.query(points, k=np.arange(1, self.count + 1))
-        faces = np.concatenate([self.face_of_sample[at], *further], axis=1)
+        faces = np.concatenate([self.face_of_sample[at], *extra], axis=1)
         triangles = self.corners[faces]
         weights = nearest_weights(points[:, None, :], triangles)
-        reached = np.einsum("qkc,qkcd->qkd", weights, triangles)
-        return faces, weights, np.linalg.norm(reached - points[:, None, :], axis=2)
+        nearest = np.einsum("qkc,qkcd->qkd", weights, triangles)
+        return faces, weights, np.linalg.norm(nearest - points[:, None, :], axis=2)
 
 
-def _best(faces: IntIndex, weights: Float64, distance: Float64) -> tuple[IntIndex, Float64]:
+def _choose_nearest(faces: IntIndex, weights: Float64, distance: Float64) -> tuple[IntIndex, Float64]:
     best = np.argmin(distance, axis=1)
     rows = np.arange(len(faces))
     return faces[rows, best], weights[rows, best]
 
 
-def nearest_weights(points: Float64, triangles: Float64) -> Float64:
-    """Barycentric weights (…, 3) of the point of each triangle (…, 3, 3) that is nearest to a point (…, 3).
+def _concatenate(results: list[tuple[IntIndex, Float64]]) -> tuple[IntIndex, Float64]:
+    return np.concatenate([faces for faces, _ in results]), np.concatenate([weights for _, weights in results])
 
-    Source: Ericson, "Real-Time Collision Detection", 2005, 5.1.5.
+
+def nearest_weights(points: Float64, triangles: Float64) -> Float64:
+    """Compute the barycentric weights of the point of each triangle that is nearest to a query point.
+
+    Args:
+        points: (…, 3) query points, any length unit.
+        triangles: (…, 3, 3) corners.
+    Returns:
+        (…, 3) weights; they sum to 1.
+    Source:
+        Ericson, "Real-Time Collision Detection", 2005, section 5.1.5.
     """
     a, b, c = triangles[..., 0, :], triangles[..., 1, :], triangles[..., 2, :]
     ab, ac = b - a, c - a
@@ -202,12 +229,12 @@ def nearest_weights(points: Float64, triangles: Float64) -> Float64:
     d5, d6 = dot(ab, points - c), dot(ac, points - c)
     va, vb, vc = d3 * d6 - d5 * d4, d5 * d2 - d1 * d6, d1 * d4 - d3 * d2
 
-    def ratio(above: Float64, below: Float64) -> Float64:
-        return np.clip(above / np.where(below == 0, 1, below), 0, 1)
+    def ratio(numerator: Float64, denominator: Float64) -> Float64:
+        return np.clip(numerator / np.where(denominator == 0, 1, denominator), 0, 1)
 
     on_ab, on_ac, on_bc = ratio(d1, d1 - d3), ratio(d2, d2 - d6), ratio(d4 - d3, (d4 - d3) + (d5 - d6))
-    whole = va + vb + vc
-    inside_v, inside_w = ratio(vb, whole), ratio(vc, whole)
+    total = va + vb + vc
+    inside_v, inside_w = ratio(vb, total), ratio(vc, total)
     zero, one = np.zeros_like(d1), np.ones_like(d1)
     cases = [
         (d1 <= 0) & (d2 <= 0),

@@ -1,4 +1,4 @@
-"""Moves the whole scene onto the print bed."""
+"""Operation `place-on-bed`: move the whole scene onto the print bed."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from meshhub.hookspecs import hookimpl
 
 
 class PlaceOnBedOptions(Struct, frozen=True, kw_only=True):
-    """Whether the scene is moved."""
+    """Options of `place-on-bed`: whether to move the scene."""
 
     place_on_bed: Annotated[
         bool,
         Meta(
             title="Place on bed",
-            description="Move the whole scene, so that its lowest point is at Z = 0 and its centre at X = Y = 0.",
+            description="Move the whole scene so that its lowest point is at Z = 0 and its center at X = Y = 0.",
         ),
     ] = False
 
 
 @hookimpl
 def meshhub_operations() -> Iterable[Operation]:
-    """The operation `place-on-bed`."""
+    """Declare the operation `place-on-bed`."""
     return [
         Operation(
             id="place-on-bed",
             label="Place on bed",
             stage=Stage.PLACE,
             options=PlaceOnBedOptions,
-            run="meshhub.builtin_plugins.place_on_bed.place:run",
+            run="meshhub.builtin_plugins.place_on_bed.operation:run",
         )
     ]

@@ -1,4 +1,4 @@
-"""The operation `repair`: a closed, manifold, outward surface from a defective one, and an account of what was done."""
+"""Operation `repair`: turn defective meshes into valid ones, and report every action."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from meshhub.hookspecs import hookimpl
 
 
 class RepairOptions(Struct, frozen=True, kw_only=True):
-    """What `repair` takes."""
+    """Options of `repair`: whether to repair the scene."""
 
     repair: Annotated[
         bool,
         Meta(
             title="Repair",
-            description="Close holes, remove fragments, doubled and degenerate faces, split what is not manifold, "
-            "and turn faces outward. A sound model stays as it is.",
+            description="Close holes, remove stray fragments, duplicate and degenerate faces, split non-manifold edges "
+            "and vertices, and orient faces outward. A valid model stays unchanged.",
         ),
     ] = False
 
 
 @hookimpl
 def meshhub_operations() -> Iterable[Operation]:
-    """Declare the operation."""
+    """Declare the operation `repair`."""
     return [
         Operation(
-            run="meshhub.builtin_plugins.repair.repair:run",
+            run="meshhub.builtin_plugins.repair.operation:run",
             id="repair",
             label="Repair",
             stage=Stage.REPAIR,

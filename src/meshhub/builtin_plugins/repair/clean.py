@@ -1,4 +1,4 @@
-"""Degenerate faces, doubled faces, and cracks between border points that mean to be one."""
+"""Removal of degenerate and duplicate faces, and of cracks between border points that are nearly equal."""
 
 from __future__ import annotations
 
@@ -9,162 +9,166 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from meshhub import topology
-from meshhub.builtin_plugins.repair.surface import Surface
+from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
 from meshhub.scene import Float64, Int32
-from meshhub.topology import Index
+from meshhub.topology import Edges, Index
 
-CRACKS = (2e-6, 2e-5, 2e-4)
-"""How far apart border points may be, as a share of the part's diagonal; the narrower is tried first."""
+CRACK_WIDTH_RATIOS = (2e-6, 2e-5, 2e-4)
+"""Distances of border points per diagonal of the part, tried in this order: the narrowest that helps is the safest."""
 
-SHARE_OF_EDGE = 0.25
-"""And as a share of the shortest border edge at either of them: no edge is ever welded shut."""
+MAX_CRACK_EDGE_RATIO = 0.25
+"""Distance per length of the shortest border edge at either point; welding never collapses an edge."""
 
-NEIGHBOURS = 8
+NEIGHBOR_COUNT = 8
+"""Nearest border points examined; all pairs would take quadratic time where many points are close."""
 
 
-def without_degenerate(surface: Surface) -> tuple[Surface, int]:
-    """The surface without the faces that have one point twice, and how many they were."""
+def remove_degenerate_faces(surface: WeldedMesh) -> tuple[WeldedMesh, int]:
+    """Remove the faces that use a point twice; return the mesh and their number."""
     a, b, c = surface.faces.T
-    flat = (a == b) | (b == c) | (c == a)
-    count = int(flat.sum())
-    return (surface.keep(~flat), count) if count else (surface, 0)
+    is_degenerate = (a == b) | (b == c) | (c == a)
+    count = int(is_degenerate.sum())
+    return (surface.keep_faces(~is_degenerate), count) if count else (surface, 0)
 
 
-def without_doubled(surface: Surface, found: topology.Edges) -> tuple[Surface, int]:
-    """The surface without faces over the same three points as another, and how many they were.
+def remove_duplicate_faces(surface: WeldedMesh, mesh_edges: Edges) -> tuple[WeldedMesh, int]:
+    """Remove the faces over the same three points as another one.
 
-    Of faces that look the same way one stays. Of two that look opposite ways both stay where they are the
-    wall between two bodies, that is where every edge around such a patch carries two more faces;
-    else (a skin with its back drawn too) the first of them stays.
+    Of faces with the same orientation one stays. Two faces with opposite orientations both stay if they are the wall
+    between two bodies: each edge around the patch of such pairs is on two more faces. Otherwise (a surface that is
+    modeled with its back) only the first one stays.
+
+    Returns:
+        The mesh, and the number of faces removed.
     """
-    doubles = _suspects(len(surface.faces), found)
-    if not doubles.any():
+    may_repeat = _may_be_duplicate(len(surface.faces), mesh_edges)
+    if not may_repeat.any():
         return surface, 0
-    at = np.flatnonzero(doubles)
-    ordered = np.sort(surface.faces[at], axis=1)
-    turn = _winding(surface.faces[at])
-    order = np.lexsort((at, turn, *ordered.T[::-1]))
-    same = (ordered[order[1:]] == ordered[order[:-1]]).all(axis=1)
-    same_way = same & (turn[order[1:]] == turn[order[:-1]])
+    at = np.flatnonzero(may_repeat)
+    corners = np.sort(surface.faces[at], axis=1)
+    winding = _winding(surface.faces[at])
+    order = np.lexsort((at, winding, *corners.T[::-1]))
+    same = (corners[order[1:]] == corners[order[:-1]]).all(axis=1)
+    same_winding = same & (winding[order[1:]] == winding[order[:-1]])
     drop = np.zeros(len(surface.faces), np.bool_)
-    drop[at[order[1:][same_way]]] = True
-    back = np.flatnonzero(same & ~same_way)
-    if len(back):
-        # `order` puts one winding before the other; the later one in the file is the back
-        one, other = at[order[_begin_of_run(same_way, back)]], at[order[back + 1]]
-        wall = _walls(surface.faces, drop, one, other)
-        drop[np.maximum(one, other)[~wall]] = True
-    return surface.keep(~drop), int(drop.sum())
+    drop[at[order[1:][same_winding]]] = True
+    opposite = np.flatnonzero(same & ~same_winding)
+    if len(opposite):
+        # `order` is sorted by winding; of an opposite pair the face that comes later in the file is the back
+        one, other = at[order[_find_run_starts(same_winding, opposite)]], at[order[opposite + 1]]
+        is_wall = _find_walls(surface.faces, drop, one, other)
+        drop[np.maximum(one, other)[~is_wall]] = True
+    return surface.keep_faces(~drop), int(drop.sum())
 
 
-def _suspects(count: int, found: topology.Edges) -> NDArray[np.bool_]:
-    """The faces that may have a double: at a crowded edge, or with one other face on all three sides."""
-    suspect = np.zeros(count, np.bool_)
-    suspect[found.order[np.repeat(found.size > 2, found.size)] // 3] = True
-    one, other = found.pairs()
-    beside = np.full((count, 3), -1, np.int32)
-    beside.ravel()[one], beside.ravel()[other] = other // 3, one // 3
-    first, second, third = beside.T
-    lone: NDArray[np.bool_] = (first >= 0) & (first == second) & (second == third)
-    return suspect | lone
+def _may_be_duplicate(count: int, mesh_edges: Edges) -> NDArray[np.bool_]:
+    """Return the faces that may have a duplicate: at a crowded edge, or with one neighbor on all three sides."""
+    at_crowded = np.zeros(count, np.bool_)
+    at_crowded[mesh_edges.order[np.repeat(mesh_edges.size > 2, mesh_edges.size)] // 3] = True
+    one, other = mesh_edges.pairs()
+    neighbor = np.full((count, 3), -1, np.int32)
+    neighbor.ravel()[one], neighbor.ravel()[other] = other // 3, one // 3
+    first, second, third = neighbor.T
+    single: NDArray[np.bool_] = (first >= 0) & (first == second) & (second == third)
+    return at_crowded | single
 
 
 def _winding(faces: Int32) -> NDArray[np.bool_]:
+    """Return a value that differs between the two orientations of the same three points."""
     a, b, c = faces.T
-    odd: NDArray[np.bool_] = (a < b) ^ (b < c) ^ (a < c)
-    return odd
+    is_odd: NDArray[np.bool_] = (a < b) ^ (b < c) ^ (a < c)
+    return is_odd
 
 
-def _begin_of_run(joined: NDArray[np.bool_], at: Index) -> Index:
-    """For each place the beginning of the run of `joined` places that ends there."""
+def _find_run_starts(joined: NDArray[np.bool_], at: Index) -> Index:
+    """Return the start of the run of `joined` positions that ends at each position in `at`."""
     places = np.arange(len(joined) + 1)
-    begins = np.concatenate([[True], ~joined])
-    begin = np.maximum.accumulate(np.where(begins, places, 0))
-    return begin[at]
+    is_start = np.concatenate([[True], ~joined])
+    start = np.maximum.accumulate(np.where(is_start, places, 0))
+    return start[at]
 
 
-def _walls(faces: Int32, dropped: NDArray[np.bool_], one: Index, other: Index) -> NDArray[np.bool_]:
-    """Which of the opposite pairs of faces belong to a patch that separates two bodies."""
+def _find_walls(faces: Int32, dropped: NDArray[np.bool_], one: Index, other: Index) -> NDArray[np.bool_]:
+    """Return which opposite pairs of faces belong to a patch that separates two bodies."""
     kept = np.flatnonzero(~dropped)
     place = np.full(len(faces), -1, np.intp)
     place[kept] = np.arange(len(kept))
-    paired = np.full(len(kept), -1, np.intp)
-    paired[place[one]] = paired[place[other]] = np.arange(len(one))
-    found = topology.edges(faces[kept])
-    edge = np.repeat(np.arange(len(found.size)), found.size)
-    pair = paired[found.order // 3]
-    others = np.bincount(edge[pair < 0], minlength=len(found.size))
-    sides = np.unique(np.stack([edge, pair])[:, pair >= 0], axis=1)
-    edge, pair = sides
+    pair_of_face = np.full(len(kept), -1, np.intp)
+    pair_of_face[place[one]] = pair_of_face[place[other]] = np.arange(len(one))
+    mesh_edges = topology.edges(faces[kept])
+    edge = np.repeat(np.arange(len(mesh_edges.size)), mesh_edges.size)
+    pair = pair_of_face[mesh_edges.order // 3]
+    others = np.bincount(edge[pair < 0], minlength=len(mesh_edges.size))
+    edge, pair = np.unique(np.stack([edge, pair])[:, pair >= 0], axis=1)
     first = topology.first_members(np.unique(edge, return_inverse=True)[1], len(np.unique(edge)))
     leader = pair[first][np.unique(edge, return_inverse=True)[1]]
     count, patch = topology.components(len(one), pair, leader)
-    rim = others[edge] > 0
-    even = np.bincount(patch[pair[rim & (others[edge] % 2 == 0)]], minlength=count)
-    odd = np.bincount(patch[pair[rim & (others[edge] % 2 == 1)]], minlength=count)
+    on_rim = others[edge] > 0
+    even = np.bincount(patch[pair[on_rim & (others[edge] % 2 == 0)]], minlength=count)
+    odd = np.bincount(patch[pair[on_rim & (others[edge] % 2 == 1)]], minlength=count)
     return (even > odd)[patch]
 
 
-def without_cracks(surface: Surface, found: topology.Edges) -> tuple[Surface, int]:
-    """The surface with border points welded that lie within a hair of each other, and how many vanished."""
-    welded = 0
+def weld_cracks(surface: WeldedMesh, mesh_edges: Edges) -> tuple[WeldedMesh, int]:
+    """Weld border points that are nearly equal, if that reduces the border; return the mesh and their number."""
+    count = 0
     diagonal = float(np.linalg.norm(np.ptp(surface.points, axis=0)))
-    close: _Neighbours | None = None
-    for share in CRACKS:
-        border = found.border()
+    neighbors: _Neighbors | None = None
+    for ratio in CRACK_WIDTH_RATIOS:
+        border = mesh_edges.border()
         if len(border) == 0:
             break
-        if close is None:
-            close = _neighbours(surface, border, CRACKS[-1] * diagonal)
-        one, other, apart = close
-        within = apart <= share * diagonal
-        if not within.any():
+        if neighbors is None:
+            neighbors = _find_neighbors(surface, border, CRACK_WIDTH_RATIOS[-1] * diagonal)
+        one, other, distance = neighbors
+        is_near = distance <= ratio * diagonal
+        if not is_near.any():
             continue
-        tried, count = _welded(surface, one[within], other[within], 2 * share * diagonal)
-        edges = topology.edges(tried.faces)
-        if (edges.size == 1).sum() < len(border):
-            surface, found, welded, close = tried, edges, welded + count, None
-    return surface, welded
+        candidate, welded = _weld_pairs(surface, one[is_near], other[is_near], 2 * ratio * diagonal)
+        candidate_edges = topology.edges(candidate.faces)
+        if (candidate_edges.size == 1).sum() < len(border):
+            surface, mesh_edges, count, neighbors = candidate, candidate_edges, count + welded, None
+    return surface, count
 
 
-_Neighbours = tuple[topology.Index, topology.Index, Float64]
+_Neighbors = tuple[Index, Index, Float64]
 
 
-def _neighbours(surface: Surface, border: topology.Index, tolerance: float) -> _Neighbours:
-    """Pairs of border points that may be welded, and how far apart they are."""
-    begin, end = (each[border] for each in topology.half_edges(surface.faces))
+def _find_neighbors(surface: WeldedMesh, border: Index, tolerance: float) -> _Neighbors:
+    """Return pairs of border points that may be welded, and their distances."""
+    begin, end = (ends[border] for ends in topology.half_edges(surface.faces))
     length = np.linalg.norm(surface.points[begin] - surface.points[end], axis=1)
     shortest = np.full(len(surface.points), np.inf)
     np.minimum.at(shortest, begin, length)
     np.minimum.at(shortest, end, length)
     point = np.flatnonzero(np.isfinite(shortest))
-    reach = shortest[point] * SHARE_OF_EDGE
-    # a bounded number of neighbours: all pairs would be quadratic where many points crowd
+    max_distance = shortest[point] * MAX_CRACK_EDGE_RATIO
     distance, near = cKDTree(surface.points[point]).query(
-        surface.points[point], k=min(NEIGHBOURS, len(point)), distance_upper_bound=tolerance
+        surface.points[point], k=min(NEIGHBOR_COUNT, len(point)), distance_upper_bound=tolerance
     )
     distance, near = distance.reshape(len(point), -1), near.reshape(len(point), -1)
     one, column = np.nonzero(np.isfinite(distance))
-    other, apart = near[one, column], distance[one, column]
-    close = (one < other) & (apart <= np.minimum(reach[one], reach[other]))
-    return point[one[close]], point[other[close]], apart[close]
+    other, distance = near[one, column], distance[one, column]
+    chosen = (one < other) & (distance <= np.minimum(max_distance[one], max_distance[other]))
+    return point[one[chosen]], point[other[chosen]], distance[chosen]
 
 
-def _welded(surface: Surface, one: topology.Index, other: topology.Index, most: float) -> tuple[Surface, int]:
-    """The surface with these points joined in pairs, and how many vanished.
+def _weld_pairs(surface: WeldedMesh, one: Index, other: Index, max_size: float) -> tuple[WeldedMesh, int]:
+    """Weld pairs of points; a chain of pairs that is longer than `max_size` is not a crack, and stays.
 
-    A chain of pairs that reaches further than `most` is no crack, and stays.
+    Returns:
+        The mesh, and the number of points removed.
     """
     point, places = np.unique(np.concatenate([one, other]), return_inverse=True)
     count, label = topology.components(len(point), places[: len(one)], places[len(one) :])
     low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
     np.minimum.at(low, label, surface.points[point])
     np.maximum.at(high, label, surface.points[point])
-    short = np.linalg.norm(high - low, axis=1) <= most
-    point, label = point[short[label]], label[short[label]]
-    into = np.arange(len(surface.points), dtype=np.int32)
+    is_short = np.linalg.norm(high - low, axis=1) <= max_size
+    point, label = point[is_short[label]], label[is_short[label]]
+    target = np.arange(len(surface.points), dtype=np.int32)
     leader = np.zeros(count, np.int32)
     leader[label[::-1]] = point[::-1]
-    into[point] = leader[label]
-    joined, _ = without_degenerate(replace(surface, faces=into[surface.faces]))
-    return joined, len(point) - int(short.sum())
+    target[point] = leader[label]
+    welded, _ = remove_degenerate_faces(replace(surface, faces=target[surface.faces]))
+    return welded, len(point) - int(is_short.sum())

@@ -1,4 +1,4 @@
-"""Closing holes: loops found, planar ones triangulated together in their plane, the others by least area."""
+"""Closing of holes: planar holes are triangulated in their plane, others with the least area."""
 
 from __future__ import annotations
 
@@ -10,198 +10,207 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import topology
-from meshhub.builtin_plugins.repair.planar import planar_patches
-from meshhub.builtin_plugins.repair.surface import Surface
-from meshhub.builtin_plugins.repair.triangulate import least_area
+from meshhub.builtin_plugins.repair.planar import triangulate_planar
+from meshhub.builtin_plugins.repair.triangulate import triangulate_least_area
+from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
 from meshhub.geometry import face_normals
 from meshhub.scene import Float64
 from meshhub.topology import Index
 
-LONG = (128, 64, 32)
-"""Longer loops are first cut into pieces of this length; the work for one grows with its cube, so that where
-there is much of it the pieces are shorter."""
+MAX_LOOP_LENGTHS = (128, 64, 32, 16)
+"""Edges; longer loops are split first. The first length whose work is below MAX_WORK applies, otherwise the last."""
 
-MUCH_WORK = 50_000_000
+MAX_WORK = 50_000_000
+"""Sum of length cubed over all loops; the triangulation of least area takes cubic time."""
 
-SHEET_SHARE = 0.8
-"""A shell whose holes' patches have this share of its own area encloses nothing: it is a sheet."""
+MIN_SHEET_RATIO = 0.8
+"""Area of the patches per area of the shell; a shell with larger patches encloses nothing: it is a sheet."""
 
-SHEET_MAJORITY = 0.75
-"""A part with this share of its area in sheets is meant to be open; else its few sheets are closed too."""
+MIN_SHEET_MAJORITY_RATIO = 0.75
+"""Area of sheets per area of the part; a part with more is open on purpose, otherwise its sheets are closed too."""
 
 
 class Loops(NamedTuple):
-    """Holes, as the patch over each runs around it.
+    """Boundary loops of holes, in the direction of the patches that close them.
 
-    point: points, loop by loop; source, beside: the vertex each shows, and the face on the other side
-    begin: (l + 1,) where each loop begins
+    point:    (n,) points, loop by loop
+    source:   (n,) vertex of the original mesh at each point
+    neighbor: (n,) face on the other side of the edge that starts at each point
+    begin:    (l + 1,) position where each loop begins
     """
 
     point: Index
     source: Index
-    beside: Index
+    neighbor: Index
     begin: Index
 
 
 class Patches(NamedTuple):
-    """Triangles over loops: (t, 3) places in `Loops.point`, and the loop of each."""
+    """Triangles that close loops: (t, 3) positions in `Loops.point`, and the (t,) loop of each triangle."""
 
     triangle: Index
     loop: Index
 
 
-class Filled(NamedTuple):
-    """A surface with its holes closed, and how many were; how many shells stay open on purpose."""
+class FilledMesh(NamedTuple):
+    """Mesh with closed holes, the number of holes closed, and the number of sheets that stay open on purpose."""
 
-    surface: Surface
+    surface: WeldedMesh
     holes: int
     sheets: int
 
 
-def find_loops(surface: Surface, found: topology.Edges) -> Loops:
-    """The holes of a surface whose points have one fan each."""
-    half, begin = topology.boundary_loops(found.border(), surface.faces.ravel())
-    # the patch runs against the faces: turn each loop around
+def find_loops(surface: WeldedMesh, mesh_edges: topology.Edges) -> Loops:
+    """Find the boundary loops of a mesh whose points have one fan each."""
+    half, begin = topology.boundary_loops(mesh_edges.border(), surface.faces.ravel())
+    # patches have the opposite direction: reverse each loop
     length = np.diff(begin)
     loop = np.repeat(np.arange(len(length)), length)
     half = half[begin[loop] + begin[loop + 1] - 1 - np.arange(len(half))]
     return Loops(surface.faces.ravel()[half], surface.source.ravel()[half], half // 3, begin)
 
 
-def filled(surface: Surface) -> Filled:
-    """The surface with its holes closed, sheets left open."""
-    found = topology.edges(surface.faces)
-    if not (found.size == 1).any():
-        return Filled(surface, 0, 0)
-    loops = find_loops(surface, found)
-    patches = _patched(surface, found, loops)
-    chosen, sheets = _worth_closing(surface, loops, patches)
+def fill_holes(surface: WeldedMesh) -> FilledMesh:
+    """Close the holes of a mesh whose points have one fan each; leave sheets open."""
+    mesh_edges = topology.edges(surface.faces)
+    if not (mesh_edges.size == 1).any():
+        return FilledMesh(surface, 0, 0)
+    loops = find_loops(surface, mesh_edges)
+    patches = _triangulate_loops(surface, mesh_edges, loops)
+    chosen, sheets = _choose_loops(surface, loops, patches)
     if not chosen.any():
-        return Filled(surface, 0, sheets)
-    patches = Patches(*(each[chosen[patches.loop]] for each in patches))
-    surface = _joined(surface, loops, patches)
-    closed = _with(surface, loops, patches)
-    beside = loops.beside[patches.triangle]
-    lone = (beside[:, 0] == beside[:, 1]) & (beside[:, 1] == beside[:, 2])  # the back of a single face
-    doubled = lone | _doubled_edges(closed, len(surface.faces), patches)
-    if doubled.any():
-        awry = np.zeros(len(loops.begin) - 1, np.bool_)
-        awry[patches.loop[doubled]] = True
-        patches = Patches(*(each[~awry[patches.loop]] for each in patches))
-        closed = _fanned(_with(surface, loops, patches), loops, np.flatnonzero(awry))
-    return Filled(closed, int(chosen.sum()), sheets)
+        return FilledMesh(surface, 0, sheets)
+    patches = Patches(*(values[chosen[patches.loop]] for values in patches))
+    surface = _join_shells(surface, loops, patches)
+    closed = _add_patches(surface, loops, patches)
+    neighbor = loops.neighbor[patches.triangle]
+    is_back = (neighbor[:, 0] == neighbor[:, 1]) & (neighbor[:, 1] == neighbor[:, 2])  # the back of a single face
+    is_bad = is_back | _is_at_crowded_edge(closed, len(surface.faces), patches)
+    if is_bad.any():
+        needs_fan = np.zeros(len(loops.begin) - 1, np.bool_)
+        needs_fan[patches.loop[is_bad]] = True
+        patches = Patches(*(values[~needs_fan[patches.loop]] for values in patches))
+        closed = _close_with_fans(_add_patches(surface, loops, patches), loops, np.flatnonzero(needs_fan))
+    return FilledMesh(closed, int(chosen.sum()), sheets)
 
 
-def _with(surface: Surface, loops: Loops, patches: Patches) -> Surface:
+def _add_patches(surface: WeldedMesh, loops: Loops, patches: Patches) -> WeldedMesh:
     corner = patches.triangle
-    return surface.add(loops.point[corner], loops.source[corner], loops.beside[corner[:, 0]])
+    return surface.add_faces(loops.point[corner], loops.source[corner], loops.neighbor[corner[:, 0]])
 
 
-def _joined(surface: Surface, loops: Loops, patches: Patches) -> Surface:
-    """The surface with one label for shells that a patch with several loops joins."""
-    shell = surface.shell[loops.beside[patches.triangle]]
+def _join_shells(surface: WeldedMesh, loops: Loops, patches: Patches) -> WeldedMesh:
+    """Give shells the same label that a patch over several loops connects."""
+    shell = surface.shell[loops.neighbor[patches.triangle]]
     if (shell == shell[:, :1]).all():
         return surface
     one, other = np.concatenate([shell[:, 0], shell[:, 0]]), np.concatenate([shell[:, 1], shell[:, 2]])
-    label = topology.components(surface.shells, one, other)[1]
+    label = topology.components(surface.shell_count, one, other)[1]
     return replace(surface, shell=label[surface.shell])
 
 
-def _fanned(surface: Surface, loops: Loops, which: Index) -> Surface:
-    """Loops closed around a new point in their middle: always possible, seldom fair."""
+def _close_with_fans(surface: WeldedMesh, loops: Loops, which: Index) -> WeldedMesh:
+    """Close loops with fans around a new point in their center: always manifold, but poorly shaped."""
     begin, length = loops.begin[which], np.diff(loops.begin)[which]
     owner = np.repeat(np.arange(len(which)), length)
     offset = np.arange(len(owner)) - np.repeat(np.concatenate([[0], np.cumsum(length)[:-1]]), length)
     here = begin[owner] + offset
     after = begin[owner] + (offset + 1) % length[owner]
-    middle = np.stack(
+    center = np.stack(
         [np.bincount(owner, surface.points[loops.point[here], axis]) / length for axis in range(3)], axis=1
     )
-    tip = len(surface.points) + owner
-    return replace(surface, points=np.concatenate([surface.points, middle])).add(
-        np.stack([loops.point[here], loops.point[after], tip], axis=1),
+    center_point = len(surface.points) + owner
+    return replace(surface, points=np.concatenate([surface.points, center])).add_faces(
+        np.stack([loops.point[here], loops.point[after], center_point], axis=1),
         np.stack([loops.source[here], loops.source[after], loops.source[begin][owner]], axis=1),
-        loops.beside[here],
+        loops.neighbor[here],
     )
 
 
-def _doubled_edges(closed: Surface, before: int, patches: Patches) -> NDArray[np.bool_]:
-    """Which new triangles lie at an edge of more than two faces."""
-    found = topology.edges(closed.faces)
-    crowded = np.repeat(found.size > 2, found.size)
-    face = found.order[crowded] // 3
-    doubled = np.zeros(len(patches.loop), np.bool_)
-    doubled[face[face >= before] - before] = True
-    return doubled
+def _is_at_crowded_edge(closed: WeldedMesh, before: int, patches: Patches) -> NDArray[np.bool_]:
+    """Return which new triangles, from face `before` on, are at an edge on more than two faces."""
+    mesh_edges = topology.edges(closed.faces)
+    is_crowded = np.repeat(mesh_edges.size > 2, mesh_edges.size)
+    face = mesh_edges.order[is_crowded] // 3
+    result = np.zeros(len(patches.loop), np.bool_)
+    result[face[face >= before] - before] = True
+    return result
 
 
-def _patched(surface: Surface, found: topology.Edges, loops: Loops) -> Patches:
+def _triangulate_loops(surface: WeldedMesh, mesh_edges: topology.Edges, loops: Loops) -> Patches:
     length = np.diff(loops.begin)
     points = surface.points[loops.point]
-    limit = next((size for size in LONG if float((np.minimum(length, size) ** 2.0 * length).sum()) < MUCH_WORK), 16)
-    chords = _chords(surface, found, loops)
-    free = np.ones(len(length), np.bool_)
-    free[np.searchsorted(loops.begin, chords[:, 0], side="right") - 1] = False
-    triangle, owner, done = planar_patches(points, loops.begin, free)
-    made, owners = [triangle], [owner]
-    pieces = [np.arange(loops.begin[at], loops.begin[at + 1]) for at in np.flatnonzero(~done & (length > limit))]
-    lots = _in_pieces(pieces, limit)
+    limit = _choose_length_limit(length)
+    chords = _find_chords(surface, mesh_edges, loops)
+    is_free = np.ones(len(length), np.bool_)
+    is_free[np.searchsorted(loops.begin, chords[:, 0], side="right") - 1] = False
+    triangle, owner, done = triangulate_planar(points, loops.begin, is_free)
+    all_triangles, owners = [triangle], [owner]
     by_length: dict[int, list[Index]] = {}
     short = np.flatnonzero(~done & (length <= limit) & (length >= 3))
     for size in np.unique(length[short]):
         of_size = short[length[short] == size]
         by_length[int(size)] = [loops.begin[of_size][:, None] + np.arange(size)]
-    for piece in lots:
-        by_length.setdefault(len(piece), []).append(piece[None])
+    long_loops = np.flatnonzero(~done & (length > limit))
+    for part in _split_loops([np.arange(loops.begin[loop], loops.begin[loop + 1]) for loop in long_loops], limit):
+        by_length.setdefault(len(part), []).append(part[None])
     loop_of = np.repeat(np.arange(len(length)), length)
     for size in sorted(by_length):
         places = np.concatenate(by_length[size])
-        local, _ = least_area(points[places], _forbidden(places, chords))
+        local, _ = triangulate_least_area(points[places], _mask_chords(places, chords))
         triangles = np.take_along_axis(places, local.reshape(len(places), -1), axis=1).reshape(-1, 3)
-        made.append(triangles)
+        all_triangles.append(triangles)
         owners.append(loop_of[triangles[:, 0]])
-    return Patches(np.concatenate(made), np.concatenate(owners))
+    return Patches(np.concatenate(all_triangles), np.concatenate(owners))
 
 
-def _in_pieces(loops: list[Index], limit: int) -> list[Index]:
-    """Long loops as a coarse loop of some of their points, and a loop for each stretch between two of those."""
+def _choose_length_limit(length: Index) -> int:
+    """Return the length above which loops are split, so that the work stays bounded."""
+    for limit in MAX_LOOP_LENGTHS[:-1]:
+        if float((np.minimum(length, limit) ** 2.0 * length).sum()) < MAX_WORK:
+            return limit
+    return MAX_LOOP_LENGTHS[-1]
+
+
+def _split_loops(loops: list[Index], limit: int) -> list[Index]:
+    """Split long loops: a coarse loop through some of the points, and a loop for each stretch between two of them."""
     short: list[Index] = []
     while loops:
-        pieces: list[Index] = []
+        parts: list[Index] = []
         for loop in loops:
             stops = np.linspace(0, len(loop), limit + 1).astype(np.intp)
-            pieces.append(loop[stops[:-1]])
+            parts.append(loop[stops[:-1]])
             around = np.concatenate([loop, loop[:1]])
-            pieces += [around[first : last + 1] for first, last in pairwise(stops) if last - first > 1]
-        short += [piece for piece in pieces if len(piece) <= limit]
-        loops = [piece for piece in pieces if len(piece) > limit]
+            parts += [around[first : last + 1] for first, last in pairwise(stops) if last - first > 1]
+        short += [part for part in parts if len(part) <= limit]
+        loops = [part for part in parts if len(part) > limit]
     return short
 
 
-def _chords(surface: Surface, found: topology.Edges, loops: Loops) -> Index:
-    """(k, 2) places of loops that an edge of the mesh joins already, across its hole: no patch may use it again."""
+def _find_chords(surface: WeldedMesh, mesh_edges: topology.Edges, loops: Loops) -> Index:
+    """Return (k, 2) positions in `Loops.point` that an edge of the mesh connects already; patches must not use it."""
     begin, end = topology.half_edges(surface.faces)
-    half = found.order[found.start[found.size == 2]]
+    half = mesh_edges.order[mesh_edges.start[mesh_edges.size == 2]]
     place = np.full(len(surface.points), -1, np.intp)
     place[loops.point] = np.arange(len(loops.point))
     one, other = place[begin[half]], place[end[half]]
-    both = (one >= 0) & (other >= 0)
-    one, other = one[both], other[both]
+    on_loops = (one >= 0) & (other >= 0)
+    one, other = one[on_loops], other[on_loops]
     loop = np.searchsorted(loops.begin, np.arange(len(loops.point)), side="right")
     same = loop[one] == loop[other]
     return np.stack([one[same], other[same]], axis=1)
 
 
-def _forbidden(places: Index, chords: Index) -> NDArray[np.bool_]:
-    """The chords as a (b, n, n) mask over loops given by their places (b, n)."""
-    lots, size = places.shape
-    forbidden = np.zeros((lots, size, size), np.bool_)
+def _mask_chords(places: Index, chords: Index) -> NDArray[np.bool_]:
+    """Return the chords as a (b, n, n) mask over loops with positions (b, n)."""
+    count, size = places.shape
+    forbidden = np.zeros((count, size, size), np.bool_)
     if len(chords) == 0 or size < 4:
         return forbidden
     flat = places.ravel()
     order = np.argsort(flat, kind="stable")
     for one, other in (chords.T, chords.T[::-1]):
-        # a place is in several pieces of a long loop at most where two of them meet
+        # a position is in several parts of a long loop only where two of them meet
         at, near = np.searchsorted(flat[order], one), np.searchsorted(flat[order], other)
         at, near = order[np.minimum(at, len(flat) - 1)], order[np.minimum(near, len(flat) - 1)]
         hit = (flat[at] == one) & (flat[near] == other) & (at // size == near // size)
@@ -209,20 +218,20 @@ def _forbidden(places: Index, chords: Index) -> NDArray[np.bool_]:
     return forbidden
 
 
-def _worth_closing(surface: Surface, loops: Loops, patches: Patches) -> tuple[NDArray[np.bool_], int]:
-    """Which loops to close, and how many shells stay open because they are sheets.
+def _choose_loops(surface: WeldedMesh, loops: Loops, patches: Patches) -> tuple[NDArray[np.bool_], int]:
+    """Return which loops to close, and the number of shells that stay open because they are sheets.
 
-    Decided by area: where the patches over a shell's holes are as large as the shell, nothing is enclosed.
+    The areas decide: where the patches of a shell are as large as the shell, it encloses nothing.
     """
-    count, label = surface.shells, surface.shell
+    count, label = surface.shell_count, surface.shell
     areas = np.linalg.norm(face_normals(surface.points, surface.faces), axis=1)
-    own = np.bincount(label, areas, minlength=count)
-    shell = label[loops.beside[loops.begin[:-1]]]
+    own_area = np.bincount(label, areas, minlength=count)
+    shell = label[loops.neighbor[loops.begin[:-1]]]
     corners: Float64 = surface.points[loops.point[patches.triangle]]
-    lids = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-    lid = np.bincount(label[loops.beside[patches.triangle[:, 0]]], lids, minlength=count)
-    sheet = lid > SHEET_SHARE * own
-    sheet[own == 0] = False
-    if own[sheet].sum() <= SHEET_MAJORITY * own.sum():
-        sheet[:] = False
-    return ~sheet[shell], int(sheet.sum())
+    areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    patch_area = np.bincount(label[loops.neighbor[patches.triangle[:, 0]]], areas, minlength=count)
+    is_sheet = patch_area > MIN_SHEET_RATIO * own_area
+    is_sheet[own_area == 0] = False
+    if own_area[is_sheet].sum() <= MIN_SHEET_MAJORITY_RATIO * own_area.sum():
+        is_sheet[:] = False
+    return ~is_sheet[shell], int(is_sheet.sum())

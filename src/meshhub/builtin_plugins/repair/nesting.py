@@ -1,58 +1,60 @@
-"""Which shells lie inside which: asked only of shells whose boxes do."""
+"""Nesting depth of shells: the number of closed shells around each one."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.repair.surface import Surface
-from meshhub.containment import TURN, inside
+from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
+from meshhub.containment import group_by_shell
 from meshhub.scene import Float64
 
-OUTER_SHELLS = 2000
-"""At most so many shells are taken for containers, the largest; bounds the work on a cloud of shells."""
+MAX_CONTAINER_COUNT = 2000
+"""Largest shells that are tested as containers; bounds the work on a cloud of shells."""
 
-MOST_TESTS = 300_000_000
-"""And so many points are held against faces; what is not asked by then counts as not nested."""
+MAX_TEST_COUNT = 300_000_000
+"""Point-face pairs tested; shells that remain then count as not nested. Bounds the time."""
 
-_WITNESSES = 12
+WITNESS_COUNT = 12
+"""Points of a shell that must all be inside the container; shells that intersect are not nested."""
 
 
-def depths(surface: Surface, whole: NDArray[np.bool_], volume: Float64) -> NDArray[np.int64]:
-    """How many closed shells contain each shell.
+def measure_depths(surface: WeldedMesh, is_closed: NDArray[np.bool_], volume: Float64) -> NDArray[np.int64]:
+    """Count the closed shells that contain each shell.
 
-    whole, volume: (shells,) which are closed, and how large they are. A shell is inside another of larger
-    volume when its box is, and a dozen of its points are, by the parity of the faces that a ray meets.
+    A shell is inside another one of larger volume if its bounding box is and several of its points are.
+
+    Args:
+        surface: Mesh with labeled shells.
+        is_closed: (s,) whether each shell is closed.
+        volume: (s,) absolute volume of each shell.
+    Returns:
+        (s,) depth; 0 for an outer shell.
     """
-    count, label = surface.shells, surface.shell
+    count = surface.shell_count
     depth = np.zeros(count, np.int64)
     if count < 2:
         return depth
-    order = np.argsort(label, kind="stable")
-    begin = np.concatenate([[0], np.cumsum(np.bincount(label, minlength=count))])
-    corner = (surface.points @ TURN)[surface.faces[order]]
-    face_low = np.minimum(np.minimum(corner[:, 0], corner[:, 1]), corner[:, 2])
-    face_high = np.maximum(np.maximum(corner[:, 0], corner[:, 1]), corner[:, 2])
-    low, high = np.minimum.reduceat(face_low, begin[:-1]), np.maximum.reduceat(face_high, begin[:-1])
+    shells = group_by_shell(surface.points, surface.faces, surface.shell, count)
+    begin, low, high = shells.begin, shells.low, shells.high
     by_x = np.argsort(low[:, 0], kind="stable")
     sorted_x = low[by_x, 0]
-    containers = np.flatnonzero(whole & (volume > 0))
-    containers = containers[np.argsort(-volume[containers], kind="stable")][:OUTER_SHELLS]
+    containers = np.flatnonzero(is_closed & (volume > 0))
+    containers = containers[np.argsort(-volume[containers], kind="stable")][:MAX_CONTAINER_COUNT]
     tests = 0
-    for outer in containers:
+    for outer in containers.tolist():
         near = by_x[np.searchsorted(sorted_x, low[outer, 0], "right") : np.searchsorted(sorted_x, high[outer, 0])]
         for axis in range(3):
             near = near[(low[near, axis] > low[outer, axis]) & (high[near, axis] < high[outer, axis])]
         near = near[volume[near] < volume[outer]]
-        faces = slice(begin[outer], begin[outer + 1])
-        tests += len(near) * (faces.stop - faces.start)
-        if tests > MOST_TESTS:
+        tests += len(near) * (begin[outer + 1] - begin[outer])
+        if tests > MAX_TEST_COUNT:
             break
-        for witness in range(_WITNESSES):
+        for witness in range(WITNESS_COUNT):
             if len(near) == 0:
                 break
             last = begin[near + 1] - begin[near] - 1
-            asked = corner[begin[near] + last * witness // (_WITNESSES - 1), 0]
-            near = near[inside(corner[faces], face_low[faces], face_high[faces], asked)]
+            points = shells.corner[begin[near] + last * witness // (WITNESS_COUNT - 1), 0]
+            near = near[shells.contains(outer, points)]
         depth[near] += 1
     return depth

@@ -1,4 +1,4 @@
-"""Winding: the same on both sides of every edge, then outward for bodies and inward for their cavities."""
+"""Orientation of faces: consistent across edges, then outward for bodies and inward for their cavities."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
 from meshhub import topology
-from meshhub.builtin_plugins.repair.nesting import depths
-from meshhub.builtin_plugins.repair.surface import Surface
+from meshhub.builtin_plugins.repair.nesting import measure_depths
+from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
 from meshhub.scene import Float64, Int32
 from meshhub.topology import Index
 
 
-def turns(faces: Int32, one: Index, other: Index) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which faces to turn so that partners run against each other, and which pairs still do not.
+def find_flips(faces: Int32, one: Index, other: Index) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Find the faces to flip so that paired half-edges have opposite directions.
 
-    The faces that agree already form patches; only the few patches that disagree are walked, breadth first.
-    In each connected lot the winding that most faces have stays. A pair that cannot agree (a Möbius strip) is
-    to be cut.
+    Faces that agree already form patches. Only the few patches that disagree are traversed, breadth first. In each
+    connected set of patches the winding of most faces stays.
+
+    Args:
+        faces: (m, 3) indices of welded points.
+        one: (p,) first half-edge of each pair.
+        other: (p,) second half-edge of each pair.
+    Returns:
+        (m,) faces to flip, and (p,) pairs that conflict anyway, as on a Möbius strip, and must be cut.
     """
     corner = faces.ravel()
     agree = corner[one] != corner[other]
@@ -27,59 +33,72 @@ def turns(faces: Int32, one: Index, other: Index) -> tuple[NDArray[np.bool_], ND
     if agree.all():
         return flip, conflict
     count, patch = topology.components(len(faces), one[agree] // 3, other[agree] // 3)
-    odd = np.flatnonzero(~agree)
-    a, b = patch[one[odd] // 3], patch[other[odd] // 3]
-    lots, lot = topology.components(count, a, b)
-    root = topology.first_members(lot, lots)
-    # a root of all roots, so that one search walks every lot
-    rows, columns = np.concatenate([a, np.full(lots, count)]), np.concatenate([b, root])
-    apart = rows != columns
-    graph = coo_array((np.ones(int(apart.sum())), (rows[apart], columns[apart])), (count + 1, count + 1)).tocsr()
+    disagreeing = np.flatnonzero(~agree)
+    a, b = patch[one[disagreeing] // 3], patch[other[disagreeing] // 3]
+    set_count, patch_set = topology.components(count, a, b)
+    root = topology.first_members(patch_set, set_count)
+    # a virtual node linked to all roots, so that one search traverses every set
+    rows, columns = np.concatenate([a, np.full(set_count, count)]), np.concatenate([b, root])
+    differ = rows != columns
+    graph = coo_array((np.ones(int(differ.sum())), (rows[differ], columns[differ])), (count + 1, count + 1)).tocsr()
     depth = dijkstra(graph, directed=False, indices=count, unweighted=True)[:count].astype(np.int64)
-    turned = depth % 2 == 0
+    flip_patch = depth % 2 == 0
     size = np.bincount(patch, minlength=count)
-    balance = np.bincount(lot, np.where(turned, size, -size), minlength=lots)
-    turned ^= (balance > 0)[lot]
-    conflict[odd] = turned[a] == turned[b]
-    return turned[patch], conflict
+    balance = np.bincount(patch_set, np.where(flip_patch, size, -size), minlength=set_count)
+    flip_patch ^= (balance > 0)[patch_set]
+    conflict[disagreeing] = flip_patch[a] == flip_patch[b]
+    return flip_patch[patch], conflict
 
 
-def shell_volumes(surface: Surface) -> Float64:
-    """The signed volume of each shell, measured from its own first point so that far ones keep their digits."""
+def measure_shell_volumes(surface: WeldedMesh) -> Float64:
+    """Compute the signed volume of each shell, relative to its first point to keep the precision of distant shells.
+
+    Args:
+        surface: Mesh with labeled shells.
+    Returns:
+        (s,) volumes in cubed units of the points; meaningless for open shells.
+    """
     points, faces, label = surface.points, surface.faces, surface.shell
-    origin = points[faces[topology.first_members(label, surface.shells), 0]]
-    if surface.shells == 1:
+    origin = points[faces[topology.first_members(label, surface.shell_count), 0]]
+    if surface.shell_count == 1:
         shifted = (points - origin[0]).T
         a, b, c = ([axis[faces[:, corner]] for axis in shifted] for corner in range(3))
     else:
         a, b, c = (list((points[faces[:, corner]] - origin[label]).T) for corner in range(3))
     sixth = a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0])
-    return np.bincount(label, sixth, minlength=surface.shells) / 6.0
+    return np.bincount(label, sixth, minlength=surface.shell_count) / 6.0
 
 
-def wrong_shells(surface: Surface, border: Index, volume: Float64) -> NDArray[np.bool_]:
-    """Which shells look the wrong way: a body must look out, a cavity in a body in, a body in a cavity out.
+def find_inverted_shells(surface: WeldedMesh, border: Index, volume: Float64) -> NDArray[np.bool_]:
+    """Find the closed shells with the wrong orientation.
 
-    Shells with a border are left as they are.
+    Bodies must be outward, cavities in bodies inward, bodies in cavities outward. Open shells are not changed.
+
+    Args:
+        surface: Mesh with labeled shells.
+        border: (b,) half-edges without a partner.
+        volume: (s,) signed volume of each shell.
+    Returns:
+        (s,) mask of shells.
     """
-    whole = np.ones(surface.shells, np.bool_)
-    whole[surface.shell[border // 3]] = False
-    inward = depths(surface, whole, np.abs(volume)) % 2 == 1
+    is_closed = np.ones(surface.shell_count, np.bool_)
+    is_closed[surface.shell[border // 3]] = False
     size = np.abs(volume)
-    if size[inward].sum() >= size[~inward].sum():  # shells that run through each other are not nested
-        inward[:] = False
-    return whole & np.where(inward, volume > 0, volume < 0)
+    is_cavity = measure_depths(surface, is_closed, size) % 2 == 1
+    if size[is_cavity].sum() >= size[~is_cavity].sum():  # shells that intersect are not nested
+        is_cavity[:] = False
+    return is_closed & np.where(is_cavity, volume > 0, volume < 0)
 
 
-def enclosed(surface: Surface) -> float:
-    """The volume of the closed shells."""
-    volume = shell_volumes(surface)
+def measure_closed_volume(surface: WeldedMesh) -> float:
+    """Return the total signed volume of the closed shells."""
+    volume = measure_shell_volumes(surface)
     volume[surface.shell[topology.edges(surface.faces).border() // 3]] = 0
     return float(volume.sum())
 
 
-def outward(surface: Surface) -> Surface:
-    """The surface with every closed shell turned as its nesting demands."""
+def orient_shells(surface: WeldedMesh) -> WeldedMesh:
+    """Flip every closed shell whose orientation does not match its nesting."""
     border = topology.edges(surface.faces).border()
-    wrong = wrong_shells(surface, border, shell_volumes(surface))
-    return surface.flip(wrong[surface.shell]) if wrong.any() else surface
+    is_inverted = find_inverted_shells(surface, border, measure_shell_volumes(surface))
+    return surface.flip_faces(is_inverted[surface.shell]) if is_inverted.any() else surface

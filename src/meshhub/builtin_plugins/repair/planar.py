@@ -1,4 +1,4 @@
-"""Holes that lie in a plane: triangulated in it, an opening with islands in it as one."""
+"""Triangulation of planar holes in their plane; an opening with islands is one hole."""
 
 from __future__ import annotations
 
@@ -9,101 +9,115 @@ from numpy.typing import NDArray
 from meshhub.scene import Float64
 from meshhub.topology import Index
 
-FLAT = 1e-3
-"""A loop is planar when no point is further from its plane than this share of its size."""
+FLATNESS_RATIO = 1e-3
+"""Distance from the plane per size of the loop; a loop within it is planar, because files round coordinates."""
 
-SHORT = 24
-"""Shorter loops are better served, and as fast, by the triangulation of least area."""
+MAX_PARALLEL_COSINE = -0.999
+"""Cosine of the angle between two normals; below it they are opposite, within 2.6°."""
 
-MOST_FRAMES = 64
-"""Of the loops in one plane, so many of the largest are looked at as frames of others."""
+MAX_LEAST_AREA_LENGTH = 24
+"""Edges of a loop; up to here the triangulation of least area is as fast, and its triangles are better."""
+
+MAX_FRAME_COUNT = 64
+"""Largest loops that are tested as frames of other loops; bounds the time."""
+
+MAX_TEST_COUNT = 1_000_000
+"""Point-edge pairs at a time; bounds the memory."""
 
 
-def planar_patches(points: Float64, begin: Index, free: NDArray[np.bool_]) -> tuple[Index, Index, NDArray[np.bool_]]:
-    """Patches over planar loops that are long, or have other loops inside.
+def triangulate_planar(
+    points: Float64, begin: Index, is_free: NDArray[np.bool_]
+) -> tuple[Index, Index, NDArray[np.bool_]]:
+    """Triangulate the planar loops that are long or contain other loops.
 
-    points: (n, 3), loop by loop; begin: (l + 1,); free: (l,) which loops may have a chord anywhere.
-    Returns (t, 3) places in `points`, the loop of each triangle, and which loops are done.
+    Args:
+        points: (n, 3) positions, loop by loop; any length unit.
+        begin: (l + 1,) position where each loop begins.
+        is_free: (l,) loops that may have a chord between any two points.
+    Returns:
+        (t, 3) positions in `points`, (t,) loop of each triangle, and (l,) loops that are triangulated.
     """
     count = len(begin) - 1
     length = np.diff(begin)
     done = np.zeros(count, np.bool_)
-    made: list[Index] = [np.empty((0, 3), np.intp)]
+    triangles: list[Index] = [np.empty((0, 3), np.intp)]
     owners: list[Index] = [np.empty(0, np.intp)]
-    normal, offset, flat = _planes(points, begin)
-    groups = _frames(points, begin, normal, offset, flat & free)
-    framed = {member for group in groups for member in group}
-    groups += [[int(lone)] for lone in np.flatnonzero(flat & free & (length > SHORT)) if int(lone) not in framed]
+    normal, center, is_flat = _fit_planes(points, begin)
+    groups = _group_by_frame(points, begin, normal, center, is_flat & is_free)
+    grouped = {member for group in groups for member in group}
+    long_loops = np.flatnonzero(is_flat & is_free & (length > MAX_LEAST_AREA_LENGTH))
+    groups += [[int(loop)] for loop in long_loops if int(loop) not in grouped]
     for group in groups:
         places = [np.arange(begin[loop], begin[loop + 1]) for loop in group]
-        triangles = _in_plane(points, places, normal[group[0]])
-        if triangles is not None:
-            made.append(triangles)
-            owners.append(np.full(len(triangles), group[0]))
+        patch = _triangulate_in_plane(points, places, normal[group[0]])
+        if patch is not None:
+            triangles.append(patch)
+            owners.append(np.full(len(patch), group[0]))
             done[group] = True
-    return np.concatenate(made), np.concatenate(owners), done
+    return np.concatenate(triangles), np.concatenate(owners), done
 
 
-def _planes(points: Float64, begin: Index) -> tuple[Float64, Float64, NDArray[np.bool_]]:
-    """Unit normal and middle of each loop, and whether it is flat."""
+def _fit_planes(points: Float64, begin: Index) -> tuple[Float64, Float64, NDArray[np.bool_]]:
+    """Return the unit normal and the center of each loop, and whether it is flat."""
     length = np.diff(begin)
     loop = np.repeat(np.arange(len(length)), length)
-    middle = np.add.reduceat(points, begin[:-1]) / length[:, None]
-    spread = points - middle[loop]
+    center = np.add.reduceat(points, begin[:-1]) / length[:, None]
+    spread = points - center[loop]
     after = np.arange(len(points)) + 1
     after[begin[1:] - 1] = begin[:-1]
     normal = np.add.reduceat(np.cross(spread, spread[after]), begin[:-1])
     size = np.sqrt(np.maximum.reduceat((spread**2).sum(axis=1), begin[:-1]))
     doubled_area = np.linalg.norm(normal, axis=1)
-    wide = doubled_area > FLAT * size**2
-    normal = np.divide(normal, doubled_area[:, None], out=np.zeros_like(normal), where=wide[:, None])
+    has_area = doubled_area > FLATNESS_RATIO * size**2
+    normal = np.divide(normal, doubled_area[:, None], out=np.zeros_like(normal), where=has_area[:, None])
     height = np.maximum.reduceat(np.abs(np.einsum("ij,ij->i", spread, normal[loop])), begin[:-1])
-    return normal, middle, wide & (height <= FLAT * size)
+    return normal, center, has_area & (height <= FLATNESS_RATIO * size)
 
 
-def _frames(
-    points: Float64, begin: Index, normal: Float64, middle: Float64, flat: NDArray[np.bool_]
+def _group_by_frame(
+    points: Float64, begin: Index, normal: Float64, center: Float64, is_flat: NDArray[np.bool_]
 ) -> list[list[int]]:
-    """Loops with the loops that lie inside them and run the other way, the frame first.
+    """Group loops with the loops inside them that have the opposite direction, the frame first.
 
-    That is how a missing face with openings looks: a ring is one hole, not two.
+    A missing face with openings looks like this: a ring is one hole, not two.
     """
-    which = np.flatnonzero(flat)
+    which = np.flatnonzero(is_flat)
     if len(which) < 2:
         return []
     low, high = (np.minimum.reduceat(points, begin[:-1]), np.maximum.reduceat(points, begin[:-1]))
     extent = np.linalg.norm(high - low, axis=1)
     largest = which[np.argsort(-extent[which], kind="stable")]
     parent = np.full(len(extent), -1, np.intp)
-    for frame in largest[:MOST_FRAMES]:
-        slack = FLAT * extent[frame]
-        inside = flat & (normal @ normal[frame] < -0.999) & (extent < extent[frame])
-        inside &= np.abs((middle - middle[frame]) @ normal[frame]) <= slack
+    for frame in largest[:MAX_FRAME_COUNT]:
+        slack = FLATNESS_RATIO * extent[frame]
+        inside = is_flat & (normal @ normal[frame] < MAX_PARALLEL_COSINE) & (extent < extent[frame])
+        inside &= np.abs((center - center[frame]) @ normal[frame]) <= slack
         inside &= (low >= low[frame] - slack).all(axis=1) & (high <= high[frame] + slack).all(axis=1)
         near = np.flatnonzero(inside)
         if len(near):
-            across = _axes(normal[frame])
-            ring = points[begin[frame] : begin[frame + 1]] @ across
-            within = _in_polygon(ring, points[begin[near]] @ across)
-            parent[near[within]] = frame  # smaller frames come later, so the nearest one wins
+            axes = _plane_axes(normal[frame])
+            ring = points[begin[frame] : begin[frame + 1]] @ axes
+            within = _is_in_polygon(ring, points[begin[near]] @ axes)
+            parent[near[within]] = frame  # smaller frames come later, so the smallest one wins
     frames = [int(frame) for frame in np.unique(parent[parent >= 0]) if parent[frame] < 0]
     return [[frame, *np.flatnonzero(parent == frame).tolist()] for frame in frames]
 
 
-def _axes(normal: Float64) -> Float64:
-    """(3, 2) two axes that span the plane, so that a loop that runs around the normal runs counter-clockwise."""
+def _plane_axes(normal: Float64) -> Float64:
+    """Return (3, 2) axes of the plane; a loop around the normal is counter-clockwise in them."""
     least = np.eye(3)[int(np.abs(normal).argmin())]
     first = np.cross(least, normal)
     first /= np.linalg.norm(first)
     return np.stack([first, np.cross(normal, first)], axis=1)
 
 
-def _in_polygon(ring: Float64, asked: Float64) -> NDArray[np.bool_]:
+def _is_in_polygon(ring: Float64, points: Float64) -> NDArray[np.bool_]:
+    """Return which points (q, 2) are inside a polygon (n, 2), by the parity of crossings."""
     after = np.roll(ring, -1, axis=0)
-    inside = np.zeros(len(asked), np.bool_)
-    step = max(1, 1_000_000 // len(ring))
-    for start in range(0, len(asked), step):
-        x, y = (asked[start : start + step, axis][:, None] for axis in range(2))
+    inside = np.zeros(len(points), np.bool_)
+    step = max(1, MAX_TEST_COUNT // len(ring))
+    for start in range(0, len(points), step):
+        x, y = (points[start : start + step, axis][:, None] for axis in range(2))
         spans = (ring[:, 1] > y) != (after[:, 1] > y)
         rise = np.where(after[:, 1] == ring[:, 1], 1, after[:, 1] - ring[:, 1])
         crossing = ring[:, 0] + (y - ring[:, 1]) / rise * (after[:, 0] - ring[:, 0])
@@ -111,18 +125,18 @@ def _in_polygon(ring: Float64, asked: Float64) -> NDArray[np.bool_]:
     return inside
 
 
-def _in_plane(points: Float64, places: list[Index], normal: Float64) -> Index | None:
-    """(t, 3) places, or None where the loops cross themselves in the plane, and no answer is without overlap."""
-    across = _axes(normal)
+def _triangulate_in_plane(points: Float64, places: list[Index], normal: Float64) -> Index | None:
+    """Return (t, 3) positions, or None if the loops intersect in the plane and triangles would overlap."""
+    axes = _plane_axes(normal)
     place = np.concatenate(places)
-    flat = points[place] @ across
-    triangles = np.asarray(triangulate([points[each] @ across for each in places])).astype(np.intp)
+    flat = points[place] @ axes
+    triangles = np.asarray(triangulate([points[loop] @ axes for loop in places])).astype(np.intp)
     expected = len(place) + 2 * (len(places) - 1) - 2
     if len(triangles) != expected:
         return None
     a, b, c = (flat[triangles[:, corner]] for corner in range(3))
-    twice = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (c[:, 0] - a[:, 0])
-    if twice.min() < -FLAT * np.abs(twice).sum() / len(twice):
+    doubled_area = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (b[:, 1] - a[:, 1]) * (c[:, 0] - a[:, 0])
+    if doubled_area.min() < -FLATNESS_RATIO * np.abs(doubled_area).sum() / len(doubled_area):
         return None
-    made: Index = place[triangles]
-    return made
+    patch: Index = place[triangles]
+    return patch

@@ -1,4 +1,4 @@
-"""Taking apart what touches itself: points of several fans, edges of several pairs, copies at one position."""
+"""Separation of non-manifold elements: points with several fans, edges on several pairs of faces, coincident copies."""
 
 from __future__ import annotations
 
@@ -8,145 +8,159 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import topology
-from meshhub.builtin_plugins.repair.pairing import paired
-from meshhub.builtin_plugins.repair.surface import Surface, point_normals, rounded
+from meshhub.builtin_plugins.repair.pairing import pair_half_edges
+from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, point_normals, round_points
 from meshhub.geometry import weld
 from meshhub.scene import Float64
 from meshhub.topology import Index
 
-HAIR = 2e-6
-"""How far copies of a point are moved apart, as a share of the part's diagonal."""
+SEPARATION_RATIO = 2e-6
+"""Distance between separated copies per diagonal of the part; far below the resolution of printers."""
 
-FLOAT_STEPS = 8
-"""And at least so many steps of float32 at the part's furthest placed coordinate."""
+MIN_SEPARATION_STEPS = 8
+"""float32 steps at the part's farthest placed coordinate; a shorter distance would vanish in a float32 file."""
 
-_ROUNDS = 8
+MAX_ROUNDS = 8
+"""Rounds of splitting or moving; bounds the time on meshes where a round causes new conflicts."""
 
 
-def split_points(surface: Surface, one: Index, other: Index) -> tuple[Surface, int]:
-    """The surface with a point for each fan, given the partners, and how many points are new."""
-    torn = np.zeros(len(surface.points), np.bool_)
-    torn[topology.torn_points(surface.faces, one, other)] = True
+def split_points(surface: WeldedMesh, one: Index, other: Index) -> tuple[WeldedMesh, int]:
+    """Give each fan a point of its own.
+
+    Args:
+        surface: Welded mesh.
+        one: (p,) first half-edge of each pair.
+        other: (p,) second half-edge, in the opposite direction.
+    Returns:
+        The mesh, and the number of new points.
+    """
+    is_nonmanifold = np.zeros(len(surface.points), np.bool_)
+    is_nonmanifold[topology.nonmanifold_points(surface.faces, one, other)] = True
     a, b, c = surface.faces.T
-    face = np.flatnonzero(torn[a] | torn[b] | torn[c])
+    face = np.flatnonzero(is_nonmanifold[a] | is_nonmanifold[b] | is_nonmanifold[c])
     if len(face) == 0:
         return surface, 0
-    name = np.full(len(surface.faces), -1, np.intp)
-    name[face] = np.arange(len(face))
-    near = (name[one // 3] >= 0) & (name[other // 3] >= 0)
-    one, other = (name[half // 3] * 3 + half % 3 for half in (one[near], other[near]))
-    local = surface.faces[face]
-    count, label = topology.fans(local, one, other)
-    point = local.ravel()[topology.first_members(label, count)]
-    # at the rim of these faces fans are cut short, but not those of the points in question
-    seen = np.full(len(surface.points), -1, np.intp)
-    seen[point[::-1]] = np.arange(count - 1, -1, -1)
-    copies = np.flatnonzero((seen[point] != np.arange(count)) & torn[point])
+    local_face = np.full(len(surface.faces), -1, np.intp)
+    local_face[face] = np.arange(len(face))
+    is_local = (local_face[one // 3] >= 0) & (local_face[other // 3] >= 0)
+    one, other = (local_face[half // 3] * 3 + half % 3 for half in (one[is_local], other[is_local]))
+    local_faces = surface.faces[face]
+    count, label = topology.fans(local_faces, one, other)
+    point = local_faces.ravel()[topology.first_members(label, count)]
+    # the fans of other points are incomplete here, and must not be split
+    first_fan = np.full(len(surface.points), -1, np.intp)
+    first_fan[point[::-1]] = np.arange(count - 1, -1, -1)
+    copies = np.flatnonzero((first_fan[point] != np.arange(count)) & is_nonmanifold[point])
     if len(copies) == 0:
         return surface, 0
-    named = point.astype(np.int32)
-    named[copies] = len(surface.points) + np.arange(len(copies), dtype=np.int32)
+    fan_point = point.astype(np.int32)
+    fan_point[copies] = len(surface.points) + np.arange(len(copies), dtype=np.int32)
     faces = surface.faces.copy()
-    faces[face] = named[label].reshape(-1, 3)
-    return (
-        replace(surface, points=np.concatenate([surface.points, surface.points[point[copies]]]), faces=faces),
-        len(copies),
-    )
+    faces[face] = fan_point[label].reshape(-1, 3)
+    points = np.concatenate([surface.points, surface.points[point[copies]]])
+    return replace(surface, points=points, faces=faces), len(copies)
 
 
-def split_edges(surface: Surface) -> tuple[Surface, int]:
-    """The surface with every edge on two faces at most, where its points are split already; how many edges were cut.
+def split_edges(surface: WeldedMesh) -> tuple[WeldedMesh, int]:
+    """Split the edges that are on more than two faces, after `split_points`.
 
-    Two pairs of faces between the same two points cannot be told apart by points; one pair gets a point
-    in the middle. A face takes part once a round.
+    Two pairs of faces between the same two points cannot be separated by copies of points. So one pair gets a point
+    in the middle of the edge. Each face is changed at most once per round.
+
+    Returns:
+        The mesh, and the number of edges split.
     """
-    cut = 0
-    for _ in range(_ROUNDS):
-        found = topology.edges(surface.faces)
-        if (found.size <= 2).all():
+    count = 0
+    for _ in range(MAX_ROUNDS):
+        mesh_edges = topology.edges(surface.faces)
+        if (mesh_edges.size <= 2).all():
             break
-        one, other = paired(surface.points, surface.faces, found)
+        one, other = pair_half_edges(surface.points, surface.faces, mesh_edges)
         partner = np.full(3 * len(surface.faces), -1, np.intp)
         partner[one], partner[other] = other, one
-        crowded = found.start[found.size > 2]
-        first = found.order[crowded]
-        half, mate = _free(first, partner[first], len(surface.faces))
-        surface = _halved(surface, half, mate)
-        cut += len(half)
-        one, other = paired(surface.points, surface.faces, topology.edges(surface.faces))
+        crowded = mesh_edges.start[mesh_edges.size > 2]
+        first = mesh_edges.order[crowded]
+        half, mate = _choose_independent(first, partner[first], len(surface.faces))
+        surface = _insert_midpoints(surface, half, mate)
+        count += len(half)
+        one, other = pair_half_edges(surface.points, surface.faces, topology.edges(surface.faces))
         surface, _ = split_points(surface, one, other)
-    return surface, cut
+    return surface, count
 
 
-def _free(half: Index, mate: Index, faces: int) -> tuple[Index, Index]:
-    """Those of the pairs whose faces no earlier pair has, each against its first rival only."""
+def _choose_independent(half: Index, mate: Index, faces: int) -> tuple[Index, Index]:
+    """Return the pairs whose faces are not used by an earlier pair; `mate` is -1 for none."""
     users = np.concatenate([half // 3, np.where(mate >= 0, mate // 3, half // 3)])
     owner = np.tile(np.arange(len(half)), 2)
     first = np.full(faces, len(half), np.intp)
     np.minimum.at(first, users, owner)
-    mine = (first[users] == owner).reshape(2, -1).all(axis=0)
-    return half[mine], mate[mine]
+    chosen = (first[users] == owner).reshape(2, -1).all(axis=0)
+    return half[chosen], mate[chosen]
 
 
-def _halved(surface: Surface, half: Index, mate: Index) -> Surface:
-    """The surface with a new point in the middle of each edge, for one pair of its faces."""
-    begin, end = (each[half] for each in topology.half_edges(surface.faces))
+def _insert_midpoints(surface: WeldedMesh, half: Index, mate: Index) -> WeldedMesh:
+    """Insert a new point in the middle of each half-edge and its mate, and split their faces there."""
+    begin, end = (ends[half] for ends in topology.half_edges(surface.faces))
     middle = len(surface.points) + np.arange(len(half), dtype=np.int32)
     surface = replace(
         surface, points=np.concatenate([surface.points, (surface.points[begin] + surface.points[end]) / 2])
     )
-    has = mate >= 0
-    at, middle = np.concatenate([half, mate[has]]), np.concatenate([middle, middle[has]])
+    has_mate = mate >= 0
+    at, middle = np.concatenate([half, mate[has_mate]]), np.concatenate([middle, middle[has_mate]])
     faces, source = surface.faces.copy(), surface.source.copy()
-    face, ahead = at // 3, topology.following(at)
-    back = topology.preceding(at)
-    new = np.stack([middle, faces.ravel()[ahead], faces.ravel()[back]], axis=1)
-    shown = np.stack([source.ravel()[at], source.ravel()[ahead], source.ravel()[back]], axis=1)
-    faces.ravel()[ahead] = middle
-    source.ravel()[ahead] = source.ravel()[at]
-    grown = replace(surface, faces=faces, source=source).add(new, shown, face)
-    grown.own[-len(new) :] = surface.own[face]
-    return grown
+    face, after, before = at // 3, topology.following(at), topology.preceding(at)
+    new_faces = np.stack([middle, faces.ravel()[after], faces.ravel()[before]], axis=1)
+    new_source = np.stack([source.ravel()[at], source.ravel()[after], source.ravel()[before]], axis=1)
+    faces.ravel()[after] = middle
+    source.ravel()[after] = source.ravel()[at]
+    result = replace(surface, faces=faces, source=source).add_faces(new_faces, new_source, face)
+    result.is_original[-len(new_faces) :] = surface.is_original[face]
+    return result
 
 
-def apart(surface: Surface, reach: float) -> tuple[Surface, int]:
-    """The surface with points that share a position moved apart by a hair, each into its own fan; how many moved.
+def separate_copies(surface: WeldedMesh, farthest: float) -> tuple[WeldedMesh, int]:
+    """Move points that share a position slightly apart, each into its own fan.
 
-    Else a file that stores positions alone would join them again when it is read. reach: the furthest coordinate
-    of any placed instance, in the mesh's own units.
+    Otherwise a program that reads a file without indices would weld them again.
+
+    Args:
+        surface: Welded mesh.
+        farthest: Largest absolute coordinate of any placed instance, in the unit of the mesh.
+    Returns:
+        The mesh, and the number of points moved.
     """
     moved = 0
     diagonal = float(np.linalg.norm(np.ptp(surface.points, axis=0)))
-    hair = max(HAIR * diagonal, FLOAT_STEPS * float(np.spacing(np.float32(reach))))
+    distance = max(SEPARATION_RATIO * diagonal, MIN_SEPARATION_STEPS * float(np.spacing(np.float32(farthest))))
     points = surface.points
-    for attempt in range(_ROUNDS):
-        first, index = weld(rounded(points))
+    for attempt in range(MAX_ROUNDS):
+        first, index = weld(round_points(points))
         if len(first) == len(points):
             break
         shared = np.flatnonzero(np.bincount(index, minlength=len(first))[index] > 1)
-        normal = _directions(surface, shared)
+        normal = _outward_directions(surface, shared)
         if moved == 0:
             moved = len(shared)
         points = points.copy()
-        points[shared] -= normal * (hair * (1 + _ranks(index[shared]) + 0.7 * attempt))[:, None]
+        points[shared] -= normal * (distance * (1 + _rank_in_group(index[shared]) + 0.7 * attempt))[:, None]
     return (replace(surface, points=points), moved) if moved else (surface, 0)
 
 
-def _directions(surface: Surface, shared: Index) -> Float64:
-    """Outward at the shared points; where the faces cancel out, any direction will do."""
+def _outward_directions(surface: WeldedMesh, points: Index) -> Float64:
+    """Return unit normals at some points; +Z where the faces cancel out, because any direction will do."""
     wanted = np.zeros(len(surface.points), np.bool_)
-    wanted[shared] = True
+    wanted[points] = True
     near = wanted[surface.faces].any(axis=1)
-    normal = point_normals(surface.points, surface.faces[near])[shared]
+    normal = point_normals(surface.points, surface.faces[near])[points]
     normal[~normal.any(axis=1)] = (0, 0, 1)
     return normal
 
 
-def _ranks(index: NDArray[np.int32]) -> NDArray[np.intp]:
-    """The how-manieth of its group each member is."""
+def _rank_in_group(index: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Return the position of each member within the group of equal values: 0, 1, …"""
     order = np.argsort(index, kind="stable")
-    begins = np.concatenate([[True], index[order][1:] != index[order][:-1]])
+    is_start = np.concatenate([[True], index[order][1:] != index[order][:-1]])
     place = np.arange(len(index))
     ranks = np.empty(len(index), np.intp)
-    ranks[order] = place - np.maximum.accumulate(np.where(begins, place, 0))
+    ranks[order] = place - np.maximum.accumulate(np.where(is_start, place, 0))
     return ranks

@@ -1,4 +1,4 @@
-"""Scales the whole scene to a height."""
+"""Operation `target-height`: scale the whole scene to a height."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from meshhub.hookspecs import hookimpl
 
 
 class TargetHeightOptions(Struct, frozen=True, kw_only=True):
-    """How high the scene is to be."""
+    """Options of `target-height`: the Z extent to reach."""
 
     target_height_mm: (
         Annotated[
             float,
             Meta(
                 title="Target height in mm",
-                description="Scale the whole scene uniformly, so that its Z extent is this many millimetres.",
+                description="Scale the whole scene uniformly to this Z extent in millimeters.",
                 ge=0.001,
                 le=100_000,
             ),
@@ -30,13 +30,13 @@ class TargetHeightOptions(Struct, frozen=True, kw_only=True):
 
 @hookimpl
 def meshhub_operations() -> Iterable[Operation]:
-    """The operation `target-height`."""
+    """Declare the operation `target-height`."""
     return [
         Operation(
             id="target-height",
             label="Scale to height",
             stage=Stage.RESIZE,
             options=TargetHeightOptions,
-            run="meshhub.builtin_plugins.target_height.resize:run",
+            run="meshhub.builtin_plugins.target_height.operation:run",
         )
     ]

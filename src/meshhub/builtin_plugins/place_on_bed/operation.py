@@ -1,4 +1,4 @@
-"""Moving the whole scene, as one rigid body, to the middle of the print bed."""
+"""Move the whole scene, as one rigid body, to the center of the print bed."""
 
 from __future__ import annotations
 
@@ -12,36 +12,42 @@ from meshhub.geometry import bounds
 from meshhub.notes import did
 from meshhub.scene import Float64, Mesh, Part, Scene
 
-ROOM = 8.0
-"""A mesh farther from its own origin than this many of its diagonals is brought nearer: 32-bit files
-keep seven digits of each coordinate, and a distance that a matrix undoes later would eat them."""
+MAX_OFFSET_RATIO = 8.0
+"""Distance of a mesh from its own origin per diagonal; beyond it the mesh is centered, because float32 files store
+seven digits per coordinate, and an offset that the matrix removes later would use them up."""
 
-PASSES = 3
-"""The first move is exact but for rounding in turned and scaled parts; the others take that away."""
+MAX_PASSES = 3
+"""Moves; the first is exact except for rounding in rotated or scaled parts, which the others remove."""
 
 
 def run(scene: Scene, options: PlaceOnBedOptions) -> Scene:
-    """The scene with its lowest point at Z = 0 and the centre of its bounding box at X = Y = 0.
+    """Move the scene so that its lowest point is at Z = 0 and the center of its bounding box at X = Y = 0.
 
-    Parts keep their places to one another, and instances stay shared.
+    Args:
+        scene: Millimeters, Z up.
+        options: `place_on_bed` False leaves the scene unchanged.
+    Returns:
+        Moved scene; parts keep their relative positions, and instances stay shared.
+    Raises:
+        ValueError: The scene has no faces.
     """
     if not options.place_on_bed:
         return scene
-    scene = _near_their_origins(scene)
+    scene = _center_distant_meshes(scene)
     total = np.zeros(3)
-    for _ in range(PASSES):
+    for _ in range(MAX_PASSES):
         box = bounds(scene)
         offset = -np.array([*(box[:, :2].sum(axis=0) / 2), box[0, 2]])
         if not offset.any():
             break
-        scene = _moved(scene, offset)
+        scene = _move(scene, offset)
         total += offset
     did(moved_mm=[float(value) for value in total])
     return scene
 
 
-def _moved(scene: Scene, offset: Float64) -> Scene:
-    """The scene moved: in the vertices where a mesh is placed once and only shifted, else in the matrices."""
+def _move(scene: Scene, offset: Float64) -> Scene:
+    """Move the vertices of meshes that are placed once and only translated, and the matrices of all other parts."""
     uses = Counter(part.mesh for part in scene.parts)
     meshes = list(scene.meshes)
     parts: list[Part] = []
@@ -56,25 +62,25 @@ def _moved(scene: Scene, offset: Float64) -> Scene:
     return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
 
 
-def _near_their_origins(scene: Scene) -> Scene:
-    """The same scene, with meshes that lie far from their own origin moved there and their parts' matrices told."""
-    centres: dict[int, Float64] = {}
+def _center_distant_meshes(scene: Scene) -> Scene:
+    """Center the meshes that are far from their own origin, and compensate in the matrices of their parts."""
+    centers: dict[int, Float64] = {}
     meshes: list[Mesh] = []
     for index, mesh in enumerate(scene.meshes):
         meshes.append(mesh)
         if len(mesh.faces) == 0:
             continue
         low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
-        centre = (low + high) / 2
-        if np.linalg.norm(centre) > ROOM * np.linalg.norm(high - low):
-            centres[index] = centre
-            meshes[index] = replace(mesh, vertices=mesh.vertices - centre)
-    if not centres:
+        center = (low + high) / 2
+        if np.linalg.norm(center) > MAX_OFFSET_RATIO * np.linalg.norm(high - low):
+            centers[index] = center
+            meshes[index] = replace(mesh, vertices=mesh.vertices - center)
+    if not centers:
         return scene
     parts: list[Part] = []
     for part in scene.parts:
         matrix = part.transform.copy()
-        if part.mesh in centres:
-            matrix[:3, 3] += matrix[:3, :3] @ centres[part.mesh]
+        if part.mesh in centers:
+            matrix[:3, 3] += matrix[:3, :3] @ centers[part.mesh]
         parts.append(replace(part, transform=matrix))
     return replace(scene, meshes=tuple(meshes), parts=tuple(parts))

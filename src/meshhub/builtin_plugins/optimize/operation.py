@@ -1,0 +1,109 @@
+"""Reduce the faces of a scene: distribute the target over the meshes, and report the result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from meshhub.builtin_plugins.optimize import OptimizeOptions, meshlab
+from meshhub.builtin_plugins.optimize.mesh_reduction import MeshReduction
+from meshhub.builtin_plugins.optimize.transfer import transfer_attributes
+from meshhub.notes import did, note
+from meshhub.scene import Float64, Scene
+
+BISECTION_COUNT = 60
+"""Bisection steps for the common share; more than the 52 bits of a float64."""
+
+
+def run(scene: Scene, options: OptimizeOptions) -> Scene:
+    """Reduce the scene to `optimize_target_faces` triangles, or as close as its topology allows.
+
+    Each mesh is reduced once, however often it is placed. Watertight meshes stay watertight. Materials, colors and
+    texture coordinates are transferred from the original surface; normals are dropped.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: `optimize_target_faces` counts every instance; None leaves the scene unchanged.
+    Returns:
+        Reduced scene; instances stay shared.
+    """
+    target = options.optimize_target_faces
+    if target is None:
+        return scene
+    before = scene.face_count
+    if before <= target:
+        note("already_below_target", f"model has {before} faces, not more than the target of {target}; left unchanged")
+        did(faces_before=before, faces_after=before)
+        return scene
+    uses = Counter(part.mesh for part in scene.parts)
+    placements = {part.mesh: part.transform for part in reversed(scene.parts)}
+    reductions = {
+        index: MeshReduction(scene.meshes[index], placements[index]) for index in uses if len(scene.meshes[index].faces)
+    }
+    # the largest mesh that is placed once comes last, and compensates for the goals that the others missed
+    order = sorted(reductions, key=lambda index: (uses[index] == 1, uses[index] * reductions[index].size, index))
+    times = np.array([uses[index] for index in order], np.float64)
+    sizes = np.array([reductions[index].size for index in order], np.float64)
+    minimums = np.array([reductions[index].min_faces for index in order], np.float64)
+    goals = _distribute(sizes, minimums, times, target)
+    weights = times * sizes
+    remaining = np.cumsum(weights[::-1])[::-1]
+    meshes = list(scene.meshes)
+    carry = 0.0
+    any_seams_moved = False
+    for place, index in enumerate(order):
+        reduction = reductions[index]
+        goal = goals[place] + carry * weights[place] / remaining[place] / times[place]
+        goal = max(goal, goals[place] / 2, minimums[place])
+        reduced = reduction.reduce(int(min(sizes[place], np.floor(goal + 1e-6))))
+        carry += times[place] * (goals[place] - len(reduced.faces))
+        if reduced.faces is reduction.mesh.faces:
+            continue
+        meshes[index], seams_moved = transfer_attributes(reduction.mesh, reduced)
+        any_seams_moved |= seams_moved
+    # all meshes lose their normals, so that the whole scene is shaded alike
+    result = replace(scene, meshes=tuple(replace(mesh, normals=None) for mesh in meshes))
+    _write_notes(result.face_count, target, sum(times * minimums), any_seams_moved)
+    did(faces_before=before, faces_after=result.face_count)
+    return result
+
+
+def _distribute(sizes: Float64, minimums: Float64, times: Float64, target: int) -> Float64:
+    """Return the goal of each mesh: the same share of its faces, or its minimum if that is more.
+
+    Args:
+        sizes: Faces of each mesh.
+        minimums: Minimum faces of each mesh.
+        times: Number of instances of each mesh.
+        target: Faces of the whole scene.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(BISECTION_COUNT):
+        share = (low + high) / 2
+        if float(times @ np.clip(share * sizes, minimums, sizes)) > target:
+            high = share
+        else:
+            low = share
+    return np.clip(low * sizes, minimums, sizes)
+
+
+def _write_notes(faces: int, target: int, minimum: float, seams_moved: bool) -> None:
+    if seams_moved:
+        note(
+            "seams_approximated",
+            "attribute seams have more faces than the target, so materials, colors or texture coordinates come from "
+            "the nearest surface; raise the target to keep the seams",
+        )
+    if abs(faces - target) <= 1:
+        return
+    if faces < target:
+        reason = "all instances of a mesh lose their faces together"
+    elif minimum > target:
+        reason = "its separate bodies need more faces to stay closed"
+    else:
+        reason = "further reduction would tear surfaces or change their outlines; use 'repair' if the model is open"
+        if not meshlab.is_available():
+            reason += "; pip install 'meshhub[meshlab]' often reaches fewer faces"
+    note("target_faces_missed", f"result has {faces} faces instead of {target}: {reason}")

@@ -1,0 +1,188 @@
+"""Repair every mesh of a scene, and report every action."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from meshhub import topology
+from meshhub.builtin_plugins.repair import RepairOptions, meshlab
+from meshhub.builtin_plugins.repair.batch_validity import measure_valid_meshes
+from meshhub.builtin_plugins.repair.orient import measure_closed_volume
+from meshhub.builtin_plugins.repair.passes import RepairResult, repair_surface
+from meshhub.builtin_plugins.repair.validity import FileCheck, check_surface
+from meshhub.builtin_plugins.repair.welded_mesh import to_mesh, weld_mesh
+from meshhub.geometry import bounds, transformed, welded
+from meshhub.notes import did, note
+from meshhub.scene import Mesh, Part, Scene
+
+FIGURES = (
+    "vertices_merged",
+    "degenerate_faces_removed",
+    "duplicate_faces_removed",
+    "cracks_welded",
+    "faces_flipped",
+    "fragments_removed",
+    "vertices_split",
+    "edges_split",
+    "vertices_moved",
+    "holes_closed",
+    "faces_added",
+)
+"""Figures that count actions, reported even if they are 0."""
+
+
+class RepairedMesh(NamedTuple):
+    """Mesh after its repair, and its bodies and volume before and after."""
+
+    mesh: Mesh
+    before: tuple[int, float]
+    after: tuple[int, float]
+
+
+def run(scene: Scene, options: RepairOptions) -> Scene:  # noqa: ARG001  every operation has this signature
+    """Repair every mesh of the scene.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: Not used; the operation runs only if `repair` is True.
+    Returns:
+        Repaired scene; instances stay shared, and a valid mesh stays the same object.
+    """
+    placed: dict[int, list[Part]] = {}
+    for part in scene.parts:
+        placed.setdefault(part.mesh, []).append(part)
+    tally: Counter[str] = Counter()
+    before, after = [0, 0.0], [0, 0.0]
+    meshes = list(scene.meshes)
+    valid_volumes = measure_valid_meshes(scene.meshes)
+    for index, parts in placed.items():
+        mesh = scene.meshes[index]
+        if len(mesh.faces) == 0:
+            continue
+        if np.isnan(valid_volumes[index]):
+            result = repair_mesh(mesh, _find_farthest(mesh, parts), tally, _describe(mesh, parts, index))
+        else:
+            measure = (1, float(valid_volumes[index]))
+            result = RepairedMesh(mesh, measure, measure)
+        meshes[index] = result.mesh
+        scale = sum(abs(float(np.linalg.det(part.transform[:3, :3]))) for part in parts)
+        for total, bodies, volume in ((before, *result.before), (after, *result.after)):
+            total[0] += bodies * len(parts)
+            total[1] += volume * scale
+    is_changed = any(mesh is not original for mesh, original in zip(meshes, scene.meshes, strict=True))
+    repaired = replace(scene, meshes=tuple(meshes)) if is_changed else scene
+    size = _measure_size(scene)
+    did(
+        **{name: tally[name] for name in FIGURES},
+        bodies_before=before[0],
+        bodies_after=after[0],
+        volume_before=before[1],
+        volume_after=after[1],
+        size_before=size,
+        size_after=_measure_size(repaired) if is_changed else size,
+        meshes_repaired=tally["meshes_repaired"],
+    )
+    if not is_changed and not tally["meshes_invalid"]:
+        note("already_sound", "The model is valid; 'repair' left it unchanged.")
+    return repaired
+
+
+def repair_mesh(mesh: Mesh, farthest: float, tally: Counter[str], name: str) -> RepairedMesh:
+    """Repair one mesh, and write notes about the defects that remain.
+
+    Args:
+        mesh: Mesh with faces.
+        farthest: Largest absolute coordinate of any placed instance, in the unit of the mesh.
+        tally: Counts the actions.
+        name: Name of the part in notes.
+    """
+    surface, merged = weld_mesh(mesh)
+    initial = check_surface(surface)
+    before = initial.bodies, initial.volume
+    if initial.valid and not merged:
+        return RepairedMesh(mesh, before, before)
+    if initial.valid:
+        tally.update(vertices_merged=merged, meshes_repaired=1)
+        return RepairedMesh(to_mesh(surface, mesh), before, before)
+    tally["meshes_invalid"] += 1
+    result = repair_surface(surface, initial.edges, farthest)
+    surface = result.surface
+    if len(surface.faces) == 0:
+        note("no_volume", f"{name} has only faces without area; give it a thickness to print it.")
+        return RepairedMesh(mesh, before, before)
+    is_flipped = surface.is_original & (surface.source == mesh.faces[surface.parent][:, [0, 2, 1]]).all(axis=1)
+    counts = result.counts
+    counts.update(
+        vertices_merged=merged, faces_flipped=int(is_flipped.sum()), faces_added=int((~surface.is_original).sum())
+    )
+    repaired = mesh
+    if any(counts.values()):
+        repaired = to_mesh(surface, mesh)
+        tally.update(counts, meshes_repaired=1)
+    return _finish(mesh, repaired, before, result, name)
+
+
+def _finish(mesh: Mesh, repaired: Mesh, before: tuple[int, float], result: RepairResult, name: str) -> RepairedMesh:
+    """Measure the repaired mesh; if it has defects, repair it with pymeshlab, or write notes about them."""
+    bodies, volume = result.surface.shell_count, result.check.volume
+    if result.sheets:
+        volume = measure_closed_volume(result.surface)
+        note(
+            "open_surface",
+            f"{name} is a sheet that encloses no volume, so it was left open; give it a thickness to print it.",
+        )
+    elif not result.check.valid:
+        second = meshlab.repair_with_meshlab(mesh, repaired)
+        if second is None:
+            _write_notes(name, result.check)
+        else:
+            repaired, volume = second[0], second[1].volume
+            bodies = topology.shells(welded(repaired)[1])[0]
+            note("second_stage", f"{name} was repaired by pymeshlab, because the built-in repair left defects.")
+    return RepairedMesh(repaired, before, (bodies, volume))
+
+
+def _find_farthest(mesh: Mesh, parts: list[Part]) -> float:
+    """Return the largest absolute coordinate of any placed instance, in the unit of the mesh."""
+    low, high = mesh.vertices[mesh.faces].min(axis=(0, 1)), mesh.vertices[mesh.faces].max(axis=(0, 1))
+    corners = np.stack(np.meshgrid(*np.stack([low, high], axis=1)), axis=-1).reshape(-1, 3)
+    farthest = float(np.abs(corners).max())
+    for part in parts:
+        scale = abs(float(np.linalg.det(part.transform[:3, :3]))) ** (1 / 3)
+        if scale > 0:
+            farthest = max(farthest, float(np.abs(transformed(corners, part.transform)).max()) / scale)
+    return farthest
+
+
+def _describe(mesh: Mesh, parts: list[Part], index: int) -> str:
+    """Return the name of a mesh in notes."""
+    name = next((part.name for part in parts if part.name), "") or mesh.name
+    return f"Part {name!r}" if name else f"Mesh {index + 1}"
+
+
+def _measure_size(scene: Scene) -> list[float | str]:
+    try:
+        low, high = bounds(scene)
+    except ValueError:
+        return []
+    return [float(side) for side in high - low]
+
+
+def _write_notes(name: str, check: FileCheck) -> None:
+    nonmanifold = check.nonmanifold + check.inconsistent
+    if check.boundary:
+        note(
+            "not_closed",
+            f"{name} could not be closed: {check.boundary} boundary edges remain; repair it in a mesh editor.",
+        )
+    if nonmanifold:
+        note(
+            "not_manifold",
+            f"{name} could not be made manifold: {nonmanifold} edges remain that slicers interpret differently.",
+        )
+    if not check.defects and check.volume <= 0:
+        note("no_volume", f"{name} is closed but encloses no volume; give it a thickness to print it.")

@@ -1,0 +1,175 @@
+"""Repair passes: the steps that turn a defective surface into a valid one, in their order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from meshhub import topology
+from meshhub.builtin_plugins.repair import clean, fragments, holes, orient, split
+from meshhub.builtin_plugins.repair.pairing import pair_half_edges
+from meshhub.builtin_plugins.repair.validity import FileCheck, check_as_file
+from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, reweld
+from meshhub.geometry import signed_volume
+from meshhub.topology import Edges, Index
+
+MAX_PASSES = 3
+"""Passes; nearly every mesh needs one, and later ones rarely help."""
+
+
+class RepairResult(NamedTuple):
+    """Result of the best pass: the surface, its sheets left open, its check, and the counted actions so far."""
+
+    surface: WeldedMesh
+    sheets: int
+    check: FileCheck
+    counts: Counter[str]
+
+
+@dataclass(eq=False)
+class RepairState:
+    """Surface during a pass.
+
+    mesh_edges: edges of `surface`; kept up to date until the half-edges are paired
+    farthest:   largest absolute coordinate of any placed instance, in the unit of the mesh
+    counts:     actions of all passes, by the name of their figure
+    one, other: (p,) pairs of half-edges, from the step that pairs them on
+    sheets:     number of shells left open on purpose
+    """
+
+    surface: WeldedMesh
+    mesh_edges: Edges
+    farthest: float
+    counts: Counter[str]
+    one: Index = field(default_factory=lambda: np.empty(0, np.intp))
+    other: Index = field(default_factory=lambda: np.empty(0, np.intp))
+    sheets: int = 0
+
+    def replace_faces(self, surface: WeldedMesh, figure: str, count: int) -> None:
+        """Set the surface after a step that changed faces `count` times, and its edges."""
+        self.surface = surface
+        self.counts[figure] += count
+        if count:
+            self.mesh_edges = topology.edges(surface.faces)
+
+
+def remove_degenerate_faces(state: RepairState) -> None:
+    """Remove the faces that use a point twice."""
+    surface, count = clean.remove_degenerate_faces(state.surface)
+    state.replace_faces(surface, "degenerate_faces_removed", count)
+
+
+def remove_duplicate_faces(state: RepairState) -> None:
+    """Remove the faces over the same three points as another one."""
+    surface, count = clean.remove_duplicate_faces(state.surface, state.mesh_edges)
+    state.replace_faces(surface, "duplicate_faces_removed", count)
+
+
+def weld_cracks(state: RepairState) -> None:
+    """Weld border points that are nearly equal."""
+    surface, count = clean.weld_cracks(state.surface, state.mesh_edges)
+    state.replace_faces(surface, "cracks_welded", count)
+
+
+def pair_and_orient(state: RepairState) -> None:
+    """Pair the half-edges, and flip faces so that partners have opposite directions."""
+    surface, mesh_edges = state.surface, state.mesh_edges
+    one, other = mesh_edges.pairs()
+    flip, conflict = orient.find_flips(surface.faces, one, other)
+    if (mesh_edges.size > 2).any():
+        # pairing by angle needs faces that are mostly outward
+        surface = surface.flip_faces(flip)
+        if signed_volume(surface.points, surface.faces) < 0:
+            surface = surface.flip_faces(np.ones(len(flip), np.bool_))
+        one, other = pair_half_edges(surface.points, surface.faces, topology.edges(surface.faces))
+        flip, conflict = orient.find_flips(surface.faces, one, other)
+    state.surface = surface.flip_faces(flip)
+    one, other = one[~conflict], other[~conflict]
+    if flip.any():
+        one, other = (np.where(flip[half // 3], half // 3 * 3 + (2 - half % 3), half) for half in (one, other))
+    state.one, state.other = one, other
+
+
+def remove_fragments(state: RepairState) -> None:
+    """Remove the stray fragments."""
+    state.surface, count, (state.one, state.other) = fragments.remove_fragments(state.surface, state.one, state.other)
+    state.counts["fragments_removed"] += count
+
+
+def split_points(state: RepairState) -> None:
+    """Give each fan a point of its own."""
+    state.surface, count = split.split_points(state.surface, state.one, state.other)
+    state.counts["vertices_split"] += count
+
+
+def split_edges(state: RepairState) -> None:
+    """Split the edges that are still on more than two faces."""
+    state.surface, count = split.split_edges(state.surface)
+    state.counts["edges_split"] += count
+
+
+def fill_holes(state: RepairState) -> None:
+    """Close the holes, except in sheets."""
+    state.surface, count, state.sheets = holes.fill_holes(state.surface)
+    state.counts["holes_closed"] += count
+
+
+def orient_shells(state: RepairState) -> None:
+    """Orient bodies outward and cavities inward."""
+    state.surface = orient.orient_shells(state.surface)
+
+
+def separate_copies(state: RepairState) -> None:
+    """Move points that share a position slightly apart."""
+    state.surface, count = split.separate_copies(state.surface, state.farthest)
+    if count:
+        state.counts["vertices_moved"] += count
+        state.surface = orient.orient_shells(state.surface)  # the move may have inverted a very thin shell
+
+
+STEPS: tuple[Callable[[RepairState], None], ...] = (
+    remove_degenerate_faces,
+    remove_duplicate_faces,
+    weld_cracks,
+    pair_and_orient,
+    remove_fragments,
+    split_points,
+    split_edges,
+    fill_holes,
+    orient_shells,
+    separate_copies,
+)
+"""The steps of one pass. Each relies on the ones before: holes, for example, need points with one fan each."""
+
+
+def repair_surface(surface: WeldedMesh, mesh_edges: Edges, farthest: float) -> RepairResult:
+    """Repair a surface in up to MAX_PASSES passes.
+
+    Args:
+        surface: Defective surface.
+        mesh_edges: Its edges.
+        farthest: Largest absolute coordinate of any placed instance, in the unit of the mesh.
+    Returns:
+        The result with the fewest defects.
+    """
+    best: RepairResult | None = None
+    counts: Counter[str] = Counter()
+    for _ in range(MAX_PASSES):
+        state = RepairState(surface, mesh_edges, farthest, counts)
+        for step in STEPS:
+            step(state)
+            if len(state.surface.faces) == 0:
+                break
+        check = check_as_file(state.surface.points, state.surface.faces)
+        if best is None or check.defects < best.check.defects:
+            best = RepairResult(state.surface, state.sheets, check, counts.copy())
+        if check.valid or state.sheets or len(state.surface.faces) == 0:
+            break
+        surface = reweld(state.surface)
+        mesh_edges = topology.edges(surface.faces)
+    assert best is not None
+    return best

@@ -1,0 +1,71 @@
+"""Scale the whole scene, as one body, to a height."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from meshhub.builtin_plugins.target_height import TargetHeightOptions
+from meshhub.errors import InvalidOption
+from meshhub.geometry import bounds
+from meshhub.notes import did, note
+from meshhub.scene import Part, Scene
+
+MAX_EXTENT_MM = 1_000_000.0
+"""Millimeters; a side over 1 km means that the height was measured along the wrong axis."""
+
+FLAT_RATIO = 1e-9
+"""Height per diagonal; a lower scene is flat, and its height is rounding noise."""
+
+MAX_FLOAT32_OFFSET_RATIO = 8.0
+"""Distance from Z = 0 per height; beyond it, float32 files cannot store the height to one part in a million."""
+
+
+def run(scene: Scene, options: TargetHeightOptions) -> Scene:
+    """Scale the scene uniformly about the origin to the target height.
+
+    The origin is the pivot that the author of the model chose: a model on the bed stays on the bed, and a centered
+    model stays centered. Vertices and translations are scaled, so rotations stay rotations.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: `target_height_mm` is the Z extent to reach; None leaves the scene unchanged.
+    Returns:
+        Scaled scene; instances stay shared.
+    Raises:
+        InvalidOption: The scene is flat, or a side would exceed MAX_EXTENT_MM.
+    """
+    target_mm = options.target_height_mm
+    if target_mm is None:
+        return scene
+    box = bounds(scene)
+    sides = box[1] - box[0]
+    height = float(sides[2])
+    if height <= FLAT_RATIO * float(np.linalg.norm(sides)):
+        raise InvalidOption(
+            "option 'target_height_mm' cannot scale a flat model: its Z extent is 0; set the up axis with 'input_up'"
+        )
+    factor = target_mm / height
+    longest = float(sides.max()) * factor
+    if longest > MAX_EXTENT_MM:
+        raise InvalidOption(
+            f"option 'target_height_mm' {target_mm:g} would make the model {longest:.4g} mm long, over "
+            f"{MAX_EXTENT_MM:g} mm; reduce it, or set the up axis with 'input_up'"
+        )
+    farthest = float(np.abs(box[:, 2]).max()) * factor
+    if farthest > MAX_FLOAT32_OFFSET_RATIO * target_mm:
+        note(
+            "far_from_origin",
+            f"model is {farthest:.4g} mm from Z = 0, where float32 formats round its height; use 'place_on_bed'",
+        )
+    did(height_before_mm=height, height_mm=target_mm, scale_factor=factor)
+    meshes = tuple(replace(mesh, vertices=mesh.vertices * factor) for mesh in scene.meshes)
+    return replace(scene, meshes=meshes, parts=tuple(_scale_part(part, factor) for part in scene.parts))
+
+
+def _scale_part(part: Part, factor: float) -> Part:
+    """Conjugate the part's matrix by the scaling: only the translation changes."""
+    matrix = part.transform.copy()
+    matrix[:3, 3] *= factor
+    return replace(part, transform=matrix)
