@@ -1,4 +1,4 @@
-"""Cut one mesh at a height: keep what is above, and interpolate attributes along the cut."""
+"""Cut one mesh at a height: keep the part above, and interpolate attributes along the cut."""
 
 from __future__ import annotations
 

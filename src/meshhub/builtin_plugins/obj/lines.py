@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.obj.sniff import narrowed
-from meshhub.errors import UnreadableFile
+from meshhub.errors import UnreadableFile, printable
 
 Index = NDArray[np.intp]
 
@@ -85,7 +85,7 @@ class Lines:
 
     def bad(self, number: int, why: str) -> UnreadableFile:
         """The error for a line, which it names as an editor counts it."""
-        shown = "".join(letter if letter.isprintable() else "?" for letter in self.line(number)[:60])
+        shown = printable(self.line(number)[:60])
         return UnreadableFile(f"line {self.counted(number)} of the OBJ, {shown!r}: {why}; export the model again")
 
     def counted(self, number: int) -> int:

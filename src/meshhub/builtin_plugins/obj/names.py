@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from meshhub.names import single_line
+
 _HASH = re.compile(r"(?:(?<=\s)|^)#(?=\s|$)")
 
 
@@ -30,5 +32,4 @@ class Names:
 
 def _one_line(name: str) -> str:
     """Without line ends, without what would begin a remark, and without a backslash that would join the next line."""
-    words = " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
-    return _HASH.sub("_", words).rstrip("\\ ")
+    return _HASH.sub("_", single_line(name)).rstrip("\\ ")

@@ -22,7 +22,7 @@ class Charts(NamedTuple):
     faces:     (m, 3) indices into the rows of the split mesh
     first:     (r,) vertex of the original mesh for each row
     has_seams: whether the mesh has any seam
-    on_seam:   (m,) faces at a seam where a chart meets itself, such as the seam of a label around a bottle
+    on_seam:   (m,) faces at a seam where a chart meets itself, like the seam of a label around a bottle
     """
 
     of_face: Int32

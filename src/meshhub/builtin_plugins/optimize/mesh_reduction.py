@@ -25,7 +25,7 @@ class ReducedSurface(NamedTuple):
     """Surface after a reduction.
 
     points, faces: over welded points, in the frame of the mesh; `faces` is the mesh's own array if nothing was removed
-    pieces:        (m,) region of each face that is certainly in one chart, or None if seams were not kept
+    pieces:        (m,) connected region of each face, in one chart, or None if seams were not kept
     charts:        charts of the mesh before the reduction, or None if it has no attributes
     """
 

@@ -71,7 +71,7 @@ def transfer_attributes(mesh: Mesh, reduced: ReducedSurface) -> tuple[Mesh, bool
 
 
 def _vote_by_piece(nearest: IntIndex, of_face: Int32, pieces: Int32) -> IntIndex:
-    """Give all faces of a piece the chart that most of them found: a face of another chart is replaced.
+    """Give all faces of a piece the chart that most of its faces are nearest to.
 
     Args:
         nearest: Source face of each reduced face.

@@ -9,10 +9,10 @@ from meshhub.scene import Float64, Int32
 from meshhub.topology import Edges, Index, angles_around_edges
 
 ANGLE_RESOLUTION_RAD = 2.0**-20
-"""Radians; faces closer than this around an edge are coincident, whatever their rounding."""
+"""Radians; faces closer than this around an edge count as coincident, because rounding separates them."""
 
 MAX_ROUNDS = 64
-"""Rounds of pairing; each pairs the innermost wedges, and half-edges that remain are paired in order."""
+"""Rounds of pairing, from the innermost wedges outward; bounds the time. The rest is paired in order."""
 
 
 def pair_half_edges(points: Float64, faces: Int32, mesh_edges: Edges) -> tuple[Index, Index]:

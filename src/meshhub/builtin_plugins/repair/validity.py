@@ -28,7 +28,7 @@ class SurfaceCheck(NamedTuple):
 
 
 class FileCheck(NamedTuple):
-    """Defects of a surface in a file that stores float32 positions without indices, such as STL."""
+    """Defects of a surface in a file that stores float32 positions without indices, like STL."""
 
     boundary: int
     nonmanifold: int

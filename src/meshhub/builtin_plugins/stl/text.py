@@ -18,6 +18,7 @@ from meshhub.builtin_plugins.stl.tokens import Facets, read_tokens
 from meshhub.columns import Irregular, read_rows
 from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile
 from meshhub.geometry import weld
+from meshhub.names import single_line
 from meshhub.notes import note
 from meshhub.scene import Float64, Mesh, Part, Scene
 
@@ -223,7 +224,7 @@ def _name(raw: bytes) -> str:
         name = raw.decode("utf-8")
     except UnicodeDecodeError:
         name = raw.decode("latin-1")
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
+    return single_line(name)
 
 
 def _scene(solids: list[_Solid], facets: Facets) -> Scene:

@@ -8,6 +8,7 @@ from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.columns import shortest, write_rows
 from meshhub.errors import ConversionFailed
 from meshhub.geometry import face_normals, placed_mesh, soup
+from meshhub.names import single_line
 from meshhub.notes import note
 from meshhub.scene import Float32, Float64, Int32, Scene
 from meshhub.source import Target
@@ -57,7 +58,7 @@ def _write_text(scene: Scene, target: Target) -> None:
             mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
             if len(mesh.faces) == 0:
                 continue
-            name = _one_line(part.name or mesh.name)
+            name = single_line(part.name or mesh.name)
             _single(mesh.vertices)
             vertices = shortest(mesh.vertices)
             normals = _unit_normals(mesh.vertices, mesh.faces) + np.float32(0)
@@ -91,8 +92,3 @@ def _unit_normals(vertices: Float64, faces: Int32) -> Float32:
     length = np.sqrt(np.einsum("ij,ij->i", normals, normals))[:, None]
     unit: Float32 = np.divide(normals, length, out=np.zeros_like(normals), where=length > 0).astype(np.float32)
     return unit
-
-
-def _one_line(name: str) -> str:
-    """A name that a line of text can hold."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())

@@ -1,0 +1,12 @@
+"""Names of parts, materials and files in text formats."""
+
+from __future__ import annotations
+
+
+def single_line(name: str) -> str:
+    """Return a name as one line of text: control characters become blanks, and runs of blanks become one.
+
+    Use this to write a name to a line-based format, and to clean a name read from one. For messages, use
+    `errors.printable`, which keeps the length and shows replaced characters.
+    """
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())
