@@ -173,3 +173,17 @@ def test_few_faces_are_told_as_they_are_among_many(seed: int, count: int, points
     long_members, long_begin = topology.cycles(np.concatenate([after, np.arange(points, 4000)]))
     assert long_members[:points].tolist() == members.tolist()
     assert long_begin[: len(begin)].tolist() == begin.tolist()
+
+
+def test_angles_around_an_edge_follow_its_direction_up_to_a_full_turn() -> None:
+    degrees = np.array([30.0, 120.0, 30.0 + 1e-9, 300.0, 20.0])
+    rim = np.stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees)), np.full(5, 0.5)], axis=1)
+    points = np.concatenate([[[0.0, 0, 0], [0, 0, 1]], rim])
+    faces = np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4], [1, 0, 5], [0, 1, 6]], np.int32)
+    mesh_edges = topology.edges(faces)
+    crowded = np.flatnonzero(mesh_edges.size > 2)
+    angles = topology.angles_around_edges(points, faces, mesh_edges, crowded, np.radians(0.001))
+    assert (angles.half // 3).tolist() == [0, 1, 2, 3, 4]
+    assert angles.group.tolist() == [0, 0, 0, 0, 0]
+    assert angles.forward.tolist() == [True, False, True, False, True]
+    assert angles.ticks.tolist() == [0, 90_000, 0, 270_000, 350_000]

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 _BLANK = np.zeros(256, np.bool_)
 _BLANK[[9, 10, 11, 12, 13, 32]] = True
 _NEWLINE = 10
+"""ASCII code of the line feed, which also ends the lines of CRLF files."""
+
 _BLOCK_BYTES = 1 << 22
 """Bytes that pyarrow parses at a time; bounds the memory for one block."""
 

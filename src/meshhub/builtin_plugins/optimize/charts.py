@@ -11,7 +11,7 @@ from meshhub.geometry import IntIndex, weld
 from meshhub.scene import Int32, Mesh
 from meshhub.topology import components
 
-COLOR_STEP = 64
+COLOR_CLASS_LEVELS = 64
 """Width of a color class, of 255 levels per channel; faces of one class have no seam between them."""
 
 
@@ -72,8 +72,8 @@ def _classify_faces(mesh: Mesh, *, by_color: bool) -> IntIndex:
         face_class += mesh.face_material.astype(np.int64) + 1
     if by_color and mesh.colors is not None:
         # the mean of the corners: a face between two colors gets a class of its own
-        mean = mesh.colors[mesh.faces].mean(axis=1) / COLOR_STEP
-        levels = np.minimum(mean.astype(np.int64), 255 // COLOR_STEP)
+        mean = mesh.colors[mesh.faces].mean(axis=1) / COLOR_CLASS_LEVELS
+        levels = np.minimum(mean.astype(np.int64), 255 // COLOR_CLASS_LEVELS)
         face_class = face_class * 256 + levels @ np.array([64, 16, 4, 1])
     classes: IntIndex = np.unique(face_class, return_inverse=True)[1]
     return classes
