@@ -27,7 +27,7 @@ Index = NDArray[np.integer[Any]]
 Labels = NDArray[np.int32]
 
 _MAX_FAN_STEPS = 64
-"""Faces around a point that `nonmanifold_points` walks; larger fans are labeled, which takes a fixed time."""
+"""Faces around a point that `nonmanifold_points` walks; larger fans are labeled, which is slower per face."""
 
 _MAX_SMALL_COUNT = 3000
 """Half-edges or links up to which the setup of a sparse matrix takes longer than plain numpy."""

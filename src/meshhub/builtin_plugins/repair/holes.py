@@ -21,7 +21,7 @@ MAX_LOOP_LENGTHS = (128, 64, 32, 16)
 """Edges; longer loops are split first. The first length whose work is below MAX_WORK applies, otherwise the last."""
 
 MAX_WORK = 50_000_000
-"""Sum of length cubed over all loops; the triangulation of least area takes cubic time."""
+"""Sum of length squared, as limited, times length over all loops; the triangulation takes cubic time per loop."""
 
 MIN_SHEET_RATIO = 0.8
 """Area of the patches per area of the shell; a shell with larger patches encloses nothing: it is a sheet."""
