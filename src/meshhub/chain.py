@@ -295,7 +295,9 @@ def identify(have: Declarations, source: Source, told: Value = None) -> tuple[De
         candidates = [one for one in have.readers if wanted is not None and one.capability.format.id == wanted.id]
         if not candidates:
             listed = ", ".join(sorted({one.capability.format.id for one in have.readers}))
-            raise InvalidOption(f"option 'input_format' must be one of {listed}, got {str(told)[:60]!r}")
+            raise InvalidOption(
+                f"option '{{input_format}}' must be one of {listed}, got {str(told)[:60]!r}", options=("input_format",)
+            )
         return _whole(candidates), "told by input_format", ()
 
     extension = source.extension

@@ -24,13 +24,16 @@
     │   ├── ServerBusy                server_busy
     │   └── ShuttingDown              shutting_down
     ├── KeyStoreUnavailable       server_busy
-    ├── MissingDependency         unsupported_target, unsupported_format or invalid_option: what needs it
+    ├── MissingDependency         missing_dependency; unsupported_target, unsupported_format or invalid_option
+    │                             for a registered writer, reader or operation
     └── PluginError               conversion_failed: a plug-in broke its contract; never the caller's fault
 
 A message says what went wrong, where, and what to do about it. Codes never change.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 LONGEST_MESSAGE = 2000
 """Characters; more than any message needs, and less than a line of a hostile file."""
@@ -50,22 +53,35 @@ class MeshhubError(Exception):
     """Base of every error raised on purpose.
 
     `code` is stable and meant for programs; `message` is meant for people: one printable line.
+    `options` are the names of options that the text mentions, each written in braces:
+    `InvalidOption("{target_height_mm} is too large", options=("target_height_mm",))`. Each interface
+    shows them in its own spelling.
     """
 
     code = "internal_error"
 
-    def __init__(self, message: str, *, code: str | None = None) -> None:
-        self.message = printable(message)
+    def __init__(self, message: str, *, code: str | None = None, options: tuple[str, ...] = ()) -> None:
+        self.template = message
+        self.options = options
+        self.message = self.spelled(str)
         super().__init__(self.message)
         if code is not None:
             self.code = code
 
+    def spelled(self, spelling: Callable[[str], str]) -> str:
+        """Return the message with the names of options as an interface spells them."""
+        text = self.template
+        for name in self.options:
+            text = text.replace(f"{{{name}}}", spelling(name))
+        return printable(text)
+
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.code)
+        return _rebuild, (type(self), self.template, self.code, self.options)
 
 
-def _rebuild(kind: type[MeshhubError], message: str, code: str) -> MeshhubError:
-    return kind(message, code=code)
+def _rebuild(kind: type[MeshhubError], message: str, code: str, options: tuple[str, ...]) -> MeshhubError:
+    # subclasses of plug-ins may not take options
+    return kind(message, code=code, options=options) if options else kind(message, code=code)
 
 
 class RequestError(MeshhubError):
@@ -205,9 +221,9 @@ class KeyStoreUnavailable(MeshhubError):
 
 
 class MissingDependency(MeshhubError):
-    """A registered capability lacks a package on this machine; the message tells the install command."""
+    """A package is not installed on this machine; the message names the install command."""
 
-    code = "unsupported_target"
+    code = "missing_dependency"
 
 
 class PluginError(MeshhubError):

@@ -40,6 +40,11 @@ _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 
 
+def flag_of(name: str) -> str:
+    """Return the command line flag of an option."""
+    return "--" + name.replace("_", "-")
+
+
 class HostOptions(Struct, frozen=True, kw_only=True):
     """What the host itself takes, for every reader."""
 
@@ -81,7 +86,7 @@ class OptionField(Struct, frozen=True, kw_only=True):
     @property
     def flag(self) -> str:
         """The field as a command line flag."""
-        return "--" + self.name.replace("_", "-")
+        return flag_of(self.name)
 
     def bounds(self) -> str:
         """The bounds as a person says them, or ""."""
@@ -177,7 +182,7 @@ class OptionField(Struct, frozen=True, kw_only=True):
 
     def _refused(self, given: object, wanted: str) -> InvalidOption:
         shown = repr(given if not isinstance(given, str) else given[:60])[:80]
-        return InvalidOption(f"option {self.name!r} {wanted}, got {shown}")
+        return InvalidOption(f"option '{{{self.name}}}' {wanted}, got {shown}", options=(self.name,))
 
 
 def _unwrap(kind: shape.Type) -> tuple[shape.Type, dict[str, Any]]:

@@ -225,11 +225,13 @@ def _guarded(what: str, function: Callable[[], Any]) -> Any:
         number = error.errno if isinstance(error, OSError) else None
         if isinstance(error, MemoryError) or number == errno.ENOMEM:
             raise ModelTooComplex(
-                f"{what} ran out of memory: the model is too complex; reduce it first (optimize_target_faces)"
+                f"{what} ran out of memory: the model is too complex; reduce it first ({{optimize_target_faces}})",
+                options=("optimize_target_faces",),
             ) from error
         if number == errno.EFBIG:
             raise ModelTooComplex(
-                f"{what} wrote a larger file than one may be; reduce the model first (optimize_target_faces)"
+                f"{what} wrote a larger file than one may be; reduce the model first ({{optimize_target_faces}})",
+                options=("optimize_target_faces",),
             ) from error
         if number in _NO_ROOM:
             # not the file's fault: the same request may succeed later

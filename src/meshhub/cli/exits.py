@@ -7,6 +7,7 @@ import logging
 import click
 
 from meshhub import errors
+from meshhub.options import flag_of
 
 BATCH_FAILED = 1
 INTERNAL = 70
@@ -44,7 +45,7 @@ def explained(error: BaseException) -> str:
     if isinstance(error, errors.OutputExists):
         return f"{error.message}; say --force to overwrite it [{error.code}]"
     if isinstance(error, errors.MeshhubError):
-        return f"{error.message} [{error.code}]"
+        return f"{error.spelled(flag_of)} [{error.code}]"
     if isinstance(error, OSError):
         what = error.strerror or str(error)
         return f"{error.filename}: {what}" if error.filename else what

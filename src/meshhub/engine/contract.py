@@ -92,7 +92,8 @@ def late(seconds: float | None) -> ConversionTimeout:
     """The error of a task whose time is up."""
     return ConversionTimeout(
         f"the conversion took longer than {seconds:g} s and was stopped; "
-        "a smaller model is faster: reduce it with optimize_target_faces"
+        "a smaller model is faster: reduce it with {optimize_target_faces}",
+        options=("optimize_target_faces",),
     )
 
 

@@ -47,7 +47,7 @@ def _error(answer: Answer) -> MeshhubError:
     kind = getattr(errors, answer.error_class, None)
     if not (isinstance(kind, type) and issubclass(kind, MeshhubError)):
         return errors.WorkerCrashed("the conversion's process gave an answer that makes no sense")
-    return kind(answer.error or "the conversion gave no answer", code=answer.error_code or None)
+    return kind(answer.error or "the conversion gave no answer", code=answer.error_code or None, options=answer.options)
 
 
 def _is_file_in(folder: Path, name: str) -> bool:

@@ -194,18 +194,23 @@ def _crashed(worker: Worker, limits: Limits) -> MeshhubError:
     elif sys.platform != "win32" and -code == signal.SIGXCPU:
         return ConversionTimeout(
             "the conversion took more processor time than it may and was stopped; "
-            "a smaller model is faster: reduce it with optimize_target_faces"
+            "a smaller model is faster: reduce it with {optimize_target_faces}",
+            options=("optimize_target_faces",),
         )
     else:
         how = f"killed by {_signal_name(-code)}"
         if how.endswith("SIGKILL"):
-            how += ", perhaps because the machine ran out of memory: reduce the model with optimize_target_faces"
+            how += ", perhaps because the machine ran out of memory: reduce the model with {optimize_target_faces}"
     if worker.took > limits.memory_bytes * _MUCH:
         return ModelTooComplex(
             f"the conversion's process ended before it answered ({how}), and it had taken {worker.took:,} of the "
-            f"{limits.memory_bytes:,} bytes of memory that one may; reduce the model first (optimize_target_faces)"
+            f"{limits.memory_bytes:,} bytes of memory that one may; reduce the model first ({{optimize_target_faces}})",
+            options=("optimize_target_faces",),
         )
-    return WorkerCrashed(f"the conversion's process ended before it answered ({how}); the file may be damaged")
+    return WorkerCrashed(
+        f"the conversion's process ended before it answered ({how}); the file may be damaged",
+        options=("optimize_target_faces",),
+    )
 
 
 def _signal_name(number: int) -> str:
@@ -227,7 +232,8 @@ def _look(worker: Worker, limits: Limits, folders: Sequence[Path]) -> None:
     if size > limits.file_bytes:
         raise ModelTooComplex(
             f"the conversion wrote more than the {limits.file_bytes:,} bytes that one may; "
-            "reduce the model first (optimize_target_faces)"
+            "reduce the model first ({optimize_target_faces})",
+            options=("optimize_target_faces",),
         )
     worker.weigh(limits)
     processes = marks.bearing(worker.mark)
@@ -236,7 +242,8 @@ def _look(worker: Worker, limits: Limits, folders: Sequence[Path]) -> None:
     # the first sum is quick and counts what they share for each; the second is right
     if len(processes) > 1 and all(sum(map(one, processes)) > limits.memory_bytes for one in (_resident, _share)):
         raise ModelTooComplex(
-            "the conversion needs more memory than one may take; reduce the model first (optimize_target_faces)"
+            "the conversion needs more memory than one may take; reduce the model first ({optimize_target_faces})",
+            options=("optimize_target_faces",),
         )
 
 

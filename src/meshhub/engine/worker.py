@@ -65,6 +65,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error_class: str = ""
     error_code: str = ""
     error: str = ""
+    options: tuple[str, ...] = ()
 
 
 def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind | None = None) -> None:
@@ -108,14 +109,20 @@ def _encoded(task: Task) -> bytes:
     try:
         answer = _answer(task)
     except MeshhubError as error:
-        answer = Answer(error_class=_known(type(error)), error_code=error.code, error=error.message)
+        answer = Answer(
+            error_class=_known(type(error)),
+            error_code=error.code,
+            error=error.template,
+            options=error.options,
+        )
     except MemoryError:
         # what fills it may still be held, by itself or by the error
         _take_the_reserve()
         answer = Answer(
             error_class=ModelTooComplex.__name__,
             error_code=ModelTooComplex.code,
-            error="the model needs more memory than one conversion may take; reduce it first (optimize_target_faces)",
+            error="the model needs more memory than one conversion may take; reduce it first ({optimize_target_faces})",
+            options=("optimize_target_faces",),
         )
     try:
         encoded = msgspec.json.encode(answer)

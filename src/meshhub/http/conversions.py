@@ -130,5 +130,6 @@ def _left(order: Order, deadline: float | None) -> float | None:
 def _out_of_time() -> ConversionTimeout:
     return ConversionTimeout(
         "the time for the whole request was up before this file was done; send fewer files at once, "
-        "or reduce them with optimize_target_faces"
+        "or reduce them with {optimize_target_faces}",
+        options=("optimize_target_faces",),
     )

@@ -76,13 +76,17 @@ def run(scene: Scene, options: FlattenBaseOptions) -> Scene:
     height = lowest + depth_mm
     if height >= highest - tolerance:
         raise InvalidOption(
-            f"option 'flatten_base_mm' {depth_mm:g} would cut away the whole model, which is {highest - lowest:.6g} mm "
-            "high; reduce it"
+            f"option '{{flatten_base_mm}}' {depth_mm:g} would cut away the whole model, which is "
+            f"{highest - lowest:.6g} mm high; reduce it",
+            options=("flatten_base_mm",),
         )
     cutter = _SceneCutter(scene, height, tolerance, grid)
     parts = cutter.cut_parts()
     if not parts:
-        raise InvalidOption(f"option 'flatten_base_mm' {depth_mm:g} would leave nothing of the model; reduce it")
+        raise InvalidOption(
+            f"option '{{flatten_base_mm}}' {depth_mm:g} would leave nothing of the model; reduce it",
+            options=("flatten_base_mm",),
+        )
     result = replace(scene, meshes=(*scene.meshes, *cutter.meshes), parts=tuple(parts))
     cutter.report(result)
     did(cut_height_mm=depth_mm, base_z_mm=height)

@@ -143,7 +143,10 @@ def _merged(meshes: list[Mesh]) -> Mesh:
         return meshes[0]
     counts = [len(mesh.vertices) for mesh in meshes]
     if sum(counts) > np.iinfo(np.int32).max:
-        raise ConversionFailed("PLY counts at most 2147483647 vertices; reduce the model with optimize_target_faces")
+        raise ConversionFailed(
+            "PLY counts at most 2147483647 vertices; reduce the model with {optimize_target_faces}",
+            options=("optimize_target_faces",),
+        )
     before = np.cumsum([0, *counts[:-1]])
     faces: Int32 = np.concatenate([mesh.faces + np.int32(start) for mesh, start in zip(meshes, before, strict=True)])
     normals = [mesh.normals for mesh in meshes if mesh.normals is not None]

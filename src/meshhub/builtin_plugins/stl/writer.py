@@ -74,7 +74,9 @@ def _single(vertices: Float64) -> Float32:
         single = vertices.astype(np.float32)
     if not np.isfinite(single).all():
         raise ConversionFailed(
-            "coordinates beyond 3.4e38 mm do not fit into STL; set input_unit or target_height_mm to bring them down"
+            "coordinates beyond 3.4e38 mm do not fit into STL; set {input_unit} or {target_height_mm} "
+            "to bring them down",
+            options=("input_unit", "target_height_mm"),
         )
     lost = float(np.abs(single - vertices).max(initial=0))
     if lost > max(_LOST_MM, _LOST_SHARE * float(np.ptp(vertices, axis=0).max(initial=0))):

@@ -44,14 +44,16 @@ def run(scene: Scene, options: TargetHeightOptions) -> Scene:
     height = float(sides[2])
     if height <= FLAT_RATIO * float(np.linalg.norm(sides)):
         raise InvalidOption(
-            "option 'target_height_mm' cannot scale a flat model: its Z extent is 0; set the up axis with 'input_up'"
+            "option '{target_height_mm}' cannot scale a flat model: its Z extent is 0; set the up axis with '{input_up}'",
+            options=("target_height_mm", "input_up"),
         )
     factor = target_mm / height
     longest = float(sides.max()) * factor
     if longest > MAX_EXTENT_MM:
         raise InvalidOption(
-            f"option 'target_height_mm' {target_mm:g} would make the model {longest:.4g} mm long, over "
-            f"{MAX_EXTENT_MM:g} mm; reduce it, or set the up axis with 'input_up'"
+            f"option '{{target_height_mm}}' {target_mm:g} would make the model {longest:.4g} mm long, over "
+            f"{MAX_EXTENT_MM:g} mm; reduce it, or set the up axis with '{{input_up}}'",
+            options=("target_height_mm", "input_up"),
         )
     farthest = float(np.abs(box[:, 2]).max()) * factor
     if farthest > MAX_FLOAT32_OFFSET_RATIO * target_mm:
