@@ -17,6 +17,7 @@
     │   ├── UnsafeArchive             unsafe_archive
     │   └── ModelTooComplex           model_too_complex
     ├── ConversionFailed          conversion_failed: a sound file that this chain cannot carry through
+    │   └── DiskFull                  server_busy
     ├── EngineError               the place where the conversion ran gave up
     │   ├── ConversionTimeout         conversion_timeout
     │   ├── WorkerCrashed             worker_crashed
@@ -176,6 +177,12 @@ class ConversionFailed(MeshhubError):
     """The file is sound and the request valid, yet a step cannot carry it through."""
 
     code = "conversion_failed"
+
+
+class DiskFull(ConversionFailed):
+    """The disk of the output is full; the same request may succeed later."""
+
+    code = "server_busy"
 
 
 class EngineError(MeshhubError):

@@ -6,11 +6,14 @@ report = registry.convert("bracket.stl", "bracket.3mf", repair=True, target_heig
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import filecmp
 import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -21,7 +24,7 @@ from meshhub.chain import Chain, Declarations, Request, resolve
 from meshhub.collect import collect
 from meshhub.engine.contract import Cancel, Engine, Task
 from meshhub.engine.in_process import InProcess
-from meshhub.errors import MeshhubError, OutputExists, PluginError, RequestRefused, UnsupportedTarget
+from meshhub.errors import DiskFull, MeshhubError, OutputExists, PluginError, RequestRefused, UnsupportedTarget
 from meshhub.plans import LOCAL, Caller, Objection, Plan
 from meshhub.plugins import Fault, Plugin, Plugins
 from meshhub.report import Failure, FileReport, Inspection, Report
@@ -100,7 +103,9 @@ class Registry:
         """Convert one file. `to` is the target format; without it the target's extension tells.
 
         The target appears whole or not at all: it is written to a temporary folder beside it and
-        then renamed. Raises MeshhubError and its kin; OSError when the target cannot be written.
+        then renamed. Without `overwrite` an existing target is kept; an existing file with the name of
+        a companion and other content is always kept. Raises MeshhubError and its kin; OSError when the
+        target cannot be written.
         """
         source = source if isinstance(source, Source) else Source.from_path(source)
         if isinstance(target, Target):
@@ -116,19 +121,21 @@ class Registry:
             raise FileExistsError(f"{path} is a folder; name the file to write in it")
         if path.exists() and not path.is_file():
             raise FileExistsError(f"{path} is a device or a pipe, which a finished file cannot replace; name a file")
-        if path.is_symlink():
-            # what a link leads to is written, as a shell would; the link stays one
-            path = path.resolve()
-        if not path.parent.is_dir():
-            raise NotADirectoryError(f"{path.parent} is not a folder; make it first")
-        if not overwrite and path.exists():
-            raise OutputExists(f"{path} exists already and was left alone")
-        folder = Path(tempfile.mkdtemp(prefix=".meshhub-", dir=path.parent))
+        # Write to the symlink's target, as a shell redirect does, and keep the link.
+        place = path.resolve() if path.is_symlink() else path
+        if not place.parent.is_dir():
+            raise _no_folder(place)
+        if not overwrite and place.exists():
+            raise _exists(path)
+        with _naming(path):
+            folder = Path(tempfile.mkdtemp(prefix=".meshhub-", dir=place.parent))
         try:
-            staged = Target(path.name, folder=folder)
+            staged = Target(place.name, folder=folder)
             report = self.run(chain, source, staged, timeout=timeout, cancel=cancel)
-            for name in reversed(staged.names):
-                (folder / name).replace(path.parent / name)
+            with _naming(path):
+                _put(staged, folder, place, overwrite=overwrite)
+        except DiskFull as error:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return report
@@ -202,6 +209,70 @@ class Registry:
         for name, _, error in self._plugins.call("meshhub_finished", report=report):
             if error is not None:
                 log.error("plug-in %r failed to hear of a finished conversion", name, exc_info=error)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Let errors of the system name the file that the caller asked for, not a temporary one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        if error.errno == errno.ENOENT:
+            raise _no_folder(path) from error
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _exists(path: Path) -> OutputExists:
+    return OutputExists(f"{path} exists already and was left alone")
+
+
+def _no_folder(path: Path) -> NotADirectoryError:
+    return NotADirectoryError(f"{path.parent} is not a folder; make it first")
+
+
+def _put(written: Target, folder: Path, place: Path, *, overwrite: bool) -> None:
+    """Move a finished target with its companions from its folder to its place. Raises OutputExists, OSError."""
+    if not overwrite and os.path.lexists(place):
+        raise _exists(place)
+    missing = [name for name in written.names[1:] if not _is_there(folder / name, place.parent / name)]
+    for name in missing:
+        _put_new(folder / name, place.parent / name)
+    if overwrite:
+        (folder / place.name).replace(place)
+        return
+    try:
+        _put_new(folder / place.name, place)
+    except FileExistsError:
+        raise _exists(place) from None
+
+
+def _is_there(file: Path, place: Path) -> bool:
+    """Whether the same content lies at the place of a companion. Raises FileExistsError for other content.
+
+    Companions are named by their content, so other content is another program's file, or edited by hand.
+    """
+    if not os.path.lexists(place):
+        return False
+    if not (place.is_file() and filecmp.cmp(file, place, shallow=False)):
+        raise FileExistsError(
+            f"{place} exists with other content than the result needs there; move it, or name another folder"
+        )
+    return True
+
+
+def _put_new(file: Path, place: Path) -> None:
+    """Move a file to where none is; a link fails where one appeared meanwhile. Raises FileExistsError."""
+    try:
+        os.link(file, place)
+    except FileExistsError:
+        raise
+    except OSError:
+        # a file system without hard links
+        if os.path.lexists(place):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place)) from None
+        file.rename(place)
 
 
 def _entitlements(returned: object) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import posixpath
@@ -11,8 +12,16 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 from urllib.parse import unquote
 
+from meshhub.errors import DiskFull, UnreadableFile
+
 HEAD_BYTES = 65_536
 """How much of a file the sniffers see."""
+
+
+_DESCRIPTORS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""Paths that mean something else in a worker process, even where they lead to plain files."""
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class _Companions:
@@ -54,13 +63,24 @@ class Source:
 
     @classmethod
     def from_path(cls, path: str | os.PathLike[str]) -> Source:
-        """A file on this machine, which sees its own folder. Raises FileNotFoundError, IsADirectoryError."""
+        """A file on this machine, which sees its own folder; what a pipe carries is read at once, and sees nothing.
+
+        Raises FileNotFoundError, IsADirectoryError, UnreadableFile.
+        """
         path = Path(path)
         if path.is_dir():
             raise IsADirectoryError(f"{path} is a folder; name the model file in it")
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist")
-        return cls(path.name, path=path, folder=path.parent)
+        if path.is_char_device() or path.is_block_device():
+            raise UnreadableFile(f"{path} is a device; name a file or a pipe")
+        try:
+            if not path.is_file() or str(path).startswith(_DESCRIPTORS):
+                return cls(path.name, data=path.read_bytes())
+            with path.open("rb"):
+                return cls(path.name, path=path, folder=path.parent)
+        except OSError as error:
+            raise UnreadableFile(f"{path} cannot be read: {error.strerror}") from error
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str, companions: Mapping[str, Path | bytes] | None = None) -> Source:
@@ -211,8 +231,13 @@ class Target:
     @contextmanager
     def _writing(self, name: str) -> Iterator[BinaryIO]:
         if self.folder is not None:
-            with (self.folder / name).open("wb") as file:
-                yield file
+            try:
+                with (self.folder / name).open("wb") as file:
+                    yield file
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                raise DiskFull("the disk has no room for the result; free some space and try again") from error
             return
         buffer = io.BytesIO()
         yield buffer

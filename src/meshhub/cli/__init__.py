@@ -9,7 +9,8 @@ from typing import cast
 
 import click
 
-from meshhub.cli.exits import INTERRUPTED, told_and_done
+from meshhub.cli.exits import INTERRUPTED, SIGNALED, told_and_done
+from meshhub.cli.files import Ended, end_on
 
 _COMMANDS = {
     "config": "meshhub.cli.config:config",
@@ -56,7 +57,8 @@ class _Lazy(click.Group):
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="meshhub", message="%(prog)s %(version)s")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens, with tracebacks, to standard error.")
-def root(verbose: bool) -> None:
+@click.pass_context
+def root(ctx: click.Context, verbose: bool) -> None:
     """Convert, repair and print-prepare 3D model files.
 
     \b
@@ -64,6 +66,7 @@ def root(verbose: bool) -> None:
     meshhub convert parts/*.stl --to 3mf --output-dir out/
     meshhub inspect bracket.stl
     """
+    end_on("SIGTERM", *(["SIGHUP"] if ctx.invoked_subcommand != "serve" else []))
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
         logging.getLogger("meshhub").setLevel(logging.DEBUG)
@@ -76,9 +79,10 @@ def main() -> None:
     try:
         # standing alone, click would end an interrupted command with status 1
         status = root(prog_name="meshhub", standalone_mode=False)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as error:
         click.echo("interrupted; nothing half-written was left behind", err=True)
-        sys.exit(INTERRUPTED)
+        cause = error.__cause__ or error
+        sys.exit(SIGNALED + cause.number if isinstance(cause, Ended) else INTERRUPTED)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -14,10 +16,10 @@ import msgspec
 
 from meshhub.cli import show
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained
-from meshhub.cli.files import STREAM, deadline, ended_in_order, expanded, read_from, unique
+from meshhub.cli.files import STREAM, deadline, expanded, identity, read_from, unique
 from meshhub.cli.flags import RegistryCommand
 from meshhub.engine.isolated import Isolated
-from meshhub.errors import MeshhubError, UnsupportedTarget, printable
+from meshhub.errors import MeshhubError, OutputExists, RequestError, UnsupportedTarget, printable
 from meshhub.registry import Registry
 from meshhub.report import Report
 from meshhub.source import Target
@@ -71,7 +73,6 @@ def convert(
     order of the flags: repair, reduce, scale, flatten, place.
     """
     limit = deadline(timeout)
-    ended_in_order()
     if output_dir is not None:
         if to is None:
             raise click.UsageError("--output-dir needs --to FORMAT")
@@ -98,6 +99,7 @@ def _one(registry: Registry, paths: tuple[str, ...], to: str | None) -> tuple[st
     if len(paths) > 2:
         raise click.UsageError("several inputs need --to FORMAT and --output-dir DIR")
     if len(paths) == 2:
+        _check_output(registry, paths[0], paths[1], to)
         return paths[0], paths[1]
     if to is None:
         raise click.UsageError("give an OUTPUT, or --to FORMAT to write beside the input")
@@ -106,6 +108,20 @@ def _one(registry: Registry, paths: tuple[str, ...], to: str | None) -> tuple[st
     if Path(paths[0]).is_dir():
         raise click.UsageError(f"{paths[0]} is a folder: say --output-dir DIR too, to convert the files in it")
     return paths[0], str(Path(paths[0]).with_suffix(_extension(registry, to)))
+
+
+def _check_output(registry: Registry, source: str, target: str, to: str | None) -> None:
+    """Refuse a second path that is an input: a shell puts two there for `*.stl`. Raises click.UsageError."""
+    format_of = registry.declarations.format_of
+    path = Path(target)
+    named = format_of(path.suffix)
+    wanted = named if to is None else format_of(to)
+    exists = path.is_file() and path.stat().st_size > 0
+    hint = "to convert several files, name a folder: --output-dir DIR"
+    if wanted is not None and path.suffix.lower() not in wanted.extensions and (exists or named is not None):
+        raise click.UsageError(f"{target} is not named like a file of the format {wanted.id}; {hint}")
+    if exists and named is not None and source != STREAM and format_of(Path(source).suffix) == named:
+        raise click.UsageError(f"{target} exists and has the format of the input, so it may be one; {hint}")
 
 
 def _extension(registry: Registry, to: str) -> str:
@@ -135,7 +151,7 @@ def _single(
     options: dict[str, Any],
 ) -> Report:
     if target != STREAM:
-        if source != STREAM and Path(target).exists() and Path(target).samefile(source):
+        if Path(target).is_file() and identity(target) == identity(source):
             raise click.UsageError(f"{target} is the input itself; give another OUTPUT")
         return registry.convert(read_from(source), target, to=to, timeout=limit, overwrite=force, **options)
     if to is None:
@@ -146,15 +162,26 @@ def _single(
         raise click.UsageError("standard output is closed; give an OUTPUT file")
     if sys.stdout.isatty():
         raise click.UsageError("standard output is a terminal; send it to a file or a pipe")
+    if _is_standard_output(source):
+        raise click.UsageError("standard output is the input itself; send it to another file")
     held = Target()
     report = registry.convert(read_from(source), held, to=to, timeout=limit, **options)
-    sys.stdout.buffer.write(held.read())
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(held.read())
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from error
     if len(held.names) > 1:
         click.echo(
             "note: materials and textures are files of their own and were left out; give an OUTPUT file", err=True
         )
     return report
+
+
+def _is_standard_output(source: str) -> bool:
+    """Whether the shell sends standard output to the file that the input comes from."""
+    output = os.fstat(sys.stdout.fileno())
+    return stat.S_ISREG(output.st_mode) and identity(source) == (output.st_dev, output.st_ino)
 
 
 def _tell(target: str, report: Report) -> None:
@@ -185,21 +212,27 @@ def _batch(
     )
     taken: set[str] = set()
     batch = []
-    for path, folder in expanded(paths, readable):
-        name = unique(folder / PurePath(path.name).with_suffix(suffix), taken)
-        batch.append(_Job(path, output_dir / name))
-    workers = min(jobs or len(batch), len(batch), jobs or 64)
-    registry.engine = Isolated(workers=jobs, queue=len(batch) + 1)
+    for path, folder in expanded(paths, readable, output_dir):
+        name = folder / PurePath(path.name).with_suffix(suffix)
+        batch.append(_Job(path, unique(output_dir / name, taken)))
+    inputs = {identity(job.source) for job in batch}
+    engine = registry.engine = Isolated(workers=jobs, queue=None)
 
     def work(job: _Job) -> _Job:
         try:
+            if job.target.is_file() and identity(job.target) in inputs:
+                raise RequestError(
+                    f"{job.target} is an input of this command; name another --output-dir", code=OutputExists.code
+                )
             job.target.parent.mkdir(parents=True, exist_ok=True)
             job.report = registry.convert(job.source, job.target, to=to, timeout=limit, overwrite=force, **options)
         except (MeshhubError, OSError) as error:
             job.error = error
         return job
 
-    with _closing(registry), _progress(len(batch), quiet or as_json) as advance, ThreadPoolExecutor(workers) as pool:
+    # twice as many threads as workers: one prepares while another waits for its worker
+    threads = min(2 * engine.workers, len(batch))
+    with _closing(registry), _progress(len(batch), quiet or as_json) as advance, ThreadPoolExecutor(threads) as pool:
         try:
             for done in as_completed([pool.submit(work, job) for job in batch]):
                 advance(done.result())

@@ -12,11 +12,14 @@ from meshhub.options import flag_of
 BATCH_FAILED = 1
 INTERNAL = 70
 INTERRUPTED = 130
+SIGNALED = 128
+"""What a shell adds to the number of the signal that ended a program."""
 
 EXITS: dict[type[BaseException], int] = {
     errors.OutputExists: 6,
     errors.RequestError: 2,
     errors.SourceError: 3,
+    errors.DiskFull: 6,
     errors.ConversionFailed: 4,
     errors.PluginError: 4,
     errors.EngineError: 5,
@@ -31,7 +34,8 @@ EXITS: dict[type[BaseException], int] = {
 EXIT_HELP = """\b
 Exit status: 0 done · 1 some files of a batch failed · 2 the request cannot be · 3 the input cannot
 be read · 4 the conversion failed · 5 time ran out or the worker died · 6 the output cannot be
-written · 7 something is not installed · 70 a fault of meshhub's own · 130 interrupted
+written · 7 something is not installed · 70 a fault of meshhub's own · 130 interrupted · 129
+SIGHUP · 143 SIGTERM
 """
 
 

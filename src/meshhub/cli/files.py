@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
+from types import FrameType
 
 import click
 
@@ -23,13 +26,34 @@ def read_from(path: str) -> Source:
     return Source.from_path(path)
 
 
-def ended_in_order() -> None:
-    """Let a request to end, and a terminal that closes, be like Ctrl-C: what is half-written is removed."""
-    for name in ("SIGTERM", "SIGHUP"):
+class Ended(KeyboardInterrupt):
+    """A signal asked the command to end; like Ctrl-C, it removes what is half-written."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def end_on(*names: str) -> None:
+    """Raise Ended at the named signals, which end a program by default."""
+    for name in names:
         number = getattr(signal, name, None)
-        # what somebody around has set, such as nohup, stays
+        # A handler that the parent set stays, for example that of nohup.
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, _end)
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    raise Ended(number)
+
+
+def identity(path: str | Path) -> tuple[int, int] | None:
+    """Return the device and number of the file behind a path or `-`; None without a file."""
+    try:
+        found = os.fstat(0) if path == STREAM else Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def deadline(seconds: float) -> float | None:
@@ -39,14 +63,20 @@ def deadline(seconds: float) -> float | None:
     return seconds or None
 
 
-def expanded(paths: Iterable[str], extensions: frozenset[str]) -> Iterator[tuple[Path, PurePath]]:
-    """Each input file and the folder it goes to below the output folder; a folder stands for its model files."""
+def expanded(paths: Iterable[str], extensions: frozenset[str], output_dir: Path) -> Iterator[tuple[Path, PurePath]]:
+    """Each input file and the folder it goes to below the output folder; a folder stands for its model files.
+
+    What lies in an output folder below an input folder came from an earlier run.
+    """
+    results = output_dir.resolve()
     for named in paths:
         path = Path(named)
         if not path.is_dir():
             yield path, PurePath()
             continue
         found = sorted(one for one in path.rglob("*") if one.suffix.lower() in extensions and _shown(one, path))
+        if results != path.resolve():
+            found = [one for one in found if not one.parent.resolve().is_relative_to(results)]
         if not found:
             raise click.UsageError(f"{named} is a folder without a model file in it")
         for one in found:
@@ -58,11 +88,16 @@ def _shown(file: Path, folder: Path) -> bool:
     return file.is_file() and not any(name.startswith(".") for name in file.relative_to(folder).parts)
 
 
-def unique(name: PurePath, taken: set[str]) -> PurePath:
-    """The name, or `a-2.3mf` when `a.3mf` is taken; letter case does not make a difference."""
-    made, number = name, 1
-    while str(made).casefold() in taken:
+def unique(path: Path, taken: set[str]) -> Path:
+    """Return the path, or `a-2.3mf` when `a.3mf` is taken, for file systems of every kind and through links."""
+    chosen, number = path, 1
+    while (key := _key(chosen)) in taken:
         number += 1
-        made = name.with_name(f"{name.stem}-{number}{name.suffix}")
-    taken.add(str(made).casefold())
-    return made
+        chosen = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    taken.add(key)
+    return chosen
+
+
+def _key(path: Path) -> str:
+    """Return the text that paths share if any file system may take them for one."""
+    return unicodedata.normalize("NFC", os.path.realpath(path).casefold())

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
+from meshhub.cli.files import Ended
 from meshhub.errors import MissingDependency
 
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
-def serve(host: str, port: int) -> None:
+@click.pass_context
+def serve(ctx: click.Context, host: str, port: int) -> None:
     """Serve conversions over HTTP until SIGTERM or Ctrl-C.
 
     Settings come from MESHHUB_… variables and from the file that MESHHUB_SETTINGS names; `meshhub
     config` shows them. A second signal does not wait for what still runs.
     """
     try:
+        _import()(host, port)
+    except Ended:
+        # SIGTERM before the service listens: the same status as later
+        ctx.exit(0)
+
+
+def _import() -> Callable[[str, int], None]:
+    try:
         from meshhub.http import serve as run
     except ImportError as error:
         raise MissingDependency(
             f'the HTTP service needs {error.name or "a package"}, which is not installed; pip install "meshhub[http]"'
         ) from error
-    run(host, port)
+    return run

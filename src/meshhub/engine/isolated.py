@@ -7,13 +7,15 @@ import errno
 import logging
 import multiprocessing
 import os
+import signal
+import sys
 import tempfile
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
-from multiprocessing import forkserver, spawn
+from multiprocessing import forkserver, resource_tracker, spawn
 from multiprocessing import process as processes
 from pathlib import Path
 from typing import Any
@@ -79,7 +81,8 @@ class Isolated:
 
     After a fork of its program an engine starts workers of its own in the child; those of the parent stay the parent's.
 
-    workers: tasks at once; queue: how many more may wait before `server_busy`.
+    workers: tasks at once
+    queue:   how many more may wait, each as long as its timeout, before `server_busy`; None: any number, without end
     method:  "forkserver" for a service (libraries are loaded once), "fork" for a program that has
              loaded nothing heavy and runs no thread (the command line), "spawn" where neither exists.
     folder:  where workers have their temporary folders; the system's unless told
@@ -90,7 +93,7 @@ class Isolated:
         self,
         *,
         workers: int | None = None,
-        queue: int = 64,
+        queue: int | None = 64,
         limits: Limits | None = None,
         method: str | None = None,
         folder: str | None = None,
@@ -212,13 +215,14 @@ class Isolated:
                     self._loaded = True
 
     def _take_turn(self, timeout: float | None) -> None:
+        patience = None if self.queue is None else timeout
         with self._free:
             if self._running >= self.workers:
-                if self._waiting >= self.queue:
+                if self.queue is not None and self._waiting >= self.queue:
                     raise ServerBusy(f"{self._running} conversions run and {self._waiting} wait; try again in a moment")
                 self._waiting += 1
                 try:
-                    came = self._free.wait_for(lambda: self._closed or self._running < self.workers, timeout)
+                    came = self._free.wait_for(lambda: self._closed or self._running < self.workers, patience)
                 finally:
                     self._waiting -= 1
                 if not came:
@@ -258,12 +262,16 @@ class Isolated:
     def _start(self, with_main: bool) -> Worker:
         ours, theirs = self._context.Pipe()
         mark = marks.new_mark()
+        if self._context.get_start_method() != "fork":
+            # Its start would unblock SIGINT.
+            resource_tracker.ensure_running()
         with (
             contextlib.closing(theirs),
             _STARTING,
             _environment(SINGLE_THREADED),
             _short_paths(),
             _children_allowed(),
+            _no_interrupt(),
         ):
             _leave_lost_fork_server()
             if self._context.get_start_method() == "forkserver":
@@ -428,6 +436,19 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
     finally:
         for name in added:
             os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Block SIGINT in the processes started inside: a terminal sends Ctrl-C to all, and each prints a traceback."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -77,6 +77,9 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
     """
     with contextlib.suppress(OSError):
         os.setsid()
+    if sys.platform != "win32":
+        # blocked by the parent, until no terminal can send it
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _die_with_parent()
     _let_the_fork_server_end()
     marks.bear(mark)

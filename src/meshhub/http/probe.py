@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from meshhub.chain import Request, resolve
 from meshhub.engine.contract import Task
-from meshhub.errors import MeshhubError, RequestError, ServerBusy
+from meshhub.errors import MeshhubError, RequestError, ServerBusy, ShuttingDown
 from meshhub.http.jobs import Jobs
 from meshhub.plans import LOCAL
 from meshhub.registry import Registry
@@ -87,6 +87,8 @@ class Probe:
             if isinstance(error, ServerBusy) and self._jobs.all_at_work:
                 # all workers went to requests meanwhile
                 return ""
+            if isinstance(error, ShuttingDown):
+                return error.code
             log.error("a worker did not convert a cube: %s: %s", error.code, error.message)
             return error.code
         except Exception as error:
