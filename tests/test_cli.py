@@ -188,7 +188,7 @@ def test_an_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
 @pytest.mark.parametrize("batch", [False, True])
-@pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_who_is_told_to_end_leaves_nothing_half_written(tmp_path: Path, number: str, batch: bool) -> None:
     corners = np.random.default_rng(1).random((600_000, 3))
     trimesh.Trimesh(corners, np.arange(600_000).reshape(-1, 3), process=False).export(tmp_path / "a.stl")
@@ -208,10 +208,26 @@ def test_who_is_told_to_end_leaves_nothing_half_written(tmp_path: Path, number: 
             threading.Event().wait(0.01)
         running.send_signal(getattr(signal, number))
         _, said = running.communicate(timeout=60)
-    assert running.returncode == INTERRUPTED, said
+    assert running.returncode == {"SIGINT": INTERRUPTED, "SIGTERM": 143, "SIGHUP": 129}[number], said
     assert b"interrupted" in said
     assert list(out.iterdir()) == []
     assert list(scratch.iterdir()) == []
+
+
+def test_waiting_for_a_worker_does_not_count_against_the_timeout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "site" / "toys-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[meshhub]\ntoys = toys\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(info.parent), str(Path(__file__).parent)]))
+    files = [tmp_path / f"{number}.toy" for number in range(5 * (os.cpu_count() or 1))]
+    for file in files:
+        file.write_text("toy! sleep 2")
+    done = meshhub_cli("convert", *files, "--to", "toy", "-o", tmp_path / "out", "--timeout", 7)
+    assert done.returncode == 0, done.stderr
+    assert len(names(tmp_path / "out")) == len(files)
 
 
 def test_a_folder_stands_for_the_files_it_shows(tmp_path: Path) -> None:
@@ -262,10 +278,12 @@ def test_json_reports(tmp_path: Path) -> None:
         (["convert", "a.stl"], 2, "--to FORMAT"),
         (["convert", "a.stl", "b.stl", "c.stl", "--to", "ply"], 2, "--output-dir"),
         (["convert", "a.stl", "--output-dir", "out"], 2, "--to FORMAT"),
-        (["convert", "a.stl", "b.ply", "--target-height-mm", "-3"], 2, "target_height_mm"),
-        (["convert", "a.stl", "b.ply", "--target-height-mm", "nan"], 2, "target_height_mm"),
-        (["convert", "a.stl", "b.ply", "--flatten-base-mm", "30"], 2, "flatten_base_mm"),
-        (["convert", "a.stl", "b.ply", "--optimize-target-faces", "3"], 2, "optimize_target_faces"),
+        (["convert", "a.stl", "b.ply", "--target-height-mm", "-3"], 2, "'--target-height-mm'"),
+        (["convert", "a.stl", "b.ply", "--target-height-mm", "nan"], 2, "'--target-height-mm'"),
+        (["convert", "a.stl", "b.ply", "--flatten-base-mm", "30"], 2, "'--flatten-base-mm'"),
+        (["convert", "a.stl", "b.ply", "--optimize-target-faces", "3"], 2, "'--optimize-target-faces'"),
+        (["convert", "a.stl", "b.ply", "--input-format", "x"], 2, "'--input-format'"),
+        (["convert", "a.stl", "b.ply", "--timeout", "0.001"], 5, "--optimize-target-faces"),
         (["convert", "a.stl", "b.ply", "--no-such-flag"], 2, "--no-such-flag"),
         (["convert", "empty.stl", "b.ply"], 3, "0 bytes"),
         (["convert", "text.txt", "b.ply"], 2, "neither content nor extension"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Annotated, Literal
 
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
-from meshhub.errors import InvalidOption
-from meshhub.options import OptionField, decode, given_fields, option_fields, schema, unknown
+from meshhub.errors import InvalidOption, MeshhubError
+from meshhub.options import OptionField, decode, flag_of, given_fields, option_fields, schema, unknown
 
 
 class Sample(Struct, frozen=True, kw_only=True):
@@ -127,3 +128,18 @@ class Nested(Struct):
 def test_what_no_form_can_hold_is_refused(struct: type[Struct]) -> None:
     with pytest.raises(TypeError):
         option_fields(struct)
+
+
+def test_an_error_names_its_options_as_each_interface_spells_them() -> None:
+    with pytest.raises(InvalidOption) as caught:
+        field("sample_count").parse("3")
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert error.message == str(error) == "option 'sample_count' must be at least 4 and at most 100, got '3'"
+        assert error.spelled(flag_of) == "option '--sample-count' must be at least 4 and at most 100, got '3'"
+
+
+@given(st.text())
+def test_an_error_without_options_keeps_its_braces(text: str) -> None:
+    error = MeshhubError(f"{{sample}} {text!r}")
+    assert error.spelled(flag_of) == error.message
+    assert error.message.startswith("{sample}")

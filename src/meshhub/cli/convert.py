@@ -69,8 +69,8 @@ def convert(
     meshhub convert - OUT | IN - --to FORMAT
                                          from standard input, to standard output
 
-    An existing file is overwritten only with --force. Operations run in one order, whatever the
-    order of the flags: repair, reduce, scale, flatten, place.
+    An existing file is overwritten only with --force, an input of the command never. Operations run
+    in one order, whatever the order of the flags: repair, reduce, scale, flatten, place.
     """
     limit = deadline(timeout)
     if output_dir is not None:

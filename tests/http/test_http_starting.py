@@ -1,0 +1,64 @@
+"""How `meshhub serve` ends before it serves."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
+
+CLI = "import sys; sys.argv = ['meshhub', 'serve', '--port', '0']; from meshhub.cli import main; main()"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("delay", [0, 0.5])
+def test_a_signal_while_workers_start_logs_no_fault(tmp_path: Path, number: signal.Signals, delay: float) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "meshhub", "serve", "--port", "0"],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "XDG_DATA_HOME": str(tmp_path), "MESHHUB_TEMPORARY_FOLDER": str(tmp_path)},
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        assert re.search(r"http://127\.0\.0\.1:\d+", first), first + process.stderr.read()
+        time.sleep(delay)
+        # a terminal sends Ctrl-C to every process
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+        _, told = process.communicate(timeout=120)
+    assert process.returncode == 0, told
+    assert "Traceback" not in told
+    assert "ERROR" not in told
+    assert "stopped" in told
+
+
+@pytest.mark.parametrize(("number", "status"), [("SIGINT", 130), ("SIGTERM", 0)])
+def test_a_signal_before_the_service_listens(number: str, status: int) -> None:
+    code = (
+        "import signal, sys, types\n"
+        f"stop = lambda host, port: signal.raise_signal(signal.{number})\n"
+        "sys.modules['meshhub.http'] = types.SimpleNamespace(serve=stop)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code + CLI], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "rror" not in done.stderr
+
+
+def test_a_missing_extra_is_a_missing_dependency() -> None:
+    code = (
+        "import importlib.util as u\n"
+        "real = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'litestar' else real(name, *a)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code + CLI], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 7
+    assert done.stderr.endswith('litestar, which is not installed; pip install "meshhub[http]" [missing_dependency]\n')

@@ -1,0 +1,280 @@
+"""Which files the command line reads, replaces and keeps."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from meshhub import InProcess, Inspection, Isolated, OutputExists, Registry, Report, Source, Target
+from meshhub.engine.contract import Cancel, Task
+from meshhub.errors import DiskFull, UnreadableFile
+from test_cli import meshhub_cli, names, stl
+
+RED = "newmtl red\nKd 1 0 0\n"
+OBJ = "mtllib m.mtl\nusemtl red\nv 0 0 0\nv 9 0 0\nv 0 9 0\nv 0 0 9\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="it has no such files")
+
+
+def red(folder: Path) -> Path:
+    """An OBJ with a material."""
+    folder.mkdir(exist_ok=True)
+    (folder / "m.mtl").write_text(RED)
+    (folder / "m.obj").write_text(OBJ)
+    return folder / "m.obj"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in names(folder)}
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.parametrize(
+    ("paths", "to"),
+    [
+        (["a.stl", "b.stl"], ["--to", "3mf"]),
+        (["a.stl", "b.stl"], ["--to", "stl"]),
+        (["a.stl", "b.stl"], []),
+        (["m.mtl", "m.obj"], ["--to", "3mf"]),
+        (["m.obj", "m.mtl"], ["--to", "3mf"]),
+        (["a.stl", "new.obj"], ["--to", "3mf"]),
+        (["a.stl", "a.stl"], ["--to", "stl"]),
+        (["a.stl", "same.stl"], []),
+        (["a.stl", "also.stl"], []),
+    ],
+)
+def test_two_matches_of_a_pattern_are_two_inputs(
+    tmp_path: Path, paths: list[str], to: list[str], force: list[str]
+) -> None:
+    red(tmp_path)
+    stl(tmp_path / "b.stl", (5, 5, 5))
+    os.link(stl(tmp_path / "a.stl"), tmp_path / "same.stl")
+    (tmp_path / "also.stl").symlink_to("a.stl")
+    before = contents(tmp_path)
+    done = meshhub_cli("convert", *paths, *to, *force, "--repair", cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert b"--output-dir" in done.stderr
+    assert contents(tmp_path) == before
+
+
+def test_an_output_of_another_format_is_replaced_with_force(tmp_path: Path) -> None:
+    stl(tmp_path / "a.stl")
+    for again in ([], ["--force"]):
+        done = meshhub_cli("convert", "a.stl", "a.ply", "--to", "ply", *again, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert meshhub_cli("convert", "a.stl", "a.tmp", "--to", "ply", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "a.tmp").read_bytes() == (tmp_path / "a.ply").read_bytes()
+
+
+def test_companions_replace_nothing(tmp_path: Path) -> None:
+    source, out = red(tmp_path / "in"), tmp_path / "out"
+    out.mkdir()
+    command = ("convert", source, out / "m.obj")
+    assert meshhub_cli(*command).returncode == 0
+    (companion,) = (name for name in names(out) if name != "m.obj")
+    os.utime(out / companion, (1, 1))
+    assert meshhub_cli(*command[:2], out / "n.obj").returncode == 0
+    assert (out / companion).stat().st_mtime == 1
+    for force in ([], ["--force"]):
+        (out / companion).write_text("edited by hand")
+        (out / "n.obj").unlink(missing_ok=True)
+        before = contents(out)
+        done = meshhub_cli(*command[:2], out / "n.obj", *force)
+        assert done.returncode == 6, done.stderr
+        assert companion.encode() in done.stderr
+        assert contents(out) == before
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_a_batch_never_replaces_its_inputs(tmp_path: Path, force: list[str]) -> None:
+    for name in ("a.stl", "b.stl"):
+        stl(tmp_path / name)
+    red(tmp_path)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.stl").symlink_to(tmp_path / "b.stl")
+    before = contents(tmp_path)
+    for output in (".", "out"):
+        done = meshhub_cli(
+            "convert", "a.stl", "b.stl", "m.obj", "--to", "stl", "-o", output, "--json", *force, cwd=tmp_path
+        )
+        assert done.returncode == 1, done.stderr
+        outcomes = json.loads(done.stdout)
+        assert outcomes[0]["error_code"] == "output_exists"
+        assert "input of this command" in outcomes[0]["error"]
+        assert "report" in outcomes[2]
+    now = contents(tmp_path)
+    assert {name: now[name] for name in before} == before
+    assert now.keys() - before.keys() == {"m.stl", "out/b.stl", "out/m.stl"}
+
+
+def test_a_batch_does_not_convert_its_earlier_results(tmp_path: Path) -> None:
+    stl(tmp_path / "a.stl")
+    for again in ([], ["--force"]):
+        done = meshhub_cli("convert", ".", "--to", "stl", "-o", "out", *again, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert names(tmp_path) == ["a.stl", "out/a.stl"]
+
+
+def test_no_two_inputs_of_a_batch_give_one_output(tmp_path: Path) -> None:
+    spellings = [unicodedata.normalize(form, "é") for form in ("NFC", "NFD")]
+    for folder, name in zip("xyz", [*spellings, "É"], strict=True):
+        (tmp_path / folder).mkdir()
+        stl(tmp_path / folder / f"{name}.stl")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "p.ply").symlink_to(out / "q.ply")
+    inputs = [*(tmp_path / folder for folder in "xyz"), stl(tmp_path / "p.stl"), stl(tmp_path / "q.stl")]
+    done = meshhub_cli("convert", *inputs, "--to", "ply", "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert len({unicodedata.normalize("NFC", name).casefold() for name in names(out)}) == 6
+    assert len({path.resolve() for path in out.iterdir()}) == 5
+
+
+@posix
+def test_a_redirection_to_the_input_is_refused(tmp_path: Path) -> None:
+    source = stl(tmp_path / "a.stl")
+    before = source.read_bytes()
+    command = f"{sys.executable} -m meshhub convert"
+    for line in (
+        f"{command} a.stl - --to stl >> a.stl",
+        f"{command} - --to stl < a.stl >> a.stl",
+        f"{command} - a.stl --force < a.stl",
+        f"{command} /dev/stdin a.stl --force < a.stl",
+    ):
+        done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        assert done.returncode == 2, done.stderr
+        assert b"the input itself" in done.stderr
+        assert source.read_bytes() == before
+
+
+class Meanwhile(InProcess):
+    """An engine during whose work something happens to the target's folder."""
+
+    def __init__(self, appears: Path | None = None) -> None:
+        self.appears = appears
+
+    def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
+        assert task.target is not None
+        assert task.target.folder is not None
+        if self.appears is not None:
+            self.appears.write_text("new")
+        else:
+            (task.target.folder / task.target.name).symlink_to("/dev/full")
+        return super().run(task, timeout=timeout, cancel=cancel)
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_what_appears_during_a_conversion_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    def no_link(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    if not links:
+        monkeypatch.setattr(os, "link", no_link)
+    source, target = stl(tmp_path / "a.stl"), tmp_path / "b.ply"
+    Registry(entry_points=False).convert(source, tmp_path / "c.ply", overwrite=False)
+    with pytest.raises(OutputExists, match=r"b\.ply"):
+        Registry(entry_points=False, engine=Meanwhile(target)).convert(source, target, overwrite=False)
+    assert target.read_text() == "new"
+    assert names(tmp_path) == ["a.stl", "b.ply", "c.ply"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_full_disk_is_told_with_the_name_of_the_output(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No space left") as caught:
+        Registry(entry_points=False, engine=Meanwhile()).convert(stl(tmp_path / "a.stl"), tmp_path / "b.ply")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "b.ply"))
+    assert names(tmp_path) == ["a.stl"]
+    (tmp_path / "full").symlink_to("/dev/full")
+    with pytest.raises(DiskFull) as full, Target("full", folder=tmp_path).open() as file:
+        file.write(b"x")
+    assert full.value.code == "server_busy"
+    done = subprocess.run(
+        f"{sys.executable} -m meshhub convert {tmp_path / 'a.stl'} - --to ply > /dev/full",
+        shell=True, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 6
+    assert done.stderr.strip() == b"error: standard output: No space left on device"
+
+
+@pytest.mark.parametrize("failing", ["tempfile.mkdtemp", "pathlib.Path.replace"])
+def test_a_folder_that_takes_no_file_is_told_with_the_name_of_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "/somewhere/.meshhub-temporary")
+
+    source = stl(tmp_path / "a.stl")
+    monkeypatch.setattr(failing, refuse)
+    with pytest.raises(PermissionError) as caught:
+        Registry(entry_points=False).convert(source, tmp_path / "b.ply")
+    assert caught.value.filename == str(tmp_path / "b.ply")
+    assert names(tmp_path) == ["a.stl"]
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no folder that nobody writes in")
+def test_an_output_that_cannot_be_written_is_status_6(tmp_path: Path) -> None:
+    source = stl(tmp_path / "a.stl")
+    for folder in ("/proc", "/proc/self/fdinfo"):
+        done = meshhub_cli("convert", source, f"{folder}/a.ply", "--json")
+        assert done.returncode == 6, done.stderr
+        told = json.loads(done.stdout)
+        assert told["error_code"] == "output_failed"
+        assert folder in told["error"]
+        assert ".meshhub-" not in told["error"]
+    batch = meshhub_cli("convert", source, "--to", "ply", "-o", "/proc", "--json")
+    (told,) = json.loads(batch.stdout)
+    assert (batch.returncode, told["error_code"]) == (1, "output_failed")
+    assert ".meshhub-" not in told["error"]
+
+
+@posix
+@pytest.mark.parametrize("engine", ["in-process", "isolated"])
+def test_a_pipe_is_read_as_a_file(tmp_path: Path, engine: str) -> None:
+    data = stl(tmp_path / "a.stl").read_bytes()
+    registry = Registry(entry_points=False, engine=Isolated(workers=1) if engine == "isolated" else None)
+    try:
+        read, write = os.pipe()
+        with os.fdopen(write, "wb") as file:
+            file.write(data)
+        registry.convert(f"/dev/fd/{read}", tmp_path / "b.ply")
+        os.close(read)
+        plain = os.open(tmp_path / "a.stl", os.O_RDONLY)
+        assert registry.inspect(f"/dev/fd/{plain}").model.faces == 12
+        os.close(plain)
+    finally:
+        registry.close()
+    assert (tmp_path / "b.ply").read_bytes().startswith(b"ply")
+
+
+@posix
+def test_pipes_and_standard_input_by_name(tmp_path: Path) -> None:
+    data = stl(tmp_path / "a.stl").read_bytes()
+    os.mkfifo(tmp_path / "pipe.stl")
+    for arguments in (("inspect", "/dev/stdin"), ("explain", "/dev/stdin", "ply"), ("convert", "/dev/stdin", "b.ply")):
+        done = meshhub_cli(*arguments, stdin=data, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        with (tmp_path / "a.stl").open("rb") as file:
+            command = [sys.executable, "-m", "meshhub", *arguments, *(["-f"] if arguments[0] == "convert" else [])]
+            assert subprocess.run(command, stdin=file, cwd=tmp_path, timeout=60, check=False).returncode == 0
+    with subprocess.Popen(["cp", "a.stl", "pipe.stl"], cwd=tmp_path):
+        done = meshhub_cli("convert", "pipe.stl", "a.stl", "--to", "ply", "-o", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "pipe.ply").read_bytes() == (tmp_path / "b.ply").read_bytes()
+
+
+@posix
+def test_what_cannot_be_read_is_status_3(tmp_path: Path) -> None:
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    with pytest.raises(UnreadableFile, match="device"):
+        Source.from_path(tmp_path / "endless")
+    assert meshhub_cli("inspect", tmp_path / "endless").returncode == 3
+    if os.geteuid() != 0:
+        stl(tmp_path / "a.stl").chmod(0)
+        assert meshhub_cli("convert", "a.stl", "b.ply", cwd=tmp_path).returncode == 3
