@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -92,6 +93,24 @@ def test_companions_replace_nothing(tmp_path: Path) -> None:
         assert contents(out) == before
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_a_companion_that_another_conversion_wrote_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool
+) -> None:
+    link = os.link
+
+    def late(file: Path, place: Path) -> None:
+        if place.suffix == ".mtl":
+            place.write_bytes(file.read_bytes() if same else b"other")
+        link(file, place)
+
+    source = red(tmp_path / "in")
+    monkeypatch.setattr(os, "link", late)
+    with contextlib.nullcontext() if same else pytest.raises(FileExistsError, match="other content"):
+        Registry(entry_points=False).convert(source, tmp_path / "n.obj")
+    assert (tmp_path / "n.obj").exists() == same
+
+
 @pytest.mark.parametrize("force", [[], ["--force"]])
 def test_a_batch_never_replaces_its_inputs(tmp_path: Path, force: list[str]) -> None:
     for name in ("a.stl", "b.stl"):
@@ -112,6 +131,15 @@ def test_a_batch_never_replaces_its_inputs(tmp_path: Path, force: list[str]) -> 
     now = contents(tmp_path)
     assert {name: now[name] for name in before} == before
     assert now.keys() - before.keys() == {"m.stl", "out/b.stl", "out/m.stl"}
+
+
+def test_an_output_folder_around_the_input_folder(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    stl(tmp_path / "parts" / "a.stl")
+    for number, output in enumerate((".", "parts")):
+        done = meshhub_cli("convert", "parts", "--to", ("ply", "obj")[number], "-o", output, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert names(tmp_path) == ["a.ply", "parts/a.obj", "parts/a.stl"]
 
 
 def test_a_batch_does_not_convert_its_earlier_results(tmp_path: Path) -> None:

@@ -34,7 +34,10 @@ A message says what went wrong, where, and what to do about it. Codes never chan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+
+_IN_BRACES = re.compile(r"\{(\w+)\}", re.ASCII)
 
 LONGEST_MESSAGE = 2000
 """Characters; more than any message needs, and less than a line of a hostile file."""
@@ -62,7 +65,7 @@ class MeshhubError(Exception):
     code = "internal_error"
 
     def __init__(self, message: str, *, code: str | None = None, options: tuple[str, ...] = ()) -> None:
-        self.template = message
+        self.template = printable(message)
         self.options = options
         self.message = self.spelled(str)
         super().__init__(self.message)
@@ -71,10 +74,8 @@ class MeshhubError(Exception):
 
     def spelled(self, spelling: Callable[[str], str]) -> str:
         """Return the message with the names of options as an interface spells them."""
-        text = self.template
-        for name in self.options:
-            text = text.replace(f"{{{name}}}", spelling(name))
-        return printable(text)
+        names = set(self.options)
+        return _IN_BRACES.sub(lambda match: spelling(match[1]) if match[1] in names else match[0], self.template)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.template, self.code, self.options)

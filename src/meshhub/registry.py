@@ -236,9 +236,13 @@ def _put(written: Target, folder: Path, place: Path, *, overwrite: bool) -> None
     """Move a finished target with its companions from its folder to its place. Raises OutputExists, OSError."""
     if not overwrite and os.path.lexists(place):
         raise _exists(place)
-    missing = [name for name in written.names[1:] if not _is_there(folder / name, place.parent / name)]
+    missing = [name for name in written.names[1:] if not _has_companion(folder / name, place.parent / name)]
     for name in missing:
-        _put_new(folder / name, place.parent / name)
+        try:
+            _put_new(folder / name, place.parent / name)
+        except FileExistsError:
+            # another conversion was faster
+            _has_companion(folder / name, place.parent / name)
     if overwrite:
         (folder / place.name).replace(place)
         return
@@ -248,7 +252,7 @@ def _put(written: Target, folder: Path, place: Path, *, overwrite: bool) -> None
         raise _exists(place) from None
 
 
-def _is_there(file: Path, place: Path) -> bool:
+def _has_companion(file: Path, place: Path) -> bool:
     """Whether the same content lies at the place of a companion. Raises FileExistsError for other content.
 
     Companions are named by their content, so other content is another program's file, or edited by hand.

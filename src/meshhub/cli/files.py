@@ -66,7 +66,7 @@ def deadline(seconds: float) -> float | None:
 def expanded(paths: Iterable[str], extensions: frozenset[str], output_dir: Path) -> Iterator[tuple[Path, PurePath]]:
     """Each input file and the folder it goes to below the output folder; a folder stands for its model files.
 
-    What lies in an output folder below an input folder came from an earlier run.
+    An output folder below an input folder is left out: its files come from an earlier run.
     """
     results = output_dir.resolve()
     for named in paths:
@@ -75,7 +75,7 @@ def expanded(paths: Iterable[str], extensions: frozenset[str], output_dir: Path)
             yield path, PurePath()
             continue
         found = sorted(one for one in path.rglob("*") if one.suffix.lower() in extensions and _shown(one, path))
-        if results != path.resolve():
+        if path.resolve() in results.parents:
             found = [one for one in found if not one.parent.resolve().is_relative_to(results)]
         if not found:
             raise click.UsageError(f"{named} is a folder without a model file in it")

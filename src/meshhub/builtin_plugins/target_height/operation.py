@@ -44,7 +44,8 @@ def run(scene: Scene, options: TargetHeightOptions) -> Scene:
     height = float(sides[2])
     if height <= FLAT_RATIO * float(np.linalg.norm(sides)):
         raise InvalidOption(
-            "option '{target_height_mm}' cannot scale a flat model: its Z extent is 0; set the up axis with '{input_up}'",
+            "option '{target_height_mm}' cannot scale a flat model: its Z extent is 0; "
+            "set the up axis with '{input_up}'",
             options=("target_height_mm", "input_up"),
         )
     factor = target_mm / height
