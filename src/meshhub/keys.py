@@ -11,8 +11,10 @@ import hmac
 import os
 import re
 import secrets
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,14 +43,24 @@ _BUSY_SECONDS = 1.0
 _WRITE_SECONDS = 10.0
 """How long making or changing a key waits for others who do so; requests only read."""
 
-_ANSWER_SECONDS = 3
-"""How long a connection to a database server, and each question to it, may take."""
+_READ_DEADLINE_S = 1.2
+"""Seconds for a lookup in a database server. A caller with a key has 2 s in all, and Redis takes some of them."""
 
-_PATIENCE: dict[str, dict[str, Any]] = {
+_WRITE_DEADLINE_S = 5.0
+"""Seconds for a change in a database server, with the connection that it needs."""
+
+_CONNECT_TIMEOUT_S = 2
+"""Seconds for a connection to a database server; psycopg takes fewer for 2."""
+
+_STATEMENT_TIMEOUT_S = 3
+"""Seconds after which the database server itself, or the network's silence, ends a statement."""
+
+_DRIVER_OPTIONS: dict[str, dict[str, Any]] = {
     "sqlite": {"timeout": _BUSY_SECONDS},
     "postgresql+psycopg": {
-        "connect_timeout": _ANSWER_SECONDS,
-        "options": f"-c statement_timeout={_ANSWER_SECONDS}s -c lock_timeout={_BUSY_SECONDS:g}s",
+        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "tcp_user_timeout": 1000 * _STATEMENT_TIMEOUT_S,
+        "options": f"-c statement_timeout={_STATEMENT_TIMEOUT_S}s -c lock_timeout={_BUSY_SECONDS:g}s",
     },
 }
 
@@ -118,8 +130,9 @@ class KeyStore:
         """`url` is SQLAlchemy's; see `default_url`. Raises ValueError when it makes no sense."""
         try:
             self._url = _with_driver(make_url(url or default_url()))
+            server = {} if self._sqlite else {"pool_pre_ping": True, "pool_timeout": _CONNECT_TIMEOUT_S}
             self._engine = sql.create_engine(
-                self._url, connect_args=_PATIENCE.get(self._url.drivername, {}), pool_pre_ping=not self._sqlite
+                self._url, connect_args=_DRIVER_OPTIONS.get(self._url.drivername, {}), **server
             )
         except (ArgumentError, ImportError) as error:
             # the URL itself may hold a password
@@ -205,10 +218,10 @@ class KeyStore:
             if self._file is not None:
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._file.touch(mode=0o600, exist_ok=True)
-            self._patiently(lambda: _METADATA.create_all(self._engine))
+            self._within(_WRITE_DEADLINE_S, lambda: self._patiently(lambda: _METADATA.create_all(self._engine)))
         except SQLAlchemyError as error:
             # another program may have made the table between our look and our making it
-            if not self._has_table(unless_told=False):
+            if not self._within(_READ_DEADLINE_S, lambda: self._has_table(unless_told=False)):
                 raise self._unavailable(error) from error
         except OSError as error:
             raise self._unavailable(error) from error
@@ -251,13 +264,17 @@ class KeyStore:
         """What a query finds; None when no key was ever made here. Asking creates nothing."""
         if self._file is not None and not self._file.exists():
             return None
-        try:
-            with self._engine.connect() as connection:
-                return take(connection.execute(statement))
-        except SQLAlchemyError as error:
-            if not self._has_table():
-                return None
-            raise self._unavailable(error) from error
+
+        def read() -> T | None:
+            try:
+                with self._engine.connect() as connection:
+                    return take(connection.execute(statement))
+            except SQLAlchemyError as error:
+                if not self._has_table():
+                    return None
+                raise self._unavailable(error) from error
+
+        return self._within(_READ_DEADLINE_S, read)
 
     def _has_table(self, *, unless_told: bool = True) -> bool:
         try:
@@ -275,11 +292,37 @@ class KeyStore:
                         raise InvalidKey("the key was changed by somebody else meanwhile; see `meshhub keys list`")
 
         try:
-            self._patiently(write)
+            self._within(_WRITE_DEADLINE_S, lambda: self._patiently(write))
         except IntegrityError:
             raise
         except SQLAlchemyError as error:
             raise self._unavailable(error) from error
+
+    def _within(self, seconds: float, work: Callable[[], T]) -> T:
+        """Do what asks a database server in a thread of its own. Raises KeyStoreUnavailable at the deadline.
+
+        A server that is frozen keeps its connections open, and drivers wait for it without end. The thread is a
+        daemon, so it does not delay the end of the program; the pool bounds how many there are. SQLite has no server, and a deadline of its own.
+        """
+        if self._sqlite:
+            return work()
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=run, name="meshhub-database", daemon=True).start()
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            if future.done():
+                raise
+            raise KeyStoreUnavailable(
+                f"the database of keys ({self._url.get_backend_name()}) did not answer within {seconds:g} s"
+            ) from None
 
     def _patiently(self, write: Callable[[], None]) -> None:
         """Write, again and again while a SQLite file is locked.

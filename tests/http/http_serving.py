@@ -83,13 +83,17 @@ class Running:
 
 @contextlib.contextmanager
 def serving(
-    temporary: Path, settings: dict[str, Any], engine: Engine | None = None, plugins: tuple[object, ...] = ()
+    temporary: Path,
+    settings: dict[str, Any],
+    engine: Engine | None = None,
+    plugins: tuple[object, ...] = (),
+    keys: KeyStore | None = None,
 ) -> Iterator[Running]:
     """A server in a thread, stopped as a signal would stop it."""
     (temporary / "work").mkdir(exist_ok=True)
     told = Settings(**{"plan_limits": GENEROUS, "temporary_folder": str(temporary / "work"), **settings})
     registry = Registry(plugins=[service_plugins, *plugins], entry_points=False, engine=engine)
-    keys = KeyStore(f"sqlite:///{temporary / 'keys.sqlite3'}")
+    keys = keys or KeyStore(f"sqlite:///{temporary / 'keys.sqlite3'}")
     app = create_app(told, registry, keys)
     server = Server(configured(app, app.state.shared), app.state.shared)
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from meshhub.engine.contract import Cancel
-from meshhub.errors import Cancelled, InvalidSettings, ServerBusy, ShuttingDown, WorkerCrashed
+from meshhub.errors import Cancelled, InvalidSettings, KeyStoreUnavailable, ServerBusy, ShuttingDown, WorkerCrashed
 from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone
 from meshhub.http.turns import Ticket, Turns
@@ -31,6 +31,9 @@ _ARCHIVE_THREADS = 4
 
 _LOOKUP_THREADS = 4
 """Threads of their own for the database of keys: when it is stuck, callers without a key go on."""
+
+_LOOKUP_TIMEOUT_S = 1.4
+"""Seconds for a lookup, with the wait for a thread; a little more than the database itself has."""
 
 
 class Jobs:
@@ -154,8 +157,13 @@ class Jobs:
         return await self._in(self._threads, function, *arguments)
 
     async def look_up(self, function: Callable[..., T], *arguments: Any) -> T:
-        """As `call`, for what asks a database."""
-        return await self._in(self._lookups, function, *arguments)
+        """Run what asks the database of keys in a thread. Raises KeyStoreUnavailable when it takes too long."""
+        future = asyncio.get_running_loop().run_in_executor(self._lookups, copy_context().run, function, *arguments)
+        try:
+            async with asyncio.timeout(_LOOKUP_TIMEOUT_S):
+                return await future
+        except TimeoutError:
+            raise KeyStoreUnavailable(f"the database of keys did not answer within {_LOOKUP_TIMEOUT_S:g} s") from None
 
     async def archive(self, function: Callable[..., T], *arguments: Any) -> T:
         """As `call`, for what packs and unpacks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import math
@@ -17,8 +18,8 @@ from meshhub.http.window import Window
 
 log = logging.getLogger("meshhub.http")
 
-_PATIENCE = {"socket_timeout": 2.0, "socket_connect_timeout": 2.0}
-"""Seconds to wait for a Redis that says nothing."""
+_REDIS_TIMEOUT_S = 0.4
+"""Seconds for Redis to count one request, retries of its driver included; usually a millisecond."""
 
 _ALONE_SECONDS = 5.0
 """How long a Redis that did not answer is left alone, or every request would wait for it."""
@@ -65,8 +66,12 @@ class RateLimits:
 
     async def _ask(self, identity: str, per_minute: int, *, count: bool) -> RateState:
         if self._shared is not None and time.monotonic() >= self._alone_until:
+            if self._alone:
+                # one request looks whether Redis is back; the others do not wait for it
+                self._alone_until = time.monotonic() + _ALONE_SECONDS
             try:
-                state = await _state(self._shared, identity, per_minute, count)
+                async with asyncio.timeout(_REDIS_TIMEOUT_S):
+                    state = await _state(self._shared, identity, per_minute, count)
             except Exception as error:
                 if not self._alone:
                     log.warning(
@@ -76,7 +81,7 @@ class RateLimits:
             else:
                 if self._alone:
                     log.warning("requests are counted together again")
-                self._alone = False
+                self._alone, self._alone_until = False, 0.0
                 return state
         passed, remaining, resets_in = self._own.ask(identity, per_minute, count=count)
         return _told(passed, per_minute, remaining, resets_in)
@@ -86,7 +91,8 @@ class RateLimits:
         bridge = getattr(self._shared.storage, "bridge", None) if self._shared is not None else None
         if bridge is not None:
             with contextlib.suppress(Exception):
-                await bridge.get_connection().aclose()
+                async with asyncio.timeout(_REDIS_TIMEOUT_S):
+                    await bridge.get_connection().aclose()
 
 
 async def _state(limiter: MovingWindowRateLimiter, identity: str, per_minute: int, count: bool) -> RateState:
@@ -103,7 +109,7 @@ def _told(passed: bool, limit: int, remaining: int, resets_in: int) -> RateState
 def _shared(url: str) -> MovingWindowRateLimiter:
     if not url.startswith("async+"):
         url = "async+" + url
-    options: dict[str, Any] = {**_PATIENCE, "implementation": "redispy"} if url.startswith("async+redis") else {}
+    options: dict[str, Any] = {"implementation": "redispy"} if url.startswith("async+redis") else {}
     try:
         return MovingWindowRateLimiter(cast(Any, storage_from_string(url, **options)))
     except Exception as error:
