@@ -20,7 +20,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "meshhub"
 
 LIGHT = (
-    "errors names capabilities notes options plans settings logs scratch source report chain hookspecs plugins collect"
+    "errors names capabilities notes options plans redaction settings logs scratch source report chain hookspecs "
+    "plugins collect"
 ).split()
 HEAVY = (
     "columns scene colors polygons geometry topology containment zip_directory archive inspection run engine registry "

@@ -37,6 +37,15 @@ def test_only_settings_that_exist_are_set() -> None:
         assert told <= known
 
 
+def test_keys_are_made_in_the_environment_of_the_service() -> None:
+    comment, _, unit = UNIT.read_text(encoding="utf-8").partition("\n[Unit]\n")
+    command = comment[comment.index("systemd-run") :]
+    assert "keys create" in command
+    for name in ("EnvironmentFile=", "Environment=XDG_DATA_HOME=", "User=", "StateDirectory="):
+        (line,) = [line for line in unit.splitlines() if line.startswith(name)]
+        assert f"-p {line} " in command.replace("\\", "")
+
+
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
 def test_the_documented_proxy_is_one(tmp_path: Path) -> None:
     operating = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")

@@ -277,3 +277,9 @@ def test_keys_lie_where_the_file_says(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "meshhub", "keys", "create", "--plan", "pro"]
     subprocess.run(command, env={**os.environ, **environment}, capture_output=True, check=True)
     assert (tmp_path / "there.db").is_file()
+
+
+@pytest.mark.parametrize("proxy", ["0.0.0.0/0", "::/0", "10.0.0.1/0"])
+def test_trusting_every_caller_is_refused(proxy: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"trusted_proxies: '{re.escape(proxy)}' trusts every caller"):
+        load({"MESHHUB_TRUSTED_PROXIES": f"10.0.0.0/8, {proxy}"})

@@ -23,6 +23,7 @@ from meshhub.errors import (
     PremiumRequired,
     UnsupportedFormat,
     UnsupportedTarget,
+    quote,
 )
 from meshhub.notes import Note
 from meshhub.options import OptionField, Value
@@ -191,7 +192,7 @@ def _writer(have: Declarations, target: str, caller: Caller) -> Declared[Writer]
     candidates = [one for one in have.writers if wanted is not None and one.capability.format.id == wanted.id]
     if wanted is None or not candidates:
         listed = ", ".join(sorted({one.capability.format.id for one in have.writers}))
-        raise UnsupportedTarget(f"target {target[:60]!r} is not a format that can be written; choose from {listed}")
+        raise UnsupportedTarget(f"target {quote(target)} is not a format that can be written; choose from {listed}")
     return _best(candidates, caller, f"writing {wanted.label}")
 
 
@@ -296,7 +297,7 @@ def identify(have: Declarations, source: Source, told: Value = None) -> tuple[De
         if not candidates:
             listed = ", ".join(sorted({one.capability.format.id for one in have.readers}))
             raise InvalidOption(
-                f"option '{{input_format}}' must be one of {listed}, got {str(told)[:60]!r}", options=("input_format",)
+                f"option '{{input_format}}' must be one of {listed}, got {quote(str(told))}", options=("input_format",)
             )
         return _whole(candidates), "told by input_format", ()
 

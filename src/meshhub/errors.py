@@ -36,11 +36,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 
 _IN_BRACES = re.compile(r"\{(\w+)\}", re.ASCII)
 
 LONGEST_MESSAGE = 2000
 """Characters; more than any message needs, and less than a line of a hostile file."""
+
+
+MAX_QUOTED = 40
+"""Characters of a value that a message quotes; with the rest of the message they fit into one line."""
 
 
 def printable(text: str) -> str:
@@ -51,6 +56,25 @@ def printable(text: str) -> str:
     if len(text) > LONGEST_MESSAGE:
         text = f"{text[: LONGEST_MESSAGE - 201]}…{text[-200:]}"
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def quote(value: object) -> str:
+    """Quote a value in a message, cut to MAX_QUOTED characters."""
+    text = value if isinstance(value, str) else str(value)
+    if len(text) > MAX_QUOTED:
+        text = f"{text[:MAX_QUOTED]}…"
+    return repr(text) if isinstance(value, str) else text
+
+
+def format_number(value: float, digits: int = 15) -> str:
+    """Format a number without an exponent, except beyond 1e-9 and 1e15.
+
+    Args:
+        value: The number; a bound or an option keeps all its digits by default.
+        digits: Significant digits; fewer suit what was measured.
+    """
+    text = f"{value:.{digits}g}"
+    return f"{Decimal(text):f}" if "e" in text and 1e-9 <= abs(value) <= 1e15 else text
 
 
 class MeshhubError(Exception):

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, structs
 
 from meshhub.errors import InvalidKey, KeyStoreUnavailable
+from meshhub.redaction import redact_error
 
 if find_spec("sqlalchemy") is None:
     raise ImportError(
@@ -129,14 +130,15 @@ class KeyStore:
     def __init__(self, url: str | None = None, *, clock: Callable[[], float] = time.time) -> None:
         """`url` is SQLAlchemy's; see `default_url`. Raises ValueError when it makes no sense."""
         try:
-            self._url = _with_driver(make_url(url or default_url()))
+            shown = url or default_url()
+            self._url = _with_driver(make_url(shown))
             server = {} if self._sqlite else {"pool_pre_ping": True, "pool_timeout": _CONNECT_TIMEOUT_S}
             self._engine = sql.create_engine(
                 self._url, connect_args=_DRIVER_OPTIONS.get(self._url.drivername, {}), **server
             )
         except (ArgumentError, ImportError) as error:
-            # the URL itself may hold a password
-            raise ValueError(f"the database URL cannot be used: {type(error).__name__}: {_first_line(error)}") from None
+            what = redact_error(_first_line(error), shown)
+            raise ValueError(f"the database URL cannot be used: {type(error).__name__}: {what}") from None
         except ValueError:
             raise ValueError(
                 "the database URL cannot be used: its port is no number; is the password escaped?"
@@ -302,7 +304,8 @@ class KeyStore:
         """Do what asks a database server in a thread of its own. Raises KeyStoreUnavailable at the deadline.
 
         A server that is frozen keeps its connections open, and drivers wait for it without end. The thread is a
-        daemon, so it does not delay the end of the program; the pool bounds how many there are. SQLite has no server, and a deadline of its own.
+        daemon, so it does not delay the end of the program; the pool bounds how many there are. SQLite has no
+        server, and a deadline of its own.
         """
         if self._sqlite:
             return work()
@@ -340,7 +343,8 @@ class KeyStore:
 
     def _unavailable(self, error: Exception) -> KeyStoreUnavailable:
         where = str(self._file) if self._file is not None else self._url.get_backend_name()
-        return KeyStoreUnavailable(f"the database of keys ({where}) cannot be used now: {_first_line(error)}")
+        what = redact_error(_first_line(error), self._url.render_as_string(hide_password=False))
+        return KeyStoreUnavailable(f"the database of keys ({where}) cannot be used now: {what}")
 
 
 def _with_driver(url: URL) -> URL:

@@ -23,7 +23,7 @@ from msgspec import Meta, Struct
 from msgspec import inspect as shape
 
 from meshhub.capabilities import Unit, Up
-from meshhub.errors import InvalidOption
+from meshhub.errors import InvalidOption, format_number, quote
 
 Kind = Literal["flag", "integer", "number", "choice", "text"]
 Value = bool | int | float | str | None
@@ -91,13 +91,13 @@ class OptionField(Struct, frozen=True, kw_only=True):
     def bounds(self) -> str:
         """The bounds as a person says them, or ""."""
         low = (
-            f"at least {self.minimum:g}"
+            f"at least {format_number(self.minimum)}"
             if self.minimum is not None
-            else f"more than {self.exclusive_minimum:g}"
+            else f"more than {format_number(self.exclusive_minimum)}"
             if self.exclusive_minimum is not None
             else ""
         )
-        high = f"at most {self.maximum:g}" if self.maximum is not None else ""
+        high = f"at most {format_number(self.maximum)}" if self.maximum is not None else ""
         return " and ".join(part for part in (low, high) if part)
 
     def schema(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class OptionField(Struct, frozen=True, kw_only=True):
             raise self._refused(text, "must be true, 1, yes or on, or their opposites")
         if self.kind == "integer":
             if not _INTEGER.fullmatch(text):
-                raise self._refused(text, "must be a whole number")
+                raise self._refused(text, "must be a whole number of at most 18 digits")
             return int(text)
         if self.kind == "number":
             if not _NUMBER.fullmatch(text):
@@ -181,8 +181,7 @@ class OptionField(Struct, frozen=True, kw_only=True):
             raise self._refused(given, f"must be {self.bounds()}")
 
     def _refused(self, given: object, wanted: str) -> InvalidOption:
-        shown = repr(given if not isinstance(given, str) else given[:60])[:80]
-        return InvalidOption(f"option '{{{self.name}}}' {wanted}, got {shown}", options=(self.name,))
+        return InvalidOption(f"option '{{{self.name}}}' {wanted}, got {quote(given)}", options=(self.name,))
 
 
 def _unwrap(kind: shape.Type) -> tuple[shape.Type, dict[str, Any]]:
@@ -283,5 +282,5 @@ def unknown(given: Iterable[str], known: Iterable[str]) -> InvalidOption | None:
         return None
     near = difflib.get_close_matches(strangers[0], names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(names))}"
-    listed = ", ".join(repr(name[:60]) for name in strangers[:5])
+    listed = ", ".join(quote(name) for name in strangers[:5])
     return InvalidOption(f"unknown option {listed}{hint}", code="invalid_option")

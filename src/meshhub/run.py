@@ -29,6 +29,7 @@ from meshhub.errors import (
     PluginError,
     ServerBusy,
     UnreadableFile,
+    format_number,
 )
 from meshhub.geometry import bounds, to_frame
 from meshhub.notes import Note, Remarks, collecting, note
@@ -160,7 +161,9 @@ def _read(chain: Chain, source: Source, told: _Log) -> tuple[Scene, Frame]:
         scene = to_frame(scene, HOST_FRAME)
         box = bounds(scene)
         if not np.abs(box).max() <= LARGEST_MM:
-            raise UnreadableFile(f"{source.name[-80:]!r} places its model farther out than {LARGEST_MM:g} mm")
+            raise UnreadableFile(
+                f"{source.name[-80:]!r} places its model farther out than {format_number(LARGEST_MM)} mm"
+            )
         if chain.input_unit is None:
             _doubt_unit(float(np.ptp(box, axis=0).max()), frame, told=step.frame is None)
     return scene, frame
@@ -264,7 +267,7 @@ def _fault(scene: Scene, largest: float) -> str:
         if not np.isfinite(mesh.vertices).all():
             return f"{where} has coordinates that are not finite numbers"
         if len(mesh.vertices) and np.abs(mesh.vertices).max() > largest:
-            return f"{where} has coordinates beyond {largest:g}"
+            return f"{where} has coordinates beyond {format_number(largest)}"
         if len(mesh.faces) and (mesh.faces.min() < 0 or mesh.faces.max() >= len(mesh.vertices)):
             return f"{where} has faces that name vertices which do not exist"
         own = mesh.face_material
@@ -279,7 +282,7 @@ def _fault(scene: Scene, largest: float) -> str:
         if not np.isfinite(part.transform).all() or not np.array_equal(part.transform[3], [0, 0, 0, 1]):
             return f"{where} has a transform that is not affine and finite"
         if np.abs(part.transform).max() > largest:
-            return f"{where} has a transform beyond {largest:g}"
+            return f"{where} has a transform beyond {format_number(largest)}"
     for number, material in enumerate(scene.materials):
         if any(not 0 <= image < len(scene.images) for image in material.images()):
             return f"material {number} names an image that does not exist"
@@ -288,7 +291,7 @@ def _fault(scene: Scene, largest: float) -> str:
 
 def _doubt_unit(extent: float, frame: Frame, told: bool) -> None:
     """Note a size that no print has; never a silent scale."""
-    size = f"the model measures {extent:.4g} mm at its longest"
+    size = f"the model measures {format_number(extent, 4)} mm at its longest"
     if frame.unit == "m" and extent > MILLIMETRES_ABOVE:
         note("looks_like_millimetres", f"{size}; if its numbers are millimetres, say input_unit=mm (a factor of 0.001)")
     if told or frame.unit != "mm" or extent <= 0:

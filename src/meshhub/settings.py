@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, structs
 
-from meshhub.errors import InvalidSettings
+from meshhub.errors import InvalidSettings, quote
 from meshhub.plans import Limits, Plan
 
 PREFIX = "MESHHUB_"
@@ -81,29 +81,38 @@ class Settings(Struct, frozen=True, kw_only=True):
         """Raises InvalidSettings for what makes no sense."""
         for proxy in self.trusted_proxies:
             try:
-                ipaddress.ip_network(proxy, strict=False)
+                everyone = ipaddress.ip_network(proxy, strict=False).prefixlen == 0
             except ValueError:
                 raise InvalidSettings(
-                    f"trusted_proxies: {proxy!r} is not an address or a network like 10.0.0.0/8"
+                    f"trusted_proxies: {quote(proxy)} is not an address or a network like 10.0.0.0/8"
                 ) from None
+            if everyone:
+                raise InvalidSettings(
+                    f"trusted_proxies: {proxy!r} trusts every caller, who could then name any address as its own; "
+                    "name your proxies"
+                )
         if self.conversion_memory_bytes < LEAST_MEMORY:
             raise InvalidSettings(
-                f"conversion_memory_bytes must be at least {LEAST_MEMORY}, got {self.conversion_memory_bytes}"
+                f"conversion_memory_bytes must be at least {LEAST_MEMORY}, got {quote(self.conversion_memory_bytes)}"
             )
         if self.connections_per_address < 1:
-            raise InvalidSettings(f"connections_per_address must be at least 1, got {self.connections_per_address}")
+            raise InvalidSettings(
+                f"connections_per_address must be at least 1, got {quote(self.connections_per_address)}"
+            )
         for name in ("workers", "batch_workers"):
             value = getattr(self, name)
             if value is not None and not 1 <= value <= MOST_WORKERS:
-                raise InvalidSettings(f"{name} must be at least 1 and at most {MOST_WORKERS}, got {value}")
+                raise InvalidSettings(f"{name} must be at least 1 and at most {MOST_WORKERS}, got {quote(value)}")
         for name in ("queue", "keep_free_bytes", "shutdown_seconds", "drain_bytes", "drain_seconds"):
             if not 0 <= getattr(self, name) < math.inf:
-                raise InvalidSettings(f"{name} must be a number, and not negative; got {getattr(self, name)}")
+                raise InvalidSettings(f"{name} must be a number, and not negative; got {quote(getattr(self, name))}")
         for plan, limits in self.plan_limits.items():
             for name in limits:
                 if name not in Limits.__struct_fields__:
                     known = ", ".join(Limits.__struct_fields__)
-                    raise InvalidSettings(f"plan_limits: {plan!r} has no limit {name!r}; the limits are {known}")
+                    raise InvalidSettings(
+                        f"plan_limits: {quote(plan)} has no limit {quote(name)}; the limits are {known}"
+                    )
 
     @property
     def worker_count(self) -> int:
@@ -137,7 +146,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             if name not in declared:
                 near = _nearest(name, tuple(declared))
                 listed = ", ".join(sorted(declared))
-                raise InvalidSettings(f"{where}: {name!r} is no plan; there are {listed}{near}")
+                raise InvalidSettings(f"{where}: {quote(name)} is no plan; there are {listed}{near}")
         return {name: self.plan(plan) for name, plan in declared.items()}
 
     @classmethod
@@ -215,7 +224,7 @@ class _Reading:
         plans = told.pop("plans", {})
         for name, value in told.items():
             if name not in NAMES:
-                raise InvalidSettings(f"{name!r} is no setting{_nearest(name, (*NAMES, 'plans'))} ({where(name)})")
+                raise InvalidSettings(f"{quote(name)} is no setting{_nearest(name, (*NAMES, 'plans'))} ({where(name)})")
             self._take(name, value, where(name), strict=True)
         if not isinstance(plans, dict) or not all(isinstance(limits, dict) for limits in plans.values()):
             raise InvalidSettings(f"plans must be tables like [plans.free] ({where('plans')})")
@@ -288,7 +297,7 @@ def _bound(value: Any, shown: str, where: str) -> int | float | None:
         with contextlib.suppress(ValueError):
             value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _UNBOUNDED:
-        raise InvalidSettings(f"{shown} must be a number above 0, or none; got {str(value)[:40]!r} ({where})")
+        raise InvalidSettings(f"{shown} must be a number above 0, or none; got {quote(str(value))} ({where})")
     return int(value) if float(value).is_integer() else value
 
 

@@ -64,13 +64,26 @@ def test_a_body_in_tiny_chunks_holds_up_nobody(service: Running) -> None:
     assert service.raw(in_chunks([*lines, form])).startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET /plan HTTP/1.1\r\nHost: he"])
-def test_headers_that_never_end_are_not_waited_for(
-    service: Running, monkeypatch: pytest.MonkeyPatch, sent: bytes
-) -> None:
+def late(came: bytes) -> bool:
+    """Return whether an answer says that the headers did not end in time."""
+    head, _, body = came.partition(b"\r\n\r\n")
+    assert b"content-type: application/json" in head
+    answer = json.loads(body)
+    assert f"x-request-id: {answer['request_id']}".encode() in head
+    return head.startswith(b"HTTP/1.1 408 ") and answer["error_code"] == "request_timeout"
+
+
+def test_headers_that_never_end_are_not_waited_for(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.1)
+    for sent in (b"GE", b"GET /plan HTTP/1.1\r\nHost: he", b"GET /plan HTTP/1.1\r\nHost: here\r\n"):
+        with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+            connection.sendall(sent)
+            assert late(all_of(connection))
+
+
+def test_a_connection_that_sends_nothing_is_closed(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEADER_SECONDS", 0.1)
     with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
-        connection.sendall(sent)
         assert ended(connection)
 
 
@@ -84,7 +97,7 @@ def test_nor_those_of_a_second_request(service: Running, monkeypatch: pytest.Mon
             assert piece
             came += piece
         connection.sendall(b"GET /plan HTTP/1.1\r\n")
-        assert ended(connection)
+        assert late(all_of(connection))
 
 
 def test_a_body_may_take_longer_than_headers(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:

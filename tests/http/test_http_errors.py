@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,12 @@ def no_form(running: Running) -> httpx.Response:
     return running.client.post("/convert", content=b"{}", headers={"Content-Type": "application/json"})
 
 
+def compressed(running: Running) -> httpx.Response:
+    body = gzip.compress(b"--b\r\n")
+    headers = {"Content-Type": "multipart/form-data; boundary=b", "Content-Encoding": "gzip"}
+    return running.client.post("/convert", content=body, headers=headers)
+
+
 ROWS: dict[str, Callable[[Running], httpx.Response]] = {
     "bad_request": twice,
     "invalid_multipart": no_form,
@@ -53,6 +60,7 @@ ROWS: dict[str, Callable[[Running], httpx.Response]] = {
     "not_found": lambda s: s.get("/nowhere"),
     "method_not_allowed": lambda s: s.get("/convert"),
     "file_too_large": lambda s: s.convert(b"toy" + b" " * 20_971_520),
+    "unsupported_encoding": compressed,
     "too_many_files": lambda s: s.many(*[("a.toy", b"toy")] * 4),
     "archive_too_large": lambda s: s.batch(b"PK" + b" " * 20_971_520),
     "unsupported_format": lambda s: s.convert(b"\0\1\2", name="a.xyz"),
@@ -72,6 +80,7 @@ ELSEWHERE = {
     "server_busy": "test_http_engine",
     "shutting_down": "test_http_engine",
     "rate_limit_exceeded": "test_http_rates",
+    "request_timeout": "test_http_connections",
 }
 
 
@@ -91,6 +100,34 @@ def test_the_table_in_the_documentation_is_this_one() -> None:
     lines = DOCS.read_text(encoding="utf-8").splitlines()
     rows = [line for line in lines if line.startswith(("| 4", "| 5"))]
     assert rows == [f"| {status} | `{code}` | {MEANING[code]} |" for code, status in STATUS.items()]
+
+
+@pytest.mark.parametrize("path", ["/convert", "/convert-many", "/convert-batch", "/inspect"])
+@pytest.mark.parametrize("encoding", ["gzip", "br, GZIP"])
+def test_a_compressed_body_is_refused_with_what_is_accepted(service: Running, path: str, encoding: str) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=b", "Content-Encoding": encoding}
+    answer = service.client.post(path, content=gzip.compress(bytes(100_000)), headers=headers)
+    assert encoding.lower() in refused(answer, 415, "unsupported_encoding")["error"].lower()
+    assert answer.headers["accept-encoding"] == "identity"
+
+
+def test_the_encoding_identity_is_none(service: Running) -> None:
+    assert service.convert(headers={"Content-Encoding": "identity"}).status_code == 200
+
+
+def test_an_archive_that_is_too_large_is_called_an_archive(service: Running) -> None:
+    answer = service.batch(b"PK" + b" " * 20_971_520)
+    assert "allows an archive of" in refused(answer, 413, "archive_too_large")["error"]
+
+
+def test_messages_write_numbers_out_and_cut_what_they_quote(service: Running) -> None:
+    answer = service.convert(optimize_target_faces="999999999")
+    assert "at most 100000000," in refused(answer, 400, "invalid_option")["error"]
+    for option in ("optimize_target_faces", "target_height_mm", "repair", "input_format", "report", "9" * 50):
+        error = refused(service.convert(**{option: "9" * 50}), 400, "invalid_option")["error"]
+        assert "9" * 41 not in error
+        assert "9…" in error
+    assert "9" * 41 not in refused(service.convert(target="9" * 50), 400, "unsupported_target")["error"]
 
 
 def test_a_review_refuses_with_its_own_code(service: Running) -> None:
@@ -171,6 +208,20 @@ def test_a_file_in_the_wrong_field_is_told_where_it_belongs(
 ) -> None:
     answer = service.post(path, {field: ("a.toy", b"toy" * 100_000)}, {"target": "toy"})
     assert belongs in refused(answer, 400, "missing_field")["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "main", "sent"),
+    [("/convert", "file", "model"), ("/convert-many", "files", "files[]"), ("/convert-batch", "archive", "upload")],
+)
+@pytest.mark.parametrize("content", [b"\xff\xfe\0binary", b"toy", b"toy" * 100_000])
+def test_a_file_in_an_unknown_field_is_named_with_the_right_one(
+    service: Running, path: str, main: str, sent: str, content: bytes
+) -> None:
+    answer = service.post(path, {sent: ("a.toy", content)}, {"target": "toy"})
+    error = refused(answer, 400, "missing_field")["error"]
+    assert f"{sent!r}" in error
+    assert f"{main!r}" in error
 
 
 def test_request_ids(service: Running) -> None:

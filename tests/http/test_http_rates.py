@@ -326,3 +326,20 @@ def test_never_more_than_the_limit_in_any_minute(steps: list[tuple[float, bool]]
 def test_a_storage_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(ValueError, match="rate_limit_url"):
         RateLimits("carrier-pigeon://x")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:geheim@host:port",
+        "redis://user:geheim@host:99999999/1",
+        "redis+cluster://user:ge@heim:geheim@host",
+        "klingon://user:geheim@host",
+        "klingon://host/?password=geheim",
+        "geheim",
+    ],
+)
+def test_a_storage_url_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(ValueError, match="rate_limit_url") as caught:
+        RateLimits(url)
+    assert "heim" not in str(caught.value)

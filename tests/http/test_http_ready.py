@@ -169,6 +169,19 @@ def test_busy_is_ready_only_while_requests_have_the_workers(monkeypatch: pytest.
     jobs.close()
 
 
+def test_a_service_that_stops_while_it_starts_logs_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    jobs = Jobs(Settings())
+    engine = Counting()
+    engine.broken = True
+    probe = Probe(Registry(entry_points=False, engine=engine), jobs)
+    jobs.stop()
+    with pytest.raises(ServerBusy):
+        asyncio.run(probe.check())
+    assert engine.ran == 1
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+    jobs.close()
+
+
 def test_a_folder_that_somebody_tidied_up_is_made_again(tmp_path: Path) -> None:
     with serving(tmp_path, {}, InProcess()) as running:
         assert running.convert().status_code == 200

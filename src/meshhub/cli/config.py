@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import tempfile
 from typing import Any
 
@@ -11,13 +10,12 @@ import click
 import msgspec
 
 from meshhub.cli import show
-from meshhub.errors import InvalidSettings
+from meshhub.errors import InvalidSettings, format_number
+from meshhub.redaction import redact_url
 from meshhub.registry import Registry
 from meshhub.settings import LIMITS, NAMES, Settings, load
 
 _DEFAULT = "default"
-_PASSWORD = re.compile(r"(://[^:@/]*):.*@")
-_SECRET_PART = re.compile(r"([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", re.IGNORECASE)
 
 
 @click.command()
@@ -68,11 +66,11 @@ def _limits(settings: Settings) -> dict[str, Any]:
 
 def _masked(value: Any) -> Any:
     if isinstance(value, str):
-        return _SECRET_PART.sub(r"\1***", _PASSWORD.sub(r"\1:***@", value))
+        return redact_url(value)
     return msgspec.to_builtins(value)
 
 
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(value)
-    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "none" if value is None else f"{format_number(value)}" if isinstance(value, float) else str(value)

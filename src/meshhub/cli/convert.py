@@ -19,7 +19,7 @@ from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained
 from meshhub.cli.files import STREAM, deadline, expanded, identity, read_from, unique
 from meshhub.cli.flags import RegistryCommand
 from meshhub.engine.isolated import Isolated
-from meshhub.errors import MeshhubError, OutputExists, RequestError, UnsupportedTarget, printable
+from meshhub.errors import MeshhubError, OutputExists, RequestError, UnsupportedTarget, printable, quote
 from meshhub.registry import Registry
 from meshhub.report import Report
 from meshhub.source import Target
@@ -128,7 +128,7 @@ def _extension(registry: Registry, to: str) -> str:
     known = registry.declarations.format_of(to)
     if known is None:
         listed = ", ".join(sorted({one.capability.format.id for one in registry.declarations.writers}))
-        raise UnsupportedTarget(f"target {to[:60]!r} is not a format that can be written; choose from {listed}")
+        raise UnsupportedTarget(f"target {quote(to)} is not a format that can be written; choose from {listed}")
     return known.extensions[0]
 
 

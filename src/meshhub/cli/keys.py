@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from meshhub.cli import show
-from meshhub.errors import InvalidOption, InvalidSettings, MissingDependency
+from meshhub.errors import InvalidOption, InvalidSettings, MissingDependency, quote
 from meshhub.registry import Registry
 from meshhub.settings import load
 
@@ -38,7 +38,7 @@ def create(plan: str, label: str, expires_days: int | None) -> None:
     """Make a key and print it, this once, on standard output."""
     plans = Registry().plans
     if plan not in plans:
-        raise InvalidOption(f"there is no plan {plan!r}; choose from {', '.join(sorted(plans))}")
+        raise InvalidOption(f"there is no plan {quote(plan)}; choose from {', '.join(sorted(plans))}")
     key, record = _store().create(plan, label=label, expires=_from_now(expires_days))
     click.echo(key)
     click.echo(f"key {record.id} for the plan {plan} was made; it is not shown again", err=True)

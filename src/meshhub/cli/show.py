@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from meshhub.errors import printable
+from meshhub.errors import format_number, printable
 from meshhub.notes import Note
 from meshhub.report import Report
 
@@ -58,7 +58,7 @@ def size(count: int) -> str:
 
 def millimetres(extent: tuple[float, float, float] | None) -> str:
     """A size along X, Y and Z."""
-    return "" if extent is None else " × ".join(f"{side:.4g}" for side in extent) + " mm"
+    return "" if extent is None else " × ".join(f"{format_number(side, 4)}" for side in extent) + " mm"
 
 
 def note_line(note: Note) -> str:
@@ -88,4 +88,4 @@ def figures(report: Report) -> list[str]:
 def _shown(value: Any) -> str:
     if isinstance(value, list):
         return " × ".join(map(_shown, value))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{format_number(value, 6)}" if isinstance(value, float) else str(value)

@@ -213,7 +213,15 @@ class Connection(H11Protocol):
 
     def _expect_headers(self) -> None:
         if self._headers is None:
-            self._headers = self.loop.call_later(HEADER_SECONDS, self.transport.abort)
+            self._headers = self.loop.call_later(HEADER_SECONDS, self._headers_late)
+
+    def _headers_late(self) -> None:
+        """Answer a request whose headers do not end; close a connection that has sent nothing."""
+        if self.conn.trailing_data[0]:
+            text = f"the headers of the request did not end within {HEADER_SECONDS:g} s; send it again"
+            self._refuse(408, "request_timeout", text)
+        else:
+            self.transport.abort()
 
     def _stop_headers(self) -> None:
         if self._headers is not None:

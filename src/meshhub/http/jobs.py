@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from meshhub.engine.contract import Cancel
-from meshhub.errors import Cancelled, InvalidSettings, KeyStoreUnavailable, ServerBusy, ShuttingDown, WorkerCrashed
+from meshhub.errors import (
+    Cancelled,
+    InvalidSettings,
+    KeyStoreUnavailable,
+    ServerBusy,
+    ShuttingDown,
+    WorkerCrashed,
+)
 from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone
 from meshhub.http.turns import Ticket, Turns

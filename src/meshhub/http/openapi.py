@@ -43,13 +43,14 @@ _HEADERS = {
     "RateLimit-Reset": ("integer", "Seconds until a request is left again."),
     "Retry-After": ("integer", "Seconds after which the same request may succeed."),
     "WWW-Authenticate": ("string", "The header that carries the API key."),
+    "Accept-Encoding": ("string", "With `unsupported_encoding`: the encodings that a body may have."),
     "ETag": ("string", "The version of the response, for If-None-Match."),
     "Content-Disposition": ("string", "The name of the file: that of the upload with the new extension."),
     HEADER: ("string", "JSON in ASCII: notes, losses, faces before and after, seconds; at most 4096 bytes."),
     CONVERTED: ("integer", "Files that were converted."),
     FAILED: ("integer", "Files that failed; errors.json in the ZIP has the reasons."),
 }
-_STATUS_HEADERS = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
+_STATUS_HEADERS = {401: ("WWW-Authenticate",), 415: ("Accept-Encoding",), 429: ("Retry-After",), 503: ("Retry-After",)}
 
 _TAGS = {
     "conversion": "Convert and inspect model files.",
@@ -57,10 +58,11 @@ _TAGS = {
     "monitoring": "Probes and metrics; no API key, no rate limit.",
 }
 
-_ALWAYS = ("invalid_api_key", "rate_limit_exceeded", "internal_error", "server_busy")
+_ALWAYS = ("request_timeout", "invalid_api_key", "rate_limit_exceeded", "internal_error", "server_busy")
 _FORM = (
     "bad_request", "invalid_multipart", "missing_field", "invalid_option", "premium_format_required",
-    "request_refused", "file_too_large", "shutting_down", "unsupported_format", "unreadable_file", "empty_model",
+    "request_refused", "file_too_large", "shutting_down", "unsupported_format", "unsupported_encoding",
+    "unreadable_file", "empty_model",
     "external_reference", "unsafe_archive", "model_too_complex", "conversion_failed", "worker_crashed",
     "conversion_timeout",
 )  # fmt: skip
@@ -181,7 +183,7 @@ def option_properties(registry: Registry, *, converts: bool) -> Json:
     return found
 
 
-def _form(registry: Registry, main: Json, required: list[str], *, converts: bool) -> Json:
+def _form(registry: Registry, main: Json, required: list[str], *, converts: bool, zips: bool = True) -> Json:
     properties: Json = dict(main)
     if converts:
         targets = sorted({one.capability.format.id for one in registry.declarations.writers})
@@ -192,6 +194,7 @@ def _form(registry: Registry, main: Json, required: list[str], *, converts: bool
             "examples": targets,
             "minLength": 1,
         }
+    if converts and zips:
         properties["report"] = {
             "type": "boolean",
             "title": "Report",
@@ -221,7 +224,7 @@ def _files(description: str, media_types: Iterable[str], *headers: str) -> Json:
 def _convert(registry: Registry) -> Json:
     media_types = {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
     answer = _files("The converted file.", media_types, HEADER)
-    body = _form(registry, {"file": _binary("The model")}, ["file", "target"], converts=True)
+    body = _form(registry, {"file": _binary("The model")}, ["file", "target"], converts=True, zips=False)
     return _operation("convert", "Convert one file", "conversion", answer, _CONVERTS, body)
 
 

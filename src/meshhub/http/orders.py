@@ -7,9 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from meshhub.chain import Request
-from meshhub.errors import EmptyModel, InvalidOption, MeshhubError, MissingDependency, RequestRefused, UnsupportedFormat
+from meshhub.errors import (
+    EmptyModel,
+    InvalidOption,
+    MeshhubError,
+    MissingDependency,
+    RequestRefused,
+    UnsupportedFormat,
+    quote,
+)
 from meshhub.http.errors import ServiceError
-from meshhub.http.uploads import MAIN_FIELDS, Form, MainField
+from meshhub.http.uploads import MAIN_FIELDS, Form, MainField, wrong_field
 from meshhub.options import FALSE, TRUE
 from meshhub.plans import Caller
 from meshhub.registry import Registry
@@ -67,6 +75,8 @@ class Outcome:
 def order_from(form: Form, main: MainField, caller: Caller, *, converts: bool) -> Order:
     """The order of a form. Raises ServiceError for missing fields."""
     texts = dict(form.texts)
+    if not form.files and form.stray_files:
+        raise wrong_field(form.stray_files[0], main)
     if not form.files:
         strays = [name for name in MAIN_FIELDS if name in texts]
         hint = f"; {strays[0]!r} belongs to {_WHERE[strays[0]]}" if strays else f" (curl -F {main}=@model.stl)"
@@ -105,4 +115,4 @@ def _flag(name: str, text: str) -> bool:
         return True
     if not word or word in FALSE:
         return False
-    raise InvalidOption(f"option {name!r} must be true, 1, yes or on, or their opposites, got {text[:60]!r}")
+    raise InvalidOption(f"option {name!r} must be true, 1, yes or on, or their opposites, got {quote(text)}")

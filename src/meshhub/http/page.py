@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from meshhub.errors import format_number
+
 Json = dict[str, Any]
 
 _STYLE = """
@@ -76,9 +78,12 @@ def _kind(field: Json) -> str:
     bounds = [
         text
         for word, text in (
-            ("minimum", f"≥ {field.get('minimum'):g}" if "minimum" in field else ""),
-            ("exclusiveMinimum", f"> {field.get('exclusiveMinimum'):g}" if "exclusiveMinimum" in field else ""),
-            ("maximum", f"≤ {field.get('maximum'):g}" if "maximum" in field else ""),
+            ("minimum", f"≥ {format_number(field['minimum'])}" if "minimum" in field else ""),
+            (
+                "exclusiveMinimum",
+                f"> {format_number(field['exclusiveMinimum'])}" if "exclusiveMinimum" in field else "",
+            ),
+            ("maximum", f"≤ {format_number(field['maximum'])}" if "maximum" in field else ""),
         )
         if word in field
     ]

@@ -87,7 +87,8 @@ class Probe:
             if isinstance(error, ServerBusy) and self._jobs.all_at_work:
                 # all workers went to requests meanwhile
                 return ""
-            if isinstance(error, ShuttingDown):
+            if isinstance(error, ShuttingDown) or self._jobs.closing:
+                # the engine refuses or kills the cube
                 return error.code
             log.error("a worker did not convert a cube: %s: %s", error.code, error.message)
             return error.code

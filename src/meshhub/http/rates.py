@@ -15,6 +15,7 @@ from limits.storage import storage_from_string
 from msgspec import Struct
 
 from meshhub.http.window import Window
+from meshhub.redaction import redact_error
 
 log = logging.getLogger("meshhub.http")
 
@@ -113,7 +114,9 @@ def _shared(url: str) -> MovingWindowRateLimiter:
     try:
         return MovingWindowRateLimiter(cast(Any, storage_from_string(url, **options)))
     except Exception as error:
-        scheme = url.partition("://")[0].removeprefix("async+")
-        # the URL, which may hold a password, is often part of what the error says
-        what = str(error).replace(url, "…")
+        scheme, separator, _ = url.removeprefix("async+").partition("://")
+        if not separator:
+            # without a scheme it may be a password
+            raise ValueError("rate_limit_url cannot be used: write it as redis://host:6379") from None
+        what = redact_error(str(error), url)
         raise ValueError(f"rate_limit_url ({scheme}://…) cannot be used: {what}") from None

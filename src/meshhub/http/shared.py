@@ -21,7 +21,7 @@ from meshhub.http.orders import Order, order_from
 from meshhub.http.probe import Probe
 from meshhub.http.rates import RateLimits
 from meshhub.http.turns import Ticket
-from meshhub.http.uploads import Form, MainField, check_length, receive_form
+from meshhub.http.uploads import Form, MainField, check_encoding, check_length, receive_form
 from meshhub.keys import KeyStore
 from meshhub.plans import Caller, Plan
 from meshhub.registry import Registry
@@ -75,10 +75,11 @@ class Taken:
 
 
 async def take(request: AnyRequest, main: MainField, *, converts: bool = True) -> Taken:
-    """Receive a request's form: Content-Length, room, multipart, fields, in this order.
+    """Receive a request's form: Content-Encoding, Content-Length, room, multipart, fields, in this order.
 
     Raises MeshhubError, ClientGone.
     """
+    check_encoding(request.headers.get("content-encoding", ""))
     shared = shared_of(request)
     context = context_of(request.scope)
     caller = caller_of(request)

@@ -15,6 +15,7 @@ from urllib.parse import unquote_to_bytes
 
 from multipart import MultipartError, PushMultipartParser, parse_options_header
 
+from meshhub.errors import quote
 from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone, ServiceError
 from meshhub.http.jobs import Jobs
@@ -56,10 +57,21 @@ class Uploaded:
 
 @dataclass
 class Form:
-    """A whole form."""
+    """A whole form; `stray_files` names the fields that carried a file in the place of the endpoint's own field."""
 
     files: list[Uploaded] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
+    stray_files: list[str] = field(default_factory=list)
+
+
+def check_encoding(encoding: str) -> None:
+    """Reject a compressed body. Raises ServiceError."""
+    if encoding.strip().lower() not in ("", "identity"):
+        raise ServiceError(
+            f"the body is encoded as {quote(encoding)}; send it without Content-Encoding",
+            code="unsupported_encoding",
+            headers={"Accept-Encoding": "identity"},
+        )
 
 
 def check_length(declared: str | None, main: MainField, limits: Limits) -> int | None:
@@ -86,7 +98,7 @@ def too_large(main: MainField, limits: Limits, what: str) -> ServiceError:
     code = "archive_too_large" if main == "archive" else "file_too_large"
     bounds = []
     if limits.max_file_bytes is not None:
-        bounds.append(f"a {'file' if main != 'archive' else 'archive'} of {limits.max_file_bytes} bytes")
+        bounds.append(f"{'an archive' if main == 'archive' else 'a file'} of {limits.max_file_bytes} bytes")
     if limits.max_request_bytes is not None:
         bounds.append(f"{limits.max_request_bytes} bytes in one request")
     return ServiceError(
@@ -173,6 +185,7 @@ class _Reading:
         self._label = ""
         self._charset = "utf-8"
         self._size = 0
+        self._is_stray_file = False
 
     def take(self, event: Any) -> None:
         """One event: a part begins, some of its bytes, or it ends (None)."""
@@ -192,7 +205,7 @@ class _Reading:
     def _begin(self, part: Any) -> None:
         encoding = part.header("Content-Transfer-Encoding", "binary").strip().lower()
         if encoding not in ("binary", "8bit", "7bit"):
-            raise _invalid(f"a part is encoded as {encoding[:40]}; send its bytes as they are")
+            raise _invalid(f"a part is encoded as {quote(encoding)}; send its bytes as they are")
         self._size = 0
         self._name = _unicode(part.name)
         if self._name == self._main:
@@ -209,13 +222,16 @@ class _Reading:
             self._path = self._folder / f"upload-{len(self.form.files)}-{secrets.token_hex(4)}"
             self._file = self._path.open("xb")
             return
+        self._is_stray_file = self._name not in MAIN_FIELDS and bool(_file_name(part))
+        if self._is_stray_file:
+            self.form.stray_files.append(self._name)
         if self._name in self.form.texts:
-            raise ServiceError(f"the field {self._name[:60]!r} was sent twice; send it once")
+            raise ServiceError(f"the field {quote(self._name)} was sent twice; send it once")
         if len(self.form.texts) >= TEXT_PARTS:
             raise _invalid(f"the form has more than {TEXT_PARTS} text fields")
         charset = (part.charset or "utf-8").lower()
         if charset not in _CHARSETS:
-            raise _invalid(f"the charset {charset[:40]!r} of field {self._name[:60]!r} is not known; send UTF-8")
+            raise _invalid(f"the charset {quote(charset)} of field {quote(self._name)} is not known; send UTF-8")
         self._charset = _CHARSETS[charset]
         self._text = bytearray()
 
@@ -230,7 +246,9 @@ class _Reading:
             if self._name in MAIN_FIELDS:
                 return
             if self._size > TEXT_BYTES:
-                raise _invalid(f"the text field {self._name[:60]!r} is longer than {TEXT_BYTES} bytes")
+                if self._is_stray_file:
+                    raise wrong_field(self._name, self._main)
+                raise _invalid(f"the text field {quote(self._name)} is longer than {TEXT_BYTES} bytes")
             self._text += data
 
     def _end(self) -> None:
@@ -247,8 +265,18 @@ class _Reading:
             try:
                 self.form.texts[self._name] = self._text.decode(self._charset)
             except UnicodeDecodeError:
-                raise _invalid(f"the text field {self._name[:60]!r} is not {self._charset} text") from None
+                if self._is_stray_file:
+                    raise wrong_field(self._name, self._main) from None
+                raise _invalid(f"the text field {quote(self._name)} is not {self._charset} text") from None
             self._text = None
+
+
+def wrong_field(name: str, main: MainField) -> ServiceError:
+    """Return the error for a file in a field where none is expected."""
+    return ServiceError(
+        f"the file came in the field {quote(name)}; send it in {main!r} (curl -F {main}=@model.stl)",
+        code="missing_field",
+    )
 
 
 def _invalid(message: str) -> ServiceError:

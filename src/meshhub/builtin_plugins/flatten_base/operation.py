@@ -14,7 +14,7 @@ from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
 from meshhub.builtin_plugins.flatten_base.cap import CappedMesh, cap_mesh
 from meshhub.builtin_plugins.flatten_base.cut import Plane, cut_mesh
 from meshhub.builtin_plugins.flatten_base.validity import MeshCheck, check_mesh, check_meshes, count_shells_below
-from meshhub.errors import InvalidOption
+from meshhub.errors import InvalidOption, format_number
 from meshhub.geometry import bounds, compacted, placed_mesh
 from meshhub.notes import did, note
 from meshhub.scene import Float64, Mesh, Part, Scene
@@ -76,15 +76,15 @@ def run(scene: Scene, options: FlattenBaseOptions) -> Scene:
     height = lowest + depth_mm
     if height >= highest - tolerance:
         raise InvalidOption(
-            f"option '{{flatten_base_mm}}' {depth_mm:g} would cut away the whole model, which is "
-            f"{highest - lowest:.6g} mm high; reduce it",
+            f"option '{{flatten_base_mm}}' {format_number(depth_mm)} would cut away the whole model, which is "
+            f"{format_number(highest - lowest, 6)} mm high; reduce it",
             options=("flatten_base_mm",),
         )
     cutter = _SceneCutter(scene, height, tolerance, grid)
     parts = cutter.cut_parts()
     if not parts:
         raise InvalidOption(
-            f"option '{{flatten_base_mm}}' {depth_mm:g} would leave nothing of the model; reduce it",
+            f"option '{{flatten_base_mm}}' {format_number(depth_mm)} would leave nothing of the model; reduce it",
             options=("flatten_base_mm",),
         )
     result = replace(scene, meshes=(*scene.meshes, *cutter.meshes), parts=tuple(parts))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from meshhub.errors import ConversionFailed
+from meshhub.errors import ConversionFailed, format_number
 
 Column: TypeAlias = "str | NDArray[np.integer[Any]] | pa.Array"
 """A literal that every row has, integers (references are written after a literal `#`), or ready text."""
@@ -41,7 +41,8 @@ def decimals_for(largest: float, thickness: float) -> Decimals:
     """
     if not largest < _LARGEST:
         raise ConversionFailed(
-            f"coordinates of {largest:.3g} mm are beyond what a STEP file can hold; check the unit of the model"
+            f"coordinates of {format_number(largest, 3)} mm are beyond what a STEP file can hold; "
+            "check the unit of the model"
         )
     before_point = int(np.floor(np.log10(max(largest, 1e-9)))) + 1
     fine = int(np.ceil(-np.log10(max(thickness, 1e-30) * _OF_THICKNESS))) if thickness > 0 else 0

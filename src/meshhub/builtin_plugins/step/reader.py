@@ -14,7 +14,7 @@ from meshhub.builtin_plugins.step.kernel import Loaded, loaded
 from meshhub.builtin_plugins.step.tessellation import Surface, tessellate
 from meshhub.builtin_plugins.step.xcaf import Placement, Product, colored_shapes, placements, shape_of
 from meshhub.capabilities import MILLIMETRES_PER, Frame, Unit
-from meshhub.errors import EmptyModel, ExternalReference, UnreadableFile
+from meshhub.errors import EmptyModel, ExternalReference, UnreadableFile, format_number
 from meshhub.notes import did, note
 from meshhub.scene import Color, Float64, Material, Mesh, Part, Scene
 from meshhub.source import Source
@@ -121,10 +121,14 @@ def _tell_deviation(surfaces: list[Surface], wanted: float) -> None:
     low, high = min(used), max(used)
     did(deviation_mm=high)
     if not math.isclose(low, wanted) or not math.isclose(high, wanted):
-        span = f"{low:.3g} mm" if math.isclose(low, high) else f"{low:.3g} to {high:.3g} mm"
+        span = (
+            f"{format_number(low, 3)} mm"
+            if math.isclose(low, high)
+            else f"{format_number(low, 3)} to {format_number(high, 3)} mm"
+        )
         note(
             "deviation_adjusted",
-            f"step_deviation_mm={wanted:g} does not suit the size of every part; {span} was used",
+            f"step_deviation_mm={format_number(wanted)} does not suit the size of every part; {span} was used",
         )
 
 

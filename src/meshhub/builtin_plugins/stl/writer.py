@@ -6,7 +6,7 @@ import numpy as np
 
 from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.columns import shortest, write_rows
-from meshhub.errors import ConversionFailed
+from meshhub.errors import ConversionFailed, format_number
 from meshhub.geometry import face_normals, placed_mesh, soup
 from meshhub.names import single_line
 from meshhub.notes import note
@@ -82,8 +82,8 @@ def _single(vertices: Float64) -> Float32:
     if lost > max(_LOST_MM, _LOST_SHARE * float(np.ptp(vertices, axis=0).max(initial=0))):
         note(
             "far_from_origin",
-            f"points moved by up to {lost:.2g} mm, because the model stands so far from the origin that the 32-bit "
-            "numbers of STL cannot hold its details; 'place_on_bed' mends that",
+            f"points moved by up to {format_number(lost, 2)} mm, because the model stands so far from the origin "
+            "that the 32-bit numbers of STL cannot hold its details; 'place_on_bed' mends that",
         )
     return single
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from meshhub.builtin_plugins.target_height import TargetHeightOptions
-from meshhub.errors import InvalidOption
+from meshhub.errors import InvalidOption, format_number
 from meshhub.geometry import bounds
 from meshhub.notes import did, note
 from meshhub.scene import Part, Scene
@@ -52,15 +52,17 @@ def run(scene: Scene, options: TargetHeightOptions) -> Scene:
     longest = float(sides.max()) * factor
     if longest > MAX_EXTENT_MM:
         raise InvalidOption(
-            f"option '{{target_height_mm}}' {target_mm:g} would make the model {longest:.4g} mm long, over "
-            f"{MAX_EXTENT_MM:g} mm; reduce it, or set the up axis with '{{input_up}}'",
+            f"option '{{target_height_mm}}' {format_number(target_mm)} would make the model "
+            f"{format_number(longest, 4)} mm long, over {format_number(MAX_EXTENT_MM)} mm; reduce it, "
+            "or set the up axis with '{input_up}'",
             options=("target_height_mm", "input_up"),
         )
     farthest = float(np.abs(box[:, 2]).max()) * factor
     if farthest > MAX_FLOAT32_OFFSET_RATIO * target_mm:
         note(
             "far_from_origin",
-            f"model is {farthest:.4g} mm from Z = 0, where float32 formats round its height; use 'place_on_bed'",
+            f"model is {format_number(farthest, 4)} mm from Z = 0, where float32 formats round its height; "
+            "use 'place_on_bed'",
         )
     did(height_before_mm=height, height_mm=target_mm, scale_factor=factor)
     meshes = tuple(replace(mesh, vertices=mesh.vertices * factor) for mesh in scene.meshes)

@@ -13,6 +13,7 @@ from meshhub.builtin_plugins.threemf.text import attribute, escaped, matrix
 from meshhub.builtin_plugins.threemf.zip_writer import write_zip
 from meshhub.capabilities import NoOptions
 from meshhub.columns import shortest, write_rows
+from meshhub.errors import format_number
 from meshhub.geometry import compacted, weld
 from meshhub.notes import note
 from meshhub.scene import Float64, Int32, Mesh, Scene
@@ -111,7 +112,7 @@ def _shape(scene: Scene, shape: Shape, palette: Palette, ids: Iterator[int]) -> 
     if float(np.abs(vertices).max(initial=0)) > _FARTHEST:
         note(
             "beyond_readers",
-            f"readers of 3MF take coordinates up to {_FARTHEST:g} mm, and the model has some beyond; "
+            f"readers of 3MF take coordinates up to {format_number(_FARTHEST)} mm, and the model has some beyond; "
             "say its unit with input_unit, or scale it with target_height_mm",
         )
     painted = palette.paint(mesh, mesh.faces, shape.material)
