@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -306,7 +307,7 @@ def test_bodies_that_do_not_come_hold_no_disk(serve: Any, monkeypatch: pytest.Mo
                 start = HEAD + b"toy"
                 start = start if b"Length" in length else b"%x\r\n%s\r\n" % (len(start), start)
                 slow.sendall(head + length + b"\r\n\r\n" + start)
-        until(lambda: shared.jobs._promised == 10 * MEGABYTE)
+        until(lambda: shared.jobs.disk.promised == 10 * MEGABYTE)
         assert running.convert(b"toy" + b" " * 10 * MEGABYTE).status_code == 200
         free = 40 * MEGABYTE
         assert "disk" in refused(running.convert(b"toy" + b" " * 19 * MEGABYTE), 503, "server_busy")["error"]
@@ -317,7 +318,7 @@ def test_bodies_that_do_not_come_hold_no_disk(serve: Any, monkeypatch: pytest.Mo
         # what uploads take is given back when they are done
         free = 0
         assert running.get("/health/ready").status_code == 200
-    until(lambda: shared.jobs._promised == 0)
+    until(lambda: shared.jobs.disk.promised == 0)
     free = -1
     refused(running.get("/health/ready"), 503, "server_busy")
 
@@ -339,3 +340,75 @@ def test_a_client_that_leaves_while_it_sends(service: Running) -> None:
             % (KIND.encode(), FILE)
         )
     until(lambda: not service.leftovers())
+
+
+class SmallDisk:
+    """A disk of a given size, on which only the files of a service lie."""
+
+    def __init__(self, size: int, folder: Path) -> None:
+        self.size = size
+        self.folder = folder
+
+    def usage(self, _: object) -> Any:
+        used = 0
+        for path in self.folder.rglob("*"):
+            with contextlib.suppress(FileNotFoundError):
+                used += path.stat().st_size if path.is_file() else 0
+        return shutil._ntuple_diskusage(self.size, used, self.size - used)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_uploads_that_fit_on_the_disk_succeed(serve: Any, monkeypatch: pytest.MonkeyPatch, chunked: bool) -> None:
+    """Eight uploads at once on a disk for four and a half: the first ones pass, the others may wait or come again."""
+    running: Running = serve(keep_free_bytes=0)
+    monkeypatch.setattr(shutil, "disk_usage", SmallDisk(200 * MEGABYTE, running.temporary).usage)
+    body = form(b"toy" + b" " * 19 * MEGABYTE)
+
+    def upload(_: int) -> httpx.Response:
+        content = in_pieces(body) if chunked else body
+        return httpx.post(f"{running.url}/convert", content=content, headers={"Content-Type": KIND}, timeout=60)
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(upload, range(8)))
+    assert sum(answer.status_code == 200 for answer in answers) >= 4
+    for answer in answers:
+        if answer.status_code != 200:
+            assert "disk" in refused(answer, 503, "server_busy")["error"]
+            assert int(answer.headers["retry-after"]) > 0
+    shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
+    until(lambda: shared.jobs.disk.promised == 0)
+    assert upload(0).status_code == 200
+
+
+def test_the_first_upload_displaces_later_ones(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    running: Running = serve(keep_free_bytes=0)
+    monkeypatch.setattr(shutil, "disk_usage", SmallDisk(32 * MEGABYTE, running.temporary).usage)
+    shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
+    body = form(b"toy" + b" " * 10 * MEGABYTE)
+    head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+    head %= KIND.encode(), len(body)
+    address = ("127.0.0.1", running.port)
+    with socket.create_connection(address, timeout=60) as first, socket.create_connection(address, timeout=60) as later:
+        first.sendall(head + body[: 5 * MEGABYTE])
+        until(lambda: shared.jobs.disk.promised >= 5 * MEGABYTE)
+        later.sendall(head + body[: 9 * MEGABYTE])
+        until(lambda: shared.jobs.disk.promised >= 14 * MEGABYTE)
+        first.sendall(body[5 * MEGABYTE :])
+        assert first.recv(16).startswith(b"HTTP/1.1 200 ")
+        assert later.recv(16).startswith(b"HTTP/1.1 503 ")
+
+
+def test_an_upload_waits_for_room(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    running: Running = serve(keep_free_bytes=0)
+    disk = SmallDisk(30 * MEGABYTE, running.temporary)
+    monkeypatch.setattr(shutil, "disk_usage", disk.usage)
+    shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
+    head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+    with ThreadPoolExecutor(1) as threads:
+        with socket.create_connection(("127.0.0.1", running.port), timeout=60) as first:
+            first.sendall(head % (KIND.encode(), 9 * MEGABYTE) + HEAD + b"toy" + bytes(8 * MEGABYTE))
+            until(lambda: shared.jobs.disk.promised >= 8 * MEGABYTE)
+            second = threads.submit(running.convert, b"toy" + b" " * 10 * MEGABYTE)
+            until(lambda: any(hold.waiting for hold in shared.jobs.disk._holds.values()))
+        # the first client has left
+        assert second.result().status_code == 200

@@ -31,7 +31,7 @@ async def _unpacked(shared: Shared, taken: Taken, path: Path) -> list[Item]:
     archive = await shared.jobs.archive(bundles.opened, path)
     try:
         entries = bundles.wanted(archive, limits)
-        shared.jobs.reserve(taken.context, 2 * sum(entry.size for entry in entries))
+        await shared.jobs.reserve(taken.context, 2 * sum(entry.size for entry in entries))
         folder = taken.folder / "unpacked"
         folder.mkdir()
         have = shared.registry.declarations

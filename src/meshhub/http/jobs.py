@@ -23,6 +23,7 @@ from meshhub.errors import (
     WorkerCrashed,
 )
 from meshhub.http.context import Context
+from meshhub.http.disk import Disk
 from meshhub.http.errors import ClientGone
 from meshhub.http.turns import Ticket, Turns
 from meshhub.scratch import Scratch, sweep
@@ -59,8 +60,8 @@ class Jobs:
         self._lookups = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="meshhub-keys")
         self._archives = ThreadPoolExecutor(_ARCHIVE_THREADS, thread_name_prefix="meshhub-archives")
         self._turns = Turns(settings.worker_count, settings.queue)
-        self._promised = 0
         self._root: Scratch | None = None
+        self.disk = Disk(self._folder_of_folders, settings.keep_free_bytes)
         self._receiving: set[asyncio.Timeout] = set()
         self.closing = False
 
@@ -84,63 +85,52 @@ class Jobs:
         """Conversions that may run at once."""
         return self._settings.worker_count
 
-    def admit(self, context: Context, length: int | None) -> None:
-        """See that there is room for a request before its body is taken. Raises ServerBusy, ShuttingDown.
+    async def admit(self, context: Context, length: int | None) -> None:
+        """Wait until there is room for a request, before its body is taken. Raises ServerBusy, ShuttingDown.
 
         Nothing is promised yet: an announced body that never comes holds no disk from others.
         """
         self._turns.check(context.identity)
-        self._see_room_for(2 * (length or 0))
+        await self.disk.take(context, 0, room=2 * (length or 0))
 
-    def arrived(self, context: Context, more: int) -> None:
+    async def arrived(self, context: Context, more: int) -> None:
         """Promise disk to a request for what comes of bytes that are about to be kept. Raises ServerBusy."""
         # the bytes themselves are soon missing from what is free; what comes out is about as much again
-        self._see_room_for(2 * more)
-        self._promise(context, more)
+        await self.disk.take(context, more, room=2 * more)
 
-    def reserve(self, context: Context, expected: int) -> None:
+    async def reserve(self, context: Context, expected: int) -> None:
         """Promise disk to a request until it is over. Raises ServerBusy."""
-        self._see_room_for(expected)
-        self._promise(context, expected)
+        await self.disk.take(context, expected, room=expected)
 
     def see_disk(self) -> None:
         """See that there would be disk for uploads if what is under way were done. Raises ServerBusy.
 
         Requests that fill the disk for a while make a busy service, not a broken one.
         """
-        if self._free_bytes() + self._promised < 0:
+        if self.disk.free_bytes() + self.disk.promised < 0:
             raise ServerBusy("the service has too little disk space for uploads now")
 
-    def _free_bytes(self) -> int:
-        return shutil.disk_usage(self._folder_of_folders()).free - self._settings.keep_free_bytes
-
-    def _see_room_for(self, expected: int) -> None:
-        if self._free_bytes() < self._promised + expected:
-            raise ServerBusy("the service has too little disk space for this upload now; try again in a moment")
-
-    def _promise(self, context: Context, expected: int) -> None:
-        self._promised += expected
-        context.cleanup.callback(self._keep_promise, expected)
-
-    def _keep_promise(self, expected: int) -> None:
-        self._promised -= expected
-
     @contextlib.asynccontextmanager
-    async def receiving(self, deadline: float | None) -> AsyncIterator[None]:
+    async def receiving(self, context: Context, deadline: float | None) -> AsyncIterator[None]:
         """Time for a body to arrive; `deadline` is of the loop's clock.
 
-        Raises TimeoutError, and ShuttingDown as soon as the service stops: what is not here yet gets no turn any more.
+        Raises TimeoutError, ServerBusy when another request needs the disk, and ShuttingDown as soon as the service
+        stops: what is not here yet gets no turn any more.
         """
         try:
             async with asyncio.timeout_at(deadline) as patience:
                 self._receiving.add(patience)
+                self.disk.receive(context, patience)
                 try:
                     yield
                 finally:
+                    self.disk.receive(context, None)
                     self._receiving.discard(patience)
         except TimeoutError:
             if self.closing:
                 raise ShuttingDown("the service is shutting down; try again in a moment") from None
+            if self.disk.is_rejected(context):
+                raise self.disk.no_room() from None
             raise
 
     def folder(self, context: Context) -> Path:

@@ -85,11 +85,16 @@ async def take(request: AnyRequest, main: MainField, *, converts: bool = True) -
     caller = caller_of(request)
     limits = caller.plan.limits
     length = check_length(request.headers.get("content-length"), main, limits)
-    shared.jobs.admit(context, length)
+    await shared.jobs.admit(context, length)
     deadline = None
     if limits.request_timeout_seconds is not None:
         deadline = asyncio.get_running_loop().time() + limits.request_timeout_seconds
     folder = shared.jobs.folder(context)
-    form = await receive_form(request, context, main, limits, folder, deadline, shared.jobs)
+    try:
+        form = await receive_form(request, context, main, limits, folder, deadline, shared.jobs)
+    except BaseException:
+        # others need the disk now; what is left of the body may take seconds to read
+        context.cleanup.close()
+        raise
     order = order_from(form, main, caller, converts=converts)
     return Taken(form, order, folder, Ticket(context.identity), deadline, context)

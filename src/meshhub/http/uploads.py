@@ -119,13 +119,13 @@ async def receive_form(
     most = body_limit(main, limits)
     received = promised = 0
     try:
-        async with jobs.receiving(deadline):
+        async with jobs.receiving(context, deadline):
             async for chunk in _chunks(request.receive, context):
                 received += len(chunk)
                 if most is not None and received > most:
                     raise too_large(main, limits, f"the request is larger than {most} bytes")
                 if received > promised:
-                    jobs.arrived(context, _STEP)
+                    await jobs.arrived(context, _STEP)
                     promised += _STEP
                 if not parser.closed:
                     for event in parser.parse(chunk):
