@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +22,10 @@ import pytest
 from http_serving import Running, refused, until, unzipped
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from meshhub.http import service as service_module
+from meshhub.http.context import Context
+from meshhub.http.disk import Disk
 
 MEGABYTE = 1 << 20
 LIMIT = 20 * MEGABYTE
@@ -412,3 +417,60 @@ def test_an_upload_waits_for_room(serve: Any, monkeypatch: pytest.MonkeyPatch) -
             until(lambda: any(hold.waiting for hold in shared.jobs.disk._holds.values()))
         # the first client has left
         assert second.result().status_code == 200
+
+
+def test_a_slow_download_ends_with_the_time_of_the_request(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that reads a byte now and then is never stalled, and holds the answer on the disk."""
+    monkeypatch.setattr(service_module, "_DOWNLOAD_S", 0.5)
+    monkeypatch.setattr(service_module, "_DOWNLOAD_BYTES_PER_S", 1 << 30)
+    running: Running = serve(plan_limits={"free": {"request_timeout_seconds": 4, "requests_per_minute": 1000}})
+    shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
+    body = HEAD + b"toy\r\n" + part("toy_weight", b"80000000") + TARGET + END
+    with socket.create_connection(("127.0.0.1", running.port), timeout=30) as slow:
+        head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
+        slow.sendall(head % (KIND.encode(), len(body)) + body)
+        assert slow.recv(9) == b"HTTP/1.1 "
+        assert [hold.held > 80_000_000 for hold in shared.jobs.disk._holds.values()] == [True]
+        began = time.monotonic()
+
+        def reads() -> bool:
+            with contextlib.suppress(ConnectionError):
+                slow.recv(1)
+            return running.leftovers() == []
+
+        until(reads, 15)
+        assert time.monotonic() - began > 1
+        until(lambda: not shared.jobs.disk._holds)
+    # an answer that is taken is not cut
+    assert len(running.convert(b"toy", toy_weight="80000000").content) >= 80_000_000
+
+
+def test_a_download_counts_against_its_caller(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Who holds more makes way, also when what is held is an answer that is not taken."""
+    free = 100
+
+    async def scenario() -> None:
+        nonlocal free
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, free))  # type: ignore[attr-defined]
+        disk = Disk(lambda: tmp_path, 0)
+        download, upload, other = Context("", "a"), Context("", "a"), Context("", "b")
+        download.identity = upload.identity = "ip:a"
+        other.identity = "ip:b"
+        await disk.take(download, 10, room=10)
+        disk.answer(download, 40)
+        await disk.take(upload, 10, room=10)
+        free = 15
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(20) as timeout:
+                disk.receive(upload, timeout)
+                asking = asyncio.ensure_future(disk.take(other, 10, room=10))
+                await asyncio.sleep(10)
+        assert disk.is_rejected(upload)
+        upload.cleanup.close()
+        await asking
+        assert disk.promised == 10
+        download.cleanup.close()
+        other.cleanup.close()
+        assert disk.promised == 0
+
+    asyncio.run(scenario())

@@ -48,6 +48,10 @@ _PATIENCE = 1.5
 """The longest wait between two looks at a client that cannot be asked: 3 seconds in all."""
 
 
+ABORT = "meshhub.abort"
+"""Extension of the ASGI scope: drops the connection with all that waits to be sent."""
+
+
 class Peers:
     """How many connections each address has, IPv6 by /64. A trusted proxy's are of many callers, and not counted."""
 
@@ -104,6 +108,13 @@ class Connection(H11Protocol):
         self._stall: asyncio.TimerHandle | None = None
         self._asking: asyncio.TimerHandle | None = None
         self._ended = False
+        self._app = self.app
+        self.app = self._with_abort
+
+    async def _with_abort(self, scope: Any, receive: Any, send: Any) -> None:
+        """Call the application with the extension ABORT."""
+        scope = {**scope, "extensions": {**scope.get("extensions", {}), ABORT: self.transport.abort}}
+        await self._app(scope, receive, send)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, and expect headers."""

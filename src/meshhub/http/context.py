@@ -22,6 +22,7 @@ class Context:
     identity:  what the caller is counted by
     reason:    what the log says of an answer that is the service's own trouble
     body_read: whether the whole body has been received
+    deadline:  when the whole request is to be over, of the loop's clock; None: no deadline
     """
 
     def __init__(self, request_id: str, address: str) -> None:
@@ -31,6 +32,7 @@ class Context:
         self.caller: Caller | None = None
         self.identity = ""
         self.reason = ""
+        self.deadline: float | None = None
         self.remaining: int | None = None
         self.resets_in: int | None = None
         self.started = time.monotonic()

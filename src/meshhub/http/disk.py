@@ -23,16 +23,23 @@ _LOOK_S = 0.05
 class _Hold:
     """What one request holds.
 
-    promised:  bytes, until the request is over
+    promised:  bytes that are still to come on the disk
+    stored:    bytes that lie there until the answer is taken
     waiting:   whether it waits for room
     receiving: what ends the reception of its body; None before and after
     rejected:  whether it is to end for the sake of another request
     """
 
     promised: int = 0
+    stored: int = 0
     waiting: bool = False
     receiving: asyncio.Timeout | None = None
     rejected: bool = False
+
+    @property
+    def held(self) -> int:
+        """Bytes that count against the caller."""
+        return self.promised + self.stored
 
 
 class Disk:
@@ -59,7 +66,7 @@ class Disk:
         return shutil.disk_usage(self._folder()).free - self._keep_free_bytes
 
     async def take(self, context: Context, more: int, *, room: int) -> None:
-        """Wait until `room` bytes fit, and promise `more` of them until the request is over. Raises ServerBusy."""
+        """Wait until `room` bytes fit, and promise `more` of them until the answer. Raises ServerBusy."""
         if context not in self._holds:
             self._holds[context] = _Hold()
             context.cleanup.callback(self._holds.pop, context, None)
@@ -68,7 +75,7 @@ class Disk:
         try:
             while not self._fits(context, room):
                 self._reject_for(context, room)
-                alone = self.promised == hold.promised
+                alone = not any(other.held for other in self._holds.values() if other is not hold)
                 if alone or hold.rejected or asyncio.get_running_loop().time() >= end:
                     raise self.no_room()
                 hold.waiting = True
@@ -81,6 +88,12 @@ class Disk:
         """Note that a body arrives, and what ends its reception; None afterwards."""
         if context in self._holds:
             self._holds[context].receiving = timeout
+
+    def answer(self, context: Context, size: int) -> None:
+        """Note that a request's answer of `size` bytes lies on the disk, and no more comes."""
+        if context in self._holds:
+            hold = self._holds[context]
+            hold.promised, hold.stored = 0, hold.promised + size
 
     def is_rejected(self, context: Context) -> bool:
         """Return whether a request was rejected for the sake of another one."""
@@ -109,7 +122,7 @@ class Disk:
             return
         held: Counter[str] = Counter()
         for other, hold in self._holds.items():
-            held[other.identity] += hold.promised
+            held[other.identity] += hold.held
         came_later = False
         found: tuple[int, _Hold, asyncio.Timeout] | None = None
         for other, hold in self._holds.items():

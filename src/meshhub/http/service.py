@@ -6,16 +6,24 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 from litestar import Litestar
 
 from meshhub.http.clients import client_address
+from meshhub.http.connections import ABORT
 from meshhub.http.context import Context, place, request_id
 from meshhub.http.shared import Shared
 from meshhub.logs import FIELDS, REQUEST
 
 access = logging.getLogger("meshhub.http.access")
+
+_DOWNLOAD_S = 5.0
+"""Seconds that a client always has for an answer, also when it comes at the end of the request's time."""
+
+_DOWNLOAD_BYTES_PER_S = 1 << 20
+"""And a second more for each of these: 8 Mbit/s. A slower client has what is left of the request's time."""
 
 Message = dict[str, Any]
 
@@ -37,11 +45,11 @@ class Service(Litestar):
             client_address(peer[0] if peer else None, forwarded, shared.trusted),
         )
         method, path = scope["method"], scope["path"]
+        exchange = _Exchange(context, scope, receive, send, shared)
         # whatever answers GET answers HEAD alike, without the body
         scope = {**scope, "method": "GET" if method == "HEAD" else method, "state": dict(scope.get("state", {}))}
         place(scope, context)
         REQUEST.set(context.request_id)
-        exchange = _Exchange(context, receive, send, dict(headers), shared, head=method == "HEAD")
         try:
             await super().__call__(scope, exchange.receive, exchange.send)
         finally:
@@ -83,14 +91,14 @@ class Service(Litestar):
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(
-        self, context: Context, receive: Any, send: Any, headers: dict[str, str], shared: Shared, *, head: bool
-    ) -> None:
+    def __init__(self, context: Context, scope: Any, receive: Any, send: Any, shared: Shared) -> None:
+        headers = dict(_headers(scope))
         self._context = context
         self._receive = receive
         self._send = send
         self._shared = shared
-        self._head = head
+        self._head = scope["method"] == "HEAD"
+        self._abort: Callable[[], None] | None = scope.get("extensions", {}).get(ABORT)
         self._has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         self._waits = headers.get("expect", "").lower() == "100-continue"
         self.status = 0
@@ -110,6 +118,7 @@ class _Exchange:
     async def send(self, message: Any) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            self._limit_download(dict(message["headers"]))
             own = {"x-request-id": self._context.request_id, **self._context.headers}
             if self._unread or self._shared.jobs.closing:
                 own["connection"] = "close"
@@ -131,6 +140,25 @@ class _Exchange:
                 await self._drain()
                 message = {"type": "http.response.body", "body": b"", "more_body": False}
         await self._send(message)
+
+    def _limit_download(self, headers: dict[bytes, bytes]) -> None:
+        """Drop the connection when the request's time is up and its answer is still not taken.
+
+        Until then the answer lies on the disk. Servers without the extension let the client take its time.
+        """
+        size = int(headers.get(b"content-length", 0))
+        self._shared.jobs.disk.answer(self._context, size)
+        if self._context.deadline is None or self._abort is None:
+            return
+        loop = asyncio.get_running_loop()
+        at_least = _DOWNLOAD_S + size / _DOWNLOAD_BYTES_PER_S
+        timer = loop.call_at(max(self._context.deadline, loop.time() + at_least), self._drop)
+        self._context.cleanup.callback(timer.cancel)
+
+    def _drop(self) -> None:
+        assert self._abort is not None
+        self._context.reason = "the client did not take the answer in the time of the request"
+        self._abort()
 
     @property
     def _unread(self) -> bool:

@@ -89,6 +89,7 @@ async def take(request: AnyRequest, main: MainField, *, converts: bool = True) -
     deadline = None
     if limits.request_timeout_seconds is not None:
         deadline = asyncio.get_running_loop().time() + limits.request_timeout_seconds
+        context.deadline = deadline
     folder = shared.jobs.folder(context)
     try:
         form = await receive_form(request, context, main, limits, folder, deadline, shared.jobs)
