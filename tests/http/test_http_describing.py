@@ -372,3 +372,14 @@ def test_labels_are_harmless(sent: str, found: str) -> None:
 def test_folders_are_harmless() -> None:
     assert folder_label("a/../b/c:d/x.stl") == "a/b/c_d"
     assert folder_label("x.stl") == ""
+
+
+def test_report_is_a_field_only_where_it_has_an_effect(service: Running) -> None:
+    paths = service.get("/schema/openapi.json").json()["paths"]
+    with_report = {
+        path
+        for path, item in paths.items()
+        if "post" in item
+        and "report" in item["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"]
+    }
+    assert with_report == {"/convert-many", "/convert-batch"}
