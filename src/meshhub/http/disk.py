@@ -117,7 +117,7 @@ class Disk:
 
         Of those, the newest one of the caller who holds the most.
         """
-        if any(hold.rejected for hold in self._holds.values()):
+        if any(hold.rejected and hold.receiving is not None for hold in self._holds.values()):
             # its room is about to come free
             return
         held: Counter[str] = Counter()
