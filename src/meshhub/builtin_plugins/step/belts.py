@@ -6,6 +6,7 @@ rounding it may tear the shell there. So the seam is written: straight, where it
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,12 @@ from meshhub.scene import Float64
 _SIDES = 32
 _CLEAR = np.cos(np.radians(10.0))
 _CROSSED = 4.0
+_NEAR_RATIO = 0.5
+"""Share of a rim's half-edge; a seam that ends closer to a fixed corner would leave an edge too short for CAD programs."""
+_NEAR_RAD = 0.02
+"""Radians about the axis; the same where the half-edges are tiny, as beside a tangent point."""
+_ALIGNED_MM = 1e-5
+"""Millimeters between two fixed corners and one seam; below the shortest edge that CAD programs keep apart."""
 
 Mask = NDArray[np.bool_]
 
@@ -99,11 +106,16 @@ def _walls(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> _W
 def free_sides(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> tuple[IntIndex, Float64]:
     """Faces all around their axis, and for each the direction from it that is farthest from notches and holes."""
     walls = _walls(skin, regions, outline, curves)
-    return walls.region, _sides(walls, regions.surfaces.axis[walls.region])
+    sides, cost = _sides(walls, regions.surfaces.axis[walls.region])
+    made: Float64 = sides[cost.argmin(axis=0), np.arange(len(walls.region))]
+    return walls.region, made
 
 
-def _sides(walls: _Walls, axis: Float64) -> Float64:
-    """(w, 3) the side of each wall that meets two rims and nothing else, and keeps clear of notches and holes."""
+def _sides(walls: _Walls, axis: Float64) -> tuple[Float64, Float64]:
+    """(s, w, 3) sides of each wall, and their (s, w) costs: under `_CROSSED` where they meet two rims and nothing else.
+
+    The lowest cost is farthest from notches and holes.
+    """
     common = common_side(axis)
     u = perpendicular(axis)
     v = np.cross(axis, u)
@@ -117,10 +129,9 @@ def _sides(walls: _Walls, axis: Float64) -> Float64:
         met = np.bincount(walls.wall[_met(walls, side, axis)], minlength=len(walls.region))
         cost[number] += np.where(met == 2, 0.0, _CROSSED)
     # rounded, so that noise does not choose among equals
-    best = np.round(cost, 3).argmin(axis=0)
-    best[cost[0] < _CLEAR] = 0
-    made: Float64 = sides[best, np.arange(len(walls.region))]
-    return made
+    cost = np.round(cost, 3)
+    cost[0, cost[0] < _CLEAR] = -1.0
+    return sides, cost
 
 
 def _met(walls: _Walls, side: Float64, axis: Float64) -> Mask:
@@ -139,54 +150,104 @@ def belts_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> 
     """
     walls = _walls(skin, regions, outline, curves)
     axis = regions.surfaces.axis[walls.region]
-    side = _sides(walls, axis)
-    met = np.flatnonzero(_met(walls, side, axis))
-    met = met[np.lexsort((walls.loop[met], walls.wall[met]))]
-    count = np.bincount(walls.wall[met], minlength=len(walls.region))
-    rims = np.bincount(walls.wall[met], walls.rim[met], len(walls.region))
-    begin = np.cumsum(count) - count
+    sides, cost = _sides(walls, axis)
+    order = np.argsort(cost, axis=0, kind="stable")
     chains = np.bincount(outline.region, minlength=len(regions.surfaces))[walls.region]
-    corners = _Corners(skin, outline, walls)
+    slits = _Slits(skin, outline, curves, walls)
     made: list[Belt] = []
-    taken: set[int] = set()
-    for wall in np.flatnonzero((count == 2) & (rims == 2) & (chains > 2)).tolist():
-        pair = met[begin[wall] : begin[wall] + 2]
-        one, other = walls.loop[pair].tolist()
-        points = tuple(corners.at(walls.loop[row], walls.half[row]) for row in pair.tolist())
-        if one == other or min(points) < 0 or not taken.isdisjoint(points):
-            continue
-        taken.update(points)
-        edge = outline.edge[walls.chain[pair]]
-        towards = side[wall] - curves.axis[edge] * (curves.axis[edge] @ side[wall])[:, None]
-        position = curves.centre[edge] + curves.radius[edge][:, None] * normalised(towards)
-        made.append(Belt(int(walls.region[wall]), side[wall], (one, other), (points[0], points[1]), position))
+    for wall in np.flatnonzero(chains > 2).tolist():
+        usable = order[cost[order[:, wall], wall] < _CROSSED - 1, wall]
+        belts = (slits.at(wall, side, axis[wall]) for side in sides[usable, wall])
+        belt = next((belt for belt in belts if belt is not None), None)
+        if belt is not None:
+            made.append(belt)
     return tuple(made)
 
 
-class _Corners:
-    """Which points of rims can be where a seam begins."""
+class _Slits:
+    """Finds the corners of rims at which seams can begin; no corner is moved for two of them."""
 
-    def __init__(self, skin: Skin, outline: Outline, walls: _Walls) -> None:
-        self._skin, self._outline = skin, outline
+    def __init__(self, skin: Skin, outline: Outline, curves: Curves, walls: _Walls) -> None:
+        self._skin, self._outline, self._curves, self._walls = skin, outline, curves, walls
         edge, count = outline.edge_chain, len(skin.points)
         self._edges = np.bincount(np.concatenate([outline.start[edge], outline.stop[edge]]), minlength=count)
         rim = outline.half[walls.half[walls.rim]]
         self._rims = np.bincount(np.concatenate([skin.begin[rim], skin.end[rim]]), minlength=count)
+        order = np.argsort(walls.wall, kind="stable")
+        begin = np.searchsorted(walls.wall[order], np.arange(len(walls.region) + 1))
+        self._rows = [order[first:stop] for first, stop in itertools.pairwise(begin.tolist())]
+        self._moved: set[int] = set()
 
-    def at(self, loop: int, half: int) -> int:
-        """The point of a loop that can move to where a seam meets one of its half-edges; -1 where none can."""
-        outline, skin = self._outline, self._skin
-        first, stop = outline.loop_begin[loop], outline.loop_begin[loop + 1]
+    def at(self, wall: int, side: Float64, axis: Float64) -> Belt | None:
+        """The belt of a wall whose seam is at a side, or at a fixed corner close to it; None where none can be."""
+        pair = self._pair(wall, side, axis)
+        fixed = [self._fixed(row, side, axis) for row in pair]
+        near = min((corner for corner in fixed if corner is not None), default=None)
+        if near is not None:
+            # a corner that has its place already takes the seam; the other rim follows
+            side = self._walls.low[near[1]]
+            pair = self._pair(wall, side, axis)
+        if len(pair) != 2:
+            return None
+        ends = [self._end(row, side, axis) for row in pair]
+        (one, start), (other, stop) = ends
+        if min(one, other) < 0:
+            return None
+        self._moved.update(point for point in (one, other) if self._edges[point] <= 2)
+        walls = self._walls
+        loops = int(walls.loop[pair[0]]), int(walls.loop[pair[1]])
+        return Belt(int(walls.region[wall]), side, loops, (one, other), np.stack([start, stop]))
+
+    def _pair(self, wall: int, side: Float64, axis: Float64) -> list[int]:
+        """The half-edges of two rims that a seam meets; none where it meets anything else."""
+        walls, rows = self._walls, self._rows[wall]
+        across = np.cross(axis, side)
+        apart = (walls.low[rows] @ across < 0) != (walls.high[rows] @ across < 0)
+        met = rows[apart & ((walls.low[rows] + walls.high[rows]) @ side > 0)]
+        met = met[np.argsort(walls.loop[met], kind="stable")]
+        loop = walls.loop[met]
+        good = len(met) == 2 and walls.rim[met].all() and loop[0] != loop[1]
+        return met.tolist() if good else []
+
+    def _fixed(self, met: int, side: Float64, axis: Float64) -> tuple[float, int] | None:
+        """The fixed corner of a rim that is too close to a side: the angle between, and the half-edge it begins."""
+        walls, skin = self._walls, self._skin
+        rows = self._rows[walls.wall[met]]
+        rows = rows[walls.loop[rows] == walls.loop[met]]
+        rows = rows[self._edges[skin.begin[self._outline.half[walls.half[rows]]]] > 2]
+        if len(rows) == 0:
+            return None
+        limit = max(_NEAR_RATIO * float(np.arccos(np.clip(walls.low[met] @ walls.high[met], -1, 1))), _NEAR_RAD)
+        off = np.arctan2(np.abs(walls.low[rows] @ np.cross(axis, side)), walls.low[rows] @ side)
+        nearest = int(off.argmin())
+        return (float(off[nearest]), int(rows[nearest])) if off[nearest] <= limit else None
+
+    def _end(self, met: int, side: Float64, axis: Float64) -> tuple[int, Float64]:
+        """The corner where a seam ends that meets a half-edge, and its position; -1 where none can be."""
+        walls, skin, outline = self._walls, self._skin, self._outline
+        edge = outline.edge[walls.chain[met]]
+        centre, about = self._curves.centre[edge], self._curves.axis[edge]
+        towards = normalised((side - about * (about @ side))[None])[0]
+        position = centre + self._curves.radius[edge] * towards
+        near = self._fixed(met, side, axis)
+        if near is not None:
+            corner = int(skin.begin[outline.half[walls.half[near[1]]]])
+            aligned = float(np.linalg.norm(skin.points[corner] - position)) <= _ALIGNED_MM
+            whole = aligned and self._rims[corner] >= 2
+            return (corner if whole else -1), skin.points[corner]
+        first, stop = outline.loop_begin[walls.loop[met]], outline.loop_begin[walls.loop[met] + 1]
         if stop - first == 1:
             point = int(outline.start[first])
-            return point if self._edges[point] == 2 else -1
-        ends = int(skin.begin[outline.half[half]]), int(skin.end[outline.half[half]])
+            free = self._edges[point] == 2 and point not in self._moved
+            return (point if free else -1), position
+        half = outline.half[walls.half[met]]
+        ends = int(skin.begin[half]), int(skin.end[half])
         # a corner between two pieces of one circle, else a point that is none yet
         for edges in (2, 0):
             for point in ends:
-                if self._edges[point] == edges and self._rims[point] >= 2:
-                    return point
-        return -1
+                if self._edges[point] == edges and self._rims[point] >= 2 and point not in self._moved:
+                    return point, position
+        return -1, position
 
 
 def new_corners(outline: Outline, belts: tuple[Belt, ...]) -> IntIndex:
