@@ -24,7 +24,7 @@ _SIDES = 32
 _CLEAR = np.cos(np.radians(10.0))
 _CROSSED = 4.0
 _NEAR_RATIO = 0.5
-"""Share of a rim's half-edge; a seam that ends closer to a fixed corner would leave an edge too short for CAD programs."""
+"""Share of a rim's half-edge; closer to a fixed corner, a seam would leave an edge too short for CAD programs."""
 _NEAR_RAD = 0.02
 """Radians about the axis; the same where the half-edges are tiny, as beside a tangent point."""
 _ALIGNED_MM = 1e-5

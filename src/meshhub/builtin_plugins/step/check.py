@@ -134,19 +134,19 @@ def misshapen(skin: Skin, region: NDArray[np.int32], surfaces: Surfaces, outline
     return np.flatnonzero(bad)
 
 
-def chord_volume(skin: Skin, region: NDArray[np.int32], surfaces: Surfaces) -> float:
-    """The volume between the triangles and their surfaces; positive where the surfaces enclose more.
+def chord_volumes(skin: Skin, region: NDArray[np.int32], surfaces: Surfaces) -> Float64:
+    """(s,) the volume between the triangles of each shell and their surfaces; positive where those enclose more.
 
     Each point of a triangle moves to its surface along the normal there; the patch about it grows on the way as the
     curvatures tell (Steiner's formula). Seven points a triangle (Radon, 1948).
     """
     curved = np.flatnonzero(surfaces.kind[region] != Kind.PLANE)
     corner, cross, each = skin.points[skin.faces[curved]], skin.cross[curved], surfaces.take(region[curved])
-    total = 0.0
+    total = np.zeros(len(curved))
     for weights, share in _RADON:
         point = np.einsum("ijk,j->ik", corner, weights)
         gap, normal = gradients(each, point)
         one, other = curvatures(each, point)
         swept = gap * (1 - gap * (one + other) / 2 + gap**2 * one * other / 3)
-        total -= share * float((swept * np.einsum("ij,ij->i", normal, cross)).sum()) / 2
-    return total
+        total -= share * swept * np.einsum("ij,ij->i", normal, cross) / 2
+    return summed(skin.shell[curved], total, len(skin.closed))

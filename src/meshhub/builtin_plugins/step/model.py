@@ -23,13 +23,14 @@ from meshhub.geometry import IntIndex
 _PATIENCE = 16
 
 
-def modelled(skin: Skin, options: StepWriteOptions) -> Model:
-    """The model of a skin, with the surfaces that were asked for."""
+def modelled(skin: Skin, options: StepWriteOptions, flat_shells: IntIndex) -> Model:
+    """The model of a skin, with the surfaces that were asked for; some shells keep flat faces."""
     faceted, bodies = facet(skin), bodies_of(skin)
     if options.step_surfaces == "analytic":
         graph = facet_graph(skin, faceted)
         found = recognise(graph, faceted.tolerance, options.step_tolerance_mm)
         found = cut_facets(skin, faceted, graph, found, options.step_tolerance_mm)
+        found = found.without(np.isin(_shells(skin, faceted), flat_shells))
         for attempt in range(_PATIENCE):
             if not (found.segment >= 0).any():
                 break
@@ -45,6 +46,13 @@ def modelled(skin: Skin, options: StepWriteOptions) -> Model:
                 misfits = np.arange(len(regions.surfaces))
             found = _returned(faceted, regions, found, misfits)
     return _outlined(skin, faceted, flat(faceted), bodies)[0]
+
+
+def _shells(skin: Skin, faceted: Facets) -> IntIndex:
+    """(f,) the shell of each facet."""
+    shell = np.empty(faceted.faces, np.intp)
+    shell[faceted.region] = skin.shell
+    return shell
 
 
 def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> tuple[Model, IntIndex]:

@@ -58,6 +58,10 @@ class Segments:
     segment: IntIndex
     sure: IntIndex
 
+    def without(self, flat: Mask) -> Segments:
+        """Return the segments without some facets."""
+        return Segments(self.surfaces, self.limit, np.where(flat, -1, self.segment), np.where(flat, -1, self.sure))
+
 
 def recognise(graph: FacetGraph, tolerance: float, given: float | None) -> Segments:
     """The curved surfaces of a mesh.
