@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +20,10 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from meshhub import Registry
-from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step import StepWriteOptions, readback, writer
 from meshhub.builtin_plugins.step.names import quoted
+from meshhub.builtin_plugins.step.readback import Solid as ReadSolid
+from meshhub.builtin_plugins.step.readback import Verdict
 from meshhub.builtin_plugins.step.writer import write
 from meshhub.errors import ConversionFailed
 from meshhub.notes import Remarks, collecting
@@ -287,6 +293,19 @@ def cusp(radius: float = 8.344, other: float = 0.902) -> Any:
     return Solid.extrude(manifold3d.CrossSection([np.concatenate(outline)]), 10).rotate([20, 50, 70])
 
 
+BRIDGED = [(32, 0, 0), (48, 0, 0), (64, 45, 30), (40, 20, 70), (32, 0, 90), (100, 90, 45)]
+
+
+def bridged(number: int) -> Any:
+    """A screw hole from below that a printer bridges: a slot and a square that touch the hole, then the hole."""
+    segments, turn, tilt = BRIDGED[number]
+    hole, bore = cylinder(20, 2, 2, segments).translate([0, 0, -1]), cylinder(5, 4, 4, segments).translate([0, 0, -1])
+    slot = cylinder(0.3, 4, 4, segments) ^ Solid.cube([20, 4, 2], True)
+    square = Solid.cube([4, 4, 0.3]).translate([-2, -2, 4.3])
+    plate = Solid.cube([20, 20, 8]).translate([-10, -10, 0])
+    return (plate - hole - bore - slot.translate([0, 0, 4]) - square).rotate([tilt, 0, turn]).translate([turn, 3, tilt])
+
+
 PARTS: dict[str, Any] = {
     "cusp": lambda: mesh_of(cusp()),
     "far pin": lambda: far_away(mesh_of(cylinder(20, 5, 5, 48))),
@@ -327,6 +346,7 @@ PARTS: dict[str, Any] = {
     "rounded disc": lambda: mesh_of(revolved(rounded_profile())),
     "bored ball": lambda: mesh_of(revolved(bored_ball())),
     "bullet": lambda: mesh_of(bullet()),
+    **{f"bridged {number}": lambda number=number: mesh_of(bridged(number)) for number in range(len(BRIDGED))},
     "shallow chamfer": lambda: mesh_of(shallow_chamfer()),
     **{name: lambda make=make: mesh_of(make()) for name, (make, _) in CUT.items()},
 }
@@ -344,7 +364,8 @@ def written(
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Each part, written both ways, as OpenCASCADE sees it; `mesh_volume` and `remarks` are ours."""
-    pytest.importorskip("OCP", reason="OpenCASCADE judges these files")
+    # loaded here, so that the writer's own check forks instead of loading it for each file
+    pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE judges these files")
     folder = tmp_path_factory.mktemp("step")
     asked: dict[tuple[str, str], dict[str, Any]] = {}
     for part, make in PARTS.items():
@@ -373,6 +394,103 @@ def test_closed_meshes_become_valid_solids(verdicts: Any, part: str, surfaces: s
         gained = verdict["remarks"].figures["volume_gained_mm3"]
         assert sum(verdict["volumes"]) == pytest.approx(mesh + gained, rel=1e-3)
     assert verdict["tolerance"] < 1e-3
+
+
+@pytest.mark.parametrize("surfaces", ["analytic", "planar"])
+def test_the_report_names_the_check_and_counts_valid_solids(verdicts: Any, surfaces: str) -> None:
+    verdict = verdicts["machined", surfaces]
+    figures = verdict["remarks"].figures
+    assert figures["step_check"] == "kernel"
+    assert figures["valid_solids"] == verdict["valid_solids"] == figures["solids"] == 1
+
+
+@pytest.mark.parametrize("number", range(len(BRIDGED)))
+def test_a_seam_begins_at_the_corner_that_is_there(verdicts: Any, number: int) -> None:
+    verdict = verdicts[f"bridged {number}", "analytic"]
+    assert verdict["valid"]
+    assert verdict["kinds"]["Cylinder"] >= 2
+    assert "flat_body" not in {note.code for note in verdict["remarks"].notes}
+
+
+def two_pins() -> Scene:
+    pins = Solid.compose([cylinder(5, 2, 2, 32), cylinder(5, 3, 3, 32).translate([20, 0, 0])])
+    return Scene((mesh_of(pins),), (Part(0, name="pins"),))
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([(True, 1.0), (False, 1.0)], "invalid"),
+        ([(True, 1.0), (True, 1.1)], "volume off by 10 %"),
+    ],
+)
+def test_a_body_that_the_kernel_rejects_gets_flat_faces(
+    monkeypatch: pytest.MonkeyPatch, answers: list[tuple[bool, float]], reason: str
+) -> None:
+    pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
+    read_back, asked = writer.read_back, []
+
+    def bad_once(data: bytes, seconds: float) -> Any:
+        verdict = read_back(data, seconds)
+        asked.append(data)
+        if len(asked) > 1:
+            return verdict
+        solids = [
+            ReadSolid(valid, one.volume * factor) for one, (valid, factor) in zip(verdict.solids, answers, strict=True)
+        ]
+        return Verdict(all(valid for valid, _ in answers), tuple(solids))
+
+    monkeypatch.setattr(writer, "read_back", bad_once)
+    _, remarks = written(two_pins())
+    assert len(asked) == 2
+    assert [note.code for note in remarks.notes] == ["flat_body"]
+    assert "body 2 of 'pins'" in remarks.notes[0].message
+    assert reason in remarks.notes[0].message
+    assert remarks.figures["cylinders"] == 1
+    assert remarks.figures["faces"] == 3 + 34
+    assert remarks.figures["valid_solids"] == remarks.figures["solids"] == 2
+
+
+@pytest.mark.parametrize(
+    ("verdict", "check", "codes"),
+    [(None, "writer", ["step_unchecked"]), (Verdict(False, ()), "kernel", ["flat_body", "invalid_solid"])],
+)
+def test_a_check_that_fails_is_never_called_valid(
+    monkeypatch: pytest.MonkeyPatch, verdict: Verdict | None, check: str, codes: list[str]
+) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds: verdict)
+    _, remarks = written(scene_of(mesh_of(cylinder(20, 5, 5, 32))))
+    assert [note.code for note in remarks.notes] == codes
+    assert remarks.figures["step_check"] == check
+    assert not remarks.figures.get("valid_solids")
+
+
+def test_without_the_kernel_only_the_own_check_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: False)
+    _, remarks = written(scene_of(brick()))
+    assert remarks.figures["step_check"] == "writer"
+    assert "valid_solids" not in remarks.figures
+    assert not remarks.notes
+
+
+def test_what_crashes_or_hangs_the_kernel_is_no_valid_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("OCP.STEPControl", reason="where it is not loaded, the check has a process of another kind")
+    target, _ = written(scene_of(brick()))
+    monkeypatch.setattr(readback, "judge", lambda data: os.kill(os.getpid(), signal.SIGSEGV))
+    assert readback.read_back(target.read(), 20) == Verdict(False, ())
+    monkeypatch.setattr(readback, "judge", lambda data: time.sleep(60))
+    assert readback.read_back(target.read(), 0.2) is None
+
+
+def test_a_clean_process_gives_the_same_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
+    target, _ = written(scene_of(brick(10, 10, 10)))
+    forked = readback.read_back(target.read(), 60)
+    monkeypatch.setattr(sys, "platform", "other")
+    assert readback.read_back(target.read(), 60) == forked
+    assert forked is not None
+    assert forked.solids[0].volume == pytest.approx(1000)
 
 
 def test_where_a_wall_touches_a_pit_it_goes_on(verdicts: Any) -> None:

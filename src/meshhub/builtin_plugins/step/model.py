@@ -18,6 +18,7 @@ from meshhub.builtin_plugins.step.recognise import Segments, recognise
 from meshhub.builtin_plugins.step.regions import Regions, areas, flat, regions_of
 from meshhub.builtin_plugins.step.seams import pierced_spheres, seams_of
 from meshhub.builtin_plugins.step.skin import Skin, ascending
+from meshhub.builtin_plugins.step.soundness import unsound_regions, unsound_shells
 from meshhub.geometry import IntIndex
 
 _PATIENCE = 16
@@ -41,6 +42,8 @@ def modelled(skin: Skin, options: StepWriteOptions, flat_shells: IntIndex) -> Mo
                     regions = regions_of(on_surfaces, faceted, found)
                 model, misfits = _outlined(on_surfaces, faceted, regions, bodies)
             if len(misfits) == 0:
+                misfits = _curved_in(model, unsound_shells(model))
+            if len(misfits) == 0:
                 return model
             if attempt == _PATIENCE - 2:
                 misfits = np.arange(len(regions.surfaces))
@@ -53,6 +56,13 @@ def _shells(skin: Skin, faceted: Facets) -> IntIndex:
     shell = np.empty(faceted.faces, np.intp)
     shell[faceted.region] = skin.shell
     return shell
+
+
+def _curved_in(model: Model, shells: IntIndex) -> IntIndex:
+    """The curved regions of some shells."""
+    regions = np.unique(model.regions.region[np.isin(model.skin.shell, shells)])
+    made: IntIndex = regions[model.regions.curved[regions]].astype(np.intp)
+    return made
 
 
 def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> tuple[Model, IntIndex]:
@@ -79,6 +89,7 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> 
         pierced_spheres(regions, outline, model.seams),
         pinched_regions(regions, outline, curves),
         cusped_regions(skin, regions, outline, curves, size),
+        unsound_regions(model, size),
     ]
     return model, ascending(np.concatenate(strange))
 

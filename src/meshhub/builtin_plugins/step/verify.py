@@ -11,6 +11,7 @@ from meshhub.builtin_plugins.step.bodies import shell_sizes, shell_volumes
 from meshhub.builtin_plugins.step.brep import Model
 from meshhub.builtin_plugins.step.check import chord_volumes
 from meshhub.builtin_plugins.step.readback import Verdict
+from meshhub.builtin_plugins.step.soundness import unsound_shells
 
 _VOLUME_RATIO = 1e-3
 """Share of a solid's volume by which the kernel may find another; it integrates over arcs by as much."""
@@ -25,12 +26,14 @@ class Body(NamedTuple):
     shells: of the skin; those of open shells together are one body
     volume: in mm³, with what lies between chords and arcs; None for open shells
     allowed: mm³ by which the volume may differ
+    torn:   whether the check without a kernel finds it open or turned over
     """
 
     name: str
     shells: tuple[int, ...]
     volume: float | None
     allowed: float
+    torn: bool
 
 
 def bodies_in(name: str, model: Model) -> list[Body]:
@@ -38,14 +41,16 @@ def bodies_in(name: str, model: Model) -> list[Body]:
     volume = shell_volumes(model.skin) + chord_volumes(model.skin, model.regions.region, model.regions.surfaces)
     size = shell_sizes(model.skin)
     solids = model.bodies.solids
+    torn = set(unsound_shells(model).tolist())
     made = []
     for number, (outer, cavities) in enumerate(solids, 1):
         shells = (outer, *cavities)
         whole = float(volume[list(shells)].sum())
         allowed = _VOLUME_RATIO * abs(whole) + _THIN_RATIO * float(size[list(shells)].sum())
-        made.append(Body(f"body {number} of {name!r}" if len(solids) > 1 else repr(name), shells, whole, allowed))
+        called = f"body {number} of {name!r}" if len(solids) > 1 else repr(name)
+        made.append(Body(called, shells, whole, allowed, not torn.isdisjoint(shells)))
     if model.bodies.sheets:
-        made.append(Body(f"the open shells of {name!r}", model.bodies.sheets, None, 0.0))
+        made.append(Body(f"the open shells of {name!r}", model.bodies.sheets, None, 0.0, False))
     return made
 
 

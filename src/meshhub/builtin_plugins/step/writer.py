@@ -170,6 +170,8 @@ def _report(written: list[_Written | None], verdict: Verdict | None) -> None:
             )
     if verdict is None:
         did(step_check="writer")
+        for body in (body for one in written if one for body in one.bodies if body.torn):
+            note("invalid_solid", f"{body.name} does not close in the STEP file; 'repair' the model first")
     else:
         did(step_check="kernel", valid_solids=sum(solid.valid for solid in verdict.solids))
 
