@@ -85,16 +85,17 @@ def unsound_shells(model: Model) -> IntIndex:
     visits, _ = distinct_pairs(outline.region, outline.start, len(skin.points))
     touching = np.bincount(outline.region, minlength=len(shell)) - np.bincount(visits, minlength=len(shell))
     loops = np.bincount(outline.loop_region, minlength=len(shell))
-    whole_torus = (regions.surfaces.kind == Kind.TORUS) & (loops == 0)
     used = np.unique(outline.start)
     point_shell = np.empty(len(skin.points), np.intp)
     point_shell[skin.faces.ravel()] = np.repeat(skin.shell, 3)
-    faces = summed(shell, np.where(whole_torus, 0, 2 - loops + touching), count)
+    faces = summed(shell, 2 - loops + touching, count)
     written = faces + np.bincount(point_shell[used], minlength=count)
     written -= np.bincount(shell[outline.region[chain]], minlength=count)
     triangles = np.bincount(skin.shell, minlength=count)
     points = np.bincount(point_shell[np.unique(skin.faces)], minlength=count)
-    bad |= written != points - triangles / 2
+    # a face of a torus can go round its tube and its ring, with any number of loops
+    tori = np.bincount(shell, regions.surfaces.kind == Kind.TORUS, count) > 0
+    bad |= (written != points - triangles / 2) & ~tori
 
     area = _flat_areas(model)
     bad[shell[(area <= 0) & ~regions.curved & (loops > 0)]] = True
