@@ -1,7 +1,7 @@
 """Reading a STEP file back by OpenCASCADE, in a process of its own: it may crash, hang or fill the memory.
 
 OpenCASCADE never releases the interpreter's lock, so no other thread is inside it when this process forks. A fork of a
-process that has it loaded costs 10 ms; a clean start costs 1–2 s.
+process that has it loaded is cheap; a clean start costs 1–2 s.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import warnings
 from typing import Any, NamedTuple
 
 MAX_FACES = 2_000
-"""Faces; OpenCASCADE reads and checks as many in about 3 s."""
+"""Faces; OpenCASCADE needs about a millisecond to read each, and as long again to check it."""
 MAX_CHECK_S = 10.0
-"""Seconds for all checks of one file; conversions have a minute by default."""
+"""Seconds for all checks of one file; a writer does not know the deadline of its conversion."""
 
 _ANSWER_BYTES = 1 << 16
 

@@ -19,7 +19,7 @@ MIN_EDGE_MM = 1e-5
 _STEP_RAD = np.pi / 32
 """Radians of an arc from one sample to the next."""
 _MAX_PAIRS_COUNT = 5_000_000
-"""Pairs of pieces that are compared; a plate with 784 holes has 200 000."""
+"""Pairs of pieces that are compared; bounds time and memory, beyond it no crossing is looked for."""
 
 
 class _Pieces(NamedTuple):
