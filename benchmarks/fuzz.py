@@ -131,7 +131,7 @@ def run_here(name: str, found: Path, arguments: list[str]) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["meshhub", "multipart"], enable_loader_override=False):
-        for name_of in ("meshhub.http.bundles", "meshhub.http.uploads"):
+        for name_of in ("meshhub.http.intake.archives", "meshhub.http.intake.uploads"):
             importlib.import_module(name_of)
         for format_id in ("stl", "obj", "ply", "gltf", "threemf"):
             package = importlib.import_module(f"meshhub.builtin_plugins.{format_id}")

@@ -72,7 +72,7 @@ def _scene() -> Any:
     import numpy as np
 
     from meshhub import Material, Part, Scene
-    from meshhub.scene import Image, Mesh
+    from meshhub.model.scene import Image, Mesh
 
     points = np.array([[0, 0, 0], [9, 0, 0], [0, 9, 0], [0, 0, 9]], np.float64)
     faces = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]], np.int32)
@@ -95,9 +95,9 @@ def _scene() -> Any:
 def _written(format_id: str, **options: Any) -> Any:
     """The scene in a format, as our writer writes it."""
     from meshhub import Target as Output
-    from meshhub.capabilities import NoOptions
-    from meshhub.chain import load
-    from meshhub.geometry import to_frame
+    from meshhub.model.capabilities import NoOptions
+    from meshhub.pipeline.declarations import load
+    from meshhub.toolkit.geometry import to_frame
 
     declared = _registry().declarations.writers
     writer = next(one.capability for one in declared if one.capability.format.id == format_id)
@@ -253,10 +253,10 @@ def _threemf_seeds() -> list[bytes]:
 
 def _archive(data: bytes) -> None:
     """The table of contents and every entry, by both sets of limits, and what the batch makes of it."""
-    from meshhub.archive import DEFAULT_LIMITS, UPLOAD_LIMITS, Archive
     from meshhub.errors import MeshhubError
-    from meshhub.http import bundles
-    from meshhub.plans import Limits
+    from meshhub.http.intake import archives as bundles
+    from meshhub.model.plans import Limits
+    from meshhub.toolkit.archive import DEFAULT_LIMITS, UPLOAD_LIMITS, Archive
 
     for limits in (DEFAULT_LIMITS, UPLOAD_LIMITS):
         with contextlib.suppress(MeshhubError), Archive(data, limits) as archive:
@@ -305,8 +305,8 @@ def _multipart(data: bytes) -> None:
     """A Content-Type, then a body, which comes in pieces whose sizes the bytes decide."""
     from meshhub.http.context import Context
     from meshhub.http.errors import STATUS, ClientGone, ServiceError
-    from meshhub.http.uploads import receive_form
-    from meshhub.plans import Limits
+    from meshhub.http.intake.uploads import receive_form
+    from meshhub.model.plans import Limits
 
     kind, _, body = data.partition(b"\n")
     step = zlib.crc32(data) % 61 + 1

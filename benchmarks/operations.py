@@ -20,8 +20,8 @@ from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
 from meshhub.builtin_plugins.flatten_base.operation import run as flatten
 from meshhub.builtin_plugins.optimize import OptimizeOptions
 from meshhub.builtin_plugins.optimize.operation import run as reduce
-from meshhub.scene import Float64, Int32, Mesh, Part, Scene
-from meshhub.topology import is_closed
+from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.toolkit.topology import is_closed
 
 Surface = tuple[Float64, Int32]
 Job = Callable[[Float64, Int32], Surface]

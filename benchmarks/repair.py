@@ -24,11 +24,11 @@ from shutil import which
 import numpy as np
 from scipy.spatial import cKDTree
 
-from meshhub import topology
 from meshhub.builtin_plugins.repair import meshlab, operation
 from meshhub.builtin_plugins.repair.validity import check_as_file
-from meshhub.geometry import weld
-from meshhub.scene import Float64, Int32, Mesh
+from meshhub.model.scene import Float64, Int32, Mesh
+from meshhub.toolkit import topology
+from meshhub.toolkit.geometry import weld
 
 Soup = tuple[Float64, Int32]
 Way = Callable[[Soup], Soup]

@@ -139,7 +139,7 @@ def trimesh_repairs(source: Path, target: Path) -> Callable[[], object]:
 def meshhub_reads(source: Path, target: Path) -> Callable[[], object]:
     from meshhub import Source
     from meshhub.builtin_plugins.stl.reader import read
-    from meshhub.capabilities import NoOptions
+    from meshhub.model.capabilities import NoOptions
 
     del target
     return lambda: read(Source.from_path(source), NoOptions())

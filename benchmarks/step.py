@@ -201,8 +201,8 @@ def plate(holes: int, segments: int) -> Any:
 def write_plate(path: str, holes: int, segments: int) -> dict[str, Any]:
     from meshhub.builtin_plugins.step import StepWriteOptions
     from meshhub.builtin_plugins.step.writer import write
-    from meshhub.scene import Mesh, Part, Scene
-    from meshhub.source import Target
+    from meshhub.model.scene import Mesh, Part, Scene
+    from meshhub.model.source import Target
 
     vertices, faces = plate(holes, segments)
     scene = Scene((Mesh(vertices, faces),), (Part(0),))

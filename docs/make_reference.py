@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from meshhub import LOCAL, Registry
-from meshhub.chain import Declarations
-from meshhub.options import HostOptions, OptionField, option_fields
+from meshhub.model.options import HostOptions, OptionField, option_fields
+from meshhub.pipeline.declarations import Declarations
 from meshhub.supported import supported
 
 PAGE = Path(__file__).parent / "reference.md"

@@ -11,11 +11,11 @@ import numpy as np
 
 from meshhub.builtin_plugins.gltf.reader import read
 from meshhub.builtin_plugins.gltf.writer import write_glb, write_gltf
-from meshhub.capabilities import HOST_FRAME, Frame, NoOptions
-from meshhub.geometry import to_frame
-from meshhub.notes import collecting
-from meshhub.scene import Scene
-from meshhub.source import Source, Target
+from meshhub.model.capabilities import HOST_FRAME, Frame, NoOptions
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Scene
+from meshhub.model.source import Source, Target
+from meshhub.toolkit.geometry import to_frame
 
 TYPES = {1: "SCALAR", 2: "VEC2", 3: "VEC3", 4: "VEC4", 16: "MAT4"}
 COMPONENTS = {"int8": 5120, "uint8": 5121, "int16": 5122, "uint16": 5123, "uint32": 5125, "float32": 5126}

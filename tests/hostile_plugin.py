@@ -32,10 +32,10 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from meshhub import Mesh, Part, Scene, did, note
-from meshhub.capabilities import Format, Operation, Reader, Stage, Writer
 from meshhub.errors import Cancelled, UnreadableFile
 from meshhub.hookspecs import hookimpl
-from meshhub.source import Source, Target
+from meshhub.model.capabilities import Format, Operation, Reader, Stage, Writer
+from meshhub.model.source import Source, Target
 from models import brick, scene_of
 
 HOSTILE = Format(id="hostile", label="Hostile", extensions=(".hostile",))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from meshhub.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
 
 _CORNERS = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float64)
 _BOX = np.array(

@@ -14,55 +14,84 @@ from pathlib import Path
 import pytest
 
 import meshhub
-from meshhub import hookspecs
+from meshhub import builtin_plugins, hookspecs
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "meshhub"
 
-LIGHT = (
-    "errors names capabilities notes options plans redaction settings logs scratch source report chain hookspecs "
-    "plugins collect"
+PACKAGES = (
+    "errors model toolkit hookspecs pipeline engine registry supported service builtin_plugins http cli testing"
 ).split()
-HEAVY = (
-    "columns scene colors polygons geometry topology containment zip_directory archive inspection run engine registry "
-    "supported keys builtin_plugins http cli testing"
+"""From the bottom up: a package imports only itself and packages listed before it."""
+
+LAYERS = {
+    "http": "context errors admission intake responses metrics conversions state endpoints description server".split(),
+    "builtin_plugins/step": "recognition writing reading".split(),
+}
+"""The same order inside large packages."""
+
+WITHOUT_NUMPY = (
+    "errors model.capabilities model.notes model.options model.report model.source model.plans model.chain hookspecs "
+    "pipeline.loading pipeline.declarations pipeline.collecting pipeline.resolve service.settings engine.scratch "
+    "engine.logs registry supported builtin_plugins.stl builtin_plugins.step builtin_plugins.repair"
 ).split()
-ORDER = LIGHT + HEAVY
-"""From the bottom up; what is listed earlier never imports what is listed later."""
+"""Listing capabilities stays light: these modules never import numpy, not even through others."""
 
 
 def imports(path: Path) -> set[str]:
-    """The meshhub modules that a file imports, wherever in it."""
-    found: set[str] = set()
+    """Dotted names of the meshhub modules that a file imports, wherever in it."""
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return {name.split(".")[1] for name in found if name.startswith("meshhub.")}
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return {name for name in names if name.startswith("meshhub.")}
 
 
-def rooms() -> list[tuple[str, Path]]:
-    return [
-        (path.relative_to(SOURCE).parts[0].removesuffix(".py"), path)
-        for path in sorted(SOURCE.rglob("*.py"))
-        if path.relative_to(SOURCE).parts[0] not in ("__init__.py", "__main__.py")
-    ]
+def files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*.py")) if path.parent != folder or path.stem[:2] != "__"]
+
+
+def packages(path: Path, folder: Path) -> tuple[str, set[str]]:
+    """The package of `folder` that a file is in, and the packages of `folder` that the file imports."""
+    prefix = ".".join(("meshhub", *folder.relative_to(SOURCE).parts, ""))
+    imported = {name.removeprefix(prefix).split(".")[0] for name in imports(path) if name.startswith(prefix)}
+    return path.relative_to(folder).parts[0].removesuffix(".py"), imported
 
 
 def test_every_module_has_its_place() -> None:
-    assert {room for room, _ in rooms()} <= set(ORDER)
+    assert {packages(path, SOURCE)[0] for path in files(SOURCE)} == set(PACKAGES)
+    http = {packages(path, SOURCE / "http")[0] for path in files(SOURCE / "http")}
+    assert http == set(LAYERS["http"])
 
 
-@pytest.mark.parametrize(("room", "path"), [pytest.param(*one, id=str(one[1].relative_to(SOURCE))) for one in rooms()])
-def test_imports_only_go_up(room: str, path: Path) -> None:
-    later = {name for name in imports(path) & set(ORDER) if ORDER.index(name) > ORDER.index(room)}
-    assert not later, f"{path.name} imports {later}, which come after {room}"
+@pytest.mark.parametrize("path", files(SOURCE), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_only_go_up(path: Path) -> None:
+    for folder, order in {"": PACKAGES, **LAYERS}.items():
+        if (SOURCE / folder) not in path.parents:
+            continue
+        package, imported = packages(path, SOURCE / folder)
+        if package in order:
+            above = {name for name in imported & set(order) if order.index(name) > order.index(package)}
+            assert not above, f"{path.name} imports {above}, which come after {package}"
+
+
+def test_listing_capabilities_imports_no_numpy() -> None:
+    modules = ", ".join(f"meshhub.{name}" for name in WITHOUT_NUMPY)
+    code = f"import {modules}, sys; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_builtin_is_listed() -> None:
+    folders = {path.parent.name for path in (SOURCE / "builtin_plugins").glob("*/__init__.py")}
+    assert sorted(folders) == sorted(builtin_plugins.BUILTINS)
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "builtin_plugins").rglob("*.py")), ids=lambda path: path.parent.name)
 def test_builtins_use_what_any_plugin_may_use(path: Path) -> None:
-    assert not imports(path) & {"registry", "run", "engine", "plugins", "collect", "http", "cli", "keys"}
+    used = {name.split(".")[1] for name in imports(path)}
+    assert used <= {"errors", "model", "toolkit", "hookspecs", "builtin_plugins"}
     own = "meshhub.builtin_plugins." + path.relative_to(SOURCE / "builtin_plugins").parts[0].removesuffix(".py")
     others = re.findall(r"^\s*(?:from|import) (meshhub\.builtin_plugins\.\S+)", path.read_text(encoding="utf-8"), re.M)
     assert all(other.startswith(own) for other in others)

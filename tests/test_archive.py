@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bombs import packed, piped, special
-from meshhub.archive import UPLOAD_LIMITS, Archive, ArchiveLimits, is_litter
 from meshhub.errors import UnreadableFile, UnsafeArchive
+from meshhub.toolkit.archive import UPLOAD_LIMITS, Archive, ArchiveLimits, is_litter
 
 
 def central(data: bytes, number: int = 0) -> int:

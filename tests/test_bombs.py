@@ -17,10 +17,10 @@ import pytest
 
 import bombs
 from meshhub import Isolated, MeshhubError, Registry, Source, Target
-from meshhub.archive import UPLOAD_LIMITS, Archive
-from meshhub.chain import identify
 from meshhub.errors import InvalidOption, MissingDependency, UnsupportedFormat
-from meshhub.source import HEAD_BYTES
+from meshhub.model.source import HEAD_BYTES
+from meshhub.pipeline.resolve import identify
+from meshhub.toolkit.archive import UPLOAD_LIMITS, Archive
 
 pytestmark = pytest.mark.once
 

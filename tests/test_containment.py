@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from meshhub.containment import TURN, group_by_shell
+from meshhub.toolkit.containment import TURN, group_by_shell
 from models import brick, sphere
 
 

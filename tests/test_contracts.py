@@ -8,10 +8,10 @@ import numpy as np
 import trimesh
 
 from meshhub import Frame, Registry, Source
-from meshhub.capabilities import HOST_FRAME, Reader
-from meshhub.geometry import frame_matrix
+from meshhub.model.capabilities import HOST_FRAME, Reader
 from meshhub.testing import OperationContract, ReaderContract, WriterContract
 from meshhub.testing.models import SIZE, png
+from meshhub.toolkit.geometry import frame_matrix
 
 TRIMESH = ("stl", "obj", "ply", "glb", "gltf", "3mf")
 """The formats that trimesh writes, as a program that knows nothing of ours."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from meshhub.settings import FILE, NAMES, PREFIX, Settings
+from meshhub.service.settings import FILE, NAMES, PREFIX, Settings
 
 ROOT = Path(__file__).parents[1]
 UNIT = ROOT / "deploy" / "meshhub.service"

@@ -37,13 +37,14 @@ from meshhub import (
     Target,
     WorkerCrashed,
 )
-from meshhub.chain import Request, resolve
 from meshhub.engine.contract import Task
-from meshhub.engine.marks import new_mark
+from meshhub.engine.descendants import new_mark
 from meshhub.engine.supervision import Worker, answer_of
 from meshhub.engine.worker import Limits
-from meshhub.plans import LOCAL
-from meshhub.report import Inspection, Report
+from meshhub.model.chain import Request
+from meshhub.model.plans import LOCAL
+from meshhub.model.report import Inspection, Report
+from meshhub.pipeline.resolve import resolve
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 import toys
 from meshhub import Isolated, Registry, Source, Target
-from meshhub.engine import marks
+from meshhub.engine import descendants as marks
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for as Linux has them")

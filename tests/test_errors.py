@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshhub.errors import MAX_QUOTED, format_number, quote
-from meshhub.redaction import redact_error, redact_url
+from meshhub.service.redaction import redact_error, redact_url
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,10 @@ from hypothesis import strategies as st
 
 from bombs import packed
 from meshhub import Material, MeshhubError, Part, PluginError, Registry, Scene, Source, Target
-from meshhub.capabilities import NoOptions
-from meshhub.chain import load
-from meshhub.geometry import to_frame
-from meshhub.scene import Image, Mesh
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.scene import Image, Mesh
+from meshhub.pipeline.declarations import load
+from meshhub.toolkit.geometry import to_frame
 from models import brick, sphere
 
 pytestmark = pytest.mark.once

@@ -16,8 +16,8 @@ from meshhub import ModelTooComplex, Registry, Source, Target, UnreadableFile
 from meshhub.builtin_plugins.optimize.welded_reduction import has_crowded_points
 from meshhub.cli import root
 from meshhub.errors import LONGEST_MESSAGE, MeshhubError
-from meshhub.notes import collecting, note
-from meshhub.polygons import MAX_CORNERS, triangulate
+from meshhub.model.notes import collecting, note
+from meshhub.toolkit.polygons import MAX_CORNERS, triangulate
 from models import sphere
 
 TRIANGLE = b"facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 9 0 0\nvertex 0 9 %s\nendloop\nendfacet\n"

@@ -11,8 +11,8 @@ import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshhub.inspection import inspect
-from meshhub.scene import Material, Mesh, Part, Scene
+from meshhub.model.scene import Material, Mesh, Part, Scene
+from meshhub.pipeline.inspection import inspect
 from models import brick, moved_by, scene_of, sphere
 
 

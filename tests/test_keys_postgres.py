@@ -17,7 +17,7 @@ pytest.importorskip("psycopg", reason="PostgreSQL needs psycopg")
 import sqlalchemy as sql
 
 from meshhub.errors import InvalidKey, KeyStoreUnavailable
-from meshhub.keys import KeyStore
+from meshhub.service.keys import KeyStore
 
 
 @pytest.fixture

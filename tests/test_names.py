@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from meshhub.names import single_line
+from meshhub.toolkit.names import single_line
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from meshhub import Registry
 from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.builtin_plugins.stl.writer import write
 from meshhub.errors import ConversionFailed
-from meshhub.notes import ALIKE, collecting, note
-from meshhub.source import Source, Target
+from meshhub.model.notes import ALIKE, collecting, note
+from meshhub.model.source import Source, Target
 from models import brick, moved_by, scene_of
 
 PAINTED = b"""ply

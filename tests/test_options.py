@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from meshhub.errors import InvalidOption, MeshhubError
-from meshhub.options import OptionField, decode, flag_of, given_fields, option_fields, schema, unknown
+from meshhub.model.options import OptionField, decode, flag_of, given_fields, option_fields, schema, unknown
 
 
 class Sample(Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshhub.polygons import triangulate, triangulate_corners
-from meshhub.scene import Float64, Int32
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit.polygons import triangulate, triangulate_corners
 
 
 def lift(flat: Float64, tilt: float = 0.0) -> Float64:

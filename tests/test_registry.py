@@ -40,7 +40,7 @@ from meshhub import (
     Writer,
     hookimpl,
 )
-from meshhub.chain import Request
+from meshhub.model.chain import Request
 from meshhub.supported import supported
 
 FREE = Caller(plan=Plan(id="free", label="Free"))

@@ -15,13 +15,13 @@ import pytest
 import toys
 from folders import emptied
 from meshhub import Isolated, Registry, Source, Target
-from meshhub.scratch import Scratch, remove_tree, sweep
+from meshhub.engine.scratch import Scratch, remove_tree, sweep
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders are locked on POSIX")
 
 MAKER = """
 import sys
-from meshhub.scratch import Scratch
+from meshhub.engine.scratch import Scratch
 for kind in ("job", "service"):
     made = Scratch(kind, sys.argv[1])
     (made.path / "upload").write_bytes(b"x")
@@ -159,7 +159,7 @@ def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path: Path) -> None:
 
 FORKING = """
 import os, sys
-from meshhub.scratch import Scratch, sweep
+from meshhub.engine.scratch import Scratch, sweep
 made = Scratch("job", sys.argv[1])
 (made.path / "upload").write_bytes(b"x")
 ready, done = os.pipe()

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from meshhub.errors import InvalidSettings
-from meshhub.settings import FILE as VARIABLE
-from meshhub.settings import NAMES, PREFIX, Settings, cores, load
+from meshhub.service.settings import FILE as VARIABLE
+from meshhub.service.settings import NAMES, PREFIX, Settings, cores, load
 
 OPERATING = Path(__file__).parents[1] / "docs" / "operating.md"
 

@@ -17,7 +17,7 @@ import pytest
 
 import wrong_plugins
 from meshhub import Frame, PluginError, Reader, Source, hookimpl
-from meshhub.capabilities import FEATURES
+from meshhub.model.capabilities import FEATURES
 from meshhub.testing import Contract, OperationContract, ReaderContract, WriterContract, elsewhere, watching
 from meshhub.testing.comparing import difference
 from meshhub.testing.models import SHOWING, brick, full, odd

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshhub import topology
-from meshhub.scene import Int32
+from meshhub.model.scene import Int32
+from meshhub.toolkit import topology
 from models import brick, moved_by, sphere
 
 

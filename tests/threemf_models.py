@@ -7,8 +7,8 @@ import struct
 import zipfile
 import zlib
 
-from meshhub.scene import Mesh
-from meshhub.source import Source
+from meshhub.model.scene import Mesh
+from meshhub.model.source import Source
 from models import brick
 
 CORE = "http://schemas.microsoft.com/3dmanufacturing/core/2015/02"

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from meshhub import Format, Frame, Magic, Operation, Reader, Scene, Source, Stage, Target, Writer, hookimpl, note
 from meshhub.engine.worker import Limits, serve
-from meshhub.scene import Mesh, Part
+from meshhub.model.scene import Mesh, Part
 from models import brick, scene_of
 
 TOY = Format(id="toy", label="Toy", extensions=(".toy",), media_types=("model/x-toy",), magic=(Magic(b"toy!"),))

@@ -32,9 +32,9 @@ from meshhub import (
     Writer,
     hookimpl,
 )
-from meshhub.capabilities import FEATURES
-from meshhub.geometry import baked, moved, transformed
-from meshhub.scene import Image, Material, Mesh, Part, Scene
+from meshhub.model.capabilities import FEATURES
+from meshhub.model.scene import Image, Material, Mesh, Part, Scene
+from meshhub.toolkit.geometry import baked, moved, transformed
 
 MAGIC = b"sound!"
 FORMAT = Format(id="sound", label="Sound", extensions=(".sound",), magic=(Magic(MAGIC),))

@@ -18,7 +18,7 @@ import numpy as np
 
 from meshhub import Isolated, MeshhubError, Registry, Source, Target
 from meshhub.http.errors import status_of
-from meshhub.scene import Mesh, Part, Scene
+from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.testing import fixture, host, models
 
 FORMATS = ("stl", "obj", "ply", "glb", "gltf", "3mf", "step")

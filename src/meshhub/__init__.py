@@ -15,19 +15,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from meshhub.capabilities import Capability as Capability
-    from meshhub.capabilities import Feature as Feature
-    from meshhub.capabilities import Format as Format
-    from meshhub.capabilities import Frame as Frame
-    from meshhub.capabilities import Magic as Magic
-    from meshhub.capabilities import NoOptions as NoOptions
-    from meshhub.capabilities import Operation as Operation
-    from meshhub.capabilities import Reader as Reader
-    from meshhub.capabilities import Stage as Stage
-    from meshhub.capabilities import Writer as Writer
-    from meshhub.chain import Chain as Chain
-    from meshhub.chain import Request as Request
-    from meshhub.chain import Step as Step
     from meshhub.engine.contract import Cancel as Cancel
     from meshhub.engine.contract import Engine as Engine
     from meshhub.engine.in_process import InProcess as InProcess
@@ -56,35 +43,48 @@ if TYPE_CHECKING:
     from meshhub.errors import UnsupportedTarget as UnsupportedTarget
     from meshhub.errors import WorkerCrashed as WorkerCrashed
     from meshhub.hookspecs import hookimpl as hookimpl
-    from meshhub.notes import Note as Note
-    from meshhub.notes import did as did
-    from meshhub.notes import note as note
-    from meshhub.plans import LOCAL as LOCAL
-    from meshhub.plans import Caller as Caller
-    from meshhub.plans import Limits as Limits
-    from meshhub.plans import Objection as Objection
-    from meshhub.plans import Plan as Plan
-    from meshhub.plugins import Fault as Fault
-    from meshhub.plugins import Plugin as Plugin
+    from meshhub.model.capabilities import Capability as Capability
+    from meshhub.model.capabilities import Feature as Feature
+    from meshhub.model.capabilities import Format as Format
+    from meshhub.model.capabilities import Frame as Frame
+    from meshhub.model.capabilities import Magic as Magic
+    from meshhub.model.capabilities import NoOptions as NoOptions
+    from meshhub.model.capabilities import Operation as Operation
+    from meshhub.model.capabilities import Reader as Reader
+    from meshhub.model.capabilities import Stage as Stage
+    from meshhub.model.capabilities import Writer as Writer
+    from meshhub.model.chain import Chain as Chain
+    from meshhub.model.chain import Request as Request
+    from meshhub.model.chain import Step as Step
+    from meshhub.model.notes import Note as Note
+    from meshhub.model.notes import did as did
+    from meshhub.model.notes import note as note
+    from meshhub.model.plans import LOCAL as LOCAL
+    from meshhub.model.plans import Caller as Caller
+    from meshhub.model.plans import Limits as Limits
+    from meshhub.model.plans import Objection as Objection
+    from meshhub.model.plans import Plan as Plan
+    from meshhub.model.report import Failure as Failure
+    from meshhub.model.report import FileReport as FileReport
+    from meshhub.model.report import Inspection as Inspection
+    from meshhub.model.report import Loss as Loss
+    from meshhub.model.report import ModelInspection as ModelInspection
+    from meshhub.model.report import Report as Report
+    from meshhub.model.report import StepReport as StepReport
+    from meshhub.model.scene import Image as Image
+    from meshhub.model.scene import Material as Material
+    from meshhub.model.scene import Mesh as Mesh
+    from meshhub.model.scene import Part as Part
+    from meshhub.model.scene import Scene as Scene
+    from meshhub.model.source import Source as Source
+    from meshhub.model.source import Target as Target
+    from meshhub.pipeline.loading import Fault as Fault
+    from meshhub.pipeline.loading import Plugin as Plugin
     from meshhub.registry import Registry as Registry
-    from meshhub.report import Failure as Failure
-    from meshhub.report import FileReport as FileReport
-    from meshhub.report import Inspection as Inspection
-    from meshhub.report import Loss as Loss
-    from meshhub.report import ModelInspection as ModelInspection
-    from meshhub.report import Report as Report
-    from meshhub.report import StepReport as StepReport
-    from meshhub.scene import Image as Image
-    from meshhub.scene import Material as Material
-    from meshhub.scene import Mesh as Mesh
-    from meshhub.scene import Part as Part
-    from meshhub.scene import Scene as Scene
-    from meshhub.source import Source as Source
-    from meshhub.source import Target as Target
 
 _HOME = {
-    "meshhub.capabilities": "Capability Feature Format Frame Magic NoOptions Operation Reader Stage Writer",
-    "meshhub.chain": "Chain Request Step",
+    "meshhub.model.chain": "Chain Request Step",
+    "meshhub.model.capabilities": "Capability Feature Format Frame Magic NoOptions Operation Reader Stage Writer",
     "meshhub.engine.contract": "Cancel Engine",
     "meshhub.engine.in_process": "InProcess",
     "meshhub.engine.isolated": "Isolated",
@@ -95,13 +95,13 @@ _HOME = {
         "UnsupportedTarget WorkerCrashed"
     ),
     "meshhub.hookspecs": "hookimpl",
-    "meshhub.notes": "Note did note",
-    "meshhub.plans": "Caller Limits LOCAL Objection Plan",
-    "meshhub.plugins": "Fault Plugin",
+    "meshhub.model.notes": "Note did note",
+    "meshhub.model.plans": "Caller Limits LOCAL Objection Plan",
+    "meshhub.pipeline.loading": "Fault Plugin",
     "meshhub.registry": "Registry",
-    "meshhub.report": "Failure FileReport Inspection Loss ModelInspection Report StepReport",
-    "meshhub.scene": "Image Material Mesh Part Scene",
-    "meshhub.source": "Source Target",
+    "meshhub.model.report": "Failure FileReport Inspection Loss ModelInspection Report StepReport",
+    "meshhub.model.scene": "Image Material Mesh Part Scene",
+    "meshhub.model.source": "Source Target",
 }
 
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}

@@ -20,15 +20,17 @@ from typing import cast
 
 from msgspec import structs
 
-from meshhub.chain import Chain, Declarations, Request, resolve
-from meshhub.collect import collect
 from meshhub.engine.contract import Cancel, Engine, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.errors import DiskFull, MeshhubError, OutputExists, PluginError, RequestRefused, UnsupportedTarget
-from meshhub.plans import LOCAL, Caller, Objection, Plan
-from meshhub.plugins import Fault, Plugin, Plugins
-from meshhub.report import Failure, FileReport, Inspection, Report
-from meshhub.source import Source, Target
+from meshhub.model.chain import Chain, Request
+from meshhub.model.plans import LOCAL, Caller, Objection, Plan
+from meshhub.model.report import Failure, FileReport, Inspection, Report
+from meshhub.model.source import Source, Target
+from meshhub.pipeline.collecting import collect
+from meshhub.pipeline.declarations import Declarations
+from meshhub.pipeline.loading import Fault, Plugin, Plugins
+from meshhub.pipeline.resolve import resolve
 
 log = logging.getLogger(__name__)
 

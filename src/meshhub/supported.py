@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from meshhub.capabilities import Reader, Writer
-from meshhub.chain import Declared
-from meshhub.options import HostOptions, schema
-from meshhub.plans import Caller
+from meshhub.model.capabilities import Reader, Writer
+from meshhub.model.options import HostOptions, schema
+from meshhub.model.plans import Caller
+from meshhub.pipeline.declarations import Declared
 from meshhub.registry import Registry
 
 

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from meshhub.builtin_plugins.threemf.reader import read
 from meshhub.builtin_plugins.threemf.sniff import sniff
 from meshhub.builtin_plugins.threemf.writer import write
-from meshhub.capabilities import HOST_FRAME, NoOptions
 from meshhub.errors import EmptyModel, MeshhubError, ModelTooComplex, UnreadableFile, UnsafeArchive
-from meshhub.geometry import bounds, soup, to_frame
-from meshhub.notes import collecting
-from meshhub.scene import Image, Material, Mesh, Part, Scene
-from meshhub.source import Source, Target
+from meshhub.model.capabilities import HOST_FRAME, NoOptions
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Image, Material, Mesh, Part, Scene
+from meshhub.model.source import Source, Target
+from meshhub.toolkit.geometry import bounds, soup, to_frame
 from models import brick, scene_of, sphere, volume
 from threemf_models import CORE, SPACES, mesh_xml, model, package, png, rels, thing
 

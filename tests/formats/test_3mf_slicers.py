@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from meshhub.builtin_plugins.threemf.reader import read
-from meshhub.capabilities import NoOptions
-from meshhub.geometry import bounds
-from meshhub.notes import collecting
-from meshhub.scene import Mesh, Scene
-from meshhub.source import Source
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Mesh, Scene
+from meshhub.model.source import Source
+from meshhub.toolkit.geometry import bounds
 from models import brick, scene_of, sphere
 from threemf_models import CORE, PRODUCTION, mesh_xml, model, package, thing
 

@@ -17,10 +17,10 @@ from meshhub.builtin_plugins.gltf.reader import read as read_glb
 from meshhub.builtin_plugins.gltf.writer import write_glb
 from meshhub.builtin_plugins.ply.reader import read as read_ply
 from meshhub.builtin_plugins.threemf.reader import read as read_3mf
-from meshhub.capabilities import HOST_FRAME, NoOptions
-from meshhub.chain import Request
-from meshhub.geometry import to_frame
-from meshhub.scene import Image, Material, Mesh, Part, Scene, UInt8
+from meshhub.model.capabilities import HOST_FRAME, NoOptions
+from meshhub.model.chain import Request
+from meshhub.model.scene import Image, Material, Mesh, Part, Scene, UInt8
+from meshhub.toolkit.geometry import to_frame
 from models import brick
 
 BRICK = brick(0.1, 0.2, 0.3)

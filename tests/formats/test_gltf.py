@@ -35,14 +35,14 @@ from gltf_models import (
     square,
     written_json,
 )
-from meshhub.builtin_plugins.gltf import draco, meshopt
 from meshhub.builtin_plugins.gltf.reader import read
+from meshhub.builtin_plugins.gltf.reading import draco, meshopt
 from meshhub.builtin_plugins.gltf.sniff import sniff
-from meshhub.capabilities import NoOptions
 from meshhub.errors import EmptyModel, ExternalReference, MeshhubError, ModelTooComplex, UnreadableFile
-from meshhub.geometry import bounds, placed_mesh, soup, welded
-from meshhub.scene import Image, Material, Mesh, Part, Scene
-from meshhub.source import Source
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.scene import Image, Material, Mesh, Part, Scene
+from meshhub.model.source import Source
+from meshhub.toolkit.geometry import bounds, placed_mesh, soup, welded
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
 

@@ -20,12 +20,12 @@ from meshhub.builtin_plugins.obj import ObjWriterOptions
 from meshhub.builtin_plugins.obj.reader import read
 from meshhub.builtin_plugins.obj.sniff import sniff
 from meshhub.builtin_plugins.obj.writer import write
-from meshhub.capabilities import NoOptions
 from meshhub.errors import EmptyModel, ModelTooComplex, SourceError, UnreadableFile
-from meshhub.geometry import bounds, soup, welded
-from meshhub.notes import collecting
-from meshhub.scene import Image, Material, Mesh, Part, Scene
-from meshhub.source import Source, Target
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Image, Material, Mesh, Part, Scene
+from meshhub.model.source import Source, Target
+from meshhub.toolkit.geometry import bounds, soup, welded
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"a picture"

@@ -21,12 +21,12 @@ from meshhub.builtin_plugins.ply import PlyWriterOptions
 from meshhub.builtin_plugins.ply.reader import read
 from meshhub.builtin_plugins.ply.sniff import sniff
 from meshhub.builtin_plugins.ply.writer import write
-from meshhub.capabilities import NoOptions
 from meshhub.errors import EmptyModel, MeshhubError, UnreadableFile
-from meshhub.geometry import bounds, soup, welded
-from meshhub.notes import collecting
-from meshhub.scene import Material, Mesh, Part, Scene
-from meshhub.source import Source, Target
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Material, Mesh, Part, Scene
+from meshhub.model.source import Source, Target
+from meshhub.toolkit.geometry import bounds, soup, welded
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
 ENCODINGS = ("ascii", "binary_little_endian", "binary_big_endian")

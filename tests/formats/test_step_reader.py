@@ -17,12 +17,12 @@ from meshhub.builtin_plugins.step import StepReadOptions, StepWriteOptions
 from meshhub.builtin_plugins.step.reader import read
 from meshhub.builtin_plugins.step.sniff import sniff
 from meshhub.builtin_plugins.step.writer import write
-from meshhub.capabilities import HOST_FRAME, Frame
 from meshhub.errors import EmptyModel, ExternalReference, MeshhubError, ModelTooComplex, SourceError, UnreadableFile
-from meshhub.geometry import bounds, placed_mesh, soup, to_frame
-from meshhub.notes import collecting
-from meshhub.scene import Material, Mesh, Part, Scene
-from meshhub.source import Source, Target
+from meshhub.model.capabilities import HOST_FRAME, Frame
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Material, Mesh, Part, Scene
+from meshhub.model.source import Source, Target
+from meshhub.toolkit.geometry import bounds, placed_mesh, soup, to_frame
 from models import brick, edge_counts, scene_of, volume
 
 pytest.importorskip("OCP", reason="reading STEP needs OpenCASCADE: pip install meshhub[step]")
@@ -275,7 +275,7 @@ def test_a_shape_stands_where_the_file_says(exported: Callable[..., bytes]) -> N
 
 def test_assemblies_that_multiply_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = instances_in_colour(tmp_path)
-    monkeypatch.setattr("meshhub.builtin_plugins.step.xcaf.MOST_PLACEMENTS", 2)
+    monkeypatch.setattr("meshhub.builtin_plugins.step.reading.xcaf.MOST_PLACEMENTS", 2)
     with pytest.raises(ModelTooComplex, match="more than 2 parts"):
         load(data)
 

@@ -20,15 +20,16 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from meshhub import Registry
-from meshhub.builtin_plugins.step import StepWriteOptions, readback, writer
-from meshhub.builtin_plugins.step.names import quoted
-from meshhub.builtin_plugins.step.readback import Solid as ReadSolid
-from meshhub.builtin_plugins.step.readback import Verdict
+from meshhub.builtin_plugins.step import StepWriteOptions, writer
 from meshhub.builtin_plugins.step.writer import write
+from meshhub.builtin_plugins.step.writing import kernel_check as readback
+from meshhub.builtin_plugins.step.writing.kernel_check import Solid as ReadSolid
+from meshhub.builtin_plugins.step.writing.kernel_check import Verdict
+from meshhub.builtin_plugins.step.writing.names import quoted
 from meshhub.errors import ConversionFailed
-from meshhub.notes import Remarks, collecting
-from meshhub.scene import Material, Mesh, Part, Scene
-from meshhub.source import Target
+from meshhub.model.notes import Remarks, collecting
+from meshhub.model.scene import Material, Mesh, Part, Scene
+from meshhub.model.source import Target
 from models import brick, moved_by, scene_of, volume
 from step_judge import judged
 

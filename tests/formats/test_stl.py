@@ -20,12 +20,12 @@ from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.builtin_plugins.stl.reader import read
 from meshhub.builtin_plugins.stl.sniff import sniff
 from meshhub.builtin_plugins.stl.writer import write
-from meshhub.capabilities import NoOptions
 from meshhub.errors import ConversionFailed, EmptyModel, MeshhubError, UnreadableFile
-from meshhub.geometry import bounds, soup
-from meshhub.notes import Remarks, collecting
-from meshhub.scene import Float64, Material, Mesh, Part, Scene
-from meshhub.source import Source, Target
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.notes import Remarks, collecting
+from meshhub.model.scene import Float64, Material, Mesh, Part, Scene
+from meshhub.model.source import Source, Target
+from meshhub.toolkit.geometry import bounds, soup
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
 

@@ -20,11 +20,11 @@ import service_plugins
 import uvicorn
 
 from meshhub.engine.contract import Engine
-from meshhub.http.app import create_app
-from meshhub.http.server import Server, configured
-from meshhub.keys import KeyStore
+from meshhub.http.server.app import create_app
+from meshhub.http.server.serving import Server, configured
 from meshhub.registry import Registry
-from meshhub.settings import Settings
+from meshhub.service.keys import KeyStore
+from meshhub.service.settings import Settings
 
 GENEROUS = {"free": {"requests_per_minute": 100_000}, "pro": {"requests_per_minute": 100_000}}
 

@@ -16,7 +16,7 @@ import numpy as np
 from hostile_plugin import living
 from meshhub import InProcess, Inspection, Isolated, Registry, Report, Source, Target
 from meshhub.engine.contract import Cancel, Task
-from meshhub.scratch import Scratch
+from meshhub.engine.scratch import Scratch
 from models import sphere
 
 TARGETS = ("ply", "3mf", "glb", "obj", "stl")

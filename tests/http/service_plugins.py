@@ -13,11 +13,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from meshhub import EmptyModel, ExternalReference, ModelTooComplex, PluginError, Scene, UnreadableFile, did, note
-from meshhub.capabilities import Format, Operation, Reader, Stage, Writer
-from meshhub.chain import Chain
 from meshhub.hookspecs import hookimpl
-from meshhub.plans import Caller, Objection
-from meshhub.source import Source, Target
+from meshhub.model.capabilities import Format, Operation, Reader, Stage, Writer
+from meshhub.model.chain import Chain
+from meshhub.model.plans import Caller, Objection
+from meshhub.model.source import Source, Target
 from models import brick, scene_of
 
 TOY = Format(id="toy", label="Toy", extensions=(".toy",), media_types=("model/x-toy",))

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from http_serving import Running, refused, told, unzipped, zip_of
 
-from meshhub.http import bundles
-from meshhub.http.orders import Item, Outcome
-from meshhub.http.reports import batch_header
-from meshhub.http.results import packed
-from meshhub.notes import Note
-from meshhub.report import FileReport, Report
-from meshhub.source import Target
+from meshhub.http.intake import archives as bundles
+from meshhub.http.intake.conversion_requests import Item, Outcome
+from meshhub.http.responses.reports import batch_header
+from meshhub.http.responses.results import packed
+from meshhub.model.notes import Note
+from meshhub.model.report import FileReport, Report
+from meshhub.model.source import Target
 
 GLTF = {
     "asset": {"version": "2.0"},

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from http_serving import Running, all_of, until
 
-from meshhub.http import connections
-from meshhub.http.clients import networks
+from meshhub.http.admission.addresses import networks
+from meshhub.http.server import connections
 
 FORM = (
     b'--b\r\nContent-Disposition: form-data; name="target"\r\n\r\ntoy\r\n'

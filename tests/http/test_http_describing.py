@@ -16,13 +16,13 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from meshhub.engine.in_process import InProcess
-from meshhub.http.app import create_app
 from meshhub.http.errors import STATUS
-from meshhub.http.names import content_disposition, folder_label, label
-from meshhub.options import option_fields
-from meshhub.plans import LOCAL, Limits
+from meshhub.http.intake.names import content_disposition, folder_label, label
+from meshhub.http.server.app import create_app
+from meshhub.model.options import option_fields
+from meshhub.model.plans import LOCAL, Limits
 from meshhub.registry import Registry
-from meshhub.settings import Settings
+from meshhub.service.settings import Settings
 from meshhub.supported import supported
 
 DOCS = Path(__file__).parents[2] / "docs" / "http.md"

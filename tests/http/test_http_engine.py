@@ -28,9 +28,9 @@ from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import Cancelled
-from meshhub.http.app import isolated
-from meshhub.report import Inspection, Report
-from meshhub.settings import Settings
+from meshhub.http.server.app import isolated
+from meshhub.model.report import Inspection, Report
+from meshhub.service.settings import Settings
 
 STL = b"solid t\nfacet normal 0 0 1\nouter loop\n%sendloop\nendfacet\nendsolid t\n" % (
     b"vertex 0 0 0\nvertex 9 0 0\nvertex 0 9 0\n"

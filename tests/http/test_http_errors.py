@@ -15,7 +15,7 @@ from http_serving import Running, refused, zip_of
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import ConversionTimeout, UnsafeArchive, WorkerCrashed
 from meshhub.http.errors import MEANING, STATUS
-from meshhub.report import Inspection, Report
+from meshhub.model.report import Inspection, Report
 
 DOCS = Path(__file__).parents[2] / "docs" / "http.md"
 

@@ -19,7 +19,7 @@ import real_stores
 from http_serving import Running, refused, serving, until
 
 from meshhub.errors import KeyStoreUnavailable
-from meshhub.keys import KeyStore
+from meshhub.service.keys import KeyStore
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

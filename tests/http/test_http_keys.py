@@ -15,7 +15,7 @@ import pytest
 from msgspec import structs
 
 from meshhub.errors import InvalidKey, KeyStoreUnavailable
-from meshhub.keys import KeyStore, default_url
+from meshhub.service.keys import KeyStore, default_url
 
 
 class Clock:

@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from meshhub.http.memory import give_back, one_heap
+from meshhub.http.server.memory import give_back, one_heap
 
 CODE = """
 import ctypes, sys, threading
-from meshhub.http.memory import one_heap
+from meshhub.http.server.memory import one_heap
 
 if sys.argv[1] == "one":
     one_heap()
@@ -48,7 +48,7 @@ def test_threads_share_one_heap_unless_told_otherwise(settings: dict[str, str], 
 GIVING = """
 import resource
 from pathlib import Path
-from meshhub.http.memory import give_back, one_heap
+from meshhub.http.server.memory import give_back, one_heap
 
 def taken():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
@@ -78,5 +78,5 @@ def test_without_such_a_library_nothing_is_asked(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_is_loaded_is_not_looked_through_again() -> None:
-    code = "import gc; from meshhub.http.memory import settle; settle(); assert len(gc.get_objects()) < 1000"
+    code = "import gc; from meshhub.http.server.memory import settle; settle(); assert len(gc.get_objects()) < 1000"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -20,9 +20,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from test_http_errors import Raising
 
 from meshhub.engine.isolated import Isolated
+from meshhub.engine.logs import FIELDS, JsonLines
 from meshhub.errors import ConversionTimeout
-from meshhub.logs import FIELDS, JsonLines
-from meshhub.settings import Settings
+from meshhub.service.settings import Settings
 
 OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
 
@@ -201,8 +201,8 @@ WORKING = """
 import service_plugins
 from meshhub import MeshhubError, Registry
 from meshhub.engine.isolated import Isolated
-from meshhub.logs import REQUEST
-from meshhub.source import Source, Target
+from meshhub.engine.logs import REQUEST
+from meshhub.model.source import Source, Target
 
 for kind in ("json", "text"):
     engine = Isolated(workers=1, log=kind)

@@ -16,12 +16,13 @@ from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from meshhub.hookspecs import hookimpl
-from meshhub.http import guesses, rates
-from meshhub.http.clients import client_address, networks, rate_identity
-from meshhub.http.guesses import Guesses
-from meshhub.http.rates import RateLimits
-from meshhub.http.window import Window
-from meshhub.plans import Caller
+from meshhub.http.admission import failed_keys as guesses
+from meshhub.http.admission import rates
+from meshhub.http.admission.addresses import client_address, networks, rate_identity
+from meshhub.http.admission.failed_keys import Guesses
+from meshhub.http.admission.rates import RateLimits
+from meshhub.http.admission.window import Window
+from meshhub.model.plans import Caller
 
 PLANS = {"free": {"requests_per_minute": 30}, "pro": {"requests_per_minute": 50}}
 

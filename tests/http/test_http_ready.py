@@ -18,11 +18,11 @@ from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.errors import ServerBusy, WorkerCrashed
 from meshhub.hookspecs import hookimpl
-from meshhub.http.jobs import Jobs
-from meshhub.http.probe import FRESH_SECONDS, Probe, cube
+from meshhub.http.admission.resources import Jobs
+from meshhub.http.conversions.probe import FRESH_SECONDS, Probe, cube
+from meshhub.model.report import Inspection, Report
 from meshhub.registry import Registry
-from meshhub.report import Inspection, Report
-from meshhub.settings import Settings
+from meshhub.service.settings import Settings
 
 
 class Counting(InProcess):

@@ -18,7 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from meshhub.http.rates import RateLimits
+from meshhub.http.admission.rates import RateLimits
 
 URL = os.environ.get("MESHHUB_TEST_REDIS_URL", "")
 if not URL:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from bombs import TRIANGLE
 from meshhub import Registry
-from meshhub.http.openapi import document
+from meshhub.http.description.openapi import document
 
 pytestmark = pytest.mark.once
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from meshhub.http import tracing
+from meshhub.http.server import tracing
 
 
 def test_without_a_place_to_send_them_nothing_is_traced() -> None:

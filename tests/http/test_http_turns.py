@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import ServerBusy, ShuttingDown
-from meshhub.http.turns import Ticket, Turns
+from meshhub.http.admission.slots import Ticket, Turns
 
 
 class Hall:

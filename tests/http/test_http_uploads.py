@@ -23,9 +23,9 @@ from http_serving import Running, refused, until, unzipped
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from meshhub.http import service as service_module
+from meshhub.http.admission.disk import Disk
 from meshhub.http.context import Context
-from meshhub.http.disk import Disk
+from meshhub.http.server import middleware as service_module
 
 MEGABYTE = 1 << 20
 LIMIT = 20 * MEGABYTE

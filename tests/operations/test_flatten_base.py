@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
 from meshhub.builtin_plugins.flatten_base.operation import run
 from meshhub.errors import InvalidOption
-from meshhub.geometry import bounds, soup
-from meshhub.notes import collecting
-from meshhub.scene import Float64, Int32, Material, Mesh, Part, Scene
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Float64, Int32, Material, Mesh, Part, Scene
+from meshhub.toolkit.geometry import bounds, soup
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
 

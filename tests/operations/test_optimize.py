@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from meshhub.builtin_plugins.optimize import OptimizeOptions, meshlab
 from meshhub.builtin_plugins.optimize.operation import run
-from meshhub.geometry import soup
-from meshhub.notes import Remarks, collecting
-from meshhub.scene import Float64, Image, Int32, Material, Mesh, Part, Scene
+from meshhub.model.notes import Remarks, collecting
+from meshhub.model.scene import Float64, Image, Int32, Material, Mesh, Part, Scene
+from meshhub.toolkit.geometry import soup
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
 

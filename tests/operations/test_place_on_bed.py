@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from meshhub.builtin_plugins.place_on_bed import PlaceOnBedOptions
 from meshhub.builtin_plugins.place_on_bed.operation import run
-from meshhub.geometry import bounds, soup
-from meshhub.notes import collecting
-from meshhub.scene import Mesh, Part, Scene
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.toolkit.geometry import bounds, soup
 from models import brick, moved_by, scene_of, sphere
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.operation import run
-from meshhub.notes import Remarks, collecting
-from meshhub.scene import Float64, Int32, Material, Mesh, Part, Scene
+from meshhub.model.notes import Remarks, collecting
+from meshhub.model.scene import Float64, Int32, Material, Mesh, Part, Scene
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from meshhub.builtin_plugins.target_height import TargetHeightOptions
 from meshhub.builtin_plugins.target_height.operation import run
 from meshhub.errors import InvalidOption
-from meshhub.geometry import bounds, soup
-from meshhub.notes import collecting
-from meshhub.scene import Mesh, Part, Scene
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.toolkit.geometry import bounds, soup
 from models import brick, moved_by, scene_of, sphere
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from meshhub.hookspecs import hookimpl
-from meshhub.plans import Limits, Plan
+from meshhub.model.plans import Limits, Plan
 
 
 @hookimpl

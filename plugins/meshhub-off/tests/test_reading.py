@@ -10,8 +10,8 @@ from meshhub_off.reader import read
 from test_conformance import BRICK
 
 from meshhub import MeshhubError, Registry, Source, UnreadableFile
-from meshhub.capabilities import NoOptions
-from meshhub.notes import collecting
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.notes import collecting
 
 SQUARE = "0 0 0\n4 0 0\n4 4 0\n0 4 0\n"
 

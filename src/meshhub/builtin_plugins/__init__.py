@@ -1,1 +1,20 @@
-"""The plug-ins that come with meshhub: a folder each, found by the registry, ordinary in every other way."""
+"""The plug-ins that come with meshhub. Each is an ordinary plug-in: a folder that uses the public hooks alone."""
+
+BUILTINS = (
+    # formats
+    "stl",
+    "obj",
+    "ply",
+    "gltf",  # glTF and GLB
+    "threemf",  # 3MF
+    "step",  # reading needs the extra `step`; writing needs the entitlement `pro`
+    # operations, in the order in which they run
+    "repair",
+    "optimize",  # optimize_target_faces
+    "target_height",
+    "flatten_base",
+    "place_on_bed",
+    # customer plans
+    "plans",  # Free and Pro
+)
+"""Folder names of the built-in plug-ins."""

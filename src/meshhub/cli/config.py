@@ -11,9 +11,9 @@ import msgspec
 
 from meshhub.cli import show
 from meshhub.errors import InvalidSettings, format_number
-from meshhub.redaction import redact_url
 from meshhub.registry import Registry
-from meshhub.settings import LIMITS, NAMES, Settings, load
+from meshhub.service.redaction import redact_url
+from meshhub.service.settings import LIMITS, NAMES, Settings, load
 
 _DEFAULT = "default"
 
@@ -52,7 +52,7 @@ def _in_force(settings: Settings, name: str) -> Any:
                 return tempfile.gettempdir()
         case "database_url" if settings.database_url is None:
             with contextlib.suppress(ImportError):
-                from meshhub.keys import default_url
+                from meshhub.service.keys import default_url
 
                 return default_url()
     return getattr(settings, name)

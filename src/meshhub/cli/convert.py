@@ -20,9 +20,9 @@ from meshhub.cli.files import STREAM, deadline, expanded, identity, read_from, u
 from meshhub.cli.flags import RegistryCommand
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, OutputExists, RequestError, UnsupportedTarget, printable, quote
+from meshhub.model.report import Report
+from meshhub.model.source import Target
 from meshhub.registry import Registry
-from meshhub.report import Report
-from meshhub.source import Target
 
 
 class _Job(msgspec.Struct):

@@ -7,7 +7,7 @@ import logging
 import click
 
 from meshhub import errors
-from meshhub.options import flag_of
+from meshhub.model.options import flag_of
 
 BATCH_FAILED = 1
 INTERNAL = 70

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from meshhub.chain import Request
 from meshhub.cli import show
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.files import read_from
 from meshhub.cli.flags import RegistryCommand
+from meshhub.model.chain import Request
 from meshhub.registry import Registry
 
 

@@ -12,7 +12,7 @@ from types import FrameType
 
 import click
 
-from meshhub.source import Source
+from meshhub.model.source import Source
 
 STREAM = "-"
 

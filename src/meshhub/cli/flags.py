@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from meshhub.options import HostOptions, OptionField, option_fields
+from meshhub.model.options import HostOptions, OptionField, option_fields
 from meshhub.registry import Registry
 
 _METAVARS = {"integer": "N", "number": "NUMBER", "text": "TEXT"}

@@ -13,8 +13,8 @@ from meshhub.cli.files import deadline, read_from
 from meshhub.cli.flags import ReadingCommand
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import printable
+from meshhub.model.report import Inspection
 from meshhub.registry import Registry
-from meshhub.report import Inspection
 
 
 @click.command(cls=ReadingCommand, epilog=EXIT_HELP)

@@ -12,10 +12,10 @@ import msgspec
 from meshhub.cli import show
 from meshhub.errors import InvalidOption, InvalidSettings, MissingDependency, quote
 from meshhub.registry import Registry
-from meshhub.settings import load
+from meshhub.service.settings import load
 
 if TYPE_CHECKING:
-    from meshhub.keys import KeyRecord, KeyStore
+    from meshhub.service.keys import KeyRecord, KeyStore
 
 _HOUR = 3600
 _DAY = 86_400
@@ -70,7 +70,7 @@ def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
     The old key is revoked at once, or after --grace-hours, so that it can be exchanged without haste.
     """
     store = _store()
-    from meshhub.keys import public
+    from meshhub.service.keys import public
 
     key, record = store.rotate(key_id, grace=grace_hours * _HOUR, expires=_from_now(expires_days))
     click.echo(key)
@@ -100,7 +100,7 @@ def _row(record: KeyRecord) -> tuple[str, ...]:
 
 def _store() -> KeyStore:
     try:
-        from meshhub.keys import KeyStore
+        from meshhub.service.keys import KeyStore
     except ImportError as error:
         raise MissingDependency(str(error)) from error
     loaded = load()

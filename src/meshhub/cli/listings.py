@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from meshhub.cli import show
-from meshhub.plans import LOCAL
+from meshhub.model.plans import LOCAL
 from meshhub.registry import Registry
 from meshhub.supported import supported
 

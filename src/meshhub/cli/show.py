@@ -12,8 +12,8 @@ import click
 import msgspec
 
 from meshhub.errors import format_number, printable
-from meshhub.notes import Note
-from meshhub.report import Report
+from meshhub.model.notes import Note
+from meshhub.model.report import Report
 
 WIDEST = 60
 """Characters of a column but the last."""

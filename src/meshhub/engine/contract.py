@@ -9,10 +9,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from meshhub.chain import Chain
 from meshhub.errors import Cancelled, ConversionTimeout
-from meshhub.report import Inspection, Report
-from meshhub.source import Source, Target
+from meshhub.model.chain import Chain
+from meshhub.model.report import Inspection, Report
+from meshhub.model.source import Source, Target
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class Engine(Protocol):
 
 def perform(task: Task, check: Callable[[], None] = lambda: None) -> Report | Inspection:
     """Run a task right here. `check` is called before each step and after the last; what it raises stops the task."""
-    from meshhub import run
+    from meshhub.pipeline import execute as run
 
     if task.target is None:
         return run.inspect(task.chain, task.source, check)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from meshhub.engine.contract import Cancel, Task, late, left, perform
-from meshhub.report import Inspection, Report
+from meshhub.model.report import Inspection, Report
 
 
 class InProcess:

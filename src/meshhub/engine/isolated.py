@@ -22,15 +22,15 @@ from typing import Any
 
 import msgspec
 
-from meshhub.engine import marks
+from meshhub.engine import descendants as marks
 from meshhub.engine.contract import Cancel, Task
-from meshhub.engine.outputs import staged, told
+from meshhub.engine.logs import REQUEST, Kind
+from meshhub.engine.results import staged, told
+from meshhub.engine.scratch import Scratch, remove_tree, sweep
 from meshhub.engine.supervision import Worker, answer_of
 from meshhub.engine.worker import Limits, serve
 from meshhub.errors import EngineError, ServerBusy, ShuttingDown, WorkerCrashed
-from meshhub.logs import REQUEST, Kind
-from meshhub.report import Inspection, Report
-from meshhub.scratch import Scratch, remove_tree, sweep
+from meshhub.model.report import Inspection, Report
 
 log = logging.getLogger(__name__)
 

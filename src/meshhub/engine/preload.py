@@ -10,12 +10,13 @@ import struct
 import sys
 import warnings
 
-from meshhub.chain import Request, resolve
-from meshhub.collect import collect
 from meshhub.engine.contract import Task, perform
-from meshhub.plans import LOCAL
-from meshhub.plugins import Plugins
-from meshhub.source import Source, Target
+from meshhub.model.chain import Request
+from meshhub.model.plans import LOCAL
+from meshhub.model.source import Source, Target
+from meshhub.pipeline.collecting import collect
+from meshhub.pipeline.loading import Plugins
+from meshhub.pipeline.resolve import resolve
 
 MODULES = (
     "numpy",
@@ -33,8 +34,8 @@ MODULES = (
     "OCP.STEPCAFControl",
     "OCP.BRepMesh",
     "OCP.BinTools",
-    "meshhub.run",
-    "meshhub.inspection",
+    "meshhub.pipeline.execute",
+    "meshhub.pipeline.inspection",
     "meshhub.engine.worker",
 )
 

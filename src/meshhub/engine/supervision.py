@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from meshhub.engine import marks
+from meshhub.engine import descendants as marks
 from meshhub.engine.contract import Cancel, late, left
 from meshhub.engine.worker import LONGEST_ANSWER, Answer, Limits, unmapped_bytes
 from meshhub.errors import (

@@ -16,11 +16,12 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from meshhub import errors, logs
-from meshhub.engine import marks
+from meshhub import errors
+from meshhub.engine import descendants as marks
+from meshhub.engine import logs
 from meshhub.engine.contract import Task, perform
 from meshhub.errors import MeshhubError, ModelTooComplex, PluginError, printable
-from meshhub.report import Inspection, Report
+from meshhub.model.report import Inspection, Report
 
 log = logging.getLogger(__name__)
 

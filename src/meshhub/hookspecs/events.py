@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from meshhub.hookspecs.marker import hookspec
-from meshhub.report import Report
+from meshhub.model.report import Report
 
 
 @hookspec

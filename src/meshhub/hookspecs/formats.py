@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from meshhub.capabilities import Reader, Writer
 from meshhub.hookspecs.marker import hookspec
+from meshhub.model.capabilities import Reader, Writer
 
 
 @hookspec

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from meshhub.capabilities import Operation
 from meshhub.hookspecs.marker import hookspec
+from meshhub.model.capabilities import Operation
 
 
 @hookspec

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from meshhub.chain import Chain
 from meshhub.hookspecs.marker import hookspec
-from meshhub.plans import Caller, Objection, Plan
+from meshhub.model.chain import Chain
+from meshhub.model.plans import Caller, Objection, Plan
 
 
 @hookspec

@@ -16,8 +16,8 @@ if _missing:
         name=_missing[0],
     )
 
-from meshhub.http.app import create_app  # noqa: E402
-from meshhub.http.server import serve  # noqa: E402
-from meshhub.settings import Settings  # noqa: E402
+from meshhub.http.server.app import create_app  # noqa: E402
+from meshhub.http.server.serving import serve  # noqa: E402
+from meshhub.service.settings import Settings  # noqa: E402
 
 __all__ = ["Settings", "create_app", "serve"]

@@ -8,7 +8,7 @@ import secrets
 import time
 from typing import Any
 
-from meshhub.plans import Caller
+from meshhub.model.plans import Caller
 
 _SHAPE = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 _PLACE = "meshhub"

@@ -15,7 +15,7 @@ from meshhub.http.errors import STATUS
 from meshhub.registry import Registry
 
 if TYPE_CHECKING:
-    from meshhub.http.jobs import Jobs
+    from meshhub.http.admission.resources import Jobs
 
 OTHER = "other"
 """What stands for whatever is not known beforehand."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.capabilities import Feature
-from meshhub.geometry import baked, soup
-from meshhub.scene import Float64, Mesh, Scene
+from meshhub.model.capabilities import Feature
+from meshhub.model.scene import Float64, Mesh, Scene
+from meshhub.toolkit.geometry import baked, soup
 
 Values = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from typing import ClassVar, Generic, TypeVar
 
 import pytest
 
-from meshhub.capabilities import Capability
-from meshhub.chain import Declared
-from meshhub.options import OptionField, option_fields
+from meshhub.model.capabilities import Capability
+from meshhub.model.options import OptionField, option_fields
+from meshhub.pipeline.declarations import Declared
 from meshhub.registry import Registry
 from meshhub.testing import fixture
 from meshhub.testing.watching import bounded, require

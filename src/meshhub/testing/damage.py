@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from meshhub.capabilities import Magic
-from meshhub.source import HEAD_BYTES
+from meshhub.model.capabilities import Magic
+from meshhub.model.source import HEAD_BYTES
 
 _CUTS = 600
 """Cut at every byte up to so many; longer files at every byte of both ends and evenly between."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from meshhub.capabilities import FEATURES, Format, Reader, Writer
 from meshhub.hookspecs import hookimpl
-from meshhub.source import Source, Target
+from meshhub.model.capabilities import FEATURES, Format, Reader, Writer
+from meshhub.model.source import Source, Target
 
 if TYPE_CHECKING:
-    from meshhub.scene import Scene
+    from meshhub.model.scene import Scene
 
 SCENE = Format(id="meshhub-scene", label="Scene in memory", extensions=(".meshhub-scene",))
 

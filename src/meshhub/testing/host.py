@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from meshhub.capabilities import NoOptions
-from meshhub.chain import Chain, Request
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.chain import Chain, Request
+from meshhub.model.report import Report
+from meshhub.model.scene import Scene
+from meshhub.model.source import Source, Target
 from meshhub.registry import Registry
-from meshhub.report import Report
-from meshhub.scene import Scene
-from meshhub.source import Source, Target
 from meshhub.testing.elsewhere import try_elsewhere
 from meshhub.testing.fixture import SCENE, SceneSource, SceneTarget
 from meshhub.testing.jobs import Job, content, digest_of

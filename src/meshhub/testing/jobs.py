@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from meshhub.capabilities import checked_score
-from meshhub.chain import Chain, load
 from meshhub.errors import MeshhubError, MissingDependency, SourceError
-from meshhub.run import run
-from meshhub.source import Source, Target
+from meshhub.model.capabilities import checked_score
+from meshhub.model.chain import Chain
+from meshhub.model.source import Source, Target
+from meshhub.pipeline.declarations import load
+from meshhub.pipeline.execute import run
 from meshhub.testing.watching import watched
 
 Job = tuple[Chain, Source]

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from meshhub.capabilities import Feature
-from meshhub.scene import Float64, Image, Material, Mesh, Part, Scene
+from meshhub.model.capabilities import Feature
+from meshhub.model.scene import Float64, Image, Material, Mesh, Part, Scene
 
 SIZE = (10.0, 20.0, 30.0)
 """The brick's extent along X, Y and Z, from the origin on."""

@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from meshhub.capabilities import FEATURES, Feature, Operation
-from meshhub.chain import Chain, Declared, load
 from meshhub.errors import ConversionFailed, InvalidOption
-from meshhub.geometry import soup, transformed
-from meshhub.inspection import inspect
-from meshhub.options import OptionField, decode
-from meshhub.scene import Float64, Part, Scene
+from meshhub.model.capabilities import FEATURES, Feature, Operation
+from meshhub.model.chain import Chain
+from meshhub.model.options import OptionField, decode
+from meshhub.model.scene import Float64, Part, Scene
+from meshhub.pipeline.declarations import Declared, load
+from meshhub.pipeline.inspection import inspect
 from meshhub.testing import host, models
 from meshhub.testing.comparing import names
 from meshhub.testing.contract import Contract, fields_of
@@ -22,6 +22,7 @@ from meshhub.testing.elsewhere import digests_elsewhere, try_elsewhere
 from meshhub.testing.fixture import SCENE, SceneSource
 from meshhub.testing.jobs import content
 from meshhub.testing.watching import bounded, require, watched
+from meshhub.toolkit.geometry import soup, transformed
 
 
 class OperationContract(Contract[Operation]):

@@ -8,13 +8,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from meshhub.capabilities import FEATURES, Feature, Reader
-from meshhub.chain import Declared, Request
 from meshhub.errors import SourceError
-from meshhub.inspection import inspect
-from meshhub.options import OptionField
-from meshhub.scene import Scene
-from meshhub.source import Source
+from meshhub.model.capabilities import FEATURES, Feature, Reader
+from meshhub.model.chain import Request
+from meshhub.model.options import OptionField
+from meshhub.model.scene import Scene
+from meshhub.model.source import Source
+from meshhub.pipeline.declarations import Declared
+from meshhub.pipeline.inspection import inspect
 from meshhub.testing import host, models
 from meshhub.testing.contract import Contract, fields_of
 from meshhub.testing.damage import cut_off, garbled, random_bytes, slow_heads

@@ -10,13 +10,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from meshhub.capabilities import FEATURES, Feature, Writer
-from meshhub.chain import Declared, load
 from meshhub.errors import ConversionFailed
-from meshhub.geometry import to_frame
-from meshhub.options import OptionField, decode
-from meshhub.scene import Scene
-from meshhub.source import Target
+from meshhub.model.capabilities import FEATURES, Feature, Writer
+from meshhub.model.options import OptionField, decode
+from meshhub.model.scene import Scene
+from meshhub.model.source import Target
+from meshhub.pipeline.declarations import Declared, load
 from meshhub.testing import host, models
 from meshhub.testing.comparing import difference, names
 from meshhub.testing.contract import Contract, fields_of
@@ -24,6 +23,7 @@ from meshhub.testing.elsewhere import digests_elsewhere, try_elsewhere
 from meshhub.testing.fixture import SceneSource
 from meshhub.testing.jobs import content, digest
 from meshhub.testing.watching import bounded, require, watched
+from meshhub.toolkit.geometry import to_frame
 
 
 class WriterContract(Contract[Writer]):

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import Material, Mesh, NoOptions, Part, Scene, Source, UnreadableFile, note
-from meshhub.columns import Irregular, read_numbers
-from meshhub.polygons import triangulate
-from meshhub.scene import Float64, Int32
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit.columns import Irregular, read_numbers
+from meshhub.toolkit.polygons import triangulate
 from meshhub_off.sniff import KEYWORD
 
 _COMMENT = re.compile(rb"#[^\r\n]*")

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import Scene, Target
-from meshhub.columns import shortest, write_rows
-from meshhub.geometry import baked
-from meshhub.scene import Mesh
+from meshhub.model.scene import Mesh
+from meshhub.toolkit.columns import shortest, write_rows
+from meshhub.toolkit.geometry import baked
 from meshhub_off import OffWriterOptions
 
 Floats = NDArray[np.floating[Any]]

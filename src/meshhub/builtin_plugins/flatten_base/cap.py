@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.flatten_base.cut import CutMesh, Plane
-from meshhub.geometry import IntIndex, weld, welded
-from meshhub.scene import Float64, Int32, Mesh
-from meshhub.topology import components, cycles, shells
+from meshhub.model.scene import Float64, Int32, Mesh
+from meshhub.toolkit.geometry import IntIndex, weld, welded
+from meshhub.toolkit.topology import components, cycles, shells
 
 
 class CappedMesh(NamedTuple):

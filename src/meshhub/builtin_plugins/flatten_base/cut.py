@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub.geometry import IntIndex, weld
-from meshhub.scene import Float64, Int32, Mesh
+from meshhub.model.scene import Float64, Int32, Mesh
+from meshhub.toolkit.geometry import IntIndex, weld
 
 MIN_NORMAL_LENGTH = 1e-6
 """Length of an interpolated unit normal; below it the two normals are opposite and have no mean."""

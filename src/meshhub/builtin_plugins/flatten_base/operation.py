@@ -15,9 +15,9 @@ from meshhub.builtin_plugins.flatten_base.cap import CappedMesh, cap_mesh
 from meshhub.builtin_plugins.flatten_base.cut import Plane, cut_mesh
 from meshhub.builtin_plugins.flatten_base.validity import MeshCheck, check_mesh, check_meshes, count_shells_below
 from meshhub.errors import InvalidOption, format_number
-from meshhub.geometry import bounds, compacted, placed_mesh
-from meshhub.notes import did, note
-from meshhub.scene import Float64, Mesh, Part, Scene
+from meshhub.model.notes import did, note
+from meshhub.model.scene import Float64, Mesh, Part, Scene
+from meshhub.toolkit.geometry import bounds, compacted, placed_mesh
 
 RETRY_STEPS = (0.0, 1.0, 2.7, 7.3, 19.7)
 """Upward shifts of the cut, in units of four tolerances. A cut that does not close is retried slightly higher, and its

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.flatten_base.cut import Plane
-from meshhub.geometry import compacted, weld, welded
-from meshhub.scene import Mesh
-from meshhub.topology import EdgeStatistics, edges, first_members, shells
+from meshhub.model.scene import Mesh
+from meshhub.toolkit.geometry import compacted, weld, welded
+from meshhub.toolkit.topology import EdgeStatistics, edges, first_members, shells
 
 MAX_BATCH_VERTICES = 200_000
 """Vertices checked together, except for one larger mesh; bounds the memory."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from meshhub.capabilities import Feature, Format, Frame, Magic, Reader, Writer
 from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Feature, Format, Frame, Magic, Reader, Writer
 
 _SPECIFICATION = "https://registry.khronos.org/glTF/specs/2.0/glTF-2.0.html"
 _FRAME = Frame("m", "y")

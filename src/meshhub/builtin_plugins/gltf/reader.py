@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from meshhub.builtin_plugins.gltf.accessors import Accessors
-from meshhub.builtin_plugins.gltf.buffers import Buffers
-from meshhub.builtin_plugins.gltf.container import unpack
-from meshhub.builtin_plugins.gltf.document import Item
-from meshhub.builtin_plugins.gltf.extensions import check_required
-from meshhub.builtin_plugins.gltf.findings import Findings
-from meshhub.builtin_plugins.gltf.materials import Materials
-from meshhub.builtin_plugins.gltf.meshes import Meshes
-from meshhub.builtin_plugins.gltf.nodes import Placement, Walk
-from meshhub.capabilities import Frame
+from meshhub.builtin_plugins.gltf.reading.accessors import Accessors
+from meshhub.builtin_plugins.gltf.reading.appearance import Materials
+from meshhub.builtin_plugins.gltf.reading.buffers import Buffers
+from meshhub.builtin_plugins.gltf.reading.container import unpack
+from meshhub.builtin_plugins.gltf.reading.document import Item
+from meshhub.builtin_plugins.gltf.reading.extensions import check_required
+from meshhub.builtin_plugins.gltf.reading.findings import Findings
+from meshhub.builtin_plugins.gltf.reading.meshes import Meshes
+from meshhub.builtin_plugins.gltf.reading.nodes import Placement, Walk
 from meshhub.errors import UnreadableFile
-from meshhub.scene import Part, Scene
-from meshhub.source import Source
+from meshhub.model.capabilities import Frame
+from meshhub.model.scene import Part, Scene
+from meshhub.model.source import Source
 
 
 def read(source: Source, options: Struct) -> Scene:  # noqa: ARG001 - every reader takes options

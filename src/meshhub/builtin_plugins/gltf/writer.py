@@ -8,10 +8,10 @@ import msgspec
 import pybase64
 from msgspec import Struct
 
-from meshhub.builtin_plugins.gltf.build import Build
+from meshhub.builtin_plugins.gltf.writing.build import Build
 from meshhub.errors import ConversionFailed
-from meshhub.scene import Scene
-from meshhub.source import Target
+from meshhub.model.scene import Scene
+from meshhub.model.source import Target
 
 _JSON = 0x4E4F534A
 _BIN = 0x004E4942

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub.capabilities import Feature, Format, Reader, Writer
 from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Feature, Format, Reader, Writer
 
 OBJ = Format(
     id="obj",

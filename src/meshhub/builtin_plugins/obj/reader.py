@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.obj import lines as words
-from meshhub.builtin_plugins.obj.build import Tables, cut, meshes
-from meshhub.builtin_plugins.obj.faces import read_faces
-from meshhub.builtin_plugins.obj.lines import split
-from meshhub.builtin_plugins.obj.numbers import Table, read_table
-from meshhub.builtin_plugins.obj.parts import materials_of_faces, parts_of_faces
-from meshhub.builtin_plugins.obj.surfaces import Surfaces, read_surfaces, with_transforms
-from meshhub.capabilities import NoOptions
+from meshhub.builtin_plugins.obj.reading import lines as words
+from meshhub.builtin_plugins.obj.reading.appearance import Surfaces, read_surfaces, with_transforms
+from meshhub.builtin_plugins.obj.reading.build import Tables, cut, meshes
+from meshhub.builtin_plugins.obj.reading.faces import read_faces
+from meshhub.builtin_plugins.obj.reading.lines import split
+from meshhub.builtin_plugins.obj.reading.numbers import Table, read_table
+from meshhub.builtin_plugins.obj.reading.parts import materials_of_faces, parts_of_faces
 from meshhub.errors import EmptyModel, UnreadableFile
-from meshhub.notes import note
-from meshhub.scene import Float32, Part, Scene, UInt8
-from meshhub.source import Source
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.notes import note
+from meshhub.model.scene import Float32, Part, Scene, UInt8
+from meshhub.model.source import Source
 
 
 def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from meshhub.builtin_plugins.obj import ObjWriterOptions
-from meshhub.builtin_plugins.obj.mtl_writer import Library
-from meshhub.builtin_plugins.obj.names import Names
-from meshhub.builtin_plugins.obj.text import coordinates, faces, positions
-from meshhub.capabilities import Frame
-from meshhub.geometry import baked, to_frame
-from meshhub.notes import did, note
-from meshhub.scene import Material, Mesh, Scene
-from meshhub.source import Target
+from meshhub.builtin_plugins.obj.writing.appearance import Library
+from meshhub.builtin_plugins.obj.writing.names import Names
+from meshhub.builtin_plugins.obj.writing.text import coordinates, faces, positions
+from meshhub.model.capabilities import Frame
+from meshhub.model.notes import did, note
+from meshhub.model.scene import Material, Mesh, Scene
+from meshhub.model.source import Target
+from meshhub.toolkit.geometry import baked, to_frame
 
 
 def write(scene: Scene, target: Target, options: ObjWriterOptions) -> None:

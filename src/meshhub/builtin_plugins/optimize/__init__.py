@@ -7,8 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from meshhub.capabilities import Operation, Stage
 from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Operation, Stage
 
 
 class OptimizeOptions(Struct, frozen=True, kw_only=True):

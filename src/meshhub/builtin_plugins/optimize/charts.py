@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.geometry import IntIndex, weld
-from meshhub.scene import Int32, Mesh
-from meshhub.topology import components
+from meshhub.model.scene import Int32, Mesh
+from meshhub.toolkit.geometry import IntIndex, weld
+from meshhub.toolkit.topology import components
 
 COLOR_CLASS_LEVELS = 64
 """Width of a color class, of 255 levels per channel; faces of one class have no seam between them."""

@@ -13,9 +13,9 @@ from meshhub.builtin_plugins.optimize.welded_reduction import (
     WeldedReduction,
     simplify_fast,
 )
-from meshhub.geometry import weld
-from meshhub.scene import Float64, Int32, Mesh
-from meshhub.topology import components, edges, remove_degenerate_faces
+from meshhub.model.scene import Float64, Int32, Mesh
+from meshhub.toolkit.geometry import weld
+from meshhub.toolkit.topology import components, edges, remove_degenerate_faces
 
 NORMALIZED_DIAGONAL = 100.0
 """Diagonal, without unit, to which a mesh is scaled; the thresholds of fast-simplification suit this size."""

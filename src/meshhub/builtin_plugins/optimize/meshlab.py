@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from meshhub.scene import Float64, Int32
+from meshhub.model.scene import Float64, Int32
 
 BOUNDARY_WEIGHT_RATIO = 100.0
 """Weight of boundary edges relative to inner ones; with a low weight, an open surface shrinks from its boundary."""

@@ -10,8 +10,8 @@ import numpy as np
 from meshhub.builtin_plugins.optimize import OptimizeOptions, meshlab
 from meshhub.builtin_plugins.optimize.mesh_reduction import MeshReduction
 from meshhub.builtin_plugins.optimize.transfer import transfer_attributes
-from meshhub.notes import did, note
-from meshhub.scene import Float64, Scene
+from meshhub.model.notes import did, note
+from meshhub.model.scene import Float64, Scene
 
 BISECTION_COUNT = 60
 """Bisection steps for the common share; more than the 52 bits of a float64."""

@@ -9,8 +9,8 @@ from scipy.spatial import cKDTree
 
 from meshhub.builtin_plugins.optimize.charts import Charts
 from meshhub.builtin_plugins.optimize.mesh_reduction import ReducedSurface
-from meshhub.geometry import IntIndex, compacted, face_normals, weld
-from meshhub.scene import Float64, Int32, Mesh
+from meshhub.model.scene import Float64, Int32, Mesh
+from meshhub.toolkit.geometry import IntIndex, compacted, face_normals, weld
 
 EXTRA_SAMPLE_COUNT = 20_000
 """Approximate number of extra samples on large faces, so that points near their boundary find them too."""

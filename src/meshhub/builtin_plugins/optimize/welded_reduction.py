@@ -9,9 +9,9 @@ import fast_simplification
 import numpy as np
 
 from meshhub.builtin_plugins.optimize import meshlab
-from meshhub.geometry import weld
-from meshhub.scene import Float64, Int32
-from meshhub.topology import EdgeStatistics, edge_statistics, edges, remove_degenerate_faces, shells
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit.geometry import weld
+from meshhub.toolkit.topology import EdgeStatistics, edge_statistics, edges, remove_degenerate_faces, shells
 
 Triangles = tuple[Float64, Int32]
 """Points (n, 3) and faces (m, 3)."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from meshhub.builtin_plugins.place_on_bed import PlaceOnBedOptions
-from meshhub.geometry import bounds
-from meshhub.notes import did
-from meshhub.scene import Float64, Mesh, Part, Scene
+from meshhub.model.notes import did
+from meshhub.model.scene import Float64, Mesh, Part, Scene
+from meshhub.toolkit.geometry import bounds
 
 MAX_OFFSET_RATIO = 8.0
 """Distance of a mesh from its own origin per diagonal; beyond it the mesh is centered, because float32 files store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from meshhub.hookspecs import hookimpl
-from meshhub.plans import Limits, Plan
+from meshhub.model.plans import Limits, Plan
 
 MEGABYTE = 1024 * 1024
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.ply.rows import Column, Table
-from meshhub.notes import note
-from meshhub.scene import Float32, Image, Material, UInt8
-from meshhub.source import Source
+from meshhub.model.notes import note
+from meshhub.model.scene import Float32, Image, Material, UInt8
+from meshhub.model.source import Source
 
 _CHANNELS = (
     ("red", "green", "blue", "alpha"),

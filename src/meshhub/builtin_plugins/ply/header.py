@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from meshhub.errors import UnreadableFile
-from meshhub.notes import note
+from meshhub.model.notes import note
 
 Encoding = Literal["ascii", "binary_little_endian", "binary_big_endian"]
 

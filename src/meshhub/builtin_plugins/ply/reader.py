@@ -11,13 +11,13 @@ from meshhub.builtin_plugins.ply import appearance
 from meshhub.builtin_plugins.ply.header import Header, read_header
 from meshhub.builtin_plugins.ply.rows import Lists, Table
 from meshhub.builtin_plugins.ply.tables import read_tables
-from meshhub.capabilities import NoOptions
 from meshhub.errors import EmptyModel, UnreadableFile
-from meshhub.geometry import weld
-from meshhub.notes import note
-from meshhub.polygons import triangulate_corners
-from meshhub.scene import Float64, Int32, Material, Mesh, Part, Scene
-from meshhub.source import Source
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.notes import note
+from meshhub.model.scene import Float64, Int32, Material, Mesh, Part, Scene
+from meshhub.model.source import Source
+from meshhub.toolkit.geometry import weld
+from meshhub.toolkit.polygons import triangulate_corners
 
 _VERTEX = frozenset(("x", "y", "z", "nx", "ny", "nz")) | appearance.COLOR_NAMES | appearance.UV_NAMES
 _INDICES = ("vertex_indices", "vertex_index", "vertex_indexes", "vertices", "indices")

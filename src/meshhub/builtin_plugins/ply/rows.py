@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.ply.header import Element
 from meshhub.errors import UnreadableFile
-from meshhub.notes import note
+from meshhub.model.notes import note
 
 Column = NDArray[Any]
 Index = NDArray[np.int64]

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.ply.header import Element, Header
 from meshhub.builtin_plugins.ply.rows import Body, Index, Table, binary_body, number_body, row_starts, table
-from meshhub.columns import Irregular, read_numbers, read_rows
 from meshhub.errors import UnreadableFile
+from meshhub.toolkit.columns import Irregular, read_numbers, read_rows
 
 Wanted = dict[str, frozenset[str]]
 """Names of properties by the name of their element."""

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.ply import PlyWriterOptions
-from meshhub.colors import multiply_colors
-from meshhub.columns import write_rows
 from meshhub.errors import ConversionFailed
-from meshhub.geometry import baked
-from meshhub.notes import note
-from meshhub.scene import Float32, Float64, Int32, Mesh, Scene, UInt8
-from meshhub.source import Target
+from meshhub.model.notes import note
+from meshhub.model.scene import Float32, Float64, Int32, Mesh, Scene, UInt8
+from meshhub.model.source import Target
+from meshhub.toolkit.colors import multiply_colors
+from meshhub.toolkit.columns import write_rows
+from meshhub.toolkit.geometry import baked
 
 _LOST = 1e-7
 """Coordinates are written as float while that moves no vertex by more than this share of the model's size.

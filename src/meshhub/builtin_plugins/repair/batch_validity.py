@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub import topology
 from meshhub.builtin_plugins.repair.orient import measure_shell_volumes
 from meshhub.builtin_plugins.repair.validity import MIN_CLOSED_SHELL_FACES
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, count_duplicate_vertices, round_points_by_mesh
-from meshhub.geometry import IntIndex, weld
-from meshhub.scene import Float64, Mesh
+from meshhub.model.scene import Float64, Mesh
+from meshhub.toolkit import topology
+from meshhub.toolkit.geometry import IntIndex, weld
 
 MAX_SMALL_MESH_SIZE = 2000
 """Faces plus vertices; larger meshes are not faster in a batch."""

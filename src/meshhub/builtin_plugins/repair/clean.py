@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from meshhub import topology
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
-from meshhub.scene import Float64, Int32
-from meshhub.topology import Edges, Index
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit import topology
+from meshhub.toolkit.topology import Edges, Index
 
 CRACK_WIDTH_RATIOS = (2e-6, 2e-5, 2e-4)
 """Distances of border points per diagonal of the part, tried in this order: the narrowest that helps is the safest."""

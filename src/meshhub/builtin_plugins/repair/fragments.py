@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub import topology
 from meshhub.builtin_plugins.repair.orient import measure_shell_volumes
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
-from meshhub.topology import Index
+from meshhub.toolkit import topology
+from meshhub.toolkit.topology import Index
 
 MAX_CLOSED_FRAGMENT_FACES = 4
 """Faces; a larger closed shell is a deliberate body, however small."""

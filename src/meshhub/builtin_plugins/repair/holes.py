@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub import topology
 from meshhub.builtin_plugins.repair.planar import triangulate_planar
 from meshhub.builtin_plugins.repair.triangulate import triangulate_least_area
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
-from meshhub.geometry import face_normals
-from meshhub.scene import Float64
-from meshhub.topology import Index
+from meshhub.model.scene import Float64
+from meshhub.toolkit import topology
+from meshhub.toolkit.geometry import face_normals
+from meshhub.toolkit.topology import Index
 
 MAX_LOOP_LENGTHS = (128, 64, 32, 16)
 """Edges; longer loops are split first. The first length whose work is below MAX_WORK applies, otherwise the last."""

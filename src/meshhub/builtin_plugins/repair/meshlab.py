@@ -13,9 +13,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_as_file
-from meshhub.geometry import weld, welded
-from meshhub.scene import Float64, Int32, Mesh
-from meshhub.topology import remove_degenerate_faces
+from meshhub.model.scene import Float64, Int32, Mesh
+from meshhub.toolkit.geometry import weld, welded
+from meshhub.toolkit.topology import remove_degenerate_faces
 
 MAX_DISTANCE_RATIO = 0.005
 """Root mean square distance of the input from the result per diagonal; a result farther away is another shape."""

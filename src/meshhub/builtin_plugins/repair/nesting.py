@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
-from meshhub.containment import group_by_shell
-from meshhub.scene import Float64
+from meshhub.model.scene import Float64
+from meshhub.toolkit.containment import group_by_shell
 
 MAX_CONTAINER_COUNT = 2000
 """Largest shells that are tested as containers; bounds the work on a cloud of shells."""

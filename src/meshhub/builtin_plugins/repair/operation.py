@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub import topology
 from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.batch_validity import measure_valid_meshes
 from meshhub.builtin_plugins.repair.orient import measure_closed_volume
 from meshhub.builtin_plugins.repair.passes import RepairResult, repair_surface
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_surface
 from meshhub.builtin_plugins.repair.welded_mesh import to_mesh, weld_mesh
-from meshhub.geometry import bounds, transformed, welded
-from meshhub.notes import did, note
-from meshhub.scene import Mesh, Part, Scene
+from meshhub.model.notes import did, note
+from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.toolkit import topology
+from meshhub.toolkit.geometry import bounds, transformed, welded
 
 FIGURES = (
     "vertices_merged",

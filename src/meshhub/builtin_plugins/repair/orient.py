@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import dijkstra
 
-from meshhub import topology
 from meshhub.builtin_plugins.repair.nesting import measure_depths
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh
-from meshhub.scene import Float64, Int32
-from meshhub.topology import Index
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit import topology
+from meshhub.toolkit.topology import Index
 
 
 def find_flips(faces: Int32, one: Index, other: Index) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

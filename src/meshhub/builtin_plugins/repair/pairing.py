@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.scene import Float64, Int32
-from meshhub.topology import Edges, Index, angles_around_edges
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit.topology import Edges, Index, angles_around_edges
 
 ANGLE_RESOLUTION_RAD = 2.0**-20
 """Radians; faces closer than this around an edge count as coincident, because rounding separates them."""

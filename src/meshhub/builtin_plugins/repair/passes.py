@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub import topology
 from meshhub.builtin_plugins.repair import clean, fragments, holes, orient, split
 from meshhub.builtin_plugins.repair.pairing import pair_half_edges
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_as_file
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, reweld
-from meshhub.geometry import signed_volume
-from meshhub.topology import Edges, Index
+from meshhub.toolkit import topology
+from meshhub.toolkit.geometry import signed_volume
+from meshhub.toolkit.topology import Edges, Index
 
 MAX_PASSES = 3
 """Passes; nearly every mesh needs one. Bounds the time for the others."""

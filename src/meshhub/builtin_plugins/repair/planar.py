@@ -6,8 +6,8 @@ import numpy as np
 from manifold3d import triangulate
 from numpy.typing import NDArray
 
-from meshhub.scene import Float64
-from meshhub.topology import Index
+from meshhub.model.scene import Float64
+from meshhub.toolkit.topology import Index
 
 FLATNESS_RATIO = 1e-3
 """Distance from the plane per size of the loop; a loop within it is planar, because files round coordinates."""

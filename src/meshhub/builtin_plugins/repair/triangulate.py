@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.scene import Float64
-from meshhub.topology import Index
+from meshhub.model.scene import Float64
+from meshhub.toolkit.topology import Index
 
 MAX_CELLS = 1_000_000
 """Cells of the tables at a time; bounds the memory."""

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub import topology
 from meshhub.builtin_plugins.repair.fragments import find_fragments
 from meshhub.builtin_plugins.repair.orient import find_inverted_shells, measure_shell_volumes
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, round_points
-from meshhub.geometry import signed_volume, weld
-from meshhub.scene import Float64, Int32
+from meshhub.model.scene import Float64, Int32
+from meshhub.toolkit import topology
+from meshhub.toolkit.geometry import signed_volume, weld
 
 MIN_CLOSED_SHELL_FACES = 4
 """Faces; a closed shell with a volume has at least those of a tetrahedron."""

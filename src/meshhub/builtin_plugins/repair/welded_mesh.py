@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from meshhub.columns import as_numpy
-from meshhub.geometry import face_normals, weld
-from meshhub.scene import Float32, Float64, Int32, Mesh
-from meshhub.topology import first_members
+from meshhub.model.scene import Float32, Float64, Int32, Mesh
+from meshhub.toolkit.columns import as_numpy
+from meshhub.toolkit.geometry import face_normals, weld
+from meshhub.toolkit.topology import first_members
 
 MAX_FLOAT32_OFFSET_RATIO = 256.0
 """Distance from the origin per size; a mesh farther away would lose its shape in float32, and is not rounded."""

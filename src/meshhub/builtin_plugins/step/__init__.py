@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub.capabilities import Format, Magic, Reader, Writer
 from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Format, Magic, Reader, Writer
 
 STEP = Format(
     id="step",

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepReadOptions
-from meshhub.builtin_plugins.step.envelope import checked
-from meshhub.builtin_plugins.step.kernel import Loaded, loaded
-from meshhub.builtin_plugins.step.tessellation import Surface, tessellate
-from meshhub.builtin_plugins.step.xcaf import Placement, Product, colored_shapes, placements, shape_of
-from meshhub.capabilities import MILLIMETRES_PER, Frame, Unit
+from meshhub.builtin_plugins.step.reading.envelope import checked
+from meshhub.builtin_plugins.step.reading.kernel import Loaded, loaded
+from meshhub.builtin_plugins.step.reading.tessellation import Surface, tessellate
+from meshhub.builtin_plugins.step.reading.xcaf import Placement, Product, colored_shapes, placements, shape_of
 from meshhub.errors import EmptyModel, ExternalReference, UnreadableFile, format_number
-from meshhub.notes import did, note
-from meshhub.scene import Color, Float64, Material, Mesh, Part, Scene
-from meshhub.source import Source
+from meshhub.model.capabilities import MILLIMETRES_PER, Frame, Unit
+from meshhub.model.notes import did, note
+from meshhub.model.scene import Color, Float64, Material, Mesh, Part, Scene
+from meshhub.model.source import Source
 
 _FACES = (b"ADVANCED_FACE", b"FACE_SURFACE")
 _TESSELLATED = (b"TRIANGULATED_FACE", b"TRIANGULATED_SURFACE_SET")

@@ -10,22 +10,22 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
-from meshhub.builtin_plugins.step.assembly import Placement, Shape, needs_assembly, shapes_of, write_assembly
-from meshhub.builtin_plugins.step.bodies import outward, shell_volumes
-from meshhub.builtin_plugins.step.brep import Items, write_model
-from meshhub.builtin_plugins.step.check import chord_volumes
-from meshhub.builtin_plugins.step.model import modelled
-from meshhub.builtin_plugins.step.paint import paint_of
-from meshhub.builtin_plugins.step.part21 import Part21, decimals_for
-from meshhub.builtin_plugins.step.product import Document, Product
-from meshhub.builtin_plugins.step.readback import MAX_CHECK_S, MAX_FACES, Verdict, is_available, read_back
-from meshhub.builtin_plugins.step.skin import Skin, lengths, skin_of
-from meshhub.builtin_plugins.step.surfaces import Kind
-from meshhub.builtin_plugins.step.verify import Body, agrees, bodies_in, faults_in
+from meshhub.builtin_plugins.step.recognition.bodies import outward, shell_volumes
+from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
+from meshhub.builtin_plugins.step.recognition.quadrics import Kind
+from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, skin_of
+from meshhub.builtin_plugins.step.writing.appearance import paint_of
+from meshhub.builtin_plugins.step.writing.assembly import Placement, Shape, needs_assembly, shapes_of, write_assembly
+from meshhub.builtin_plugins.step.writing.brep import Items, write_model
+from meshhub.builtin_plugins.step.writing.kernel_check import MAX_CHECK_S, MAX_FACES, Verdict, is_available, read_back
+from meshhub.builtin_plugins.step.writing.model import modelled
+from meshhub.builtin_plugins.step.writing.part21 import Part21, decimals_for
+from meshhub.builtin_plugins.step.writing.product import Document, Product
+from meshhub.builtin_plugins.step.writing.verification import Body, agrees, bodies_in, faults_in
 from meshhub.errors import ConversionFailed
-from meshhub.notes import did, note
-from meshhub.scene import Color, Scene
-from meshhub.source import Target
+from meshhub.model.notes import did, note
+from meshhub.model.scene import Color, Scene
+from meshhub.model.source import Target
 
 MANY_FACES = 20_000
 """OCCT needs about a millisecond and 20 KB for each face it reads."""

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from meshhub.capabilities import Format, Reader, Writer
 from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Format, Reader, Writer
 
 STL = Format(
     id="stl",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.stl.colors import face_colors
+from meshhub.builtin_plugins.stl.appearance import face_colors
 from meshhub.builtin_plugins.stl.sniff import HEADER, RECORD, declared_triangles, exactly_binary, looks_like_text
 from meshhub.builtin_plugins.stl.text import read_text
-from meshhub.capabilities import NoOptions
 from meshhub.errors import EmptyModel, UnreadableFile
-from meshhub.geometry import distinct
-from meshhub.notes import note
-from meshhub.scene import Mesh, Part, Scene
-from meshhub.source import HEAD_BYTES, Source
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.notes import note
+from meshhub.model.scene import Mesh, Part, Scene
+from meshhub.model.source import HEAD_BYTES, Source
+from meshhub.toolkit.geometry import distinct
 
 _FAR = 1000.0
 """How many times farther out than the counted triangles uncounted ones may lie to be believed."""

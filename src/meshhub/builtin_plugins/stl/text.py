@@ -15,12 +15,12 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from meshhub.builtin_plugins.stl.tokens import Facets, read_tokens
-from meshhub.columns import Irregular, read_rows
 from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile
-from meshhub.geometry import weld
-from meshhub.names import single_line
-from meshhub.notes import note
-from meshhub.scene import Float64, Mesh, Part, Scene
+from meshhub.model.notes import note
+from meshhub.model.scene import Float64, Mesh, Part, Scene
+from meshhub.toolkit.columns import Irregular, read_rows
+from meshhub.toolkit.geometry import weld
+from meshhub.toolkit.names import single_line
 
 _LINES = 7
 """facet, outer loop, three vertices, endloop, endfacet"""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.columns import Irregular, read_rows
-from meshhub.notes import note
-from meshhub.polygons import triangulate
-from meshhub.scene import Float64
+from meshhub.model.notes import note
+from meshhub.model.scene import Float64
+from meshhub.toolkit.columns import Irregular, read_rows
+from meshhub.toolkit.polygons import triangulate
 
 _BLANK = np.zeros(256, np.bool_)
 _BLANK[[9, 10, 11, 12, 13, 32]] = True

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from meshhub.builtin_plugins.stl import StlWriterOptions
-from meshhub.columns import shortest, write_rows
 from meshhub.errors import ConversionFailed, format_number
-from meshhub.geometry import face_normals, placed_mesh, soup
-from meshhub.names import single_line
-from meshhub.notes import note
-from meshhub.scene import Float32, Float64, Int32, Scene
-from meshhub.source import Target
+from meshhub.model.notes import note
+from meshhub.model.scene import Float32, Float64, Int32, Scene
+from meshhub.model.source import Target
+from meshhub.toolkit.columns import shortest, write_rows
+from meshhub.toolkit.geometry import face_normals, placed_mesh, soup
+from meshhub.toolkit.names import single_line
 
 _TITLE = b"Binary STL by meshhub, millimetres"
 """Neither "solid", which means text, nor "COLOR=", which means colours."""

@@ -8,9 +8,9 @@ import numpy as np
 
 from meshhub.builtin_plugins.target_height import TargetHeightOptions
 from meshhub.errors import InvalidOption, format_number
-from meshhub.geometry import bounds
-from meshhub.notes import did, note
-from meshhub.scene import Part, Scene
+from meshhub.model.notes import did, note
+from meshhub.model.scene import Part, Scene
+from meshhub.toolkit.geometry import bounds
 
 MAX_EXTENT_MM = 1_000_000.0
 """Millimeters; a side over 1 km means that the height was measured along the wrong axis."""

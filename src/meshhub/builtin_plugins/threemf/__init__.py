@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from meshhub.capabilities import HOST_FRAME, Feature, Format, Reader, Writer
 from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import HOST_FRAME, Feature, Format, Reader, Writer
 
 THREEMF = Format(
     id="3mf",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from meshhub.builtin_plugins.threemf.assemble import Assembly
-from meshhub.builtin_plugins.threemf.package import Package, is_sliced, no_model
-from meshhub.capabilities import Frame, NoOptions
-from meshhub.scene import Scene
-from meshhub.source import Source
+from meshhub.builtin_plugins.threemf.reading.assemble import Assembly
+from meshhub.builtin_plugins.threemf.reading.package import Package, is_sliced, no_model
+from meshhub.model.capabilities import Frame, NoOptions
+from meshhub.model.scene import Scene
+from meshhub.model.source import Source
 
 
 def read(source: Source, _options: NoOptions) -> Scene:

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from meshhub.builtin_plugins.threemf.palette import Palette, Piece
-from meshhub.builtin_plugins.threemf.plan import Plan, Shape, planned
-from meshhub.builtin_plugins.threemf.text import attribute, escaped, matrix
-from meshhub.builtin_plugins.threemf.zip_writer import write_zip
-from meshhub.capabilities import NoOptions
-from meshhub.columns import shortest, write_rows
+from meshhub.builtin_plugins.threemf.writing.appearance import Palette, Piece
+from meshhub.builtin_plugins.threemf.writing.objects import Plan, Shape, planned
+from meshhub.builtin_plugins.threemf.writing.text import attribute, escaped, matrix
+from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
 from meshhub.errors import format_number
-from meshhub.geometry import compacted, weld
-from meshhub.notes import note
-from meshhub.scene import Float64, Int32, Mesh, Scene
-from meshhub.source import Target
+from meshhub.model.capabilities import NoOptions
+from meshhub.model.notes import note
+from meshhub.model.scene import Float64, Int32, Mesh, Scene
+from meshhub.model.source import Target
+from meshhub.toolkit.columns import shortest, write_rows
+from meshhub.toolkit.geometry import compacted, weld
 
 _MODEL = "3D/3dmodel.model"
 _OPENING = (

@@ -1,0 +1,1 @@
+"""From a glTF document and its buffers to a scene."""

@@ -1,0 +1,1 @@
+"""From a scene to a glTF document and its buffer."""

@@ -1,0 +1,1 @@
+"""From OBJ and MTL text to a scene."""

@@ -1,0 +1,1 @@
+"""From a scene to OBJ and MTL text."""

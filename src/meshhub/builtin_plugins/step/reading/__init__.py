@@ -1,0 +1,1 @@
+"""From a STEP file to triangles through OpenCASCADE."""

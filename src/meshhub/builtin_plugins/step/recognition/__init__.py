@@ -1,0 +1,1 @@
+"""From triangles to regions, each on a plane or a surface of revolution."""

@@ -1,0 +1,1 @@
+"""From regions to edges, faces, solids and Part-21 text."""

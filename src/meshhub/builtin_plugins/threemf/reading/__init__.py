@@ -1,0 +1,1 @@
+"""From a 3MF package to a scene."""

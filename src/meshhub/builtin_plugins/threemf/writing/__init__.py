@@ -1,0 +1,1 @@
+"""From a scene to the parts of a 3MF package."""

@@ -1,0 +1,1 @@
+"""Who may use the service now: addresses, rates, failed keys, slots, threads, disk."""

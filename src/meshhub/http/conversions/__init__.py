@@ -1,0 +1,1 @@
+"""Run conversions for requests on the registry's engine, and probe that it works."""

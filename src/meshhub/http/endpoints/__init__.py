@@ -1,0 +1,1 @@
+"""One module per resource, and the guard that every request passes first."""

@@ -1,0 +1,1 @@
+"""From a request body to files and a conversion request."""

@@ -1,0 +1,1 @@
+"""Responses that carry files, and the reports beside them."""

@@ -1,0 +1,1 @@
+"""The ASGI application and the server process: application, middleware, connections, memory."""

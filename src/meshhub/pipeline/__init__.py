@@ -1,0 +1,1 @@
+"""From plug-ins to a report: load, collect, resolve, execute, inspect."""

@@ -1,0 +1,1 @@
+"""What an operator configures: settings and API keys."""

@@ -1,0 +1,1 @@
+"""Helpers for plug-in authors: welding, topology, polygons, text columns, safe archives."""

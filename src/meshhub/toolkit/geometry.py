@@ -1,0 +1,274 @@
+"""Shared geometry: welding, bounds, volume, frames, baking. Numpy only; no Python loop over faces.
+
+Compute topology on welded positions, never on raw indices: vertices stay duplicated at UV and normal seams, and
+`weld` reports which of them are one point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from meshhub.model.capabilities import MILLIMETRES_PER, Frame
+from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.toolkit.columns import as_numpy
+
+IntIndex = NDArray[np.intp]
+
+
+def distinct(points: NDArray[Any]) -> tuple[NDArray[Any], Int32]:
+    """Return the distinct rows of an array, in order of first occurrence, and the distinct row of each row.
+
+    Dictionary encoding of the raw bytes: measured 2 to 30 times faster than any sort.
+
+    Args:
+        points: (n, k) numbers of any type; -0.0 equals 0.0.
+    Returns:
+        (u, k) rows, and an (n,) int32 index with `rows[index] == points`.
+    """
+    rows = np.ascontiguousarray(points + points.dtype.type(0))
+    if len(rows) == 0:
+        return rows, np.empty(0, np.int32)
+    width = rows.shape[1] * rows.itemsize
+    array = pa.Array.from_buffers(pa.binary(width), len(rows), [None, pa.py_buffer(rows)])
+    encoded = array.dictionary_encode()
+    values = np.frombuffer(encoded.dictionary.buffers()[1], rows.dtype, len(encoded.dictionary) * rows.shape[1])
+    return values.reshape(-1, rows.shape[1]), as_numpy(encoded.indices)
+
+
+def weld(points: NDArray[np.floating[Any] | np.integer[Any]]) -> tuple[IntIndex, Int32]:
+    """Find the rows that are exactly equal.
+
+    Args:
+        points: (n, k) numbers of any type; -0.0 equals 0.0.
+    Returns:
+        `first`, (u,) row of the first occurrence of each distinct point, ascending, and `index`, (n,) int32 with
+        `points[first][index] == points`.
+    """
+    rows, index = distinct(points)
+    first = np.empty(len(rows), np.intp)
+    first[index[::-1]] = np.arange(len(index) - 1, -1, -1)
+    return first, index
+
+
+def welded(mesh: Mesh) -> tuple[Float64, Int32]:
+    """Weld the vertices at equal positions; keep degenerate faces.
+
+    Returns:
+        (u, 3) distinct points, and (m, 3) faces over them.
+    """
+    points, index = distinct(mesh.vertices)
+    return points, index[mesh.faces]
+
+
+def face_normals(vertices: Float64, faces: Int32) -> Float64:
+    """Compute the face normals, not normalized.
+
+    Args:
+        vertices: (n, 3) positions, any length unit.
+        faces: (m, 3) vertex indices, counter-clockwise seen from outside.
+    Returns:
+        (m, 3) outward normals; the length is twice the area of the face, zero for degenerate faces.
+    """
+    a = vertices[faces[:, 0]]
+    normals: Float64 = np.cross(vertices[faces[:, 1]] - a, vertices[faces[:, 2]] - a)
+    return normals
+
+
+def signed_volume(vertices: Float64, faces: Int32) -> float:
+    """Compute the volume that a closed triangle mesh encloses.
+
+    Args:
+        vertices: (n, 3) positions, any length unit.
+        faces: (m, 3) vertex indices, counter-clockwise seen from outside.
+    Returns:
+        Volume in cubed units of `vertices`; negative if inside out, 0.0 without faces, meaningless for an open mesh.
+    Source:
+        Zhang and Chen, "Efficient feature extraction for 2D/3D objects in mesh representation", ICIP 2001.
+    """
+    if len(faces) == 0:
+        return 0.0
+    origin = vertices[faces[0, 0]]
+    a, b, c = (vertices[faces[:, corner]] - origin for corner in range(3))
+    return float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6.0)
+
+
+def area(vertices: Float64, faces: Int32) -> float:
+    """Return the total area of the faces, in squared units of `vertices`."""
+    return float(np.linalg.norm(face_normals(vertices, faces), axis=1).sum() / 2.0)
+
+
+def transformed(points: Float64, matrix: Float64) -> Float64:
+    """Apply a (4, 4) affine matrix, for column vectors, to (n, 3) points; the identity returns `points` itself."""
+    if np.array_equal(matrix, np.eye(4)):
+        return points
+    result: Float64 = points @ matrix[:3, :3].T + matrix[:3, 3]
+    return result
+
+
+def mirrors(matrix: Float64) -> bool:
+    """Return whether a matrix mirrors, which turns a mesh inside out."""
+    return bool(np.linalg.det(matrix[:3, :3]) < 0)
+
+
+def placed_mesh(mesh: Mesh, matrix: Float64) -> Mesh:
+    """Bake a part's matrix into its mesh; a mirror flips the winding, so that normals stay outward.
+
+    Args:
+        mesh: Any frame.
+        matrix: (4, 4) affine, from the frame of the mesh to the frame of the scene.
+    """
+    if np.array_equal(matrix, np.eye(4)):
+        return mesh
+    normals = mesh.normals
+    if normals is not None:
+        linear = matrix[:3, :3]
+        # unlike the inverse transpose, the cofactor matrix exists for singular matrices; a mirror changes its sign
+        cofactor = np.stack(
+            [np.cross(linear[1], linear[2]), np.cross(linear[2], linear[0]), np.cross(linear[0], linear[1])]
+        )
+        rotated = normals @ (cofactor * (-1 if mirrors(matrix) else 1)).T
+        length = np.linalg.norm(rotated, axis=1, keepdims=True)
+        normals = (rotated / np.where(length > 0, length, 1)).astype(np.float32)
+    faces = mesh.faces[:, ::-1] if mirrors(matrix) else mesh.faces
+    return replace(mesh, vertices=transformed(mesh.vertices, matrix), faces=faces, normals=normals)
+
+
+def extremes(points: Float64) -> tuple[Float64, Float64]:
+    """Return the (k,) minimum and the (k,) maximum of (n, k) points.
+
+    Column by column: 1 ms for half a million points, where numpy's `min(axis=0)` and `max(axis=0)` took 60 ms.
+    """
+    columns = points.T
+    return np.array([column.min() for column in columns]), np.array([column.max() for column in columns])
+
+
+def bounds(scene: Scene) -> Float64:
+    """Compute the bounding box of all placed parts; vertices that no face uses do not count.
+
+    Returns:
+        (2, 3) lowest and highest corner, in the frame of the scene.
+    Raises:
+        ValueError: The scene has no faces.
+    """
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    used: dict[int, Float64] = {}
+    for part in scene.parts:
+        mesh = scene.meshes[part.mesh]
+        if len(mesh.faces) == 0:
+            continue
+        if part.mesh not in used:
+            mask = np.zeros(len(mesh.vertices), np.bool_)
+            mask[mesh.faces] = True
+            used[part.mesh] = mesh.vertices if mask.all() else mesh.vertices[mask]
+        points = transformed(used[part.mesh], part.transform)
+        lowest, highest = extremes(points)
+        low, high = np.minimum(low, lowest), np.maximum(high, highest)
+    if not np.isfinite(low).all():
+        raise ValueError("a scene without faces has no bounds")
+    return np.stack([low, high])
+
+
+def frame_matrix(source: Frame, target: Frame) -> Float64:
+    """Return the (4, 4) matrix that converts coordinates from one frame to another: scale and up axis."""
+    scale = MILLIMETRES_PER[source.unit] / MILLIMETRES_PER[target.unit]
+    linear = np.eye(3)
+    if source.up == "y" and target.up == "z":
+        linear = np.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]])
+    elif source.up == "z" and target.up == "y":
+        linear = np.array([[1.0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
+    matrix = np.eye(4)
+    matrix[:3, :3] = linear * scale
+    return matrix
+
+
+def to_frame(scene: Scene, frame: Frame) -> Scene:
+    """Convert the scene to another frame; the conversion is baked into the vertices, part matrices are conjugated."""
+    if scene.frame == frame:
+        return scene
+    matrix = frame_matrix(scene.frame, frame)
+    inverse = np.linalg.inv(matrix)
+    rotation = matrix[:3, :3] / np.linalg.norm(matrix[:3, 0])
+    meshes = tuple(
+        replace(
+            mesh,
+            vertices=transformed(mesh.vertices, matrix),
+            normals=None if mesh.normals is None else (mesh.normals @ rotation.T).astype(np.float32),
+        )
+        for mesh in scene.meshes
+    )
+    identity = np.eye(4)
+    parts = tuple(
+        part if np.array_equal(part.transform, identity) else replace(part, transform=matrix @ part.transform @ inverse)
+        for part in scene.parts
+    )
+    return replace(scene, meshes=meshes, parts=parts, frame=frame)
+
+
+def moved(scene: Scene, matrix: Float64) -> Scene:
+    """Transform the whole scene; instances stay shared.
+
+    Args:
+        scene: Any frame.
+        matrix: (4, 4) rigid or uniformly scaling, in the frame of the scene.
+    """
+    return replace(scene, parts=tuple(replace(part, transform=matrix @ part.transform) for part in scene.parts))
+
+
+def baked(scene: Scene) -> Scene:
+    """Bake every part's matrix into a mesh of its own; all transforms become the identity.
+
+    A part's material moves to `face_material`, so that parts hold only names and paths.
+    """
+    meshes: list[Mesh] = []
+    parts: list[Part] = []
+    for part in scene.parts:
+        mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
+        if part.material is not None:
+            material = np.full(len(mesh.faces), part.material, np.int32)
+            if mesh.face_material is not None:
+                material = np.where(mesh.face_material < 0, material, mesh.face_material)
+            mesh = replace(mesh, face_material=material)
+        parts.append(Part(len(meshes), name=part.name or mesh.name, path=part.path))
+        meshes.append(mesh)
+    return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
+
+
+def soup(scene: Scene) -> tuple[Float64, Int32]:
+    """Return all triangles of the placed scene over one vertex array.
+
+    Returns:
+        (n, 3) vertices in the frame of the scene, and (m, 3) faces.
+    """
+    vertices: list[Float64] = []
+    faces: list[Int32] = []
+    offset = 0
+    for part in scene.parts:
+        mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
+        vertices.append(mesh.vertices)
+        faces.append(mesh.faces + np.int32(offset))
+        offset += len(mesh.vertices)
+    if not vertices:
+        return np.empty((0, 3)), np.empty((0, 3), np.int32)
+    return np.concatenate(vertices), np.concatenate(faces).astype(np.int32, copy=False)
+
+
+def compacted(mesh: Mesh) -> Mesh:
+    """Remove the vertices that no face uses."""
+    mask = np.zeros(len(mesh.vertices), np.bool_)
+    mask[mesh.faces] = True
+    if mask.all():
+        return mesh
+    renumbered = np.cumsum(mask, dtype=np.int32) - np.int32(1)
+    return replace(
+        mesh,
+        vertices=mesh.vertices[mask],
+        faces=renumbered[mesh.faces],
+        normals=None if mesh.normals is None else mesh.normals[mask],
+        uv=None if mesh.uv is None else mesh.uv[mask],
+        colors=None if mesh.colors is None else mesh.colors[mask],
+    )
