@@ -1,8 +1,9 @@
 """Every misdeed of the hostile test plug-in against a service, while eight others convert.
 
-python benchmarks/hostile.py [--deadline 3] [--models FOLDER]
+python benchmarks/hostile.py [--deadline 3] [--models FOLDER] [--hooks]
 
-Prints two tables, a line for each misdeed and a line for each answer: what was done, what was told, seconds
+Prints a table with a line for each misdeed in a hook (only that with --hooks), and two more, a line for each misdeed in
+a conversion and a line for each answer: what was done, what was told, seconds
 until the engine told it (by its own clock; of those that wait for the deadline, the seconds past it), what
 the neighbours got meanwhile, and seconds from the answer until all processes were dead and the folder was
 removed. The neighbours are a process of their own; FOLDER may hold small STL files.
@@ -33,12 +34,20 @@ from http_serving import Running, serving  # noqa: E402
 from neighbours import Neighbour, Timed, ball, marked, memory  # noqa: E402
 
 import hostile_plugin  # noqa: E402
-from hostile_plugin import MISDEEDS, WRITING  # noqa: E402
+from distributions import install  # noqa: E402
+from hostile_plugin import GRANTS, HOOKS, MISDEEDS, WRITING  # noqa: E402
+from meshhub.engine.hook_process import HOOK_S, SNIFF_S, HookProcess  # noqa: E402
 from meshhub.engine.worker import Limits  # noqa: E402
 
 NEIGHBOURS = 8
 PATIENCE = 30.0
 LIMITS = Limits(memory_bytes=512 << 20, file_bytes=256 << 20)
+HOOK_MISDEEDS = ("hang", "exit-at-once", "daemonise-and-hang")
+"""Done in each hook, by one caller: no more than may fail before the hook is off for it."""
+
+BUDGETS = {"sniff": SNIFF_S, "review": HOOK_S, "grants": HOOK_S, "finished": 0.0}
+"""Seconds that a response may wait for a hook."""
+
 ALONE = ("kill-its-parent",)
 """Ends every worker there is, with purpose: neighbours are told `worker_crashed`. It is done last, without them."""
 
@@ -115,19 +124,32 @@ class Street:
 
 
 @contextlib.contextmanager
+def installed(folder: Path) -> Iterator[None]:
+    """A distribution whose hooks misbehave when asked to."""
+    install(folder / "installed", "meshhub-hooked", hooked="hostile_plugin:HostileHooks")
+    sys.path.insert(0, str(folder / "installed"))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder / "installed"))
+
+
+@contextlib.contextmanager
 def service(folder: Path, deadline: float) -> Iterator[tuple[Running, Timed]]:
     work = folder / "work"
     work.mkdir()
     engine = Timed(workers=NEIGHBOURS + 2, limits=LIMITS, folder=str(work))
+    hooks = HookProcess(folder=str(work))
     plans = {
         "free": {"conversion_timeout_seconds": deadline, "requests_per_minute": 1_000_000},
         "pro": {"conversion_timeout_seconds": 90, "requests_per_minute": 1_000_000},
     }
     settings = {"workers": NEIGHBOURS + 2, "plan_limits": plans}
     try:
-        with serving(folder, settings, engine, (hostile_plugin,)) as running:
+        with serving(folder, settings, engine, (hostile_plugin,), hooks) as running:
             yield running, engine
     finally:
+        hooks.close()
         engine.close()
 
 
@@ -143,8 +165,41 @@ def ask(running: Running, name: str, folder: Path, key: str) -> str:
     return told if told == code else f"{told}, expected {code}"
 
 
-def main(deadline: float, models: str | None) -> None:
-    with tempfile.TemporaryDirectory() as name, service(Path(name), deadline) as (running, engine):
+def ask_hook(running: Running, hook: str, name: str, folder: Path, key: str) -> str:
+    """Let a hook do a misdeed; what was told."""
+    how = str(folder / f"{hook}-hook" / name)
+    Path(how).parent.mkdir(exist_ok=True)
+    (folder / "installed" / GRANTS).write_text(f"{running.keys.check(key).id} {how}\n" if hook == "grants" else "")
+    options = {f"hooked_{hook}": how} if hook in ("review", "finished") else {}
+    # by its content alone where the sniffer misbehaves; after that the sniffer is off for this caller
+    files = {"file": ("nameless", f"hooked {how}") if hook == "sniff" else ("a.hooked", "hooked")}
+    answer = running.post("/convert", files, {"target": "stl", **options}, headers={"X-Api-Key": key})
+    return "ok" if answer.status_code == 200 else str(answer.json()["error_code"])
+
+
+def hook_rows(running: Running, folder: Path, street: Street) -> None:
+    """Print a row for each misdeed in each hook."""
+    print("\n| hook | misdeed | told | seconds | past its budget | neighbours right | of | gone after |")
+    print("|---|---|---|---|---|---|---|---|")
+    # a caller for each hook: its hooks are off for it after three failures
+    keys = {hook: running.keys.create("pro", label=hook)[0] for hook in HOOKS}
+    for hook, misdeed in [(hook, misdeed) for hook in HOOKS for misdeed in HOOK_MISDEEDS]:
+        right, wrong, begun = street.right, street.wrong, time.monotonic()
+        told = ask_hook(running, hook, misdeed, folder, keys[hook])
+        seconds = time.monotonic() - begun
+        past = max(0.0, seconds - BUDGETS[hook])
+        gone = waited_for(lambda: not hidden(folder / f"{hook}-hook" / misdeed))  # noqa: B023
+        good, bad = street.right - right, street.wrong - wrong
+        line = f"| {hook} | {misdeed} | {told} | {seconds:.2f} | {past:.2f} | {good} | {good + bad} | {gone:.2f} |"
+        print(line, flush=True)
+
+
+def main(deadline: float, models: str | None, only_hooks: bool) -> None:
+    with (
+        tempfile.TemporaryDirectory() as name,
+        installed(Path(name)),
+        service(Path(name), deadline) as (running, engine),
+    ):
         folder = Path(name)
         key, _ = running.keys.create("pro", label="hostile")
         ask(running, "return-text", folder, key)
@@ -155,7 +210,7 @@ def main(deadline: float, models: str | None) -> None:
         rows: list[Row] = []
         print("| misdeed | told | seconds | past the deadline | neighbours right | of | gone after |")
         print("|---|---|---|---|---|---|---|")
-        for misdeed in [one for one in (*MISDEEDS, *WRITING) if one not in ALONE]:
+        for misdeed in [one for one in (*MISDEEDS, *WRITING) if one not in ALONE and not only_hooks]:
             right, wrong = street.right, street.wrong
             told = ask(running, misdeed, folder, key)
             seconds = engine.seconds[f"{misdeed}.hostile"]
@@ -166,6 +221,7 @@ def main(deadline: float, models: str | None) -> None:
             print(
                 f"| {misdeed} | {told} | {seconds:.2f} | {past:.2f} | {good} | {good + bad} | {gone:.2f} |", flush=True
             )
+        hook_rows(running, folder, street)
         grown = memory() - before
         street.close()
         print(f"\n{street.right} of {street.right + street.wrong} answers to neighbours were right to the byte.")
@@ -234,10 +290,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--deadline", type=float, default=3.0)
     parser.add_argument("--models")
+    parser.add_argument("--hooks", action="store_true", help="misdeeds in hooks alone")
     parser.add_argument("--live", help=argparse.SUPPRESS)
     parser.add_argument("--keys", nargs="*", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.live:
         live(given.live, Path(given.models) if given.models else None, given.keys)
     else:
-        main(given.deadline, given.models)
+        main(given.deadline, given.models, given.hooks)

@@ -1,6 +1,7 @@
 """A plug-in that does wrong in every way known: a line of the file says where and how.
 
 `hostile read STEM` misbehaves in the reader, `hostile operate STEM` and `hostile write STEM` further on.
+`HostileHooks` is a plug-in of its own whose sniffer, review, grant and listener misbehave, each where it is asked to.
 STEM ends in the misdeed's name, as in `/tmp/tests/fork-children`; before it is where what the misdeed
 starts is told: the process ids, a line each, in a file of that name.
 """
@@ -35,6 +36,9 @@ from meshhub import Mesh, Part, Scene, did, note
 from meshhub.errors import Cancelled, UnreadableFile
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Format, Operation, Reader, Stage, Writer
+from meshhub.model.chain import Chain
+from meshhub.model.plans import Caller, Objection
+from meshhub.model.report import Report
 from meshhub.model.source import Source, Target
 from models import brick, scene_of
 
@@ -689,3 +693,82 @@ def meshhub_operations() -> Iterable[Operation]:
             id="misbehave", label="Misbehave", stage=Stage.PLACE, options=MisbehaveOptions, run="hostile_plugin:operate"
         )
     ]
+
+
+# in hooks
+
+HOOKED = Format(id="hooked", label="Hooked", extensions=(".hooked",))
+
+HOOKS = ("sniff", "review", "grants", "finished")
+
+GRANTS = "hostile-grants"
+"""A file in a folder of `sys.path`: each line has a caller's id, all that a grant sees, and what its grant does."""
+
+SURVIVED = (
+    "hang",
+    "busy-loop",
+    "ignore-signals",
+    "print-without-end",
+    "segfault",
+    "exit-at-once",
+    "exit-politely",
+    "raise-something",
+    "eat-arrays",
+    "fork-children",
+    "fork-children-and-crash",
+    "daemonise",
+    "daemonise-and-hang",
+    "scribble",
+    "hang-up",
+)
+"""Misdeeds that are done in hooks."""
+
+
+class HookedOptions(Struct, frozen=True, kw_only=True):
+    hooked_review: Annotated[str, Meta(title="In the review", description="What to do there.")] = ""
+    hooked_finished: Annotated[str, Meta(title="In the listener", description="What to do there.")] = ""
+
+
+def sniff(head: bytes, size: int) -> int:
+    first, _, how = head[:1000].decode("latin-1").partition(" ")
+    if first != "hooked":
+        return 0
+    if how:
+        do(how)
+    return 90
+
+
+def read_hooked(source: Source, options: HookedOptions) -> Scene:
+    if options.hooked_finished:
+        note("hooked_finished", options.hooked_finished)
+    return good()
+
+
+class HostileHooks:
+    @hookimpl
+    def meshhub_readers(self) -> Iterable[Reader]:
+        run, sniffed = "hostile_plugin:read_hooked", "hostile_plugin:sniff"
+        return [Reader(format=HOOKED, run=run, sniff=sniffed, options=HookedOptions)]
+
+    @hookimpl
+    def meshhub_grants(self, caller: Caller) -> Iterable[str]:
+        asked = [path for folder in sys.path if (path := Path(folder, GRANTS)).is_file()]
+        for line in asked[0].read_text().splitlines() if asked else ():
+            caller_id, how = line.split(maxsplit=1)
+            if caller_id == caller.id:
+                do(how)
+        return ["hooked"]
+
+    @hookimpl
+    def meshhub_review(self, chain: Chain, caller: Caller) -> Iterable[Objection]:
+        how = chain.steps[0].options.get("hooked_review")
+        if how == "object":
+            yield Objection(code="hooked_refused", message="an objection", remedy="ask for something else")
+        elif how:
+            do(str(how))
+
+    @hookimpl
+    def meshhub_finished(self, report: Report) -> None:
+        for one in report.notes:
+            if one.code == "hooked_finished":
+                do(one.message)

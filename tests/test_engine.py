@@ -489,7 +489,7 @@ def test_what_a_worker_maps_before_its_task_is_not_put_down_to_it(registry: Regi
     try:
         ours.send((Task(chain=chain, source=source, target=Target()), tmp_path, ""))
         with pytest.raises(WorkerCrashed):
-            answer_of(worker, limits, [], time.monotonic(), 60, None)
+            answer_of(worker, limits, [], time.monotonic(), 60, None, chain)
     finally:
         assert worker.end(30)
 

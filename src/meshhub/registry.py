@@ -29,7 +29,7 @@ from meshhub.model.report import Failure, FileReport, Inspection, Report
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declarations import Declarations
-from meshhub.pipeline.loading import Fault, Plugin, Plugins
+from meshhub.pipeline.loading import Fault, Hooks, Plugin, Plugins
 from meshhub.pipeline.resolve import resolve
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ class Registry:
     entry_points: whether to load what installed distributions register under the group `meshhub`
     builtins:     whether to load the plug-ins that come with meshhub
     engine:       where chains run; in this process unless told
+    hooks:        where the hooks of requests run; default: in this process. For this registry alone
     """
 
     def __init__(
@@ -51,15 +52,33 @@ class Registry:
         entry_points: bool = True,
         builtins: bool = True,
         engine: Engine | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         """Load and collect. Never raises for a plug-in's sake: see `faults`."""
-        self._plugins = Plugins(plugins, entry_points=entry_points, builtins=builtins)
-        collected = collect(self._plugins)
+        hooks = hooks if hooks is not None else Hooks()
+        self._plugins = loaded = Plugins(plugins, entry_points=entry_points, builtins=builtins, refusal=hooks.refusal)
+        collected = collect(loaded)
+        self.hooks = hooks
         self.engine: Engine = engine if engine is not None else InProcess()
         self.declarations: Declarations = collected.declarations
         self.plans: Mapping[str, Plan] = MappingProxyType(collected.plans)
-        self.plugins: tuple[Plugin, ...] = tuple(self._plugins.loaded)
-        self.faults: tuple[Fault, ...] = (*self._plugins.faults, *collected.faults)
+        self.plugins: tuple[Plugin, ...] = tuple(loaded.loaded)
+        self._faults: tuple[Fault, ...] = (*loaded.faults, *collected.faults)
+
+    @property
+    def hooks(self) -> Hooks:
+        """Where the hooks of requests run."""
+        return self._hooks
+
+    @hooks.setter
+    def hooks(self, hooks: Hooks) -> None:
+        hooks.attach(self._plugins)
+        self._hooks = hooks
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Defects of plug-ins: those found on loading, and hooks that are not called now."""
+        return *self._faults, *self.hooks.faults
 
     def resolve(self, request: Request, source: Source, caller: Caller = LOCAL) -> Chain:
         """The chain for a request. Touches no geometry; see `chain.resolve` for what it raises.
@@ -67,7 +86,7 @@ class Registry:
         Raises RequestRefused when a review objects, PluginError when one breaks.
         """
         caller = self.entitled(caller)
-        chain = resolve(self.declarations, request, source, caller)
+        chain = resolve(self.declarations, request, source, caller, self.hooks.sniffing())
         self._review(chain, caller)
         return chain
 
@@ -79,14 +98,11 @@ class Registry:
         if caller.entitled:
             return caller
         grants = set(caller.plan.grants)
-        for name, returned, error in self._plugins.call("meshhub_grants", caller=caller):
-            if error is None:
-                try:
-                    grants |= _entitlements(returned)
-                    continue
-                except Exception as raised:
-                    error = raised
-            log.error("plug-in %r failed to say what it grants, and grants nothing", name, exc_info=error)
+        for plugin, items, error in self.hooks.call("meshhub_grants", caller=caller):
+            if error is None and all(isinstance(item, str) for item in items):
+                grants |= set(items)
+            else:
+                log.error("plug-in %r failed to say what it grants, and grants nothing", plugin.name, exc_info=error)
         plan = structs.replace(caller.plan, grants=frozenset(grants))
         return structs.replace(caller, plan=plan, entitled=True)
 
@@ -182,25 +198,21 @@ class Registry:
         return cast(Inspection, self.engine.run(Task(chain=chain, source=source), timeout=timeout, cancel=cancel))
 
     def close(self) -> None:
-        """Close the engine."""
+        """Close the engine, and end the process of hooks if there is one."""
         self.engine.close()
+        self.hooks.close()
 
     def _review(self, chain: Chain, caller: Caller) -> None:
         objections: list[Objection] = []
-        for name, returned, error in self._plugins.call("meshhub_review", chain=chain, caller=caller):
-            if error is None:
-                try:
-                    found = list(returned or ())
-                except Exception as raised:
-                    error = raised
-                else:
-                    objections += found
-                    if all(isinstance(one, Objection) for one in found):
-                        continue
-            # a gate that is broken stays shut
-            log.error("the review of plug-in %r failed", name, exc_info=error)
+        for plugin, items, error in self.hooks.call("meshhub_review", chain=chain, caller=caller):
+            if error is None and all(isinstance(item, Objection) for item in items):
+                objections += items
+                continue
+            # fail closed
+            log.error("the review of plug-in %r failed", plugin.name, exc_info=error)
             raise PluginError(
-                f"the review of plug-in {name!r} failed, so the request was refused; its maintainer must mend it",
+                f"the review of plug-in {plugin.name!r} ({plugin.origin}) failed, so the request was refused; "
+                "its maintainer must fix it",
                 code="internal_error",
             )
         if objections:
@@ -208,9 +220,9 @@ class Registry:
             raise RequestRefused(told, code=objections[0].code)
 
     def _finished(self, report: Report) -> None:
-        for name, _, error in self._plugins.call("meshhub_finished", report=report):
+        for plugin, _, error in self.hooks.call("meshhub_finished", report=report):
             if error is not None:
-                log.error("plug-in %r failed to hear of a finished conversion", name, exc_info=error)
+                log.error("plug-in %r failed to hear of a finished conversion", plugin.name, exc_info=error)
 
 
 @contextlib.contextmanager
@@ -279,13 +291,3 @@ def _put_new(file: Path, place: Path) -> None:
         if os.path.lexists(place):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place)) from None
         file.rename(place)
-
-
-def _entitlements(returned: object) -> set[str]:
-    """What a plug-in grants. Raises TypeError for anything but entitlements."""
-    if isinstance(returned, str) or not isinstance(returned, Iterable):
-        raise TypeError(f"meshhub_grants must return entitlements, got {type(returned).__name__}")
-    grants = list(returned)
-    if not all(isinstance(one, str) for one in grants):
-        raise TypeError("meshhub_grants must return entitlements, which are text")
-    return set(grants)

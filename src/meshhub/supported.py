@@ -55,6 +55,8 @@ class FaultSupport(TypedDict):
 
     plugin: str
     message: str
+    origin: str
+    hook: str
 
 
 class Supported(TypedDict):
@@ -107,7 +109,10 @@ def supported(registry: Registry, caller: Caller) -> Supported:
         ],
         "options": schema(HostOptions),
         "plugins": [{"name": plugin.name, "origin": plugin.origin} for plugin in registry.plugins],
-        "faults": [{"plugin": fault.plugin, "message": fault.message} for fault in registry.faults],
+        "faults": [
+            {"plugin": fault.plugin, "message": fault.message, "origin": fault.origin, "hook": fault.hook}
+            for fault in registry.faults
+        ],
     }
 
 

@@ -22,6 +22,7 @@ import uvicorn
 from meshhub.engine.contract import Engine
 from meshhub.http.server.app import create_app
 from meshhub.http.server.serving import Server, configured
+from meshhub.pipeline.loading import Hooks
 from meshhub.registry import Registry
 from meshhub.service.keys import KeyStore
 from meshhub.service.settings import Settings
@@ -87,12 +88,13 @@ def serving(
     settings: dict[str, Any],
     engine: Engine | None = None,
     plugins: tuple[object, ...] = (),
+    hooks: Hooks | None = None,
     keys: KeyStore | None = None,
 ) -> Iterator[Running]:
-    """A server in a thread, stopped as a signal would stop it."""
+    """A server in a thread, stopped as a signal would stop it; with `hooks` it has installed plug-ins, too."""
     (temporary / "work").mkdir(exist_ok=True)
     told = Settings(**{"plan_limits": GENEROUS, "temporary_folder": str(temporary / "work"), **settings})
-    registry = Registry(plugins=[service_plugins, *plugins], entry_points=False, engine=engine)
+    registry = Registry(plugins=[service_plugins, *plugins], entry_points=hooks is not None, engine=engine, hooks=hooks)
     keys = keys or KeyStore(f"sqlite:///{temporary / 'keys.sqlite3'}")
     app = create_app(told, registry, keys)
     server = Server(configured(app, app.state.shared), app.state.shared)

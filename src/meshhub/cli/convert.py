@@ -16,7 +16,7 @@ import msgspec
 
 from meshhub.cli import show
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained
-from meshhub.cli.files import STREAM, deadline, expanded, identity, read_from, unique
+from meshhub.cli.files import STREAM, bounded_hooks, deadline, expanded, identity, read_from, unique, worker_log
 from meshhub.cli.flags import RegistryCommand
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, OutputExists, RequestError, UnsupportedTarget, printable, quote
@@ -80,7 +80,8 @@ def convert(
             raise click.UsageError("standard input has no name to write under: give an OUTPUT instead of --output-dir")
         ctx.exit(_batch(registry, paths, to, output_dir, force, jobs, limit, quiet, as_json, options))
     source, target = _one(registry, paths, to)
-    registry.engine = Isolated(workers=1, method="fork")
+    registry.engine = Isolated(workers=1, method="fork", log=worker_log())
+    registry.hooks = bounded_hooks(limit)
     try:
         with _closing(registry):
             report = _single(registry, source, target, to, force, limit, as_json, options)
@@ -216,7 +217,8 @@ def _batch(
         name = folder / PurePath(path.name).with_suffix(suffix)
         batch.append(_Job(path, unique(output_dir / name, taken)))
     inputs = {identity(job.source) for job in batch}
-    engine = registry.engine = Isolated(workers=jobs, queue=None)
+    engine = registry.engine = Isolated(workers=jobs, queue=None, log=worker_log())
+    registry.hooks = bounded_hooks(limit, method=None)
 
     def work(job: _Job) -> _Job:
         try:

@@ -9,10 +9,13 @@ import click
 
 from meshhub.cli import show
 from meshhub.cli.exits import EXIT_HELP
-from meshhub.cli.files import read_from
+from meshhub.cli.files import bounded_hooks, read_from
 from meshhub.cli.flags import RegistryCommand
 from meshhub.model.chain import Request
 from meshhub.registry import Registry
+
+_TIMEOUT_S = 90.0
+"""Seconds for a plug-in to look at the file, as `meshhub convert` gives it by default."""
 
 
 @click.command(cls=RegistryCommand, epilog=EXIT_HELP)
@@ -24,6 +27,8 @@ def explain(source: str, target: str, as_json: bool, options: dict[str, Any], re
 
     OUTPUT may be a file name, which need not exist, or just a format.
     """
+    registry.hooks = bounded_hooks(_TIMEOUT_S)
+    click.get_current_context().call_on_close(registry.close)
     wanted = PurePath(target).suffix or target
     chain = registry.resolve(Request(target=wanted, options=options), read_from(source))
     if as_json:

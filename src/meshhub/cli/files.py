@@ -12,6 +12,8 @@ from types import FrameType
 
 import click
 
+from meshhub.engine.hook_process import HookProcess
+from meshhub.engine.logs import Kind
 from meshhub.model.source import Source
 
 STREAM = "-"
@@ -24,6 +26,16 @@ def read_from(path: str) -> Source:
             raise click.UsageError("standard input is closed; name a file")
         return Source.from_bytes(sys.stdin.buffer.read(), "standard input")
     return Source.from_path(path)
+
+
+def worker_log() -> Kind | None:
+    """How workers log: with --verbose to standard error, with the tracebacks of plug-ins."""
+    return "text" if click.get_current_context().find_root().params.get("verbose") else None
+
+
+def bounded_hooks(limit: float | None, method: str | None = "fork") -> HookProcess:
+    """Where third parties' sniffers and hooks run, each for `limit` seconds at most; `method` as of `Isolated`."""
+    return HookProcess(sniff_s=limit, hook_s=limit, method=method, log=worker_log())
 
 
 class Ended(KeyboardInterrupt):

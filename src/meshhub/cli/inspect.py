@@ -9,7 +9,7 @@ import msgspec
 
 from meshhub.cli import show
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, told_and_done
-from meshhub.cli.files import deadline, read_from
+from meshhub.cli.files import bounded_hooks, deadline, read_from, worker_log
 from meshhub.cli.flags import ReadingCommand
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import printable
@@ -31,12 +31,16 @@ def inspect(
     registry: Registry,
 ) -> None:
     """Look at model files: size, bodies, holes, whether they are closed. `-` reads standard input."""
-    registry.engine = Isolated(method="fork")
+    limit = deadline(timeout)
+    registry.engine = Isolated(method="fork", log=worker_log())
+    registry.hooks = bounded_hooks(limit)
+    # a command may be called within a program that goes on
+    ctx.call_on_close(registry.close)
     told: list[object] = []
     status = 0
     for path in paths:
         try:
-            found = registry.inspect(read_from(path), timeout=deadline(timeout), **options)
+            found = registry.inspect(read_from(path), timeout=limit, **options)
         except Exception as error:
             status = told_and_done(error) if len(paths) == 1 else BATCH_FAILED
             told.append({"file": path, "error": explained(error), "error_code": code_of(error)})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import click
+import msgspec
 
 from meshhub.cli import show
+from meshhub.engine.hook_process import HookProcess
+from meshhub.engine.plugin_records import PluginRecords
 from meshhub.model.plans import LOCAL
 from meshhub.registry import Registry
 from meshhub.supported import supported
@@ -61,11 +65,15 @@ def operations(as_json: bool) -> None:
 @click.pass_context
 def plugins(ctx: click.Context, as_json: bool) -> None:
     """List the plug-ins that are loaded, and what is wrong with any of them."""
-    told = supported(Registry(), LOCAL)
+    records = PluginRecords()
+    # plug-ins that hang, or end the process, when they are loaded are listed as faults
+    with contextlib.closing(Registry(hooks=HookProcess(method="fork", records=records))) as registry:
+        told = supported(registry, LOCAL)
+    told["faults"] += msgspec.to_builtins(records.faults())
     if as_json:
         show.as_json({"plugins": told["plugins"], "faults": told["faults"]})
     else:
         show.table(("plug-in", "from"), [(one["name"], one["origin"]) for one in told["plugins"]])
         for fault in told["faults"]:
-            click.echo(f"fault: {fault['plugin']}: {fault['message']}", err=True)
+            click.echo(f"fault: {fault['plugin']} ({fault['origin']}): {fault['message']}", err=True)
     ctx.exit(1 if told["faults"] else 0)

@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from meshhub.errors import Cancelled, ConversionTimeout
-from meshhub.model.chain import Chain
+from meshhub.model.chain import Chain, Position
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Source, Target
 
@@ -79,8 +79,12 @@ class Engine(Protocol):
         """Stop taking tasks and let go of every process and file."""
 
 
-def perform(task: Task, check: Callable[[], None] = lambda: None) -> Report | Inspection:
-    """Run a task right here. `check` is called before each step and after the last; what it raises stops the task."""
+def perform(task: Task, check: Callable[[int], None] = lambda _: None) -> Report | Inspection:
+    """Run a task right here.
+
+    check: is called with the number of each step before it, and with their count after the last; what it raises stops
+           the task
+    """
     from meshhub.pipeline import execute as run
 
     if task.target is None:
@@ -88,13 +92,18 @@ def perform(task: Task, check: Callable[[], None] = lambda: None) -> Report | In
     return run.run(task.chain, task.source, task.target, check)
 
 
-def late(seconds: float | None) -> ConversionTimeout:
+def late(seconds: float | None, position: Position) -> ConversionTimeout:
     """The error of a task whose time is up."""
     return ConversionTimeout(
-        f"the conversion took longer than {seconds:g} s and was stopped; "
-        "a smaller model is faster: reduce it with {optimize_target_faces}",
+        f"the conversion took longer than {seconds:g} s{position.text} and was stopped; {smaller(position)}",
         options=("optimize_target_faces",),
     )
+
+
+def smaller(position: Position) -> str:
+    """Return what to do about a task that needs too much; the text mentions the option `optimize_target_faces`."""
+    report = f" or {position.remedy}" if position.is_foreign else ""
+    return f"reduce the model ({{optimize_target_faces}}){report}"
 
 
 def left() -> Cancelled:

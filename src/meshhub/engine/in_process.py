@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from meshhub.engine.contract import Cancel, Task, late, left, perform
+from meshhub.model.chain import Position
 from meshhub.model.report import Inspection, Report
 
 
@@ -22,11 +23,11 @@ class InProcess:
         """
         until = None if timeout is None else time.monotonic() + timeout
 
-        def check() -> None:
+        def check(step: int) -> None:
             if cancel is not None and cancel.requested:
                 raise left()
             if until is not None and time.monotonic() >= until:
-                raise late(timeout)
+                raise late(timeout, Position(task.chain, step - 1 if step else None))
 
         return perform(task, check)
 

@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import forkserver, resource_tracker, spawn
 from multiprocessing import process as processes
 from pathlib import Path
@@ -159,7 +159,7 @@ class Isolated:
             if self._closed:
                 # while this worker was started; whoever closed has not seen it
                 raise _shutting_down()
-            answer = answer_of(worker, self._limits, watched, begun, timeout, cancel)
+            answer = answer_of(worker, self._limits, watched, begun, timeout, cancel, task.chain)
             # nothing may still write what is looked at and taken
             if not worker.stop(_patience(begun, timeout)):
                 raise WorkerCrashed("the conversion's process could not be stopped; try again")
@@ -211,7 +211,7 @@ class Isolated:
         if self._ahead and not self._loaded:
             with self._refilling:
                 if not self._loaded:
-                    self._spares.append(self._start(with_main=False))
+                    self._spares.append(self.start(with_main=False))
                     self._loaded = True
 
     def _take_turn(self, timeout: float | None) -> None:
@@ -237,7 +237,7 @@ class Isolated:
         while self._spares and worker is None and not _needs_main(task):
             with contextlib.suppress(IndexError):  # another thread may have been faster
                 worker = _given(self._spares.popleft(), task, scratch)
-        worker = worker or _given(self._start(_needs_main(task)), task, scratch)
+        worker = worker or _given(self.start(_needs_main(task)), task, scratch)
         if worker is None:
             raise WorkerCrashed("the conversion's process ended before it started")
         if len(self._spares) < self._ahead and not self._refilling.locked():
@@ -252,14 +252,15 @@ class Isolated:
                 # one at a time, or each thread would start what is missing
                 with self._refilling:
                     if len(self._spares) < self._ahead:
-                        self._spares.append(self._start(with_main=False))
+                        self._spares.append(self.start(with_main=False))
         except (OSError, EOFError, EngineError) as error:
             # the next task tries again
             log.warning("no worker could be started ahead", exc_info=error)
         if self._closed:
             self.close()
 
-    def _start(self, with_main: bool) -> Worker:
+    def start(self, with_main: bool, target: Callable[..., None] = serve, arguments: tuple[object, ...] = ()) -> Worker:
+        """Start a process in `target`, which gets a pipe, the limits, a mark, how to log, and the arguments."""
         ours, theirs = self._context.Pipe()
         mark = marks.new_mark()
         if self._context.get_start_method() != "fork":
@@ -278,8 +279,8 @@ class Isolated:
                 self._context.set_forkserver_preload(list(PRELOAD))
             process = self._context.Process(  # type: ignore[attr-defined]
                 name=_WORKER_WITH_MAIN if with_main else _WORKER,
-                target=serve,
-                args=(theirs, self._limits, mark, self._log),
+                target=target,
+                args=(theirs, self._limits, mark, self._log, *arguments),
                 daemon=True,
             )
             _launch(process)

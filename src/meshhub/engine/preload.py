@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import importlib
 import struct
@@ -11,6 +10,7 @@ import sys
 import warnings
 
 from meshhub.engine.contract import Task, perform
+from meshhub.engine.worker import adopt_orphans
 from meshhub.model.chain import Request
 from meshhub.model.plans import LOCAL
 from meshhub.model.source import Source, Target
@@ -40,9 +40,6 @@ MODULES = (
 )
 
 
-_PR_SET_CHILD_SUBREAPER = 36
-
-
 def preload() -> None:
     """Import it all, and the code of every built-in; what is not installed is left out."""
     runs = [one.capability.run for one in _DECLARATIONS.readers]
@@ -60,8 +57,8 @@ def adopt() -> None:
     In a container the service itself may have the number 1, and it buries nobody. Python's fork server
     buries every child, and warns of those that it did not start.
     """
+    adopt_orphans()
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
         warnings.filterwarnings("ignore", "forkserver: waitpid returned unexpected pid")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from meshhub.engine import descendants as marks
-from meshhub.engine.contract import Cancel, late, left
+from meshhub.engine.contract import Cancel, late, left, smaller
 from meshhub.engine.worker import LONGEST_ANSWER, Answer, Limits, unmapped_bytes
 from meshhub.errors import (
     ConversionTimeout,
@@ -25,6 +25,7 @@ from meshhub.errors import (
     PluginError,
     WorkerCrashed,
 )
+from meshhub.model.chain import Chain, Position
 
 _BETWEEN_LOOKS = 0.2
 """Seconds after which a worker's files and processes are counted again."""
@@ -101,7 +102,13 @@ class Worker:
 
 
 def answer_of(
-    worker: Worker, limits: Limits, folders: Sequence[Path], begun: float, timeout: float | None, cancel: Cancel | None
+    worker: Worker,
+    limits: Limits,
+    folders: Sequence[Path],
+    begun: float,
+    timeout: float | None,
+    cancel: Cancel | None,
+    chain: Chain,
 ) -> Answer:
     """What the worker answers within `timeout` seconds from `begun`, which is of the monotonic clock.
 
@@ -109,32 +116,37 @@ def answer_of(
     Nothing that the worker does can hold this up: what comes is read as it comes, never waited for.
     """
     until = None if timeout is None else begun + timeout
+    position = Position(chain)
+    steps = iter(range(len(chain.steps)))
     look = time.monotonic() + _BETWEEN_LOOKS
     came = bytearray()
-    with _end_of(worker.process) as ended:
+    with end_of(worker.process) as ended:
         sources: list[Connection | int] = [worker.line, ended]
         if cancel is not None:
             sources.append(cancel.fileno())
         while True:
             now = time.monotonic()
             if until is not None and now >= until:
-                raise late(timeout)
+                raise late(timeout, position)
             if now >= look:
-                _look(worker, limits, folders)
+                _look(worker, limits, folders, position)
                 look = time.monotonic() + _BETWEEN_LOOKS
             ready = wait(sources, max(0.0, (look if until is None else min(look, until)) - now))
             if worker.line in ready:
-                answer = _heard(worker, limits, came)
-                if answer is not None:
-                    return answer
+                for answer in _heard(worker, limits, came, position):
+                    if answer.step is None:
+                        return answer
+                    if answer.step != next(steps, None):
+                        raise _senseless(position)
+                    position = Position(chain, answer.step)
             elif ended in ready:
-                raise _crashed(worker, limits)
+                raise _crashed(worker, limits, position)
             elif ready:
                 raise left()
 
 
 @contextlib.contextmanager
-def _end_of(process: BaseProcess) -> Iterator[int]:
+def end_of(process: BaseProcess) -> Iterator[int]:
     """What becomes readable when the process ends.
 
     A fork server tells it itself. Otherwise Python's own means is a pipe, which children of the
@@ -153,63 +165,73 @@ def _end_of(process: BaseProcess) -> Iterator[int]:
     yield process.sentinel
 
 
-def _heard(worker: Worker, limits: Limits, came: bytearray) -> Answer | None:
-    """The answer, as soon as all of it came."""
+def _heard(worker: Worker, limits: Limits, came: bytearray, position: Position) -> list[Answer]:
+    """Return what the worker sent, as far as it came whole: steps that began, then the answer."""
+    try:
+        return [msgspec.json.decode(frame, type=Answer) for frame in received(worker.line, came)]
+    except EOFError:
+        raise _crashed(worker, limits, position) from None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise _senseless(position) from None
+
+
+def received(line: Connection, came: bytearray) -> Iterator[bytes]:
+    """Read what a pipe holds now, without waiting, and yield the messages that are whole.
+
+    came: what is left of an unfinished message, kept between calls.
+    Raises EOFError at the end of the pipe, ValueError for what is not a message.
+    """
     try:
         if sys.platform == "win32":
-            return _understood(worker.line.recv_bytes(LONGEST_ANSWER))
-        piece = os.read(worker.line.fileno(), _PIECE)
-    except (EOFError, OSError):
+            yield line.recv_bytes(LONGEST_ANSWER)
+            return
+        piece = os.read(line.fileno(), _PIECE)
+    except OSError:
         piece = b""
     if not piece:
-        raise _crashed(worker, limits)
+        raise EOFError
     came += piece
-    if len(came) < 4:
-        return None
-    (length,) = struct.unpack_from("!i", came)
-    if not 0 < length <= LONGEST_ANSWER:
-        raise _senseless()
-    return _understood(bytes(came[4 : 4 + length])) if len(came) >= 4 + length else None
+    while len(came) >= 4:
+        (length,) = struct.unpack_from("!i", came)
+        if not 0 < length <= LONGEST_ANSWER:
+            raise ValueError(f"a message of {length} bytes")
+        if len(came) < 4 + length:
+            return
+        yield bytes(came[4 : 4 + length])
+        del came[: 4 + length]
 
 
-def _understood(answer: bytes) -> Answer:
-    try:
-        return msgspec.json.decode(answer, type=Answer)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise _senseless() from None
+def _senseless(position: Position) -> WorkerCrashed:
+    return WorkerCrashed(f"the conversion's process gave a meaningless answer{position.text}; {position.remedy}")
 
 
-def _senseless() -> WorkerCrashed:
-    return WorkerCrashed("the conversion's process gave an answer that makes no sense; the file may be damaged")
-
-
-def _crashed(worker: Worker, limits: Limits) -> MeshhubError:
-    """How a worker ended that has not answered."""
-    worker.process.join(_LAST_WORDS)
-    code = worker.process.exitcode
+def how_it_ended(process: BaseProcess) -> str:
+    """Describe the end of a process, which may still be under way."""
+    process.join(_LAST_WORDS)
+    code = process.exitcode
     if code is None:
-        how = "it hung up"
-    elif code >= 0:
-        how = f"exit status {code}"
-    elif sys.platform != "win32" and -code == signal.SIGXCPU:
+        return "it hung up"
+    return f"exit status {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
+
+
+def _crashed(worker: Worker, limits: Limits, position: Position) -> MeshhubError:
+    """How a worker ended that has not answered."""
+    how = how_it_ended(worker.process)
+    if how.endswith("SIGXCPU"):
         return ConversionTimeout(
-            "the conversion took more processor time than it may and was stopped; "
-            "a smaller model is faster: reduce it with {optimize_target_faces}",
+            f"the conversion took more processor time than it may{position.text} and was stopped; {smaller(position)}",
             options=("optimize_target_faces",),
         )
-    else:
-        how = f"killed by {_signal_name(-code)}"
-        if how.endswith("SIGKILL"):
-            how += ", perhaps because the machine ran out of memory: reduce the model with {optimize_target_faces}"
     if worker.took > limits.memory_bytes * _MUCH:
         return ModelTooComplex(
-            f"the conversion's process ended before it answered ({how}), and it had taken {worker.took:,} of the "
-            f"{limits.memory_bytes:,} bytes of memory that one may; reduce the model first ({{optimize_target_faces}})",
+            f"the conversion's process ended{position.text} ({how}); it had taken {worker.took:,} of "
+            f"{limits.memory_bytes:,} bytes of memory; reduce the model first ({{optimize_target_faces}})",
             options=("optimize_target_faces",),
         )
+    if how.endswith("SIGKILL") and not position.is_foreign:
+        how += ", perhaps because the machine ran out of memory: reduce the model with {optimize_target_faces}"
     return WorkerCrashed(
-        f"the conversion's process ended before it answered ({how}); the file may be damaged",
-        options=("optimize_target_faces",),
+        f"the conversion's process ended{position.text}: {how}; {position.remedy}", options=("optimize_target_faces",)
     )
 
 
@@ -220,7 +242,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _look(worker: Worker, limits: Limits, folders: Sequence[Path]) -> None:
+def _look(worker: Worker, limits: Limits, folders: Sequence[Path], position: Position) -> None:
     """See that a job's files and processes are within its limits. Raises ModelTooComplex, PluginError."""
     files = size = 0
     for folder in folders:
@@ -228,21 +250,22 @@ def _look(worker: Worker, limits: Limits, folders: Sequence[Path]) -> None:
             files += 1
             size += one
             if files > limits.files:
-                raise PluginError(f"a step wrote more than {limits.files:,} files; the file may be damaged")
+                raise PluginError(f"more than {limits.files:,} files were written{position.text}; {position.remedy}")
     if size > limits.file_bytes:
         raise ModelTooComplex(
-            f"the conversion wrote more than the {limits.file_bytes:,} bytes that one may; "
+            f"the conversion wrote more than the {limits.file_bytes:,} bytes that one may{position.text}; "
             "reduce the model first ({optimize_target_faces})",
             options=("optimize_target_faces",),
         )
     worker.weigh(limits)
     processes = marks.bearing(worker.mark)
     if len(processes) > limits.processes:
-        raise PluginError(f"a step started more than {limits.processes} processes; the file may be damaged")
+        raise PluginError(f"more than {limits.processes} processes were started{position.text}; {position.remedy}")
     # the first sum is quick and counts what they share for each; the second is right
     if len(processes) > 1 and all(sum(map(one, processes)) > limits.memory_bytes for one in (_resident, _share)):
         raise ModelTooComplex(
-            "the conversion needs more memory than one may take; reduce the model first ({optimize_target_faces})",
+            f"the conversion needs more memory than one may take{position.text}; "
+            "reduce the model first ({optimize_target_faces})",
             options=("optimize_target_faces",),
         )
 

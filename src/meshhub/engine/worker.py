@@ -21,11 +21,13 @@ from meshhub.engine import descendants as marks
 from meshhub.engine import logs
 from meshhub.engine.contract import Task, perform
 from meshhub.errors import MeshhubError, ModelTooComplex, PluginError, printable
+from meshhub.model.chain import Chain, Position
 from meshhub.model.report import Inspection, Report
 
 log = logging.getLogger(__name__)
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _FAULT = 70
 
 LONGEST_ANSWER = 8 << 20
@@ -58,8 +60,12 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a worker sends back, as JSON: a worker that went astray cannot make its parent run anything."""
+    """What a worker sends back, as JSON: a worker that went astray cannot make its parent run anything.
 
+    step: the number of the step that begins; the answer proper follows later
+    """
+
+    step: int | None = None
     report: Report | None = None
     inspection: Inspection | None = None
     companions: tuple[str, ...] = ()
@@ -76,15 +82,7 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
     the parent's `killpg` cannot hit a stranger. A worker whose parent is gone ends by itself, in the
     middle of its task, too.
     """
-    with contextlib.suppress(OSError):
-        os.setsid()
-    if sys.platform != "win32":
-        # blocked by the parent, until no terminal can send it
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    _die_with_parent()
-    _let_the_fork_server_end()
-    marks.bear(mark)
-    _log_apart(log_as)
+    settle(mark, log_as)
     preloaded = sys.modules.get("meshhub.engine.preload")
     if preloaded is not None and not connection.poll():
         # a spare has the time
@@ -94,11 +92,11 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
     except (EOFError, OSError):
         os._exit(0)
     logs.REQUEST.set(request)
-    _limit(limits)
+    limit(limits)
     # for Python, and for libraries and programs that ask the environment
     tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
     try:
-        answer = _encoded(task)
+        answer = _encoded(task, _Progress(connection, task.chain))
     except Exception:
         log.exception("a task ended in a fault of meshhub's own")
         os._exit(_FAULT)
@@ -108,10 +106,39 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
         signal.pause()
 
 
-def _encoded(task: Task) -> bytes:
+def settle(mark: int, log_as: logs.Kind | None) -> None:
+    """Make this process one that ends with its parent, bears the mark, and prints nowhere but to the log."""
+    with contextlib.suppress(OSError):
+        os.setsid()
+    if sys.platform != "win32":
+        # blocked by the parent, until no terminal can send it
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    _die_with_parent()
+    _let_the_fork_server_end()
+    marks.bear(mark)
+    _log_apart(log_as)
+
+
+class _Progress:
+    """Reports each step to the parent as it begins, so that a crash or a timeout names it."""
+
+    def __init__(self, connection: Connection, chain: Chain) -> None:
+        self._connection = connection
+        self._chain = chain
+        self.position = Position(chain)
+
+    def __call__(self, step: int) -> None:
+        if step == len(self._chain.steps):
+            return
+        self.position = Position(self._chain, step)
+        with contextlib.suppress(OSError):
+            self._connection.send_bytes(msgspec.json.encode(Answer(step=step)))
+
+
+def _encoded(task: Task, progress: _Progress) -> bytes:
     """The answer as it is sent."""
     try:
-        answer = _answer(task)
+        answer = _answer(task, progress)
     except MeshhubError as error:
         answer = Answer(
             error_class=_known(type(error)),
@@ -125,7 +152,8 @@ def _encoded(task: Task) -> bytes:
         answer = Answer(
             error_class=ModelTooComplex.__name__,
             error_code=ModelTooComplex.code,
-            error="the model needs more memory than one conversion may take; reduce it first ({optimize_target_faces})",
+            error=f"the model needs more memory than one conversion may take{progress.position.text}; "
+            "reduce it first ({optimize_target_faces})",
             options=("optimize_target_faces",),
         )
     try:
@@ -139,8 +167,8 @@ def _broken(what: str) -> bytes:
     return msgspec.json.encode(Answer(error_class=PluginError.__name__, error_code=PluginError.code, error=what))
 
 
-def _answer(task: Task) -> Answer:
-    made = perform(task)
+def _answer(task: Task, progress: _Progress) -> Answer:
+    made = perform(task, progress)
     if isinstance(made, Report):
         return Answer(report=made, companions=task.target.names[1:] if task.target is not None else ())
     return Answer(inspection=made)
@@ -162,6 +190,8 @@ def _log_apart(log_as: logs.Kind | None) -> None:
         logging.getLogger("meshhub").addHandler(logging.NullHandler())
     else:
         sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
+        # after a fork: the parent's handlers write to descriptors that lead nowhere here
+        logging.getLogger().handlers.clear()
         logs.to_stderr(log_as)
         for handler in logging.getLogger().handlers:
             handler.addFilter(_Few())
@@ -204,7 +234,14 @@ def _let_the_fork_server_end() -> None:
         os.close(held)
 
 
-def _limit(limits: Limits) -> None:
+def adopt_orphans() -> None:
+    """Become the parent of what dead children leave."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def limit(limits: Limits) -> None:
+    """Bind this process to the limits, from what it has mapped now."""
     if sys.platform == "win32":
         return
     import resource

@@ -76,6 +76,10 @@ class Metrics:
         }
         for name, (meaning, ask) in gauges.items():
             Gauge(name, meaning, registry=kept).set_function(ask)
+        self._hooks = registry.hooks
+        self._hooks_off = Gauge(
+            "meshhub_hooks_off", "Hooks of plug-ins that are off.", ("plugin", "hook"), registry=kept
+        )
         # what never happened is told as 0
         for kind in KILLS.values():
             self._kills.labels(kind)
@@ -84,6 +88,9 @@ class Metrics:
 
     def text(self) -> bytes:
         """All of it, in Prometheus' text format."""
+        self._hooks_off.clear()
+        for fault in self._hooks.faults:
+            self._hooks_off.labels(fault.plugin, fault.hook).set(1)
         return generate_latest(self._kept)
 
     def answered(self, path: str, status: int, came: int, went: int) -> None:

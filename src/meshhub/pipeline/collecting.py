@@ -12,7 +12,7 @@ from meshhub.model.capabilities import Format, Operation, Reader, Writer, checke
 from meshhub.model.options import RESERVED, HostOptions, option_fields
 from meshhub.model.plans import Plan
 from meshhub.pipeline.declarations import Declarations, Declared, declared
-from meshhub.pipeline.loading import Fault, Plugins
+from meshhub.pipeline.loading import Fault, Plugin, Plugins
 
 
 class Collected(Struct, frozen=True):
@@ -46,16 +46,16 @@ class _Collector:
         plans: dict[str, Plan] = {}
         for plugin, reader in self._told("meshhub_readers", Reader):
             if self._fits(plugin, f"reader of {reader.format.id!r}", reader):
-                readers.append(declared(plugin, reader))
+                readers.append(declared(plugin.name, plugin.origin, reader))
         for plugin, writer in self._told("meshhub_writers", Writer):
             if self._fits(plugin, f"writer of {writer.format.id!r}", writer):
-                writers.append(declared(plugin, writer))
+                writers.append(declared(plugin.name, plugin.origin, writer))
         for plugin, operation in self._told("meshhub_operations", Operation):
             if operation.id in operations:
                 holder = operations[operation.id].plugin
                 self._fault(plugin, f"operation {operation.id!r} is declared by {holder!r} already")
             elif self._fits(plugin, f"operation {operation.id!r}", operation):
-                operations[operation.id] = declared(plugin, operation)
+                operations[operation.id] = declared(plugin.name, plugin.origin, operation)
         for plugin, plan in self._told("meshhub_plans", Plan):
             if plan.id in plans:
                 self._fault(plugin, f"plan {plan.id!r} is declared already; this one is left out")
@@ -74,13 +74,11 @@ class _Collector:
             self.faults,
         )
 
-    def _told(self, hook: str, kind: type[Any]) -> Iterator[tuple[str, Any]]:
+    def _told(self, hook: str, kind: type[Any]) -> Iterator[tuple[Plugin, Any]]:
         """What each plug-in declares through a hook, one by one."""
-        for plugin, returned, error in self.plugins.call(hook):
+        for plugin in self.plugins.having(hook):
             try:
-                if error is not None:
-                    raise error
-                items = list(returned or ())
+                items = self.plugins.run(plugin.name, hook, {})
             except Exception as raised:
                 self._fault(plugin, f"{hook} failed: {type(raised).__name__}: {raised}")
                 continue
@@ -90,18 +88,18 @@ class _Collector:
                 else:
                     self._fault(plugin, f"{hook} must return {kind.__name__} declarations, got {type(item).__name__}")
 
-    def _fits(self, plugin: str, what: str, capability: Reader | Writer | Operation) -> bool:
+    def _fits(self, plugin: Plugin, what: str, capability: Reader | Writer | Operation) -> bool:
         """Whether a declaration can be kept; a fault says why not."""
         try:
             _check_named(capability.run)
             if isinstance(capability, Operation):
                 if not option_fields(capability.options):
                     raise _Refused("an operation needs an option field that asks for it")
-                self._options(capability.options, plugin, capability.id)
+                self._options(capability.options, plugin.name, capability.id)
             else:
                 checked_score(capability.score)
                 self._file_format(capability)
-                self._options(capability.options, plugin, capability.format.id)
+                self._options(capability.options, plugin.name, capability.format.id)
                 self.formats[capability.format.id] = capability.format
         except (_Refused, TypeError, ValueError) as error:
             self._fault(plugin, f"{what}: {error}")
@@ -136,8 +134,8 @@ class _Collector:
                 raise _Refused(f"option {field.name!r} must start with {' or '.join(sorted(map(repr, prefixes)))}")
         self.fields |= {field.name: options for field in fields}
 
-    def _fault(self, plugin: str, message: str) -> None:
-        self.faults.append(Fault(plugin, message))
+    def _fault(self, plugin: Plugin, message: str) -> None:
+        self.faults.append(Fault(plugin.name, message, plugin.origin))
 
 
 def _check_named(named: str) -> None:

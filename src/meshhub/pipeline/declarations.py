@@ -10,7 +10,13 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from meshhub.model import options as opt
-from meshhub.model.capabilities import Capability, Format, Operation, Reader, Writer
+from meshhub.model.capabilities import (
+    Capability,
+    Format,
+    Operation,
+    Reader,
+    Writer,
+)
 from meshhub.model.options import OptionField
 
 C = TypeVar("C", bound=Capability)
@@ -22,6 +28,7 @@ class Declared(Struct, Generic[C], frozen=True):
     plugin: str
     capability: C
     missing: tuple[str, ...] = ()
+    origin: str = ""
 
     @property
     def remedy(self) -> str:
@@ -30,9 +37,9 @@ class Declared(Struct, Generic[C], frozen=True):
         return f'pip install "{install}"' if install else f"install {', '.join(self.missing)}"
 
 
-def declared(plugin: str, capability: C) -> Declared[C]:
+def declared(plugin: str, origin: str, capability: C) -> Declared[C]:
     """The capability with its missing dependencies, which are looked up, not imported."""
-    return Declared(plugin, capability, tuple(name for name in capability.needs if not _present(name)))
+    return Declared(plugin, capability, tuple(name for name in capability.needs if not _present(name)), origin)
 
 
 def _present(module: str) -> bool:

@@ -30,8 +30,8 @@ from meshhub.errors import (
 )
 from meshhub.model import options as opt
 from meshhub.model.capabilities import HOST_FRAME, Feature, Frame, Unit, Up
-from meshhub.model.chain import Chain, Step
-from meshhub.model.notes import Note, Remarks, collecting, note
+from meshhub.model.chain import Chain, Position
+from meshhub.model.notes import Note, collecting, note
 from meshhub.model.report import FileReport, Inspection, Loss, Report, StepReport
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source, Target
@@ -72,11 +72,11 @@ _SAID: dict[Feature, str] = {
 }
 
 
-Check = Callable[[], None]
-"""Called before each step and after the last one; raises EngineError to stop the chain there."""
+Check = Callable[[int], None]
+"""Called with the number of each step before it, and with their count after the last; raises EngineError to stop."""
 
 
-def _unchecked() -> None:
+def _unchecked(step: int) -> None:
     """Let the chain go on."""
 
 
@@ -86,14 +86,17 @@ class _Log:
     def __init__(self, chain: Chain, check: Check) -> None:
         self.notes: list[Note] = list(chain.notes)
         self.steps: list[StepReport] = []
+        self._chain = chain
         self.check = check
 
     @contextmanager
-    def step(self, step: Step) -> Iterator[Remarks]:
-        self.check()
+    def step(self, number: int) -> Iterator[Position]:
+        self.check(number)
+        position = Position(self._chain, number)
+        step = position.step
         started = time.perf_counter()
         with collecting(step.id) as remarks, np.errstate(all="ignore"):
-            yield remarks
+            yield position
         self.notes += remarks.notes
         self.steps.append(StepReport(step.id, step.kind, round(time.perf_counter() - started, 4), remarks.figures))
 
@@ -106,15 +109,15 @@ def run(chain: Chain, source: Source, target: Target, check: Check = _unchecked)
     before = _file_report(chain.source_format, source.size, scene, frame)
     losses: list[Loss] = []
     *operations, write = chain.steps[1:]
-    for step in operations:
+    for number, step in enumerate(operations, 1):
         before_step = scene.features()
-        with told.step(step):
-            scene = _operate(step, scene)
+        with told.step(number) as position:
+            scene = _operate(position, scene)
         losses += [Loss(feature, step.id) for feature in step.drops if feature in before_step - scene.features()]
     losses += [Loss(feature, write.id) for feature in sorted(scene.features() - set(chain.carried))]
-    with told.step(write):
-        _write(write, scene, target)
-    check()
+    with told.step(len(chain.steps) - 1) as position:
+        _write(position, scene, target)
+    check(len(chain.steps))
     told.notes += [
         Note(loss.code, f"{_said(loss, chain)} cannot be kept in this chain and were left out", loss.step)
         for loss in losses
@@ -135,9 +138,9 @@ def inspect(chain: Chain, source: Source, check: Check = _unchecked) -> Inspecti
 
     told = _Log(chain, check)
     scene, frame = _read(chain, source, told)
-    check()
-    model = _guarded("inspection", lambda: inspect_scene(scene))
-    check()
+    check(len(chain.steps))
+    model = _guarded("inspection", Position(chain, 0), lambda: inspect_scene(scene))
+    check(len(chain.steps))
     return Inspection(
         source=_file_report(chain.source_format, source.size, scene, frame), model=model, notes=tuple(told.notes)
     )
@@ -145,12 +148,12 @@ def inspect(chain: Chain, source: Source, check: Check = _unchecked) -> Inspecti
 
 def _read(chain: Chain, source: Source, told: _Log) -> tuple[Scene, Frame]:
     """The source's scene in the host's frame, and the frame it came in."""
-    step = chain.steps[0]
-    with told.step(step):
-        scene = _call(step, source)
+    with told.step(0) as position:
+        step = position.step
+        scene = _call(position, source)
         if not isinstance(scene, Scene):
-            raise PluginError(f"{_named(step)} returned {type(scene).__name__} instead of a scene")
-        _guarded(f"the scene of {_named(step)}", lambda: _validate(scene, source))
+            raise PluginError(f"{step} returned {type(scene).__name__} instead of a scene")
+        _guarded(f"the scene of {step}", position, lambda: _validate(scene, source))
         frame = Frame(
             cast(Unit, chain.input_unit or scene.frame.unit),
             cast(Up, chain.input_up or scene.frame.up),
@@ -170,26 +173,28 @@ def _read(chain: Chain, source: Source, told: _Log) -> tuple[Scene, Frame]:
     return scene, frame
 
 
-def _operate(step: Step, scene: Scene) -> Scene:
-    changed = _call(step, scene)
+def _operate(position: Position, scene: Scene) -> Scene:
+    step = position.step
+    changed = _call(position, scene)
     if not isinstance(changed, Scene):
-        raise PluginError(f"{_named(step)} returned {type(changed).__name__} instead of a scene")
+        raise PluginError(f"{step} returned {type(changed).__name__} instead of a scene")
     if changed is not scene:
-        fault = _guarded(f"the scene of {_named(step)}", lambda: _fault(changed, OVERFLOWS))
+        fault = _guarded(f"the scene of {step}", position, lambda: _fault(changed, OVERFLOWS))
         if fault:
-            raise PluginError(f"{_named(step)} returned a broken scene: {fault}")
+            raise PluginError(f"{step} returned a broken scene: {fault}")
     if changed.face_count == 0:
         raise ConversionFailed(f"{step.label} left nothing of the model; ask for less of it")
     return changed
 
 
-def _write(step: Step, scene: Scene, target: Target) -> None:
+def _write(position: Position, scene: Scene, target: Target) -> None:
+    step = position.step
     frame = step.frame or HOST_FRAME
     if frame != HOST_FRAME:
         note("frame_converted", f"written in {_spoken(frame)}, as {step.label} has it")
-    _call(step, to_frame(scene, frame), target)
+    _call(position, to_frame(scene, frame), target)
     if target.size == 0:
-        raise PluginError(f"{_named(step)} wrote nothing")
+        raise PluginError(f"{step} wrote nothing")
 
 
 def _spoken(frame: Frame) -> str:
@@ -204,22 +209,19 @@ def _said(loss: Loss, chain: Chain) -> str:
     return _SAID[loss.feature]
 
 
-def _named(step: Step) -> str:
-    kinds = {"read": "the reader of", "operation": "the operation", "write": "the writer of"}
-    return f"{kinds[step.kind]} {step.label} (plug-in {step.plugin!r})"
-
-
-def _call(step: Step, *arguments: object) -> Any:
+def _call(position: Position, *arguments: object) -> Any:
     """The step's function, called with its options; what it raises unexpectedly is the plug-in's fault."""
+
+    step = position.step
 
     def called() -> Any:
         struct = cast(type[Struct], load(step.options_type))
         return load(step.run)(*arguments, opt.decode(struct, step.options))
 
-    return _guarded(_named(step), called)
+    return _guarded(str(step), position, called)
 
 
-def _guarded(what: str, function: Callable[[], Any]) -> Any:
+def _guarded(what: str, position: Position, function: Callable[[], Any]) -> Any:
     try:
         return function()
     except (Exception, SystemExit) as error:
@@ -244,7 +246,7 @@ def _guarded(what: str, function: Callable[[], Any]) -> Any:
             ) from error
         # only the kind of the error is told: its text may hold paths of this machine
         log.warning("%s failed", what, exc_info=error)
-        raise PluginError(f"{what} failed unexpectedly ({type(error).__name__}); the file may be damaged") from error
+        raise PluginError(f"{what} failed unexpectedly ({type(error).__name__}); {position.remedy}") from error
 
 
 def _validate(scene: Scene, source: Source) -> None:

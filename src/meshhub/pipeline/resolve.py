@@ -7,7 +7,7 @@ hashed, and sent to a worker, which needs no registry to run it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from meshhub.errors import (
@@ -20,7 +20,14 @@ from meshhub.errors import (
     quote,
 )
 from meshhub.model import options as opt
-from meshhub.model.capabilities import Feature, Operation, Reader, Writer, checked_score
+from meshhub.model.capabilities import (
+    Feature,
+    Magic,
+    Operation,
+    Reader,
+    Writer,
+    checked_score,
+)
 from meshhub.model.chain import Chain, Request, Step
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
@@ -35,7 +42,29 @@ SURE = 50
 """From this score on a look at the content beats the file's name."""
 
 
-def resolve(have: Declarations, request: Request, source: Source, caller: Caller) -> Chain:
+Sniff = Callable[[Sequence[Declared[Reader]], bytes, int], list[int | None]]
+"""Calls the sniffers of readers with the head and the size of a file; returns a score for each, None where it fails."""
+
+
+def sniff_here(readers: Sequence[Declared[Reader]], head: bytes, size: int) -> list[int | None]:
+    """Call sniffers in this process."""
+    scores: list[int | None] = []
+    for one in readers:
+        sniffer = one.capability.sniff or ""
+        try:
+            scores.append(score_of(sniffer, head, size))
+        except (Exception, SystemExit) as error:
+            log.warning("the sniffer %r failed and does not count: %s: %s", sniffer, type(error).__name__, error)
+            scores.append(None)
+    return scores
+
+
+def score_of(sniff: str, head: bytes, size: int) -> int:
+    """Return the score of the sniffer "package.module:function", 0 to 100. Raises what it raises, ValueError."""
+    return checked_score(load(sniff)(head, size))
+
+
+def resolve(have: Declarations, request: Request, source: Source, caller: Caller, sniff: Sniff = sniff_here) -> Chain:
     """The chain for a request.
 
     Raises, in this order: UnsupportedTarget, PremiumRequired, MissingDependency (for the writer);
@@ -48,7 +77,7 @@ def resolve(have: Declarations, request: Request, source: Source, caller: Caller
         raise stranger
     given = {name: fields[name].parse(value) for name, value in request.options.items()}
     operations = [_allowed(one, caller, one.capability.label) for one in have.operations if _taken(one, given)]
-    reader, because, notes = identify(have, source, given.get("input_format"))
+    reader, because, notes = identify(have, source, given.get("input_format"), sniff)
     _allowed(reader, caller, f"reading {reader.capability.format.label}")
 
     steps = [_step("read", reader, because, given)]
@@ -135,6 +164,7 @@ def _step(
         frame=None if isinstance(capability, Operation) else capability.frame,
         drops=tuple(sorted(capability.drops)) if isinstance(capability, Operation) else (),
         requires=capability.requires,
+        origin=one.origin,
     )
 
 
@@ -169,7 +199,9 @@ def _unused(have: Declarations, steps: list[Step], given: Mapping[str, Value]) -
             yield Note("option_unused", f"option {name!r} belongs to {owners[name]!r}, which has no part in this chain")
 
 
-def identify(have: Declarations, source: Source, told: Value = None) -> tuple[Declared[Reader], str, tuple[Note, ...]]:
+def identify(
+    have: Declarations, source: Source, told: Value = None, sniff: Sniff = sniff_here
+) -> tuple[Declared[Reader], str, tuple[Note, ...]]:
     """The reader for a source, why, and what to remark: told explicitly > content > extension.
 
     Raises InvalidOption, EmptyModel, UnsupportedFormat, MissingDependency.
@@ -191,7 +223,7 @@ def identify(have: Declarations, source: Source, told: Value = None) -> tuple[De
         raise EmptyModel(f"{_shown(source)} is empty: it holds 0 bytes; export the model again and send that")
 
     head = source.head()
-    scored = [(*_look(one.capability, head, size), one) for one in have.readers]
+    scored, broken = _look(have.readers, head, size, sniff)
     named = {one.capability.format.id for one in by_name}
     best = max((score for score, _, _ in scored), default=0)
     top = [(because, one) for score, because, one in scored if score == best]
@@ -199,14 +231,15 @@ def identify(have: Declarations, source: Source, told: Value = None) -> tuple[De
         top = [found for found in top if found[1].capability.format.id in named] or top
         because, first = top[0]
         format_ = first.capability.format
-        notes: tuple[Note, ...] = ()
+        notes = broken
         if format_.id not in named and by_name:
-            notes = (Note("content_beats_name", f"named {extension}, is {format_.label}: read as what it is"),)
+            notes += (Note("content_beats_name", f"named {extension}, is {format_.label}: read as what it is"),)
         return _whole([one for _, one in top if one.capability.format.id == format_.id]), because, notes
     if by_name:
-        return _whole(by_name), f"extension {extension}", ()
+        return _whole(by_name), f"extension {extension}", broken
     listed = ", ".join(sorted({one.capability.format.id for one in have.readers}))
-    hint = "; an archive goes to /convert-batch" if head.startswith(b"PK\3\4") else ""
+    hint = "".join(f"; {note.message}" for note in broken)
+    hint += "; an archive goes to /convert-batch" if head.startswith(b"PK\3\4") else ""
     raise UnsupportedFormat(
         f"{_shown(source)}: neither content nor extension names a format that can be read ({listed}){hint}"
     )
@@ -228,17 +261,31 @@ def _whole(candidates: list[Declared[Reader]]) -> Declared[Reader]:
     )
 
 
-def _look(reader: Reader, head: bytes, size: int) -> tuple[int, str]:
-    """How sure a reader is of the content, 0 to 100, and what it saw."""
-    for magic in reader.format.magic:
-        if head[magic.offset : magic.offset + len(magic.data)] == magic.data:
-            return 100, f"magic {magic.data!r} at byte {magic.offset}"
-    if reader.sniff is None:
-        return 0, ""
-    try:
-        score = checked_score(load(reader.sniff)(head, size))
-    except (Exception, SystemExit) as error:
-        # a sniffer that breaks must not hide the file from the others
-        log.warning("the sniffer %r failed and does not count: %s: %s", reader.sniff, type(error).__name__, error)
-        return 0, ""
-    return score, f"content looks like {reader.format.label} ({score} of 100)"
+def _look(
+    readers: Sequence[Declared[Reader]], head: bytes, size: int, sniff: Sniff
+) -> tuple[list[tuple[int, str, Declared[Reader]]], tuple[Note, ...]]:
+    """Return for each reader how sure it is of the content, 0 to 100, and why; and a note for each broken sniffer."""
+    scored: list[tuple[int, str, Declared[Reader]]] = []
+    asked = []
+    for one in readers:
+        magic = next((magic for magic in one.capability.format.magic if _matches(magic, head)), None)
+        if magic is not None:
+            scored.append((100, f"magic {magic.data!r} at byte {magic.offset}", one))
+        elif one.capability.sniff is not None:
+            asked.append(one)
+    broken = []
+    for one, score in zip(asked, sniff(asked, head, size) if asked else (), strict=True):
+        label = one.capability.format.label
+        if score is None:
+            # it must not hide the file from the others
+            plugin = f"plug-in {one.plugin!r}, {one.origin}"
+            text = f"whether the content is {label} could not be seen: its sniffer failed ({plugin})"
+            broken.append(Note("sniffer_failed", text))
+        else:
+            scored.append((score, f"content looks like {label} ({score} of 100)", one))
+    order = {id(one): number for number, one in enumerate(readers)}
+    return sorted(scored, key=lambda found: order[id(found[2])]), tuple(broken)
+
+
+def _matches(magic: Magic, head: bytes) -> bool:
+    return head[magic.offset : magic.offset + len(magic.data)] == magic.data

@@ -32,7 +32,10 @@ from meshhub.service.settings import Settings
 T = TypeVar("T")
 
 _SPARE_THREADS = 8
-"""Threads beside those that wait for conversions: for reading results, and for plug-ins that say who may do what."""
+"""Threads beside those that wait for conversions: for reading results."""
+
+_GRANT_THREADS = 8
+"""Threads of their own for plug-ins that grant entitlements: while these are slow, conversions go on."""
 
 _ARCHIVE_THREADS = 4
 """Threads of their own for packing and unpacking, which take seconds: many batches at once hold nobody else up."""
@@ -58,6 +61,7 @@ class Jobs:
         self._settings = settings
         self._threads = ThreadPoolExecutor(settings.most_at_once + _SPARE_THREADS, thread_name_prefix="meshhub")
         self._lookups = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="meshhub-keys")
+        self._grants = ThreadPoolExecutor(_GRANT_THREADS, thread_name_prefix="meshhub-grants")
         self._archives = ThreadPoolExecutor(_ARCHIVE_THREADS, thread_name_prefix="meshhub-archives")
         self._turns = Turns(settings.worker_count, settings.queue)
         self._root: Scratch | None = None
@@ -162,6 +166,10 @@ class Jobs:
         except TimeoutError:
             raise KeyStoreUnavailable(f"the database of keys did not answer within {_LOOKUP_TIMEOUT_S:g} s") from None
 
+    async def entitle(self, function: Callable[..., T], *arguments: Any) -> T:
+        """As `call`, for what asks plug-ins who may do what."""
+        return await self._in(self._grants, function, *arguments)
+
     async def archive(self, function: Callable[..., T], *arguments: Any) -> T:
         """As `call`, for what packs and unpacks."""
         return await self._in(self._archives, function, *arguments)
@@ -225,7 +233,7 @@ class Jobs:
     def close(self) -> None:
         """Stop, and remove what lies about."""
         self.stop()
-        for threads in (self._threads, self._lookups, self._archives):
+        for threads in (self._threads, self._lookups, self._grants, self._archives):
             threads.shutdown(wait=True, cancel_futures=True)
         if self._root is not None:
             self._root.remove()

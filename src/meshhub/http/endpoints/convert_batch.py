@@ -34,7 +34,6 @@ async def _unpacked(shared: Shared, taken: Taken, path: Path) -> list[Item]:
         await shared.jobs.reserve(taken.context, 2 * sum(entry.size for entry in entries))
         folder = taken.folder / "unpacked"
         folder.mkdir()
-        have = shared.registry.declarations
-        return await shared.jobs.archive(bundles.unpacked, archive, entries, folder, have, limits)
+        return await shared.jobs.archive(bundles.unpacked, archive, entries, folder, shared.registry, limits)
     finally:
         archive.close()

@@ -7,6 +7,7 @@ from typing import Any
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
+from meshhub.engine.hook_process import CALLER
 from meshhub.errors import InvalidKey, KeyStoreUnavailable, ServerBusy
 from meshhub.http.admission.addresses import rate_identity
 from meshhub.http.context import Context, context_of
@@ -34,8 +35,9 @@ async def gate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRout
         context.caller = await _customer(shared, context, keys)
         context.identity = f"key:{context.caller.id}"
     await _count(shared, context)
-    # off the event loop: a plug-in may ask who knows whom
-    context.caller = await shared.jobs.call(shared.registry.entitled, context.caller)
+    CALLER.set(context.identity)
+    # off the event loop: a plug-in may ask other services
+    context.caller = await shared.jobs.entitle(shared.registry.entitled, context.caller)
 
 
 async def _count(shared: Shared, context: Context) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from litestar import get
 
-from meshhub.errors import ShuttingDown
+from meshhub.errors import ServerBusy, ShuttingDown
 from meshhub.http.endpoints.guard import OPEN
 from meshhub.http.state import AnyRequest, shared_of
 
@@ -15,6 +15,7 @@ class Health(TypedDict):
     """Response to a probe that succeeds."""
 
     status: Literal["live", "ready"]
+    faults: NotRequired[list[str]]
 
 
 @get("/health/live", opt=OPEN)
@@ -25,10 +26,17 @@ async def live() -> Health:
 
 @get("/health/ready", opt=OPEN)
 async def ready(request: AnyRequest) -> Health:
-    """The service takes requests, there is disk for uploads, and a worker converts a cube."""
+    """The service takes requests, there is disk for uploads, a worker converts a cube, and reviews can be made.
+
+    Hooks of plug-ins that are off are listed as `faults`; without reviews every conversion would be rejected.
+    """
     shared = shared_of(request)
     if shared.jobs.closing:
         raise ShuttingDown("the service is shutting down; send requests elsewhere")
     shared.jobs.see_disk()
     await shared.probe.check()
-    return {"status": "ready"}
+    off = shared.registry.hooks.faults
+    faults = [f"{fault.plugin} ({fault.origin}): {fault.message}" for fault in off]
+    if any(fault.hook == "meshhub_review" for fault in off):
+        raise ServerBusy(f"requests cannot be reviewed now; {'; '.join(faults)}")
+    return {"status": "ready", "faults": faults} if faults else {"status": "ready"}

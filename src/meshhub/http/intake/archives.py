@@ -18,8 +18,8 @@ from meshhub.http.intake.conversion_requests import Item
 from meshhub.http.intake.names import folder_label, label, stem
 from meshhub.model.plans import Limits
 from meshhub.model.source import Source
-from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.resolve import identify
+from meshhub.registry import Registry
 from meshhub.toolkit.archive import Archive, ArchiveLimits, Entry, is_litter
 
 _ANY = 1 << 40
@@ -66,11 +66,12 @@ def wanted(archive: Archive, limits: Limits) -> list[Entry]:
     return entries
 
 
-def unpacked(archive: Archive, entries: list[Entry], folder: Path, have: Declarations, limits: Limits) -> list[Item]:
+def unpacked(archive: Archive, entries: list[Entry], folder: Path, registry: Registry, limits: Limits) -> list[Item]:
     """The models of an archive in their order, unpacked, and what is neither model nor companion as refused items.
 
     Raises ServiceError for too many models, UnsafeArchive.
     """
+    have, sniff = registry.declarations, registry.hooks.sniffing()
     known = {extension for reader in have.readers for extension in reader.capability.format.extensions}
     _refuse_too_many(sum(_extension(entry.name) in known for entry in entries), limits)
     paths: dict[str, Path] = {}
@@ -90,7 +91,7 @@ def unpacked(archive: Archive, entries: list[Entry], folder: Path, have: Declara
         if name in companions:
             continue
         try:
-            identify(have, Source(name, path=path))
+            identify(have, Source(name, path=path), sniff=sniff)
         except UnsupportedFormat as error:
             refused[name] = error
         except (EmptyModel, MissingDependency):

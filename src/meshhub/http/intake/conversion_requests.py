@@ -11,7 +11,6 @@ from meshhub.errors import (
     InvalidOption,
     MeshhubError,
     MissingDependency,
-    RequestRefused,
     UnsupportedFormat,
     quote,
 )
@@ -22,6 +21,7 @@ from meshhub.model.options import FALSE, TRUE
 from meshhub.model.plans import Caller
 from meshhub.model.report import Report
 from meshhub.model.source import Source, Target
+from meshhub.pipeline.resolve import resolve
 from meshhub.registry import Registry
 
 _WHERE = {"file": "/convert or /inspect", "files": "/convert-many", "archive": "/convert-batch"}
@@ -99,8 +99,9 @@ def check(registry: Registry, order: Order) -> bool:
     Tells whether `report.json` is wanted. Raises RequestError, MissingDependency.
     """
     try:
-        registry.resolve(order.request, Source.from_bytes(b"", ""), order.caller)
-    except (EmptyModel, UnsupportedFormat, RequestRefused):
+        # no hook is called: this runs on the event loop, and the caller is entitled already
+        resolve(registry.declarations, order.request, Source.from_bytes(b"", ""), order.caller)
+    except (EmptyModel, UnsupportedFormat):
         # these are about the file, which is looked at later
         pass
     except MissingDependency as error:

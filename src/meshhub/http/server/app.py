@@ -6,7 +6,9 @@ import msgspec
 from litestar.exceptions import HTTPException
 
 from meshhub.engine.contract import Engine
+from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
+from meshhub.engine.plugin_records import PluginRecords
 from meshhub.engine.worker import Limits as WorkerLimits
 from meshhub.errors import InvalidSettings
 from meshhub.http.admission.addresses import networks
@@ -50,6 +52,11 @@ def isolated(settings: Settings) -> Isolated:
     )
 
 
+def hook_process(settings: Settings) -> HookProcess:
+    """Return where third parties' hooks run in a service: in one process, with deadlines; plug-ins are probed first."""
+    return HookProcess(folder=settings.temporary_folder, log=settings.log, records=PluginRecords())
+
+
 def create_app(
     settings: Settings | None = None,
     registry: Registry | None = None,
@@ -59,7 +66,8 @@ def create_app(
     """The service, for any ASGI server. Run one process: the limits and the queue are its own.
 
     settings: from the environment unless given
-    registry: built-ins and installed plug-ins unless given; it runs conversions on its own engine
+    registry: built-ins and installed plug-ins unless given; it runs conversions on its own engine, and hooks where
+              it says (default: in this process, without a deadline; see `hook_process`)
     keys:     the store that the settings name unless given
     engine:   for the registry made here; a process for every conversion unless given
 
@@ -70,7 +78,7 @@ def create_app(
         raise ValueError("give the engine to the registry: Registry(engine=…)")
     own_registry, own_keys = registry is None, keys is None
     if registry is None:
-        registry = Registry(engine=engine or isolated(settings))
+        registry = Registry(engine=engine or isolated(settings), hooks=hook_process(settings))
     plans = settings.in_force(registry.plans)
     try:
         keys = keys or KeyStore(settings.database_url)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 import sys
 import tempfile
@@ -53,7 +54,9 @@ def serve(host: str = "127.0.0.1", port: int = 8000, settings: Settings | None =
     logs.to_stderr(settings.log)
     with _temporary_files_in_a_folder_of_ours(settings) as settings:
         try:
-            app = create_app(settings, engine=isolated(settings))
+            # a plug-in may print as it is imported
+            with _stdout_to_stderr():
+                app = create_app(settings, engine=isolated(settings))
         except InvalidSettings as error:
             raise loaded.located(error) from None
         shared: Shared = app.state.shared
@@ -143,11 +146,25 @@ class Server(uvicorn.Server):
         while jobs.running and not self._hurried and loop.time() < end:
             await asyncio.sleep(0.05)
         if jobs.running:
-            self._shared.registry.engine.close()
+            self._shared.registry.close()
         left = 0.0 if self._hurried else max(0.0, end - loop.time())
         self.config.timeout_graceful_shutdown = int(left + _LAST_SECONDS)
         await super().shutdown(sockets)
         log.info("stopped")
+
+
+@contextlib.contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """Send what this process prints to standard error, also from native code and child processes."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 @contextlib.contextmanager

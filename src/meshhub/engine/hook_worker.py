@@ -1,0 +1,211 @@
+"""The inside of the process that runs third parties' hooks: it loads their plug-ins and answers until it is killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+import traceback
+from importlib.metadata import EntryPoint
+from multiprocessing.connection import Connection
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from meshhub.engine import logs
+from meshhub.engine.worker import Limits, adopt_orphans, limit, settle
+from meshhub.model.chain import Chain
+from meshhub.model.plans import Caller, Objection
+from meshhub.model.report import Report
+from meshhub.pipeline.collecting import collect
+from meshhub.pipeline.loading import GROUP, LISTENER, Plugins
+from meshhub.pipeline.resolve import score_of
+
+SNIFF = "sniff"
+"""Stands for the call of a sniffer, where hooks have their names."""
+
+LOADING = 0
+"""Number of the replies that answer no question: plug-ins are being loaded, and have been."""
+
+_THREADS_COUNT = 16
+"""Calls at once: hooks that wait for a network do not hold up others."""
+
+
+class Question(Struct, frozen=True, array_like=True):
+    """One call. `plugin` has the hook; `arguments` are a Struct of `ARGUMENTS` as msgpack."""
+
+    number: int
+    hook: str = ""
+    plugin: str = ""
+    arguments: bytes = b""
+
+
+class Reply(Struct, frozen=True, array_like=True):
+    """What became of a call.
+
+    state:  "began" as it begins, then "done" or "failed"
+    result: of the type in `RESULTS`, as msgpack
+    error:  what it raised, with the traceback
+    has_children: processes were left behind, and nothing runs any more that could need them
+    """
+
+    number: int
+    state: str
+    result: bytes = b""
+    error: str = ""
+    has_children: bool = False
+
+
+class Sniffing(Struct, frozen=True, array_like=True):
+    """Arguments of a sniffer, which is "package.module:function"."""
+
+    sniff: str
+    head: bytes
+    size: int
+
+
+class Granting(Struct, frozen=True):
+    """Arguments of `meshhub_grants`."""
+
+    caller: Caller
+
+
+class Reviewing(Struct, frozen=True):
+    """Arguments of `meshhub_review`."""
+
+    chain: Chain
+    caller: Caller
+
+
+class Listening(Struct, frozen=True):
+    """Arguments of `meshhub_finished`."""
+
+    report: Report
+
+
+ARGUMENTS: dict[str, type[Struct]] = {
+    SNIFF: Sniffing,
+    "meshhub_grants": Granting,
+    "meshhub_review": Reviewing,
+    LISTENER: Listening,
+}
+
+RESULTS: dict[str, Any] = {
+    SNIFF: int,
+    "meshhub_grants": list[str],
+    "meshhub_review": list[Objection],
+    LISTENER: list[None],
+}
+"""The hooks of requests, and what they return."""
+
+
+def serve_hooks(
+    connection: Connection,
+    limits: Limits,
+    mark: int,
+    log_as: logs.Kind | None,
+    points: list[tuple[str, str]],
+    path: list[str],
+    folder: str,
+) -> None:
+    """Load the plug-ins of entry points (name, value), then answer questions; never returns.
+
+    path:   `sys.path` of the parent, which a fork server does not have
+    folder: for temporary files
+    """
+    settle(mark, log_as)
+    adopt_orphans()
+    limit(limits)
+    sys.path[:] = path
+    tempfile.tempdir = os.environ["TMPDIR"] = folder
+    _Server(connection).serve(points)
+
+
+class _Server:
+    """Threads that take questions from one pipe in turn."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._process = os.getpid()
+        self._reading = threading.Lock()
+        self._sending = threading.Lock()
+        self._counting = threading.Lock()
+        self._running = 0
+        self._watches = False
+
+    def serve(self, points: list[tuple[str, str]]) -> None:
+        self._send(Reply(LOADING, "began"))
+        self._plugins = Plugins(entry_points=[EntryPoint(*point, GROUP) for point in points], builtins=False)
+        # the hooks that declare must end, too, or the server that calls them would not
+        collect(self._plugins)
+        # helpers that a plug-in starts as it is loaded are not left behind by a call
+        self._watches = not _has_children()
+        self._send(Reply(LOADING, "done"))
+        for _ in range(_THREADS_COUNT - 1):
+            threading.Thread(target=self._answer_questions, daemon=True).start()
+        self._answer_questions()
+
+    def _answer_questions(self) -> None:
+        while True:
+            try:
+                with self._reading:
+                    frame = self._connection.recv_bytes()
+                question = msgspec.msgpack.decode(frame, type=Question)
+            except (EOFError, OSError, msgspec.MsgspecError):
+                os._exit(0)
+            with self._counting:
+                self._running += 1
+            self._send(Reply(question.number, "began"))
+            reply = self._reply_to(question)
+            if os.getpid() != self._process:
+                # a child that the hook has forked returned here
+                os._exit(0)
+            with self._counting:
+                self._running -= 1
+                has_children = self._watches and not self._running and _has_children()
+            self._send(msgspec.structs.replace(reply, has_children=has_children))
+
+    def _reply_to(self, question: Question) -> Reply:
+        try:
+            arguments = msgspec.msgpack.decode(question.arguments, type=ARGUMENTS[question.hook])
+            result: Any
+            if isinstance(arguments, Sniffing):
+                result = score_of(arguments.sniff, arguments.head, arguments.size)
+            else:
+                named = {name: getattr(arguments, name) for name in arguments.__struct_fields__}
+                result = self._plugins.run(question.plugin, question.hook, named)
+            # what is not of the declared type fails here
+            encoded = msgspec.msgpack.encode(msgspec.convert(result, RESULTS[question.hook]))
+        except BaseException as error:
+            return Reply(question.number, "failed", error=_described(error))
+        return Reply(question.number, "done", encoded)
+
+    def _send(self, reply: Reply) -> None:
+        try:
+            with self._sending:
+                self._connection.send_bytes(msgspec.msgpack.encode(reply))
+        except (OSError, ValueError):
+            # the parent is gone, or a hook has closed the pipe
+            os._exit(0)
+
+
+def _described(error: BaseException) -> str:
+    """The error with its traceback; a plug-in's own error may fail to describe itself."""
+    try:
+        return "".join(traceback.format_exception(error))[-20_000:]
+    except BaseException:
+        return type(error).__name__
+
+
+def _has_children() -> bool:
+    """Bury children that have ended; return whether others live."""
+    if sys.platform == "win32":
+        return False
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True

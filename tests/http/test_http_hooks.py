@@ -1,0 +1,198 @@
+"""Hooks of third parties in the service: one that misbehaves stops nobody else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("misdeeds are done, and looked for, as Linux has them", allow_module_level=True)
+
+from http_serving import Running, refused, serving, until, zip_of
+from neighbours import Neighbour, ball
+
+from distributions import install
+from hostile_plugin import GRANTS, HOOKS, living
+from meshhub.engine.hook_process import HookProcess
+from meshhub.engine.isolated import Isolated
+from meshhub.engine.plugin_records import PluginRecords
+
+MISDEEDS = ("hang", "busy-loop", "segfault", "exit-at-once", "print-without-end", "fork-children", "daemonise-and-hang")
+ANSWERS = {"sniff": 415, "review": 500, "grants": 200, "finished": 200}
+"""By hook: the status for a caller whose hook hangs or ends the process."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    install(tmp_path / "installed", "meshhub-hooked", hooked="hostile_plugin:HostileHooks")
+    monkeypatch.syspath_prepend(str(tmp_path / "installed"))
+    return tmp_path
+
+
+@pytest.fixture
+def running(folder: Path, engine: Isolated) -> Iterator[Running]:
+    (folder / "hooks").mkdir()
+    hooks = HookProcess(sniff_s=1, hook_s=1, folder=str(folder / "hooks"), records=PluginRecords(folder / "cache"))
+    with serving(folder, {"workers": 4}, engine, hooks=hooks) as made:
+        yield made
+        made.registry.hooks.close()
+        assert list((folder / "hooks").iterdir()) == []
+
+
+def attack(running: Running, folder: Path, hook: str, name: str, key: str = "") -> Any:
+    """Let a hook misbehave for one request."""
+    how = str(folder / name)
+    if hook == "grants":
+        record = running.keys.check(key)
+        (folder / "installed" / GRANTS).write_text(f"{record.id} {how}\n")
+    headers = {"X-Api-Key": key} if key else {}
+    content = f"hooked {how}" if hook == "sniff" else "hooked"
+    options = {f"hooked_{hook}": how} if hook in ("review", "finished") else {}
+    return running.post("/convert", {"file": ("nameless", content)}, {"target": "stl", **options}, headers=headers)
+
+
+def new_key(running: Running) -> str:
+    return running.keys.create("pro", label="hooks")[0]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_neighbours_of_a_hook_that_misbehaves_are_answered(running: Running, folder: Path, hook: str) -> None:
+    neighbours = [Neighbour(running.url, new_key(running), [(f"{number}.stl", ball(number))]) for number in range(3)]
+    enough = threading.Event()
+    with ThreadPoolExecutor(3) as street:
+        lives = [street.submit(one.live, enough) for one in neighbours]
+        try:
+            for name in MISDEEDS:
+                begun = time.monotonic()
+                # a caller of its own each time: none is left out because it failed before
+                answer = attack(running, folder, hook, name, new_key(running))
+                expected = 200 if name == "fork-children" else ANSWERS[hook]
+                # after three callers the hook is off
+                assert answer.status_code in (expected, ANSWERS[hook]), (name, answer.text)
+                assert time.monotonic() - begun < 20
+        finally:
+            enough.set()
+        for life in lives:
+            life.result()
+    allowed = {"sniff": "", "review": "review of plug-in 'hooked'", "grants": "", "finished": ""}[hook]
+    wrong = [text for one in neighbours for text in one.wrong if not allowed or allowed not in text]
+    assert wrong == []
+    assert hook == "review" or all(one.right for one in neighbours)
+    children = [int(line) for name in ("fork-children", "daemonise-and-hang") for line in lines(folder / name)]
+    running.registry.hooks.close()
+    until(lambda: not any(map(living, children)))
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().split() if path.is_file() else []
+
+
+def test_one_caller_switches_nothing_off(running: Running, folder: Path) -> None:
+    for _ in range(5):
+        assert attack(running, folder, "sniff", "exit-at-once").status_code == 415
+    key = new_key(running)
+    assert attack(running, folder, "sniff", "witness", key).status_code == 200
+    assert running.get("/health/ready").json() == {"status": "ready"}
+    assert b"meshhub_hooks_off{" not in running.get("/metrics").content
+
+
+def test_a_sniffer_that_is_off_is_shown(running: Running, folder: Path) -> None:
+    for _ in range(3):
+        attack(running, folder, "sniff", "exit-at-once", new_key(running))
+    refused(attack(running, folder, "sniff", "witness"), 415, "unsupported_format")
+    (fault,) = running.get("/supported").json()["faults"]
+    assert (fault["plugin"], fault["origin"], fault["hook"]) == ("hooked", "meshhub-hooked 1.2", "sniff hooked")
+    ready = running.get("/health/ready")
+    assert ready.status_code == 200
+    assert "hooked (meshhub-hooked 1.2): sniff hooked ended its process" in ready.json()["faults"][0]
+    assert b'meshhub_hooks_off{hook="sniff hooked",plugin="hooked"} 1.0' in running.get("/metrics").content
+    assert PluginRecords(folder / "cache").faults()[0].plugin == "hooked"
+    # a file is still known by its name
+    assert running.convert(b"hooked", "a.hooked", "stl").status_code == 200
+
+
+def test_a_review_that_is_off_makes_the_service_not_ready(running: Running, folder: Path) -> None:
+    for _ in range(3):
+        refused(attack(running, folder, "review", "exit-at-once", new_key(running)), 500, "internal_error")
+    begun = time.monotonic()
+    refused(running.convert(b"toy", "a.toy", "toy"), 500, "internal_error")
+    assert time.monotonic() - begun < 5
+    assert "hooked" in refused(running.get("/health/ready"), 503, "server_busy")["error"]
+
+
+def test_an_archive_of_files_to_sniff_takes_no_longer_than_one(running: Running, folder: Path) -> None:
+    archive = zip_of({f"nameless-{number}": f"hooked {folder / 'busy-loop'}".encode() for number in range(3)})
+    begun = time.monotonic()
+    refused(running.batch(archive, "stl"), 415, "unsupported_format")
+    assert time.monotonic() - begun < 15
+
+
+PROGRAM = "from meshhub.cli import main; main()"
+
+
+@pytest.fixture
+def program(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]:
+    """`meshhub serve` with plug-ins that misbehave as they are imported, and in hooks."""
+    installed = folder / "installed"
+    codes = {"prints": "import os\nprint('printed')\nos.write(1, b'written')", "exits": "import os\nos._exit(0)"}
+    for name, code in codes.items():
+        (installed / f"{name}.py").write_text(code)
+        install(installed, f"meshhub-{name}", **{name: name})
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(installed), *sys.path]),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "MESHHUB_DATABASE_URL": f"sqlite:///{folder / 'keys.sqlite3'}",
+        "MESHHUB_TEMPORARY_FOLDER": str(folder),
+        "TMPDIR": str(folder),
+    }
+    log = folder / "log"
+    with log.open("wb") as stderr, (folder / "printed").open("wb") as stdout:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, "serve", "--port", "0"], env=environment, stdout=stdout, stderr=stderr
+        )
+    try:
+        until(lambda: "serves http" in log.read_text() or process.poll() is not None, 60)
+        match = re.search(r"http://[\d.:]+", log.read_text())
+        assert match, log.read_text()
+        yield process, match[0], folder
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_program_outlives_its_plugins(program: tuple[subprocess.Popen[bytes], str, Path]) -> None:
+    process, url, folder = program
+    with httpx.Client(base_url=url, timeout=60) as client:
+        assert "exits" in {fault["plugin"] for fault in client.get("/supported").json()["faults"]}
+        for name, status in (("witness", 200), ("exit-at-once", 415), ("segfault", 415), ("hang", 415)):
+            files = {"file": ("nameless", f"hooked {folder / name}")}
+            answer = client.post("/convert", files=files, data={"target": "stl"})
+            assert answer.status_code == status, answer.text
+    assert (folder / "printed").read_bytes() == b""
+
+    def hang() -> None:
+        data = {"target": "stl", "hooked_review": str(folder / "ignore-signals")}
+        with contextlib.suppress(httpx.HTTPError):
+            httpx.post(f"{url}/convert", files={"file": ("a.hooked", "hooked")}, data=data, timeout=60)
+
+    threading.Thread(target=hang, daemon=True).start()
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    assert [path.name for path in folder.iterdir() if path.name.startswith("meshhub-")] == []

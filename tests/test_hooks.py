@@ -1,0 +1,410 @@
+"""Hooks of third parties in a process of their own: answers, deadlines, blame, and nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("misdeeds are done, and looked for, as Linux has them", allow_module_level=True)
+
+import hostile_plugin
+from distributions import install
+from hostile_plugin import GRANTS, living
+from meshhub import Caller, MeshhubError, Plan, PluginError, Registry, RequestRefused, Source, Target, UnsupportedFormat
+from meshhub.engine.failures import OFF_S, Failures, HookName
+from meshhub.engine.hook_process import CALLER, HookProcess
+from meshhub.engine.plugin_records import PluginRecords
+from meshhub.model.chain import Request
+from meshhub.pipeline.loading import Fault
+
+HARMFUL = tuple(name for name in hostile_plugin.SURVIVED if name not in ("exit-politely", "raise-something"))
+HARMLESS = ("fork-children", "daemonise")
+ENDING = ("hang", "busy-loop", "segfault", "exit-at-once", "fork-children-and-crash", "scribble")
+"""Misdeeds after which the process is another one."""
+
+
+@pytest.fixture
+def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an installed distribution whose hooks misbehave when asked to."""
+    folder = tmp_path / "installed"
+    install(folder, "meshhub-hooked", hooked="hostile_plugin:HostileHooks")
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def registry(distribution: Path, work: Path) -> Iterator[Registry]:
+    hooks = HookProcess(sniff_s=1, hook_s=1, folder=str(work))
+    made = Registry(hooks=hooks)
+    yield made
+    made.close()
+
+
+def sniffed(registry: Registry, how: object = "") -> str:
+    """The format of a file without an extension, or the error's code."""
+    text = f"hooked {how}" if how else "hooked"
+    try:
+        return registry.resolve(Request(target="stl"), Source.from_bytes(text.encode(), "nameless")).source_format
+    except MeshhubError as error:
+        return error.code
+
+
+def reviewed(registry: Registry, how: object) -> None:
+    request = Request(target="stl", options={"hooked_review": str(how)})
+    registry.resolve(request, Source.from_bytes(b"hooked", "a.hooked"))
+
+
+def until(true: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def marked() -> set[int]:
+    """The processes that meshhub has started here."""
+    found = set()
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(ValueError, OSError):
+            mark = resource.prlimit(int(name), 10)[1]
+            if mark >> 48 == 0x4D48 and mark >> 26 & 0x3FFFFF == os.getpid() and living(int(name)):
+                found.add(int(name))
+    return found
+
+
+def started(pids: Path) -> list[int]:
+    return [int(line) for line in pids.read_text().split()] if pids.is_file() else []
+
+
+def test_sniffers_of_built_ins_start_no_process(work: Path) -> None:
+    before = marked()
+    registry = Registry([hostile_plugin], entry_points=False, hooks=HookProcess(folder=str(work)))
+    chain = registry.resolve(Request(target="obj"), Source.from_bytes(b"ply\nformat ascii 1.0\n", "a.ply"))
+    assert chain.source_format == "ply"
+    registry.convert(Source.from_bytes(b"hostile", "a.hostile"), Target(), to="stl")
+    assert (marked(), list(work.iterdir())) == (before, [])
+
+
+def test_embedding_calls_hooks_in_its_own_process(distribution: Path, tmp_path: Path) -> None:
+    before, told = marked(), tmp_path / "witness"
+    registry = Registry()
+    assert sniffed(registry) == "hooked"
+    with pytest.raises(RequestRefused):
+        reviewed(registry, "object")
+    registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(told))
+    assert told.is_file()
+    assert marked() == before
+
+
+def test_answers_cross_the_border(registry: Registry) -> None:
+    assert sniffed(registry) == "hooked"
+    with pytest.raises(RequestRefused, match="an objection") as caught:
+        reviewed(registry, "object")
+    assert caught.value.code == "hooked_refused"
+    caller = registry.entitled(Caller(plan=Plan(id="free", label="Free")))
+    assert caller.plan.grants == {"hooked"}
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_a_sniffer_that_misbehaves_hides_its_format_and_nothing_else(
+    registry: Registry, tmp_path: Path, name: str
+) -> None:
+    begun = time.monotonic()
+    found = sniffed(registry, tmp_path / name)
+    assert found == ("hooked" if name in HARMLESS else "unsupported_format")
+    assert time.monotonic() - begun < 15
+    assert sniffed(registry) == "hooked"
+    until(lambda: not any(map(living, started(tmp_path / name))))
+
+
+@pytest.mark.parametrize("name", hostile_plugin.SURVIVED)
+def test_a_review_that_misbehaves_rejects(registry: Registry, tmp_path: Path, name: str) -> None:
+    if name in HARMLESS:
+        reviewed(registry, tmp_path / name)
+    else:
+        with pytest.raises(PluginError, match=r"'hooked' \(meshhub-hooked 1.2\)") as caught:
+            reviewed(registry, tmp_path / name)
+        assert caught.value.code == "internal_error"
+    reviewed(registry, "")
+    until(lambda: not any(map(living, started(tmp_path / name))))
+
+
+@pytest.mark.parametrize("name", ["hang", "ignore-signals", "segfault", "exit-at-once"])
+def test_a_grant_that_misbehaves_grants_nothing(
+    registry: Registry, distribution: Path, tmp_path: Path, name: str
+) -> None:
+    (distribution / GRANTS).write_text(f"someone {tmp_path / name}\n")
+    plan = Plan(id="free", label="Free", grants=frozenset({"own"}))
+    assert registry.entitled(Caller(plan=plan, id="someone")).plan.grants == {"own"}
+    assert registry.entitled(Caller(plan=plan, id="other")).plan.grants == {"own", "hooked"}
+
+
+@pytest.mark.parametrize("name", ["hang", "ignore-signals", "segfault", "exit-at-once", "fork-children"])
+def test_a_listener_that_misbehaves_delays_nobody(registry: Registry, work: Path, tmp_path: Path, name: str) -> None:
+    begun = time.monotonic()
+    source = Source.from_bytes(b"hooked", "a.hooked")
+    for _ in range(3):
+        registry.convert(source, Target(), to="stl", hooked_finished=str(tmp_path / name))
+    assert time.monotonic() - begun < 2.5, "three listeners with a second each were waited for"
+    assert sniffed(registry) == "hooked"
+    registry.close()
+    assert list(work.iterdir()) == []
+    until(lambda: not any(map(living, started(tmp_path / name))))
+
+
+def test_listeners_hear_before_the_program_ends(registry: Registry, tmp_path: Path) -> None:
+    told = tmp_path / "witness"
+    registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(told))
+    registry.close()
+    assert told.is_file()
+
+
+@pytest.mark.parametrize("name", ENDING)
+def test_calls_beside_one_that_ends_the_process_are_answered(registry: Registry, tmp_path: Path, name: str) -> None:
+    """Eight callers go on; the one that misbehaves does so again and again, and stays the only one to blame."""
+    enough = threading.Event()
+
+    def live(number: int) -> list[str]:
+        CALLER.set(f"neighbor {number}")
+        answers = []
+        while not enough.is_set():
+            answers.append(sniffed(registry))
+            reviewed(registry, "")
+        return answers
+
+    with ThreadPoolExecutor(8) as street:
+        neighbors = [street.submit(live, number) for number in range(8)]
+        try:
+            found = [sniffed(registry, tmp_path / name) for _ in range(4)]
+        finally:
+            enough.set()
+        answers = [neighbor.result() for neighbor in neighbors]
+    assert found == ["unsupported_format"] * 4
+    assert {answer for lives in answers for answer in lives} == {"hooked"}
+    assert all(answers)
+    assert registry.faults == ()
+
+
+def test_nothing_is_left(registry: Registry, work: Path, tmp_path: Path) -> None:
+    for name in ("hang", "daemonise", "fork-children-and-crash"):
+        sniffed(registry, tmp_path / name)
+    registry.close()
+    assert list(work.iterdir()) == []
+    children = [*started(tmp_path / "daemonise"), *started(tmp_path / "fork-children-and-crash")]
+    assert children
+    until(lambda: not any(map(living, children)))
+
+
+def test_a_process_that_was_stopped_is_replaced(registry: Registry, tmp_path: Path) -> None:
+    """The answer may come before the process stops; then the next call finds it so."""
+    sniffed(registry, tmp_path / "stop-itself")
+    begun = time.monotonic()
+    assert sniffed(registry) == "hooked"
+    assert time.monotonic() - begun < 15
+
+
+def test_a_hook_that_fails_for_three_callers_is_off(registry: Registry, tmp_path: Path) -> None:
+    for caller in ("one", "one", "one", "one", "two"):
+        CALLER.set(caller)
+        assert sniffed(registry, tmp_path / "exit-at-once") == "unsupported_format"
+    assert sniffed(registry) == "hooked"
+    assert registry.faults == ()
+    CALLER.set("one")
+    assert sniffed(registry) == "unsupported_format", "its own calls fail too often"
+    CALLER.set("three")
+    sniffed(registry, tmp_path / "exit-at-once")
+    (fault,) = registry.faults
+    assert (fault.plugin, fault.origin, fault.hook) == ("hooked", "meshhub-hooked 1.2", "sniff hooked")
+    assert "ended its process (exit status 0)" in fault.message
+    with pytest.raises(UnsupportedFormat, match="sniffer failed"):
+        registry.resolve(Request(target="stl"), Source.from_bytes(b"hooked", "nameless"))
+    reviewed(registry, "")
+
+
+def test_a_hook_is_tried_again_after_a_minute() -> None:
+    now = 1000.0
+    hook = HookName("p", "p 1", "sniff p")
+    failures = Failures(lambda: now)
+    assert [failures.add(hook, caller, "late") for caller in "abc"] == [False, False, True]
+    assert failures.is_off(hook, "d")
+    now += OFF_S - 1
+    assert failures.is_off(hook, "d")
+    now += 2
+    assert not failures.is_off(hook, "a")
+    assert [*failures.off()] == []
+    assert not failures.add(hook, "a", "late"), "one caller cannot switch it off again"
+    assert not failures.is_off(hook, "b")
+
+
+def test_failures_of_one_caller_switch_nothing_off_for_others() -> None:
+    now = 1000.0
+    hook, other = HookName("p", "p 1", "sniff p"), HookName("p", "p 1", "meshhub_review")
+    failures = Failures(lambda: now)
+    for _ in range(50):
+        assert not failures.add(hook, "a", "late")
+        now += 1
+    assert failures.is_off(hook, "a")
+    assert not failures.is_off(hook, "b")
+    assert not failures.is_off(other, "a")
+    now += OFF_S
+    assert not failures.is_off(hook, "a")
+
+
+IMPORTS = {
+    "sleeps": "import time; time.sleep(600)",
+    "exits": "import os; os._exit(0)",
+    "crashes": "import ctypes; ctypes.string_at(0)",
+}
+
+
+@pytest.fixture
+def wrong_at_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Distributions that cannot be loaded, and one that prints."""
+    folder = tmp_path / "wrong"
+    for name, code in {**IMPORTS, "prints": "import os; print('printed'); os.write(1, b'written')"}.items():
+        install(folder, f"meshhub-{name}", **{name: f"wrong_{name}"})
+        (folder / f"wrong_{name}.py").write_text(
+            f"with open({str(tmp_path / name)!r}, 'a') as file: file.write('.')\n{code}\n"
+        )
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr("meshhub.engine.hook_process.PROBE_S", 2.0)
+    return folder
+
+
+def test_plugins_that_cannot_be_loaded_are_left_out(wrong_at_import: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        hooks = HookProcess(records=PluginRecords(tmp_path / "cache"))
+        registry = Registry(hooks=hooks)
+        registry.close()
+        faults = {fault.plugin: fault for fault in registry.faults}
+        assert faults.keys() == IMPORTS.keys()
+        assert faults["sleeps"].message == "is not loaded: it takes longer than 2 s to load"
+        assert "exit status 0" in faults["exits"].message
+        assert "SIGSEGV" in faults["crashes"].message
+        assert faults["exits"].origin == "meshhub-exits 1.2"
+        assert "prints" in [plugin.name for plugin in registry.plugins]
+    # the second time nothing was probed
+    assert {name: (tmp_path / name).read_text() for name in IMPORTS} == dict.fromkeys(IMPORTS, ".")
+
+
+def test_a_changed_distribution_is_probed_again(wrong_at_import: Path, tmp_path: Path) -> None:
+    def faults() -> set[str]:
+        registry = Registry(hooks=HookProcess(records=PluginRecords(tmp_path / "cache")))
+        registry.close()
+        return {fault.plugin for fault in registry.faults}
+
+    assert "exits" in faults()
+    time.sleep(0.01)
+    (wrong_at_import / "wrong_exits.py").write_text("fixed = True\n")
+    assert faults() == IMPORTS.keys() - {"exits"}
+
+
+def test_what_cannot_be_recorded_is_probed_each_time(wrong_at_import: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    registry = Registry(hooks=HookProcess(records=PluginRecords(tmp_path / "file" / "cache")))
+    registry.close()
+    assert {fault.plugin for fault in registry.faults} == IMPORTS.keys()
+
+
+def test_faults_of_a_running_service_can_be_read(tmp_path: Path) -> None:
+    records = PluginRecords(tmp_path)
+    fault = Fault("p", "is off", "p 1", "sniff p")
+    records.keep_faults((fault,), 60)
+    assert records.faults() == (fault,)
+    records.keep_faults((fault,), -1)
+    assert records.faults() == ()
+    records.keep_faults((fault,), 60)
+    records.forget_faults()
+    assert records.faults() == ()
+
+
+# the command line
+
+
+def meshhub(*arguments: str, path: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), *sys.path]), "XDG_CACHE_HOME": str(cache)}
+    return subprocess.run(
+        [sys.executable, "-m", "meshhub", *arguments], env=environment, capture_output=True, text=True, timeout=100
+    )
+
+
+@pytest.mark.parametrize("name", ["exit-at-once", "busy-loop"])
+@pytest.mark.parametrize("command", ["convert", "inspect", "explain", "batch"])
+def test_the_command_line_outlives_a_sniffer(distribution: Path, tmp_path: Path, command: str, name: str) -> None:
+    if command == "explain" and name == "busy-loop":
+        pytest.skip("it has the default deadline, which is long")
+    source = tmp_path / "nameless"
+    source.write_text(f"hooked {tmp_path / name}")
+    out = tmp_path / "out.stl"
+    arguments = {
+        "convert": ("convert", str(source), str(out), "--timeout", "1"),
+        "inspect": ("inspect", str(source), "--timeout", "1"),
+        "explain": ("explain", str(source), "stl"),
+        "batch": ("convert", str(source), "--to", "stl", "--output-dir", str(tmp_path / "to"), "--timeout", "1"),
+    }[command]
+    done = meshhub(*arguments, path=distribution, cache=tmp_path)
+    assert done.returncode == (1 if command == "batch" else 2), done.stderr
+    # a table breaks lines
+    said = re.sub(r"\s+", "", done.stderr + done.stdout)
+    assert "snifferfailed" in said
+    assert "meshhub-hooked1.2" in said
+    source = source.rename(tmp_path / "a.hooked")
+    done = meshhub("convert", str(source), str(out), "--timeout", "1", path=distribution, cache=tmp_path)
+    assert (done.returncode, out.is_file()) == (0, True), done.stderr
+    assert "[sniffer_failed]" in done.stderr
+
+
+def test_verbose_shows_the_traceback_of_a_plugin(distribution: Path, tmp_path: Path) -> None:
+    (distribution / "failing.py").write_text(
+        "from meshhub import Format, Reader, hookimpl\n"
+        "def read(source, options):\n    raise KeyError('in the plug-in')\n"
+        "@hookimpl\ndef meshhub_readers():\n"
+        "    format = Format(id='failing', label='Failing', extensions=('.failing',))\n"
+        "    return [Reader(format=format, run='failing:read')]\n"
+    )
+    install(distribution, "meshhub-failing", failing="failing")
+    (tmp_path / "a.failing").touch()
+    (tmp_path / "a.failing").write_text("x")
+    source, out = str(tmp_path / "a.failing"), tmp_path / "to"
+    for arguments in ((source, str(tmp_path / "a.stl")), (source, "--to", "stl", "--output-dir", str(out))):
+        quiet = meshhub("convert", *arguments, path=distribution, cache=tmp_path)
+        assert "in the plug-in" not in quiet.stderr
+        assert "file may be damaged" not in quiet.stderr
+        loud = meshhub("-v", "convert", *arguments, path=distribution, cache=tmp_path)
+        assert "KeyError: 'in the plug-in'" in loud.stderr
+
+
+def test_plugins_lists_those_that_cannot_be_loaded(distribution: Path, tmp_path: Path) -> None:
+    (distribution / "ends.py").write_text("import os; os._exit(0)")
+    install(distribution, "meshhub-ends", ends="ends")
+    PluginRecords(tmp_path / "meshhub" / "plugins").keep_faults((Fault("hooked", "is off", "meshhub-hooked 1.2"),), 60)
+    done = meshhub("plugins", path=distribution, cache=tmp_path)
+    assert done.returncode == 1
+    assert "fault: ends (meshhub-ends 1.2): is not loaded: it ends the process" in done.stderr
+    assert "fault: hooked (meshhub-hooked 1.2): is off" in done.stderr
+    assert "hooked" in done.stdout
+
+
+def test_help_and_listings_probe_nothing(distribution: Path, tmp_path: Path) -> None:
+    for arguments in (("--help",), ("convert", "--help"), ("formats",)):
+        assert meshhub(*arguments, path=distribution, cache=tmp_path / "cache").returncode == 0
+    assert not (tmp_path / "cache").exists()
