@@ -19,7 +19,7 @@ import bombs
 from meshhub import Isolated, MeshhubError, Registry, Source, Target
 from meshhub.errors import InvalidOption, MissingDependency, UnsupportedFormat
 from meshhub.model.source import HEAD_BYTES
-from meshhub.pipeline.resolve import identify
+from meshhub.pipeline.identify import identify
 from meshhub.toolkit.archive import UPLOAD_LIMITS, Archive
 
 pytestmark = pytest.mark.once

@@ -433,7 +433,7 @@ def test_all_objections_are_told() -> None:
 
 @pytest.mark.parametrize("review", [raising, lambda chain: 3, lambda chain: ["no"]])
 def test_a_broken_review_refuses(review: Any) -> None:
-    with pytest.raises(PluginError, match="refused"):
+    with pytest.raises(PluginError, match="rejected"):
         resolved(alone(toys, plugin("gate", meshhub_review=review)), toy())
 
 

@@ -22,7 +22,7 @@ import uvicorn
 from meshhub.engine.contract import Engine
 from meshhub.http.server.app import create_app
 from meshhub.http.server.serving import Server, configured
-from meshhub.pipeline.loading import Hooks
+from meshhub.pipeline.hooks import Hooks
 from meshhub.registry import Registry
 from meshhub.service.keys import KeyStore
 from meshhub.service.settings import Settings

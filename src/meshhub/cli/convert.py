@@ -80,8 +80,7 @@ def convert(
             raise click.UsageError("standard input has no name to write under: give an OUTPUT instead of --output-dir")
         ctx.exit(_batch(registry, paths, to, output_dir, force, jobs, limit, quiet, as_json, options))
     source, target = _one(registry, paths, to)
-    registry.engine = Isolated(workers=1, method="fork", log=worker_log())
-    registry.hooks = bounded_hooks(limit)
+    registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(limit))
     try:
         with _closing(registry):
             report = _single(registry, source, target, to, force, limit, as_json, options)
@@ -217,8 +216,8 @@ def _batch(
         name = folder / PurePath(path.name).with_suffix(suffix)
         batch.append(_Job(path, unique(output_dir / name, taken)))
     inputs = {identity(job.source) for job in batch}
-    engine = registry.engine = Isolated(workers=jobs, queue=None, log=worker_log())
-    registry.hooks = bounded_hooks(limit, method=None)
+    engine = Isolated(workers=jobs, queue=None, log=worker_log())
+    registry = registry.using(engine, bounded_hooks(limit, method=None))
 
     def work(job: _Job) -> _Job:
         try:

@@ -27,7 +27,7 @@ def explain(source: str, target: str, as_json: bool, options: dict[str, Any], re
 
     OUTPUT may be a file name, which need not exist, or just a format.
     """
-    registry.hooks = bounded_hooks(_TIMEOUT_S)
+    registry = registry.using(registry.engine, bounded_hooks(_TIMEOUT_S))
     click.get_current_context().call_on_close(registry.close)
     wanted = PurePath(target).suffix or target
     chain = registry.resolve(Request(target=wanted, options=options), read_from(source))

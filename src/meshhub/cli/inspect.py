@@ -32,8 +32,7 @@ def inspect(
 ) -> None:
     """Look at model files: size, bodies, holes, whether they are closed. `-` reads standard input."""
     limit = deadline(timeout)
-    registry.engine = Isolated(method="fork", log=worker_log())
-    registry.hooks = bounded_hooks(limit)
+    registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(limit))
     # a command may be called within a program that goes on
     ctx.call_on_close(registry.close)
     told: list[object] = []

@@ -85,11 +85,11 @@ def perform(task: Task, check: Callable[[int], None] = lambda _: None) -> Report
     check: is called with the number of each step before it, and with their count after the last; what it raises stops
            the task
     """
-    from meshhub.pipeline import execute as run
+    from meshhub.pipeline.execute import execute, execute_inspection
 
     if task.target is None:
-        return run.inspect(task.chain, task.source, check)
-    return run.run(task.chain, task.source, task.target, check)
+        return execute_inspection(task.chain, task.source, check)
+    return execute(task.chain, task.source, task.target, check)
 
 
 def late(seconds: float | None, position: Position) -> ConversionTimeout:

@@ -26,8 +26,9 @@ from meshhub.engine.worker import Limits
 from meshhub.errors import EngineError, PluginError, ShuttingDown
 from meshhub.model.capabilities import Reader
 from meshhub.pipeline.declarations import Declared
-from meshhub.pipeline.loading import GROUP, LISTENER, Fault, Hooks, Plugin, origin_of
-from meshhub.pipeline.resolve import Sniff, sniff_here
+from meshhub.pipeline.hooks import Hooks
+from meshhub.pipeline.identify import Sniff, sniff_here
+from meshhub.pipeline.loading import GROUP, LISTENER, Fault, Plugin, origin_of
 
 log = logging.getLogger(__name__)
 
@@ -179,9 +180,9 @@ class HookProcess(Hooks):
             return None
         return score
 
-    def _run(self, plugin: Plugin, hook: str, arguments: Mapping[str, object]) -> list[Any]:
+    def _call_one(self, plugin: Plugin, hook: str, arguments: Mapping[str, object]) -> list[Any]:
         if not plugin.entry_point:
-            return super()._run(plugin, hook, arguments)
+            return super()._call_one(plugin, hook, arguments)
         if hook == LISTENER:
             self._listen_later(plugin, arguments)
             return []

@@ -20,8 +20,8 @@ from meshhub.model.chain import Chain
 from meshhub.model.plans import Caller, Objection
 from meshhub.model.report import Report
 from meshhub.pipeline.collecting import collect
+from meshhub.pipeline.identify import score_of
 from meshhub.pipeline.loading import GROUP, LISTENER, Plugins
-from meshhub.pipeline.resolve import score_of
 
 SNIFF = "sniff"
 """Stands for the call of a sniffer, where hooks have their names."""
@@ -175,7 +175,7 @@ class _Server:
                 result = score_of(arguments.sniff, arguments.head, arguments.size)
             else:
                 named = {name: getattr(arguments, name) for name in arguments.__struct_fields__}
-                result = self._plugins.run(question.plugin, question.hook, named)
+                result = self._plugins.call(question.plugin, question.hook, named)
             # what is not of the declared type fails here
             encoded = msgspec.msgpack.encode(msgspec.convert(result, RESULTS[question.hook]))
         except BaseException as error:

@@ -1,155 +1,168 @@
-"""Collecting what plug-ins declare, and turning whatever does not fit together into faults."""
+"""Collect what plug-ins declare; declarations that conflict or are malformed become faults."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from meshhub.model.capabilities import Format, Operation, Reader, Writer, checked_score
 from meshhub.model.options import RESERVED, HostOptions, option_fields
 from meshhub.model.plans import Plan
-from meshhub.pipeline.declarations import Declarations, Declared, declared
+from meshhub.pipeline.declarations import Declarations, Declared, declare, is_importable
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
+
+T = TypeVar("T")
 
 
 class Collected(Struct, frozen=True):
-    """What a registry holds."""
+    """The declarations and plans of all plug-ins, and the faults found."""
 
     declarations: Declarations
     plans: dict[str, Plan]
     faults: list[Fault]
 
 
-class _Refused(Exception):
-    """Why one declaration is left out."""
+class _InvalidDeclaration(Exception):
+    """Reason why a declaration is left out."""
 
 
 def collect(plugins: Plugins) -> Collected:
-    """Ask every plug-in once, keep what fits, and sort it; the order of registration decides nothing but clashes."""
-    return _Collector(plugins).collected()
+    """Call the declaring hooks of every plug-in once, and sort the valid declarations.
+
+    The order of registration matters only where two declarations have the same id: the first one stays.
+    """
+    return _Collector(plugins).collect()
 
 
 class _Collector:
     def __init__(self, plugins: Plugins) -> None:
-        self.plugins = plugins
-        self.faults: list[Fault] = []
-        self.formats: dict[str, Format] = {}
-        self.fields: dict[str, type[Struct]] = {field.name: HostOptions for field in option_fields(HostOptions)}
+        self._plugins = plugins
+        self._faults: list[Fault] = []
+        self._formats: dict[str, Format] = {}
+        self._fields: dict[str, type[Struct]] = {field.name: HostOptions for field in option_fields(HostOptions)}
 
-    def collected(self) -> Collected:
-        readers: list[Declared[Reader]] = []
-        writers: list[Declared[Writer]] = []
-        operations: dict[str, Declared[Operation]] = {}
-        plans: dict[str, Plan] = {}
-        for plugin, reader in self._told("meshhub_readers", Reader):
-            if self._fits(plugin, f"reader of {reader.format.id!r}", reader):
-                readers.append(declared(plugin.name, plugin.origin, reader))
-        for plugin, writer in self._told("meshhub_writers", Writer):
-            if self._fits(plugin, f"writer of {writer.format.id!r}", writer):
-                writers.append(declared(plugin.name, plugin.origin, writer))
-        for plugin, operation in self._told("meshhub_operations", Operation):
-            if operation.id in operations:
-                holder = operations[operation.id].plugin
-                self._fault(plugin, f"operation {operation.id!r} is declared by {holder!r} already")
-            elif self._fits(plugin, f"operation {operation.id!r}", operation):
-                operations[operation.id] = declared(plugin.name, plugin.origin, operation)
-        for plugin, plan in self._told("meshhub_plans", Plan):
-            if plan.id in plans:
-                self._fault(plugin, f"plan {plan.id!r} is declared already; this one is left out")
-            else:
-                plans[plan.id] = plan
+    def collect(self) -> Collected:
+        readers = [
+            declare(plugin.name, plugin.origin, reader)
+            for plugin, reader in self._declared_items("meshhub_readers", Reader)
+            if self._is_valid(plugin, f"reader of {reader.format.id!r}", reader)
+        ]
+        writers = [
+            declare(plugin.name, plugin.origin, writer)
+            for plugin, writer in self._declared_items("meshhub_writers", Writer)
+            if self._is_valid(plugin, f"writer of {writer.format.id!r}", writer)
+        ]
+        operations = self._collect_operations()
+        plans = self._collect_plans()
         return Collected(
             Declarations(
-                formats=dict(sorted(self.formats.items())),
+                formats=dict(sorted(self._formats.items())),
                 readers=tuple(sorted(readers, key=_best_first)),
                 writers=tuple(sorted(writers, key=_best_first)),
-                operations=tuple(
-                    sorted(operations.values(), key=lambda one: (one.capability.stage, one.capability.id))
-                ),
+                operations=tuple(sorted(operations, key=lambda item: (item.capability.stage, item.capability.id))),
             ),
             plans,
-            self.faults,
+            self._faults,
         )
 
-    def _told(self, hook: str, kind: type[Any]) -> Iterator[tuple[Plugin, Any]]:
-        """What each plug-in declares through a hook, one by one."""
-        for plugin in self.plugins.having(hook):
+    def _collect_operations(self) -> list[Declared[Operation]]:
+        operations: dict[str, Declared[Operation]] = {}
+        for plugin, operation in self._declared_items("meshhub_operations", Operation):
+            if operation.id in operations:
+                owner = operations[operation.id].plugin
+                self._add_fault(plugin, f"operation {operation.id!r} is already declared by {owner!r}")
+            elif self._is_valid(plugin, f"operation {operation.id!r}", operation):
+                operations[operation.id] = declare(plugin.name, plugin.origin, operation)
+        return list(operations.values())
+
+    def _collect_plans(self) -> dict[str, Plan]:
+        plans: dict[str, Plan] = {}
+        for plugin, plan in self._declared_items("meshhub_plans", Plan):
+            if plan.id in plans:
+                self._add_fault(plugin, f"plan {plan.id!r} is already declared; this one is left out")
+            else:
+                plans[plan.id] = plan
+        return plans
+
+    def _declared_items(self, hook: str, kind: type[T]) -> Iterator[tuple[Plugin, T]]:
+        """Yield each declaration of a hook with its plug-in."""
+        for plugin in self._plugins.having(hook):
             try:
-                items = self.plugins.run(plugin.name, hook, {})
-            except Exception as raised:
-                self._fault(plugin, f"{hook} failed: {type(raised).__name__}: {raised}")
+                items = self._plugins.call(plugin.name, hook, {})
+            except Exception as error:
+                self._add_fault(plugin, f"{hook} failed: {type(error).__name__}: {error}")
                 continue
             for item in items:
                 if isinstance(item, kind):
                     yield plugin, item
                 else:
-                    self._fault(plugin, f"{hook} must return {kind.__name__} declarations, got {type(item).__name__}")
+                    expected, actual = kind.__name__, type(item).__name__
+                    self._add_fault(plugin, f"{hook} must return {expected} declarations, got {actual}")
 
-    def _fits(self, plugin: Plugin, what: str, capability: Reader | Writer | Operation) -> bool:
-        """Whether a declaration can be kept; a fault says why not."""
+    def _is_valid(self, plugin: Plugin, subject: str, capability: Reader | Writer | Operation) -> bool:
+        """Return whether a declaration can be kept; add a fault with the reason if not."""
         try:
-            _check_named(capability.run)
+            _check_reference(capability.run)
             if isinstance(capability, Operation):
                 if not option_fields(capability.options):
-                    raise _Refused("an operation needs an option field that asks for it")
-                self._options(capability.options, plugin.name, capability.id)
+                    raise _InvalidDeclaration("an operation needs an option field that requests it")
+                self._add_options(capability.options, plugin.name, capability.id)
             else:
                 checked_score(capability.score)
-                self._file_format(capability)
-                self._options(capability.options, plugin.name, capability.format.id)
-                self.formats[capability.format.id] = capability.format
-        except (_Refused, TypeError, ValueError) as error:
-            self._fault(plugin, f"{what}: {error}")
+                self._check_format(capability)
+                self._add_options(capability.options, plugin.name, capability.format.id)
+                self._formats[capability.format.id] = capability.format
+        except (_InvalidDeclaration, TypeError, ValueError) as error:
+            self._add_fault(plugin, f"{subject}: {error}")
             return False
         return True
 
-    def _file_format(self, capability: Reader | Writer) -> None:
+    def _check_format(self, capability: Reader | Writer) -> None:
         format_ = capability.format
-        known = self.formats.get(format_.id)
-        if known is not None and known != format_:
-            raise _Refused("the format of this id is declared with other extensions, media types or magic already")
-        if not format_.extensions or any(not one.startswith(".") or one != one.lower() for one in format_.extensions):
-            raise _Refused("extensions are written in lower case with their dot, at least one")
+        other = self._formats.get(format_.id)
+        if other is not None and other != format_:
+            raise _InvalidDeclaration(
+                "another declaration of this format id has other extensions, media types or magic"
+            )
+        extensions = format_.extensions
+        if not extensions or any(not name.startswith(".") or name != name.lower() for name in extensions):
+            raise _InvalidDeclaration("a format needs at least one extension; write it in lower case with its dot")
         if not format_.media_types:
-            raise _Refused("at least one media type is needed")
+            raise _InvalidDeclaration("a format needs at least one media type")
         if isinstance(capability, Reader) and capability.sniff is not None:
-            _check_named(capability.sniff)
+            _check_reference(capability.sniff)
 
-    def _options(self, options: type[Struct], plugin: str, owner: str) -> None:
-        """Take the fields of an options Struct into the one flat list of names; a Struct may serve several."""
+    def _add_options(self, options: type[Struct], plugin: str, owner: str) -> None:
+        """Add the fields of an options Struct to the flat list of names; owners may share a Struct."""
         prefixes = {owner.replace("-", "_"), plugin.replace("-", "_")}
         fields = option_fields(options)
         for field in fields:
-            holder = self.fields.get(field.name)
-            if holder is options:
+            other = self._fields.get(field.name)
+            if other is options:
                 continue
             if field.name in RESERVED:
-                raise _Refused(f"option {field.name!r} is reserved for the host")
-            if holder is not None:
-                raise _Refused(f"option {field.name!r} is declared by {holder.__module__} already")
+                raise _InvalidDeclaration(f"option {field.name!r} is reserved for the host")
+            if other is not None:
+                raise _InvalidDeclaration(f"option {field.name!r} is already declared by {other.__module__}")
             if not any(field.name == prefix or field.name.startswith(prefix + "_") for prefix in prefixes):
-                raise _Refused(f"option {field.name!r} must start with {' or '.join(sorted(map(repr, prefixes)))}")
-        self.fields |= {field.name: options for field in fields}
+                choices = " or ".join(sorted(map(repr, prefixes)))
+                raise _InvalidDeclaration(f"option {field.name!r} must start with {choices}")
+        self._fields |= {field.name: options for field in fields}
 
-    def _fault(self, plugin: Plugin, message: str) -> None:
-        self.faults.append(Fault(plugin.name, message, plugin.origin))
+    def _add_fault(self, plugin: Plugin, message: str) -> None:
+        self._faults.append(Fault(plugin.name, message, plugin.origin))
 
 
-def _check_named(named: str) -> None:
-    """That "package.module:function" names a module that exists; the function is looked up when it is needed."""
-    module, colon, function = named.partition(":")
+def _check_reference(reference: str) -> None:
+    """Check that "package.module:function" names an existing module; the function is imported when it is needed."""
+    module, colon, function = reference.partition(":")
     if not colon or not function.isidentifier():
-        raise _Refused(f"{named!r} must be written package.module:function")
-    try:
-        found = find_spec(module) is not None
-    except (ImportError, ValueError):
-        found = False
-    if not found:
-        raise _Refused(f"the module of {named!r} does not exist")
+        raise _InvalidDeclaration(f"{reference!r} must have the form package.module:function")
+    if not is_importable(module):
+        raise _InvalidDeclaration(f"the module of {reference!r} does not exist")
 
 
-def _best_first(one: Declared[Any]) -> tuple[int, str]:
-    return -one.capability.score, one.plugin
+def _best_first(declared: Declared[Any]) -> tuple[int, str]:
+    return -declared.capability.score, declared.plugin

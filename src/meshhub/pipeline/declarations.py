@@ -10,20 +10,17 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from meshhub.model import options as opt
-from meshhub.model.capabilities import (
-    Capability,
-    Format,
-    Operation,
-    Reader,
-    Writer,
-)
+from meshhub.model.capabilities import Capability, Format, Operation, Reader, Writer
 from meshhub.model.options import OptionField
 
 C = TypeVar("C", bound=Capability)
 
 
 class Declared(Struct, Generic[C], frozen=True):
-    """A capability, the plug-in that declared it, and what it lacks on this machine."""
+    """A capability, the plug-in that declares it, and the dependencies that this machine lacks.
+
+    origin: distribution and version of the plug-in, or "built-in"
+    """
 
     plugin: str
     capability: C
@@ -32,17 +29,18 @@ class Declared(Struct, Generic[C], frozen=True):
 
     @property
     def remedy(self) -> str:
-        """What to do about what is missing."""
+        """The command that installs the missing dependencies."""
         install = self.capability.install
         return f'pip install "{install}"' if install else f"install {', '.join(self.missing)}"
 
 
-def declared(plugin: str, origin: str, capability: C) -> Declared[C]:
-    """The capability with its missing dependencies, which are looked up, not imported."""
-    return Declared(plugin, capability, tuple(name for name in capability.needs if not _present(name)), origin)
+def declare(plugin: str, origin: str, capability: C) -> Declared[C]:
+    """Return the capability with its missing dependencies, found without importing them."""
+    return Declared(plugin, capability, tuple(name for name in capability.needs if not is_importable(name)), origin)
 
 
-def _present(module: str) -> bool:
+def is_importable(module: str) -> bool:
+    """Return whether a module can be found, without importing it."""
     try:
         return find_spec(module) is not None
     except (ImportError, ValueError):
@@ -50,7 +48,7 @@ def _present(module: str) -> bool:
 
 
 class Declarations(Struct, frozen=True, kw_only=True):
-    """Everything that is registered, sorted: readers and writers best first, operations by stage and id."""
+    """Every registered capability: readers and writers by score, operations by stage and id."""
 
     formats: Mapping[str, Format]
     readers: tuple[Declared[Reader], ...] = ()
@@ -58,7 +56,7 @@ class Declarations(Struct, frozen=True, kw_only=True):
     operations: tuple[Declared[Operation], ...] = ()
 
     def option_structs(self) -> Iterator[tuple[str, type[Struct]]]:
-        """Every options Struct with the id of what takes it; one Struct may serve several."""
+        """Yield every options Struct with the id of its owner; owners may share one."""
         yield "host", opt.HostOptions
         for reader in self.readers:
             yield reader.capability.format.id, reader.capability.options
@@ -68,21 +66,43 @@ class Declarations(Struct, frozen=True, kw_only=True):
             yield writer.capability.format.id, writer.capability.options
 
     def fields(self) -> dict[str, OptionField]:
-        """Every option field by its name."""
+        """Return every option field by name."""
         return {field.name: field for _, struct in self.option_structs() for field in opt.option_fields(struct)}
 
     def format_of(self, name: str) -> Format | None:
-        """The format with this id or extension; case and a leading dot are forgiven."""
-        wanted = name.strip().lower().removeprefix(".")
-        if wanted in self.formats:
-            return self.formats[wanted]
-        return next((one for one in self.formats.values() if "." + wanted in one.extensions), None)
+        """Return the format with this id or extension; case and a leading dot do not matter."""
+        name = name.strip().lower().removeprefix(".")
+        if name in self.formats:
+            return self.formats[name]
+        return next((format_ for format_ in self.formats.values() if "." + name in format_.extensions), None)
+
+    def readers_of(self, format_: Format | None) -> list[Declared[Reader]]:
+        """Return the readers of a format, best first."""
+        return [reader for reader in self.readers if format_ and reader.capability.format.id == format_.id]
+
+    def writers_of(self, format_: Format | None) -> list[Declared[Writer]]:
+        """Return the writers of a format, best first."""
+        return [writer for writer in self.writers if format_ and writer.capability.format.id == format_.id]
+
+    def list_readable(self) -> str:
+        """List the ids of the formats that can be read, for messages."""
+        return ", ".join(sorted({reader.capability.format.id for reader in self.readers}))
+
+    def list_writable(self) -> str:
+        """List the ids of the formats that can be written, for messages."""
+        return ", ".join(sorted({writer.capability.format.id for writer in self.writers}))
 
 
-def load(named: str) -> Callable[..., Any]:
-    """The function that "package.module:function" names. Raises ImportError, AttributeError, ValueError."""
-    module, colon, attribute = named.partition(":")
+def load(reference: str) -> Callable[..., Any]:
+    """Import the function that "package.module:function" names.
+
+    Raises:
+        ValueError: The reference has another form.
+        ImportError: The module cannot be imported.
+        AttributeError: The module has no such function.
+    """
+    module, colon, attribute = reference.partition(":")
     if not colon or not module or not attribute:
-        raise ValueError(f"{named!r} must be written package.module:function")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-    return found
+        raise ValueError(f"{reference!r} must have the form package.module:function")
+    function: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return function

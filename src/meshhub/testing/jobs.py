@@ -14,7 +14,7 @@ from meshhub.model.capabilities import checked_score
 from meshhub.model.chain import Chain
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.declarations import load
-from meshhub.pipeline.execute import run
+from meshhub.pipeline.execute import execute
 from meshhub.testing.watching import watched
 
 Job = tuple[Chain, Source]
@@ -34,7 +34,7 @@ def digest_of(job: Job) -> str:
     """The fingerprint of what a chain writes."""
     chain, source = job
     target = Target()
-    run(chain, source, target)
+    execute(chain, source, target)
     return digest(target)
 
 
@@ -61,7 +61,7 @@ def outcome_of(job: Job) -> str:
     try:
         with watched("the reader"):
             try:
-                run(chain, source, Target())
+                execute(chain, source, Target())
             except (SourceError, MissingDependency) as error:
                 if isinstance(error.__cause__, MemoryError):
                     return "the reader allocates by sizes that are not there"

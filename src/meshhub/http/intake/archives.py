@@ -18,7 +18,7 @@ from meshhub.http.intake.conversion_requests import Item
 from meshhub.http.intake.names import folder_label, label, stem
 from meshhub.model.plans import Limits
 from meshhub.model.source import Source
-from meshhub.pipeline.resolve import identify
+from meshhub.pipeline.identify import identify
 from meshhub.registry import Registry
 from meshhub.toolkit.archive import Archive, ArchiveLimits, Entry, is_litter
 

@@ -1,0 +1,172 @@
+"""Identify a file: choose its reader by an explicit option, by content, or by extension."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from meshhub.errors import EmptyModel, InvalidOption, UnsupportedFormat, quote
+from meshhub.model.capabilities import Magic, Reader, checked_score
+from meshhub.model.notes import Note
+from meshhub.model.options import Value
+from meshhub.model.source import Source
+from meshhub.pipeline.declarations import Declarations, Declared, load
+from meshhub.pipeline.entitlement import choose_installed
+
+log = logging.getLogger(__name__)
+
+MIN_CONTENT_SCORE = 50
+"""Score of 100 from which content beats the extension; weaker scores only count without a known extension."""
+
+MAX_NAME_LENGTH = 80
+"""Characters of a file name that a message shows, counted from its end."""
+
+Sniff = Callable[[Sequence[Declared[Reader]], bytes, int], list[int | None]]
+"""Calls the sniffers of readers with the head and the size of a file; returns a score for each, None if it failed."""
+
+
+class Identification(NamedTuple):
+    """The reader for a file, the reason, and notes about the choice."""
+
+    reader: Declared[Reader]
+    because: str
+    notes: tuple[Note, ...] = ()
+
+
+class _Match(NamedTuple):
+    score: int
+    because: str
+    reader: Declared[Reader]
+
+    @property
+    def format_id(self) -> str:
+        return self.reader.capability.format.id
+
+
+def sniff_here(readers: Sequence[Declared[Reader]], head: bytes, size: int) -> list[int | None]:
+    """Call sniffers in this process."""
+    scores: list[int | None] = []
+    for reader in readers:
+        sniffer = reader.capability.sniff or ""
+        try:
+            scores.append(score_of(sniffer, head, size))
+        except (Exception, SystemExit) as error:
+            log.warning("the sniffer %r failed and is ignored: %s: %s", sniffer, type(error).__name__, error)
+            scores.append(None)
+    return scores
+
+
+def score_of(sniffer: str, head: bytes, size: int) -> int:
+    """Call a sniffer.
+
+    Args:
+        sniffer: Reference of the form "package.module:function".
+        head: First bytes of the file.
+        size: Bytes of the whole file.
+    Returns:
+        Score from 0 to 100.
+    Raises:
+        ValueError: The score is not a whole number in this range.
+        Exception: The sniffer raised it.
+    """
+    return checked_score(load(sniffer)(head, size))
+
+
+def identify(
+    declarations: Declarations, source: Source, input_format: Value = None, sniff: Sniff = sniff_here
+) -> Identification:
+    """Choose the reader of a file: `input_format`, else content, else extension, else weaker content.
+
+    Args:
+        declarations: Registered readers.
+        source: File to identify; only its head is read.
+        input_format: Explicit format id or extension.
+        sniff: Calls the sniffers.
+    Raises:
+        InvalidOption: `input_format` does not name a readable format.
+        EmptyModel: The file has no bytes.
+        UnsupportedFormat: Neither content nor extension names a readable format.
+        MissingDependency: The reader needs a package that is not installed.
+    """
+    if input_format is not None:
+        return Identification(choose_installed(readers_named(declarations, input_format)), "option input_format")
+
+    size = source.size
+    name = repr(source.name[-MAX_NAME_LENGTH:])
+    if size == 0:
+        raise EmptyModel(f"{name} is empty: it holds 0 bytes; export the model again")
+    extension = source.extension
+    by_extension = [reader for reader in declarations.readers if extension in reader.capability.format.extensions]
+    head = source.head()
+    matches, notes = _match_content(declarations.readers, head, size, sniff)
+    best = max((match.score for match in matches), default=0)
+    if best >= MIN_CONTENT_SCORE or (best > 0 and not by_extension):
+        return _choose_by_content([match for match in matches if match.score == best], by_extension, extension, notes)
+    if by_extension:
+        return Identification(choose_installed(by_extension), f"extension {extension}", notes)
+    hint = "".join(f"; {note.message}" for note in notes)
+    hint += "; an archive goes to /convert-batch" if head.startswith(b"PK\3\4") else ""
+    raise UnsupportedFormat(
+        f"{name}: neither content nor extension names a format that can be read ({declarations.list_readable()}){hint}"
+    )
+
+
+def readers_named(declarations: Declarations, input_format: Value) -> list[Declared[Reader]]:
+    """Return the readers of the format that the option `input_format` names. Raises InvalidOption."""
+    readers = declarations.readers_of(declarations.format_of(str(input_format)))
+    if not readers:
+        raise InvalidOption(
+            f"option '{{input_format}}' must be one of {declarations.list_readable()}, got {quote(str(input_format))}",
+            options=("input_format",),
+        )
+    return readers
+
+
+def _choose_by_content(
+    matches: list[_Match], by_extension: list[Declared[Reader]], extension: str, notes: tuple[Note, ...]
+) -> Identification:
+    """Choose among the best matches; those that agree with the extension come first."""
+    expected = {reader.capability.format.id for reader in by_extension}
+    matches = [match for match in matches if match.format_id in expected] or matches
+    first = matches[0]
+    if by_extension and first.format_id not in expected:
+        label = first.reader.capability.format.label
+        notes += (Note("content_beats_name", f"the extension is {extension}, the content is {label}: read as {label}"),)
+    same_format = [match.reader for match in matches if match.format_id == first.format_id]
+    return Identification(choose_installed(same_format), first.because, notes)
+
+
+def _match_content(
+    readers: Sequence[Declared[Reader]], head: bytes, size: int, sniff: Sniff
+) -> tuple[list[_Match], tuple[Note, ...]]:
+    """Return how well the content matches each reader, and a note for each sniffer that failed."""
+    with_sniffer = []
+    matches: dict[int, _Match] = {}
+    for number, reader in enumerate(readers):
+        magic = next((magic for magic in reader.capability.format.magic if _has_magic(magic, head)), None)
+        if magic is not None:
+            matches[number] = _Match(100, f"magic {magic.data!r} at byte {magic.offset}", reader)
+        elif reader.capability.sniff is not None:
+            with_sniffer.append(number)
+    scores = sniff([readers[number] for number in with_sniffer], head, size) if with_sniffer else []
+    notes = []
+    for number, score in zip(with_sniffer, scores, strict=True):
+        reader = readers[number]
+        label = reader.capability.format.label
+        if score is None:
+            # a sniffer that fails must not hide the file from the other readers
+            notes.append(
+                Note(
+                    "sniffer_failed",
+                    f"could not check whether the content is {label}: its sniffer failed "
+                    f"(plug-in {reader.plugin!r}, {reader.origin})",
+                )
+            )
+        else:
+            matches[number] = _Match(score, f"content looks like {label} ({score} of 100)", reader)
+    return [matches[number] for number in sorted(matches)], tuple(notes)
+
+
+def _has_magic(magic: Magic, head: bytes) -> bool:
+    return head[magic.offset : magic.offset + len(magic.data)] == magic.data

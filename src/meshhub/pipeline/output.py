@@ -1,0 +1,118 @@
+"""Write an output file with its companions: whole or not at all, and never over a file that nobody named."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import filecmp
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from meshhub.errors import DiskFull, OutputExists
+from meshhub.model.source import Target
+
+
+@contextlib.contextmanager
+def staged_output(path: Path, *, overwrite: bool) -> Iterator[Target]:
+    """Yield a target in a temporary folder beside `path`; move it to its place when the block ends without an error.
+
+    Args:
+        path: File to write. A symlink stays, and its target is written, as a shell redirect does.
+        overwrite: Whether to replace an existing file. An existing file with the name of a companion and other
+            content always stays.
+    Raises:
+        OutputExists: The file exists and `overwrite` is false.
+        OSError: The file cannot be written; the error names `path`, not the temporary file.
+    """
+    if path.is_dir():
+        raise FileExistsError(f"{path} is a folder; name the file to write in it")
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{path} is a device or a pipe, which a finished file cannot replace; name a file")
+    place = path.resolve() if path.is_symlink() else path
+    if not place.parent.is_dir():
+        raise _no_folder(place)
+    if not overwrite and place.exists():
+        raise _exists(path)
+    with _naming(path):
+        folder = Path(tempfile.mkdtemp(prefix=".meshhub-", dir=place.parent))
+    try:
+        target = Target(place.name, folder=folder)
+        yield target
+        with _naming(path):
+            _publish(target, folder, place, overwrite=overwrite)
+    except DiskFull as error:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Make errors of the system name the file that the caller asked for."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        if error.errno == errno.ENOENT:
+            raise _no_folder(path) from error
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _exists(path: Path) -> OutputExists:
+    return OutputExists(f"{path} already exists and was not changed")
+
+
+def _no_folder(path: Path) -> NotADirectoryError:
+    return NotADirectoryError(f"{path.parent} is not a folder; create it first")
+
+
+def _publish(target: Target, folder: Path, place: Path, *, overwrite: bool) -> None:
+    """Move a finished target with its companions from its folder to its place."""
+    if not overwrite and os.path.lexists(place):
+        raise _exists(place)
+    # all companions are checked before the first one is moved: a conflict leaves nothing behind
+    new = [name for name in target.names[1:] if not _has_companion(folder / name, place.parent / name)]
+    for name in new:
+        try:
+            _move_new(folder / name, place.parent / name)
+        except FileExistsError:
+            # another conversion wrote it meanwhile
+            _has_companion(folder / name, place.parent / name)
+    if overwrite:
+        (folder / place.name).replace(place)
+        return
+    try:
+        _move_new(folder / place.name, place)
+    except FileExistsError:
+        raise _exists(place) from None
+
+
+def _has_companion(file: Path, place: Path) -> bool:
+    """Return whether the place of a companion holds the same content. Raises FileExistsError for other content.
+
+    Companions are named by their content, so other content belongs to another program, or was edited by hand.
+    """
+    if not os.path.lexists(place):
+        return False
+    if not (place.is_file() and filecmp.cmp(file, place, shallow=False)):
+        raise FileExistsError(
+            f"{place} exists with other content than this result needs; move it, or name another folder"
+        )
+    return True
+
+
+def _move_new(file: Path, place: Path) -> None:
+    """Move a file to an unused name; a hard link fails if the name was taken meanwhile. Raises FileExistsError."""
+    try:
+        os.link(file, place)
+    except FileExistsError:
+        raise
+    except OSError:
+        # a file system without hard links
+        if os.path.lexists(place):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place)) from None
+        file.rename(place)
