@@ -18,7 +18,7 @@ import trimesh
 
 import meshhub
 from meshhub.cli import main
-from meshhub.cli.exits import EXITS, INTERRUPTED, exit_status
+from meshhub.cli.exits import INTERRUPTED, code_of, exit_status
 from models import brick
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "bracket.stl"
@@ -408,7 +408,16 @@ def test_an_ascii_stl(tmp_path: Path) -> None:
     np.testing.assert_allclose(opened(tmp_path / "b.stl").extents, [10, 20, 30])
 
 
-def test_every_error_has_its_exit_status() -> None:
-    for kind in EXITS:
-        assert exit_status(kind("x")) == next(status for one, status in EXITS.items() if issubclass(kind, one))
-    assert exit_status(ValueError()) == 70
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (FileNotFoundError("x"), 3, "unreadable_file"),
+        (IsADirectoryError("x"), 3, "unreadable_file"),
+        (PermissionError("x"), 6, "output_failed"),
+        (BrokenPipeError("x"), 6, "output_failed"),
+        (OSError("x"), 6, "output_failed"),
+        (ValueError("x"), 70, "internal_error"),
+    ],
+)
+def test_errors_of_python_have_an_exit_status_and_a_code(error: Exception, status: int, code: str) -> None:
+    assert (exit_status(error), code_of(error)) == (status, code)

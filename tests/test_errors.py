@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from meshhub.errors import MAX_QUOTED, format_number, quote
+from meshhub.errors import MAX_QUOTED_CHARS, format_number, quote
 from meshhub.service.redaction import redact_error, redact_url
 
 
@@ -36,7 +36,7 @@ def test_whole_numbers_keep_every_digit(value: int) -> None:
 
 @given(st.text())
 def test_quotes_are_short(text: str) -> None:
-    assert len(text) > MAX_QUOTED or quote(text) == repr(text)
+    assert len(text) > MAX_QUOTED_CHARS or quote(text) == repr(text)
     assert len(quote("9" * 50)) < 50
 
 

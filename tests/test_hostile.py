@@ -15,7 +15,7 @@ import bombs
 from meshhub import ModelTooComplex, Registry, Source, Target, UnreadableFile
 from meshhub.builtin_plugins.optimize.welded_reduction import has_crowded_points
 from meshhub.cli import root
-from meshhub.errors import LONGEST_MESSAGE, MeshhubError
+from meshhub.errors import MAX_MESSAGE_CHARS, MeshhubError
 from meshhub.model.notes import collecting, note
 from meshhub.toolkit.polygons import MAX_CORNERS, triangulate
 from models import sphere
@@ -66,7 +66,7 @@ def test_a_wrong_word_is_not_repeated_whole(registry: Registry, name: str, data:
     with pytest.raises(UnreadableFile) as caught:
         registry.inspect(Source.from_bytes(data % word, name))
     assert caught.value.message.isprintable()
-    assert len(caught.value.message) <= LONGEST_MESSAGE
+    assert len(caught.value.message) <= MAX_MESSAGE_CHARS
 
 
 def test_stl_text_with_a_line_of_blanks(registry: Registry) -> None:

@@ -1,24 +1,24 @@
-"""Every error meshhub raises on purpose, and the stable code each one carries.
+"""Errors that meshhub raises on purpose, their stable codes, and the text of messages.
 
     MeshhubError
-    ├── RequestError              what was asked for cannot be
+    ├── RequestError              the request is invalid
     │   ├── InvalidOption             invalid_option
+    │   │   └── InvalidSettings       invalid_option: the operator's settings; also a ValueError
     │   ├── UnsupportedTarget         unsupported_target
     │   ├── UnsupportedFormat         unsupported_format
     │   ├── PremiumRequired           premium_format_required
     │   ├── InvalidKey                invalid_api_key
-    │   ├── InvalidSettings           invalid_option: the operator's, and a ValueError too
-    │   ├── RequestRefused            the code of the objection that refused it
+    │   ├── RequestRefused            the code of the objection
     │   └── OutputExists              output_exists
-    ├── SourceError               the file that was sent is at fault
+    ├── SourceError               the input file is at fault
     │   ├── UnreadableFile            unreadable_file
     │   ├── EmptyModel                empty_model
     │   ├── ExternalReference         external_reference
     │   ├── UnsafeArchive             unsafe_archive
     │   └── ModelTooComplex           model_too_complex
-    ├── ConversionFailed          conversion_failed: a sound file that this chain cannot carry through
+    ├── ConversionFailed          conversion_failed: the file and the request are valid, but a step cannot finish
     │   └── DiskFull                  server_busy
-    ├── EngineError               the place where the conversion ran gave up
+    ├── EngineError               the engine stopped the conversion
     │   ├── ConversionTimeout         conversion_timeout
     │   ├── WorkerCrashed             worker_crashed
     │   ├── Cancelled                 cancelled
@@ -29,64 +29,178 @@
     │                             for a registered writer, reader or operation
     └── PluginError               conversion_failed: a plug-in broke its contract; never the caller's fault
 
-A message says what went wrong, where, and what to do about it. Codes never change.
+`ERROR_CODES` maps each code to its HTTP status, exit status, meaning and retry time. Codes never change.
+A message says what is wrong, where, and what to do.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from typing import ClassVar, NamedTuple
+
+
+class ErrorCode(NamedTuple):
+    """Row of the table of error codes.
+
+    Args:
+        http_status: Status of the HTTP response; None for a code that is not part of the HTTP interface.
+        exit_status: Exit status of the command line; None for a code that only the HTTP service uses.
+        meaning: Sentences for the caller, in Markdown.
+        retry_after_s: Seconds until the same request may succeed; None where a retry does not help.
+    """
+
+    http_status: int | None
+    exit_status: int | None
+    meaning: str
+    retry_after_s: int | None = None
+
+
+ERROR_CODES: Mapping[str, ErrorCode] = {
+    "bad_request": ErrorCode(
+        400, 2, "The request is malformed: a repeated field, an invalid header or an upload that is too slow."
+    ),
+    "invalid_multipart": ErrorCode(
+        400, None, "The body is not multipart/form-data, is truncated, or has a text field that is not UTF-8."
+    ),
+    "missing_field": ErrorCode(400, None, "The field `file`, `files`, `archive` or `target` is missing."),
+    "invalid_option": ErrorCode(400, 2, "An option is unknown, malformed or out of bounds; the message names it."),
+    "unsupported_target": ErrorCode(400, 2, "`target` is not a format that can be written here."),
+    "invalid_api_key": ErrorCode(
+        401, 2, "The key is unknown, expired or revoked. Such a request is never served under the free plan."
+    ),
+    "premium_format_required": ErrorCode(403, 2, "The plan does not grant the entitlement that the request needs."),
+    "request_refused": ErrorCode(
+        403, 2, "A review plug-in rejected the request; it may use a code of its own, with the same status."
+    ),
+    "not_found": ErrorCode(404, None, "The path does not exist."),
+    "method_not_allowed": ErrorCode(405, None, "The path does not support the method; see `Allow`."),
+    "request_timeout": ErrorCode(
+        408, None, "The request headers did not arrive in time; send the request again on a new connection."
+    ),
+    "file_too_large": ErrorCode(413, None, "A file, or the whole request, exceeds a limit of the plan."),
+    "too_many_files": ErrorCode(413, None, "The batch has more files than the plan allows."),
+    "archive_too_large": ErrorCode(413, None, "The archive, or its unpacked content, exceeds a limit of the plan."),
+    "unsupported_format": ErrorCode(
+        415, 2, "Neither the content nor the extension matches a format that can be read here."
+    ),
+    "unsupported_encoding": ErrorCode(
+        415, None, "The body is compressed (`Content-Encoding`); send it uncompressed, see `Accept-Encoding`."
+    ),
+    "unreadable_file": ErrorCode(422, 3, "The file does not follow its format."),
+    "empty_model": ErrorCode(422, 3, "The file has no triangles, or no content."),
+    "external_reference": ErrorCode(422, 3, "The model needs a file that was not sent; send both in one archive."),
+    "unsafe_archive": ErrorCode(422, 3, "The archive cannot be unpacked safely."),
+    "model_too_complex": ErrorCode(
+        422, 3, "The model exceeds the limits of one conversion; reduce it with `optimize_target_faces`."
+    ),
+    "conversion_failed": ErrorCode(422, 4, "The file is valid, but a step cannot convert it."),
+    "worker_crashed": ErrorCode(422, 5, "The worker process of the conversion ended without a result."),
+    "rate_limit_exceeded": ErrorCode(
+        429, None, "The caller sent too many requests in one minute; wait for `Retry-After` seconds."
+    ),
+    "internal_error": ErrorCode(
+        500, 70, "Fault of meshhub, not of the request; report the `request_id` to the operator."
+    ),
+    "server_busy": ErrorCode(
+        503, 5, "No worker, disk space or database is available; try again after `Retry-After` seconds.", 5
+    ),
+    "shutting_down": ErrorCode(503, 5, "The service is stopping; try again after `Retry-After` seconds.", 10),
+    "conversion_timeout": ErrorCode(
+        504, 5, "The conversion, or the whole request, took too long; `optimize_target_faces` may help."
+    ),
+    "cancelled": ErrorCode(None, 5, "The caller cancelled the conversion."),
+    "missing_dependency": ErrorCode(
+        None, 7, "A package is not installed; the message names the command that installs it."
+    ),
+    "output_exists": ErrorCode(None, 6, "The output file exists; `--force` overwrites it."),
+    "output_failed": ErrorCode(None, 6, "The output cannot be written; the message has the reason."),
+}
+"""Every error code of meshhub, by HTTP status. Plug-ins may use codes of their own."""
+
+MAX_MESSAGE_CHARS = 2000
+"""Characters of a message; more than any message needs, less than a line of a hostile file."""
+
+MAX_QUOTED_CHARS = 40
+"""Characters of a quoted value; leaves room for the rest of the message on one line."""
+
+_MESSAGE_TAIL_CHARS = 200
+"""Characters kept from the end of a message that is cut; the end often says what to do."""
+
+_MIN_PLAIN = 1e-9
+_MAX_PLAIN = 1e15
+"""Bounds of the numbers that are written without an exponent; up to 1e15 a float holds every integer."""
 
 _IN_BRACES = re.compile(r"\{(\w+)\}", re.ASCII)
 
-LONGEST_MESSAGE = 2000
-"""Characters; more than any message needs, and less than a line of a hostile file."""
-
-
-MAX_QUOTED = 40
-"""Characters of a value that a message quotes; with the rest of the message they fit into one line."""
-
 
 def printable(text: str) -> str:
-    """A message without what steers a terminal or turns text around, cut where nobody reads on.
+    """Replace each unprintable character by "?", and cut the middle of a text over MAX_MESSAGE_CHARS.
 
-    Messages quote names and lines of files that strangers sent.
+    Messages quote names and lines of untrusted files, which may hold terminal control sequences and marks that
+    reverse the direction of text.
     """
-    if len(text) > LONGEST_MESSAGE:
-        text = f"{text[: LONGEST_MESSAGE - 201]}…{text[-200:]}"
+    if len(text) > MAX_MESSAGE_CHARS:
+        text = f"{text[: MAX_MESSAGE_CHARS - _MESSAGE_TAIL_CHARS - 1]}…{text[-_MESSAGE_TAIL_CHARS:]}"
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def quote(value: object) -> str:
-    """Quote a value in a message, cut to MAX_QUOTED characters."""
+    """Quote a value for a message, cut to MAX_QUOTED_CHARS.
+
+    Args:
+        value: Text is quoted and escaped as by `repr`; other values are not quoted.
+    """
     text = value if isinstance(value, str) else str(value)
-    if len(text) > MAX_QUOTED:
-        text = f"{text[:MAX_QUOTED]}…"
+    if len(text) > MAX_QUOTED_CHARS:
+        text = f"{text[:MAX_QUOTED_CHARS]}…"
     return repr(text) if isinstance(value, str) else text
 
 
 def format_number(value: float, digits: int = 15) -> str:
-    """Format a number without an exponent, except beyond 1e-9 and 1e15.
+    """Format a number without an exponent if its magnitude is between 1e-9 and 1e15.
 
     Args:
-        value: The number; a bound or an option keeps all its digits by default.
-        digits: Significant digits; fewer suit what was measured.
+        value: The number.
+        digits: Significant digits. The default keeps every digit of an option or a bound; use fewer for measurements.
     """
     text = f"{value:.{digits}g}"
-    return f"{Decimal(text):f}" if "e" in text and 1e-9 <= abs(value) <= 1e15 else text
+    return f"{Decimal(text):f}" if "e" in text and _MIN_PLAIN <= abs(value) <= _MAX_PLAIN else text
+
+
+def describe_missing(feature: str, packages: Iterable[str], remedy: str) -> str:
+    """Describe a feature whose packages are not installed.
+
+    Args:
+        feature: Subject of the sentence, such as "writing STEP".
+        packages: Names of the missing packages.
+        remedy: Command that installs them.
+    """
+    names = list(packages)
+    return f"{feature} needs {', '.join(names)}, which {'is' if len(names) == 1 else 'are'} not installed; {remedy}"
 
 
 class MeshhubError(Exception):
-    """Base of every error raised on purpose.
+    """Base class of the errors that meshhub raises on purpose.
 
-    `code` is stable and meant for programs; `message` is meant for people: one printable line.
-    `options` are the names of options that the text mentions, each written in braces:
-    `InvalidOption("{target_height_mm} is too large", options=("target_height_mm",))`. Each interface
-    shows them in its own spelling.
+    Attributes:
+        code: Stable code for programs.
+        message: One printable line for people.
+        template: The message with the names of options in braces.
+        options: Names of the options that the template mentions.
+
+    An error that mentions options writes their names in braces, so that each interface can use its own spelling:
+    `InvalidOption("{target_height_mm} is too large", options=("target_height_mm",))`.
     """
 
     code = "internal_error"
+
+    fallback_http_status: ClassVar[int] = 500
+    """HTTP status of an error whose code has no HTTP status in ERROR_CODES, such as a plug-in's own code."""
+
+    own_exit_status: ClassVar[int | None] = None
+    """Exit status of the class where it differs from that of its code in ERROR_CODES."""
 
     def __init__(self, message: str, *, code: str | None = None, options: tuple[str, ...] = ()) -> None:
         self.template = printable(message)
@@ -97,7 +211,11 @@ class MeshhubError(Exception):
             self.code = code
 
     def spelled(self, spelling: Callable[[str], str]) -> str:
-        """Return the message with the names of options as an interface spells them."""
+        """Return the message with the names of options as an interface spells them.
+
+        Args:
+            spelling: Converts the name of an option, such as "target_height_mm" to "--target-height-mm".
+        """
         names = set(self.options)
         return _IN_BRACES.sub(lambda match: spelling(match[1]) if match[1] in names else match[0], self.template)
 
@@ -106,30 +224,31 @@ class MeshhubError(Exception):
 
 
 def _rebuild(kind: type[MeshhubError], message: str, code: str, options: tuple[str, ...]) -> MeshhubError:
-    # subclasses of plug-ins may not take options
+    # plug-ins may define subclasses that do not accept options
     return kind(message, code=code, options=options) if options else kind(message, code=code)
 
 
 class RequestError(MeshhubError):
-    """What was asked for cannot be done as asked."""
+    """The request is invalid."""
 
     code = "bad_request"
+    fallback_http_status = 400
 
 
 class InvalidOption(RequestError):
-    """An option is unknown, malformed, or out of its bounds."""
+    """An option is unknown, malformed or out of bounds."""
 
     code = "invalid_option"
 
 
 class UnsupportedTarget(RequestError):
-    """No writer is registered for the format that was asked for."""
+    """No writer is registered for the target format."""
 
     code = "unsupported_target"
 
 
 class UnsupportedFormat(RequestError):
-    """Neither the content nor the name of the file tells a format that is registered."""
+    """Neither the content nor the name of the file matches a registered format."""
 
     code = "unsupported_format"
 
@@ -147,59 +266,61 @@ class InvalidKey(RequestError):
 
 
 class InvalidSettings(InvalidOption, ValueError):
-    """What the operator set makes no sense."""
+    """A setting of the operator is unknown, malformed or out of bounds."""
 
 
 class RequestRefused(RequestError):
-    """A review plug-in objected; the code is the objection's own."""
+    """A review plug-in rejected the request; the code is that of the objection."""
 
     code = "request_refused"
+    fallback_http_status = 403
 
 
 class OutputExists(RequestError):
-    """The output file is there already and overwriting it was not asked for."""
+    """The output file exists, and the caller did not allow overwriting it."""
 
     code = "output_exists"
 
 
 class SourceError(MeshhubError):
-    """The file that was sent is at fault."""
+    """The input file is at fault."""
 
     code = "unreadable_file"
+    fallback_http_status = 422
 
 
 class UnreadableFile(SourceError):
-    """The bytes do not follow their format."""
+    """The file does not follow its format."""
 
     code = "unreadable_file"
 
 
 class EmptyModel(SourceError):
-    """The file is read right and holds no triangle."""
+    """The file is empty, or has no triangles."""
 
     code = "empty_model"
 
 
 class ExternalReference(SourceError):
-    """The model needs a file that did not come with it."""
+    """The model needs a companion that was not sent."""
 
     code = "external_reference"
 
 
 class UnsafeArchive(SourceError):
-    """The archive is built to harm, or cannot be unpacked safely."""
+    """The archive cannot be unpacked safely."""
 
     code = "unsafe_archive"
 
 
 class ModelTooComplex(SourceError):
-    """The model needs more memory, output or work than one conversion may take."""
+    """The model needs more memory, output or time than one conversion may use."""
 
     code = "model_too_complex"
 
 
 class ConversionFailed(MeshhubError):
-    """The file is sound and the request valid, yet a step cannot carry it through."""
+    """The file and the request are valid, but a step cannot convert the model."""
 
     code = "conversion_failed"
 
@@ -208,28 +329,30 @@ class DiskFull(ConversionFailed):
     """The disk of the output is full; the same request may succeed later."""
 
     code = "server_busy"
+    own_exit_status = ERROR_CODES["output_failed"].exit_status
 
 
 class EngineError(MeshhubError):
-    """The place where the conversion ran gave up on it."""
+    """The engine stopped the conversion."""
 
     code = "worker_crashed"
+    fallback_http_status = 503
 
 
 class ConversionTimeout(EngineError):
-    """The deadline passed; the worker was killed."""
+    """The conversion passed its deadline, and the engine killed the worker."""
 
     code = "conversion_timeout"
 
 
 class WorkerCrashed(EngineError):
-    """The worker process died before it answered."""
+    """The worker process ended without a result."""
 
     code = "worker_crashed"
 
 
 class Cancelled(EngineError):
-    """The caller left; the job was killed."""
+    """The caller cancelled the conversion, and the engine killed the worker."""
 
     code = "cancelled"
 
@@ -241,24 +364,39 @@ class ServerBusy(EngineError):
 
 
 class ShuttingDown(EngineError):
-    """The engine takes no more jobs."""
+    """The engine is closing and accepts no conversions."""
 
     code = "shutting_down"
 
 
 class KeyStoreUnavailable(MeshhubError):
-    """The database of keys cannot be asked now."""
+    """The database of API keys does not respond, or rejects a statement."""
 
     code = "server_busy"
+    own_exit_status = ERROR_CODES["output_failed"].exit_status
 
 
 class MissingDependency(MeshhubError):
-    """A package is not installed on this machine; the message names the install command."""
+    """A package is not installed; the message names the command that installs it."""
 
     code = "missing_dependency"
 
 
 class PluginError(MeshhubError):
-    """A plug-in broke its contract: an unexpected exception, or a result that is not a scene."""
+    """A plug-in broke its contract: it raised an unexpected exception, or its result is not a scene."""
 
     code = "conversion_failed"
+    fallback_http_status = 422
+
+
+def exit_status_of(error: MeshhubError) -> int:
+    """Return the exit status of the command line for an error.
+
+    The class decides, not the code of the instance: MissingDependency has one exit status and several codes.
+    A class that a plug-in defines has the exit status of the nearest class of this module.
+    """
+    kind = next(base for base in type(error).__mro__ if base.__module__ == __name__)
+    assert issubclass(kind, MeshhubError)
+    status = kind.own_exit_status or ERROR_CODES[kind.code].exit_status
+    assert status is not None
+    return status

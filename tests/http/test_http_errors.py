@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import httpx
 import pytest
 from http_serving import Running, refused, zip_of
 
+import meshhub
+from meshhub.cli.exits import exit_status
 from meshhub.engine.contract import Cancel, Task
-from meshhub.errors import ConversionTimeout, UnsafeArchive, WorkerCrashed
-from meshhub.http.errors import MEANING, STATUS
+from meshhub.errors import ERROR_CODES, ConversionTimeout, MeshhubError, UnsafeArchive, WorkerCrashed
+from meshhub.http.errors import MEANING, STATUS, status_of
 from meshhub.model.report import Inspection, Report
 
 DOCS = Path(__file__).parents[2] / "docs" / "http.md"
@@ -47,6 +50,115 @@ def compressed(running: Running) -> httpx.Response:
     body = gzip.compress(b"--b\r\n")
     headers = {"Content-Type": "multipart/form-data; boundary=b", "Content-Encoding": "gzip"}
     return running.client.post("/convert", content=body, headers=headers)
+
+
+CODES = {
+    "bad_request": (400, 2, None),
+    "invalid_multipart": (400, None, None),
+    "missing_field": (400, None, None),
+    "invalid_option": (400, 2, None),
+    "unsupported_target": (400, 2, None),
+    "invalid_api_key": (401, 2, None),
+    "premium_format_required": (403, 2, None),
+    "request_refused": (403, 2, None),
+    "not_found": (404, None, None),
+    "method_not_allowed": (405, None, None),
+    "request_timeout": (408, None, None),
+    "file_too_large": (413, None, None),
+    "too_many_files": (413, None, None),
+    "archive_too_large": (413, None, None),
+    "unsupported_format": (415, 2, None),
+    "unsupported_encoding": (415, None, None),
+    "unreadable_file": (422, 3, None),
+    "empty_model": (422, 3, None),
+    "external_reference": (422, 3, None),
+    "unsafe_archive": (422, 3, None),
+    "model_too_complex": (422, 3, None),
+    "conversion_failed": (422, 4, None),
+    "worker_crashed": (422, 5, None),
+    "rate_limit_exceeded": (429, None, None),
+    "internal_error": (500, 70, None),
+    "server_busy": (503, 5, 5),
+    "shutting_down": (503, 5, 10),
+    "conversion_timeout": (504, 5, None),
+    "cancelled": (None, 5, None),
+    "missing_dependency": (None, 7, None),
+    "output_exists": (None, 6, None),
+    "output_failed": (None, 6, None),
+}
+"""HTTP status, exit status and seconds to retry after of each code. Clients depend on them: they never change."""
+
+CLASSES = [
+    ("MeshhubError", "internal_error", 500, 500, 70),
+    ("RequestError", "bad_request", 400, 400, 2),
+    ("InvalidOption", "invalid_option", 400, 400, 2),
+    ("InvalidSettings", "invalid_option", 400, 400, 2),
+    ("UnsupportedTarget", "unsupported_target", 400, 400, 2),
+    ("UnsupportedFormat", "unsupported_format", 415, 400, 2),
+    ("PremiumRequired", "premium_format_required", 403, 400, 2),
+    ("InvalidKey", "invalid_api_key", 401, 400, 2),
+    ("RequestRefused", "request_refused", 403, 403, 2),
+    ("OutputExists", "output_exists", 400, 400, 6),
+    ("SourceError", "unreadable_file", 422, 422, 3),
+    ("UnreadableFile", "unreadable_file", 422, 422, 3),
+    ("EmptyModel", "empty_model", 422, 422, 3),
+    ("ExternalReference", "external_reference", 422, 422, 3),
+    ("UnsafeArchive", "unsafe_archive", 422, 422, 3),
+    ("ModelTooComplex", "model_too_complex", 422, 422, 3),
+    ("ConversionFailed", "conversion_failed", 422, 500, 4),
+    ("DiskFull", "server_busy", 503, 500, 6),
+    ("EngineError", "worker_crashed", 422, 503, 5),
+    ("ConversionTimeout", "conversion_timeout", 504, 503, 5),
+    ("WorkerCrashed", "worker_crashed", 422, 503, 5),
+    ("Cancelled", "cancelled", 503, 503, 5),
+    ("ServerBusy", "server_busy", 503, 503, 5),
+    ("ShuttingDown", "shutting_down", 503, 503, 5),
+    ("KeyStoreUnavailable", "server_busy", 503, 500, 6),
+    ("MissingDependency", "missing_dependency", 500, 500, 7),
+    ("PluginError", "conversion_failed", 422, 422, 4),
+    ("ServiceError", "bad_request", 400, 500, 70),
+]
+"""Name, code, HTTP status, HTTP status under a code of a plug-in, and exit status of each class."""
+
+
+def subclasses_of(kind: type[MeshhubError]) -> Iterator[type[MeshhubError]]:
+    """The class, and the classes that meshhub derives from it."""
+    yield kind
+    for child in kind.__subclasses__():
+        if child.__module__.partition(".")[0] == "meshhub":
+            yield from subclasses_of(child)
+
+
+def test_no_code_changes_its_statuses() -> None:
+    assert {code: (row.http_status, row.exit_status, row.retry_after_s) for code, row in ERROR_CODES.items()} == CODES
+    assert list(STATUS) == [code for code, (status, _, _) in CODES.items() if status is not None]
+
+
+@pytest.mark.parametrize(("name", "code", "status", "status_of_own_code", "exit_of"), CLASSES)
+def test_no_class_changes_its_code_or_statuses(
+    name: str, code: str, status: int, status_of_own_code: int, exit_of: int
+) -> None:
+    kind = next(kind for kind in subclasses_of(MeshhubError) if kind.__name__ == name)
+    error, with_own_code = kind("x"), kind("x", code="a_code_of_its_own")
+    assert (error.code, status_of(error), exit_status(error)) == (code, status, exit_of)
+    assert (status_of(with_own_code), exit_status(with_own_code)) == (status_of_own_code, exit_of)
+    derived = type("OfAPlugin", (kind,), {"code": "a_code_of_a_plugin"})("x")
+    assert (status_of(derived), exit_status(derived)) == (status_of_own_code, exit_of)
+
+
+def test_every_class_is_pinned() -> None:
+    assert {kind.__name__ for kind in subclasses_of(MeshhubError)} == {name for name, *_ in CLASSES}
+
+
+def test_every_code_that_the_source_names_is_in_the_table() -> None:
+    named = set()
+    for path in Path(meshhub.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg in ("code", "error_code"):
+                constants = (part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant))
+                named |= {value for value in constants if isinstance(value, str) and value}
+    assert "missing_field" in named
+    assert named <= set(ERROR_CODES)
 
 
 ROWS: dict[str, Callable[[Running], httpx.Response]] = {
