@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from meshhub.errors import InvalidOption, MeshhubError
-from meshhub.model.options import OptionField, decode, flag_of, given_fields, option_fields, schema, unknown
+from meshhub.model.options import (
+    OptionField,
+    build_options,
+    decode,
+    flag_of,
+    has_set_option,
+    option_fields,
+    parse_options,
+    schema,
+)
 
 
 class Sample(Struct, frozen=True, kw_only=True):
@@ -92,10 +101,21 @@ def test_decode_keeps_defaults_and_parses() -> None:
     )
 
 
-def test_false_and_empty_are_not_given() -> None:
-    assert given_fields(Sample, {"sample_flag": "no", "sample_count": "", "sample_length_mm": "2"}) == {
-        "sample_length_mm": 2.0
-    }
+FIELDS = {one.name: one for one in option_fields(Sample)}
+
+
+def test_false_and_empty_values_are_not_set() -> None:
+    values = parse_options(FIELDS, {"sample_flag": "no", "sample_count": "", "sample_length_mm": "2"})
+    assert values == {"sample_flag": False, "sample_count": None, "sample_length_mm": 2.0}
+    assert has_set_option(Sample, values)
+    assert not has_set_option(Sample, values | {"sample_length_mm": None})
+    assert not has_set_option(Sample, {"another_option": 1})
+
+
+def test_parsed_values_make_the_same_options_as_texts() -> None:
+    texts = {"sample_flag": "yes", "sample_count": "7", "sample_length_mm": "", "sample_text": " a "}
+    options = build_options(Sample, parse_options(FIELDS, texts))
+    assert options == decode(Sample, texts) == Sample(sample_flag=True, sample_count=7, sample_text="a")
 
 
 def test_schema_is_flat_and_bounded() -> None:
@@ -106,10 +126,16 @@ def test_schema_is_flat_and_bounded() -> None:
     assert told["sample_flag"]["default"] is False
 
 
-def test_unknown_names_the_nearest() -> None:
-    error = unknown(["sample_cuont"], ["sample_count", "sample_flag"])
-    assert error is not None
-    assert "did you mean 'sample_count'" in error.message
+def test_an_unknown_option_is_rejected_with_the_nearest_name() -> None:
+    with pytest.raises(InvalidOption, match="'sample_cuont'; did you mean 'sample_count'"):
+        parse_options(FIELDS, {"sample_flag": "no", "sample_cuont": "5"})
+
+
+@pytest.mark.parametrize("count", [1, 5, 6])
+def test_a_message_lists_few_unknown_options(count: int) -> None:
+    with pytest.raises(InvalidOption, match="known are sample_count, ") as caught:
+        parse_options(FIELDS, {f"{number}" * 9: "" for number in range(count)})
+    assert caught.value.message.count("'") == 2 * min(count, 5)
 
 
 class NoTitle(Struct):

@@ -1,6 +1,6 @@
-"""Options: from one Struct to form fields, flags, JSON Schema, and back from text to values.
+"""Options of capabilities: one Struct is the source of form fields, flags, JSON Schema and parsed values.
 
-A capability's options are a frozen `msgspec.Struct`. Every field has a default, and an `Annotated`
+The options of a capability are a frozen `msgspec.Struct`. Every field has a default, and an `Annotated`
 type with `msgspec.Meta(title=…, description=…)` and its bounds:
 
     class ResizeOptions(Struct, frozen=True, kw_only=True):
@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, Literal
@@ -26,51 +26,77 @@ from meshhub.errors import InvalidOption, format_number, quote
 from meshhub.model.capabilities import Unit, Up
 
 Kind = Literal["flag", "integer", "number", "choice", "text"]
+"""Kind of an option field."""
+
 Value = bool | int | float | str | None
+"""Parsed value of an option field; None if the field is absent."""
 
 RESERVED = frozenset(
     "file files archive target report output_dir force json jobs timeout input_unit input_up input_format".split()
 )
-"""Field names of the faces and of the host, which no plug-in may take."""
+"""Field names of the interfaces and of the host, which plug-ins may not use."""
 
 TRUE = frozenset(("true", "1", "yes", "on"))
+"""Texts that set a flag; letter case is ignored."""
+
 FALSE = frozenset(("false", "0", "no", "off"))
+"""Texts that clear a flag; letter case is ignored."""
+
+MAX_LISTED_COUNT = 5
+"""Unknown options that one message lists; more do not fit into a line."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+"""Whole number; 18 digits always fit into a signed 64-bit integer."""
+
 _NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+"""Decimal number; unlike `float`, without underscores, infinity, NaN and digits of other scripts."""
 
 
 def flag_of(name: str) -> str:
-    """Return the command line flag of an option."""
+    """Return the command line flag of an option: "target_height_mm" becomes "--target-height-mm"."""
     return "--" + name.replace("_", "-")
 
 
 class HostOptions(Struct, frozen=True, kw_only=True):
-    """What the host itself takes, for every reader."""
+    """Options of the host, which apply to every reader."""
 
     input_unit: (
         Annotated[
             Unit,
-            Meta(title="Unit of the file", description="The unit the file's numbers are in, against what it says."),
+            Meta(title="Unit of the file", description="The unit of the numbers in the file; overrides the file."),
         ]
         | None
     ) = None
     input_up: (
-        Annotated[
-            Up, Meta(title="Up axis of the file", description="The axis that points up, against what the file says.")
-        ]
+        Annotated[Up, Meta(title="Up axis of the file", description="The axis that points up; overrides the file.")]
         | None
     ) = None
     input_format: (
         Annotated[
-            str, Meta(title="Format of the file", description="A format id, where content and name tell it wrong.")
+            str,
+            Meta(
+                title="Format of the file", description="A format id; overrides the content and the name of the file."
+            ),
         ]
         | None
     ) = None
 
 
 class OptionField(Struct, frozen=True, kw_only=True):
-    """One field of an options Struct, as the faces need it."""
+    """One field of an options Struct, as forms, flags and JSON Schema need it.
+
+    Attributes:
+        name: Name of the form field.
+        kind: Kind of the values.
+        default: Value if the field is absent.
+        title: Short label.
+        description: Sentences for people.
+        choices: Values of a choice.
+        minimum: Least value of a number, or None.
+        exclusive_minimum: Bound that a number must exceed, or None.
+        maximum: Greatest value of a number, or None.
+        example: Typical value, or None.
+    """
 
     name: str
     kind: Kind
@@ -85,26 +111,25 @@ class OptionField(Struct, frozen=True, kw_only=True):
 
     @property
     def flag(self) -> str:
-        """The field as a command line flag."""
+        """The command line flag of the field."""
         return flag_of(self.name)
 
     def bounds(self) -> str:
-        """The bounds as a person says them, or ""."""
-        low = (
-            f"at least {format_number(self.minimum)}"
-            if self.minimum is not None
-            else f"more than {format_number(self.exclusive_minimum)}"
-            if self.exclusive_minimum is not None
-            else ""
-        )
-        high = f"at most {format_number(self.maximum)}" if self.maximum is not None else ""
-        return " and ".join(part for part in (low, high) if part)
+        """Describe the bounds, such as "at least 1 and at most 9"; "" without bounds."""
+        parts = []
+        if self.minimum is not None:
+            parts.append(f"at least {format_number(self.minimum)}")
+        elif self.exclusive_minimum is not None:
+            parts.append(f"more than {format_number(self.exclusive_minimum)}")
+        if self.maximum is not None:
+            parts.append(f"at most {format_number(self.maximum)}")
+        return " and ".join(parts)
 
     def schema(self) -> dict[str, Any]:
-        """The field as JSON Schema."""
-        kinds = {"flag": "boolean", "integer": "integer", "number": "number"}
-        words: dict[str, Any] = {
-            "type": kinds.get(self.kind, "string"),
+        """Return the JSON Schema (2020-12) of the field."""
+        types = {"flag": "boolean", "integer": "integer", "number": "number"}
+        keywords: dict[str, Any] = {
+            "type": types.get(self.kind, "string"),
             "title": self.title,
             "description": self.description,
             "enum": list(self.choices),
@@ -114,173 +139,194 @@ class OptionField(Struct, frozen=True, kw_only=True):
             "default": self.default,
             "examples": [] if self.example is None else [self.example],
         }
-        return {word: value for word, value in words.items() if value not in (None, "", [])}
+        return {keyword: value for keyword, value in keywords.items() if value not in (None, "", [])}
 
-    def parse(self, given: object) -> Value:
-        """A value from a form's text or a program's object.
+    def parse(self, value: object) -> Value:
+        """Parse the text of a form, or check the object of a program.
 
-        Empty text means absent, and gives None. Raises InvalidOption, naming the field.
+        Args:
+            value: Text, a bool, a number, or None.
+        Returns:
+            Value of the field's kind within its bounds; None for None and for empty text, which mean "absent".
+        Raises:
+            InvalidOption: The value is malformed or out of bounds; the message names the field.
         """
-        if given is None:
+        if value is None:
             return None
-        if isinstance(given, str):
-            text = given.strip()
-            if not text:
-                return None
-            value = self._from_text(text)
+        if not isinstance(value, str):
+            parsed = self._check_object(value)
+        elif text := value.strip():
+            parsed = self._parse_text(text)
         else:
-            value = self._from_object(given)
-        self._check(value, given)
-        return value
+            return None
+        self._check_bounds(parsed, value)
+        return parsed
 
-    def _from_text(self, text: str) -> Value:
-        if self.kind == "flag":
-            lowered = text.lower()
-            if lowered in TRUE:
-                return True
-            if lowered in FALSE:
-                return False
-            raise self._refused(text, "must be true, 1, yes or on, or their opposites")
-        if self.kind == "integer":
-            if not _INTEGER.fullmatch(text):
-                raise self._refused(text, "must be a whole number of at most 18 digits")
-            return int(text)
-        if self.kind == "number":
-            if not _NUMBER.fullmatch(text):
-                raise self._refused(text, "must be a finite number with a decimal point")
-            return float(text)
-        return text.lower() if self.kind == "choice" else text
+    def _parse_text(self, text: str) -> Value:
+        match self.kind:
+            case "flag":
+                word = text.lower()
+                if word not in TRUE | FALSE:
+                    raise self._error(text, "must be true, 1, yes, on, false, 0, no or off")
+                return word in TRUE
+            case "integer":
+                if not _INTEGER.fullmatch(text):
+                    raise self._error(text, "must be a whole number of at most 18 digits")
+                return int(text)
+            case "number":
+                if not _NUMBER.fullmatch(text):
+                    raise self._error(text, "must be a finite number with a decimal point")
+                return float(text)
+            case "choice":
+                return text.lower()
+            case "text":
+                return text
 
-    def _from_object(self, given: object) -> Value:
-        if self.kind == "flag":
-            if isinstance(given, bool):
-                return given
-            raise self._refused(given, "must be true or false")
-        if self.kind == "integer" and isinstance(given, int) and not isinstance(given, bool):
-            return given
-        if self.kind == "number" and isinstance(given, int | float) and not isinstance(given, bool):
+    def _check_object(self, value: object) -> Value:
+        if self.kind == "flag" and isinstance(value, bool):
+            return value
+        if self.kind == "integer" and isinstance(value, int) and not isinstance(value, bool):
+            return value
+        if self.kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
             try:
-                return float(given)
+                return float(value)
             except OverflowError:
-                raise self._refused(given, "must be a finite number") from None
-        wanted = {"integer": "a whole number", "number": "a number", "choice": "text", "text": "text"}[self.kind]
-        raise self._refused(given, f"must be {wanted}")
+                raise self._error(value, "must be a finite number") from None
+        expected = {"flag": "true or false", "integer": "a whole number", "number": "a number"}
+        raise self._error(value, f"must be {expected.get(self.kind, 'text')}")
 
-    def _check(self, value: Value, given: object) -> None:
+    def _check_bounds(self, value: Value, requested: object) -> None:
+        """Raise InvalidOption, which quotes `requested`, if the parsed value is not a choice or out of bounds."""
         if self.kind == "choice" and value not in self.choices:
-            raise self._refused(given, f"must be one of {', '.join(self.choices)}")
+            raise self._error(requested, f"must be one of {', '.join(self.choices)}")
         if not isinstance(value, int | float) or isinstance(value, bool):
             return
         if not math.isfinite(value):
-            raise self._refused(given, "must be a finite number")
+            raise self._error(requested, "must be a finite number")
         if (
             (self.minimum is not None and value < self.minimum)
             or (self.exclusive_minimum is not None and value <= self.exclusive_minimum)
             or (self.maximum is not None and value > self.maximum)
         ):
-            raise self._refused(given, f"must be {self.bounds()}")
+            raise self._error(requested, f"must be {self.bounds()}")
 
-    def _refused(self, given: object, wanted: str) -> InvalidOption:
-        return InvalidOption(f"option '{{{self.name}}}' {wanted}, got {quote(given)}", options=(self.name,))
-
-
-def _unwrap(kind: shape.Type) -> tuple[shape.Type, dict[str, Any]]:
-    """The bare type below Metadata and `| None`, and the JSON Schema words met on the way."""
-    words: dict[str, Any] = {}
-    while True:
-        if isinstance(kind, shape.Metadata):
-            words |= {k: v for k, v in (kind.extra_json_schema or {}).items() if k not in words}
-            kind = kind.type
-        elif isinstance(kind, shape.UnionType):
-            others = [one for one in kind.types if not isinstance(one, shape.NoneType)]
-            if len(others) != 1:
-                raise TypeError("an option is one plain type, optionally `| None`")
-            kind = others[0]
-        else:
-            return kind, words
-
-
-def _field(name: str, kind: shape.Type, default: Value) -> OptionField:
-    bare, words = _unwrap(kind)
-    title, description = str(words.get("title", "")), str(words.get("description", ""))
-    example = next(iter(words.get("examples", ())), None)
-
-    def made(of: Kind, **more: Any) -> OptionField:
-        return OptionField(
-            name=name, kind=of, default=default, title=title, description=description, example=example, **more
-        )
-
-    if isinstance(bare, shape.BoolType):
-        return made("flag")
-    if isinstance(bare, shape.IntType | shape.FloatType):
-        low = bare.ge if bare.ge is not None else bare.gt
-        exclusive = bare.ge is None and bare.gt is not None
-        return made(
-            "integer" if isinstance(bare, shape.IntType) else "number",
-            minimum=None if exclusive else low,
-            exclusive_minimum=low if exclusive else None,
-            maximum=bare.le,
-        )
-    if isinstance(bare, shape.LiteralType) and all(isinstance(value, str) for value in bare.values):
-        return made("choice", choices=tuple(str(value) for value in bare.values))
-    if isinstance(bare, shape.StrType):
-        return made("text")
-    raise TypeError(f"option {name!r}: a form has no field for {bare!r}")
+    def _error(self, value: object, rule: str) -> InvalidOption:
+        return InvalidOption(f"option '{{{self.name}}}' {rule}, got {quote(value)}", options=(self.name,))
 
 
 @cache
 def option_fields(options: type[Struct]) -> tuple[OptionField, ...]:
-    """The fields of an options Struct.
+    """Return the fields of an options Struct.
 
-    Raises TypeError for what no form or flag can hold: a field without a default or a title, or of
-    a type other than bool, int, float, str and Literal of str, each optionally `| None`.
+    Raises:
+        TypeError: A form or a flag cannot represent a field. Each field needs a default, a title, and the type bool,
+            int, float, str or Literal of str, optionally `| None`.
     """
     info = shape.type_info(options)
     if not isinstance(info, shape.StructType):
         raise TypeError(f"options must be a msgspec.Struct, got {options!r}")
-    found = []
-    for field in info.fields:
-        if field.required or not isinstance(field.default, bool | int | float | str | NoneType):
-            raise TypeError(f"option {field.name!r} needs a plain default")
-        made = _field(field.name, field.type, field.default)
-        if not made.title:
-            raise TypeError(f"option {field.name!r} needs a title: Annotated[…, msgspec.Meta(title=…)]")
-        found.append(made)
-    return tuple(found)
+    return tuple(_convert_field(field) for field in info.fields)
 
 
-def decode(options: type[Struct], given: Mapping[str, object]) -> Struct:
-    """An options Struct from parsed or unparsed values; what is absent keeps its default."""
-    values: dict[str, Value] = {}
-    for field in option_fields(options):
-        value = field.parse(given.get(field.name))
-        if value is not None:
-            values[field.name] = value
-    return options(**values)
+def _convert_field(field: shape.Field) -> OptionField:
+    """Convert a field of a Struct. Raise TypeError as `option_fields` does."""
+    if field.required or not isinstance(field.default, bool | int | float | str | NoneType):
+        raise TypeError(f"option {field.name!r} needs a plain default")
+    bare_type, metadata = _unwrap(field.type)
+    if not metadata.get("title"):
+        raise TypeError(f"option {field.name!r} needs a title: Annotated[…, msgspec.Meta(title=…)]")
+    return OptionField(
+        name=field.name,
+        default=field.default,
+        title=str(metadata["title"]),
+        description=str(metadata.get("description", "")),
+        example=next(iter(metadata.get("examples", ())), None),
+        **_describe_type(field.name, bare_type),
+    )
 
 
-def given_fields(options: type[Struct], given: Mapping[str, object]) -> dict[str, Value]:
-    """The fields that were really given, parsed: neither absent, nor empty, nor false."""
-    parsed = {field.name: field.parse(given.get(field.name)) for field in option_fields(options)}
-    return {name: value for name, value in parsed.items() if value is not None and value is not False}
+def _unwrap(field_type: shape.Type) -> tuple[shape.Type, dict[str, Any]]:
+    """Return the type inside of `Annotated` and `| None`, and the metadata; the outermost annotation wins."""
+    metadata: dict[str, Any] = {}
+    while True:
+        if isinstance(field_type, shape.Metadata):
+            metadata = (field_type.extra_json_schema or {}) | metadata
+            field_type = field_type.type
+        elif isinstance(field_type, shape.UnionType):
+            others = [member for member in field_type.types if not isinstance(member, shape.NoneType)]
+            if len(others) != 1:
+                raise TypeError("an option is one plain type, optionally `| None`")
+            field_type = others[0]
+        else:
+            return field_type, metadata
+
+
+def _describe_type(name: str, bare_type: shape.Type) -> dict[str, Any]:
+    """Return the kind, the choices and the bounds of a type, as arguments of OptionField."""
+    match bare_type:
+        case shape.BoolType():
+            return {"kind": "flag"}
+        case shape.IntType() | shape.FloatType():
+            return {
+                "kind": "integer" if isinstance(bare_type, shape.IntType) else "number",
+                "minimum": bare_type.ge,
+                "exclusive_minimum": bare_type.gt if bare_type.ge is None else None,
+                "maximum": bare_type.le,
+            }
+        case shape.LiteralType(values=values) if all(isinstance(value, str) for value in values):
+            return {"kind": "choice", "choices": tuple(str(value) for value in values)}
+        case shape.StrType():
+            return {"kind": "text"}
+    raise TypeError(f"option {name!r}: a form has no field for {bare_type!r}")
+
+
+def parse_options(fields: Mapping[str, OptionField], requested: Mapping[str, object]) -> dict[str, Value]:
+    """Parse the options of a request.
+
+    Args:
+        fields: Every option field, by name.
+        requested: Texts or values by name.
+    Returns:
+        Parsed value for each requested name; None for empty text.
+    Raises:
+        InvalidOption: A name is unknown, or a value is malformed or out of bounds.
+    """
+    unknown = sorted(name for name in requested if name not in fields)
+    if unknown:
+        similar = difflib.get_close_matches(unknown[0], fields, n=1)
+        hint = f"did you mean {similar[0]!r}?" if similar else f"known are {', '.join(sorted(fields))}"
+        listed = ", ".join(quote(name) for name in unknown[:MAX_LISTED_COUNT])
+        raise InvalidOption(f"unknown option {listed}; {hint}")
+    return {name: fields[name].parse(value) for name, value in requested.items()}
+
+
+def build_options(options: type[Struct], values: Mapping[str, Value]) -> Struct:
+    """Create an options Struct from parsed values; absent fields and None keep the default. Ignore other names."""
+    names = {field.name for field in option_fields(options)}
+    return options(**{name: value for name, value in values.items() if name in names and value is not None})
+
+
+def decode(options: type[Struct], requested: Mapping[str, object]) -> Struct:
+    """Create an options Struct from texts or values, which are parsed; absent fields keep the default.
+
+    Raises:
+        InvalidOption: A value is malformed or out of bounds.
+    """
+    return build_options(
+        options, {field.name: field.parse(requested.get(field.name)) for field in option_fields(options)}
+    )
+
+
+def has_set_option(options: type[Struct], values: Mapping[str, Value]) -> bool:
+    """Return whether a field of an options Struct has a parsed value other than None and False."""
+    set_values = (values.get(field.name) for field in option_fields(options))
+    return any(value is not None and value is not False for value in set_values)
 
 
 def schema(options: type[Struct]) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of an options Struct, as one flat object that a form can be made from."""
+    """Return the JSON Schema (2020-12) of an options Struct, as one flat object, so that a form can show it."""
     return {
         "type": "object",
         "properties": {field.name: field.schema() for field in option_fields(options)},
         "additionalProperties": False,
     }
-
-
-def unknown(given: Iterable[str], known: Iterable[str]) -> InvalidOption | None:
-    """The error for fields nobody declared, naming the nearest known one; None when all are known."""
-    names = list(known)
-    strangers = sorted(name for name in given if name not in names)
-    if not strangers:
-        return None
-    near = difflib.get_close_matches(strangers[0], names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(names))}"
-    listed = ", ".join(quote(name) for name in strangers[:5])
-    return InvalidOption(f"unknown option {listed}{hint}", code="invalid_option")

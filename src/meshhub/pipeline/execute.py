@@ -225,7 +225,7 @@ def _write(position: Position, scene: Scene, target: Target) -> None:
 
 
 def _decode_options(step: Step) -> Struct:
-    return opt.decode(cast(type[Struct], load(step.options_type)), step.options)
+    return opt.build_options(cast(type[Struct], load(step.options_type)), step.options)
 
 
 @contextmanager

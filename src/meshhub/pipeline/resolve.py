@@ -44,11 +44,7 @@ def check_request(declarations: Declarations, request: Request, caller: Caller) 
         InvalidOption: An option is unknown, or its value is invalid.
     """
     writer = None if request.target is None else _choose_writer(declarations, request.target, caller)
-    fields = declarations.fields()
-    unknown = opt.unknown(request.options, fields)
-    if unknown is not None:
-        raise unknown
-    options = {name: fields[name].parse(value) for name, value in request.options.items()}
+    options = opt.parse_options(declarations.fields(), request.options)
     operations = tuple(operation for operation in declarations.operations if _is_requested(operation, options))
     for operation in operations:
         check_entitlement(operation, caller)
@@ -128,7 +124,7 @@ def _is_requested(operation: Declared[Operation], options: Mapping[str, Value]) 
         field.kind == "flag" and field.name in switches and options.get(field.name) is False
         for field in opt.option_fields(struct)
     )
-    return not is_off and bool(opt.given_fields(struct, options))
+    return not is_off and opt.has_set_option(struct, options)
 
 
 def _make_step(
