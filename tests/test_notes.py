@@ -13,7 +13,7 @@ from meshhub import Registry
 from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.builtin_plugins.stl.writer import write
 from meshhub.errors import ConversionFailed
-from meshhub.model.notes import ALIKE, collecting, note
+from meshhub.model.notes import MAX_NOTES_PER_CODE, collecting, note
 from meshhub.model.source import Source, Target
 from models import brick, moved_by, scene_of
 
@@ -49,12 +49,15 @@ class Full(Target):
 
 def test_the_same_is_told_once_and_what_is_alike_is_counted() -> None:
     with collecting("step") as remarks:
-        for number in range(ALIKE + 1500):
+        for number in range(MAX_NOTES_PER_CODE + 1500):
             note("sheet", f"part {number} is a sheet")
             note("sheet", "part 0 is a sheet")
             note("other", "always the same")
     sheets = [told.message for told in remarks.notes if told.code == "sheet"]
-    assert sheets == [*(f"part {number} is a sheet" for number in range(ALIKE)), "and 1,500 more of this kind"]
+    assert sheets == [
+        *(f"part {number} is a sheet" for number in range(MAX_NOTES_PER_CODE)),
+        "and 1,500 more of this kind",
+    ]
     assert [told.message for told in remarks.notes if told.code == "other"] == ["always the same"]
 
 

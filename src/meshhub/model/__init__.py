@@ -1,4 +1,4 @@
 """Data that flows through a conversion, and data that plug-ins declare.
 
-This package imports nothing from its modules: the declarations load without numpy, `scene` needs it.
+Import the modules of this package one by one: all load without numpy, except `scene`.
 """

@@ -1,4 +1,7 @@
-"""What a plug-in can declare: plain data, the code named by string, nothing heavy imported."""
+"""Declarations of plug-ins: formats, readers, writers and operations as plain data.
+
+A declaration names its code by a string, so that listing capabilities imports no code of a plug-in.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,16 @@ from typing import Literal, SupportsIndex, get_args
 from msgspec import Struct
 
 Feature = Literal["names", "instances", "normals", "uv", "colors", "materials", "textures", "units"]
-"""What a scene can hold beside its triangles, and a format may or may not carry."""
+"""Property that a scene has beside its triangles, and that a format can or cannot keep."""
 
 FEATURES: frozenset[Feature] = frozenset(get_args(Feature))
+"""Every feature."""
 
 Unit = Literal["um", "mm", "cm", "m", "in", "ft"]
+"""Unit of length of the coordinates of a file."""
+
 Up = Literal["y", "z"]
+"""Axis that points up."""
 
 MILLIMETRES_PER: dict[Unit, float] = {
     "um": 0.001,
@@ -23,25 +30,26 @@ MILLIMETRES_PER: dict[Unit, float] = {
     "in": 25.4,
     "ft": 304.8,
 }
+"""Millimeters in each unit."""
 
 
 class Frame(Struct, frozen=True):
-    """The unit and the up axis that coordinates are in; always right-handed."""
+    """Unit and up axis of coordinates; always right-handed."""
 
     unit: Unit = "mm"
     up: Up = "z"
 
 
 HOST_FRAME = Frame("mm", "z")
-"""What operations see, whatever the file says."""
+"""Frame of every scene that operations receive."""
 
 
 class Stage(IntEnum):
-    """When an operation runs. Ties keep the order of the operations' ids.
+    """Position of an operation in a chain. Operations of one stage run in the order of their ids.
 
-    REPAIR first: everything after assumes sound topology. REDUCE before instances are multiplied
-    out. RESIZE next: it commutes with reduction and is cheaper on fewer vertices. CUT after it,
-    because its millimetres are of the finished size. PLACE last: it reads the final bounding box.
+    REPAIR is first, because all others assume valid meshes. REDUCE precedes operations that duplicate instances.
+    RESIZE follows REDUCE: the order does not change the result, and fewer vertices are faster to scale. CUT follows
+    RESIZE, because its lengths refer to the final size. PLACE is last, because it needs the final bounding box.
     """
 
     REPAIR = 1
@@ -52,21 +60,31 @@ class Stage(IntEnum):
 
 
 class NoOptions(Struct, frozen=True, kw_only=True):
-    """For a capability that takes no option."""
+    """Options of a capability that has none."""
 
 
 class Magic(Struct, frozen=True):
-    """Bytes that a file of a format has at an offset."""
+    """Signature of a format.
+
+    Attributes:
+        data: Bytes that every file of the format has at the offset.
+        offset: Bytes from the start of the file.
+    """
 
     data: bytes
     offset: int = 0
 
 
 class Format(Struct, frozen=True, kw_only=True):
-    """A file format. The same id may be declared by a reader and by a writer; they must agree.
+    """File format. A reader and a writer may declare the same id; their declarations must be equal.
 
-    `extensions` come with their dot, in lower case, the one to write first; the first of
-    `media_types` is the one to answer with; `specification` is a link or a title.
+    Attributes:
+        id: Stable id, such as "3mf".
+        label: Name for people.
+        extensions: Extensions in lower case with the dot; writers use the first.
+        media_types: Media types; HTTP responses use the first.
+        magic: Signatures at fixed offsets.
+        specification: Link or title.
     """
 
     id: str
@@ -78,12 +96,13 @@ class Format(Struct, frozen=True, kw_only=True):
 
 
 class Capability(Struct, frozen=True, kw_only=True):
-    """Something a plug-in can do.
+    """Base class of readers, writers and operations.
 
-    run:      "package.module:function"; imported when a chain first needs it.
-    needs:    top-level modules without which it is disabled; found without importing them.
-    install:  what `pip install` is told to mend that ("meshhub[step]").
-    requires: an entitlement that the caller's plan must grant ("pro"), or None.
+    Attributes:
+        run: "package.module:function"; imported when a chain first needs it.
+        needs: Top-level modules that `run` needs. The capability is disabled if one is missing; none is imported.
+        install: Requirement to pass to `pip install` if a module is missing, such as "meshhub[step]".
+        requires: Entitlement that the caller's plan must grant, such as "pro"; None: none.
     """
 
     run: str
@@ -93,22 +112,31 @@ class Capability(Struct, frozen=True, kw_only=True):
 
 
 SCORES = range(101)
-"""How sure a sniffer is of a content, and how good a reader or writer is."""
+"""Scores of sniffers, readers and writers; higher is better."""
 
 
 def checked_score(score: object) -> int:
-    """Return a score as an int. Raises ValueError for anything but a whole number from 0 to 100."""
+    """Return a score as an int.
+
+    Raises:
+        ValueError: The score is not a whole number from 0 to 100.
+    """
     if not isinstance(score, SupportsIndex) or score.__index__() not in SCORES:
-        raise ValueError(f"a score is a whole number from 0 to 100, got {score!r:.60}")
+        raise ValueError(f"a score must be a whole number from 0 to 100, got {score!r:.60}")
     return score.__index__()
 
 
 class Reader(Capability, frozen=True, kw_only=True):
-    """Turns a file into a scene: `run(source: Source, options) -> Scene`, in the file's own frame.
+    """Reader of a format: `run(source: Source, options) -> Scene`, in the frame of the file.
 
-    frame: what the format's coordinates are in; None when each file says so itself.
-    score: which of several readers of one format is chosen; higher wins, then the name.
-    sniff: "package.module:function" of `sniff(head: bytes, size: int) -> int`, 0 (no) to 100 (sure).
+    Attributes:
+        format: The format.
+        options: Struct of the options.
+        carries: Features that the reader keeps.
+        frame: Frame of all files of the format; None if each file declares its own.
+        score: Preference among several readers of the format; the highest wins, then the first name.
+        sniff: "package.module:function" of `sniff(head: bytes, size: int) -> int`, which returns 0 (not this format)
+            to 100 (certainly this format) for the first bytes of a file.
     """
 
     format: Format
@@ -120,9 +148,15 @@ class Reader(Capability, frozen=True, kw_only=True):
 
 
 class Writer(Capability, frozen=True, kw_only=True):
-    """Writes a scene: `run(scene: Scene, target: Target, options) -> None`; gets it in `frame`.
+    """Writer of a format: `run(scene: Scene, target: Target, options) -> None`.
 
-    carries_with: what is carried beside `carries` when an option field is given and not false.
+    Attributes:
+        format: The format.
+        options: Struct of the options.
+        carries: Features that the writer keeps.
+        carries_with: Features that the writer keeps in addition if an option is set, by option name.
+        frame: Frame in which the writer receives the scene.
+        score: Preference among several writers of the format; the highest wins, then the first name.
     """
 
     format: Format
@@ -134,10 +168,16 @@ class Writer(Capability, frozen=True, kw_only=True):
 
 
 class Operation(Capability, frozen=True, kw_only=True):
-    """Changes a scene: `run(scene: Scene, options) -> Scene`, always in millimetres, Z up.
+    """Operation on a scene: `run(scene: Scene, options) -> Scene`, in millimeters, Z up.
 
-    It takes part when one of its option fields is given and is not false.
-    drops: features that do not survive it.
+    An operation joins a chain if one of its options is set, and not to false.
+
+    Attributes:
+        id: Stable id.
+        label: Name for people.
+        stage: Position in a chain.
+        options: Struct of the options.
+        drops: Features that the operation does not keep.
     """
 
     id: str

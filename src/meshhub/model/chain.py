@@ -7,32 +7,46 @@ from typing import Literal
 
 from msgspec import Struct
 
-from meshhub.model.capabilities import (
-    Feature,
-    Frame,
-)
+from meshhub.model.capabilities import Feature, Frame
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
 from meshhub.model.report import Loss
 
 BUILT_IN = "built-in"
-"""The origin of the plug-ins that come with meshhub."""
+"""Origin of the plug-ins that meshhub includes."""
 
 GIVEN = "given"
-"""The origin of the plug-ins that a program passes to its registry."""
+"""Origin of the plug-ins that a program passes to its registry."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """What a caller asks for: a target format (None: only read), and option fields as text or values."""
+    """Conversion request.
+
+    Attributes:
+        target: Id or extension of the target format; None only reads.
+        options: Texts or values by option name.
+    """
 
     target: str | None
     options: Mapping[str, object] = {}
 
 
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One step of a chain; `options_type` names the Struct that `options` are decoded into.
+    """One step of a chain.
 
-    origin: distribution and version of the plug-in, or "built-in"
+    Attributes:
+        kind: Kind of the step.
+        id: Id of the operation or of the format.
+        label: Name for people.
+        because: Reason why the step is in the chain.
+        plugin: Name of the plug-in.
+        run: "package.module:function" of the code.
+        options_type: "package.module:class" of the options Struct.
+        options: Parsed values of the set options.
+        frame: Frame of a reader or writer; None for an operation, and for a reader whose files declare their own.
+        drops: Features that an operation does not keep.
+        requires: Entitlement that the caller's plan must grant; None: none.
+        origin: Distribution and version of the plug-in, or "built-in".
     """
 
     kind: Literal["read", "operation", "write"]
@@ -50,11 +64,11 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether code of a third party runs in this step."""
+        """Whether the step runs code of a third party."""
         return self.origin not in ("", BUILT_IN)
 
     def __str__(self) -> str:
-        """Describe the step for messages, with its plug-in and the distribution of that."""
+        """Describe the step for messages, with its plug-in and the distribution of the plug-in."""
         kinds = {"read": "the reader of", "operation": "the operation", "write": "the writer of"}
         has_distribution = self.is_foreign and self.origin != GIVEN
         plugin = f"plug-in {self.plugin!r}" + (f", {self.origin}" if has_distribution else "")
@@ -62,9 +76,15 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The resolved pipeline: a read, operations in stage order, and a write unless only reading was asked for.
+    """Resolved pipeline: a reader, operations in stage order, and a writer unless the request only reads.
 
-    `losses` are possible ones; `input_frame` holds what the caller says against the file.
+    Attributes:
+        steps: The steps in order.
+        losses: Features that the source format can hold and that the output cannot keep.
+        notes: Remarks about the request, such as unused options.
+        carried: Features that the writer keeps.
+        input_unit: Unit of the source, which overrides the file; None: as the file declares.
+        input_up: Up axis of the source, which overrides the file; None: as the file declares.
     """
 
     steps: tuple[Step, ...]
@@ -76,24 +96,29 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def source_format(self) -> str:
-        """The id of the format that is read."""
+        """The id of the source format."""
         return self.steps[0].id
 
     @property
     def target_format(self) -> str:
-        """The id of the format that is written, or "" when nothing is."""
+        """The id of the target format; "" if the chain only reads."""
         return self.steps[-1].id if self.steps[-1].kind == "write" else ""
 
 
 class Position:
-    """Position in a chain that runs, for messages; `step` is the number of the step that began last, if any did."""
+    """Position in a running chain, for messages.
+
+    Args:
+        chain: The chain.
+        step: Index of the step that began last; None before the first.
+    """
 
     def __init__(self, chain: Chain, step: int | None = None) -> None:
         self._begun = chain.steps[: step + 1] if step is not None else ()
 
     @property
     def step(self) -> Step:
-        """Return the step that began last."""
+        """The step that began last."""
         return self._begun[-1]
 
     @property
@@ -103,11 +128,11 @@ class Position:
 
     @property
     def text(self) -> str:
-        """Return " in " and the step that began last; "" before the first."""
+        """The words " in " and the step that began last; "" before the first."""
         return f" in {self.step}" if self._begun else ""
 
     @property
     def remedy(self) -> str:
-        """Return what to do about a crash; the file is blamed only where no code of a third party ran."""
+        """The advice after a crash: the file is only suspected if no code of a third party ran."""
         foreign = [step for step in self._begun if step.is_foreign]
         return f"report it to the maintainer of {foreign[-1].plugin!r}" if foreign else "the file may be damaged"

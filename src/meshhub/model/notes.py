@@ -1,8 +1,8 @@
-"""How a running step tells what it saw and did: `note` for people, `did` for figures.
+"""Notes and figures that a running step reports.
 
-Readers, writers and operations call these anywhere below their `run`; the host collects them into
-the report. A context variable carries the collector, so that no plug-in has to pass one along, and
-a step called outside a conversion (in a plug-in's own tests, say) simply tells nobody.
+Readers, writers and operations call `note` and `did` anywhere below their `run`; the host collects both into the
+report. A context variable holds the collector, so plug-ins do not pass one along. Outside of a conversion, as in the
+tests of a plug-in, both functions do nothing.
 """
 
 from __future__ import annotations
@@ -10,19 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeGuard
 
 from msgspec import Struct, field
 
 from meshhub.errors import printable
 
-ALIKE = 10
-"""So many notes of one code are told a step; the rest are counted."""
+MAX_NOTES_PER_CODE = 10
+"""Notes of one code that a step reports; more are only counted, because nobody reads thousands of similar lines."""
 
 Figure = bool | int | float | str | list[float | str] | None
+"""Value that a step reports under a name."""
 
 
 class Note(Struct, frozen=True, omit_defaults=True):
-    """One remark for the person who asked: a stable code, a sentence that says what to do."""
+    """Remark for the caller in the report.
+
+    Attributes:
+        code: Stable code for programs.
+        message: One sentence that says what was seen or changed, and what to do.
+        step: Id of the step that reported it; "" for the host.
+    """
 
     code: str
     message: str
@@ -30,56 +38,79 @@ class Note(Struct, frozen=True, omit_defaults=True):
 
 
 class Remarks(Struct):
-    """What one step said while it ran."""
+    """Notes and figures of one step.
+
+    Attributes:
+        step: Id of the step.
+        notes: Notes in the order of their reports, at most MAX_NOTES_PER_CODE of each code.
+        figures: Figures by name.
+        messages: Different messages of each code, with those that are only counted.
+    """
 
     step: str = ""
     notes: list[Note] = field(default_factory=list)
     figures: dict[str, Figure] = field(default_factory=dict)
-    told: dict[str, set[str]] = field(default_factory=dict)
+    messages: dict[str, set[str]] = field(default_factory=dict)
 
-    def counted(self) -> Iterator[Note]:
-        """A note for each code that had more to say than was told."""
-        for code, messages in self.told.items():
-            if len(messages) > ALIKE:
-                yield Note(code, f"and {len(messages) - ALIKE:,} more of this kind", self.step)
+    def summarize_omitted(self) -> Iterator[Note]:
+        """Yield a note for each code with more than MAX_NOTES_PER_CODE messages, with the number of the others."""
+        for code, messages in self.messages.items():
+            if len(messages) > MAX_NOTES_PER_CODE:
+                yield Note(code, f"and {len(messages) - MAX_NOTES_PER_CODE:,} more of this kind", self.step)
 
 
 _current: ContextVar[Remarks | None] = ContextVar("meshhub_remarks", default=None)
 
 
 def note(code: str, message: str) -> None:
-    """Tell the person who asked something; the same code and message are told once a step, and few of one code."""
+    """Add a note to the report of the conversion.
+
+    A message that the step reported before is left out. From MAX_NOTES_PER_CODE messages of one code on, further ones
+    are only counted.
+
+    Args:
+        code: Stable code for programs, such as "texture_missing".
+        message: One sentence that says what was seen or changed, and what to do.
+    """
     remarks = _current.get()
-    if remarks is not None:
-        message = printable(message)
-        told = remarks.told.setdefault(code, set())
-        if message not in told and len(told) < ALIKE:
-            remarks.notes.append(Note(code, message, remarks.step))
-        told.add(message)
+    if remarks is None:
+        return
+    message = printable(message)
+    messages = remarks.messages.setdefault(code, set())
+    if message not in messages and len(messages) < MAX_NOTES_PER_CODE:
+        remarks.notes.append(Note(code, message, remarks.step))
+    messages.add(message)
 
 
 def did(**figures: Figure) -> None:
-    """Report what this step did; numbers told twice under one name are added up."""
+    """Add figures to the report of the step.
+
+    Args:
+        figures: Values by name. A number is added to an earlier number of the same name; other values replace it.
+    """
     remarks = _current.get()
     if remarks is None:
         return
     for name, value in figures.items():
         before = remarks.figures.get(name)
-        countable = isinstance(value, int | float) and not isinstance(value, bool)
-        if countable and isinstance(before, int | float) and not isinstance(before, bool):
-            assert isinstance(value, int | float)
-            remarks.figures[name] = before + value
-        else:
-            remarks.figures[name] = value
+        remarks.figures[name] = before + value if _is_number(before) and _is_number(value) else value
+
+
+def _is_number(value: Figure) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @contextmanager
 def collecting(step: str) -> Iterator[Remarks]:
-    """Collect what is said by the code run inside; nests, the innermost hears it."""
+    """Collect the notes and figures of the code that runs inside. A nested collector hides the outer one.
+
+    Args:
+        step: Id of the step that the notes name.
+    """
     remarks = Remarks(step)
     token = _current.set(remarks)
     try:
         yield remarks
     finally:
         _current.reset(token)
-        remarks.notes += remarks.counted()
+        remarks.notes += remarks.summarize_omitted()

@@ -1,4 +1,4 @@
-"""Who is asking, what their plan grants, and what may be said against a request."""
+"""Callers, their plans, and objections to their requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from msgspec import Struct
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """The bounds of a plan; None is no bound."""
+    """Limits of a plan; None lifts a limit.
+
+    Attributes:
+        max_file_bytes: Size of one model file, and of an archive as it is sent.
+        max_batch_files: Files of one batch.
+        requests_per_minute: Requests of one caller in a minute.
+        conversion_timeout_seconds: Duration of one conversion.
+        max_request_bytes: Size of a whole request, and of the unpacked content of an archive.
+        request_timeout_seconds: Duration of a whole request.
+    """
 
     max_file_bytes: int | None = None
     max_batch_files: int | None = None
@@ -17,7 +26,14 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """A customer's plan. `grants` are entitlements; "*" grants them all."""
+    """Plan of a customer.
+
+    Attributes:
+        id: Stable id, such as "pro".
+        label: Name for people.
+        grants: Entitlements that the plan grants; "*" grants all.
+        limits: Limits of the plan.
+    """
 
     id: str
     label: str
@@ -25,14 +41,17 @@ class Plan(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
 
     def allows(self, requires: str | None) -> bool:
-        """Whether this plan grants the entitlement that a capability requires."""
+        """Return whether the plan grants the entitlement that a capability requires; None requires nothing."""
         return requires is None or requires in self.grants or "*" in self.grants
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """Whoever asks: a plan, and a name for logs and limits that is no secret.
+    """Sender of a request.
 
-    `entitled` says that `plan` holds what plug-ins grant already; `Registry.entitled` makes it so.
+    Attributes:
+        plan: Plan of the caller.
+        id: Public id for logs and rate limits.
+        entitled: Whether `plan` includes the entitlements that plug-ins grant; set by `Registry.entitled`.
     """
 
     plan: Plan
@@ -41,7 +60,13 @@ class Caller(Struct, frozen=True, kw_only=True):
 
 
 class Objection(Struct, frozen=True, kw_only=True):
-    """Why a review refuses a request; `remedy` says what to do about it."""
+    """Reason for which a review plug-in rejects a request.
+
+    Attributes:
+        code: Stable code for programs; the `error_code` of the response.
+        message: Reason, for people.
+        remedy: What the caller can do about it.
+    """
 
     code: str
     message: str
@@ -49,4 +74,4 @@ class Objection(Struct, frozen=True, kw_only=True):
 
 
 LOCAL = Caller(plan=Plan(id="local", label="Local", grants=frozenset({"*"})), id="local", entitled=True)
-"""The command line and Python: every entitlement, and a deadline as the only limit."""
+"""Caller of the command line and of Python: every entitlement, and no limit except the duration of a conversion."""

@@ -1,4 +1,4 @@
-"""What is told about a conversion: losses, notes, figures, seconds."""
+"""Conversion report: losses, notes, figures, timings. Inspection: topology and sizes of a model."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from meshhub.model.notes import Figure, Note
 
 
 class Loss(Struct, frozen=True):
-    """A feature that does not reach the output, and the step that drops it.
+    """Feature that the output cannot keep.
 
-    Before a conversion a loss is possible: the source's format can hold the feature. After reading
-    it is certain: the source does hold it.
+    In a chain a loss is possible: the source format can hold the feature. In a report it is certain: the source file
+    holds the feature.
+
+    Attributes:
+        feature: The feature.
+        step: Id of the operation or of the format that drops it.
     """
 
     feature: Feature
@@ -22,12 +26,19 @@ class Loss(Struct, frozen=True):
 
     @property
     def code(self) -> str:
-        """The loss as a note's code."""
+        """The code of the note that reports the loss."""
         return f"{'colours' if self.feature == 'colors' else self.feature}_dropped"
 
 
 class StepReport(Struct, frozen=True, omit_defaults=True):
-    """What one step did, and how long it took."""
+    """Report of one step.
+
+    Attributes:
+        step: Id of the operation or of the format.
+        kind: Kind of the step.
+        seconds: Duration of the step.
+        figures: Values that the step reported with `did`.
+    """
 
     step: str
     kind: Literal["read", "operation", "write"]
@@ -36,7 +47,16 @@ class StepReport(Struct, frozen=True, omit_defaults=True):
 
 
 class FileReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One end of a conversion. `size_mm` is the extent along X, Y and Z, in millimetres."""
+    """Input or output file of a conversion.
+
+    Attributes:
+        format: Id of the format.
+        bytes: Size of the file.
+        faces: Number of triangles; each instance counts.
+        parts: Number of placed parts.
+        size_mm: Extents along X, Y and Z in millimeters; None without triangles.
+        frame: Unit and up axis of the coordinates in the file; None if unknown.
+    """
 
     format: str
     bytes: int = 0
@@ -47,16 +67,28 @@ class FileReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Failure(Struct, frozen=True):
-    """Why a conversion failed."""
+    """Reason for which a conversion failed.
+
+    Attributes:
+        error_code: Stable code for programs.
+        error: Message for people.
+    """
 
     error_code: str
     error: str
 
 
 class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A whole conversion: what went in, what came out, what was done and lost. No file name is in it.
+    """Conversion report. It contains no file names.
 
-    `error` is set, and `target` holds no figures, when the conversion failed.
+    Attributes:
+        source: Input file.
+        target: Output file; only its format after a failure.
+        steps: Reports of the steps, in the order of the chain.
+        losses: Features of the source that the output does not keep.
+        notes: Remarks for the caller.
+        seconds: Duration of the conversion.
+        error: Reason of a failure; None after a success.
     """
 
     source: FileReport
@@ -74,7 +106,7 @@ class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PartInspection(Struct, frozen=True, kw_only=True):
-    """One placed part, as `ModelInspection` has the whole."""
+    """Topology and size of one placed part; the fields are those of `ModelInspection`."""
 
     name: str
     faces: int
@@ -86,11 +118,28 @@ class PartInspection(Struct, frozen=True, kw_only=True):
 
 
 class ModelInspection(Struct, frozen=True, kw_only=True):
-    """Is it printable? Topology on welded positions, lengths in millimetres, Z up.
+    """Topology and size of a model, for the decision whether it can be printed.
 
-    holes: boundary loops; bodies: connected shells; cavities: closed shells that face inward inside a body, which are
-    not bodies; volume_mm3: None when the surface is not closed.
-    parts_listed: the first parts, at most a hundred.
+    Topology is computed on welded vertices. Lengths are in millimeters, Z up.
+
+    Attributes:
+        size_mm: Extents along X, Y and Z.
+        bounds_mm: Lower and upper corner of the bounding box.
+        faces: Number of triangles; each instance counts.
+        vertices: Number of welded vertices that faces use.
+        parts: Number of placed parts.
+        bodies: Number of connected shells that are not cavities.
+        cavities: Number of closed shells that face inward inside of a body.
+        holes: Number of boundary loops.
+        open_edges: Number of edges with one face.
+        nonmanifold_edges: Number of edges with more than two faces.
+        inconsistent_edges: Number of edges that two faces use in the same direction.
+        degenerate_faces: Number of triangles without area.
+        watertight: Whether every edge has exactly two faces, which are oriented alike.
+        volume_mm3: Enclosed volume; None unless the faces use every edge as often in one direction as in the other.
+        area_mm2: Surface area.
+        features: Features that the model has beside its triangles.
+        parts_listed: The first parts, at most a hundred.
     """
 
     size_mm: tuple[float, float, float]
@@ -113,7 +162,13 @@ class ModelInspection(Struct, frozen=True, kw_only=True):
 
 
 class Inspection(Struct, frozen=True, kw_only=True):
-    """What `inspect` answers."""
+    """Result of `Registry.inspect`, `meshhub inspect` and `/inspect`.
+
+    Attributes:
+        source: Input file.
+        model: Topology and size.
+        notes: Remarks for the caller.
+    """
 
     source: FileReport
     model: ModelInspection

@@ -1,7 +1,7 @@
-"""The data that flows from readers through operations to writers: numpy arrays in frozen dataclasses.
+"""Scene model that readers create, operations change and writers write: numpy arrays in frozen dataclasses.
 
-Nothing here changes in place: arrays are read-only views, and a step that changes something makes a
-new object with `dataclasses.replace`. A mesh is held once however many parts place it.
+Arrays are read-only views. An operation creates new objects with `dataclasses.replace`. Parts share a mesh that
+occurs several times.
 """
 
 from __future__ import annotations
@@ -16,23 +16,35 @@ from numpy.typing import NDArray
 from meshhub.model.capabilities import HOST_FRAME, Feature, Frame
 
 Float64 = NDArray[np.float64]
+"""Array of positions, lengths or transforms."""
+
 Float32 = NDArray[np.float32]
+"""Array of normals or texture coordinates."""
+
 Int32 = NDArray[np.int32]
+"""Array of indices."""
+
 UInt8 = NDArray[np.uint8]
+"""Array of color components."""
 
 Color = tuple[float, float, float, float]
 """Red, green, blue in sRGB encoding and alpha, each 0 to 1."""
 
 
-def _frozen(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...], what: str) -> Any:
+def _freeze(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...], name: str) -> Any:
+    """Return a read-only, contiguous view of an array; None in `shape` allows any length.
+
+    Raises:
+        ValueError: The array has another shape; the message names it.
+    """
     array = np.ascontiguousarray(values, dtype=dtype)
     if array.size == 0 and array.ndim == 1 and len(shape) == 2:
         array = array.reshape(0, shape[1] or 0)
     if array.ndim != len(shape) or any(
-        want is not None and want != have for want, have in zip(shape, array.shape, strict=True)
+        expected is not None and expected != actual for expected, actual in zip(shape, array.shape, strict=True)
     ):
-        wanted = "×".join("n" if side is None else str(side) for side in shape)
-        raise ValueError(f"{what} must be an array of {wanted}, got {array.shape}")
+        expected_shape = "×".join("n" if side is None else str(side) for side in shape)
+        raise ValueError(f"{name} must be an array of shape {expected_shape}, got {array.shape}")
     view: NDArray[Any] = array.view()
     view.flags.writeable = False
     return view
@@ -40,14 +52,20 @@ def _frozen(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...],
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles over shared vertices. What is per vertex is duplicated at seams; faces are never cut apart.
+    """Triangle mesh.
 
-    vertices:      (n, 3) float64
-    faces:         (m, 3) int32, counter-clockwise seen from outside
-    normals:       (n, 3) float32 or None, unit length
-    uv:            (n, 2) float32 or None, origin at the lower left of the image
-    colors:        (n, 4) uint8 or None, sRGB with alpha
-    face_material: (m,) int32 or None, an index into the scene's materials, -1 for none
+    Vertices with several normals, texture coordinates or colors are duplicated.
+
+    Attributes:
+        vertices: (n, 3) float64 positions.
+        faces: (m, 3) int32 vertex indices, counter-clockwise seen from outside.
+        normals: (n, 3) float32 unit vectors, or None.
+        uv: (n, 2) float32 texture coordinates, origin at the lower left of the image, or None.
+        colors: (n, 4) uint8 sRGB colors with alpha, or None.
+        face_material: (m,) int32 indices into the materials of the scene, -1 for the material of the part, or None.
+        name: Name for people.
+    Raises:
+        ValueError: An array has another shape.
     """
 
     vertices: Float64
@@ -59,28 +77,33 @@ class Mesh:
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Freeze the arrays; raises ValueError for a wrong shape."""
+        """Convert the arrays to read-only views of the declared types."""
         put = object.__setattr__
-        put(self, "vertices", _frozen(self.vertices, np.float64, (None, 3), "vertices"))
-        put(self, "faces", _frozen(self.faces, np.int32, (None, 3), "faces"))
+        put(self, "vertices", _freeze(self.vertices, np.float64, (None, 3), "vertices"))
+        put(self, "faces", _freeze(self.faces, np.int32, (None, 3), "faces"))
         n, m = len(self.vertices), len(self.faces)
         if self.normals is not None:
-            put(self, "normals", _frozen(self.normals, np.float32, (n, 3), "normals"))
+            put(self, "normals", _freeze(self.normals, np.float32, (n, 3), "normals"))
         if self.uv is not None:
-            put(self, "uv", _frozen(self.uv, np.float32, (n, 2), "uv"))
+            put(self, "uv", _freeze(self.uv, np.float32, (n, 2), "uv"))
         if self.colors is not None:
-            put(self, "colors", _frozen(self.colors, np.uint8, (n, 4), "colors"))
+            put(self, "colors", _freeze(self.colors, np.uint8, (n, 4), "colors"))
         if self.face_material is not None:
-            put(self, "face_material", _frozen(self.face_material, np.int32, (m,), "face_material"))
+            put(self, "face_material", _freeze(self.face_material, np.int32, (m,), "face_material"))
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One placed mesh.
+    """Placed instance of a mesh.
 
-    transform: (4, 4) float64, column vectors: `world = transform @ [x, y, z, 1]`
-    path:      names of the groups above it, outermost first
-    material:  this instance's own, for the faces that name none; an index, or None
+    Attributes:
+        mesh: Index into the meshes of the scene.
+        transform: (4, 4) float64 matrix for column vectors: `world = transform @ [x, y, z, 1]`.
+        name: Name for people.
+        path: Names of the groups that contain the part, outermost first.
+        material: Index of the material of the faces without one; None for no material.
+    Raises:
+        ValueError: The matrix has another shape.
     """
 
     mesh: int
@@ -90,16 +113,31 @@ class Part:
     material: int | None = None
 
     def __post_init__(self) -> None:
-        """Freeze the matrix; raises ValueError for a wrong shape."""
-        object.__setattr__(self, "transform", _frozen(self.transform, np.float64, (4, 4), "transform"))
+        """Convert the matrix to a read-only view."""
+        object.__setattr__(self, "transform", _freeze(self.transform, np.float64, (4, 4), "transform"))
 
 
 @dataclass(frozen=True)
 class Material:
-    """A surface, in the terms of glTF's metallic-roughness model.
+    """Surface appearance in the metallic-roughness model of glTF 2.0 §3.9.2.
 
-    Image fields are indices into the scene's images. Colors are sRGB; `emissive` too. `wrap` (across, up) and `filter`
-    hold for all images of the material: how they continue, and whether their pixels are blended or keep hard edges.
+    Attributes:
+        name: Name for people.
+        base_color: Color of the surface in sRGB, with alpha; multiplied by the image and by vertex colors.
+        base_color_image: Index into the images of the scene, or None; likewise the other images.
+        metallic: 0 (dielectric) to 1 (metal).
+        roughness: 0 (smooth) to 1 (rough).
+        metallic_roughness_image: Image with roughness in green and metallic in blue.
+        normal_image: Tangent-space normal map.
+        occlusion_image: Image with occlusion in red.
+        emissive: Emitted color in sRGB.
+        emissive_image: Image of the emitted color.
+        alpha_mode: Whether alpha is ignored, compared with `alpha_cutoff`, or blended.
+        alpha_cutoff: Least alpha that is visible in mode "mask".
+        double_sided: Whether the back of the faces is visible.
+        unlit: Whether the base color is shown without lighting (KHR_materials_unlit).
+        wrap: Continuation of all images outside of 0 to 1, horizontally and vertically.
+        filter: Interpolation between the pixels of all images.
     """
 
     name: str = ""
@@ -120,7 +158,7 @@ class Material:
     filter: Literal["linear", "nearest"] = "linear"
 
     def images(self) -> tuple[int, ...]:
-        """The indices of the images this material uses."""
+        """Return the indices of the images that the material uses."""
         slots = (
             self.base_color_image,
             self.metallic_roughness_image,
@@ -133,7 +171,13 @@ class Material:
 
 @dataclass(frozen=True)
 class Image:
-    """An encoded picture, as it came."""
+    """Encoded image, unchanged from the source.
+
+    Attributes:
+        data: Content of the image file.
+        media_type: Media type, such as "image/png".
+        name: File name or label.
+    """
 
     data: bytes
     media_type: str
@@ -142,7 +186,17 @@ class Image:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Everything a file holds that meshhub carries; see the field types."""
+    """Content of a model file.
+
+    Attributes:
+        meshes: Meshes, each once.
+        parts: Placed instances of the meshes.
+        materials: Materials that meshes and parts refer to.
+        images: Images that materials refer to.
+        frame: Unit and up axis of all coordinates.
+        name: Name for people.
+        metadata: Texts by name, such as author and license.
+    """
 
     meshes: tuple[Mesh, ...]
     parts: tuple[Part, ...]
@@ -153,38 +207,38 @@ class Scene:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Turn sequences into tuples."""
+        """Convert sequences to tuples."""
         for name in ("meshes", "parts", "materials", "images"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @property
     def face_count(self) -> int:
-        """Triangles, each instance counted."""
+        """The number of triangles; each instance counts."""
         return sum(len(self.meshes[part.mesh].faces) for part in self.parts)
 
     def features(self) -> frozenset[Feature]:
-        """What the scene really holds beside its triangles (`units` is a file's matter, not a scene's)."""
-        found: set[Feature] = set()
+        """Return the features that the scene has. "units" is never among them: it is a property of files."""
+        features: set[Feature] = set()
         placed = [self.meshes[part.mesh] for part in self.parts]
         if any(part.name or part.path for part in self.parts) or any(mesh.name for mesh in placed):
-            found.add("names")
+            features.add("names")
         if len({part.mesh for part in self.parts}) < len(self.parts):
-            found.add("instances")
+            features.add("instances")
         if any(mesh.normals is not None for mesh in placed):
-            found.add("normals")
+            features.add("normals")
         if any(mesh.uv is not None for mesh in placed):
-            found.add("uv")
+            features.add("uv")
         if any(mesh.colors is not None for mesh in placed):
-            found.add("colors")
+            features.add("colors")
         used = self.used_materials()
         if used:
-            found.add("materials")
+            features.add("materials")
         if any(self.materials[index].images() for index in used):
-            found.add("textures")
-        return frozenset(found)
+            features.add("textures")
+        return frozenset(features)
 
     def used_materials(self) -> tuple[int, ...]:
-        """Indices of the materials that some face shows, ascending."""
+        """Return the indices of the materials that faces use, in ascending order."""
         used: set[int] = set()
         for part in self.parts:
             own = self.meshes[part.mesh].face_material
