@@ -1,4 +1,4 @@
-"""Named bytes in, named bytes out: what readers read from, what writers write to."""
+"""Input and output of a conversion: readers read a `Source`, writers write a `Target`."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from urllib.parse import unquote
 from meshhub.errors import DiskFull, UnreadableFile
 
 HEAD_BYTES = 65_536
-"""How much of a file the sniffers see."""
-
+"""Bytes from the start of a file that sniffers receive; text formats may begin with long comments."""
 
 _DESCRIPTORS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
-"""Paths that mean something else in a worker process, even where they lead to plain files."""
+"""Paths of descriptors of this process; they mean another file in a worker process."""
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors for lack of disk space."""
 
 
 class _Companions:
-    """Files that came together, sorted once: a model may ask for thousands of them.
+    """Companions of a file, normalized once, because a model may refer to thousands of them.
 
-    files:     by their names, in one spelling
-    namesakes: the first of those names by their last components
+    Attributes:
+        files: Path or content by normalized name.
+        by_last_component: First normalized name for each last component.
     """
 
-    def __init__(self, given: Mapping[str, Path | bytes]) -> None:
-        self.files = {_normal(name): held for name, held in given.items()}
-        self.namesakes = {posixpath.basename(name): name for name in sorted(self.files, reverse=True)}
+    def __init__(self, companions: Mapping[str, Path | bytes]) -> None:
+        self.files = {_normalize(name): content for name, content in companions.items()}
+        self.by_last_component = {posixpath.basename(name): name for name in sorted(self.files, reverse=True)}
 
 
 class Source:
-    """A file to read, and the files that came with it.
+    """Input file and its companions, such as the materials and textures of an OBJ file.
 
-    Made from a path, its siblings are the files of the path's folder and below; made with
-    `companions`, they are those and no others. Nothing is ever fetched from anywhere else.
+    A source from a path finds companions in the folder of the path and below. A source with `companions` finds only
+    those. No other file is read, and nothing is downloaded.
     """
 
     def __init__(
@@ -52,9 +53,19 @@ class Source:
         companions: Mapping[str, Path | bytes] | None = None,
         folder: Path | None = None,
     ) -> None:
-        """`name` labels the source; it is never used as a path. `folder` is where siblings may be looked up."""
+        """Create a source; prefer `from_path` and `from_bytes`.
+
+        Args:
+            name: Label, whose extension may determine the format; never used as a path.
+            path: File with the content. Pass either `path` or `data`.
+            data: Content.
+            companions: Path or content of each companion by name, relative to the same root as `name`.
+            folder: Folder that contains further companions.
+        Raises:
+            ValueError: Both or none of `path` and `data` are passed.
+        """
         if (path is None) == (data is None):
-            raise ValueError("a source is made of a path or of data")
+            raise ValueError("a source needs either a path or data")
         self.name = name
         self._path = path
         self._data = data
@@ -63,9 +74,14 @@ class Source:
 
     @classmethod
     def from_path(cls, path: str | os.PathLike[str]) -> Source:
-        """A file on this machine, which sees its own folder; what a pipe carries is read at once, and sees nothing.
+        """Create a source from a file, which finds companions in its folder and below.
 
-        Raises FileNotFoundError, IsADirectoryError, UnreadableFile.
+        A pipe or a descriptor such as /dev/stdin is read at once, and has no companions.
+
+        Raises:
+            FileNotFoundError: The path does not exist.
+            IsADirectoryError: The path is a folder.
+            UnreadableFile: The path is a device, or cannot be read.
         """
         path = Path(path)
         if path.is_dir():
@@ -84,81 +100,94 @@ class Source:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str, companions: Mapping[str, Path | bytes] | None = None) -> Source:
-        """Bytes in memory under a name, whose extension may help to tell the format."""
+        """Create a source from bytes.
+
+        Args:
+            data: Content.
+            name: Label, whose extension may determine the format.
+            companions: Path or content of each companion by name, relative to the same root as `name`.
+        """
         return cls(name, data=data, companions=companions)
 
     @property
     def stem(self) -> str:
-        """The name without folders and without its last extension."""
+        """The name without folders and without the last extension."""
         return PurePosixPath(self.name.replace("\\", "/")).stem
 
     @property
     def extension(self) -> str:
-        """The last extension of the name, lower case, with its dot; "" without one."""
+        """The last extension of the name in lower case, with the dot; "" if the name has none."""
         return PurePosixPath(self.name.replace("\\", "/")).suffix.lower()
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The number of bytes."""
         return len(self._data) if self._data is not None else cast(Path, self._path).stat().st_size
 
     @property
     def path(self) -> Path | None:
-        """Where the bytes lie on this machine, for libraries that only open paths; None in memory."""
+        """The path of the content, for libraries that open only paths; None for bytes in memory."""
         return self._path
 
     def read(self) -> bytes:
-        """All of it."""
+        """Return the content."""
         return self._data if self._data is not None else cast(Path, self._path).read_bytes()
 
     def head(self, count: int = HEAD_BYTES) -> bytes:
-        """The first bytes."""
+        """Return the first `count` bytes, or all of a shorter file."""
         if self._data is not None:
             return self._data[:count]
         with cast(Path, self._path).open("rb") as file:
             return file.read(count)
 
     def sibling(self, reference: str) -> Source | None:
-        """A file that came together with this one, found by the name the model gives it; None without.
+        """Find a companion by the name that the model refers to.
 
-        Backslashes, percent-encoding, a leading `./` and letter case are forgiven. A name that leads
-        elsewhere (absolute, with a drive, out of what came) is looked up by its last component alone.
+        Backslashes, percent-encoding, a leading `./` and letter case do not matter. Of a reference that leads
+        elsewhere (absolute, with a drive, above the root of the companions) only the last component counts.
+
+        Args:
+            reference: Name as the model has it, relative to this file.
+        Returns:
+            The companion, which finds the same companions; None if there is none of this name.
         """
-        for wanted in _spellings(reference):
-            found = self._companion(wanted) or self._in_folder(wanted)
-            if found is not None:
-                return found
+        for name in _list_spellings(reference):
+            companion = self._find_companion(name) or self._find_in_folder(name)
+            if companion is not None:
+                return companion
         return None
 
-    def _companion(self, wanted: str) -> Source | None:
+    def _find_companion(self, name: str) -> Source | None:
         files = self._companions.files
         if not files:
             return None
-        inside = posixpath.normpath(posixpath.join(posixpath.dirname(_normal(self.name)), wanted.casefold()))
-        key = inside if inside in files else self._companions.namesakes.get(posixpath.basename(inside))
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(_normalize(self.name)), name.casefold()))
+        key = path if path in files else self._companions.by_last_component.get(posixpath.basename(path))
         if key is None:
             return None
-        held = files[key]
-        found = Source(key, data=held) if isinstance(held, bytes) else Source(key, path=held)
-        found._companions = self._companions
-        return found
+        content = files[key]
+        companion = Source(key, data=content) if isinstance(content, bytes) else Source(key, path=content)
+        companion._companions = self._companions
+        return companion
 
-    def _in_folder(self, wanted: str) -> Source | None:
-        if self._folder is None or ".." in wanted.split("/"):
+    def _find_in_folder(self, name: str) -> Source | None:
+        if self._folder is None or ".." in name.split("/"):
             return None
-        here = self._folder
+        path = self._folder
         try:
-            for component in wanted.split("/"):
-                here = _child(here, component)
-            real = here.resolve(strict=True)
+            for component in name.split("/"):
+                path = _find_child(path, component)
+            resolved = path.resolve(strict=True)
         except OSError:
             return None
-        if not real.is_relative_to(self._folder.resolve()) or not real.is_file():
+        # a symlink may lead out of the folder
+        if not resolved.is_relative_to(self._folder.resolve()) or not resolved.is_file():
             return None
-        return Source(here.name, path=real, folder=self._folder)
+        return Source(path.name, path=resolved, folder=self._folder)
 
 
-def _child(folder: Path, component: str) -> Path:
+def _find_child(folder: Path, component: str) -> Path:
+    """Return the entry of a folder with a name, ignoring letter case. Raise OSError if there is none."""
     exact = folder / component
     if exact.exists():
         return exact
@@ -169,104 +198,122 @@ def _child(folder: Path, component: str) -> Path:
     raise FileNotFoundError(component)
 
 
-def _normal(name: str) -> str:
+def _normalize(name: str) -> str:
+    """Return a name with single forward slashes, without ".", in folded case."""
     return "/".join(part for part in name.replace("\\", "/").split("/") if part not in ("", ".")).casefold()
 
 
-def _spellings(reference: str) -> Iterator[str]:
-    """The ways to understand a reference, the most literal first, none of them absolute."""
+def _list_spellings(reference: str) -> Iterator[str]:
+    """Yield the relative names that a reference may mean, the most literal first."""
     tried: set[str] = set()
     for text in (reference, unquote(reference)):
         parts = [part for part in text.strip().strip('"').replace("\\", "/").split("/") if part not in ("", ".")]
         if not parts or "\0" in text:
             continue
-        absolute = text.lstrip().startswith(("/", "\\")) or ":" in parts[0]
-        for spelling in ("" if absolute else "/".join(parts), parts[-1]):
+        is_absolute = text.lstrip().startswith(("/", "\\")) or ":" in parts[0]
+        for spelling in ("" if is_absolute else "/".join(parts), parts[-1]):
             if spelling and spelling != ".." and spelling not in tried:
                 tried.add(spelling)
                 yield spelling
 
 
 class Target:
-    """Where a writer writes: one file, and companions beside it (an OBJ's .mtl and textures).
+    """Output file and its companions, such as the materials and textures of an OBJ file.
 
-    With a `folder` the files are made there, under `name` and the companions' own names; without
-    one they are kept in memory. The host puts finished files in their place, so nothing half
-    written is ever seen under the name that was asked for.
+    A target with a `folder` creates the files there; without one it keeps them in memory. The host moves complete
+    files to their final place, so no partial file ever has the requested name.
     """
 
     def __init__(self, name: str = "model", *, folder: Path | None = None) -> None:
-        """`name` is the file's name in `folder`."""
+        """Create a target.
+
+        Args:
+            name: Name of the file in the folder.
+            folder: Existing folder for the files; None keeps them in memory.
+        """
         self.name = name
         self.folder = folder
-        self._held: dict[str, bytes] = {}
+        self._contents: dict[str, bytes] = {}
         self._companions: list[str] = []
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """The file itself, open for writing in binary."""
-        with self._writing(self.name) as file:
+        """Open the file for binary writing.
+
+        Raises:
+            DiskFull: The disk of the folder is full.
+        """
+        with self._open(self.name) as file:
             yield file
 
     def companion(self, name: str, data: bytes) -> None:
-        """A file that belongs beside it. `name` is one plain file name, made from the content, not from the upload."""
-        if not self._may_have(name):
-            raise ValueError(f"a companion needs a plain file name of its own, got {name!r}")
-        with self._writing(name) as file:
+        """Write a companion.
+
+        Args:
+            name: Plain file name, which must not come from the name of the upload.
+            data: Content.
+        Raises:
+            ValueError: The name has a path, or is that of the file itself.
+            DiskFull: The disk of the folder is full.
+        """
+        if not self._is_companion_name(name):
+            raise ValueError(f"a companion needs a plain file name that differs from the file's, got {name!r}")
+        with self._open(name) as file:
             file.write(data)
         if name not in self._companions:
             self._companions.append(name)
 
-    def _may_have(self, companion: str) -> bool:
-        """Whether it is a plain name, and not the file's own."""
-        return companion not in ("", ".", "..", self.name) and not any(mark in companion for mark in "/\\:\0")
+    def _is_companion_name(self, name: str) -> bool:
+        return name not in ("", ".", "..", self.name) and not any(mark in name for mark in "/\\:\0")
 
-    def _has(self, name: str) -> bool:
+    def _has_file(self, name: str) -> bool:
         try:
             return self.folder is not None and (self.folder / name).is_file()
         except OSError:
-            # a name longer than the system knows
+            # the name is too long for the file system
             return False
 
     @contextmanager
-    def _writing(self, name: str) -> Iterator[BinaryIO]:
+    def _open(self, name: str) -> Iterator[BinaryIO]:
         if self.folder is not None:
             try:
                 with (self.folder / name).open("wb") as file:
                     yield file
             except OSError as error:
-                if error.errno not in _NO_ROOM:
+                if error.errno not in _OUT_OF_SPACE:
                     raise
-                raise DiskFull("the disk has no room for the result; free some space and try again") from error
+                raise DiskFull("the disk of the output is full; free some space and try again") from error
             return
         buffer = io.BytesIO()
         yield buffer
-        self._held[name] = buffer.getvalue()
+        self._contents[name] = buffer.getvalue()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The file's name, then those of its companions."""
+        """The name of the file, followed by those of its companions."""
         return (self.name, *self._companions)
 
     @property
     def size(self) -> int:
-        """Bytes of the file itself; 0 when nothing was written."""
+        """The number of bytes of the file without its companions; 0 before it is written."""
         if self.folder is None:
-            return len(self._held.get(self.name, b""))
+            return len(self._contents.get(self.name, b""))
         path = self.folder / self.name
         return path.stat().st_size if path.exists() else 0
 
     def read(self, name: str | None = None) -> bytes:
-        """The bytes of the file, or of a companion."""
+        """Return the content of the file, or of the companion `name`."""
         name = self.name if name is None else name
-        return self._held[name] if self.folder is None else (self.folder / name).read_bytes()
+        return self._contents[name] if self.folder is None else (self.folder / name).read_bytes()
 
     def found(self, companions: tuple[str, ...]) -> None:
-        """Take note of companions that another process wrote into the folder."""
-        self._companions = [name for name in dict.fromkeys(companions) if self._may_have(name) and self._has(name)]
+        """Register companions that another process wrote to the folder; ignore invalid names and missing files."""
+        self._companions = [
+            name for name in dict.fromkeys(companions) if self._is_companion_name(name) and self._has_file(name)
+        ]
 
     def take(self, other: Target) -> None:
-        """Take over the bytes of another target, its companions too."""
+        """Copy the file and the companions of another target."""
         with self.open() as file:
             file.write(other.read())
         for name in other.names[1:]:
