@@ -106,10 +106,26 @@ def test_public_names_exist_and_are_listed_alike() -> None:
         for alias in node.names
         if node.module != "typing"
     }
-    lazily = {(module, name) for module, names in meshhub._HOME.items() for name in names.split()}
+    lazily = {(module, name) for module, names in meshhub._NAMES_BY_MODULE.items() for name in names.split()}
     assert typed == lazily
     for module, name in lazily:
         assert getattr(meshhub, name) is getattr(importlib.import_module(module), name)
+
+
+PUBLIC_NAMES = """
+    Caller Cancel Cancelled Capability Chain ConversionFailed ConversionTimeout EmptyModel Engine EngineError
+    ExternalReference Failure Fault Feature FileReport Format Frame Image InProcess Inspection InvalidOption
+    Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError MissingDependency ModelInspection
+    ModelTooComplex NoOptions Note Objection Operation OutputExists Part Plan Plugin PluginError PremiumRequired
+    Reader Registry Report Request RequestError RequestRefused Scene ServerBusy ShuttingDown Source SourceError
+    Stage Step StepReport Target UnreadableFile UnsafeArchive UnsupportedFormat UnsupportedTarget WorkerCrashed
+    Writer did hookimpl note
+"""
+
+
+def test_no_public_name_is_added_or_removed_by_accident() -> None:
+    assert meshhub.__all__ == PUBLIC_NAMES.split()
+    assert set(PUBLIC_NAMES.split()) <= set(dir(meshhub))
 
 
 def hooks() -> dict[str, str]:

@@ -73,7 +73,7 @@ def test_a_file_and_variables_that_beat_it(file: Path) -> None:
     ("text", "told"),
     [
         ("wrkers = 3", "did you mean workers"),
-        ("zzz = 3", "'zzz' is no setting"),
+        ("zzz = 3", "unknown setting 'zzz' "),
         ("[plan.free]\nmax_batch_files = 3", "did you mean plans"),
         ("[plans.free]\nmax_batch_file = 3", "did you mean max_batch_files"),
         ("[plans.free]\nmax_batch_files = true", "must be a number above 0"),
@@ -85,7 +85,7 @@ def test_a_file_and_variables_that_beat_it(file: Path) -> None:
         ("workers = 0", "workers must be at least 1"),
         ("log = 'xml'", "log cannot be used"),
         ("workers = ", "cannot be read"),
-        ("plan_limits = 3", "'plan_limits' is no setting"),
+        ("plan_limits = 3", "unknown setting 'plan_limits'"),
     ],
 )
 def test_what_a_file_cannot_say(tmp_path: Path, text: str, told: str) -> None:
@@ -196,11 +196,11 @@ def serve(**environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("variable", "value", "told"),
     [
-        ("MESHHUB_FREE_PLAN", "gold", "free_plan: 'gold' is no plan"),
+        ("MESHHUB_FREE_PLAN", "gold", "free_plan: unknown plan 'gold'"),
         ("MESHHUB_RATE_LIMIT_URL", "pigeon://u:geheim@x", "rate_limit_url"),
         ("MESHHUB_DATABASE_URL", "pigeon://u:geheim@x/db", "database_url"),
         ("MESHHUB_TEMPORARY_FOLDER", "/nowhere/at-all", "temporary_folder: '/nowhere/at-all' is no folder"),
-        ("MESHHUB_PLAN_GOLD_MAX_BATCH_FILES", "3", "plans.gold: 'gold' is no plan"),
+        ("MESHHUB_PLAN_GOLD_MAX_BATCH_FILES", "3", "plans.gold: unknown plan 'gold'"),
     ],
 )
 def test_a_service_does_not_start_with_nonsense(variable: str, value: str, told: str) -> None:

@@ -5,8 +5,7 @@
     registry = Registry()
     report = registry.convert("bracket.stl", "bracket.3mf", repair=True, target_height_mm=40)
 
-Everything public is named here and loaded when it is first used, so that `import meshhub` costs
-next to nothing.
+This package exports every public name, and imports its module at the first use, so that `import meshhub` is fast.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ if TYPE_CHECKING:
     from meshhub.pipeline.loading import Plugin as Plugin
     from meshhub.registry import Registry as Registry
 
-_HOME = {
+_NAMES_BY_MODULE = {
     "meshhub.model.chain": "Chain Request Step",
     "meshhub.model.capabilities": "Capability Feature Format Frame Magic NoOptions Operation Reader Stage Writer",
     "meshhub.engine.contract": "Cancel Engine",
@@ -104,7 +103,7 @@ _HOME = {
     "meshhub.model.source": "Source Target",
 }
 
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names.split()}
 
 __all__ = sorted(_MODULE_OF)
 

@@ -42,19 +42,19 @@ from typing import ClassVar, NamedTuple
 
 
 class ErrorCode(NamedTuple):
-    """Row of the table of error codes.
-
-    Args:
-        http_status: Status of the HTTP response; None for a code that is not part of the HTTP interface.
-        exit_status: Exit status of the command line; None for a code that only the HTTP service uses.
-        meaning: Sentences for the caller, in Markdown.
-        retry_after_s: Seconds until the same request may succeed; None where a retry does not help.
-    """
+    """Row of the table of error codes."""
 
     http_status: int | None
+    """Status of the HTTP response; None for a code that is not part of the HTTP interface."""
+
     exit_status: int | None
+    """Exit status of the command line; None for a code that only the HTTP service uses."""
+
     meaning: str
+    """Sentences for the caller, in Markdown."""
+
     retry_after_s: int | None = None
+    """Seconds until the same request may succeed; None where a retry does not help."""
 
 
 ERROR_CODES: Mapping[str, ErrorCode] = {

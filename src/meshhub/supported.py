@@ -1,10 +1,10 @@
-"""What is registered, as plain data: the one answer behind `/supported`, `meshhub formats` and the docs tables."""
+"""Registered capabilities as plain data, for `/supported`, `meshhub formats` and the tables of the documentation."""
 
 from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from meshhub.model.capabilities import Reader, Writer
+from meshhub.model.capabilities import Operation, Reader, Writer
 from meshhub.model.options import HostOptions, schema
 from meshhub.model.plans import Caller
 from meshhub.pipeline.declarations import Declared
@@ -12,46 +12,88 @@ from meshhub.registry import Registry
 
 
 class FormatSupport(TypedDict):
-    """A format; `options` is a JSON Schema, `requires` an entitlement, `remedy` the command that enables the rest."""
+    """Format."""
 
     label: str
+    """Name for people."""
+
     extensions: list[str]
+    """Extensions with the dot; writers use the first."""
+
     media_types: list[str]
+    """Media types; responses use the first."""
+
     specification: str | None
+    """Link or title."""
+
     read: bool
+    """Whether the format can be read on this machine."""
+
     write: bool
+    """Whether the format can be written on this machine."""
+
     requires: str | None
+    """Entitlement that writing requires, or None."""
+
     allowed: bool
+    """Whether the caller may write the format."""
+
     carries: list[str]
+    """Features that a reader or a writer keeps."""
+
     remedy: str | None
+    """Command that installs missing packages, or None."""
+
     options: dict[str, Any]
+    """JSON Schema of the options of readers and writers."""
+
     plugins: list[str]
+    """Names of the plug-ins."""
 
 
 class OperationSupport(TypedDict):
-    """An operation; `options` is a JSON Schema, `drops` lists the features that do not survive it."""
+    """Operation."""
 
     id: str
+    """Stable id."""
+
     label: str
+    """Name for people."""
+
     stage: str
+    """Position in a chain."""
+
     requires: str | None
+    """Entitlement that the operation requires, or None."""
+
     allowed: bool
+    """Whether the caller may use the operation."""
+
     available: bool
+    """Whether the operation can run on this machine."""
+
     remedy: str | None
+    """Command that installs missing packages, or None."""
+
     drops: list[str]
+    """Features that the operation does not keep."""
+
     options: dict[str, Any]
+    """JSON Schema of the options."""
+
     plugin: str
+    """Name of the plug-in."""
 
 
 class PluginSupport(TypedDict):
-    """A loaded plug-in and its origin."""
+    """Loaded plug-in and its origin."""
 
     name: str
     origin: str
 
 
 class FaultSupport(TypedDict):
-    """A plug-in's fault."""
+    """Fault of a plug-in: its origin, and the hook that failed."""
 
     plugin: str
     message: str
@@ -60,53 +102,54 @@ class FaultSupport(TypedDict):
 
 
 class Supported(TypedDict):
-    """Formats, operations, options and faults; `options` is a JSON Schema of the options for every reader."""
+    """Capabilities of a registry for one caller."""
 
     plan: str
+    """Id of the caller's plan."""
+
     input_formats: list[str]
+    """Ids of the formats that can be read."""
+
     output_formats: list[str]
+    """Ids of the formats that can be written and that the caller may write."""
+
     formats: dict[str, FormatSupport]
+    """Every format by id."""
+
     operations: list[OperationSupport]
+    """Every operation, in the order of a chain."""
+
     options: dict[str, Any]
+    """JSON Schema of the options for every reader."""
+
     plugins: list[PluginSupport]
+    """Loaded plug-ins."""
+
     faults: list[FaultSupport]
+    """Faults of plug-ins."""
 
 
 def supported(registry: Registry, caller: Caller) -> Supported:
-    """Formats, operations, options and faults, and what of them this caller may use.
+    """Return the capabilities of a registry for a caller.
 
-    What the caller is entitled to changes `output_formats` and each `allowed`, nothing else.
+    The entitlements of the caller affect only `plan`, `output_formats` and each `allowed`.
     """
     caller = registry.entitled(caller)
-    have = registry.declarations
+    declarations = registry.declarations
     formats = {
-        format_id: _format(
-            [one for one in have.readers if one.capability.format.id == format_id],
-            [one for one in have.writers if one.capability.format.id == format_id],
+        format_id: _describe_format(
+            [reader for reader in declarations.readers if reader.capability.format.id == format_id],
+            [writer for writer in declarations.writers if writer.capability.format.id == format_id],
             caller,
         )
-        for format_id in have.formats
+        for format_id in declarations.formats
     }
     return {
         "plan": caller.plan.id,
-        "input_formats": [name for name, told in formats.items() if told["read"]],
-        "output_formats": [name for name, told in formats.items() if told["write"] and told["allowed"]],
+        "input_formats": [name for name, support in formats.items() if support["read"]],
+        "output_formats": [name for name, support in formats.items() if support["write"] and support["allowed"]],
         "formats": formats,
-        "operations": [
-            {
-                "id": one.capability.id,
-                "label": one.capability.label,
-                "stage": one.capability.stage.name.lower(),
-                "requires": one.capability.requires,
-                "allowed": caller.plan.allows(one.capability.requires),
-                "available": not one.missing,
-                "remedy": one.remedy if one.missing else None,
-                "drops": sorted(one.capability.drops),
-                "options": schema(one.capability.options),
-                "plugin": one.plugin,
-            }
-            for one in have.operations
-        ],
+        "operations": [_describe_operation(operation, caller) for operation in declarations.operations],
         "options": schema(HostOptions),
         "plugins": [{"name": plugin.name, "origin": plugin.origin} for plugin in registry.plugins],
         "faults": [
@@ -116,23 +159,40 @@ def supported(registry: Registry, caller: Caller) -> Supported:
     }
 
 
-def _format(readers: list[Declared[Reader]], writers: list[Declared[Writer]], caller: Caller) -> FormatSupport:
-    sides: list[Declared[Any]] = [*readers, *writers]
-    told = sides[0].capability.format
-    properties: dict[str, Any] = {}
-    for one in sides:
-        properties |= schema(one.capability.options)["properties"]
+def _describe_operation(operation: Declared[Operation], caller: Caller) -> OperationSupport:
+    capability = operation.capability
     return {
-        "label": told.label,
-        "extensions": list(told.extensions),
-        "media_types": list(told.media_types),
-        "specification": told.specification,
-        "read": any(not one.missing for one in readers),
-        "write": any(not one.missing for one in writers),
-        "requires": next((one.capability.requires for one in writers if one.capability.requires), None),
-        "allowed": not writers or any(caller.plan.allows(one.capability.requires) for one in writers),
-        "carries": sorted(set().union(*(one.capability.carries for one in sides))),
-        "remedy": "; ".join(sorted({one.remedy for one in sides if one.missing})) or None,
+        "id": capability.id,
+        "label": capability.label,
+        "stage": capability.stage.name.lower(),
+        "requires": capability.requires,
+        "allowed": caller.plan.allows(capability.requires),
+        "available": not operation.missing,
+        "remedy": operation.remedy if operation.missing else None,
+        "drops": sorted(capability.drops),
+        "options": schema(capability.options),
+        "plugin": operation.plugin,
+    }
+
+
+def _describe_format(readers: list[Declared[Reader]], writers: list[Declared[Writer]], caller: Caller) -> FormatSupport:
+    """Combine the readers and writers of one format."""
+    all_declared: list[Declared[Any]] = [*readers, *writers]
+    format_ = all_declared[0].capability.format
+    properties: dict[str, Any] = {}
+    for declared in all_declared:
+        properties |= schema(declared.capability.options)["properties"]
+    return {
+        "label": format_.label,
+        "extensions": list(format_.extensions),
+        "media_types": list(format_.media_types),
+        "specification": format_.specification,
+        "read": any(not reader.missing for reader in readers),
+        "write": any(not writer.missing for writer in writers),
+        "requires": next((writer.capability.requires for writer in writers if writer.capability.requires), None),
+        "allowed": not writers or any(caller.plan.allows(writer.capability.requires) for writer in writers),
+        "carries": sorted(set().union(*(declared.capability.carries for declared in all_declared))),
+        "remedy": "; ".join(sorted({declared.remedy for declared in all_declared if declared.missing})) or None,
         "options": {"type": "object", "properties": properties, "additionalProperties": False},
-        "plugins": sorted({one.plugin for one in sides}),
+        "plugins": sorted({declared.plugin for declared in all_declared}),
     }

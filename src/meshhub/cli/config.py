@@ -1,4 +1,4 @@
-"""`meshhub config`: what is in force, and where each value comes from."""
+"""`meshhub config`: the settings in effect, and their origins."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from meshhub.service.redaction import redact_url
 from meshhub.service.settings import LIMITS, NAMES, Settings, load
 
 _DEFAULT = "default"
+"""Origin of a value that is not set."""
 
 
 @click.command()
-@click.option("--show", "shown", is_flag=True, help="Show the settings, which it does anyway.")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+@click.option("--show", "shown", is_flag=True, help="Show the settings; this is the default.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def config(shown: bool, as_json: bool) -> None:
-    """Show every setting of the service, and every limit of a plan, and where its value comes from.
+    """Show every setting of the service and every limit of a plan, with the origin of the value.
 
-    Variables beat the file that MESHHUB_SETTINGS names, and that beats the defaults. Passwords are
-    left out.
+    Environment variables override the file that MESHHUB_SETTINGS names; the file overrides the defaults. Passwords
+    are masked.
     """
     del shown
     loaded = load()
     try:
-        values = {name: _in_force(loaded.settings, name) for name in NAMES} | _limits(loaded.settings)
+        values = {name: _get_value(loaded.settings, name) for name in NAMES} | _list_limits(loaded.settings)
     except InvalidSettings as error:
         raise loaded.located(error) from None
-    rows = [(name, _masked(value), loaded.origins.get(name, _DEFAULT)) for name, value in values.items()]
+    rows = [(name, _to_public(value), loaded.origins.get(name, _DEFAULT)) for name, value in values.items()]
     if as_json:
         show.as_json({name: {"value": value, "origin": origin} for name, value, origin in rows})
         return
-    show.table(("setting", "origin", "value"), [(name, origin, _text(value)) for name, value, origin in rows])
+    show.table(("setting", "origin", "value"), [(name, origin, _format_value(value)) for name, value, origin in rows])
 
 
-def _in_force(settings: Settings, name: str) -> Any:
-    """The value of a setting; what is taken instead where nothing is set."""
+def _get_value(settings: Settings, name: str) -> Any:
+    """Return the value of a setting; where it is not set, the value that the service uses."""
     match name:
         case "workers":
             return settings.worker_count
@@ -58,19 +59,22 @@ def _in_force(settings: Settings, name: str) -> Any:
     return getattr(settings, name)
 
 
-def _limits(settings: Settings) -> dict[str, Any]:
-    """The limits in force, named as the file has them. Raises InvalidSettings."""
+def _list_limits(settings: Settings) -> dict[str, Any]:
+    """Return the limits of all plans by their names in the settings file. Raise InvalidSettings."""
     plans = settings.in_force(Registry().plans)
     return {f"plans.{plan.id}.{limit}": getattr(plan.limits, limit) for plan in plans.values() for limit in LIMITS}
 
 
-def _masked(value: Any) -> Any:
+def _to_public(value: Any) -> Any:
+    """Return a value as JSON data, with masked passwords."""
     if isinstance(value, str):
         return redact_url(value)
     return msgspec.to_builtins(value)
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(value)
-    return "none" if value is None else f"{format_number(value)}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return format_number(value)
+    return "none" if value is None else str(value)

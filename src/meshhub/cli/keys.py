@@ -1,4 +1,4 @@
-"""`meshhub keys`: the API keys of the HTTP service."""
+"""`meshhub keys`: create, list, rotate and revoke the API keys of the HTTP service."""
 
 from __future__ import annotations
 
@@ -17,37 +17,48 @@ from meshhub.service.settings import load
 if TYPE_CHECKING:
     from meshhub.service.keys import KeyRecord, KeyStore
 
-_HOUR = 3600
-_DAY = 86_400
+_HOUR_S = 3600
+"""Seconds of an hour."""
+
+_DAY_S = 86_400
+"""Seconds of a day."""
+
+_MAX_EXPIRES_DAYS = 36_500
+"""Days until a key expires; 100 years stand for any longer time."""
+
+_MAX_GRACE_HOURS = 8760
+"""Hours for which a replaced key stays valid; one year."""
+
+_EXPIRES_DAYS = click.IntRange(1, _MAX_EXPIRES_DAYS)
 
 
 @click.group()
 def keys() -> None:
-    """Make, list, rotate and revoke API keys.
+    """Create, list, rotate and revoke API keys.
 
-    They are kept, as hashes only, in the database that the setting database_url names, or in a file
-    in your data folder.
+    The database of the setting database_url (default: a file in your data folder) stores hashes of the keys, not the
+    keys.
     """
 
 
 @keys.command()
-@click.option("--plan", required=True, metavar="PLAN", help="The plan that the key stands for, such as pro.")
-@click.option("--label", default="", help="Who it is for; shown by list.")
-@click.option("--expires-days", type=click.IntRange(1, 36_500), metavar="DAYS", help="How long it is good for.")
+@click.option("--plan", required=True, metavar="PLAN", help="Plan of the key, such as pro.")
+@click.option("--label", default="", help="Text that `list` shows, such as the name of a customer.")
+@click.option("--expires-days", type=_EXPIRES_DAYS, metavar="DAYS", help="Days until the key expires; default: never.")
 def create(plan: str, label: str, expires_days: int | None) -> None:
-    """Make a key and print it, this once, on standard output."""
+    """Create a key, and print it on standard output. It cannot be shown again."""
     plans = Registry().plans
     if plan not in plans:
-        raise InvalidOption(f"there is no plan {quote(plan)}; choose from {', '.join(sorted(plans))}")
+        raise InvalidOption(f"unknown plan {quote(plan)}; known are {', '.join(sorted(plans))}")
     key, record = _store().create(plan, label=label, expires=_from_now(expires_days))
     click.echo(key)
-    click.echo(f"key {record.id} for the plan {plan} was made; it is not shown again", err=True)
+    click.echo(f"created key {record.id} for the plan {plan}; it cannot be shown again", err=True)
 
 
 @keys.command(name="list")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_keys(as_json: bool) -> None:
-    """List the keys; the secret half of a key is kept nowhere."""
+    """List the keys without their secrets, which are not stored."""
     records = _store().list()
     if as_json:
         show.as_json([{**msgspec.to_builtins(record), "state": record.state(time.time())} for record in records])
@@ -57,48 +68,55 @@ def list_keys(as_json: bool) -> None:
 
 @keys.command()
 @click.argument("key_id", metavar="ID")
-@click.option("--grace-hours", type=click.FloatRange(0, 8760), default=0, help="How long the old key stays good.")
+@click.option(
+    "--grace-hours",
+    type=click.FloatRange(0, _MAX_GRACE_HOURS),
+    default=0,
+    help="Hours for which the old key stays valid.",
+)
 @click.option(
     "--expires-days",
-    type=click.IntRange(1, 36_500),
+    type=_EXPIRES_DAYS,
     metavar="DAYS",
-    help="How long the new key is good for; as long as the old one was made for unless told.",
+    help="Days until the new key expires; default: as many as the old key had.",
 )
 def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
-    """Make a key in the place of another, with its plan and label, and print it, this once, on standard output.
+    """Replace a key by a new one with the same plan and label, and print it on standard output.
 
-    The old key is revoked at once, or after --grace-hours, so that it can be exchanged without haste.
+    The old key is revoked at once, or after --grace-hours, which leaves time to distribute the new one.
     """
     store = _store()
     from meshhub.service.keys import public
 
-    key, record = store.rotate(key_id, grace=grace_hours * _HOUR, expires=_from_now(expires_days))
+    key, record = store.rotate(key_id, grace=grace_hours * _HOUR_S, expires=_from_now(expires_days))
     click.echo(key)
-    until = f"is good for {grace_hours:g} more hours" if grace_hours else "is revoked"
-    click.echo(f"key {record.id} was made; it is not shown again. {public(key_id)} {until}", err=True)
+    state = f"stays valid for {grace_hours:g} hours" if grace_hours else "is revoked"
+    click.echo(f"created key {record.id}; it cannot be shown again. {public(key_id)} {state}", err=True)
 
 
 @keys.command()
 @click.argument("key_id", metavar="ID")
 def revoke(key_id: str) -> None:
-    """Take a key out of use at once and for good; ID is the part that `list` shows."""
+    """Revoke a key at once and for good. ID is the part that `list` shows."""
     record = _store().revoke(key_id)
-    click.echo(f"key {record.id} is revoked", err=True)
+    click.echo(f"revoked key {record.id}", err=True)
 
 
 def _from_now(days: int | None) -> float | None:
-    return None if days is None else time.time() + days * _DAY
+    """Return the time in seconds since 1970 that is a number of days ahead."""
+    return None if days is None else time.time() + days * _DAY_S
 
 
 def _row(record: KeyRecord) -> tuple[str, ...]:
     times = (
-        "" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}"
-        for at in (record.created, record.expires, record.revoked)
+        "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+        for seconds in (record.created, record.expires, record.revoked)
     )
     return (record.id, record.plan, record.label, record.state(time.time()), *times)
 
 
 def _store() -> KeyStore:
+    """Open the store of the settings. Raise MissingDependency, InvalidSettings."""
     try:
         from meshhub.service.keys import KeyStore
     except ImportError as error:

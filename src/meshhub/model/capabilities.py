@@ -64,51 +64,51 @@ class NoOptions(Struct, frozen=True, kw_only=True):
 
 
 class Magic(Struct, frozen=True):
-    """Signature of a format.
-
-    Attributes:
-        data: Bytes that every file of the format has at the offset.
-        offset: Bytes from the start of the file.
-    """
+    """Signature of a format."""
 
     data: bytes
+    """Bytes that every file of the format has at the offset."""
+
     offset: int = 0
+    """Bytes from the start of the file."""
 
 
 class Format(Struct, frozen=True, kw_only=True):
-    """File format. A reader and a writer may declare the same id; their declarations must be equal.
-
-    Attributes:
-        id: Stable id, such as "3mf".
-        label: Name for people.
-        extensions: Extensions in lower case with the dot; writers use the first.
-        media_types: Media types; HTTP responses use the first.
-        magic: Signatures at fixed offsets.
-        specification: Link or title.
-    """
+    """File format. A reader and a writer may declare the same id; their declarations must be equal."""
 
     id: str
+    """Stable id, such as "3mf"."""
+
     label: str
+    """Name for people."""
+
     extensions: tuple[str, ...]
+    """Extensions in lower case with the dot; writers use the first."""
+
     media_types: tuple[str, ...] = ("application/octet-stream",)
+    """Media types; HTTP responses use the first."""
+
     magic: tuple[Magic, ...] = ()
+    """Signatures at fixed offsets."""
+
     specification: str = ""
+    """Link or title."""
 
 
 class Capability(Struct, frozen=True, kw_only=True):
-    """Base class of readers, writers and operations.
-
-    Attributes:
-        run: "package.module:function"; imported when a chain first needs it.
-        needs: Top-level modules that `run` needs. The capability is disabled if one is missing; none is imported.
-        install: Requirement to pass to `pip install` if a module is missing, such as "meshhub[step]".
-        requires: Entitlement that the caller's plan must grant, such as "pro"; None: none.
-    """
+    """Base class of readers, writers and operations."""
 
     run: str
+    """Code as "package.module:function"; imported when a chain first needs it."""
+
     needs: tuple[str, ...] = ()
+    """Top-level modules that `run` needs. The capability is disabled if one is missing; none is imported."""
+
     install: str = ""
+    """Requirement to pass to `pip install` if a module is missing, such as "meshhub[step]"."""
+
     requires: str | None = None
+    """Entitlement that the caller's plan must grant, such as "pro"; None: none."""
 
 
 SCORES = range(101)
@@ -127,61 +127,67 @@ def checked_score(score: object) -> int:
 
 
 class Reader(Capability, frozen=True, kw_only=True):
-    """Reader of a format: `run(source: Source, options) -> Scene`, in the frame of the file.
-
-    Attributes:
-        format: The format.
-        options: Struct of the options.
-        carries: Features that the reader keeps.
-        frame: Frame of all files of the format; None if each file declares its own.
-        score: Preference among several readers of the format; the highest wins, then the first name.
-        sniff: "package.module:function" of `sniff(head: bytes, size: int) -> int`, which returns 0 (not this format)
-            to 100 (certainly this format) for the first bytes of a file.
-    """
+    """Reader of a format: `run(source: Source, options) -> Scene`, in the frame of the file."""
 
     format: Format
+    """The format."""
+
     options: type[Struct] = NoOptions
+    """Struct of the options."""
+
     carries: frozenset[Feature] = frozenset()
+    """Features that the reader keeps."""
+
     frame: Frame | None = HOST_FRAME
+    """Frame of all files of the format; None if each file declares its own."""
+
     score: int = 50
+    """Preference among several readers of the format; the highest wins, then the first name."""
+
     sniff: str | None = None
+    """Code as "package.module:function" of `sniff(head: bytes, size: int) -> int`, which returns 0 (not this format) to 100
+    (certainly this format) for the first bytes of a file."""
 
 
 class Writer(Capability, frozen=True, kw_only=True):
-    """Writer of a format: `run(scene: Scene, target: Target, options) -> None`.
-
-    Attributes:
-        format: The format.
-        options: Struct of the options.
-        carries: Features that the writer keeps.
-        carries_with: Features that the writer keeps in addition if an option is set, by option name.
-        frame: Frame in which the writer receives the scene.
-        score: Preference among several writers of the format; the highest wins, then the first name.
-    """
+    """Writer of a format: `run(scene: Scene, target: Target, options) -> None`."""
 
     format: Format
+    """The format."""
+
     options: type[Struct] = NoOptions
+    """Struct of the options."""
+
     carries: frozenset[Feature] = frozenset()
+    """Features that the writer keeps."""
+
     carries_with: dict[str, frozenset[Feature]] = {}
+    """Features that the writer keeps in addition if an option is set, by option name."""
+
     frame: Frame = HOST_FRAME
+    """Frame in which the writer receives the scene."""
+
     score: int = 50
+    """Preference among several writers of the format; the highest wins, then the first name."""
 
 
 class Operation(Capability, frozen=True, kw_only=True):
     """Operation on a scene: `run(scene: Scene, options) -> Scene`, in millimeters, Z up.
 
     An operation joins a chain if one of its options is set, and not to false.
-
-    Attributes:
-        id: Stable id.
-        label: Name for people.
-        stage: Position in a chain.
-        options: Struct of the options.
-        drops: Features that the operation does not keep.
     """
 
     id: str
+    """Stable id."""
+
     label: str
+    """Name for people."""
+
     stage: Stage
+    """Position in a chain."""
+
     options: type[Struct]
+    """Struct of the options."""
+
     drops: frozenset[Feature] = frozenset()
+    """Features that the operation does not keep."""

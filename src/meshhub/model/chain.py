@@ -20,47 +20,53 @@ GIVEN = "given"
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """Conversion request.
-
-    Attributes:
-        target: Id or extension of the target format; None only reads.
-        options: Texts or values by option name.
-    """
+    """Conversion request."""
 
     target: str | None
+    """Id or extension of the target format; None only reads."""
+
     options: Mapping[str, object] = {}
+    """Texts or values by option name."""
 
 
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One step of a chain.
-
-    Attributes:
-        kind: Kind of the step.
-        id: Id of the operation or of the format.
-        label: Name for people.
-        because: Reason why the step is in the chain.
-        plugin: Name of the plug-in.
-        run: "package.module:function" of the code.
-        options_type: "package.module:class" of the options Struct.
-        options: Parsed values of the set options.
-        frame: Frame of a reader or writer; None for an operation, and for a reader whose files declare their own.
-        drops: Features that an operation does not keep.
-        requires: Entitlement that the caller's plan must grant; None: none.
-        origin: Distribution and version of the plug-in, or "built-in".
-    """
+    """One step of a chain."""
 
     kind: Literal["read", "operation", "write"]
+    """Kind of the step."""
+
     id: str
+    """Id of the operation or of the format."""
+
     label: str
+    """Name for people."""
+
     because: str
+    """Reason why the step is in the chain."""
+
     plugin: str
+    """Name of the plug-in."""
+
     run: str
+    """Code as "package.module:function" of the code."""
+
     options_type: str
+    """Code as "package.module:class" of the options Struct."""
+
     options: dict[str, Value] = {}
+    """Parsed values of the set options."""
+
     frame: Frame | None = None
+    """Frame of a reader or writer; None for an operation, and for a reader whose files declare their own."""
+
     drops: tuple[Feature, ...] = ()
+    """Features that an operation does not keep."""
+
     requires: str | None = None
+    """Entitlement that the caller's plan must grant; None: none."""
+
     origin: str = ""
+    """Distribution and version of the plug-in, or "built-in"."""
 
     @property
     def is_foreign(self) -> bool:
@@ -76,23 +82,25 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Resolved pipeline: a reader, operations in stage order, and a writer unless the request only reads.
-
-    Attributes:
-        steps: The steps in order.
-        losses: Features that the source format can hold and that the output cannot keep.
-        notes: Remarks about the request, such as unused options.
-        carried: Features that the writer keeps.
-        input_unit: Unit of the source, which overrides the file; None: as the file declares.
-        input_up: Up axis of the source, which overrides the file; None: as the file declares.
-    """
+    """Resolved pipeline: a reader, operations in stage order, and a writer unless the request only reads."""
 
     steps: tuple[Step, ...]
+    """The steps in order."""
+
     losses: tuple[Loss, ...] = ()
+    """Features that the source format can hold and that the output cannot keep."""
+
     notes: tuple[Note, ...] = ()
+    """Remarks about the request, such as unused options."""
+
     carried: tuple[Feature, ...] = ()
+    """Features that the writer keeps."""
+
     input_unit: str | None = None
+    """Unit of the source, which overrides the file; None: as the file declares."""
+
     input_up: str | None = None
+    """Up axis of the source, which overrides the file; None: as the file declares."""
 
     @property
     def source_format(self) -> str:

@@ -24,33 +24,32 @@ Figure = bool | int | float | str | list[float | str] | None
 
 
 class Note(Struct, frozen=True, omit_defaults=True):
-    """Remark for the caller in the report.
-
-    Attributes:
-        code: Stable code for programs.
-        message: One sentence that says what was seen or changed, and what to do.
-        step: Id of the step that reported it; "" for the host.
-    """
+    """Remark for the caller in the report."""
 
     code: str
+    """Stable code for programs."""
+
     message: str
+    """One sentence that says what was seen or changed, and what to do."""
+
     step: str = ""
+    """Id of the step that reported it; "" for the host."""
 
 
 class Remarks(Struct):
-    """Notes and figures of one step.
-
-    Attributes:
-        step: Id of the step.
-        notes: Notes in the order of their reports, at most MAX_NOTES_PER_CODE of each code.
-        figures: Figures by name.
-        messages: Different messages of each code, with those that are only counted.
-    """
+    """Notes and figures of one step."""
 
     step: str = ""
+    """Id of the step."""
+
     notes: list[Note] = field(default_factory=list)
+    """Notes in the order of their reports, at most MAX_NOTES_PER_CODE of each code."""
+
     figures: dict[str, Figure] = field(default_factory=dict)
+    """Figures by name."""
+
     messages: dict[str, set[str]] = field(default_factory=dict)
+    """Different messages of each code, with those that are only counted."""
 
     def summarize_omitted(self) -> Iterator[Note]:
         """Yield a note for each code with more than MAX_NOTES_PER_CODE messages, with the number of the others."""

@@ -83,31 +83,37 @@ class HostOptions(Struct, frozen=True, kw_only=True):
 
 
 class OptionField(Struct, frozen=True, kw_only=True):
-    """One field of an options Struct, as forms, flags and JSON Schema need it.
-
-    Attributes:
-        name: Name of the form field.
-        kind: Kind of the values.
-        default: Value if the field is absent.
-        title: Short label.
-        description: Sentences for people.
-        choices: Values of a choice.
-        minimum: Least value of a number, or None.
-        exclusive_minimum: Bound that a number must exceed, or None.
-        maximum: Greatest value of a number, or None.
-        example: Typical value, or None.
-    """
+    """One field of an options Struct, as forms, flags and JSON Schema need it."""
 
     name: str
+    """Name of the form field."""
+
     kind: Kind
+    """Kind of the values."""
+
     default: Value
+    """Value if the field is absent."""
+
     title: str
+    """Short label."""
+
     description: str
+    """Sentences for people."""
+
     choices: tuple[str, ...] = ()
+    """Values of a choice."""
+
     minimum: float | None = None
+    """Least value of a number, or None."""
+
     exclusive_minimum: float | None = None
+    """Bound that a number must exceed, or None."""
+
     maximum: float | None = None
+    """Greatest value of a number, or None."""
+
     example: Value = None
+    """Typical value, or None."""
 
     @property
     def flag(self) -> str:

@@ -6,39 +6,41 @@ from msgspec import Struct
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """Limits of a plan; None lifts a limit.
-
-    Attributes:
-        max_file_bytes: Size of one model file, and of an archive as it is sent.
-        max_batch_files: Files of one batch.
-        requests_per_minute: Requests of one caller in a minute.
-        conversion_timeout_seconds: Duration of one conversion.
-        max_request_bytes: Size of a whole request, and of the unpacked content of an archive.
-        request_timeout_seconds: Duration of a whole request.
-    """
+    """Limits of a plan; None lifts a limit."""
 
     max_file_bytes: int | None = None
+    """Size of one model file, and of an archive as it is sent."""
+
     max_batch_files: int | None = None
+    """Files of one batch."""
+
     requests_per_minute: int | None = None
+    """Requests of one caller in a minute."""
+
     conversion_timeout_seconds: float | None = 90.0
+    """Duration of one conversion."""
+
     max_request_bytes: int | None = None
+    """Size of a whole request, and of the unpacked content of an archive."""
+
     request_timeout_seconds: float | None = None
+    """Duration of a whole request."""
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """Plan of a customer.
-
-    Attributes:
-        id: Stable id, such as "pro".
-        label: Name for people.
-        grants: Entitlements that the plan grants; "*" grants all.
-        limits: Limits of the plan.
-    """
+    """Plan of a customer."""
 
     id: str
+    """Stable id, such as "pro"."""
+
     label: str
+    """Name for people."""
+
     grants: frozenset[str] = frozenset()
+    """Entitlements that the plan grants; "*" grants all."""
+
     limits: Limits = Limits()
+    """Limits of the plan."""
 
     def allows(self, requires: str | None) -> bool:
         """Return whether the plan grants the entitlement that a capability requires; None requires nothing."""
@@ -46,31 +48,29 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 
 class Caller(Struct, frozen=True, kw_only=True):
-    """Sender of a request.
-
-    Attributes:
-        plan: Plan of the caller.
-        id: Public id for logs and rate limits.
-        entitled: Whether `plan` includes the entitlements that plug-ins grant; set by `Registry.entitled`.
-    """
+    """Sender of a request."""
 
     plan: Plan
+    """Plan of the caller."""
+
     id: str = ""
+    """Public id for logs and rate limits."""
+
     entitled: bool = False
+    """Whether `plan` includes the entitlements that plug-ins grant; set by `Registry.entitled`."""
 
 
 class Objection(Struct, frozen=True, kw_only=True):
-    """Reason for which a review plug-in rejects a request.
-
-    Attributes:
-        code: Stable code for programs; the `error_code` of the response.
-        message: Reason, for people.
-        remedy: What the caller can do about it.
-    """
+    """Reason for which a review plug-in rejects a request."""
 
     code: str
+    """Stable code for programs; the `error_code` of the response."""
+
     message: str
+    """Reason, for people."""
+
     remedy: str = ""
+    """What the caller can do about it."""
 
 
 LOCAL = Caller(plan=Plan(id="local", label="Local", grants=frozenset({"*"})), id="local", entitled=True)

@@ -15,14 +15,13 @@ class Loss(Struct, frozen=True):
 
     In a chain a loss is possible: the source format can hold the feature. In a report it is certain: the source file
     holds the feature.
-
-    Attributes:
-        feature: The feature.
-        step: Id of the operation or of the format that drops it.
     """
 
     feature: Feature
+    """The feature."""
+
     step: str
+    """Id of the operation or of the format that drops it."""
 
     @property
     def code(self) -> str:
@@ -31,73 +30,76 @@ class Loss(Struct, frozen=True):
 
 
 class StepReport(Struct, frozen=True, omit_defaults=True):
-    """Report of one step.
-
-    Attributes:
-        step: Id of the operation or of the format.
-        kind: Kind of the step.
-        seconds: Duration of the step.
-        figures: Values that the step reported with `did`.
-    """
+    """Report of one step."""
 
     step: str
+    """Id of the operation or of the format."""
+
     kind: Literal["read", "operation", "write"]
+    """Kind of the step."""
+
     seconds: float
+    """Duration of the step."""
+
     figures: dict[str, Figure] = field(default_factory=dict)
+    """Values that the step reported with `did`."""
 
 
 class FileReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Input or output file of a conversion.
-
-    Attributes:
-        format: Id of the format.
-        bytes: Size of the file.
-        faces: Number of triangles; each instance counts.
-        parts: Number of placed parts.
-        size_mm: Extents along X, Y and Z in millimeters; None without triangles.
-        frame: Unit and up axis of the coordinates in the file; None if unknown.
-    """
+    """Input or output file of a conversion."""
 
     format: str
+    """Id of the format."""
+
     bytes: int = 0
+    """Size of the file."""
+
     faces: int = 0
+    """Number of triangles; each instance counts."""
+
     parts: int = 0
+    """Number of placed parts."""
+
     size_mm: tuple[float, float, float] | None = None
+    """Extents along X, Y and Z in millimeters; None without triangles."""
+
     frame: Frame | None = None
+    """Unit and up axis of the coordinates in the file; None if unknown."""
 
 
 class Failure(Struct, frozen=True):
-    """Reason for which a conversion failed.
-
-    Attributes:
-        error_code: Stable code for programs.
-        error: Message for people.
-    """
+    """Reason for which a conversion failed."""
 
     error_code: str
+    """Stable code for programs."""
+
     error: str
+    """Message for people."""
 
 
 class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Conversion report. It contains no file names.
-
-    Attributes:
-        source: Input file.
-        target: Output file; only its format after a failure.
-        steps: Reports of the steps, in the order of the chain.
-        losses: Features of the source that the output does not keep.
-        notes: Remarks for the caller.
-        seconds: Duration of the conversion.
-        error: Reason of a failure; None after a success.
-    """
+    """Conversion report. It contains no file names."""
 
     source: FileReport
+    """Input file."""
+
     target: FileReport
+    """Output file; only its format after a failure."""
+
     steps: tuple[StepReport, ...] = ()
+    """Reports of the steps, in the order of the chain."""
+
     losses: tuple[Loss, ...] = ()
+    """Features of the source that the output does not keep."""
+
     notes: tuple[Note, ...] = ()
+    """Remarks for the caller."""
+
     seconds: float = 0.0
+    """Duration of the conversion."""
+
     error: Failure | None = None
+    """Reason of a failure; None after a success."""
 
     @property
     def ok(self) -> bool:
@@ -121,55 +123,68 @@ class ModelInspection(Struct, frozen=True, kw_only=True):
     """Topology and size of a model, for the decision whether it can be printed.
 
     Topology is computed on welded vertices. Lengths are in millimeters, Z up.
-
-    Attributes:
-        size_mm: Extents along X, Y and Z.
-        bounds_mm: Lower and upper corner of the bounding box.
-        faces: Number of triangles; each instance counts.
-        vertices: Number of welded vertices that faces use.
-        parts: Number of placed parts.
-        bodies: Number of connected shells that are not cavities.
-        cavities: Number of closed shells that face inward inside of a body.
-        holes: Number of boundary loops.
-        open_edges: Number of edges with one face.
-        nonmanifold_edges: Number of edges with more than two faces.
-        inconsistent_edges: Number of edges that two faces use in the same direction.
-        degenerate_faces: Number of triangles without area.
-        watertight: Whether every edge has exactly two faces, which are oriented alike.
-        volume_mm3: Enclosed volume; None unless the faces use every edge as often in one direction as in the other.
-        area_mm2: Surface area.
-        features: Features that the model has beside its triangles.
-        parts_listed: The first parts, at most a hundred.
     """
 
     size_mm: tuple[float, float, float]
+    """Extents along X, Y and Z."""
+
     bounds_mm: tuple[tuple[float, float, float], tuple[float, float, float]]
+    """Lower and upper corner of the bounding box."""
+
     faces: int
+    """Number of triangles; each instance counts."""
+
     vertices: int
+    """Number of welded vertices that faces use."""
+
     parts: int
+    """Number of placed parts."""
+
     bodies: int
+    """Number of connected shells that are not cavities."""
+
     cavities: int
+    """Number of closed shells that face inward inside of a body."""
+
     holes: int
+    """Number of boundary loops."""
+
     open_edges: int
+    """Number of edges with one face."""
+
     nonmanifold_edges: int
+    """Number of edges with more than two faces."""
+
     inconsistent_edges: int
+    """Number of edges that two faces use in the same direction."""
+
     degenerate_faces: int
+    """Number of triangles without area."""
+
     watertight: bool
+    """Whether every edge has exactly two faces, which are oriented alike."""
+
     volume_mm3: float | None
+    """Enclosed volume; None unless the faces use every edge as often in one direction as in the other."""
+
     area_mm2: float
+    """Surface area."""
+
     features: tuple[Feature, ...]
+    """Features that the model has beside its triangles."""
+
     parts_listed: tuple[PartInspection, ...]
+    """The first parts, at most a hundred."""
 
 
 class Inspection(Struct, frozen=True, kw_only=True):
-    """Result of `Registry.inspect`, `meshhub inspect` and `/inspect`.
-
-    Attributes:
-        source: Input file.
-        model: Topology and size.
-        notes: Remarks for the caller.
-    """
+    """Result of `Registry.inspect`, `meshhub inspect` and `/inspect`."""
 
     source: FileReport
+    """Input file."""
+
     model: ModelInspection
+    """Topology and size."""
+
     notes: tuple[Note, ...] = ()
+    """Remarks for the caller."""

@@ -56,25 +56,30 @@ class Mesh:
 
     Vertices with several normals, texture coordinates or colors are duplicated.
 
-    Attributes:
-        vertices: (n, 3) float64 positions.
-        faces: (m, 3) int32 vertex indices, counter-clockwise seen from outside.
-        normals: (n, 3) float32 unit vectors, or None.
-        uv: (n, 2) float32 texture coordinates, origin at the lower left of the image, or None.
-        colors: (n, 4) uint8 sRGB colors with alpha, or None.
-        face_material: (m,) int32 indices into the materials of the scene, -1 for the material of the part, or None.
-        name: Name for people.
     Raises:
         ValueError: An array has another shape.
     """
 
     vertices: Float64
+    """(n, 3) float64 positions."""
+
     faces: Int32
+    """(m, 3) int32 vertex indices, counter-clockwise seen from outside."""
+
     normals: Float32 | None = None
+    """(n, 3) float32 unit vectors, or None."""
+
     uv: Float32 | None = None
+    """(n, 2) float32 texture coordinates, origin at the lower left of the image, or None."""
+
     colors: UInt8 | None = None
+    """(n, 4) uint8 sRGB colors with alpha, or None."""
+
     face_material: Int32 | None = None
+    """(m,) int32 indices into the materials of the scene, -1 for the material of the part, or None."""
+
     name: str = ""
+    """Name for people."""
 
     def __post_init__(self) -> None:
         """Convert the arrays to read-only views of the declared types."""
@@ -96,21 +101,24 @@ class Mesh:
 class Part:
     """Placed instance of a mesh.
 
-    Attributes:
-        mesh: Index into the meshes of the scene.
-        transform: (4, 4) float64 matrix for column vectors: `world = transform @ [x, y, z, 1]`.
-        name: Name for people.
-        path: Names of the groups that contain the part, outermost first.
-        material: Index of the material of the faces without one; None for no material.
     Raises:
         ValueError: The matrix has another shape.
     """
 
     mesh: int
+    """Index into the meshes of the scene."""
+
     transform: Float64 = field(default_factory=lambda: np.eye(4))
+    """(4, 4) float64 matrix for column vectors: `world = transform @ [x, y, z, 1]`."""
+
     name: str = ""
+    """Name for people."""
+
     path: tuple[str, ...] = ()
+    """Names of the groups that contain the part, outermost first."""
+
     material: int | None = None
+    """Index of the material of the faces without one; None for no material."""
 
     def __post_init__(self) -> None:
         """Convert the matrix to a read-only view."""
@@ -119,43 +127,55 @@ class Part:
 
 @dataclass(frozen=True)
 class Material:
-    """Surface appearance in the metallic-roughness model of glTF 2.0 §3.9.2.
-
-    Attributes:
-        name: Name for people.
-        base_color: Color of the surface in sRGB, with alpha; multiplied by the image and by vertex colors.
-        base_color_image: Index into the images of the scene, or None; likewise the other images.
-        metallic: 0 (dielectric) to 1 (metal).
-        roughness: 0 (smooth) to 1 (rough).
-        metallic_roughness_image: Image with roughness in green and metallic in blue.
-        normal_image: Tangent-space normal map.
-        occlusion_image: Image with occlusion in red.
-        emissive: Emitted color in sRGB.
-        emissive_image: Image of the emitted color.
-        alpha_mode: Whether alpha is ignored, compared with `alpha_cutoff`, or blended.
-        alpha_cutoff: Least alpha that is visible in mode "mask".
-        double_sided: Whether the back of the faces is visible.
-        unlit: Whether the base color is shown without lighting (KHR_materials_unlit).
-        wrap: Continuation of all images outside of 0 to 1, horizontally and vertically.
-        filter: Interpolation between the pixels of all images.
-    """
+    """Surface appearance in the metallic-roughness model of glTF 2.0 §3.9.2."""
 
     name: str = ""
+    """Name for people."""
+
     base_color: Color = (1.0, 1.0, 1.0, 1.0)
+    """Color of the surface in sRGB, with alpha; multiplied by the image and by vertex colors."""
+
     base_color_image: int | None = None
+    """Index into the images of the scene, or None; likewise the other images."""
+
     metallic: float = 0.0
+    """0 (dielectric) to 1 (metal)."""
+
     roughness: float = 1.0
+    """0 (smooth) to 1 (rough)."""
+
     metallic_roughness_image: int | None = None
+    """Image with roughness in green and metallic in blue."""
+
     normal_image: int | None = None
+    """Tangent-space normal map."""
+
     occlusion_image: int | None = None
+    """Image with occlusion in red."""
+
     emissive: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Emitted color in sRGB."""
+
     emissive_image: int | None = None
+    """Image of the emitted color."""
+
     alpha_mode: Literal["opaque", "mask", "blend"] = "opaque"
+    """Whether alpha is ignored, compared with `alpha_cutoff`, or blended."""
+
     alpha_cutoff: float = 0.5
+    """Least alpha that is visible in mode "mask"."""
+
     double_sided: bool = False
+    """Whether the back of the faces is visible."""
+
     unlit: bool = False
+    """Whether the base color is shown without lighting (KHR_materials_unlit)."""
+
     wrap: tuple[Literal["repeat", "clamp", "mirror"], Literal["repeat", "clamp", "mirror"]] = ("repeat", "repeat")
+    """Continuation of all images outside of 0 to 1, horizontally and vertically."""
+
     filter: Literal["linear", "nearest"] = "linear"
+    """Interpolation between the pixels of all images."""
 
     def images(self) -> tuple[int, ...]:
         """Return the indices of the images that the material uses."""
@@ -171,40 +191,42 @@ class Material:
 
 @dataclass(frozen=True)
 class Image:
-    """Encoded image, unchanged from the source.
-
-    Attributes:
-        data: Content of the image file.
-        media_type: Media type, such as "image/png".
-        name: File name or label.
-    """
+    """Encoded image, unchanged from the source."""
 
     data: bytes
+    """Content of the image file."""
+
     media_type: str
+    """Media type, such as "image/png"."""
+
     name: str = ""
+    """File name or label."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Content of a model file.
-
-    Attributes:
-        meshes: Meshes, each once.
-        parts: Placed instances of the meshes.
-        materials: Materials that meshes and parts refer to.
-        images: Images that materials refer to.
-        frame: Unit and up axis of all coordinates.
-        name: Name for people.
-        metadata: Texts by name, such as author and license.
-    """
+    """Content of a model file."""
 
     meshes: tuple[Mesh, ...]
+    """Meshes, each once."""
+
     parts: tuple[Part, ...]
+    """Placed instances of the meshes."""
+
     materials: tuple[Material, ...] = ()
+    """Materials that meshes and parts refer to."""
+
     images: tuple[Image, ...] = ()
+    """Images that materials refer to."""
+
     frame: Frame = HOST_FRAME
+    """Unit and up axis of all coordinates."""
+
     name: str = ""
+    """Name for people."""
+
     metadata: Mapping[str, str] = field(default_factory=dict)
+    """Texts by name, such as author and license."""
 
     def __post_init__(self) -> None:
         """Convert sequences to tuples."""

@@ -1,1 +1,1 @@
-"""What an operator configures: settings and API keys."""
+"""Configuration of the service by its operator: settings and API keys."""

@@ -1,4 +1,7 @@
-"""What an operator can set: in the environment as `MESHHUB_` and the field's name in capitals, or in a TOML file."""
+"""Settings of the service, from environment variables and from a TOML file.
+
+The variable of a setting is `MESHHUB_` and the name of the field in capitals.
+"""
 
 from __future__ import annotations
 
@@ -20,295 +23,359 @@ from meshhub.errors import InvalidSettings, quote
 from meshhub.model.plans import Limits, Plan
 
 PREFIX = "MESHHUB_"
+"""Prefix of the variables."""
 
 FILE = "MESHHUB_SETTINGS"
-"""The variable that names the settings file."""
+"""Variable that names the settings file."""
 
 _TOML_LINE = re.compile(r"\s*(?:\[\s*(?P<table>[^\[\]]+)\]|(?P<key>[^=\s#\[][^=#]*?)\s*=)")
+"""Header of a table, or the key of a line of a TOML file."""
 
-MOST_WORKERS = 1000
-"""More is a slip of the pen: every one is a process."""
+MAX_WORKERS_COUNT = 1000
+"""Worker processes; more is certainly a typing error."""
 
-LEAST_MEMORY = 64 << 20
-"""Bytes; with less, libraries cannot be loaded."""
+MIN_MEMORY_BYTES = 64 << 20
+"""Bytes of memory of a conversion; with less, a worker cannot load its libraries."""
 
-_UNBOUNDED = 1 << 62
-"""No limit of a plan is as large; whoever means none says so."""
+_MAX_LIMIT = 1 << 62
+"""Exclusive bound of a limit of a plan; fits into a signed 64-bit integer. `none` lifts a limit."""
+
+_MIN_SIMILARITY_RATIO = 0.75
+"""Similarity, as difflib computes it, from which a name is suggested; one or two letters of a word may differ."""
 
 PlanLimits = Mapping[str, Mapping[str, int | float | None]]
+"""Limits by plan and by name; None lifts a limit."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
     """Settings of the service.
 
-    database_url:       where keys are kept, as SQLAlchemy's URL; a SQLite file in the user's data folder unless told
-    rate_limit_url:     where requests are counted: memory://, or redis://host:port for several servers
-    trusted_proxies:    addresses and networks whose X-Forwarded-For is believed
-    free_plan:          the plan of callers without a key
-    plan_limits:        limits that differ from what a plan declares: {"free": {"max_batch_files": 5}}
-    workers:            conversions at once; the cores unless told
-    batch_workers:      conversions at once for one request; half of `workers` unless told
-    conversion_memory_bytes: what a conversion may take beyond what its worker began with
-    queue:              requests that may wait for a worker before `server_busy`
-    connections_per_address: connections open at once from one address, if it is not a trusted proxy's
-    temporary_folder:   where uploads and results lie while a request lasts; the system's unless told
-    keep_free_bytes:    disk that uploads must leave free
-    shutdown_seconds:   how long running requests may go on after the signal to stop
-    metrics:            who may read /metrics: callers on this machine ("loopback"), "everyone", or nobody ("off")
-    log:                how the service logs: "text", or "json" with an object a line
-    drain_bytes, drain_seconds: how much of a refused upload is read, so that the answer reaches the sender
+    Raises:
+        InvalidSettings: A value is out of bounds.
     """
 
     database_url: str | None = None
+    """SQLAlchemy URL of the database of API keys; default: a SQLite file in the user's data folder."""
+
     rate_limit_url: str = "memory://"
+    """Store of the rate limits: memory://, or redis://host:port to share it between servers."""
+
     trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks whose X-Forwarded-For header is trusted."""
+
     free_plan: str = "free"
+    """Plan of callers without a key."""
+
     plan_limits: PlanLimits = {}
+    """Limits that replace those of a plan: {"free": {"max_batch_files": 5}}."""
+
     workers: int | None = None
+    """Parallel conversions; default: number of CPU cores."""
+
     batch_workers: int | None = None
+    """Parallel conversions of one request; default: half of `workers`."""
+
     conversion_memory_bytes: int = 6 << 30
+    """Memory of a conversion in addition to that of an idle worker."""
+
     queue: int = 64
+    """Requests that may wait for a worker; more get `server_busy`."""
+
     connections_per_address: int = 256
+    """Open connections from one address that is not a trusted proxy."""
+
     temporary_folder: str | None = None
+    """Folder of uploads and results during a request; default: that of the system."""
+
     keep_free_bytes: int = 512 << 20
+    """Disk space that uploads must leave free."""
+
     shutdown_seconds: float = 30.0
+    """Time that running requests have after the signal to stop."""
+
     metrics: Literal["loopback", "everyone", "off"] = "loopback"
+    """Who can read /metrics: callers on this machine ("loopback"), "everyone", or nobody ("off")."""
+
     log: Literal["text", "json"] = "text"
+    """Format of the log: "text", or "json" with one object per line."""
+
     drain_bytes: int = 256 << 20
+    """Bytes of a rejected upload that are read, so that the response reaches the sender."""
+
     drain_seconds: float = 5.0
+    """Time for the same."""
 
     def __post_init__(self) -> None:
-        """Raises InvalidSettings for what makes no sense."""
+        """Check the values."""
+        self._check_proxies()
+        self._check_numbers()
+        for plan, limits in self.plan_limits.items():
+            for name in limits:
+                if name not in LIMITS:
+                    raise InvalidSettings(
+                        f"plan_limits: unknown limit {quote(name)} of {quote(plan)}; known are {', '.join(LIMITS)}"
+                    )
+
+    def _check_proxies(self) -> None:
         for proxy in self.trusted_proxies:
             try:
-                everyone = ipaddress.ip_network(proxy, strict=False).prefixlen == 0
+                network = ipaddress.ip_network(proxy, strict=False)
             except ValueError:
                 raise InvalidSettings(
                     f"trusted_proxies: {quote(proxy)} is not an address or a network like 10.0.0.0/8"
                 ) from None
-            if everyone:
+            if network.prefixlen == 0:
                 raise InvalidSettings(
-                    f"trusted_proxies: {proxy!r} trusts every caller, who could then name any address as its own; "
-                    "name your proxies"
+                    f"trusted_proxies: {proxy!r} trusts every caller, who could then use any address as its own; "
+                    "list your proxies"
                 )
-        if self.conversion_memory_bytes < LEAST_MEMORY:
-            raise InvalidSettings(
-                f"conversion_memory_bytes must be at least {LEAST_MEMORY}, got {quote(self.conversion_memory_bytes)}"
-            )
-        if self.connections_per_address < 1:
-            raise InvalidSettings(
-                f"connections_per_address must be at least 1, got {quote(self.connections_per_address)}"
-            )
-        for name in ("workers", "batch_workers"):
+
+    def _check_numbers(self) -> None:
+        bounds: dict[str, tuple[float, float]] = {
+            "conversion_memory_bytes": (MIN_MEMORY_BYTES, math.inf),
+            "connections_per_address": (1, math.inf),
+            "workers": (1, MAX_WORKERS_COUNT),
+            "batch_workers": (1, MAX_WORKERS_COUNT),
+        }
+        for name, (minimum, maximum) in bounds.items():
             value = getattr(self, name)
-            if value is not None and not 1 <= value <= MOST_WORKERS:
-                raise InvalidSettings(f"{name} must be at least 1 and at most {MOST_WORKERS}, got {quote(value)}")
+            if value is not None and not minimum <= value <= maximum:
+                upper = f" and at most {maximum}" if maximum < math.inf else ""
+                raise InvalidSettings(f"{name} must be at least {minimum}{upper}, got {quote(value)}")
         for name in ("queue", "keep_free_bytes", "shutdown_seconds", "drain_bytes", "drain_seconds"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise InvalidSettings(f"{name} must be a number, and not negative; got {quote(getattr(self, name))}")
-        for plan, limits in self.plan_limits.items():
-            for name in limits:
-                if name not in Limits.__struct_fields__:
-                    known = ", ".join(Limits.__struct_fields__)
-                    raise InvalidSettings(
-                        f"plan_limits: {quote(plan)} has no limit {quote(name)}; the limits are {known}"
-                    )
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise InvalidSettings(f"{name} must be a number of at least 0, got {quote(value)}")
 
     @property
     def worker_count(self) -> int:
-        """Conversions at once."""
+        """The number of worker processes."""
         return self.workers or cores()
 
     @property
     def most_at_once(self) -> int:
-        """Conversions at once when several callers ask: the last one is for a caller who has none running."""
+        """The maximum number of parallel conversions: the last is reserved for a caller who has none running."""
         return self.worker_count + 1
 
     @property
     def batch_worker_count(self) -> int:
-        """Conversions at once for one request: by default a batch leaves half of the workers to others."""
+        """The number of parallel conversions of one request; default: half of the workers, for the sake of others."""
         return min(self.batch_workers or max(1, self.worker_count // 2), self.worker_count)
 
     def plan(self, declared: Plan) -> Plan:
-        """A declared plan with the limits that are set here. Raises InvalidSettings for a limit that cannot be one."""
-        changed = self.plan_limits.get(declared.id, {})
-        if not changed:
+        """Return a plan with the limits of these settings.
+
+        Raises:
+            InvalidSettings: A limit has the wrong type.
+        """
+        limits = self.plan_limits.get(declared.id, {})
+        if not limits:
             return declared
         try:
-            limits = msgspec.convert({**msgspec.to_builtins(declared.limits), **changed}, Limits)
+            merged = msgspec.convert({**msgspec.to_builtins(declared.limits), **limits}, Limits)
         except msgspec.ValidationError as error:
             raise InvalidSettings(f"plans.{declared.id}: {error}") from None
-        return msgspec.structs.replace(declared, limits=limits)
+        return structs.replace(declared, limits=merged)
 
     def in_force(self, declared: Mapping[str, Plan]) -> dict[str, Plan]:
-        """The plans by their ids, with the limits that are set here. Raises InvalidSettings for plans that are none."""
-        for name, where in ((self.free_plan, "free_plan"), *((name, f"plans.{name}") for name in self.plan_limits)):
+        """Return the plans with the limits of these settings.
+
+        Args:
+            declared: Plans by id.
+        Raises:
+            InvalidSettings: A setting names an unknown plan, or a limit has the wrong type.
+        """
+        for name, setting in ((self.free_plan, "free_plan"), *((name, f"plans.{name}") for name in self.plan_limits)):
             if name not in declared:
-                near = _nearest(name, tuple(declared))
-                listed = ", ".join(sorted(declared))
-                raise InvalidSettings(f"{where}: {quote(name)} is no plan; there are {listed}{near}")
+                hint = _suggest(name, tuple(declared))
+                raise InvalidSettings(
+                    f"{setting}: unknown plan {quote(name)}; known are {', '.join(sorted(declared))}{hint}"
+                )
         return {name: self.plan(plan) for name, plan in declared.items()}
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Settings from MESHHUB_… variables, and from the file that MESHHUB_SETTINGS names; see `load`."""
+        """Return the settings of the environment and of the settings file; see `load`."""
         return load(environment).settings
 
 
 def cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """The cores that this process may use: a container often has fewer than its machine."""
+    """Count the CPU cores that this process may use, within the quota of its container.
+
+    Args:
+        quota: File of the Linux control group, version 2.
+    """
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):
-        # "200000 100000": so many microseconds in each so many; "max 100000" without a limit
+        # "200000 100000": microseconds of CPU time in each period of microseconds; "max 100000": no limit
         used, period = quota.read_text(encoding="ascii").split()
         count = min(count, max(1, math.ceil(int(used) / int(period))))
     return count
 
 
 class Loaded(Struct, frozen=True):
-    """Settings, and where each one that was set comes from; `plan_limits` as "plans.free.max_batch_files"."""
+    """Settings and their origins."""
 
     settings: Settings
+    """The settings."""
+
     origins: dict[str, str]
+    """Origin of each setting that is not a default; a limit is named "plans.free.max_batch_files"."""
 
     def located(self, error: InvalidSettings) -> InvalidSettings:
-        """An error that begins with the name of a setting, with the place that the setting comes from."""
-        return _located(error, self.origins)
+        """Return an error with the origin of the setting with which its message begins."""
+        return _add_origin(error, self.origins)
 
 
 def load(environment: Mapping[str, str] | None = None) -> Loaded:
-    """Settings from the environment, which beats the file that MESHHUB_SETTINGS names, which beats the defaults.
+    """Load the settings. Variables override the file that MESHHUB_SETTINGS names; the file overrides the defaults.
 
-    `MESHHUB_PLAN_FREE_MAX_BATCH_FILES=5` changes a plan's limit, as `max_batch_files = 5` does under
-    `[plans.free]` in the file; `none` lifts it. Lists in variables are separated by commas; an empty
-    variable is as good as none. Raises InvalidSettings, naming what is wrong and where it is.
+    `MESHHUB_PLAN_FREE_MAX_BATCH_FILES=5` sets a limit of a plan, like `max_batch_files = 5` below `[plans.free]` in
+    the file; `none` lifts it. Commas separate the items of a list in a variable. An empty variable is ignored.
+
+    Args:
+        environment: Variables; default: those of this process.
+    Raises:
+        InvalidSettings: A name is unknown, or a value is malformed or out of bounds; the message has the origin.
     """
-    reading = _Reading()
+    reader = _Reader()
     environment = os.environ if environment is None else environment
     path = environment.get(FILE, "").strip()
     if path:
-        reading.file(Path(path))
-    reading.variables(environment)
+        reader.read_file(Path(path))
+    reader.read_variables(environment)
     try:
-        return Loaded(Settings(**reading.values, plan_limits=reading.plans), reading.origins)
+        return Loaded(Settings(**reader.values, plan_limits=reader.plans), reader.origins)
     except InvalidSettings as error:
-        raise _located(error, reading.origins) from None
+        raise _add_origin(error, reader.origins) from None
 
 
-def _located(error: InvalidSettings, origins: Mapping[str, str]) -> InvalidSettings:
-    named = error.message.partition(":")[0].partition(" ")[0]
-    where = next((origin for name, origin in origins.items() if name == named or name.startswith(f"{named}.")), None)
-    return InvalidSettings(f"{error.message} ({where})") if where else error
+def _add_origin(error: InvalidSettings, origins: Mapping[str, str]) -> InvalidSettings:
+    setting = error.message.partition(":")[0].partition(" ")[0]
+    matches = (origin for name, origin in origins.items() if name == setting or name.startswith(f"{setting}."))
+    origin = next(matches, None)
+    return InvalidSettings(f"{error.message} ({origin})") if origin else error
 
 
-class _Reading:
-    """Collects values; what comes later wins."""
+class _Reader:
+    """Collector of values; a later source overrides an earlier one."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.plans: dict[str, dict[str, int | float | None]] = {}
         self.origins: dict[str, str] = {}
 
-    def file(self, path: Path) -> None:
+    def read_file(self, path: Path) -> None:
         try:
             text = path.read_text(encoding="utf-8")
-            told = tomllib.loads(text)
+            document = tomllib.loads(text)
         except (OSError, ValueError) as error:
-            what = error.strerror if isinstance(error, OSError) else str(error)
-            raise InvalidSettings(f"the settings file {path} ({FILE}) cannot be read: {what}") from None
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise InvalidSettings(f"the settings file {path} ({FILE}) cannot be read: {reason}") from None
 
-        def where(*names: str) -> str:
-            line = _line_of(text, names)
+        def locate(*names: str) -> str:
+            line = _find_line(text, names)
             return f"file {path}" + (f":{line}" if line else "")
 
-        plans = told.pop("plans", {})
-        for name, value in told.items():
+        plans = document.pop("plans", {})
+        for name, value in document.items():
             if name not in NAMES:
-                raise InvalidSettings(f"{quote(name)} is no setting{_nearest(name, (*NAMES, 'plans'))} ({where(name)})")
-            self._take(name, value, where(name), strict=True)
+                hint = _suggest(name, (*NAMES, "plans"))
+                raise InvalidSettings(f"unknown setting {quote(name)}{hint} ({locate(name)})")
+            self._set_value(name, value, locate(name), strict=True)
         if not isinstance(plans, dict) or not all(isinstance(limits, dict) for limits in plans.values()):
-            raise InvalidSettings(f"plans must be tables like [plans.free] ({where('plans')})")
+            raise InvalidSettings(f"plans must be tables like [plans.free] ({locate('plans')})")
         for plan, limits in plans.items():
             for limit, value in limits.items():
-                self._limit(plan, limit, value, f"plans.{plan}.{limit}", where("plans", plan, limit))
+                self._set_limit(plan, limit, value, f"plans.{plan}.{limit}", locate("plans", plan, limit))
 
-    def variables(self, environment: Mapping[str, str]) -> None:
-        for variable, text in environment.items():
-            text = text.strip()
+    def read_variables(self, environment: Mapping[str, str]) -> None:
+        for variable, untrimmed in environment.items():
+            text = untrimmed.strip()
             if not variable.startswith(PREFIX) or not text:
                 continue
             name = variable.removeprefix(PREFIX).lower()
-            where = f"environment {variable}"
+            origin = f"environment {variable}"
             if name.startswith("plan_"):
-                plan, limit = _plan_and_limit(variable, name.removeprefix("plan_"))
-                self._limit(plan, limit, text, variable, where)
+                plan, limit = _split_plan_variable(variable, name.removeprefix("plan_"))
+                self._set_limit(plan, limit, text, variable, origin)
             elif name == "trusted_proxies":
-                self._take(name, [part for part in re.split(r"[,\s]+", text) if part], where, strict=False)
+                self._set_value(name, [part for part in re.split(r"[,\s]+", text) if part], origin, strict=False)
             elif name in NAMES:
-                self._take(name, text, where, strict=False)
-            elif near := _nearest(name, NAMES, spelt=lambda one: PREFIX + one.upper()):
-                # what resembles nothing may be another program's
-                raise InvalidSettings(f"{variable} is no setting{near} (environment)")
+                self._set_value(name, text, origin, strict=False)
+            elif hint := _suggest(name, NAMES, spelling=lambda setting: PREFIX + setting.upper()):
+                # a variable that resembles no setting may belong to another program
+                raise InvalidSettings(f"unknown setting {variable}{hint} (environment)")
 
-    def _take(self, name: str, value: Any, where: str, *, strict: bool) -> None:
+    def _set_value(self, name: str, value: Any, origin: str, *, strict: bool) -> None:
         try:
             self.values[name] = msgspec.convert(value, _TYPES[name], strict=strict)
         except msgspec.ValidationError as error:
-            # the value may hold a password, and this message never holds the value
-            raise InvalidSettings(f"{name} cannot be used: {error} ({where})") from None
-        self.origins[name] = where
+            # the message of msgspec does not quote the value, which may be a password
+            raise InvalidSettings(f"{name} cannot be used: {error} ({origin})") from None
+        self.origins[name] = origin
 
-    def _limit(self, plan: str, limit: str, value: Any, shown: str, where: str) -> None:
+    def _set_limit(self, plan: str, limit: str, value: Any, name: str, origin: str) -> None:
         if limit not in LIMITS:
-            raise InvalidSettings(f"{shown} names no limit{_nearest(limit, LIMITS)} ({where})")
-        self.plans.setdefault(plan, {})[limit] = _bound(value, shown, where)
-        self.origins[f"plans.{plan}.{limit}"] = where
+            raise InvalidSettings(f"unknown limit {name}{_suggest(limit, LIMITS)} ({origin})")
+        self.plans.setdefault(plan, {})[limit] = _parse_limit(value, name, origin)
+        self.origins[f"plans.{plan}.{limit}"] = origin
 
 
-def _line_of(text: str, names: tuple[str, ...]) -> int | None:
-    """The line of a TOML file that sets what these names lead to; None when it is written in some unusual way."""
+def _find_line(text: str, names: tuple[str, ...]) -> int | None:
+    """Return the number of the line of a TOML file that sets a key.
+
+    Args:
+        text: Content of the file.
+        names: Tables and key.
+    Returns:
+        Line of the key, or else of the innermost table; None if only a full TOML parser could find it.
+    """
     table: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
-        said = _TOML_LINE.match(line)
-        if said is None:
+        match = _TOML_LINE.match(line)
+        if match is None:
             continue
-        words = [word.strip().strip("\"'") for word in (said["table"] or said["key"]).split(".")]
-        if said["table"]:
+        words = [word.strip().strip("\"'") for word in (match["table"] or match["key"]).split(".")]
+        if match["table"]:
             table, words = words, []
-        # a table of its own, or whatever lies in it, tells where the table is
+        # a line below the key, such as a table in it, locates the key too
         if (*table, *words)[: len(names)] == names:
             return number
-    return _line_of(text, names[:-1]) if len(names) > 1 else None
+    return _find_line(text, names[:-1]) if len(names) > 1 else None
 
 
-def _plan_and_limit(variable: str, rest: str) -> tuple[str, str]:
+def _split_plan_variable(variable: str, name: str) -> tuple[str, str]:
+    """Return the plan and the limit of a variable, whose name lacks the prefix here. Raise InvalidSettings."""
     for limit in LIMITS:
-        if rest.endswith("_" + limit):
-            return rest.removesuffix("_" + limit).replace("_", "-"), limit
-    plan, _, limit = rest.partition("_")
-    near = _nearest(limit, LIMITS, spelt=lambda one: f"{PREFIX}PLAN_{plan.upper()}_{one.upper()}")
-    raise InvalidSettings(f"{variable} names no limit{near}; the limits are {', '.join(LIMITS)}")
+        if name.endswith("_" + limit):
+            return name.removesuffix("_" + limit).replace("_", "-"), limit
+    plan, _, limit = name.partition("_")
+    hint = _suggest(limit, LIMITS, spelling=lambda known: f"{PREFIX}PLAN_{plan.upper()}_{known.upper()}")
+    raise InvalidSettings(f"unknown limit {variable}{hint}; known are {', '.join(LIMITS)}")
 
 
-def _bound(value: Any, shown: str, where: str) -> int | float | None:
+def _parse_limit(value: Any, name: str, origin: str) -> int | float | None:
     if isinstance(value, str):
         if value.strip().lower() == "none":
             return None
         with contextlib.suppress(ValueError):
             value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _UNBOUNDED:
-        raise InvalidSettings(f"{shown} must be a number above 0, or none; got {quote(str(value))} ({where})")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _MAX_LIMIT:
+        raise InvalidSettings(f"{name} must be a number above 0, or none; got {quote(str(value))} ({origin})")
     return int(value) if float(value).is_integer() else value
 
 
-def _nearest(name: str, names: Sequence[str], *, spelt: Callable[[str], str] = str) -> str:
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.75)
-    return f"; did you mean {spelt(near[0])}?" if near else ""
+def _suggest(name: str, known: Sequence[str], *, spelling: Callable[[str], str] = str) -> str:
+    """Return a hint with the most similar known name; "" if none is similar."""
+    similar = difflib.get_close_matches(name.lower(), known, n=1, cutoff=_MIN_SIMILARITY_RATIO)
+    return f"; did you mean {spelling(similar[0])}?" if similar else ""
 
 
 NAMES = tuple(name for name in Settings.__struct_fields__ if name != "plan_limits")
-"""The settings that stand for themselves; limits of plans are told by plan."""
+"""Settings with a variable and a key of their own; limits of plans have one for each plan."""
 
 LIMITS = Limits.__struct_fields__
+"""Names of the limits of a plan."""
 
 _TYPES = {field.name: field.type for field in structs.fields(Settings)}
