@@ -19,9 +19,10 @@ from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained
 from meshhub.cli.files import STREAM, bounded_hooks, deadline, expanded, identity, read_from, unique, worker_log
 from meshhub.cli.flags import RegistryCommand
 from meshhub.engine.isolated import Isolated
-from meshhub.errors import MeshhubError, OutputExists, RequestError, UnsupportedTarget, printable, quote
+from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
 from meshhub.model.report import Report
 from meshhub.model.source import Target
+from meshhub.pipeline.resolve import unsupported_target
 from meshhub.registry import Registry
 
 
@@ -127,8 +128,7 @@ def _check_output(registry: Registry, source: str, target: str, to: str | None) 
 def _extension(registry: Registry, to: str) -> str:
     known = registry.declarations.format_of(to)
     if known is None:
-        listed = ", ".join(sorted({one.capability.format.id for one in registry.declarations.writers}))
-        raise UnsupportedTarget(f"target {quote(to)} is not a format that can be written; choose from {listed}")
+        raise unsupported_target(to, registry.declarations)
     return known.extensions[0]
 
 

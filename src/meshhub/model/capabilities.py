@@ -145,8 +145,10 @@ class Reader(Capability, frozen=True, kw_only=True):
     """Preference among several readers of the format; the highest wins, then the first name."""
 
     sniff: str | None = None
-    """Code as "package.module:function" of `sniff(head: bytes, size: int) -> int`, which returns 0 (not this format) to 100
-    (certainly this format) for the first bytes of a file."""
+    """Code as "package.module:function" of `sniff(head: bytes, size: int) -> int`.
+
+    It returns a score from 0 (another format) to 100 (certainly this format) for the first bytes of a file.
+    """
 
 
 class Writer(Capability, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from meshhub.errors import MissingDependency, PremiumRequired
+from meshhub.errors import MissingDependency, PremiumRequired, describe_missing
 from meshhub.model.capabilities import Operation, Reader
 from meshhub.model.plans import Caller
 from meshhub.pipeline.declarations import C, Declared
@@ -36,7 +36,7 @@ def check_installed(candidate: Declared[C]) -> None:
     """Raise MissingDependency if the capability needs a package that is not installed."""
     if candidate.missing:
         raise MissingDependency(
-            f"{describe(candidate)} needs {', '.join(candidate.missing)}, which this machine lacks; {candidate.remedy}",
+            describe_missing(describe(candidate), candidate.missing, candidate.remedy),
             code=_MISSING_CODES.get(type(candidate.capability), "unsupported_target"),
         )
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Generic, TypeVar
 
 import pytest
 
+from meshhub.errors import describe_missing
 from meshhub.model.capabilities import Capability
 from meshhub.model.options import OptionField, option_fields
 from meshhub.pipeline.declarations import Declared
@@ -62,7 +63,7 @@ class Contract(Generic[C]):
         if found is None:
             raise AssertionError(f"{self.what} is not registered; faults of plug-ins: {faults}")
         if found.missing:
-            pytest.skip(f"{self.what} needs {', '.join(found.missing)}, which this machine lacks; {found.remedy}")
+            pytest.skip(describe_missing(self.what, found.missing, found.remedy))
         return found
 
     @property
