@@ -10,10 +10,10 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
-from meshhub.builtin_plugins.step.recognition.bodies import outward, shell_volumes
+from meshhub.builtin_plugins.step.recognition.bodies import orient_outward, shell_volumes
 from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
-from meshhub.builtin_plugins.step.recognition.quadrics import Kind
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, skin_of
+from meshhub.builtin_plugins.step.recognition.skin import Skin, build_skin, lengths
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind
 from meshhub.builtin_plugins.step.writing.appearance import paint_of
 from meshhub.builtin_plugins.step.writing.assembly import Placement, Shape, needs_assembly, shapes_of, write_assembly
 from meshhub.builtin_plugins.step.writing.brep import Items, write_model
@@ -181,7 +181,7 @@ def _write_shape(document: Document, job: _Job, number: int) -> _Written | None:
     shape = job.shapes[number]
     mesh = shape.mesh
     paint, palette = paint_of(job.scene, mesh, shape.material)
-    skin = outward(skin_of(mesh.vertices, mesh.faces, paint))
+    skin = orient_outward(build_skin(mesh.vertices, mesh.faces, paint))
     if len(skin.faces) == 0:
         return None
     volume = float(shell_volumes(skin)[skin.closed].sum())
@@ -193,11 +193,14 @@ def _write_shape(document: Document, job: _Job, number: int) -> _Written | None:
     _colour(document, skin, model.regions.region, items, palette)
     uses = job.uses[number]
     gained = shell_volumes(model.skin) + chord_volumes(model.skin, model.regions.region, model.regions.surfaces)
-    kinds = np.bincount(model.regions.surfaces.kind, minlength=len(Kind))
+    kinds = np.bincount(model.regions.surfaces.kind, minlength=len(SurfaceKind))
     figures = {
         "faces": len(model.regions.surfaces),
-        **{f"{kind.name.lower()}s": int(kinds[kind]) for kind in (Kind.PLANE, Kind.CYLINDER, Kind.CONE, Kind.SPHERE)},
-        "tori": int(kinds[Kind.TORUS]),
+        **{
+            f"{kind.name.lower()}s": int(kinds[kind])
+            for kind in (SurfaceKind.PLANE, SurfaceKind.CYLINDER, SurfaceKind.CONE, SurfaceKind.SPHERE)
+        },
+        "tori": int(kinds[SurfaceKind.TORUS]),
         "solids": len(items.solids) * uses,
         "open_shells": len(model.bodies.sheets) * uses,
         "mesh_volume_mm3": volume * uses,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, skin_of
+from meshhub.builtin_plugins.step.recognition.skin import Skin, build_skin, lengths
 from meshhub.model.scene import Float64
 from meshhub.toolkit.containment import hosts_of
 
@@ -41,7 +41,7 @@ def shell_sizes(skin: Skin) -> Float64:
     return made
 
 
-def outward(skin: Skin) -> Skin:
+def orient_outward(skin: Skin) -> Skin:
     """The skin with every closed shell that is inside out, and is no cavity of another, turned round."""
     volume = shell_volumes(skin)
     suspects = skin.closed & (volume < 0)
@@ -51,10 +51,10 @@ def outward(skin: Skin) -> Skin:
     if not turned.any():
         return skin
     faces = np.where(turned[skin.shell][:, None], skin.faces[:, ::-1], skin.faces)
-    return skin_of(skin.points, faces, skin.paint)
+    return build_skin(skin.points, faces, skin.paint)
 
 
-def bodies_of(skin: Skin) -> Bodies:
+def group_bodies(skin: Skin) -> Bodies:
     """The bodies of a skin that is `outward`."""
     volume = shell_volumes(skin)
     solid = skin.closed & (np.abs(volume) > _FLAT * shell_sizes(skin))

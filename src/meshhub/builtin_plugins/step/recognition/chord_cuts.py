@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.deviation import Facets
-from meshhub.builtin_plugins.step.recognition.facets import TURN, FacetGraph
+from meshhub.builtin_plugins.step.recognition.facet_graph import TURN, FacetGraph
+from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.recognition.fit_trials import FEWEST_FACETS, FEWEST_POINTS, TILT, plausible
 from meshhub.builtin_plugins.step.recognition.fitting import OF_DEPTH, Limits, fit
 from meshhub.builtin_plugins.step.recognition.planar import numbered
-from meshhub.builtin_plugins.step.recognition.quadrics import Kind, Surfaces, gradients, joined
 from meshhub.builtin_plugins.step.recognition.recognize import KINDS, Segments
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples, chosen, extents
-from meshhub.builtin_plugins.step.recognition.skin import Skin, ascending, distinct_pairs, lengths
+from meshhub.builtin_plugins.step.recognition.skin import Skin, distinct_pairs, lengths, sort_unique
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, gradients, joined
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -38,7 +38,9 @@ _PARALLEL = 1e-6
 Mask = NDArray[np.bool_]
 
 
-def cut_facets(skin: Skin, faceted: Facets, graph: FacetGraph, found: Segments, given: float | None) -> Segments:
+def assign_cut_facets(
+    skin: Skin, faceted: FacetedSkin, graph: FacetGraph, found: Segments, given: float | None
+) -> Segments:
     """The segments with the facets that were cut from them, and surfaces all of whose facets were cut.
 
     given: the distance that was asked for, which then counts instead of what rounding explains
@@ -54,7 +56,7 @@ def cut_facets(skin: Skin, faceted: Facets, graph: FacetGraph, found: Segments, 
     return Segments(cutting.surfaces, cutting.limit, cutting.segment, found.segment)
 
 
-def eased(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, IntIndex]:
+def move_cut_corners(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, IntIndex]:
     """The skin with its cut corners on all surfaces that meet there, and the curved regions where that cannot be.
 
     cut: (m,) the triangles that were cut
@@ -67,7 +69,7 @@ def eased(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, IntIndex]:
     if not (held & (np.abs(gap) > regions.limit[region])).any():
         return skin, np.empty(0, np.intp)
     # also those that were on it but for rounding: a curve through both would wriggle
-    loose = ascending(point[held])
+    loose = sort_unique(point[held])
     number = np.full(len(skin.points), -1, np.intp)
     number[loose] = np.arange(len(loose))
     near = number[point] >= 0
@@ -86,11 +88,11 @@ def eased(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, IntIndex]:
     changed = replace(skin, points=made, cross=np.cross(b - a, c - a))
     over = number[skin.faces[_folded(skin, changed, regions)]]
     wrong[over[over >= 0]] = True
-    bad = ascending(region[wrong[owner]])
+    bad = sort_unique(region[wrong[owner]])
     return changed, bad[regions.curved[bad]]
 
 
-def _onto_all(surfaces: Surfaces, points: Float64, owner: IntIndex, begin: IntIndex) -> Float64:
+def _onto_all(surfaces: SurfaceArray, points: Float64, owner: IntIndex, begin: IntIndex) -> Float64:
     """The points moved on to all their surfaces by the shortest way (Newton's method).
 
     owner: the point of each surface, in order; begin: where the surfaces of each point begin
@@ -117,7 +119,7 @@ def _folded(before: Skin, after: Skin, regions: Regions) -> Mask:
     return made & ~regions.curved[regions.region]
 
 
-def _rims(skin: Skin, faceted: Facets, graph: FacetGraph) -> Mask:
+def _rims(skin: Skin, faceted: FacetedSkin, graph: FacetGraph) -> Mask:
     """(p,) the points on sharp edges, where something may have been cut off."""
     half = np.arange(len(skin.twin))
     a, b = faceted.region[half // 3], faceted.region[np.where(skin.twin >= 0, skin.twin, half) // 3]
@@ -133,7 +135,7 @@ def _below(gap: Float64, depth: Float64, kind: NDArray[np.int8]) -> Mask:
 
     A torus is a saddle on its inner half: there chords are on both sides.
     """
-    made: Mask = ((gap * depth >= 0) | (kind == Kind.TORUS)) & (np.abs(gap) <= _DEEPER * np.abs(depth))
+    made: Mask = ((gap * depth >= 0) | (kind == SurfaceKind.TORUS)) & (np.abs(gap) <= _DEEPER * np.abs(depth))
     return made
 
 
@@ -142,7 +144,7 @@ class _Cutting:
     """Segments that grow; `rim` as `_rims` has it."""
 
     graph: FacetGraph
-    surfaces: Surfaces
+    surfaces: SurfaceArray
     limit: Float64
     segment: IntIndex
     rim: Mask
@@ -198,7 +200,7 @@ class _Cutting:
         good &= (_below(middle, depth, kind) & (facing >= TILT)) | graph.sliver[facet]
         return good
 
-    def pieces(self, kind: Kind, tolerance: float, given: float | None, *, whole: bool) -> None:
+    def pieces(self, kind: SurfaceKind, tolerance: float, given: float | None, *, whole: bool) -> None:
         """Try each smooth piece of free facets as one surface, by the corners that no cut has made.
 
         whole: with facets that were taken, where some are free: of a surface in shreds small parts were found
@@ -215,7 +217,7 @@ class _Cutting:
         samples = chosen(samples, np.flatnonzero(enough))
         self._take(kind, samples, facet, tolerance, given)
 
-    def _grouped(self, kind: Kind, *, whole: bool) -> tuple[IntIndex, IntIndex, int]:
+    def _grouped(self, kind: SurfaceKind, *, whole: bool) -> tuple[IntIndex, IntIndex, int]:
         """Facets by smooth pieces that have some free: the piece of each, the facets, and how many pieces."""
         graph = self.graph
         free = self.segment < 0
@@ -229,19 +231,21 @@ class _Cutting:
         group, groups = numbered(label[facet])
         return group.astype(np.intp), facet, groups
 
-    def _sure(self, kind: Kind, group: IntIndex, facet: IntIndex, groups: int) -> Samples:
+    def _sure(self, kind: SurfaceKind, group: IntIndex, facet: IntIndex, groups: int) -> Samples:
         """What pieces say by corners off the rim; of strips, whose corners are all there, by those of two facets."""
         graph = self.graph
         owner, point = graph.expand(facet)
         pair, times = np.unique(group[owner] * len(graph.points) + point, return_counts=True)
         piece, point = pair // len(graph.points), pair % len(graph.points)
         sure = ~self.rim[point]
-        if kind in (Kind.CYLINDER, Kind.CONE):
+        if kind in (SurfaceKind.CYLINDER, SurfaceKind.CONE):
             sure |= times > 1
         samples = graph.samples(group, facet, groups)
         return samples._replace(group=piece[sure], point=graph.points[point[sure]])
 
-    def _take(self, kind: Kind, samples: Samples, facet: IntIndex, tolerance: float, given: float | None) -> None:
+    def _take(
+        self, kind: SurfaceKind, samples: Samples, facet: IntIndex, tolerance: float, given: float | None
+    ) -> None:
         """Fit a surface to each piece, and keep those that hold all of it, by rounding or as chords."""
         graph, group, groups = self.graph, samples.normal_group, samples.groups
         extent = extents(samples)

@@ -7,15 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.facets import FacetGraph
+from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.fitting import OF_DEPTH, Limits, fit, put
-from meshhub.builtin_plugins.step.recognition.quadrics import Kind, Surfaces, gradients, planes
 from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples, chosen, extents
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, gradients, planes
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
-FEWEST_FACETS = {Kind.CYLINDER: 3, Kind.SPHERE: 5, Kind.CONE: 4, Kind.TORUS: 6}
-FEWEST_POINTS = {Kind.CYLINDER: 7, Kind.SPHERE: 8, Kind.CONE: 9, Kind.TORUS: 12}
+FEWEST_FACETS = {SurfaceKind.CYLINDER: 3, SurfaceKind.SPHERE: 5, SurfaceKind.CONE: 4, SurfaceKind.TORUS: 6}
+FEWEST_POINTS = {SurfaceKind.CYLINDER: 7, SurfaceKind.SPHERE: 8, SurfaceKind.CONE: 9, SurfaceKind.TORUS: 12}
 _OF_SIZE = 1e-5
 _OF_DEPTH_SCARCE = 0.005
 TILT = np.cos(np.radians(20.0))
@@ -39,7 +39,7 @@ class Tried(NamedTuple):
     lost:     (g,) whether its points are on no such surface, nor are those of a group that it is part of
     """
 
-    surfaces: Surfaces
+    surfaces: SurfaceArray
     limit: Float64
     good: Mask
     lost: Mask
@@ -56,7 +56,7 @@ class Trials:
         self.tolerance = tolerance
         self.given = given
 
-    def likely(self, kind: Kind, piece: IntIndex, facet: IntIndex) -> IntIndex:
+    def likely(self, kind: SurfaceKind, piece: IntIndex, facet: IntIndex) -> IntIndex:
         """The facets without those of large pieces that are no surface of that kind, as a part of their facets tells.
 
         piece: (n,) the piece of each facet, ascending
@@ -77,7 +77,7 @@ class Trials:
         gone[large[lost]] = True
         return facet[~np.repeat(gone, size)]
 
-    def tried(self, kind: Kind, group: IntIndex, facet: IntIndex, count: int) -> Tried:
+    def tried(self, kind: SurfaceKind, group: IntIndex, facet: IntIndex, count: int) -> Tried:
         """Fit each group; group, facet: (n,) pairs in ascending order.
 
         Most groups are none, and what is seen of that early saves what would be asked later.
@@ -105,7 +105,7 @@ class Trials:
         good[index] = fine & (worst[near] <= limit[index])
         return Tried(surfaces, limit, good, lost)
 
-    def _limits(self, kind: Kind, facets: IntIndex, size: Float64) -> Limits:
+    def _limits(self, kind: SurfaceKind, facets: IntIndex, size: Float64) -> Limits:
         """How far the points of groups of so many facets, and of such extents, may lie off."""
         count = len(facets)
         if self.given is not None:
@@ -119,7 +119,13 @@ class Trials:
         )
 
     def _judged(
-        self, kind: Kind, samples: Samples, facet: IntIndex, surfaces: Surfaces, limits: Limits, size: Float64
+        self,
+        kind: SurfaceKind,
+        samples: Samples,
+        facet: IntIndex,
+        surfaces: SurfaceArray,
+        limits: Limits,
+        size: Float64,
     ) -> tuple[Float64, Mask]:
         """How far the points of each group may lie off the surface that fits it, and whether its facets agree."""
         graph, group, count = self.graph, samples.normal_group, samples.groups
@@ -148,17 +154,17 @@ def _some(samples: Samples, facet: IntIndex, groups: IntIndex) -> tuple[Samples,
     return chosen(samples, groups), facet[wanted[samples.normal_group]]
 
 
-def plausible(kind: Kind, surfaces: Surfaces, samples: Samples, size: Float64, limit: Float64) -> Mask:
+def plausible(kind: SurfaceKind, surfaces: SurfaceArray, samples: Samples, size: Float64, limit: Float64) -> Mask:
     """Whether surfaces of one kind are such as somebody designs: not next to flat, nor folded over at an axis or a tip.
 
     size: (g,) the extent of the points of each; limit: (g,) how far those may lie off
     """
     good: Mask = (surfaces.radius > 0) & (surfaces.radius < _LARGEST * size)
-    if kind == Kind.TORUS:
+    if kind == SurfaceKind.TORUS:
         # of one whose tube is thicker than its ring, as where a fillet nearly makes a ball, the outer side is meant
         good &= (surfaces.second > 1e-3 * size) & (surfaces.radius > _THINNEST_RING * surfaces.second)
         good &= np.abs(surfaces.radius - surfaces.second) > 0.01 * surfaces.second
-    if kind == Kind.CONE:
+    if kind == SurfaceKind.CONE:
         height = np.einsum("ij,ij->i", samples.point - surfaces.origin[samples.group], surfaces.axis[samples.group])
         reach = surfaces.radius[samples.group] + height * surfaces.second[samples.group]
         begin = np.searchsorted(samples.group, np.arange(samples.groups))

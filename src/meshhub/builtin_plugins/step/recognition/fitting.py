@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.initial_fits import cone, cone_about, cylinder, sphere, torus
-from meshhub.builtin_plugins.step.recognition.quadrics import Kind, Surfaces, distances, profile
 from meshhub.builtin_plugins.step.recognition.sample_blocks import (
     Block,
     Groups,
@@ -25,7 +24,8 @@ from meshhub.builtin_plugins.step.recognition.sample_blocks import (
     products,
     solved,
 )
-from meshhub.builtin_plugins.step.recognition.skin import lengths, normalised
+from meshhub.builtin_plugins.step.recognition.skin import lengths, normalize
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, distances, profile
 from meshhub.model.scene import Float64
 
 _FIRST_STEPS = 3
@@ -38,9 +38,9 @@ OF_DEPTH = 0.05
 """Points must lie nearer to a surface than this part of the depth of its facets."""
 
 _UNKNOWNS = {
-    Kind.CYLINDER: (0, 1, 3, 4, 5),
-    Kind.CONE: (0, 1, 3, 4, 5, 6),
-    Kind.TORUS: (0, 1, 2, 3, 4, 5, 6),
+    SurfaceKind.CYLINDER: (0, 1, 3, 4, 5),
+    SurfaceKind.CONE: (0, 1, 3, 4, 5, 6),
+    SurfaceKind.TORUS: (0, 1, 2, 3, 4, 5, 6),
 }
 
 
@@ -67,7 +67,7 @@ class Limits(NamedTuple):
         return Limits(self.allowed[groups], self.share[groups], self.floor[groups])
 
 
-def fit(samples: Samples, kind: Kind, limits: Limits) -> tuple[Surfaces, Float64]:
+def fit(samples: Samples, kind: SurfaceKind, limits: Limits) -> tuple[SurfaceArray, Float64]:
     """The surface of one kind that fits each group best, and the distance of its worst point.
 
     Groups are moved to their centre and scaled to size one meanwhile, for the condition of the equations. Of large ones
@@ -78,7 +78,7 @@ def fit(samples: Samples, kind: Kind, limits: Limits) -> tuple[Surfaces, Float64
     middle, size = (low + high) / 2, np.maximum(lengths(high - low), 1e-300)
     limits = Limits(limits.allowed / size, limits.share, limits.floor / size)
     nothing = np.zeros(samples.groups)
-    made = Surfaces(
+    made = SurfaceArray(
         np.full(samples.groups, kind, np.int8), middle, np.tile([0.0, 0.0, 1.0], (samples.groups, 1)), nothing, nothing
     )
     found: list[Groups] = []
@@ -96,20 +96,20 @@ def fit(samples: Samples, kind: Kind, limits: Limits) -> tuple[Surfaces, Float64
             off = np.abs(distances(made.take(near[whole.group]), point))
             worst[near] = np.maximum.reduceat(off, begins(whole)) * size[near]
     worst = np.where(np.isfinite(worst), worst, np.inf)
-    second = made.second * size if kind == Kind.TORUS else made.second
-    return Surfaces(made.kind, made.origin * size[:, None] + middle, made.axis, made.radius * size, second), worst
+    second = made.second * size if kind == SurfaceKind.TORUS else made.second
+    return SurfaceArray(made.kind, made.origin * size[:, None] + middle, made.axis, made.radius * size, second), worst
 
 
-def _fitted(block: Block, kind: Kind, limits: Limits) -> tuple[Surfaces, Groups]:
+def _fitted(block: Block, kind: SurfaceKind, limits: Limits) -> tuple[SurfaceArray, Groups]:
     """The surfaces of a block, and the groups that may be within their limits."""
-    if kind == Kind.SPHERE:
+    if kind == SurfaceKind.SPHERE:
         made = sphere(block)
         return made, np.arange(len(made))
-    guesses = {Kind.CYLINDER: cylinder, Kind.CONE: cone, Kind.TORUS: torus}
+    guesses = {SurfaceKind.CYLINDER: cylinder, SurfaceKind.CONE: cone, SurfaceKind.TORUS: torus}
     made, near = _refined(block, guesses[kind](block), kind, limits, _FIRST_STEPS)
     off = np.full(len(made), np.inf)
     off[near] = _worst(block.take(near), made.take(near), kind)
-    if kind == Kind.CONE:
+    if kind == SurfaceKind.CONE:
         # from elsewhere, what came to rest too far off does so again
         hopeful = block.take(near)
         other, found = _refined(hopeful, cone_about(hopeful), kind, limits.take(near), _FIRST_STEPS)
@@ -122,7 +122,9 @@ def _fitted(block: Block, kind: Kind, limits: Limits) -> tuple[Surfaces, Groups]
     return put(made, near, final), near[fine]
 
 
-def _refined(block: Block, made: Surfaces, kind: Kind, limits: Limits, steps: int) -> tuple[Surfaces, Groups]:
+def _refined(
+    block: Block, made: SurfaceArray, kind: SurfaceKind, limits: Limits, steps: int
+) -> tuple[SurfaceArray, Groups]:
     """The surfaces after some steps of Gauss-Newton, and the groups that have not come to rest too far off.
 
     Where a step leaves about the distances that its linear equations promised, and the next one promises no better,
@@ -150,42 +152,42 @@ def _refined(block: Block, made: Surfaces, kind: Kind, limits: Limits, steps: in
     return made, active
 
 
-def _off(points: Float64, made: Surfaces, kind: Kind) -> Float64:
+def _off(points: Float64, made: SurfaceArray, kind: SurfaceKind) -> Float64:
     """(n, g) the distances of (3, n, g) points from the surfaces of their groups."""
     return profile(kind, *about(points, made), made.radius, made.second)[0]
 
 
-def _worst(block: Block, made: Surfaces, kind: Kind) -> Float64:
+def _worst(block: Block, made: SurfaceArray, kind: SurfaceKind) -> Float64:
     """(g,) the distance of the farthest point of each group."""
     off: Float64 = np.abs(_off(block.point, made, kind)).max(axis=0)
     return off
 
 
-def _deepest(block: Block, made: Surfaces, kind: Kind) -> Float64:
+def _deepest(block: Block, made: SurfaceArray, kind: SurfaceKind) -> Float64:
     """(g,) how far the middle of a facet of each group lies off its surface, at most."""
     depth: Float64 = np.abs(_off(block.centre, made, kind)).max(axis=0)
     return depth
 
 
-def put(all_of_them: Surfaces, index: Groups, made: Surfaces) -> Surfaces:
+def put(all_of_them: SurfaceArray, index: Groups, made: SurfaceArray) -> SurfaceArray:
     """The surfaces with some of them replaced."""
     columns = []
-    for field in fields(Surfaces):
+    for field in fields(SurfaceArray):
         column = getattr(all_of_them, field.name).copy()
         column[index] = getattr(made, field.name)
         columns.append(column)
-    return Surfaces(*columns)
+    return SurfaceArray(*columns)
 
 
 class _Step(NamedTuple):
     """Surfaces after a step, the root mean square of the distances before it, and what the step promised of that."""
 
-    made: Surfaces
+    made: SurfaceArray
     off: Float64
     promised: Float64
 
 
-def _step(block: Block, made: Surfaces, kind: Kind) -> _Step:
+def _step(block: Block, made: SurfaceArray, kind: SurfaceKind) -> _Step:
     """One step of Gauss-Newton on the true distances.
 
     Unknowns: shifts along u, v and the axis, tilts towards u and v, radius, second.
@@ -199,16 +201,16 @@ def _step(block: Block, made: Surfaces, kind: Kind) -> _Step:
     # at a tip the way from the axis has no direction: there it holds only the height
     direct = block.there / np.maximum(distance, 1e-300)
     tip = distance <= _TIP
-    tips = kind == Kind.CONE and bool(tip.any())
+    tips = kind == SurfaceKind.CONE and bool(tip.any())
     if tips:
         off, direct = np.where(tip, off - distance * by_distance, off), np.where(tip, 0.0, direct)
     along_u, along_v = beside_u * direct, beside_v * direct
     tilting = by_height * distance - by_distance * height
     columns = [-by_distance * along_u, -by_distance * along_v, tilting * along_u, tilting * along_v]
     columns.append(-by_distance * block.there)
-    if kind == Kind.CONE:
+    if kind == SurfaceKind.CONE:
         columns.append(height * columns[-1])
-    if kind == Kind.TORUS:
+    if kind == SurfaceKind.TORUS:
         columns.insert(2, -by_height * block.there)
         columns.append(-block.there)
     sums = products([*columns, off * block.there])
@@ -220,7 +222,7 @@ def _step(block: Block, made: Surfaces, kind: Kind) -> _Step:
     step[unknowns] = np.clip(np.nan_to_num(-solution), -1.0, 1.0)
     axis = up + step[3] * u + step[4] * v
     origin = made.origin.T + step[0] * u + step[1] * v + step[2] * up
-    after = Surfaces(made.kind, origin.T, normalised(axis.T), made.radius + step[5], made.second + step[6])
+    after = SurfaceArray(made.kind, origin.T, normalize(axis.T), made.radius + step[5], made.second + step[6])
     count = block.there.sum(axis=0)
     return _Step(after, np.sqrt(sums[-1, -1] / count), np.sqrt(np.maximum(left, 0) / count))
 

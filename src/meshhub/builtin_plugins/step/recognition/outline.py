@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.skin import Skin, ascending, lengths, summed
+from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, sort_unique, sum_by_label
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import cycles, following
@@ -60,7 +60,7 @@ class Outline:
         return made
 
 
-def outline_of(
+def trace_outline(
     skin: Skin, region: NDArray[np.int32], curved: Mask, tolerance: float, kept: Mask | None = None
 ) -> Outline:
     """The outline of all regions of a skin.
@@ -202,7 +202,7 @@ def _missing(
         between = thin[loop]
         between[starts] = False
         found.append(point[between])
-    return ascending(np.concatenate(found)) if found else np.empty(0, np.int32)
+    return sort_unique(np.concatenate(found)) if found else np.empty(0, np.int32)
 
 
 def _chained(skin: Skin, region: NDArray[np.int32], half: IntIndex, starts: IntIndex, loop_begin: IntIndex) -> Outline:
@@ -243,4 +243,4 @@ def signed_areas(skin: Skin, outline: Outline, normal: Float64) -> Float64:
     a = skin.points[skin.begin[outline.half]] - origin[loop]
     b = skin.points[skin.end[outline.half]] - origin[loop]
     cross = np.einsum("ij,ij->i", np.cross(a, b), normal[outline.loop_region][loop])
-    return summed(loop, cross, len(size))
+    return sum_by_label(loop, cross, len(size))

@@ -6,8 +6,8 @@ import numpy as np
 
 from meshhub.builtin_plugins.step.recognition.outline import Outline
 from meshhub.builtin_plugins.step.recognition.planar import Planes
-from meshhub.builtin_plugins.step.recognition.quadrics import perpendicular
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, normalised, summed
+from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.surfaces import perpendicular
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -31,18 +31,18 @@ def overlapping(skin: Skin, planes: Planes, outline: Outline, tolerance: float) 
     loop = np.repeat(np.arange(len(loop_size)), loop_size)
     after = np.arange(len(flat)) + 1
     after[outline.loop_begin[1:] - 1] = outline.loop_begin[:-1]
-    side = normalised(np.concatenate([flat[after] - flat, np.zeros((len(flat), 1))], axis=1))
+    side = normalize(np.concatenate([flat[after] - flat, np.zeros((len(flat), 1))], axis=1))
     left = side[:, 0] * side[after, 1] - side[:, 1] * side[after, 0]
     turn = np.arctan2(left, np.einsum("ij,ij->i", side, side[after]))
-    winding = summed(loop, turn, len(loop_size))
+    winding = sum_by_label(loop, turn, len(loop_size))
     convex = np.logical_and.reduceat(turn > -1e-9, outline.loop_begin[:-1]) & (winding < _ONCE_ROUND)
     loops = np.bincount(outline.loop_region, minlength=regions)
     doubtful = np.ones(regions, np.bool_)
     doubtful[outline.loop_region[convex & (loops[outline.loop_region] == 1)]] = False
 
     signed = (flat[:, 0] * flat[after, 1] - flat[:, 1] * flat[after, 0]) / 2
-    area = summed(outline.region, signed, regions)
-    length = summed(outline.region, lengths(flat[after] - flat), regions)
+    area = sum_by_label(outline.region, signed, regions)
+    length = sum_by_label(outline.region, lengths(flat[after] - flat), regions)
     order = np.argsort(outline.loop_region, kind="stable")
     begin = np.searchsorted(outline.loop_region[order], np.arange(regions + 1))
     found = []

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.skin import Skin, distinct_pairs, lengths, normalised, summed
+from meshhub.builtin_plugins.step.recognition.skin import Skin, distinct_pairs, lengths, normalize, sum_by_label
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -67,7 +67,7 @@ def planes_of(skin: Skin, region: Labels, count: int) -> Planes:
     area = lengths(skin.cross)
 
     def total(weights: Float64) -> Float64:
-        return summed(region, weights, count)
+        return sum_by_label(region, weights, count)
 
     corner = skin.points[skin.faces]
     # a region of nothing but degenerate faces still needs a centre
@@ -76,7 +76,7 @@ def planes_of(skin: Skin, region: Labels, count: int) -> Planes:
     middle = corner.mean(axis=1)
     centre = np.stack([total(weight * middle[:, axis]) for axis in range(3)], axis=1) / mass[:, None]
     vector = np.stack([total(skin.cross[:, axis]) for axis in range(3)], axis=1)
-    normal = normalised(vector)
+    normal = normalize(vector)
     order = np.argsort(region, kind="stable")
     begin = np.searchsorted(region[order], np.arange(count))
     offset = corner - centre[region][:, None, :]
@@ -168,7 +168,7 @@ def _hosts(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) -> IntI
 
 
 def _pairwise(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) -> tuple[Labels, int]:
-    normal = normalised(skin.cross)
+    normal = normalize(skin.cross)
     corner = skin.points[skin.faces]
     longest = np.sqrt(np.max([lengths(corner[:, k] - corner[:, k - 1]) ** 2 for k in range(3)], axis=0))
     solid = lengths(skin.cross) > _SLIVER * tolerance * longest

@@ -1,7 +1,7 @@
 """Which facets stand for one cylinder, sphere, cone or torus.
 
 The vertices of a tessellated CAD surface lie on it, to rounding: that is what tells it from anything
-else. Surfaces are looked for in two ways: whole smooth pieces between sharp edges are tried first,
+else. SurfaceArray are looked for in two ways: whole smooth pieces between sharp edges are tried first,
 kind by kind. For what is tangent to something else, neighbourhoods of single facets are tried, and
 joined where one facet's surface explains the next facet. What was found grows over the facets that
 its surface explains; of several kinds the one that explains most wins, since a small patch of a cone
@@ -15,20 +15,25 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.facets import FacetGraph
+from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.fit_trials import DEEPER, FEWEST_FACETS, LEANING, TILT, Trials, Tried
 from meshhub.builtin_plugins.step.recognition.planar import numbered
-from meshhub.builtin_plugins.step.recognition.quadrics import Kind, Surfaces, gradients, joined, planes
 from meshhub.builtin_plugins.step.recognition.skin import distinct_pairs
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, gradients, joined, planes
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
 
-KINDS = (Kind.CYLINDER, Kind.CONE, Kind.SPHERE, Kind.TORUS)
+KINDS = (SurfaceKind.CYLINDER, SurfaceKind.CONE, SurfaceKind.SPHERE, SurfaceKind.TORUS)
 """Simple ones first: one ring of facets is a zone of a sphere as well as a cone."""
 
 _STRIP = 0
-_RINGS = {Kind.CYLINDER: (_STRIP, 2, 1), Kind.SPHERE: (1,), Kind.CONE: (_STRIP, 2), Kind.TORUS: (2,)}
+_RINGS = {
+    SurfaceKind.CYLINDER: (_STRIP, 2, 1),
+    SurfaceKind.SPHERE: (1,),
+    SurfaceKind.CONE: (_STRIP, 2),
+    SurfaceKind.TORUS: (2,),
+}
 _COARSE = float(np.cos(np.radians(45.0)))
 _COARSER = 2.0
 _LIDS = 2.0
@@ -36,7 +41,7 @@ _ROUNDS = 200
 _CHUNK = 8192
 _CONTESTS = 3
 _SAMPLE = 2048
-_WORTH = {Kind.CYLINDER: 1.0, Kind.CONE: 0.6, Kind.SPHERE: 0.6, Kind.TORUS: 0.5}
+_WORTH = {SurfaceKind.CYLINDER: 1.0, SurfaceKind.CONE: 0.6, SurfaceKind.SPHERE: 0.6, SurfaceKind.TORUS: 0.5}
 """What a facet counts for a kind: one with more freedom must explain that much more."""
 _STILL_FREE = 0.9
 
@@ -50,20 +55,20 @@ class Segments:
     surfaces: (s,)
     limit:    (s,) how far a point may lie off
     segment:  (f,) the surface of each facet, -1 for those that stay planar
-    sure:     (f,) the same without the facets that were cut
+    uncut:    (f,) the same without the facets that were cut
     """
 
-    surfaces: Surfaces
+    surfaces: SurfaceArray
     limit: Float64
     segment: IntIndex
-    sure: IntIndex
+    uncut: IntIndex
 
     def without(self, flat: Mask) -> Segments:
         """Return the segments without some facets."""
-        return Segments(self.surfaces, self.limit, np.where(flat, -1, self.segment), np.where(flat, -1, self.sure))
+        return Segments(self.surfaces, self.limit, np.where(flat, -1, self.segment), np.where(flat, -1, self.uncut))
 
 
-def recognise(graph: FacetGraph, tolerance: float, given: float | None) -> Segments:
+def recognize_surfaces(graph: FacetGraph, tolerance: float, given: float | None) -> Segments:
     """The curved surfaces of a mesh.
 
     tolerance: what rounding explains; given: the distance that was asked for, which then counts instead.
@@ -115,7 +120,7 @@ class _Search:
 
     def contest(self) -> bool:
         """Let the kinds compete for what is free, by neighbourhoods; whether any won something."""
-        bids: list[tuple[float, int, IntIndex, Surfaces, Float64]] = []
+        bids: list[tuple[float, int, IntIndex, SurfaceArray, Float64]] = []
         started = len(self.surfaces)
         for kind in KINDS:
             base = len(self.surfaces)
@@ -140,9 +145,9 @@ class _Search:
             self._unite(kind)
         return True
 
-    def _award(self, bids: list[tuple[float, int, IntIndex, Surfaces, Float64]]) -> None:
+    def _award(self, bids: list[tuple[float, int, IntIndex, SurfaceArray, Float64]]) -> None:
         """Give facets to the bids that hold most, as long as most of what they hold is free."""
-        won: list[Surfaces] = [self.surfaces]
+        won: list[SurfaceArray] = [self.surfaces]
         limits: list[Float64] = [self.limit]
         for _, _, facets, surface, limit in sorted(bids, key=lambda bid: bid[:2]):
             free = self.segment[facets] < 0
@@ -153,7 +158,7 @@ class _Search:
         self.surfaces = joined(won)
         self.limit = np.concatenate(limits)
 
-    def whole_pieces(self, kind: Kind, *, spare_broad: bool) -> None:
+    def whole_pieces(self, kind: SurfaceKind, *, spare_broad: bool) -> None:
         """Try each smooth piece of free facets as one surface."""
         graph = self.graph
         usable = self.segment < 0
@@ -173,7 +178,7 @@ class _Search:
         group, groups = numbered(label[facet])
         self._take(kind, self.trials.tried(kind, group.astype(np.intp), facet, groups), group.astype(np.intp), facet)
 
-    def neighbourhoods(self, kind: Kind, rings: int) -> None:
+    def neighbourhoods(self, kind: SurfaceKind, rings: int) -> None:
         """Try the surroundings of each free facet, and join neighbours whose surfaces explain each other."""
         graph = self.graph
         free = self.segment < 0
@@ -202,7 +207,7 @@ class _Search:
             self.lost[seeds] = np.concatenate([one.lost for one in made])
             self.lost &= ~self._around(free & (self.segment >= 0))
 
-    def _promising(self, kind: Kind, seeds: IntIndex, free: Mask, rings: int) -> bool:
+    def _promising(self, kind: SurfaceKind, seeds: IntIndex, free: Mask, rings: int) -> bool:
         """Whether any of a sample fits: a scanned or sculpted mesh is not searched to its end."""
         if len(seeds) <= 2 * _SAMPLE:
             return True
@@ -230,9 +235,9 @@ class _Search:
 
     def _take_agreeing(
         self,
-        kind: Kind,
+        kind: SurfaceKind,
         seeds: IntIndex,
-        surfaces: Surfaces,
+        surfaces: SurfaceArray,
         limit: Float64,
         good: Mask,
         group: IntIndex,
@@ -264,7 +269,7 @@ class _Search:
         )
 
     def _explains(
-        self, surfaces: Surfaces, limit: Float64, index: IntIndex, facet: IntIndex, tilt: float | Float64 = TILT
+        self, surfaces: SurfaceArray, limit: Float64, index: IntIndex, facet: IntIndex, tilt: float | Float64 = TILT
     ) -> Mask:
         """Whether each surface (by index) holds all points of the facet beside it, and faces along with it."""
         graph = self.graph
@@ -279,7 +284,7 @@ class _Search:
         good: Mask = (worst <= limit[index]) & ((facing >= tilt) | graph.sliver[facet])
         return good
 
-    def _take(self, kind: Kind, tried: Tried, group: IntIndex, facet: IntIndex) -> None:
+    def _take(self, kind: SurfaceKind, tried: Tried, group: IntIndex, facet: IntIndex) -> None:
         if not tried.good.any():
             return
         base = len(self.surfaces)
@@ -306,7 +311,7 @@ class _Search:
             reach = new[graph.left] & (self.segment[graph.right] < 0)
             index, facet = self.segment[graph.left[reach]], graph.right[reach]
             good = self._explains(self.surfaces, self.limit, index, facet)
-            much = np.where(self.surfaces.kind[index] == Kind.TORUS, _LIDS, DEEPER)
+            much = np.where(self.surfaces.kind[index] == SurfaceKind.TORUS, _LIDS, DEEPER)
             good &= ~graph.broad[facet] | (self._depth(index, facet) <= much * deepest[index])
             index, facet = index[good], facet[good]
             # three points of a slanting rim make a facet that leans from the surface, no deeper than the others are;
@@ -330,7 +335,7 @@ class _Search:
         """How far the middle of each facet lies off the surface beside it."""
         return np.abs(gradients(self.surfaces.take(index), self.graph.probe[facet])[0])
 
-    def _unite(self, kind: Kind) -> None:
+    def _unite(self, kind: SurfaceKind) -> None:
         """Join neighbouring surfaces of one kind that are one."""
         graph = self.graph
         a, b = self.segment[graph.left], self.segment[graph.right]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.deviation import Facets
+from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.recognition.planar import planes_of
-from meshhub.builtin_plugins.step.recognition.quadrics import Kind, Surfaces, gradients, joined, planes
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
 from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, gradients, joined, planes
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -31,7 +31,7 @@ class Regions:
     """
 
     region: NDArray[np.int32]
-    surfaces: Surfaces
+    surfaces: SurfaceArray
     limit: Float64
     outward: Mask
     segment: IntIndex
@@ -39,11 +39,11 @@ class Regions:
     @property
     def curved(self) -> Mask:
         """(r,) whether the surface is no plane."""
-        made: Mask = self.surfaces.kind != Kind.PLANE
+        made: Mask = self.surfaces.kind != SurfaceKind.PLANE
         return made
 
 
-def flat(faceted: Facets) -> Regions:
+def make_planar_regions(faceted: FacetedSkin) -> Regions:
     """Every facet a region of its own."""
     count = faceted.faces
     return Regions(
@@ -55,7 +55,7 @@ def flat(faceted: Facets) -> Regions:
     )
 
 
-def regions_of(skin: Skin, faceted: Facets, segments: Segments) -> Regions:
+def make_regions(skin: Skin, faceted: FacetedSkin, segments: Segments) -> Regions:
     """Facets of one recognised surface that hang together become one region."""
     segment = segments.segment[faceted.region]
     label = np.where(segment >= 0, faceted.faces + segment, faceted.region)
@@ -76,6 +76,6 @@ def regions_of(skin: Skin, faceted: Facets, segments: Segments) -> Regions:
     return Regions(region, surfaces, np.maximum(limit, faceted.tolerance), facing > 0, own)
 
 
-def areas(skin: Skin, regions: Regions) -> Float64:
+def region_areas(skin: Skin, regions: Regions) -> Float64:
     """(r,) the area of each region's triangles."""
     return np.bincount(regions.region, lengths(skin.cross), len(regions.surfaces)) / 2

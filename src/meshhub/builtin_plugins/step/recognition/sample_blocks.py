@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.quadrics import Surfaces, perpendicular
 from meshhub.builtin_plugins.step.recognition.skin import lengths
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, perpendicular
 from meshhub.model.scene import Float64
 
 _ENOUGH = 4000
@@ -138,7 +138,7 @@ def _columns(begin: Groups, length: Groups, stride: Groups) -> tuple[Groups, NDA
     return begin + np.where(there, place * stride, 0), there
 
 
-def frame(made: Surfaces) -> tuple[Float64, Float64, Float64]:
+def frame(made: SurfaceArray) -> tuple[Float64, Float64, Float64]:
     """(3, g) two directions across each axis, and the axis."""
     u = perpendicular(made.axis)
     v = np.cross(made.axis, u)
@@ -157,7 +157,7 @@ def across(u: Float64, v: Float64) -> Float64:
     return made
 
 
-def about(points: Float64, made: Surfaces) -> tuple[Float64, Float64]:
+def about(points: Float64, made: SurfaceArray) -> tuple[Float64, Float64]:
     """(n, g) the heights of (3, n, g) points along the axes of their groups, and the distances from them."""
     u, v, axis = frame(made)
     offset = points - made.origin.T[:, None, :]

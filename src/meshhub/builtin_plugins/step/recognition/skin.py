@@ -50,7 +50,7 @@ class Skin:
         return self.faces[:, [1, 2, 0]].ravel()
 
 
-def skin_of(vertices: Float64, faces: Int32, paint: NDArray[np.int32]) -> Skin:
+def build_skin(vertices: Float64, faces: Int32, paint: NDArray[np.int32]) -> Skin:
     """The skin of a mesh: exactly equal points welded, faces without three corners left away."""
     first, index = weld(vertices)
     points = vertices[first] + 0.0
@@ -124,7 +124,7 @@ def _pairs_by_angle(points: Float64, faces: NDArray[np.int32], found: Edges) -> 
     behind = np.empty_like(before)
     behind[before] = np.arange(len(group))
     corner = points[faces[half // 3]]
-    normal = normalised(np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]))
+    normal = normalize(np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]))
     bent = np.einsum("ij,ij->i", normal, normal[behind]) < _SMOOTH
     smooth = np.ones(len(crowded), np.bool_)
     np.logical_and.at(smooth, group, ~(forward & bent))
@@ -138,12 +138,12 @@ def lengths(vectors: NDArray[np.floating[Any]]) -> NDArray[Any]:
     return made
 
 
-def summed(labels: NDArray[np.integer[Any]], weights: NDArray[Any], count: int) -> Float64:
+def sum_by_label(labels: NDArray[np.integer[Any]], weights: NDArray[Any], count: int) -> Float64:
     """(count,) the sum of the weights of each label."""
     return np.asarray(np.bincount(labels, weights, count), np.float64)
 
 
-def ascending(numbers: NDArray[Any]) -> NDArray[Any]:
+def sort_unique(numbers: NDArray[Any]) -> NDArray[Any]:
     """The different ones among whole numbers, in ascending order.
 
     What `np.unique` does, which hashes before it sorts: that takes six times as long.
@@ -163,11 +163,11 @@ def distinct_pairs(
     key: NDArray[np.integer[Any]] = (first.astype(np.int64) << bits) | second
     if (int(first.max(initial=0)) + 1) << bits < 2**31:
         key = key.astype(np.int32)
-    key = ascending(key)
+    key = sort_unique(key)
     return (key >> bits).astype(np.intp), (key & ((1 << bits) - 1)).astype(np.intp)
 
 
-def normalised(vectors: Float64) -> Float64:
+def normalize(vectors: Float64) -> Float64:
     """(n, 3) vectors of length one; zero stays zero."""
     size = lengths(vectors)[:, None]
     made: Float64 = vectors / np.where(size > 0, size, 1)

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from meshhub.builtin_plugins.step.recognition.bodies import Bodies
 from meshhub.builtin_plugins.step.recognition.outline import Outline, signed_areas
-from meshhub.builtin_plugins.step.recognition.quadrics import Kind
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin, normalised
+from meshhub.builtin_plugins.step.recognition.skin import Skin, normalize
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind
 from meshhub.builtin_plugins.step.writing.curves import Curve, Curves
 from meshhub.builtin_plugins.step.writing.part21 import Part21, references
 from meshhub.builtin_plugins.step.writing.seams import Ring, Seams
@@ -71,14 +71,14 @@ def _write_edges(file: Part21, model: Model) -> _Edges:
 
     line = np.flatnonzero(curves.kind == Curve.LINE)
     number = np.arange(len(line))
-    along = normalised(points[stop[line]] - points[start[line]])
+    along = normalize(points[stop[line]] - points[start[line]])
     direction = file.directions(along) + number
     vector = file.many(len(line), "VECTOR('',#", direction, ",1.)") + number
     curve[line] = file.many(len(line), "LINE('',#", point[start[line]], ",#", vector, ")") + number
 
     ring = np.flatnonzero(curves.kind == Curve.CIRCLE)
     number = np.arange(len(ring))
-    towards = normalised(points[start[ring]] - curves.centre[ring])
+    towards = normalize(points[start[ring]] - curves.centre[ring])
     axes = file.placements(curves.centre[ring], curves.axis[ring], towards)
     curve[ring] = file.many(len(ring), "CIRCLE('',#", axes, ",", file.lengths(curves.radius[ring]), ")") + number
 
@@ -133,11 +133,11 @@ def _write_slit(file: Part21, model: Model, ring: Ring, oriented: IntIndex, edge
     else:
         end = file.one(f"VERTEX_POINT('',#{file.point(stop)})")
     if ring.centre is None:
-        along = normalised((stop - start)[None])[0]
+        along = normalize((stop - start)[None])[0]
         vector = file.one(f"VECTOR('',#{file.direction(along)},1.)")
         curve = file.one(f"LINE('',#{file.point(start)},#{vector})")
     else:
-        towards = normalised((start - ring.centre)[None])[0]
+        towards = normalize((start - ring.centre)[None])[0]
         curve = file.circle(ring.centre, ring.axis, towards, ring.radius)
     seam = file.one(f"EDGE_CURVE('',#{begin},#{end},#{curve},.T.)")
     there, back = (file.one(f"ORIENTED_EDGE('',*,*,#{seam},.{flag}.)") for flag in "TF")
@@ -159,7 +159,7 @@ def _write_whole_bounds(file: Part21, model: Model) -> tuple[IntIndex, IntIndex]
     bare[list(seams.slit)] = True
     bounds = [
         _write_slit_sphere(file, seams, face)
-        if model.regions.surfaces.kind[face] == Kind.SPHERE
+        if model.regions.surfaces.kind[face] == SurfaceKind.SPHERE
         else _write_slit_torus(file, seams, face)
         for face in np.flatnonzero(bare).tolist()
     ]
@@ -212,23 +212,23 @@ def _write_surfaces(file: Part21, model: Model) -> IntIndex:
     axes = file.placements(seams.origin, seams.axis, seams.reference)
     radius, second = file.lengths(seams.radius), file.lengths(seams.second)
     # a tube thicker than its ring meets itself: its outer side is a surface of its own name
-    thick = (surfaces.kind == Kind.TORUS) & (surfaces.radius < surfaces.second)
+    thick = (surfaces.kind == SurfaceKind.TORUS) & (surfaces.radius < surfaces.second)
     names = (
-        (Kind.PLANE, "PLANE", ""),
-        (Kind.CYLINDER, "CYLINDRICAL_SURFACE", ""),
-        (Kind.SPHERE, "SPHERICAL_SURFACE", ""),
-        (Kind.CONE, "CONICAL_SURFACE", ""),
-        (Kind.TORUS, "TOROIDAL_SURFACE", ""),
-        (Kind.TORUS, "DEGENERATE_TOROIDAL_SURFACE", ",.T."),
+        (SurfaceKind.PLANE, "PLANE", ""),
+        (SurfaceKind.CYLINDER, "CYLINDRICAL_SURFACE", ""),
+        (SurfaceKind.SPHERE, "SPHERICAL_SURFACE", ""),
+        (SurfaceKind.CONE, "CONICAL_SURFACE", ""),
+        (SurfaceKind.TORUS, "TOROIDAL_SURFACE", ""),
+        (SurfaceKind.TORUS, "DEGENERATE_TOROIDAL_SURFACE", ",.T."),
     )
     for kind, name, flag in names:
         mask = (surfaces.kind == kind) & (thick == bool(flag))
         count = int(mask.sum())
         columns = [axes[mask]]
         more = []
-        if kind != Kind.PLANE:
+        if kind != SurfaceKind.PLANE:
             more += [",", radius.filter(pa.array(mask))]
-        if kind in (Kind.CONE, Kind.TORUS):
+        if kind in (SurfaceKind.CONE, SurfaceKind.TORUS):
             more += [",", second.filter(pa.array(mask))]
         made[mask] = file.many(count, f"{name}('',#", *columns, *more, f"{flag})") + np.arange(count)
     return made

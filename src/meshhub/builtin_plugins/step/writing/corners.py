@@ -6,7 +6,7 @@ import numpy as np
 
 from meshhub.builtin_plugins.step.recognition.outline import Outline
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin, normalised
+from meshhub.builtin_plugins.step.recognition.skin import Skin, normalize
 from meshhub.builtin_plugins.step.writing.curves import Curve, Curves, edge_regions
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
@@ -69,4 +69,4 @@ def _tangents(skin: Skin, outline: Outline, curves: Curves) -> tuple[Float64, Fl
     begin[spline] = 4 * two - 3 * one - three
     one, two, three = (curves.spline[last - k] for k in range(3))
     end[spline] = 3 * one - 4 * two + three
-    return normalised(begin), normalised(end)
+    return normalize(begin), normalize(end)

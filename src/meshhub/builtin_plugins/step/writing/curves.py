@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.outline import Outline
-from meshhub.builtin_plugins.step.recognition.quadrics import (
-    Kind,
-    Surfaces,
+from meshhub.builtin_plugins.step.recognition.regions import Regions
+from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.surfaces import (
+    SurfaceArray,
+    SurfaceKind,
     cylindrical,
     distances,
     gradients,
-    onto_both,
+    project_onto_both,
 )
-from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, normalised, summed
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -151,11 +151,11 @@ def _pieces(path: _Paths) -> tuple[IntIndex, Float64, Float64]:
     return path.group[at], path.point[at], path.point[at + 1]
 
 
-def _straight(path: _Paths, one: Surfaces, other: Surfaces, limit: Float64) -> Mask:
+def _straight(path: _Paths, one: SurfaceArray, other: SurfaceArray, limit: Float64) -> Mask:
     start, stop = path.point[path.begin[:-1]], path.point[path.begin[1:] - 1]
     chord = stop - start
     size = lengths(chord)
-    direction = normalised(chord)
+    direction = normalize(chord)
     offset = path.point - start[path.group]
     along = np.einsum("ij,ij->i", offset, direction[path.group])
     off = lengths(offset - along[:, None] * direction[path.group])
@@ -167,7 +167,7 @@ def _straight(path: _Paths, one: Surfaces, other: Surfaces, limit: Float64) -> M
     return good
 
 
-def _tolerable(path: _Paths, one: Surfaces, other: Surfaces, widest: float) -> Mask:
+def _tolerable(path: _Paths, one: SurfaceArray, other: SurfaceArray, widest: float) -> Mask:
     """Paths whose straight pieces may stay chords.
 
     Where a facet that stays planar meets a curved surface nearly tangentially, their intersection swings far
@@ -183,7 +183,7 @@ def _tolerable(path: _Paths, one: Surfaces, other: Surfaces, widest: float) -> M
     return good
 
 
-def _refined(path: _Paths, one: Surfaces, other: Surfaces, limit: Float64) -> tuple[IntIndex, Float64, Mask]:
+def _refined(path: _Paths, one: SurfaceArray, other: SurfaceArray, limit: Float64) -> tuple[IntIndex, Float64, Mask]:
     """The paths with points between on both surfaces, and which paths have none there."""
     group, begin, end = _pieces(path)
     steps = len(_FRACTIONS)
@@ -191,7 +191,7 @@ def _refined(path: _Paths, one: Surfaces, other: Surfaces, limit: Float64) -> tu
     each = np.repeat(group, steps)
     guess = between.reshape(-1, 3)
     first, second = one.take(each), other.take(each)
-    found = onto_both(first, second, guess)
+    found = project_onto_both(first, second, guess)
     one_off, one_normal = gradients(first, found)
     other_off, other_normal = gradients(second, found)
     off = np.maximum(np.abs(one_off), np.abs(other_off))
@@ -212,7 +212,7 @@ def _refined(path: _Paths, one: Surfaces, other: Surfaces, limit: Float64) -> tu
 
 
 def _circles(
-    path: _Paths, group: IntIndex, point: Float64, one: Surfaces, other: Surfaces, limit: Float64
+    path: _Paths, group: IntIndex, point: Float64, one: SurfaceArray, other: SurfaceArray, limit: Float64
 ) -> tuple[Float64, Float64, Float64, NDArray[np.int8]]:
     """Circles through the paths: centres, axes, radii, and whether they are about an axis of a surface or their own."""
     count = path.count
@@ -220,14 +220,14 @@ def _circles(
     centre, axis, radius = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
     piece, begin, end = _pieces(path)
     for candidate in (one, other):
-        usable = (about == 0) & (candidate.kind != Kind.PLANE) & (candidate.kind != Kind.SPHERE)
+        usable = (about == 0) & (candidate.kind != SurfaceKind.PLANE) & (candidate.kind != SurfaceKind.SPHERE)
         if not usable.any():
             continue
         middle, ring, off = _spread(candidate, path.group, path.point, path.begin[:-1])
         out = (begin + end) / 2 - middle[piece]
         line = candidate.axis[piece]
         out -= line * np.einsum("ij,ij->i", out, line)[:, None]
-        between = middle[piece] + ring[piece][:, None] * normalised(out)
+        between = middle[piece] + ring[piece][:, None] * normalize(out)
         away = np.maximum(np.abs(distances(one.take(piece), between)), np.abs(distances(other.take(piece), between)))
         off = np.maximum(off, np.maximum.reduceat(away, np.searchsorted(piece, np.arange(count))))
         fits = usable & (off <= limit) & (ring > limit)
@@ -237,7 +237,9 @@ def _circles(
     candidate = _own_axes(group, point, starts, np.bincount(group, minlength=count))
     middle, ring, off = _spread(candidate, group, point, starts)
     # cylinders and cones meet planes in circles about their axes, or in none
-    meets = np.isin(one.kind, (Kind.SPHERE, Kind.TORUS)) | np.isin(other.kind, (Kind.SPHERE, Kind.TORUS))
+    meets = np.isin(one.kind, (SurfaceKind.SPHERE, SurfaceKind.TORUS)) | np.isin(
+        other.kind, (SurfaceKind.SPHERE, SurfaceKind.TORUS)
+    )
     fits = (about == 0) & meets & (off <= limit) & (ring > limit)
     about[fits] = _OWN
     centre[fits], axis[fits], radius[fits] = middle[fits], candidate.axis[fits], ring[fits]
@@ -247,7 +249,9 @@ def _circles(
     return centre, axis, radius, about
 
 
-def _spread(candidate: Surfaces, group: IntIndex, point: Float64, begin: IntIndex) -> tuple[Float64, Float64, Float64]:
+def _spread(
+    candidate: SurfaceArray, group: IntIndex, point: Float64, begin: IntIndex
+) -> tuple[Float64, Float64, Float64]:
     """The mean circle of points about axes: centres, radii, and the distance of the worst point."""
     count = len(begin)
     size = np.bincount(group, minlength=count)
@@ -259,7 +263,7 @@ def _spread(candidate: Surfaces, group: IntIndex, point: Float64, begin: IntInde
     return candidate.origin + level[:, None] * candidate.axis, ring, worst
 
 
-def _own_axes(group: IntIndex, point: Float64, begin: IntIndex, size: IntIndex) -> Surfaces:
+def _own_axes(group: IntIndex, point: Float64, begin: IntIndex, size: IntIndex) -> SurfaceArray:
     """The circle through the points of each path, as the cylinder around it."""
     count = len(begin)
     middle = np.add.reduceat(point, begin) / size[:, None]
@@ -275,10 +279,10 @@ def _own_axes(group: IntIndex, point: Float64, begin: IntIndex, size: IntIndex) 
     y = np.einsum("ij,ij->i", offset, v[group])
     columns = [x, y, np.ones_like(x)]
     square = x * x + y * y
-    products = np.stack([[summed(group, p * q, count) for q in columns] for p in columns]).transpose(2, 0, 1)
-    right = np.stack([summed(group, p * square, count) for p in columns], axis=1)
+    products = np.stack([[sum_by_label(group, p * q, count) for q in columns] for p in columns]).transpose(2, 0, 1)
+    right = np.stack([sum_by_label(group, p * square, count) for p in columns], axis=1)
     matrix = products + np.eye(3) * 1e-14
     solution = np.linalg.solve(matrix, right[..., None])[..., 0] / 2
     origin = middle + scale[:, None] * (solution[:, :1] * u + solution[:, 1:2] * v)
-    kind = np.full(count, Kind.CYLINDER, np.int8)
-    return Surfaces(kind, origin, axis, np.zeros(count), np.zeros(count))
+    kind = np.full(count, SurfaceKind.CYLINDER, np.int8)
+    return SurfaceArray(kind, origin, axis, np.zeros(count), np.zeros(count))

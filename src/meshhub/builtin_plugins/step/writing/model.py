@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
-from meshhub.builtin_plugins.step.recognition.bodies import Bodies, bodies_of
-from meshhub.builtin_plugins.step.recognition.chord_cuts import cut_facets, eased
-from meshhub.builtin_plugins.step.recognition.deviation import Facets, deviating, facet, misshapen
-from meshhub.builtin_plugins.step.recognition.facets import facet_graph
-from meshhub.builtin_plugins.step.recognition.outline import outline_of
-from meshhub.builtin_plugins.step.recognition.recognize import Segments, recognise
-from meshhub.builtin_plugins.step.recognition.regions import Regions, areas, flat, regions_of
-from meshhub.builtin_plugins.step.recognition.skin import Skin, ascending
+from meshhub.builtin_plugins.step.recognition.bodies import Bodies, group_bodies
+from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets, move_cut_corners
+from meshhub.builtin_plugins.step.recognition.deviation import find_deviating, find_misshapen
+from meshhub.builtin_plugins.step.recognition.facet_graph import build_facet_graph
+from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, facet_skin
+from meshhub.builtin_plugins.step.recognition.outline import trace_outline
+from meshhub.builtin_plugins.step.recognition.recognize import Segments, recognize_surfaces
+from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
+from meshhub.builtin_plugins.step.recognition.skin import Skin, sort_unique
 from meshhub.builtin_plugins.step.writing.brep import Model
 from meshhub.builtin_plugins.step.writing.corners import cusped_regions, pinched_regions
 from meshhub.builtin_plugins.step.writing.curves import curves_of, edge_regions
@@ -26,20 +27,20 @@ _PATIENCE = 16
 
 def modelled(skin: Skin, options: StepWriteOptions, flat_shells: IntIndex) -> Model:
     """The model of a skin, with the surfaces that were asked for; some shells keep flat faces."""
-    faceted, bodies = facet(skin), bodies_of(skin)
+    faceted, bodies = facet_skin(skin), group_bodies(skin)
     if options.step_surfaces == "analytic":
-        graph = facet_graph(skin, faceted)
-        found = recognise(graph, faceted.tolerance, options.step_tolerance_mm)
-        found = cut_facets(skin, faceted, graph, found, options.step_tolerance_mm)
+        graph = build_facet_graph(skin, faceted)
+        found = recognize_surfaces(graph, faceted.tolerance, options.step_tolerance_mm)
+        found = assign_cut_facets(skin, faceted, graph, found, options.step_tolerance_mm)
         found = found.without(np.isin(_shells(skin, faceted), flat_shells))
         for attempt in range(_PATIENCE):
             if not (found.segment >= 0).any():
                 break
-            regions = regions_of(skin, faceted, found)
-            on_surfaces, misfits = eased(skin, regions, (found.segment != found.sure)[faceted.region])
+            regions = make_regions(skin, faceted, found)
+            on_surfaces, misfits = move_cut_corners(skin, regions, (found.segment != found.uncut)[faceted.region])
             if len(misfits) == 0:
                 if on_surfaces is not skin:
-                    regions = regions_of(on_surfaces, faceted, found)
+                    regions = make_regions(on_surfaces, faceted, found)
                 model, misfits = _outlined(on_surfaces, faceted, regions, bodies)
             if len(misfits) == 0:
                 misfits = _curved_in(model, unsound_shells(model))
@@ -48,10 +49,10 @@ def modelled(skin: Skin, options: StepWriteOptions, flat_shells: IntIndex) -> Mo
             if attempt == _PATIENCE - 2:
                 misfits = np.arange(len(regions.surfaces))
             found = _returned(faceted, regions, found, misfits)
-    return _outlined(skin, faceted, flat(faceted), bodies)[0]
+    return _outlined(skin, faceted, make_planar_regions(faceted), bodies)[0]
 
 
-def _shells(skin: Skin, faceted: Facets) -> IntIndex:
+def _shells(skin: Skin, faceted: FacetedSkin) -> IntIndex:
     """(f,) the shell of each facet."""
     shell = np.empty(faceted.faces, np.intp)
     shell[faceted.region] = skin.shell
@@ -65,11 +66,11 @@ def _curved_in(model: Model, shells: IntIndex) -> IntIndex:
     return made
 
 
-def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> tuple[Model, IntIndex]:
+def _outlined(skin: Skin, faceted: FacetedSkin, regions: Regions, bodies: Bodies) -> tuple[Model, IntIndex]:
     """The model of some regions, and the curved ones among them that do not fit."""
     kept = np.zeros(len(skin.points), np.bool_)
     while True:
-        outline = outline_of(skin, regions.region, regions.curved, faceted.tolerance, kept)
+        outline = trace_outline(skin, regions.region, regions.curved, faceted.tolerance, kept)
         curves = curves_of(skin, outline, regions)
         belts = belts_of(skin, regions, outline, curves)
         more = np.union1d(outline.inner_points(skin, curves.chords), new_corners(outline, belts))
@@ -80,28 +81,28 @@ def _outlined(skin: Skin, faceted: Facets, regions: Regions, bodies: Bodies) -> 
     left, right = edge_regions(outline)
     left, right = left[curves.bad], right[curves.bad]
     # of two curved neighbours the smaller one goes
-    size = np.where(regions.curved, areas(skin, regions), np.inf)
+    size = np.where(regions.curved, region_areas(skin, regions), np.inf)
     unfit = np.where(size[left] <= size[right], left, right)
     strange = [
         unfit,
-        deviating(skin, regions.region, regions.surfaces),
-        misshapen(skin, regions.region, regions.surfaces, outline),
+        find_deviating(skin, regions.region, regions.surfaces),
+        find_misshapen(skin, regions.region, regions.surfaces, outline),
         pierced_spheres(regions, outline, model.seams),
         pinched_regions(regions, outline, curves),
         cusped_regions(skin, regions, outline, curves, size),
         unsound_regions(model, size),
     ]
-    return model, ascending(np.concatenate(strange))
+    return model, sort_unique(np.concatenate(strange))
 
 
-def _returned(faceted: Facets, regions: Regions, found: Segments, misfits: IntIndex) -> Segments:
+def _returned(faceted: FacetedSkin, regions: Regions, found: Segments, misfits: IntIndex) -> Segments:
     """The segments without the facets of some regions; only without those that were cut, where there are any."""
     region = np.empty(faceted.faces, np.intp)
     region[faceted.region] = regions.region
     gone = np.zeros(len(regions.surfaces), np.bool_)
     gone[misfits] = True
     cut = np.zeros(len(regions.surfaces), np.bool_)
-    cut[region[found.segment != found.sure]] = True
-    back = np.where(cut[region], found.sure, -1)
-    sure = np.where(gone[region] & ~cut[region], -1, found.sure)
+    cut[region[found.segment != found.uncut]] = True
+    back = np.where(cut[region], found.uncut, -1)
+    sure = np.where(gone[region] & ~cut[region], -1, found.uncut)
     return Segments(found.surfaces, found.limit, np.where(gone[region], back, found.segment), sure)

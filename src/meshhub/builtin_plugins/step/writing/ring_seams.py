@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.outline import Outline
-from meshhub.builtin_plugins.step.recognition.quadrics import Kind, cylindrical, perpendicular
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin, normalised
+from meshhub.builtin_plugins.step.recognition.skin import Skin, normalize
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, cylindrical, perpendicular
 from meshhub.builtin_plugins.step.writing.curves import Curve, Curves
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
@@ -54,7 +54,7 @@ def common_side(axis: Float64) -> Float64:
     """(n, 3) directions away from (n, 3) axes, the same for axes that are nearly equal or opposite."""
     # rounded, so that the noise of nearly equal axes does not choose another helper
     helper = np.eye(3)[np.argmin(np.round(np.abs(axis), 2), axis=1)]
-    return normalised(helper - axis * np.einsum("ij,ij->i", helper, axis)[:, None])
+    return normalize(helper - axis * np.einsum("ij,ij->i", helper, axis)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,9 @@ class _Walls:
 
 def _walls(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> _Walls:
     surfaces = regions.surfaces
-    half = np.flatnonzero(np.isin(surfaces.kind, (Kind.CYLINDER, Kind.CONE))[regions.region[outline.half // 3]])
+    half = np.flatnonzero(
+        np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.CONE))[regions.region[outline.half // 3]]
+    )
     owner = regions.region[outline.half[half] // 3]
     each = surfaces.take(owner)
     _, _, low = cylindrical(each, skin.points[skin.begin[outline.half[half]]])
@@ -227,7 +229,7 @@ class _Slits:
         walls, skin, outline = self._walls, self._skin, self._outline
         edge = outline.edge[walls.chain[met]]
         centre, about = self._curves.centre[edge], self._curves.axis[edge]
-        towards = normalised((side - about * (about @ side))[None])[0]
+        towards = normalize((side - about * (about @ side))[None])[0]
         position = centre + self._curves.radius[edge] * towards
         near = self._fixed(met, side, axis)
         if near is not None:

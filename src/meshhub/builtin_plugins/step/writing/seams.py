@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.outline import Outline
-from meshhub.builtin_plugins.step.recognition.quadrics import Kind, cylindrical, perpendicular
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, normalised, summed
+from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, cylindrical, perpendicular
 from meshhub.builtin_plugins.step.writing.curves import Curve, Curves
 from meshhub.builtin_plugins.step.writing.ring_seams import Belt, common_side, free_sides
 from meshhub.builtin_plugins.step.writing.sphere_seams import meridian
@@ -75,21 +75,21 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves, bel
     middle = corner.mean(axis=1)
     height, distance, away = cylindrical(surfaces.take(regions.region), middle)
     weight = lengths(skin.cross)
-    mean = np.stack([summed(regions.region, weight * away[:, k], count) for k in range(3)], axis=1)
-    mean /= summed(regions.region, weight, count)[:, None]
+    mean = np.stack([sum_by_label(regions.region, weight * away[:, k], count) for k in range(3)], axis=1)
+    mean /= sum_by_label(regions.region, weight, count)[:, None]
     axis = surfaces.axis.copy()
     origin = surfaces.origin.copy()
     second = surfaces.second.copy()
     radius = surfaces.radius.copy()
     clear = lengths(mean) > 1e-3
-    reference = np.where(clear[:, None], -normalised(mean), perpendicular(axis))
-    flat = surfaces.kind == Kind.PLANE
+    reference = np.where(clear[:, None], -normalize(mean), perpendicular(axis))
+    flat = surfaces.kind == SurfaceKind.PLANE
     reference[flat] = perpendicular(axis[flat])
     around, side = free_sides(skin, regions, outline, curves)
     reference[around] = side
 
     # along their axes: cylinders begin at their lower end, cones at their wider one, opening upwards
-    cone = surfaces.kind == Kind.CONE
+    cone = surfaces.kind == SurfaceKind.CONE
     turn = cone & (second < 0)
     axis[turn] *= -1
     second[turn] *= -1
@@ -97,21 +97,21 @@ def seams_of(skin: Skin, regions: Regions, outline: Outline, curves: Curves, bel
     low, high = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(low, regions.region, along.min(axis=1))
     np.maximum.at(high, regions.region, along.max(axis=1))
-    shift = np.where(surfaces.kind == Kind.CYLINDER, low, np.where(cone, high, 0.0))
+    shift = np.where(surfaces.kind == SurfaceKind.CYLINDER, low, np.where(cone, high, 0.0))
     origin += shift[:, None] * axis
     radius = np.where(cone, radius + second * shift, radius)
     second = np.where(cone, np.arctan(second), second)
 
-    ball = np.flatnonzero(surfaces.kind == Kind.SPHERE)
+    ball = np.flatnonzero(surfaces.kind == SurfaceKind.SPHERE)
     if len(ball):
         out = middle - origin[regions.region]
-        towards = np.stack([summed(regions.region, weight * out[:, k], count) for k in range(3)], axis=1)[ball]
-        reference[ball] = -normalised(towards)
+        towards = np.stack([sum_by_label(regions.region, weight * out[:, k], count) for k in range(3)], axis=1)[ball]
+        reference[ball] = -normalize(towards)
         axis[ball] = _poles(skin, regions, outline, ball, reference[ball])
     ring_distance = distance - radius[regions.region]
     moved, position, rings = _rings(regions, outline, curves, belts, middle, height, ring_distance, weight)
     for ring in rings:
-        if surfaces.kind[ring.region] == Kind.SPHERE:
+        if surfaces.kind[ring.region] == SurfaceKind.SPHERE:
             axis[ring.region] = ring.around
         reference[ring.region] = _across(ring.start - origin[ring.region], axis[ring.region])
     slit: list[int] = []
@@ -132,7 +132,7 @@ def _poles(skin: Skin, regions: Regions, outline: Outline, ball: IntIndex, away:
     place[ball] = np.arange(len(ball))
     half = outline.half[place[regions.region[outline.half // 3]] >= 0]
     owner = place[regions.region[half // 3]]
-    out = normalised(skin.points[skin.begin[half]] - regions.surfaces.origin[ball][owner])
+    out = normalize(skin.points[skin.begin[half]] - regions.surfaces.origin[ball][owner])
     u = perpendicular(away)
     v = np.cross(away, u)
     angle = np.arange(_POLES) * (np.pi / _POLES)
@@ -153,7 +153,7 @@ def pierced_spheres(regions: Regions, outline: Outline, seams: Seams) -> IntInde
 def _pierced(regions: Regions, outline: Outline, rings: tuple[Ring, ...]) -> IntIndex:
     """Spheres with several loops that are no zones."""
     loops = np.bincount(outline.loop_region, minlength=len(regions.surfaces))
-    pierced = (regions.surfaces.kind == Kind.SPHERE) & (loops > 1)
+    pierced = (regions.surfaces.kind == SurfaceKind.SPHERE) & (loops > 1)
     pierced[[ring.region for ring in rings]] = False
     return np.flatnonzero(pierced)
 
@@ -168,7 +168,7 @@ def _crowded(outline: Outline) -> NDArray[np.bool_]:
 
 def _across(vector: Float64, axis: Float64) -> Float64:
     """The unit direction of a vector away from an axis."""
-    made: Float64 = normalised((vector - axis * (vector @ axis))[None])[0]
+    made: Float64 = normalize((vector - axis * (vector @ axis))[None])[0]
     return made
 
 
@@ -196,17 +196,19 @@ def _rings(
     region = outline.loop_region
     # every axis through a sphere's middle is its own: its rims choose
     line = surfaces.axis.copy()
-    line[region] = np.where((surfaces.kind[region] == Kind.SPHERE)[:, None], curves.axis[edge], line[region])
+    line[region] = np.where((surfaces.kind[region] == SurfaceKind.SPHERE)[:, None], curves.axis[edge], line[region])
     offset = curves.centre[edge] - surfaces.origin[region]
     aside = lengths(np.cross(offset, line[region]))
     parallel = np.abs(np.einsum("ij,ij->i", curves.axis[edge], line[region])) > 1 - 1e-6
     circle &= parallel & (aside <= np.maximum(1e-3 * curves.radius[edge], 1e-9))
     whole = regions.curved & (np.bincount(region, circle, len(surfaces)) == loops)
-    usable = whole & ((loops == 2) | ((loops == 1) & np.isin(surfaces.kind, (Kind.CONE, Kind.SPHERE))))
+    usable = whole & ((loops == 2) | ((loops == 1) & np.isin(surfaces.kind, (SurfaceKind.CONE, SurfaceKind.SPHERE))))
     rims = np.flatnonzero(usable[region])
     corner = outline.start[first_chain[rims]]
     above = np.einsum("ij,ij->i", middle - surfaces.origin[regions.region], line[regions.region])
-    level = summed(regions.region, weight * above, len(surfaces)) / summed(regions.region, weight, len(surfaces))
+    level = sum_by_label(regions.region, weight * above, len(surfaces)) / sum_by_label(
+        regions.region, weight, len(surfaces)
+    )
     towards = common_side(curves.axis[edge[rims]])
     position = curves.centre[edge[rims]] + curves.radius[edge[rims]][:, None] * towards
     made: list[Ring] = []
@@ -227,13 +229,13 @@ def _rings(
             stop = position[places[1]]
             if away @ _across(stop - origin, around) < 1 - 1e-8:
                 continue
-        elif surfaces.kind[face] == Kind.CONE:
+        elif surfaces.kind[face] == SurfaceKind.CONE:
             stop = origin - around * (radius / surfaces.second[face])
         else:
             stop = origin + around * np.copysign(radius, level[face] - (start - origin) @ around)
-        if surfaces.kind[face] == Kind.TORUS:
+        if surfaces.kind[face] == SurfaceKind.TORUS:
             centre, turn, size = _tube_seam(regions, face, start, stop, height, ring, weight)
-        elif surfaces.kind[face] == Kind.SPHERE:
+        elif surfaces.kind[face] == SurfaceKind.SPHERE:
             centre, turn, size = origin, np.cross(away, around) * np.sign((stop - start) @ around), float(radius)
         other = int(rims[places[1]]) if len(places) == 2 else -1
         opposite = int(corner[places[1]]) if len(places) == 2 else -1

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from meshhub.builtin_plugins.step.recognition.outline import Outline
-from meshhub.builtin_plugins.step.recognition.quadrics import perpendicular
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, normalised
+from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, normalize
+from meshhub.builtin_plugins.step.recognition.surfaces import perpendicular
 from meshhub.model.scene import Float64
 
 _POLES = 64
@@ -22,11 +22,11 @@ def meridian(skin: Skin, regions: Regions, outline: Outline, face: int) -> tuple
     """
     centre = regions.surfaces.origin[face]
     half = outline.half[regions.region[outline.half // 3] == face]
-    begin = normalised(skin.points[skin.begin[half]] - centre)
-    end = normalised(skin.points[skin.end[half]] - centre)
+    begin = normalize(skin.points[skin.begin[half]] - centre)
+    end = normalize(skin.points[skin.end[half]] - centre)
     triangles = np.flatnonzero(regions.region == face)
     triangles = triangles[:: -(-len(triangles) // _POLES)]
-    poles = normalised(skin.points[skin.faces[triangles]].mean(axis=1) - centre)
+    poles = normalize(skin.points[skin.faces[triangles]].mean(axis=1) - centre)
     angle = np.arange(_SIDES)[:, None] * (2 * np.pi / _SIDES)
     best, found = _CLEARANCE, None
     for pole, u in zip(poles, perpendicular(poles), strict=True):

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub.builtin_plugins.step.recognition.quadrics import Kind, perpendicular
-from meshhub.builtin_plugins.step.recognition.skin import distinct_pairs, lengths, normalised, summed
+from meshhub.builtin_plugins.step.recognition.skin import distinct_pairs, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, perpendicular
 from meshhub.builtin_plugins.step.writing.brep import Model
 from meshhub.builtin_plugins.step.writing.curves import Curve, edge_regions
 from meshhub.model.scene import Float64
@@ -88,13 +88,13 @@ def unsound_shells(model: Model) -> IntIndex:
     used = np.unique(outline.start)
     point_shell = np.empty(len(skin.points), np.intp)
     point_shell[skin.faces.ravel()] = np.repeat(skin.shell, 3)
-    faces = summed(shell, 2 - loops + touching, count)
+    faces = sum_by_label(shell, 2 - loops + touching, count)
     written = faces + np.bincount(point_shell[used], minlength=count)
     written -= np.bincount(shell[outline.region[chain]], minlength=count)
     triangles = np.bincount(skin.shell, minlength=count)
     points = np.bincount(point_shell[np.unique(skin.faces)], minlength=count)
     # a face of a torus can go round its tube and its ring, with any number of loops
-    tori = np.bincount(shell, regions.surfaces.kind == Kind.TORUS, count) > 0
+    tori = np.bincount(shell, regions.surfaces.kind == SurfaceKind.TORUS, count) > 0
     bad |= (written != points - triangles / 2) & ~tori
 
     area = _flat_areas(model)
@@ -113,7 +113,7 @@ def _flat_areas(model: Model) -> Float64:
     for owner, sign in ((left[pieces.edge], 1.0), (right[pieces.edge], -1.0)):
         origin = model.skin.points[first[owner]]
         cross = np.cross(pieces.begin - origin, pieces.end - origin)
-        area += sign * summed(owner, np.einsum("ij,ij->i", cross, normal[owner]), len(normal))
+        area += sign * sum_by_label(owner, np.einsum("ij,ij->i", cross, normal[owner]), len(normal))
     return area
 
 
@@ -127,7 +127,7 @@ def _pieces(model: Model) -> _Pieces:
     begin, end = points[start], points[stop]
     size = np.ones(len(chain), np.intp)
     circle = curves.kind == Curve.CIRCLE
-    out = normalised(begin - curves.centre)
+    out = normalize(begin - curves.centre)
     aside = np.cross(curves.axis, out)
     turn = np.arctan2(
         np.einsum("ij,ij->i", end - curves.centre, aside), np.einsum("ij,ij->i", end - curves.centre, out)

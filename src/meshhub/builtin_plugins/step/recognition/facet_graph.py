@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.deviation import Facets
+from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples
-from meshhub.builtin_plugins.step.recognition.skin import Skin, distinct_pairs, lengths, summed
+from meshhub.builtin_plugins.step.recognition.skin import Skin, distinct_pairs, lengths, sum_by_label
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -71,7 +71,7 @@ class FacetGraph:
         return owner, self.point[self.begin[facet][owner] + place]
 
 
-def facet_graph(skin: Skin, faceted: Facets) -> FacetGraph:
+def build_facet_graph(skin: Skin, faceted: FacetedSkin) -> FacetGraph:
     """The graph of the planar regions of a skin."""
     region, count, planes = faceted.region, faceted.faces, faceted.planes
     owner, point = distinct_pairs(np.repeat(region, 3), skin.faces.ravel(), len(skin.points))
@@ -81,7 +81,7 @@ def facet_graph(skin: Skin, faceted: Facets) -> FacetGraph:
     meet = (a != b) & (skin.paint[half // 3] == skin.paint[skin.twin[half] // 3])
     key, place = np.unique(a[meet].astype(np.int64) * count + b[meet], return_inverse=True)
     edge = skin.points[skin.end[half[meet]]] - skin.points[skin.begin[half[meet]]]
-    shared = summed(place.reshape(-1), lengths(edge), len(key))
+    shared = sum_by_label(place.reshape(-1), lengths(edge), len(key))
     left, right = key // count, key % count
     corners = np.bincount(faceted.outline.region, minlength=count)
     small = corners == 3

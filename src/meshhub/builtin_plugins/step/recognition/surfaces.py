@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.skin import lengths, normalised
+from meshhub.builtin_plugins.step.recognition.skin import lengths, normalize
 from meshhub.model.scene import Float64
 
 _TINY = 1e-300
 _NEWTON = 12
 
 
-class Kind(IntEnum):
+class SurfaceKind(IntEnum):
     """What a surface is, in the order in which they are looked for."""
 
     PLANE = 0
@@ -27,10 +27,10 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Surfaces:
+class SurfaceArray:
     """Surfaces side by side.
 
-    kind:   (s,) a Kind
+    kind:   (s,) a SurfaceKind
     origin: (s, 3) a point of the plane or on the axis; the centre of a sphere or a torus
     axis:   (s, 3) unit; a plane's normal
     radius: (s,) a cone's at its origin, a torus's larger one
@@ -46,23 +46,25 @@ class Surfaces:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def take(self, index: NDArray[Any]) -> Surfaces:
+    def take(self, index: NDArray[Any]) -> SurfaceArray:
         """Some of them, by index or mask."""
-        return Surfaces(*(getattr(self, field.name)[index] for field in fields(self)))
+        return SurfaceArray(*(getattr(self, field.name)[index] for field in fields(self)))
 
 
-def planes(normal: Float64, centre: Float64) -> Surfaces:
+def planes(normal: Float64, centre: Float64) -> SurfaceArray:
     """Planes as surfaces."""
     nothing = np.zeros(len(normal))
-    return Surfaces(np.full(len(normal), Kind.PLANE, np.int8), centre, normal, nothing, nothing)
+    return SurfaceArray(np.full(len(normal), SurfaceKind.PLANE, np.int8), centre, normal, nothing, nothing)
 
 
-def joined(parts: list[Surfaces]) -> Surfaces:
+def joined(parts: list[SurfaceArray]) -> SurfaceArray:
     """Several columns of surfaces, one after the other."""
-    return Surfaces(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Surfaces)))
+    return SurfaceArray(
+        *(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(SurfaceArray))
+    )
 
 
-def cylindrical(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64, Float64]:
+def cylindrical(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float64, Float64]:
     """Height along the axis, distance from it, and the unit direction away from it, of one point each."""
     offset = points - surfaces.origin
     height = np.einsum("ij,ij->i", offset, surfaces.axis)
@@ -71,7 +73,7 @@ def cylindrical(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64, 
     return height, distance, across / np.maximum(distance, _TINY)[:, None]
 
 
-def distances(surfaces: Surfaces, points: Float64) -> Float64:
+def distances(surfaces: SurfaceArray, points: Float64) -> Float64:
     """Signed distances, positive outside; row i of both belong together."""
     height, distance, _ = cylindrical(surfaces, points)
     value = np.empty(len(surfaces))
@@ -81,7 +83,7 @@ def distances(surfaces: Surfaces, points: Float64) -> Float64:
     return value
 
 
-def gradients(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64]:
+def gradients(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float64]:
     """Signed distances and the unit normals there."""
     height, distance, away = cylindrical(surfaces, points)
     value, outward, along = np.empty((3, len(surfaces)))
@@ -91,26 +93,26 @@ def gradients(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64]:
     return value, outward[:, None] * away + along[:, None] * surfaces.axis
 
 
-def _kinds(surfaces: Surfaces) -> list[tuple[Kind, NDArray[np.intp] | slice]]:
+def _kinds(surfaces: SurfaceArray) -> list[tuple[SurfaceKind, NDArray[np.intp] | slice]]:
     """The kinds among surfaces, and where each is."""
-    there = np.flatnonzero(np.bincount(surfaces.kind, minlength=len(Kind)))
+    there = np.flatnonzero(np.bincount(surfaces.kind, minlength=len(SurfaceKind)))
     if len(there) == 1:
-        return [(Kind(int(there[0])), slice(None))]
-    return [(Kind(kind), np.flatnonzero(surfaces.kind == kind)) for kind in there.tolist()]
+        return [(SurfaceKind(int(there[0])), slice(None))]
+    return [(SurfaceKind(kind), np.flatnonzero(surfaces.kind == kind)) for kind in there.tolist()]
 
 
 def profile(
-    kind: Kind, height: Float64, distance: Float64, radius: Float64, second: Float64
+    kind: SurfaceKind, height: Float64, distance: Float64, radius: Float64, second: Float64
 ) -> tuple[Float64, Float64 | float, Float64 | float]:
     """Signed distances from surfaces of one kind, and their gradients away from the axis and along it."""
-    if kind == Kind.PLANE:
+    if kind == SurfaceKind.PLANE:
         return height, 0.0, 1.0
-    if kind == Kind.CYLINDER:
+    if kind == SurfaceKind.CYLINDER:
         return distance - radius, 1.0, 0.0
-    if kind == Kind.CONE:
+    if kind == SurfaceKind.CONE:
         cosine = 1 / np.sqrt(1 + second**2)
         return (distance - radius - height * second) * cosine, cosine, -second * cosine
-    if kind == Kind.SPHERE:
+    if kind == SurfaceKind.SPHERE:
         whole = np.sqrt(distance**2 + height**2)
         size = np.maximum(whole, _TINY)
         return whole - radius, distance / size, height / size
@@ -120,7 +122,7 @@ def profile(
     return tube - second, ring / size, height / size
 
 
-def curvatures(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64]:
+def curvatures(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float64]:
     """The principal curvatures of the parallel surface through each point; positive where it bends off its normal."""
     height, distance, _ = cylindrical(surfaces, points)
     kind = surfaces.kind
@@ -128,14 +130,19 @@ def curvatures(surfaces: Surfaces, points: Float64) -> tuple[Float64, Float64]:
     tube = np.maximum(np.sqrt(to_ring**2 + height**2), _TINY)
     whole = np.maximum(np.sqrt(distance**2 + height**2), _TINY)
     around = 1 / np.maximum(distance, _TINY)
-    kinds = [kind == Kind.CYLINDER, kind == Kind.SPHERE, kind == Kind.CONE, kind == Kind.TORUS]
+    kinds = [
+        kind == SurfaceKind.CYLINDER,
+        kind == SurfaceKind.SPHERE,
+        kind == SurfaceKind.CONE,
+        kind == SurfaceKind.TORUS,
+    ]
     cosine = 1 / np.sqrt(1 + surfaces.second**2)
     one = np.select(kinds, [around, 1 / whole, cosine * around, to_ring / tube * around], 0.0)
     other = np.select(kinds, [np.zeros_like(whole), 1 / whole, np.zeros_like(whole), 1 / tube], 0.0)
     return one, other
 
 
-def onto_both(one: Surfaces, other: Surfaces, points: Float64) -> Float64:
+def project_onto_both(one: SurfaceArray, other: SurfaceArray, points: Float64) -> Float64:
     """The points moved on to both surfaces by the shortest way (Newton's method, damped where they touch)."""
     points = points.copy()
     if len(points) == 0:
@@ -163,4 +170,4 @@ def perpendicular(axis: Float64) -> Float64:
     lead = np.argmin(np.abs(axis), axis=1)
     helper = np.eye(3)[lead]
     made = helper - axis * np.einsum("ij,ij->i", helper, axis)[:, None]
-    return normalised(made)
+    return normalize(made)
