@@ -10,9 +10,10 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step.recognition.arrays import lengths
 from meshhub.builtin_plugins.step.recognition.bodies import orient_outward, shell_volumes
 from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
-from meshhub.builtin_plugins.step.recognition.skin import Skin, build_skin, lengths
+from meshhub.builtin_plugins.step.recognition.skin import Skin, build_skin
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind
 from meshhub.builtin_plugins.step.writing.appearance import paint_of
 from meshhub.builtin_plugins.step.writing.assembly import Placement, Shape, needs_assembly, shapes_of, write_assembly

@@ -13,16 +13,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.facet_graph import TURN, FacetGraph
+from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, sort_unique
+from meshhub.builtin_plugins.step.recognition.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.recognition.fit_trials import FEWEST_FACETS, FEWEST_POINTS, TILT, plausible
-from meshhub.builtin_plugins.step.recognition.fitting import OF_DEPTH, Limits, fit
-from meshhub.builtin_plugins.step.recognition.planar import numbered
+from meshhub.builtin_plugins.step.recognition.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
+from meshhub.builtin_plugins.step.recognition.planar import number_labels
 from meshhub.builtin_plugins.step.recognition.recognize import KINDS, Segments
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples, chosen, extents
-from meshhub.builtin_plugins.step.recognition.skin import Skin, distinct_pairs, lengths, sort_unique
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, gradients, joined
+from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples, group_extents, select_groups
+from meshhub.builtin_plugins.step.recognition.skin import Skin
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, concatenate, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -123,8 +124,8 @@ def _rims(skin: Skin, faceted: FacetedSkin, graph: FacetGraph) -> Mask:
     """(p,) the points on sharp edges, where something may have been cut off."""
     half = np.arange(len(skin.twin))
     a, b = faceted.region[half // 3], faceted.region[np.where(skin.twin >= 0, skin.twin, half) // 3]
-    sharp = np.einsum("ij,ij->i", graph.normal[a], graph.normal[b]) < np.cos(TURN)
-    sharp &= ~graph.sliver[a] & ~graph.sliver[b]
+    sharp = np.einsum("ij,ij->i", graph.normal[a], graph.normal[b]) < np.cos(MAX_SMOOTH_TURN_RAD)
+    sharp &= ~graph.is_sliver[a] & ~graph.is_sliver[b]
     made = np.zeros(len(skin.points), np.bool_)
     made[skin.begin[sharp]] = made[skin.end[sharp]] = True
     return made
@@ -172,9 +173,9 @@ class _Cutting:
 
     def _sides(self) -> Float64:
         """(s,) how deep the deepest facet of each surface lies below it, with its sign."""
-        known = np.flatnonzero((self.segment >= 0) & ~self.graph.sliver)
+        known = np.flatnonzero((self.segment >= 0) & ~self.graph.is_sliver)
         owner = self.segment[known]
-        gap, _ = gradients(self.surfaces.take(owner), self.graph.centre[known])
+        gap, _ = gradients(self.surfaces.take(owner), self.graph.center[known])
         low, high = np.zeros(len(self.surfaces)), np.zeros(len(self.surfaces))
         np.minimum.at(low, owner, gap)
         np.maximum.at(high, owner, gap)
@@ -194,10 +195,10 @@ class _Cutting:
         on = np.abs(gap) <= loosely * self.limit[index[owner]]
         fine = on | (self.rim[point] & _below(gap, depth[owner], kind[owner]))
         begin = np.searchsorted(owner, np.arange(len(facet)))
-        middle, normal = gradients(self.surfaces.take(index), graph.centre[facet])
+        middle, normal = gradients(self.surfaces.take(index), graph.center[facet])
         facing = np.abs(np.einsum("ij,ij->i", normal, graph.normal[facet]))
         good: Mask = np.logical_and.reduceat(fine, begin) & np.logical_or.reduceat(on, begin)
-        good &= (_below(middle, depth, kind) & (facing >= TILT)) | graph.sliver[facet]
+        good &= (_below(middle, depth, kind) & (facing >= TILT)) | graph.is_sliver[facet]
         return good
 
     def pieces(self, kind: SurfaceKind, tolerance: float, given: float | None, *, whole: bool) -> None:
@@ -214,7 +215,7 @@ class _Cutting:
             return
         kept = enough[group]
         facet = facet[kept]
-        samples = chosen(samples, np.flatnonzero(enough))
+        samples = select_groups(samples, np.flatnonzero(enough))
         self._take(kind, samples, facet, tolerance, given)
 
     def _grouped(self, kind: SurfaceKind, *, whole: bool) -> tuple[IntIndex, IntIndex, int]:
@@ -228,7 +229,7 @@ class _Cutting:
         size = np.bincount(label[usable], minlength=count)
         facet = np.flatnonzero(usable & (size[label] >= FEWEST_FACETS[kind]))
         facet = facet[np.argsort(label[facet], kind="stable")]
-        group, groups = numbered(label[facet])
+        group, groups = number_labels(label[facet])
         return group.astype(np.intp), facet, groups
 
     def _sure(self, kind: SurfaceKind, group: IntIndex, facet: IntIndex, groups: int) -> Samples:
@@ -240,7 +241,7 @@ class _Cutting:
         sure = ~self.rim[point]
         if kind in (SurfaceKind.CYLINDER, SurfaceKind.CONE):
             sure |= times > 1
-        samples = graph.samples(group, facet, groups)
+        samples = graph.collect_samples(group, facet, groups)
         return samples._replace(group=piece[sure], point=graph.points[point[sure]])
 
     def _take(
@@ -248,13 +249,13 @@ class _Cutting:
     ) -> None:
         """Fit a surface to each piece, and keep those that hold all of it, by rounding or as chords."""
         graph, group, groups = self.graph, samples.normal_group, samples.groups
-        extent = extents(samples)
+        extent = group_extents(samples)
         allowed = np.maximum(4 * tolerance, _OF_SIZE * extent) if given is None else np.full(groups, given)
-        limits = Limits(allowed, np.full(groups, OF_DEPTH), np.zeros(groups))
-        surfaces, worst = fit(samples, kind, limits)
-        gap, normal = gradients(surfaces.take(group), samples.centre)
+        limits = FitLimits(allowed, np.full(groups, DEPTH_RATIO), np.zeros(groups))
+        surfaces, worst = fit_surfaces(samples, kind, limits)
+        gap, normal = gradients(surfaces.take(group), samples.center)
         facing = np.einsum("ij,ij->i", normal, samples.normal)
-        sliver = graph.sliver[facet]
+        sliver = graph.is_sliver[facet]
         gap = np.where(sliver, 0.0, gap)
         first = np.searchsorted(group, np.arange(groups + 1))
         out = np.logical_and.reduceat((facing >= TILT) | sliver, first[:-1])
@@ -262,7 +263,7 @@ class _Cutting:
         low, high = np.minimum.reduceat(gap, first[:-1]), np.maximum.reduceat(gap, first[:-1])
         depth = np.where(-low > high, low, high)
         usual = np.abs(gap)[np.lexsort((np.abs(gap), group))][(first[:-1] + first[1:]) // 2]
-        limit = limits.of(np.abs(depth))
+        limit = limits.for_depth(np.abs(depth))
         good = (worst <= limit) & (out | into) & plausible(kind, surfaces, samples, extent, limit)
         # a flat end among them would lie deeper than they do
         good &= np.abs(depth) <= _EVEN * usual
@@ -274,7 +275,7 @@ class _Cutting:
         number = np.cumsum(good) - 1 + len(self.surfaces)
         taken = good[group]
         self.segment[facet[taken]] = number[group[taken]]
-        self.surfaces = joined([self.surfaces, surfaces.take(good)])
+        self.surfaces = concatenate([self.surfaces, surfaces.take(good)])
         self.limit = np.concatenate([self.limit, limit[good]])
 
     def unite(self) -> None:

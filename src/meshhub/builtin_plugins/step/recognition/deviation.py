@@ -1,12 +1,13 @@
-"""What was merged, dissolved or recognised must not have moved the surface: by volume, and by distance."""
+"""Checks that recognized surfaces stay close to the mesh, and the volume between mesh and surfaces."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, sum_by_label
 from meshhub.builtin_plugins.step.recognition.outline import Outline
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, sum_by_label
+from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import (
     SurfaceArray,
     SurfaceKind,
@@ -16,92 +17,125 @@ from meshhub.builtin_plugins.step.recognition.surfaces import (
     gradients,
 )
 from meshhub.model.scene import Float64
+from meshhub.toolkit.geometry import IntIndex
 
-VOLUME = 3e-7
-"""By this part of a shell's volume, or of the cube of its size where it has next to none, planar faces may differ."""
+_SAGITTA_RATIO = 0.11
+"""Sagitta over chord of an arc of 50° (tan(50° / 4) / 2); most triangles of a region turn by less."""
 
-_ATTEMPTS = 5
-_HALF_UNIT = 2.0**-24
-_FINER = 0.1
-_SAGITTA = 0.11
-_LARGEST_SAGITTA = 0.2
-_FEW = 1 / 8
-_STRETCHED = 0.05
-_RADON = [(np.full(3, 1 / 3), 9 / 40)] + [
+_MAX_SAGITTA_RATIO = 0.2
+"""Sagitta over chord of an arc of 85°: turn that no triangle may exceed.
+
+Tessellators bound the turn along the edges of a face better than that within it."""
+
+_MAX_COARSE_RATIO = 1 / 8
+"""Part of the triangles of a region that may exceed `_SAGITTA_RATIO`."""
+
+_MAX_AREA_CHANGE_RATIO = 0.05
+"""Part by which the area that an outline encloses on its surface may differ from that of the triangles.
+
+A chord of 30.5° is 1.2 % shorter than its arc."""
+
+_RADON_POINTS = [(np.full(3, 1 / 3), 9 / 40)] + [
     (np.where(np.arange(3) == corner, 1 - 2 * beside, beside), share)
     for beside, share in (((6 - 15**0.5) / 21, (155 - 15**0.5) / 1200), ((6 + 15**0.5) / 21, (155 + 15**0.5) / 1200))
     for corner in range(3)
 ]
-"""Barycentric coordinates and weights."""
+"""Barycentric coordinates and weights of seven points; exact for polynomials of degree five on a triangle."""
 
 
-def find_deviating(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray) -> NDArray[np.intp]:
-    """The curved regions whose triangles are not chords of their surface.
+def find_deviating(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray) -> IntIndex:
+    """Find the curved regions whose triangles are not chords of their surface.
 
-    A triangle may lie off by the sagitta of its longest edge for a turn of fifty degrees; a few of a region, for one
-    of eighty-five: tessellators bound the turn along the edges of a face better than that within it.
+    The middles of a triangle and of its edges may lie off the surface by the sagitta of its longest edge for a turn of
+    50°; a few triangles of a region by that for a turn of 85°.
+
+    Args:
+        skin: Mesh.
+        region: (m,) region of each face.
+        surfaces: (r,) surfaces of the regions.
+    Returns:
+        Ascending region indices.
     """
     curved = np.flatnonzero(surfaces.kind[region] != SurfaceKind.PLANE)
     if len(curved) == 0:
         return np.empty(0, np.intp)
     corner = skin.points[skin.faces[curved]]
     longest = np.max([lengths(corner[:, k] - corner[:, k - 1]) for k in range(3)], axis=0)
-    each = surfaces.take(region[curved])
+    face_surface = surfaces.take(region[curved])
     off = np.zeros(len(curved))
     for weights in ((0.5, 0.5, 0.0), (0.0, 0.5, 0.5), (0.5, 0.0, 0.5), (1 / 3, 1 / 3, 1 / 3)):
-        np.maximum(off, np.abs(distances(each, np.einsum("ijk,j->ik", corner, np.array(weights)))), out=off)
+        point = np.einsum("ijk,j->ik", corner, np.array(weights))
+        np.maximum(off, np.abs(distances(face_surface, point)), out=off)
     count = len(surfaces)
-    many = sum_by_label(region[curved], off > _SAGITTA * longest, count) > _FEW * np.bincount(
-        region[curved], minlength=count
-    )
-    many[region[curved[off > _LARGEST_SAGITTA * longest]]] = True
-    return np.flatnonzero(many)
+    coarse = sum_by_label(region[curved], off > _SAGITTA_RATIO * longest, count)
+    is_deviating = coarse > _MAX_COARSE_RATIO * np.bincount(region[curved], minlength=count)
+    is_deviating[region[curved[off > _MAX_SAGITTA_RATIO * longest]]] = True
+    return np.flatnonzero(is_deviating)
 
 
-def find_misshapen(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray, outline: Outline) -> NDArray[np.intp]:
-    """The cylinders and cones whose outlines do not bound what their triangles cover, and tori closed by a lid.
+def find_misshapen(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray, outline: Outline) -> IntIndex:
+    """Find the cylinders and cones whose outlines do not bound the area of their triangles, and tori closed by a lid.
 
-    The outline, unrolled on to the surface, encloses the area that a CAD program trims (by Green's theorem); the
-    triangles are chords of it, by at most thirty degrees, and have nearly the same. Rims around an axis come in pairs,
-    but for that around the tip of a cone.
+    The outline, unrolled onto the surface, encloses the area that a CAD program trims, by Green's theorem. The
+    triangles are chords with turns up to 30.5°, and have nearly the same area. Rims around the axis come in pairs,
+    except around the tip of a cone.
+
+    Args:
+        skin: Mesh.
+        region: (m,) region of each face.
+        surfaces: (r,) surfaces of the regions.
+        outline: Outlines of the regions.
+    Returns:
+        Ascending region indices.
     """
     count = len(surfaces)
-    half = outline.half[
-        np.isin(surfaces.kind[region[outline.half // 3]], (SurfaceKind.CYLINDER, SurfaceKind.CONE, SurfaceKind.TORUS))
-    ]
+    is_revolved = np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.CONE, SurfaceKind.TORUS))
+    half = outline.half[is_revolved[region[outline.half // 3]]]
     owner = region[half // 3]
-    each = surfaces.take(owner)
-    low, low_reach, low_away = cylindrical(each, skin.points[skin.begin[half]])
-    high, high_reach, high_away = cylindrical(each, skin.points[skin.end[half]])
-    turn = np.arctan2(
-        np.einsum("ij,ij->i", np.cross(low_away, high_away), each.axis), np.einsum("ij,ij->i", low_away, high_away)
-    )
-    slope = np.where(each.kind == SurfaceKind.CONE, each.second, 1.0)
+    half_surface = surfaces.take(owner)
+    low, low_reach, low_away = cylindrical(half_surface, skin.points[skin.begin[half]])
+    high, high_reach, high_away = cylindrical(half_surface, skin.points[skin.end[half]])
+    sine = np.einsum("ij,ij->i", np.cross(low_away, high_away), half_surface.axis)
+    turn = np.arctan2(sine, np.einsum("ij,ij->i", low_away, high_away))
+    is_cone = half_surface.kind == SurfaceKind.CONE
+    # area per radian of turn: of a cone between its tip and the half-edge, of a cylinder between the origin and it
+    slope = np.where(is_cone, half_surface.second, 1.0)
     from_tip = np.sqrt(1 + slope**2) / (2 * slope) * (low_reach**2 + low_reach * high_reach + high_reach**2) / 3
-    below = np.where(each.kind == SurfaceKind.CONE, from_tip, each.radius * (low + high) / 2)
+    below = np.where(is_cone, from_tip, half_surface.radius * (low + high) / 2)
     enclosed = np.abs(sum_by_label(owner, below * turn, count))
     covered = sum_by_label(region, lengths(skin.cross), count) / 2
     around = np.abs(sum_by_label(owner, turn, count))
-    bad = (np.abs(enclosed - covered) > _STRETCHED * covered) & np.isin(
-        surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.CONE)
-    )
-    bad |= np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.TORUS)) & (around > 1)
-    return np.flatnonzero(bad)
+    is_unrolled = np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.CONE))
+    has_pairs_of_rims = np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.TORUS))
+    is_misshapen = is_unrolled & (np.abs(enclosed - covered) > _MAX_AREA_CHANGE_RATIO * covered)
+    # turns add up to zero for paired rims, and to ±2π for a single rim; 1 rad separates them
+    is_misshapen |= has_pairs_of_rims & (around > 1)
+    return np.flatnonzero(is_misshapen)
 
 
 def chord_volumes(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray) -> Float64:
-    """(s,) the volume between the triangles of each shell and their surfaces; positive where those enclose more.
+    """Compute the volume between the triangles of each shell and the surfaces of their regions.
 
-    Each point of a triangle moves to its surface along the normal there; the patch about it grows on the way as the
-    curvatures tell (Steiner's formula). Seven points a triangle (Radon, 1948).
+    Each point of a triangle moves along the normal of its surface, and the patch around it grows with the curvatures.
+
+    Args:
+        skin: Mesh.
+        region: (m,) region of each face.
+        surfaces: (r,) surfaces of the regions.
+    Returns:
+        (s,) mm³; positive where the surfaces enclose more than the triangles.
+    Source:
+        Volume of parallel surfaces: Steiner's formula. Seven points per triangle: Radon, "Zur mechanischen Kubatur",
+        Monatshefte für Mathematik 52, 1948.
     """
     curved = np.flatnonzero(surfaces.kind[region] != SurfaceKind.PLANE)
-    corner, cross, each = skin.points[skin.faces[curved]], skin.cross[curved], surfaces.take(region[curved])
+    corner, cross = skin.points[skin.faces[curved]], skin.cross[curved]
+    face_surface = surfaces.take(region[curved])
     total = np.zeros(len(curved))
-    for weights, share in _RADON:
+    for weights, share in _RADON_POINTS:
         point = np.einsum("ijk,j->ik", corner, weights)
-        gap, normal = gradients(each, point)
-        one, other = curvatures(each, point)
-        swept = gap * (1 - gap * (one + other) / 2 + gap**2 * one * other / 3)
+        gap, normal = gradients(face_surface, point)
+        first, second = curvatures(face_surface, point)
+        swept = gap * (1 - gap * (first + second) / 2 + gap**2 * first * second / 3)
         total -= share * swept * np.einsum("ij,ij->i", normal, cross) / 2
     return sum_by_label(skin.shell[curved], total, len(skin.closed))

@@ -7,28 +7,44 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.bodies import shell_sizes, shell_volumes
+from meshhub.builtin_plugins.step.recognition.arrays import sum_by_label
+from meshhub.builtin_plugins.step.recognition.bodies import shell_origins, shell_sizes, shell_volumes
 from meshhub.builtin_plugins.step.recognition.outline import Outline, signed_areas, trace_outline
-from meshhub.builtin_plugins.step.recognition.overlaps import overlapping
+from meshhub.builtin_plugins.step.recognition.overlaps import find_overlapping
 from meshhub.builtin_plugins.step.recognition.planar import (
-    ROUNDING,
+    ROUNDING_RATIO,
+    Labels,
     Planes,
-    flat_regions,
-    parted,
-    planes_of,
-    tolerance_for,
+    estimate_tolerance,
+    fit_planes,
+    merge_coplanar_faces,
+    split_regions,
 )
-from meshhub.builtin_plugins.step.recognition.skin import Skin, sum_by_label
+from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.model.scene import Float64
 
-VOLUME = 3e-7
-_ATTEMPTS = 5
-_HALF_UNIT = 2.0**-24
-_FINER = 0.1
+_MAX_VOLUME_CHANGE_RATIO = 3e-7
+"""Part of the volume of a shell by which planar faces may change it; `step_surfaces=planar` promises 1e-6."""
+
+_MAX_ATTEMPTS = 5
+"""Attempts with finer tolerances; the last one is taken without a check."""
+
+_FINER_RATIO = 0.1
+"""Factor of the tolerance from one attempt to the next."""
+
+_FLOAT32_HALF_UNIT_RATIO = 2.0**-24
+"""Largest relative error of a number rounded to float32."""
 
 
 class FacetedSkin(NamedTuple):
-    """A skin as planar faces: regions, planes and outlines, and the tolerance they were made with."""
+    """A skin as planar faces.
+
+    region:    (m,) face of each triangle
+    faces:     number of faces
+    planes:    planes of the faces
+    outline:   outlines of the faces
+    tolerance: millimeters; the tolerance of the merging
+    """
 
     region: NDArray[np.int32]
     faces: int
@@ -38,43 +54,44 @@ class FacetedSkin(NamedTuple):
 
 
 def facet_skin(skin: Skin) -> FacetedSkin:
-    """The planar faces of a skin, whose polyhedra have the volumes of the mesh.
+    """Merge the triangles of a skin into planar faces whose polyhedra have the volumes of the mesh.
 
-    Where the coordinates are finer than the rounding of 32-bit numbers lets expect, merging by that
-    rounding can move a face too far: then it is done again, finer.
+    Coordinates that are finer than float32 can make the estimated tolerance too large, so that merging moves a face too
+    far. Then the merging is repeated with a finer tolerance. Faces that overlap themselves are split into triangles.
     """
-    tolerance = tolerance_for(skin.points)
+    tolerance = estimate_tolerance(skin.points)
     volume, size = shell_volumes(skin), shell_sizes(skin)
-    allowed = VOLUME * np.maximum(np.abs(volume), VOLUME * size)
+    allowed = _MAX_VOLUME_CHANGE_RATIO * np.maximum(np.abs(volume), _MAX_VOLUME_CHANGE_RATIO * size)
     if np.array_equal(skin.points, skin.points.astype(np.float32)):
-        # then the mesh's own volume is no better than its rounded coordinates
-        allowed = np.maximum(allowed, tolerance / ROUNDING * _HALF_UNIT * size ** (2 / 3))
-    for attempt in range(_ATTEMPTS):
-        region, count = flat_regions(skin, tolerance)
-        planes = planes_of(skin, region, count)
-        outline = trace_outline(skin, region, np.zeros(count, np.bool_), tolerance)
-        if attempt == _ATTEMPTS - 1:
+        # the volume of the mesh itself is only as exact as its rounded coordinates
+        half_unit = tolerance / ROUNDING_RATIO * _FLOAT32_HALF_UNIT_RATIO
+        allowed = np.maximum(allowed, half_unit * size ** (2 / 3))
+    for attempt in range(_MAX_ATTEMPTS):
+        faceted = _outline_faces(skin, *merge_coplanar_faces(skin, tolerance), tolerance)
+        if attempt == _MAX_ATTEMPTS - 1:
             break
-        off = np.abs(_polyhedra(skin, region, planes, outline) - volume)
-        if (off <= allowed)[skin.closed].all():
+        change = np.abs(_polyhedron_volumes(skin, faceted) - volume)
+        if (change <= allowed)[skin.closed].all():
             break
-        tolerance *= _FINER
-    folded = overlapping(skin, planes, outline, tolerance)
-    if len(folded):
-        region, count = parted(skin, region, folded, tolerance)
-        planes = planes_of(skin, region, count)
-        outline = trace_outline(skin, region, np.zeros(count, np.bool_), tolerance)
+        tolerance *= _FINER_RATIO
+    overlapping = find_overlapping(skin, faceted.planes, faceted.outline, tolerance)
+    if len(overlapping):
+        return _outline_faces(skin, *split_regions(skin, faceted.region, overlapping, tolerance), tolerance)
+    return faceted
+
+
+def _outline_faces(skin: Skin, region: Labels, count: int, tolerance: float) -> FacetedSkin:
+    planes = fit_planes(skin, region, count)
+    outline = trace_outline(skin, region, np.zeros(count, np.bool_), tolerance)
     return FacetedSkin(region, count, planes, outline, tolerance)
 
 
-def _polyhedra(skin: Skin, region: NDArray[np.int32], planes: Planes, outline: Outline) -> Float64:
-    """(s,) the volume within the faces' planes, from the areas of their loops."""
-    count = len(skin.closed)
-    first = np.empty(count, np.intp)
-    first[skin.shell[::-1]] = skin.faces[::-1, 0]
+def _polyhedron_volumes(skin: Skin, faceted: FacetedSkin) -> Float64:
+    """Return the (s,) volume of each shell between the planes of its faces, from the areas of their loops."""
+    planes, outline = faceted.planes, faceted.outline
     shell = np.empty(len(planes.normal), np.intp)
-    shell[region] = skin.shell
-    height = np.einsum("ij,ij->i", planes.centre - skin.points[first[shell]], planes.normal)
+    shell[faceted.region] = skin.shell
+    height = np.einsum("ij,ij->i", planes.center - shell_origins(skin)[shell], planes.normal)
     loop_region = outline.loop_region
     pyramids = signed_areas(skin, outline, planes.normal) * height[loop_region] / 6
-    return sum_by_label(shell[loop_region], pyramids, count)
+    return sum_by_label(shell[loop_region], pyramids, len(skin.closed))

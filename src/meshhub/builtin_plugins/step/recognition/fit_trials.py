@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
-from meshhub.builtin_plugins.step.recognition.fitting import OF_DEPTH, Limits, fit, put
-from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples, chosen, extents
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, gradients, planes
+from meshhub.builtin_plugins.step.recognition.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
+from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples, group_extents, select_groups
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, gradients, make_planes
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -70,9 +70,9 @@ class Trials:
             facet[begin : begin + many : many // _GLANCE] for begin, many in zip(first[large], size[large], strict=True)
         ]
         group = np.repeat(np.arange(len(large)), [len(some) for some in taken])
-        samples = self.graph.samples(group, np.concatenate(taken), len(large))
-        limits = self._limits(kind, size[large], extents(samples))
-        lost = fit(samples, kind, limits)[1] > 2 * limits.allowed
+        samples = self.graph.collect_samples(group, np.concatenate(taken), len(large))
+        limits = self._limits(kind, size[large], group_extents(samples))
+        lost = fit_surfaces(samples, kind, limits)[1] > 2 * limits.allowed
         gone = np.zeros(len(size), np.bool_)
         gone[large[lost]] = True
         return facet[~np.repeat(gone, size)]
@@ -82,39 +82,39 @@ class Trials:
 
         Most groups are none, and what is seen of that early saves what would be asked later.
         """
-        samples = self.graph.samples(group, facet, count)
+        samples = self.graph.collect_samples(group, facet, count)
         facets = np.bincount(group, minlength=count)
         points = np.bincount(samples.group, minlength=count)
-        surfaces = planes(np.zeros((count, 3)), np.zeros((count, 3)))
+        surfaces = make_planes(np.zeros((count, 3)), np.zeros((count, 3)))
         limit, good, lost = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
         index = np.flatnonzero((facets >= FEWEST_FACETS[kind]) & (points >= FEWEST_POINTS[kind]))
         if len(index) == 0:
             return Tried(surfaces, limit, good, lost)
         samples, facet = _some(samples, facet, index)
-        size = extents(samples)
+        size = group_extents(samples)
         limits = self._limits(kind, facets[index], size)
-        made, worst = fit(samples, kind, limits)
+        made, worst = fit_surfaces(samples, kind, limits)
         lost[index] = ~(worst <= limits.allowed)
         near = np.flatnonzero(~lost[index])
         if len(near) == 0:
             return Tried(surfaces, limit, good, lost)
         samples, facet = _some(samples, facet, near)
         index, made = index[near], made.take(near)
-        surfaces = put(surfaces, index, made)
+        surfaces = surfaces.replace_rows(index, made)
         limit[index], fine = self._judged(kind, samples, facet, made, limits.take(near), size[near])
         good[index] = fine & (worst[near] <= limit[index])
         return Tried(surfaces, limit, good, lost)
 
-    def _limits(self, kind: SurfaceKind, facets: IntIndex, size: Float64) -> Limits:
+    def _limits(self, kind: SurfaceKind, facets: IntIndex, size: Float64) -> FitLimits:
         """How far the points of groups of so many facets, and of such extents, may lie off."""
         count = len(facets)
         if self.given is not None:
-            return Limits(np.full(count, self.given), np.full(count, OF_DEPTH), np.zeros(count))
+            return FitLimits(np.full(count, self.given), np.full(count, DEPTH_RATIO), np.zeros(count))
         # few facets prove little: they must fit as well as rounding lets them
         scarce = facets < 2 * FEWEST_FACETS[kind]
-        return Limits(
+        return FitLimits(
             np.maximum(self.tolerance * 4, _OF_SIZE * size),
-            np.where(scarce, _OF_DEPTH_SCARCE, OF_DEPTH),
+            np.where(scarce, _OF_DEPTH_SCARCE, DEPTH_RATIO),
             np.where(scarce, self.tolerance, 0.0),
         )
 
@@ -124,7 +124,7 @@ class Trials:
         samples: Samples,
         facet: IntIndex,
         surfaces: SurfaceArray,
-        limits: Limits,
+        limits: FitLimits,
         size: Float64,
     ) -> tuple[Float64, Mask]:
         """How far the points of each group may lie off the surface that fits it, and whether its facets agree."""
@@ -132,15 +132,15 @@ class Trials:
         gap, normal = gradients(surfaces.take(group), graph.probe[facet])
         facing = np.einsum("ij,ij->i", normal, graph.normal[facet])
         begin = np.searchsorted(group, np.arange(count))
-        sliver = graph.sliver[facet]
+        sliver = graph.is_sliver[facet]
         steady = (np.abs(facing) >= TILT) & ~sliver
         depth = np.maximum.reduceat(np.where(steady, np.abs(gap), 0.0), begin)
-        leaning = graph.small[facet] & (np.abs(facing) >= LEANING) & (np.abs(gap) <= depth[group])
+        leaning = graph.is_triangle[facet] & (np.abs(facing) >= LEANING) & (np.abs(gap) <= depth[group])
         out = np.logical_and.reduceat(((facing > 0) & (steady | leaning)) | sliver, begin)
         into = np.logical_and.reduceat(((facing < 0) & (steady | leaning)) | sliver, begin)
-        limit = limits.of(depth)
+        limit = limits.for_depth(depth)
         few = np.bincount(group, leaning & ~steady, count) <= _MOST_LEANING * np.bincount(group, minlength=count)
-        good = (out | into) & few & ~_capped(np.abs(gap), graph.broad[facet], sliver, begin)
+        good = (out | into) & few & ~_capped(np.abs(gap), graph.is_broad[facet], sliver, begin)
         good &= plausible(kind, surfaces, samples, size, limit)
         return limit, good
 
@@ -151,7 +151,7 @@ def _some(samples: Samples, facet: IntIndex, groups: IntIndex) -> tuple[Samples,
         return samples, facet
     wanted = np.zeros(samples.groups, np.bool_)
     wanted[groups] = True
-    return chosen(samples, groups), facet[wanted[samples.normal_group]]
+    return select_groups(samples, groups), facet[wanted[samples.normal_group]]
 
 
 def plausible(kind: SurfaceKind, surfaces: SurfaceArray, samples: Samples, size: Float64, limit: Float64) -> Mask:

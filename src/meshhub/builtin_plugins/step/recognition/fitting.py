@@ -1,239 +1,291 @@
-"""Many surfaces fitted at once: guesses from normals, then Gauss-Newton on the points."""
+"""Fits of many surfaces at once: estimates from normals, then Gauss-Newton steps on the distances of the points."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.initial_fits import cone, cone_about, cylinder, sphere, torus
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
+from meshhub.builtin_plugins.step.recognition.initial_fits import (
+    estimate_cone,
+    estimate_cone_of_revolution,
+    estimate_cylinder,
+    estimate_sphere,
+    estimate_torus,
+)
 from meshhub.builtin_plugins.step.recognition.sample_blocks import (
     Block,
     Groups,
     Samples,
-    about,
-    across,
-    along,
-    begins,
-    blocks,
-    boxes,
-    chosen,
-    frame,
-    products,
-    solved,
+    axis_coordinates,
+    axis_frames,
+    dot_products,
+    group_boxes,
+    group_starts,
+    hypotenuses,
+    iterate_blocks,
+    select_groups,
+    solve_symmetric,
+    sum_products,
 )
-from meshhub.builtin_plugins.step.recognition.skin import lengths, normalize
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, distances, profile
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, distances, evaluate_profile
 from meshhub.model.scene import Float64
 
 _FIRST_STEPS = 3
-_STEPS = 4
-_HOPELESS = 1000.0
-_AS_PROMISED = 2.0
-_ROOM = 2.25
-_TIP = 1e-3
-OF_DEPTH = 0.05
-"""Points must lie nearer to a surface than this part of the depth of its facets."""
+"""Gauss-Newton steps from an estimate; then hopeless groups are dropped."""
+
+_FINAL_STEPS = 4
+"""Further steps of the remaining groups."""
+
+_HOPELESS_RATIO = 1000.0
+"""Distance in limits beyond which a group is dropped after the first steps."""
+
+_MAX_MISS_RATIO = 2.0
+"""Actual over predicted distance up to which a step behaved linearly, so that its next prediction can be trusted."""
+
+_STUCK_RATIO = 2.25
+"""Predicted root mean square in limits above which a group is given up; the largest distance is at least as large."""
+
+_MIN_TIP_DISTANCE_RATIO = 1e-3
+"""Distance from the axis, in sizes of the group, up to which a point counts as the tip of a cone."""
+
+_TINY = 1e-300
+"""Smallest divisor, for groups of one point and points on an axis."""
+
+DEPTH_RATIO = 0.05
+"""Part of the depth of its facets within which points must lie on a surface: points on chords fail by far."""
 
 _UNKNOWNS = {
     SurfaceKind.CYLINDER: (0, 1, 3, 4, 5),
     SurfaceKind.CONE: (0, 1, 3, 4, 5, 6),
     SurfaceKind.TORUS: (0, 1, 2, 3, 4, 5, 6),
 }
+"""Unknowns of a step: 0, 1, 2 shifts along u, v and the axis; 3, 4 tilts towards u and v; 5 radius; 6 second."""
+
+_ESTIMATES = {
+    SurfaceKind.CYLINDER: estimate_cylinder,
+    SurfaceKind.CONE: estimate_cone,
+    SurfaceKind.TORUS: estimate_torus,
+}
 
 
-class Limits(NamedTuple):
-    """How far the points of each group may lie off its surface, at most and by how deep its facets lie below it.
+class FitLimits(NamedTuple):
+    """Distances that the points of each group may have from its surface.
 
-    allowed: (g,) at most
-    share:   (g,) of the depth of its deepest facet
-    floor:   (g,) which that share need not be less than
+    The depth of a facet is the distance of its middle from the surface.
+
+    allowed: (g,) millimeters, in any case
+    share:   (g,) part of the depth of the deepest facet
+    floor:   (g,) millimeters to which `share` is rounded up
     """
 
     allowed: Float64
     share: Float64
     floor: Float64
 
-    def of(self, depth: Float64) -> Float64:
-        """(g,) the limits for facets that lie so deep."""
-        by_depth = np.minimum(np.maximum(self.share * depth, self.floor), OF_DEPTH * depth)
-        made: Float64 = np.minimum(self.allowed, by_depth)
-        return made
+    def for_depth(self, depth: Float64) -> Float64:
+        """Return the (g,) limits for groups whose deepest facets have the (g,) depths."""
+        by_depth = np.minimum(np.maximum(self.share * depth, self.floor), DEPTH_RATIO * depth)
+        result: Float64 = np.minimum(self.allowed, by_depth)
+        return result
 
-    def take(self, groups: NDArray[Any]) -> Limits:
-        """The limits of some groups."""
-        return Limits(self.allowed[groups], self.share[groups], self.floor[groups])
+    def take(self, groups: NDArray[Any]) -> FitLimits:
+        """Return the limits of some groups."""
+        return FitLimits(self.allowed[groups], self.share[groups], self.floor[groups])
 
 
-def fit(samples: Samples, kind: SurfaceKind, limits: Limits) -> tuple[SurfaceArray, Float64]:
-    """The surface of one kind that fits each group best, and the distance of its worst point.
+def fit_surfaces(samples: Samples, kind: SurfaceKind, limits: FitLimits) -> tuple[SurfaceArray, Float64]:
+    """Fit a surface of one kind to each group.
 
-    Groups are moved to their centre and scaled to size one meanwhile, for the condition of the equations. Of large ones
-    some points are enough: a scan is one group of a million. Groups that will not come within their limits are given up
-    as soon as that is seen: their distance is infinite.
+    Each group is centered and scaled to size one, for the condition of the equations. Large groups are fitted to some
+    of their points: a scan is one group of a million. A group that cannot come within its limits is given up early.
+
+    Args:
+        samples: Points and facets by group.
+        kind: Kind of all surfaces, other than a plane.
+        limits: (g,) limits of the groups.
+    Returns:
+        (g,) surfaces, and the (g,) largest distance of a point in millimeters; infinite for groups that were given up.
     """
-    low, high = boxes(samples)
-    middle, size = (low + high) / 2, np.maximum(lengths(high - low), 1e-300)
-    limits = Limits(limits.allowed / size, limits.share, limits.floor / size)
-    nothing = np.zeros(samples.groups)
-    made = SurfaceArray(
-        np.full(samples.groups, kind, np.int8), middle, np.tile([0.0, 0.0, 1.0], (samples.groups, 1)), nothing, nothing
-    )
-    found: list[Groups] = []
+    low, high = group_boxes(samples)
+    middle, size = (low + high) / 2, np.maximum(lengths(high - low), _TINY)
+    limits = FitLimits(limits.allowed / size, limits.share, limits.floor / size)
+    zero = np.zeros(samples.groups)
+    axis = np.tile([0.0, 0.0, 1.0], (samples.groups, 1))
+    surfaces = SurfaceArray(np.full(samples.groups, kind, np.int8), middle, axis, zero, zero)
+    hopeful: list[Groups] = []
     with np.errstate(all="ignore"):
-        for groups, block in blocks(samples, middle, size):
-            some, near = _fitted(block, kind, limits.take(groups))
-            made = put(made, groups, some)
-            found.append(groups[near])
-        near = np.concatenate(found)
-        worst = np.full(samples.groups, np.inf)
-        if len(near):
-            near = np.sort(near)
-            whole = chosen(samples, near)
-            point = (whole.point - middle[near][whole.group]) / size[near][whole.group][:, None]
-            off = np.abs(distances(made.take(near[whole.group]), point))
-            worst[near] = np.maximum.reduceat(off, begins(whole)) * size[near]
+        for groups, block in iterate_blocks(samples, middle, size):
+            block_surfaces, near = _fit_block(block, kind, limits.take(groups))
+            surfaces = surfaces.replace_rows(groups, block_surfaces)
+            hopeful.append(groups[near])
+        worst = _largest_distances(samples, surfaces, np.sort(np.concatenate(hopeful)), (middle, size))
     worst = np.where(np.isfinite(worst), worst, np.inf)
-    second = made.second * size if kind == SurfaceKind.TORUS else made.second
-    return SurfaceArray(made.kind, made.origin * size[:, None] + middle, made.axis, made.radius * size, second), worst
+    second = surfaces.second * size if kind == SurfaceKind.TORUS else surfaces.second
+    origin, radius = surfaces.origin * size[:, None] + middle, surfaces.radius * size
+    return SurfaceArray(surfaces.kind, origin, surfaces.axis, radius, second), worst
 
 
-def _fitted(block: Block, kind: SurfaceKind, limits: Limits) -> tuple[SurfaceArray, Groups]:
-    """The surfaces of a block, and the groups that may be within their limits."""
-    if kind == SurfaceKind.SPHERE:
-        made = sphere(block)
-        return made, np.arange(len(made))
-    guesses = {SurfaceKind.CYLINDER: cylinder, SurfaceKind.CONE: cone, SurfaceKind.TORUS: torus}
-    made, near = _refined(block, guesses[kind](block), kind, limits, _FIRST_STEPS)
-    off = np.full(len(made), np.inf)
-    off[near] = _worst(block.take(near), made.take(near), kind)
-    if kind == SurfaceKind.CONE:
-        # from elsewhere, what came to rest too far off does so again
-        hopeful = block.take(near)
-        other, found = _refined(hopeful, cone_about(hopeful), kind, limits.take(near), _FIRST_STEPS)
-        away, place = _worst(hopeful.take(found), other.take(found), kind), near[found]
-        better = away < off[place]
-        off[place[better]] = away[better]
-        made = put(made, place[better], other.take(found[better]))
-    near = np.flatnonzero(off <= _HOPELESS * limits.allowed)
-    final, fine = _refined(block.take(near), made.take(near), kind, limits.take(near), _STEPS)
-    return put(made, near, final), near[fine]
+def _largest_distances(
+    samples: Samples, surfaces: SurfaceArray, groups: Groups, scale: tuple[Float64, Float64]
+) -> Float64:
+    """Return the (g,) largest distance of a point of each group in millimeters; infinite except for `groups`.
 
-
-def _refined(
-    block: Block, made: SurfaceArray, kind: SurfaceKind, limits: Limits, steps: int
-) -> tuple[SurfaceArray, Groups]:
-    """The surfaces after some steps of Gauss-Newton, and the groups that have not come to rest too far off.
-
-    Where a step leaves about the distances that its linear equations promised, and the next one promises no better,
-    there is nothing better.
+    Args:
+        samples: Points by group.
+        surfaces: (g,) surfaces of the centered and scaled groups.
+        groups: Ascending groups to measure.
+        scale: (g, 3) center and (g,) size of each group.
     """
-    now, active, promised = made, np.arange(len(made)), np.zeros(len(made))
+    middle, size = scale
+    worst = np.full(samples.groups, np.inf)
+    if len(groups):
+        selected = select_groups(samples, groups)
+        group = groups[selected.group]
+        off = np.abs(distances(surfaces.take(group), (selected.point - middle[group]) / size[group][:, None]))
+        worst[groups] = np.maximum.reduceat(off, group_starts(selected)) * size[groups]
+    return worst
+
+
+def _fit_block(block: Block, kind: SurfaceKind, limits: FitLimits) -> tuple[SurfaceArray, Groups]:
+    """Return the surfaces of a block, and the groups that can be within their limits."""
+    if kind == SurfaceKind.SPHERE:
+        surfaces = estimate_sphere(block)
+        return surfaces, np.arange(len(surfaces))
+    surfaces, near = _refine(block, _ESTIMATES[kind](block), kind, limits, _FIRST_STEPS)
+    off = np.full(len(surfaces), np.inf)
+    off[near] = _max_distances(block.take(near), surfaces.take(near), kind)
+    if kind == SurfaceKind.CONE:
+        # groups that the first estimate gave up fail from the second one, too, so only the others are tried
+        hopeful = block.take(near)
+        estimate = estimate_cone_of_revolution(hopeful)
+        others, kept = _refine(hopeful, estimate, kind, limits.take(near), _FIRST_STEPS)
+        other_off, place = _max_distances(hopeful.take(kept), others.take(kept), kind), near[kept]
+        is_better = other_off < off[place]
+        off[place[is_better]] = other_off[is_better]
+        surfaces = surfaces.replace_rows(place[is_better], others.take(kept[is_better]))
+    near = np.flatnonzero(off <= _HOPELESS_RATIO * limits.allowed)
+    final, kept = _refine(block.take(near), surfaces.take(near), kind, limits.take(near), _FINAL_STEPS)
+    return surfaces.replace_rows(near, final), near[kept]
+
+
+def _refine(
+    block: Block, surfaces: SurfaceArray, kind: SurfaceKind, limits: FitLimits, steps: int
+) -> tuple[SurfaceArray, Groups]:
+    """Take Gauss-Newton steps, and give up the groups that converge too far from their points.
+
+    A group has converged if a step reached the distance that its linear equations predicted, and the next step predicts
+    no improvement.
+
+    Returns:
+        Surfaces of all groups, and the groups that were not given up.
+    """
+    current, active, predicted = surfaces, np.arange(len(surfaces)), np.zeros(len(surfaces))
     for _ in range(steps):
         if len(active) == 0:
             break
-        step = _step(block, now, kind)
-        settled = np.flatnonzero(step.off < _AS_PROMISED * promised)
+        step = _take_step(block, current, kind)
+        settled = np.flatnonzero(step.off < _MAX_MISS_RATIO * predicted)
         if len(settled):
-            depth = _deepest(block.take(settled), now.take(settled), kind)
-            stuck = step.promised[settled] > np.maximum(
-                promised[settled] / _AS_PROMISED, _ROOM * limits.take(active[settled]).of(depth)
+            depth = _max_depths(block.take(settled), current.take(settled), kind)
+            is_stuck = step.predicted[settled] > np.maximum(
+                predicted[settled] / _MAX_MISS_RATIO,
+                _STUCK_RATIO * limits.take(active[settled]).for_depth(depth),
             )
-            going = np.ones(len(active), np.bool_)
-            going[settled[stuck]] = False
-            kept = np.flatnonzero(going)
-            if len(kept) < len(going):
+            is_going = np.ones(len(active), np.bool_)
+            is_going[settled[is_stuck]] = False
+            kept = np.flatnonzero(is_going)
+            if len(kept) < len(is_going):
                 block, active = block.take(kept), active[kept]
-                step = _Step(step.made.take(kept), step.off[kept], step.promised[kept])
-        now, promised = step.made, step.promised
-        made = put(made, active, now)
-    return made, active
+                step = _Step(step.surfaces.take(kept), step.off[kept], step.predicted[kept])
+        current, predicted = step.surfaces, step.predicted
+        surfaces = surfaces.replace_rows(active, current)
+    return surfaces, active
 
 
-def _off(points: Float64, made: SurfaceArray, kind: SurfaceKind) -> Float64:
-    """(n, g) the distances of (3, n, g) points from the surfaces of their groups."""
-    return profile(kind, *about(points, made), made.radius, made.second)[0]
+def _distances(points: Float64, surfaces: SurfaceArray, kind: SurfaceKind) -> Float64:
+    """Return the (n, g) signed distances of (3, n, g) points from the surfaces of their groups."""
+    return evaluate_profile(kind, *axis_coordinates(points, surfaces), surfaces.radius, surfaces.second)[0]
 
 
-def _worst(block: Block, made: SurfaceArray, kind: SurfaceKind) -> Float64:
-    """(g,) the distance of the farthest point of each group."""
-    off: Float64 = np.abs(_off(block.point, made, kind)).max(axis=0)
+def _max_distances(block: Block, surfaces: SurfaceArray, kind: SurfaceKind) -> Float64:
+    """Return the (g,) distance of the farthest point of each group."""
+    off: Float64 = np.abs(_distances(block.point, surfaces, kind)).max(axis=0)
     return off
 
 
-def _deepest(block: Block, made: SurfaceArray, kind: SurfaceKind) -> Float64:
-    """(g,) how far the middle of a facet of each group lies off its surface, at most."""
-    depth: Float64 = np.abs(_off(block.centre, made, kind)).max(axis=0)
+def _max_depths(block: Block, surfaces: SurfaceArray, kind: SurfaceKind) -> Float64:
+    """Return the (g,) distance of the farthest middle of a facet of each group."""
+    depth: Float64 = np.abs(_distances(block.center, surfaces, kind)).max(axis=0)
     return depth
 
 
-def put(all_of_them: SurfaceArray, index: Groups, made: SurfaceArray) -> SurfaceArray:
-    """The surfaces with some of them replaced."""
-    columns = []
-    for field in fields(SurfaceArray):
-        column = getattr(all_of_them, field.name).copy()
-        column[index] = getattr(made, field.name)
-        columns.append(column)
-    return SurfaceArray(*columns)
-
-
 class _Step(NamedTuple):
-    """Surfaces after a step, the root mean square of the distances before it, and what the step promised of that."""
+    """Surfaces after a step.
 
-    made: SurfaceArray
-    off: Float64
-    promised: Float64
-
-
-def _step(block: Block, made: SurfaceArray, kind: SurfaceKind) -> _Step:
-    """One step of Gauss-Newton on the true distances.
-
-    Unknowns: shifts along u, v and the axis, tilts towards u and v, radius, second.
+    surfaces:  (g,) surfaces
+    off:       (g,) root mean square of the distances before the step
+    predicted: (g,) root mean square after the step, by its linear equations
     """
-    unknowns = list(_UNKNOWNS[kind])
-    u, v, up = frame(made)
-    offset = block.point - made.origin.T[:, None, :]
-    height, beside_u, beside_v = (along(offset, line) for line in (up, u, v))
-    distance = across(beside_u, beside_v)
-    off, by_distance, by_height = profile(kind, height, distance, made.radius, made.second)
-    # at a tip the way from the axis has no direction: there it holds only the height
-    direct = block.there / np.maximum(distance, 1e-300)
-    tip = distance <= _TIP
-    tips = kind == SurfaceKind.CONE and bool(tip.any())
-    if tips:
-        off, direct = np.where(tip, off - distance * by_distance, off), np.where(tip, 0.0, direct)
-    along_u, along_v = beside_u * direct, beside_v * direct
+
+    surfaces: SurfaceArray
+    off: Float64
+    predicted: Float64
+
+
+def _take_step(block: Block, surfaces: SurfaceArray, kind: SurfaceKind) -> _Step:
+    """Take one Gauss-Newton step on the distances, with the unknowns of `_UNKNOWNS`."""
+    u, v, up = axis_frames(surfaces)
+    offset = block.point - surfaces.origin.T[:, None, :]
+    height, beside_u, beside_v = (dot_products(offset, line) for line in (up, u, v))
+    distance = hypotenuses(beside_u, beside_v)
+    off, by_distance, by_height = evaluate_profile(kind, height, distance, surfaces.radius, surfaces.second)
+    # at the tip of a cone the direction away from the axis is undefined; there the point only fixes the height
+    inverse = block.mask / np.maximum(distance, _TINY)
+    is_tip = distance <= _MIN_TIP_DISTANCE_RATIO
+    has_tips = kind == SurfaceKind.CONE and bool(is_tip.any())
+    if has_tips:
+        off, inverse = np.where(is_tip, off - distance * by_distance, off), np.where(is_tip, 0.0, inverse)
+    along_u, along_v = beside_u * inverse, beside_v * inverse
     tilting = by_height * distance - by_distance * height
     columns = [-by_distance * along_u, -by_distance * along_v, tilting * along_u, tilting * along_v]
-    columns.append(-by_distance * block.there)
+    columns.append(-by_distance * block.mask)
     if kind == SurfaceKind.CONE:
         columns.append(height * columns[-1])
     if kind == SurfaceKind.TORUS:
-        columns.insert(2, -by_height * block.there)
-        columns.append(-block.there)
-    sums = products([*columns, off * block.there])
-    if tips:
-        _add_tips(sums, np.where(tip, block.there, 0.0), height, beside_u, beside_v)
-    solution = solved(sums[:-1, :-1], sums[:-1, -1])
+        columns.insert(2, -by_height * block.mask)
+        columns.append(-block.mask)
+    sums = sum_products([*columns, off * block.mask])
+    if has_tips:
+        _add_tips(sums, np.where(is_tip, block.mask, 0.0), height, beside_u, beside_v)
+    solution = solve_symmetric(sums[:-1, :-1], sums[:-1, -1])
     left = sums[-1, -1] - np.einsum("ij,ij->j", solution, sums[:-1, -1])
-    step = np.zeros((7, len(made)))
-    step[unknowns] = np.clip(np.nan_to_num(-solution), -1.0, 1.0)
+    step = np.zeros((7, len(surfaces)))
+    # in sizes of the group and radians; a longer step leaves the range where the equations are linear
+    step[list(_UNKNOWNS[kind])] = np.clip(np.nan_to_num(-solution), -1.0, 1.0)
     axis = up + step[3] * u + step[4] * v
-    origin = made.origin.T + step[0] * u + step[1] * v + step[2] * up
-    after = SurfaceArray(made.kind, origin.T, normalize(axis.T), made.radius + step[5], made.second + step[6])
-    count = block.there.sum(axis=0)
+    origin = surfaces.origin.T + step[0] * u + step[1] * v + step[2] * up
+    after = SurfaceArray(
+        surfaces.kind, origin.T, normalize(axis.T), surfaces.radius + step[5], surfaces.second + step[6]
+    )
+    count = block.mask.sum(axis=0)
     return _Step(after, np.sqrt(sums[-1, -1] / count), np.sqrt(np.maximum(left, 0) / count))
 
 
 def _add_tips(sums: Float64, tip: Float64, height: Float64, beside_u: Float64, beside_v: Float64) -> None:
-    """What points next to the axes of cones add to the equations, in place: the axes go through them.
+    """Add equations that pull the axes of cones through their tips.
 
-    tip: (p, g) 1 for such points
+    Args:
+        sums: (k, k, g) normal equations; changed in place.
+        tip: (p, g) 1.0 for tips, 0.0 for other points.
+        height: (p, g) heights along the axis.
+        beside_u: (p, g) coordinates across the axis.
+        beside_v: (p, g) coordinates across the axis.
     """
-    nothing = np.zeros_like(tip)
+    zero = np.zeros_like(tip)
     for shift, tilt, beside in ((0, 2, beside_u), (1, 3, beside_v)):
-        columns = [nothing] * len(sums)
+        columns = [zero] * len(sums)
         columns[shift], columns[tilt], columns[-1] = -tip, -height * tip, beside * tip
-        sums += products(columns)
+        sums += sum_products(columns)

@@ -1,4 +1,4 @@
-"""The outlines of regions: loops of chains, where a chain is what two regions share between two corners."""
+"""Outlines of regions: loops of chains; a chain is the common boundary of two regions between two corners."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, sort_unique, sum_by_label
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, sort_unique, sum_by_label
+from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import cycles, following
 
 Mask = NDArray[np.bool_]
 
-_PINCHES = 32
+_MAX_SPLIT_ROUNDS = 32
+"""Rounds of splitting loops at points that they pass twice; each round halves a loop, so 2³² such points fit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """Boundary half-edges of regions, in the order of their loops, cut into chains at corners.
+    """Boundary half-edges of regions in the order of their loops, cut into chains at corners.
 
-    half:        (b,) half-edges, loop by loop, each loop begun at a corner
-    chain_begin: (k + 1,) where each chain begins in `half`
-    loop_begin:  (l + 1,) where each loop begins among the chains
-    region:      (k,) the region that a chain bounds
-    start, stop: (k,) the corners a chain leads from and to; equal for a chain that is a whole loop
-    edge:        (k,) the edge that a chain is one side of
-    forward:     (k,) whether the chain runs along its edge; each edge has exactly one that does
+    half:        (b,) half-edges, loop by loop; each loop begins at a corner
+    chain_begin: (k + 1,) position in `half` where each chain begins
+    loop_begin:  (l + 1,) chain with which each loop begins
+    region:      (k,) region that a chain bounds
+    start, stop: (k,) first and last corner of a chain, as points; equal for a chain that is a whole loop
+    edge:        (k,) edge that a chain is one side of
+    forward:     (k,) whether the chain runs along its edge; true for exactly one chain of each edge
     """
 
     half: IntIndex
@@ -41,105 +43,121 @@ class Outline:
 
     @property
     def edge_chain(self) -> IntIndex:
-        """(e,) the forward chain of each edge."""
+        """(e,) forward chain of each edge."""
         return np.flatnonzero(self.forward)
 
     def inner_points(self, skin: Skin, edges: Mask) -> IntIndex:
-        """The points on some edges between their corners."""
+        """Return the points between the corners of some edges; `edges` is an (e,) mask."""
         chain = self.edge_chain[edges]
         size = self.chain_begin[chain + 1] - self.chain_begin[chain]
         owner = np.repeat(np.arange(len(chain)), size)
         place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
-        made: IntIndex = skin.begin[self.half[self.chain_begin[chain][owner] + place]][place > 0].astype(np.intp)
-        return made
+        half = self.half[self.chain_begin[chain][owner] + place]
+        points: IntIndex = skin.begin[half][place > 0].astype(np.intp)
+        return points
 
     @property
     def loop_region(self) -> NDArray[np.int32]:
-        """(l,) the region each loop bounds."""
-        made: NDArray[np.int32] = self.region[self.loop_begin[:-1]]
-        return made
+        """(l,) region that each loop bounds."""
+        regions: NDArray[np.int32] = self.region[self.loop_begin[:-1]]
+        return regions
 
 
 def trace_outline(
     skin: Skin, region: NDArray[np.int32], curved: Mask, tolerance: float, kept: Mask | None = None
 ) -> Outline:
-    """The outline of all regions of a skin.
+    """Trace the outlines of all regions, and choose their corners.
 
-    region: (m,) label of each face
-    curved: (r,) whether a region's surface is other than a plane
-    kept:   (p,) points that are corners in any case
+    A point where three regions meet is a corner. Between two planes, a point on the line between its neighbors is not a
+    corner. Along a curved region, no other point is a corner, whether the outline is straight there or not.
 
-    Between two planes every point that lies on the line between its neighbours is dissolved, when
-    no third region meets there; along a curved region every such point is, whether straight or not.
+    Args:
+        skin: Mesh.
+        region: (m,) region of each face.
+        curved: (r,) whether the surface of a region is not a plane.
+        tolerance: Millimeters that a point may lie off the line between its neighbors.
+        kept: (p,) points that are corners in any case.
     """
-    half, loop_begin = _loops(skin, region)
+    half, loop_begin = _trace_loops(skin, region)
     if len(half) == 0:
-        return _chained(skin, region, half, half, loop_begin)
+        return _assemble(skin, region, half, half, loop_begin)
     begin = skin.begin
     twin = skin.twin[half]
     beyond = np.where(twin >= 0, region[twin // 3], -1)
     bends = curved[region[half // 3]] | ((beyond >= 0) & curved[beyond])
-    corner = _corners(skin, half, loop_begin, bends, tolerance)
+    is_corner = _find_corners(skin, half, loop_begin, bends, tolerance)
     if kept is not None:
-        corner |= kept
+        is_corner |= kept
     while True:
-        rolled = _rolled(loop_begin, corner[begin[half]])
-        bent = bends[rolled]
-        ordered = half[rolled]
-        starts = np.flatnonzero(corner[begin[ordered]])
-        missing = _missing(skin, ordered, starts, loop_begin, bent, tolerance)
+        order = _order_from_corners(loop_begin, is_corner[begin[half]])
+        ordered, ordered_bends = half[order], bends[order]
+        starts = np.flatnonzero(is_corner[begin[ordered]])
+        missing = np.union1d(
+            _points_off_chords(skin, ordered, starts, ordered_bends, tolerance),
+            _points_of_thin_loops(skin, ordered, starts, loop_begin, ordered_bends),
+        )
         if len(missing) == 0:
             break
-        corner[missing] = True
-    return _chained(skin, region, ordered, starts, loop_begin)
+        is_corner[missing] = True
+    return _assemble(skin, region, ordered, starts, loop_begin)
 
 
-def _loops(skin: Skin, region: NDArray[np.int32]) -> tuple[IntIndex, IntIndex]:
+def _trace_loops(skin: Skin, region: NDArray[np.int32]) -> tuple[IntIndex, IntIndex]:
+    """Return the boundary half-edges loop by loop, and where each loop begins."""
     count = len(skin.twin)
-    inside = (skin.twin >= 0) & (region[np.arange(count) // 3] == region[skin.twin // 3])
-    bound = np.flatnonzero(~inside)
-    after = following(bound)
-    active = np.flatnonzero(inside[after])
+    is_inner = (skin.twin >= 0) & (region[np.arange(count) // 3] == region[skin.twin // 3])
+    boundary = np.flatnonzero(~is_inner)
+    # turn around the end point, within the region, to the next boundary half-edge
+    after = following(boundary)
+    active = np.flatnonzero(is_inner[after])
     while len(active):
         after[active] = following(skin.twin[after[active]])
-        active = active[inside[after[active]]]
+        active = active[is_inner[after[active]]]
     place = np.full(count, -1, np.intp)
-    place[bound] = np.arange(len(bound))
+    place[boundary] = np.arange(len(boundary))
     ahead = place[after]
     members, begin = cycles(ahead)
-    for _ in range(_PINCHES):
-        if not _parted(ahead, members, begin, skin.end[bound]):
+    for _ in range(_MAX_SPLIT_ROUNDS):
+        if not _split_loops(ahead, members, begin, skin.end[boundary]):
             break
         members, begin = cycles(ahead)
-    return bound[members], begin
+    return boundary[members], begin
 
 
-def _parted(ahead: IntIndex, members: IntIndex, begin: IntIndex, end: NDArray[np.int32]) -> bool:
-    """Part every loop in two at one point that it passes twice, in place; whether there was any.
+def _split_loops(ahead: IntIndex, members: IntIndex, begin: IntIndex, end: NDArray[np.int32]) -> bool:
+    """Split each loop in two at one point that it passes twice, in place.
 
-    There a hole touches the outline, and CAD programs want them as loops of their own.
-    ahead: the successor of each half-edge; end: the point it leads to
+    At such a point a hole touches the outline; CAD programs expect separate loops.
+
+    Args:
+        ahead: (b,) successor of each half-edge; changed in place.
+        members: (b,) half-edges loop by loop.
+        begin: Where each loop begins in `members`.
+        end: (b,) point to which each half-edge leads.
+    Returns:
+        Whether any loop was split.
     """
     loop = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
     point = end[members].astype(np.int64)
     order = np.lexsort((point, loop))
-    again = (loop[order][1:] == loop[order][:-1]) & (point[order][1:] == point[order][:-1])
-    first, second = order[:-1][again], order[1:][again]
-    _, one, several = np.unique(loop[first], return_index=True, return_counts=True)
-    # one in the middle: pieces of many points are halved, not parted from their ends one after the other
-    one += several // 2
-    a, b = members[first[one]], members[second[one]]
+    is_repeated = (loop[order][1:] == loop[order][:-1]) & (point[order][1:] == point[order][:-1])
+    first, second = order[:-1][is_repeated], order[1:][is_repeated]
+    _, chosen, repeats = np.unique(loop[first], return_index=True, return_counts=True)
+    # the middle one halves loops with many such points; the first one would need a round for each point
+    chosen += repeats // 2
+    a, b = members[first[chosen]], members[second[chosen]]
     ahead[a], ahead[b] = ahead[b], ahead[a]
-    return len(one) > 0
+    return len(chosen) > 0
 
 
-def _corners(skin: Skin, half: IntIndex, loop_begin: IntIndex, bends: Mask, tolerance: float) -> Mask:
-    """(p,) the points where an outline has a corner."""
+def _find_corners(skin: Skin, half: IntIndex, loop_begin: IntIndex, bends: Mask, tolerance: float) -> Mask:
+    """Return (p,) the points where an outline has a corner; each loop has at least one."""
     twin = skin.twin[half]
-    once = (twin < 0) | (half < twin)
+    is_first = (twin < 0) | (half < twin)
     count = len(skin.points)
-    degree = np.bincount(skin.begin[half[once]], minlength=count) + np.bincount(skin.end[half[once]], minlength=count)
-    corner: Mask = degree != 2
+    degree = np.bincount(skin.begin[half[is_first]], minlength=count)
+    degree += np.bincount(skin.end[half[is_first]], minlength=count)
+    is_corner: Mask = degree != 2
     before = np.arange(len(half)) - 1
     before[loop_begin[:-1]] = loop_begin[1:] - 1
     point = skin.begin[half]
@@ -147,79 +165,70 @@ def _corners(skin: Skin, half: IntIndex, loop_begin: IntIndex, bends: Mask, tole
     back = here - skin.points[point[before]]
     ahead = skin.points[skin.end[half]] - here
     chord = lengths(back + ahead)
-    straight = lengths(np.cross(back, ahead)) <= tolerance * chord
-    straight &= np.einsum("ij,ij->i", back, ahead) > 0
-    corner[point[~(straight | bends)]] = True
-    # a loop without a corner gets its lowest point, which is the same seen from both sides
-    bare = np.logical_or.reduceat(corner[point], loop_begin[:-1])
-    corner[np.minimum.reduceat(point, loop_begin[:-1])[~bare]] = True
-    return corner
+    is_straight = lengths(np.cross(back, ahead)) <= tolerance * chord
+    is_straight &= np.einsum("ij,ij->i", back, ahead) > 0
+    is_corner[point[~(is_straight | bends)]] = True
+    # a loop without a corner gets its lowest point, which is the same from both sides
+    has_corner = np.logical_or.reduceat(is_corner[point], loop_begin[:-1])
+    is_corner[np.minimum.reduceat(point, loop_begin[:-1])[~has_corner]] = True
+    return is_corner
 
 
-def _rolled(loop_begin: IntIndex, mark: Mask) -> IntIndex:
-    """An order that begins each loop at a corner."""
+def _order_from_corners(loop_begin: IntIndex, is_corner: Mask) -> IntIndex:
+    """Return an order of the half-edges that begins each loop at its first corner."""
     size = np.diff(loop_begin)
     loop = np.repeat(np.arange(len(size)), size)
     first = loop_begin[:-1].copy()
-    marked = np.flatnonzero(mark)[::-1]
-    first[loop[marked]] = marked
+    corners = np.flatnonzero(is_corner)[::-1]
+    first[loop[corners]] = corners
     place = np.arange(len(loop)) - loop_begin[:-1][loop]
     shift = (first - loop_begin[:-1])[loop]
     order: IntIndex = loop_begin[:-1][loop] + (place + shift) % size[loop]
     return order
 
 
-def _missing(
-    skin: Skin, half: IntIndex, starts: IntIndex, loop_begin: IntIndex, bends: Mask, tolerance: float
-) -> IntIndex:
-    """Points that must become corners after all: too far off their chain's chord, or too few in their loop."""
+def _points_off_chords(skin: Skin, half: IntIndex, starts: IntIndex, bends: Mask, tolerance: float) -> IntIndex:
+    """Return the farthest point of each straight chain that has a point too far off its chord.
+
+    A chain that is a whole loop has no chord: its point that is farthest from the start becomes a corner.
+    """
     stops = np.append(starts[1:], len(half))
-    last = stops - 1
     point = skin.begin[half]
-    from_, to = skin.points[point[starts]], skin.points[skin.end[half[last]]]
-    size = stops - starts
-    chain = np.repeat(np.arange(len(starts)), size)
-    chord = to - from_
+    first, last = skin.points[point[starts]], skin.points[skin.end[half[stops - 1]]]
+    chain = np.repeat(np.arange(len(starts)), stops - starts)
+    chord = last - first
     chord_length = lengths(chord)
-    offset = skin.points[point] - from_[chain]
+    offset = skin.points[point] - first[chain]
     direction = chord / np.where(chord_length > 0, chord_length, 1)[:, None]
     along = np.einsum("ij,ij->i", offset, direction[chain])
-    off = lengths(offset - along[:, None] * direction[chain])
-    # a chain of lines that is a whole loop has no chord: its farthest point becomes a corner
-    off = np.where(bends, 0.0, off)
+    off = np.where(bends, 0.0, lengths(offset - along[:, None] * direction[chain]))
     farthest = np.maximum.reduceat(off, starts)
-    bad = np.flatnonzero(farthest > tolerance)
-    found: list[NDArray[np.int32]] = []
-    if len(bad):
-        at = np.flatnonzero((off == farthest[chain]) & (farthest > tolerance)[chain])
-        found.append(point[at])
-    chains_before = np.searchsorted(starts, loop_begin)
-    corners = np.diff(chains_before)
-    straight = ~np.logical_or.reduceat(bends, loop_begin[:-1])
-    thin = straight & (corners < 3)
-    if thin.any():
-        loop = np.repeat(np.arange(len(corners)), np.diff(loop_begin))
-        between = thin[loop]
-        between[starts] = False
-        found.append(point[between])
-    return sort_unique(np.concatenate(found)) if found else np.empty(0, np.int32)
+    return sort_unique(point[(off == farthest[chain]) & (farthest > tolerance)[chain]])
 
 
-def _chained(skin: Skin, region: NDArray[np.int32], half: IntIndex, starts: IntIndex, loop_begin: IntIndex) -> Outline:
+def _points_of_thin_loops(skin: Skin, half: IntIndex, starts: IntIndex, loop_begin: IntIndex, bends: Mask) -> IntIndex:
+    """Return all points of the straight loops that have less than three corners."""
+    corners = np.diff(np.searchsorted(starts, loop_begin))
+    is_thin = ~np.logical_or.reduceat(bends, loop_begin[:-1]) & (corners < 3)
+    is_missing = np.repeat(is_thin, np.diff(loop_begin))
+    is_missing[starts] = False
+    return sort_unique(skin.begin[half[is_missing]])
+
+
+def _assemble(skin: Skin, region: NDArray[np.int32], half: IntIndex, starts: IntIndex, loop_begin: IntIndex) -> Outline:
+    """Number the edges of the chains that begin at `starts`, and collect the outline."""
     last = np.append(starts, len(half))[1:] - 1
     place = np.full(len(skin.twin), -1, np.intp)
     place[half[starts]] = np.arange(len(starts))
     twin = skin.twin[half[last]]
     partner = np.where(twin >= 0, place[twin], -1)
-    mine = np.arange(len(starts))
-    forward = (partner < 0) | (mine < partner)
+    forward = (partner < 0) | (np.arange(len(starts)) < partner)
     edge = np.empty(len(starts), np.intp)
     edge[forward] = np.arange(int(forward.sum()))
     edge[~forward] = edge[partner[~forward]]
-    chain_begin = np.append(starts, len(half))
     return Outline(
         half=half,
-        chain_begin=chain_begin,
+        chain_begin=np.append(starts, len(half)),
         loop_begin=np.searchsorted(starts, loop_begin),
         region=region[half[starts] // 3],
         start=skin.begin[half[starts]].astype(np.intp),
@@ -230,9 +239,14 @@ def _chained(skin: Skin, region: NDArray[np.int32], half: IntIndex, starts: IntI
 
 
 def signed_areas(skin: Skin, outline: Outline, normal: Float64) -> Float64:
-    """(l,) twice the area each loop encloses, seen against its region's normal; holes are negative.
+    """Compute twice the area that each loop encloses.
 
-    normal: (r, 3).
+    Args:
+        skin: Mesh.
+        outline: Outlines of the regions.
+        normal: (r, 3) unit normals of the regions.
+    Returns:
+        (l,) mm², seen against the normal of the loop's region; negative for holes.
     """
     half_loop = outline.chain_begin[outline.loop_begin]
     size = np.diff(half_loop)

@@ -1,10 +1,10 @@
-"""Coplanar triangles merged into regions.
+"""Merging of coplanar triangles into regions.
 
-Two passes. The first joins neighbours whose opposite corners lie on each other's planes, and keeps
-what then holds as a whole. The second works on regions: each one hooks on to the best-conditioned
-neighbour whose plane holds all its points, until nothing moves. Slivers, whose own normals are
-noise, find their place there. Pairwise normals alone were tried and lost: rounding to 32 bits turns
-the normal of a thin triangle by degrees.
+The first pass joins neighbors whose opposite corners lie on each other's planes, and keeps the regions that are flat as
+a whole. The second pass works on regions: each one merges into the best-conditioned neighbor whose plane holds all its
+points, until nothing changes. It places slivers, whose own normals are noise.
+
+Rejected: a test of pairwise normals alone. Rounding to float32 turns the normal of a thin triangle by degrees.
 """
 
 from __future__ import annotations
@@ -14,247 +14,318 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.skin import Skin, distinct_pairs, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
 
-ROUNDING = 5e-7
-"""Part of the largest |coordinate| that rounding to 32 bits, and what is computed from it, explains."""
+ROUNDING_RATIO = 5e-7
+"""Part of the largest |coordinate| that rounding to float32 (6e-8), and computation with rounded numbers, explains.
 
-_FAR = 20.0
-_SLIVER = 20.0
-_ROUNDS = 40
-_FIT = 4.0
-_STRETCH = 20.0
+From the largest coordinate, 20 of 20 rotated float32 parts merged; from the extent of the part, 6 of 20."""
+
+SLIVER_RATIO = 20.0
+"""Height in tolerances below which the normal of a triangle or region is noise: rounding turns it by up to 3°."""
+
+_MAX_REACH_RATIO = 20.0
+"""Largest |coordinate| over the extent that counts where coordinates are not float32 numbers."""
+
+_MAX_DEVIATION_RATIO = 4.0
+"""Distance in tolerances up to which all points of a region lie on its plane."""
+
+_MAX_ROUNDS = 40
+"""Rounds of merging; bounds the time. Each round merges chains of regions of any length."""
+
+_LEVERAGE_RATIO = 0.1
+"""Part of a tolerance by which the plane of a region is uncertain at a distance of its own height."""
+
+_MAX_LEVERAGE = 20.0
+"""Tolerances by which a region may deviate from the uncertain plane of a narrow neighbor."""
+
+_MIN_FACING_COSINE = 0.7
+"""Cosine of 45°; regions that turn by more are two sides of a thin wall, not one plane."""
+
+_TINY = 1e-300
+"""Smallest divisor and weight, so that regions of degenerate faces have a finite plane."""
 
 Labels = NDArray[np.int32]
 
 
-def tolerance_for(points: Float64) -> float:
-    """How far a point may lie off its plane: from the largest coordinate, not from the extent.
+def estimate_tolerance(points: Float64) -> float:
+    """Estimate how far rounding moves a point off its plane.
 
-    Rounding depends on where a part is, not on how large it is. Coordinates that are no 32-bit numbers were rounded
-    somewhere else, as those of a small part were before it was put into a large ship: there the part's size bounds it.
+    Rounding depends on the position of a part, not on its size, so the largest coordinate counts. Coordinates that are
+    not float32 numbers were rounded in another frame, for example before a small part was placed in a large assembly.
+    There, the extent of the part bounds the tolerance.
+
+    Args:
+        points: (p, 3) millimeters.
+    Returns:
+        Millimeters.
     """
     reach = float(np.abs(points).max(initial=0.0))
     if len(points) and not np.array_equal(points, points.astype(np.float32)):
-        reach = min(reach, _FAR * float(np.ptp(points, axis=0).max()))
-    return max(reach * ROUNDING, 1e-9)
+        reach = min(reach, _MAX_REACH_RATIO * float(np.ptp(points, axis=0).max()))
+    return max(reach * ROUNDING_RATIO, 1e-9)
 
 
 class Planes(NamedTuple):
-    """What is known of the plane of each region.
+    """Planes of regions; millimeters, in the frame of the mesh.
 
-    normal:    (r, 3) unit, from the vector area
-    centre:    (r, 3) area-weighted, at the height where the plane keeps the volume under the triangles
+    normal:    (r, 3) unit vectors, from the vector area
+    center:    (r, 3) area-weighted, at the height where the plane keeps the volume under the triangles
     height:    (r,) area over reach: how well conditioned the normal is
-    reach:     (r,) distance of the farthest point from the centre
+    reach:     (r,) distance of the farthest point from the center
     deviation: (r,) distance of the farthest point from the plane
-    moments:   (r, 3, 3) mean of (point - centre) (point - centre)ᵀ
+    moments:   (r, 3, 3) mean of (point - center) (point - center)ᵀ
     """
 
     normal: Float64
-    centre: Float64
+    center: Float64
     height: Float64
     reach: Float64
     deviation: Float64
     moments: Float64
 
 
-def planes_of(skin: Skin, region: Labels, count: int) -> Planes:
-    """The planes of all regions at once; `region` is 0 … count - 1 for each face."""
+def fit_planes(skin: Skin, region: Labels, count: int) -> Planes:
+    """Fit a plane to each region.
+
+    Args:
+        skin: Mesh.
+        region: (m,) region of each face, 0…count-1; each region has a face.
+        count: Number of regions.
+    """
     area = lengths(skin.cross)
 
     def total(weights: Float64) -> Float64:
         return sum_by_label(region, weights, count)
 
     corner = skin.points[skin.faces]
-    # a region of nothing but degenerate faces still needs a centre
-    weight = area + 1e-300
+    weight = area + _TINY
     mass = total(weight)
     middle = corner.mean(axis=1)
-    centre = np.stack([total(weight * middle[:, axis]) for axis in range(3)], axis=1) / mass[:, None]
+    center = np.stack([total(weight * middle[:, axis]) for axis in range(3)], axis=1) / mass[:, None]
     vector = np.stack([total(skin.cross[:, axis]) for axis in range(3)], axis=1)
     normal = normalize(vector)
     order = np.argsort(region, kind="stable")
     begin = np.searchsorted(region[order], np.arange(count))
-    offset = corner - centre[region][:, None, :]
+    offset = corner - center[region][:, None, :]
     height = np.einsum("ijk,ik->ij", offset, normal[region])
-    # the flux of the position through the plane is to be what it is through the triangles
-    flux = total(np.einsum("ij,ij->i", middle - centre[region], skin.cross))
-    most = np.maximum.reduceat(np.abs(height).max(axis=1)[order], begin)
+    # lift the plane until the flux of the position through it equals the flux through the triangles
+    flux = total(np.einsum("ij,ij->i", middle - center[region], skin.cross))
+    max_lift = np.maximum.reduceat(np.abs(height).max(axis=1)[order], begin)
     size = lengths(vector)
-    lift = np.clip(np.divide(flux, size, out=np.zeros(count), where=size > 0), -most, most)
-    centre += normal * lift[:, None]
+    lift = np.clip(np.divide(flux, size, out=np.zeros(count), where=size > 0), -max_lift, max_lift)
+    center += normal * lift[:, None]
     offset -= (normal * lift[:, None])[region][:, None, :]
-    far = np.sqrt(np.einsum("ijk,ijk->ij", offset, offset).max(axis=1))
-    off = np.abs(height - lift[region][:, None]).max(axis=1)
-    reach, deviation = (np.maximum.reduceat(values[order], begin) for values in (far, off))
+    face_reach = np.sqrt(np.einsum("ijk,ijk->ij", offset, offset).max(axis=1))
+    face_deviation = np.abs(height - lift[region][:, None]).max(axis=1)
+    reach, deviation = (np.maximum.reduceat(values[order], begin) for values in (face_reach, face_deviation))
     faces = np.bincount(region, minlength=count)
     moments = np.empty((count, 3, 3))
     for row in range(3):
         for column in range(row, 3):
             mean = total(np.einsum("ij,ij->i", offset[:, :, row], offset[:, :, column])) / (3 * faces)
             moments[:, row, column] = moments[:, column, row] = mean
-    return Planes(normal, centre, total(area) / 2 / np.maximum(reach, 1e-300), reach, deviation, moments)
+    return Planes(normal, center, total(area) / 2 / np.maximum(reach, _TINY), reach, deviation, moments)
 
 
-def numbered(labels: NDArray[np.integer[Any]]) -> tuple[Labels, int]:
-    """The same partition with labels 0 … count - 1, and the count."""
-    there = np.zeros(int(labels.max(initial=-1)) + 1, np.bool_)
-    there[labels] = True
-    number = np.cumsum(there, dtype=np.int32)
-    made: Labels = number[labels] - np.int32(1)
-    return made, int(number[-1]) if len(number) else 0
+def number_labels(labels: NDArray[np.integer[Any]]) -> tuple[Labels, int]:
+    """Renumber non-negative labels to 0…count-1, in ascending order; return them and the count."""
+    is_used = np.zeros(int(labels.max(initial=-1)) + 1, np.bool_)
+    is_used[labels] = True
+    number = np.cumsum(is_used, dtype=np.int32)
+    result: Labels = number[labels] - np.int32(1)
+    return result, int(number[-1]) if len(number) else 0
 
 
-def flat_regions(skin: Skin, tolerance: float) -> tuple[Labels, int]:
-    """The coplanar regions of a skin: a label for each face, and their number.
+def merge_coplanar_faces(skin: Skin, tolerance: float) -> tuple[Labels, int]:
+    """Merge connected coplanar faces of one color into regions.
 
-    tolerance: distance from its plane that rounding explains; a region's points keep within four of it
-
-    Faces of one colour hang together by edges within a region.
+    Args:
+        skin: Mesh.
+        tolerance: Millimeters off its plane that rounding explains; the points of a region stay within four of it.
+    Returns:
+        (m,) region of each face, and the number of regions.
     """
-    one, other = _neighbours(skin)
-    host = _hosts(skin, one, other, tolerance)
-    region, count = _pairwise(skin, one, other, tolerance)
-    region, count = numbered(region[host])
-    return _hooked(skin, region, count, host[one // 3], host[other // 3], tolerance)
+    one, other = _neighbors(skin)
+    host = _find_hosts(skin, one, other, tolerance)
+    region, count = _merge_pairs(skin, one, other, tolerance)
+    region, count = number_labels(region[host])
+    return _merge_regions(skin, (region, count), host[one // 3], host[other // 3], tolerance)
 
 
-def parted(skin: Skin, region: Labels, which: IntIndex, tolerance: float) -> tuple[Labels, int]:
-    """The regions, some of them cut into their triangles."""
-    host = _hosts(skin, *_neighbours(skin), tolerance)
-    return numbered(np.where(np.isin(region, which), region.max() + 1 + host, region))
+def split_regions(skin: Skin, region: Labels, split: IntIndex, tolerance: float) -> tuple[Labels, int]:
+    """Split some regions into their triangles; needles stay with their neighbors.
+
+    Args:
+        skin: Mesh.
+        region: (m,) region of each face.
+        split: Regions to split.
+        tolerance: As for `merge_coplanar_faces`.
+    Returns:
+        (m,) region of each face, and the number of regions.
+    """
+    host = _find_hosts(skin, *_neighbors(skin), tolerance)
+    return number_labels(np.where(np.isin(region, split), region.max() + 1 + host, region))
 
 
-def _neighbours(skin: Skin) -> tuple[IntIndex, IntIndex]:
-    """Pairs of half-edges with faces of one colour on both sides."""
+def _neighbors(skin: Skin) -> tuple[IntIndex, IntIndex]:
+    """Return the pairs of half-edges with faces of one color on both sides."""
     one = np.flatnonzero(np.arange(len(skin.twin)) < skin.twin)
     other = skin.twin[one]
-    same = skin.paint[one // 3] == skin.paint[other // 3]
-    return one[same], other[same]
+    is_same = skin.paint[one // 3] == skin.paint[other // 3]
+    return one[is_same], other[is_same]
 
 
-def _hosts(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) -> IntIndex:
-    """(m,) the face that each one is part of: itself, or, for one without a height, what lies across its longest edge.
+def _find_hosts(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) -> IntIndex:
+    """Return (m,) the face that each face belongs to: itself, or, for a needle, the face across its longest edge.
 
-    Such a triangle only tells its host that there is a corner on that edge. A face beside one of its shorter
-    edges would get a spike from it, or be tied to another face where there is a gap between them.
+    A needle, a triangle without height, only adds a corner to the longest edge of its host. With a face beside one of
+    its shorter edges, it would form a spike, or connect that face to another one across a gap.
     """
     count = len(skin.faces)
     corner = skin.points[skin.faces]
     side = np.stack([lengths(corner[:, (k + 1) % 3] - corner[:, k]) for k in range(3)], axis=1)
-    most = side.max(axis=1)
-    # of sides of one length the last edge counts, on both its faces: chains of hosts lead to longer edges, never round
+    longest_side = side.max(axis=1)
+    # Among sides of equal length take the edge with the highest number, on both faces: then chains of hosts lead to
+    # ever longer edges, and never back.
     edge = np.arange(3 * count)
     edge[other] = one
-    longest = np.where(side == most[:, None], edge.reshape(-1, 3), -1).argmax(axis=1)
-    flat = lengths(skin.cross) <= _FIT * tolerance * most
+    longest = np.where(side == longest_side[:, None], edge.reshape(-1, 3), -1).argmax(axis=1)
+    is_needle = lengths(skin.cross) <= _MAX_DEVIATION_RATIO * tolerance * longest_side
     across = np.full(3 * count, -1, np.intp)
     across[one], across[other] = other // 3, one // 3
     itself = np.arange(count)
-    host = np.where(flat, across[3 * itself + longest], itself)
+    host = np.where(is_needle, across[3 * itself + longest], itself)
     host = np.where(host >= 0, host, itself)
-    # two that share their longest edge have no host but each other
-    mutual = (host[host] == itself) & (host > itself)
-    host[mutual] = itself[mutual]
+    # two needles that share their longest edge have no host but each other
+    is_mutual = (host[host] == itself) & (host > itself)
+    host[is_mutual] = itself[is_mutual]
+    return _last_of_chains(host)
+
+
+def _last_of_chains(target: IntIndex) -> IntIndex:
+    """Follow links without cycles to their ends, by pointer doubling."""
     while True:
-        further = host[host]
-        if np.array_equal(further, host):
-            return host
-        host = further
+        further = target[target]
+        if np.array_equal(further, target):
+            return target
+        target = further
 
 
-def _pairwise(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) -> tuple[Labels, int]:
+def _merge_pairs(skin: Skin, one: IntIndex, other: IntIndex, tolerance: float) -> tuple[Labels, int]:
+    """Merge neighbors whose opposite corners lie on each other's planes; split the regions that are not flat."""
     normal = normalize(skin.cross)
     corner = skin.points[skin.faces]
     longest = np.sqrt(np.max([lengths(corner[:, k] - corner[:, k - 1]) ** 2 for k in range(3)], axis=0))
-    solid = lengths(skin.cross) > _SLIVER * tolerance * longest
+    has_normal = lengths(skin.cross) > SLIVER_RATIO * tolerance * longest
     left, right = one // 3, other // 3
-    flat = skin.faces.ravel()
-
-    def off(face: IntIndex, half: IntIndex) -> Float64:
-        opposite = flat[3 * (half // 3) + (half + 2) % 3]
-        distance: Float64 = np.einsum("ij,ij->i", skin.points[opposite] - skin.points[flat[half]], normal[face])
-        return np.abs(distance)
-
+    begin = skin.begin
     opposite_right = 3 * (other // 3) + (other % 3 + 2) % 3
     opposite_left = 3 * (one // 3) + (one % 3 + 2) % 3
-    base = skin.points[flat[one]]
-    off_left = np.abs(np.einsum("ij,ij->i", skin.points[flat[opposite_right]] - base, normal[left]))
-    off_right = np.abs(np.einsum("ij,ij->i", skin.points[flat[opposite_left]] - base, normal[right]))
-    facing = np.einsum("ij,ij->i", normal[left], normal[right]) > 0
-    good = facing & solid[left] & solid[right] & (np.maximum(off_left, off_right) <= tolerance)
-    count, region = components(len(skin.faces), left[good], right[good])
-    bad = planes_of(skin, region, count).deviation > _FIT * tolerance
-    if bad.any():
-        loose = bad[region]
-        region = np.where(loose, count + np.arange(len(region)), region)
-        region, count = numbered(region)
+    base = skin.points[begin[one]]
+    off_left = np.abs(np.einsum("ij,ij->i", skin.points[begin[opposite_right]] - base, normal[left]))
+    off_right = np.abs(np.einsum("ij,ij->i", skin.points[begin[opposite_left]] - base, normal[right]))
+    is_facing = np.einsum("ij,ij->i", normal[left], normal[right]) > 0
+    is_flat = is_facing & has_normal[left] & has_normal[right] & (np.maximum(off_left, off_right) <= tolerance)
+    count, region = components(len(skin.faces), left[is_flat], right[is_flat])
+    is_bad = fit_planes(skin, region, count).deviation > _MAX_DEVIATION_RATIO * tolerance
+    if is_bad.any():
+        region = np.where(is_bad[region], count + np.arange(len(region)), region)
+        region, count = number_labels(region)
     return region, count
 
 
-def _hooked(
-    skin: Skin, region: Labels, count: int, left: IntIndex, right: IntIndex, tolerance: float
+def _merge_regions(
+    skin: Skin, regions: tuple[Labels, int], left: IntIndex, right: IntIndex, tolerance: float
 ) -> tuple[Labels, int]:
-    careful = np.zeros(count, np.bool_)
-    frozen = np.zeros(count, np.bool_)
-    planes = planes_of(skin, region, count)
-    for _ in range(_ROUNDS):
-        target = _targets(planes, count, region[left], region[right], tolerance, frozen)
-        hooks = target != np.arange(count)
-        # a careful region waits until the one it hooks on to stays where it is
-        target = np.where(careful & hooks & hooks[target], np.arange(count), target)
-        if not (target != np.arange(count)).any():
+    """Merge regions into better-conditioned neighbors until nothing changes.
+
+    Regions whose merge gave no plane are careful from then on: they wait until their target does not merge itself.
+    If that fails, too, they are frozen, and do not merge again.
+
+    Args:
+        skin: Mesh.
+        regions: (m,) region of each face, and the number of regions.
+        left: (n,) faces.
+        right: (n,) neighbors of `left`.
+        tolerance: Millimeters.
+    Returns:
+        (m,) region of each face, and the number of regions.
+    """
+    region, count = regions
+    is_careful = np.zeros(count, np.bool_)
+    is_frozen = np.zeros(count, np.bool_)
+    planes = fit_planes(skin, region, count)
+    for _ in range(_MAX_ROUNDS):
+        itself = np.arange(count)
+        target = _choose_targets(planes, region[left], region[right], tolerance, is_frozen)
+        merges = target != itself
+        target = np.where(is_careful & merges & merges[target], itself, target)
+        if not (target != itself).any():
             break
-        root = target
-        while True:
-            further = root[root]
-            if np.array_equal(further, root):
-                break
-            root = further
-        grouped, groups = numbered(root)
-        made = planes_of(skin, grouped[region], groups)
-        bad = made.deviation > _FIT * tolerance
-        bad &= np.bincount(grouped, minlength=groups) > 1
-        if bad.any():
-            back = bad[grouped]
-            frozen = frozen | (back & careful)
-            careful = careful | back
-            root = np.where(back, np.arange(count), root)
-            grouped, groups = numbered(root)
-            made = planes_of(skin, grouped[region], groups)
-        keep = np.zeros(groups, np.bool_)
-        np.logical_or.at(keep, grouped, careful)
-        still = np.zeros(groups, np.bool_)
-        np.logical_or.at(still, grouped, frozen & (root == np.arange(count)))
-        region, count, planes, careful, frozen = grouped[region], groups, made, keep, still
+        root = _last_of_chains(target)
+        group, groups = number_labels(root)
+        merged = fit_planes(skin, group[region], groups)
+        is_bad = merged.deviation > _MAX_DEVIATION_RATIO * tolerance
+        is_bad &= np.bincount(group, minlength=groups) > 1
+        if is_bad.any():
+            is_undone = is_bad[group]
+            is_frozen = is_frozen | (is_undone & is_careful)
+            is_careful = is_careful | is_undone
+            root = np.where(is_undone, itself, root)
+            group, groups = number_labels(root)
+            merged = fit_planes(skin, group[region], groups)
+        is_careful = _any_by_label(group, is_careful, groups)
+        is_frozen = _any_by_label(group, is_frozen & (root == itself), groups)
+        region, count, planes = group[region], groups, merged
     return region, count
 
 
-def _targets(
-    planes: Planes, count: int, left: Labels, right: Labels, tolerance: float, frozen: NDArray[np.bool_]
+def _any_by_label(labels: Labels, flags: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
+    """Return (count,) whether any member of each label has the flag."""
+    result = np.zeros(count, np.bool_)
+    np.logical_or.at(result, labels, flags)
+    return result
+
+
+def _choose_targets(
+    planes: Planes, left: Labels, right: Labels, tolerance: float, is_frozen: NDArray[np.bool_]
 ) -> IntIndex:
-    """For each region the neighbour to hook on to, or itself."""
+    """Return (r,) the neighbor into which each region merges, or itself.
+
+    The uncertainty of a neighbor's plane grows with the distance from its center, in units of its height.
+
+    Args:
+        planes: (r,) planes of the regions.
+        left: (n,) regions.
+        right: (n,) neighbors of `left`.
+        tolerance: Millimeters.
+        is_frozen: (r,) regions that stay.
+    """
+    count = len(planes.normal)
     target = np.arange(count)
-    apart = left != right
-    a, b = distinct_pairs(np.minimum(left[apart], right[apart]), np.maximum(left[apart], right[apart]), count)
+    differs = left != right
+    a, b = distinct_pairs(np.minimum(left[differs], right[differs]), np.maximum(left[differs], right[differs]), count)
     a_is_small = (planes.height[a] < planes.height[b]) | ((planes.height[a] == planes.height[b]) & (a > b))
     small, big = np.where(a_is_small, a, b), np.where(a_is_small, b, a)
-    usable = ~frozen[small]
-    small, big = small[usable], big[usable]
-    between = planes.centre[small] - planes.centre[big]
+    is_usable = ~is_frozen[small]
+    small, big = small[is_usable], big[is_usable]
+    between = planes.center[small] - planes.center[big]
     normal = planes.normal[big]
     square = np.einsum("ij,ijk,ik->i", normal, planes.moments[small], normal)
     square += np.einsum("ij,ij->i", between, normal) ** 2
     distance = lengths(between) + planes.reach[small]
-    stretch = np.clip(0.1 * (1 + distance / np.maximum(planes.height[big], 1e-300)), 1.0, _STRETCH)
+    leverage = _LEVERAGE_RATIO * (1 + distance / np.maximum(planes.height[big], _TINY))
+    allowed = tolerance * np.clip(leverage, 1.0, _MAX_LEVERAGE) / 2
     facing = np.einsum("ij,ij->i", planes.normal[small], normal)
-    good = np.sqrt(np.maximum(square, 0)) <= tolerance * stretch / 2
-    good &= (facing > 0.7) | (planes.height[small] < _SLIVER * tolerance)
-    small, big = small[good], big[good]
+    is_good = np.sqrt(np.maximum(square, 0)) <= allowed
+    is_good &= (facing > _MIN_FACING_COSINE) | (planes.height[small] < SLIVER_RATIO * tolerance)
+    small, big = small[is_good], big[is_good]
+    # the last assignment wins: the neighbor with the greatest height
     order = np.lexsort((big, planes.height[big]))
     target[small[order]] = big[order]
     return target

@@ -15,11 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.fit_trials import DEEPER, FEWEST_FACETS, LEANING, TILT, Trials, Tried
-from meshhub.builtin_plugins.step.recognition.planar import numbered
-from meshhub.builtin_plugins.step.recognition.skin import distinct_pairs
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, gradients, joined, planes
+from meshhub.builtin_plugins.step.recognition.planar import number_labels
+from meshhub.builtin_plugins.step.recognition.surfaces import (
+    SurfaceArray,
+    SurfaceKind,
+    concatenate,
+    gradients,
+    make_planes,
+)
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -91,7 +97,7 @@ class _Search:
         self.graph = graph
         self.trials = trials
         self.segment = np.full(graph.count, -1, np.intp)
-        self.surfaces = planes(np.empty((0, 3)), np.empty((0, 3)))
+        self.surfaces = make_planes(np.empty((0, 3)), np.empty((0, 3)))
         self.limit = np.empty(0)
         self.fresh = np.ones(graph.count, np.bool_)
         self.lost = np.zeros(graph.count, np.bool_)
@@ -155,7 +161,7 @@ class _Search:
                 self.segment[facets[free]] = len(self.surfaces) + len(won) - 1
                 won.append(surface)
                 limits.append(limit)
-        self.surfaces = joined(won)
+        self.surfaces = concatenate(won)
         self.limit = np.concatenate(limits)
 
     def whole_pieces(self, kind: SurfaceKind, *, spare_broad: bool) -> None:
@@ -163,7 +169,7 @@ class _Search:
         graph = self.graph
         usable = self.segment < 0
         if spare_broad:
-            usable &= ~graph.broad
+            usable &= ~graph.is_broad
         inside = usable[graph.left] & usable[graph.right] & (graph.left < graph.right)
         count, label = components(graph.count, graph.left[inside], graph.right[inside])
         label = np.where(usable, label, -1)
@@ -175,7 +181,7 @@ class _Search:
         facet = self.trials.likely(kind, label[facet].astype(np.intp), facet)
         if len(facet) == 0:
             return
-        group, groups = numbered(label[facet])
+        group, groups = number_labels(label[facet])
         self._take(kind, self.trials.tried(kind, group.astype(np.intp), facet, groups), group.astype(np.intp), facet)
 
     def neighbourhoods(self, kind: SurfaceKind, rings: int) -> None:
@@ -183,7 +189,7 @@ class _Search:
         graph = self.graph
         free = self.segment < 0
         degree = np.bincount(graph.left[free[graph.right]], minlength=graph.count)
-        usable = free & ~graph.broad & self.fresh & (degree >= (2 if rings == 1 else 1))
+        usable = free & ~graph.is_broad & self.fresh & (degree >= (2 if rings == 1 else 1))
         if rings == 2:
             # whose strip fits no surface of that kind, its whole surroundings do not either
             usable &= ~self.lost
@@ -200,7 +206,7 @@ class _Search:
         made = [part[2] for part in parts]
         good = np.concatenate([one.good for one in made])
         if good.any():
-            surfaces, limit = joined([one.surfaces for one in made]), np.concatenate([one.limit for one in made])
+            surfaces, limit = concatenate([one.surfaces for one in made]), np.concatenate([one.limit for one in made])
             group, facet = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
             self._take_agreeing(kind, seeds, surfaces, limit, good, group, facet)
         if rings == _STRIP:
@@ -228,7 +234,7 @@ class _Search:
             owner = np.repeat(np.arange(len(facet)), size)
             place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
             beyond = right[begin[facet][owner] + place]
-            fine = free[beyond] & ~graph.broad[beyond]
+            fine = free[beyond] & ~graph.is_broad[beyond]
             group = np.concatenate([group, group[owner][fine]])
             group, facet = distinct_pairs(group, np.concatenate([facet, beyond[fine]]), graph.count)
         return group, facet
@@ -263,7 +269,7 @@ class _Search:
         owner, member = owner[order][first], member[order][first]
         order = np.argsort(owner, kind="stable")
         member = member[order]
-        united, groups = numbered(owner[order])
+        united, groups = number_labels(owner[order])
         self._take(
             kind, self.trials.tried(kind, united.astype(np.intp), member, groups), united.astype(np.intp), member
         )
@@ -281,7 +287,7 @@ class _Search:
         worst = np.maximum.reduceat(np.abs(gap), begin)
         _, normal = gradients(surfaces.take(index), graph.probe[facet])
         facing = np.abs(np.einsum("ij,ij->i", normal, graph.normal[facet]))
-        good: Mask = (worst <= limit[index]) & ((facing >= tilt) | graph.sliver[facet])
+        good: Mask = (worst <= limit[index]) & ((facing >= tilt) | graph.is_sliver[facet])
         return good
 
     def _take(self, kind: SurfaceKind, tried: Tried, group: IntIndex, facet: IntIndex) -> None:
@@ -298,12 +304,12 @@ class _Search:
         taken = good[group]
         number = np.cumsum(good) - 1 + len(self.surfaces)
         self.segment[facet[taken]] = number[group[taken]]
-        self.surfaces = joined([self.surfaces, tried.surfaces.take(good)])
+        self.surfaces = concatenate([self.surfaces, tried.surfaces.take(good)])
         self.limit = np.concatenate([self.limit, tried.limit[good]])
 
     def _grow(self, base: int) -> None:
         graph = self.graph
-        known = np.flatnonzero((self.segment >= base) & ~graph.sliver)
+        known = np.flatnonzero((self.segment >= base) & ~graph.is_sliver)
         deepest = np.zeros(len(self.surfaces))
         np.maximum.at(deepest, self.segment[known], self._depth(self.segment[known], known))
         new = self.segment >= base
@@ -312,12 +318,12 @@ class _Search:
             index, facet = self.segment[graph.left[reach]], graph.right[reach]
             good = self._explains(self.surfaces, self.limit, index, facet)
             much = np.where(self.surfaces.kind[index] == SurfaceKind.TORUS, _LIDS, DEEPER)
-            good &= ~graph.broad[facet] | (self._depth(index, facet) <= much * deepest[index])
+            good &= ~graph.is_broad[facet] | (self._depth(index, facet) <= much * deepest[index])
             index, facet = index[good], facet[good]
             # three points of a slanting rim make a facet that leans from the surface, no deeper than the others are;
             # some are coarser than the others, and deeper
-            reach = new[graph.beside] & (self.segment[graph.rim] < 0)
-            beside, rim = self.segment[graph.beside[reach]], graph.rim[reach]
+            reach = new[graph.beside] & (self.segment[graph.triangle] < 0)
+            beside, rim = self.segment[graph.beside[reach]], graph.triangle[reach]
             depth = self._depth(beside, rim)
             tilt = np.where(depth <= deepest[beside], LEANING, _COARSE)
             good = self._explains(self.surfaces, self.limit, beside, rim, tilt) & (depth <= _COARSER * deepest[beside])
@@ -352,5 +358,5 @@ class _Search:
         facet = np.flatnonzero(self.segment >= 0)
         facet = facet[several[self.segment[facet]]]
         facet = facet[np.argsort(label[self.segment[facet]], kind="stable")]
-        group, groups = numbered(label[self.segment[facet]])
+        group, groups = number_labels(label[self.segment[facet]])
         self._add(self.trials.tried(kind, group.astype(np.intp), facet, groups), group.astype(np.intp), facet)

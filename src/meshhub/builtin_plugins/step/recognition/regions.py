@@ -1,4 +1,4 @@
-"""Facets and recognised surfaces together: one region for each face that will be written."""
+"""Regions of connected triangles on one plane or recognized surface; each region is written as one face."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, sum_by_label
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
-from meshhub.builtin_plugins.step.recognition.planar import planes_of
+from meshhub.builtin_plugins.step.recognition.planar import fit_planes
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, gradients, joined, planes
+from meshhub.builtin_plugins.step.recognition.skin import Skin
+from meshhub.builtin_plugins.step.recognition.surfaces import (
+    SurfaceArray,
+    SurfaceKind,
+    concatenate,
+    gradients,
+    make_planes,
+)
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -21,13 +28,13 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """Faces to be: connected triangles of one surface.
+    """Connected triangles of one surface and one color.
 
-    region:   (m,) the region of each triangle
-    surfaces: (r,)
-    limit:    (r,) how far its points may lie off its surface
-    outward:  (r,) whether the surface's normal is the face's
-    segment:  (r,) the recognised surface, -1 for a plane
+    region:   (m,) region of each triangle
+    surfaces: (r,) surface of each region
+    limit:    (r,) millimeters that the points of a region may lie off its surface
+    outward:  (r,) whether the normal of the surface is the normal of the face
+    segment:  (r,) index of the recognized surface, -1 for a plane
     """
 
     region: NDArray[np.int32]
@@ -38,17 +45,17 @@ class Regions:
 
     @property
     def curved(self) -> Mask:
-        """(r,) whether the surface is no plane."""
-        made: Mask = self.surfaces.kind != SurfaceKind.PLANE
-        return made
+        """(r,) whether the surface is not a plane."""
+        result: Mask = self.surfaces.kind != SurfaceKind.PLANE
+        return result
 
 
 def make_planar_regions(faceted: FacetedSkin) -> Regions:
-    """Every facet a region of its own."""
+    """Make a region of each facet."""
     count = faceted.faces
     return Regions(
         faceted.region,
-        planes(faceted.planes.normal, faceted.planes.centre),
+        make_planes(faceted.planes.normal, faceted.planes.center),
         np.full(count, faceted.tolerance),
         np.ones(count, np.bool_),
         np.full(count, -1, np.intp),
@@ -56,26 +63,25 @@ def make_planar_regions(faceted: FacetedSkin) -> Regions:
 
 
 def make_regions(skin: Skin, faceted: FacetedSkin, segments: Segments) -> Regions:
-    """Facets of one recognised surface that hang together become one region."""
+    """Make a region of each facet that stays planar, and of each set of connected facets on one recognized surface."""
     segment = segments.segment[faceted.region]
     label = np.where(segment >= 0, faceted.faces + segment, faceted.region)
     half = np.flatnonzero((skin.twin >= 0) & (np.arange(len(skin.twin)) < skin.twin))
     one, other = half // 3, skin.twin[half] // 3
-    same = (label[one] == label[other]) & (skin.paint[one] == skin.paint[other])
-    count, region = components(len(label), one[same], other[same])
-    own = np.empty(count, np.intp)
-    own[region] = segment
-    known = planes_of(skin, region, count)
-    flat_ones = planes(known.normal, known.centre)
-    both = joined([flat_ones, segments.surfaces])
-    surfaces = both.take(np.where(own >= 0, count + own, np.arange(count)))
-    limit = np.where(own >= 0, np.append(segments.limit, 0.0)[own], faceted.tolerance)
-    middle = skin.points[skin.faces].mean(axis=1)
-    _, normal = gradients(surfaces.take(region), middle)
-    facing = np.bincount(region, np.einsum("ij,ij->i", normal, skin.cross), count)
-    return Regions(region, surfaces, np.maximum(limit, faceted.tolerance), facing > 0, own)
+    is_same = (label[one] == label[other]) & (skin.paint[one] == skin.paint[other])
+    count, region = components(len(label), one[is_same], other[is_same])
+    region_segment = np.empty(count, np.intp)
+    region_segment[region] = segment
+    is_recognized = region_segment >= 0
+    planes = fit_planes(skin, region, count)
+    candidates = concatenate([make_planes(planes.normal, planes.center), segments.surfaces])
+    surfaces = candidates.take(np.where(is_recognized, count + region_segment, np.arange(count)))
+    limit = np.where(is_recognized, np.append(segments.limit, 0.0)[region_segment], faceted.tolerance)
+    _, normal = gradients(surfaces.take(region), skin.points[skin.faces].mean(axis=1))
+    facing = sum_by_label(region, np.einsum("ij,ij->i", normal, skin.cross), count)
+    return Regions(region, surfaces, np.maximum(limit, faceted.tolerance), facing > 0, region_segment)
 
 
 def region_areas(skin: Skin, regions: Regions) -> Float64:
-    """(r,) the area of each region's triangles."""
-    return np.bincount(regions.region, lengths(skin.cross), len(regions.surfaces)) / 2
+    """Return the (r,) area of the triangles of each region in mm²."""
+    return sum_by_label(regions.region, lengths(skin.cross), len(regions.surfaces)) / 2

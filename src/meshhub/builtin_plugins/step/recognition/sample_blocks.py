@@ -1,4 +1,4 @@
-"""What surfaces are fitted to: points and facets by group, and groups in columns with the arithmetic on them."""
+"""Samples that surfaces are fitted to: points and facets by group, and blocks of groups with vectorized arithmetic."""
 
 from __future__ import annotations
 
@@ -8,183 +8,213 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.skin import lengths
+from meshhub.builtin_plugins.step.recognition.arrays import lengths
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, perpendicular
 from meshhub.model.scene import Float64
 
-_ENOUGH = 4000
-"""Points, and facets, of a group; more tell no more."""
+_MAX_SAMPLE_COUNT = 4000
+"""Points, and facets, of a group that a fit uses; more do not change the surface."""
 
-_ALIKE = 1.5
-_SMALL_BLOCK = 1 << 13
-_BLOCK = 1 << 15
-_RIDGE = 1e-13
+_MAX_SIZE_RATIO = 1.5
+"""Largest over smallest group of a block; bounds the padding."""
+
+_MIN_BLOCK_POINTS = 1 << 13
+"""Points of a block up to which padding costs less than another block."""
+
+_MAX_BLOCK_POINTS = 1 << 15
+"""Points of a block; bounds the temporary columns to 256 KB each."""
+
+_RIDGE_RATIO = 1e-13
+"""Part of the trace that is added to a diagonal, so that singular systems have a solution."""
+
+_TINY = 1e-300
+"""Smallest pivot, so that a system of zeros does not divide by zero."""
 
 Groups = NDArray[np.intp]
 
 
 class Samples(NamedTuple):
-    """What surfaces are fitted to, by group.
+    """Points and facets by group; millimeters, in the frame of the mesh.
 
-    groups:       how many groups
-    group, point: (n,) and (n, 3) points, those of one group side by side
-    normal_group: (f,) the group of each facet
-    centre:       (f, 3) facet centres
-    normal:       (f, 3) facet normals
-    weight:       (f,) facet areas
+    groups:       number of groups
+    group, point: (n,) and (n, 3) points, those of one group adjacent
+    normal_group: (f,) group of each facet, ascending
+    center:       (f, 3) centers of the facets
+    normal:       (f, 3) unit normals of the facets
+    weight:       (f,) areas of the facets
     """
 
     groups: int
     group: Groups
     point: Float64
     normal_group: Groups
-    centre: Float64
+    center: Float64
     normal: Float64
     weight: Float64
 
 
-def chosen(samples: Samples, groups: Groups) -> Samples:
-    """The samples of some groups, renumbered."""
+def select_groups(samples: Samples, groups: Groups) -> Samples:
+    """Return the samples of some groups, renumbered in the order of `groups`."""
     number = np.full(samples.groups, -1, np.intp)
     number[groups] = np.arange(len(groups))
     points, facets = number[samples.group] >= 0, number[samples.normal_group] >= 0
-    made = _selected(samples, points, facets)
-    return made._replace(groups=len(groups), group=number[made.group], normal_group=number[made.normal_group])
-
-
-def extents(samples: Samples) -> Float64:
-    """(g,) how far the points of each group reach: the diagonals of their boxes."""
-    low, high = boxes(samples)
-    return lengths(high - low)
-
-
-def boxes(samples: Samples) -> tuple[Float64, Float64]:
-    """The lower and the upper corners of the boxes around the points of each group."""
-    begin = begins(samples)
-    return np.minimum.reduceat(samples.point, begin), np.maximum.reduceat(samples.point, begin)
-
-
-def begins(samples: Samples) -> Groups:
-    """Return the index of the first point of each group."""
-    return np.searchsorted(samples.group, np.arange(samples.groups))
-
-
-def _selected(samples: Samples, points: NDArray[np.bool_], facets: NDArray[np.bool_]) -> Samples:
     return Samples(
-        samples.groups, samples.group[points], samples.point[points], samples.normal_group[facets],
-        samples.centre[facets], samples.normal[facets], samples.weight[facets],
+        len(groups), number[samples.group[points]], samples.point[points], number[samples.normal_group[facets]],
+        samples.center[facets], samples.normal[facets], samples.weight[facets],
     )  # fmt: skip
 
 
+def group_extents(samples: Samples) -> Float64:
+    """Return the (g,) diagonal of the bounding box of each group in millimeters."""
+    low, high = group_boxes(samples)
+    return lengths(high - low)
+
+
+def group_boxes(samples: Samples) -> tuple[Float64, Float64]:
+    """Return the (g, 3) lowest and the (g, 3) highest corner of the bounding box of each group."""
+    begin = group_starts(samples)
+    return np.minimum.reduceat(samples.point, begin), np.maximum.reduceat(samples.point, begin)
+
+
+def group_starts(samples: Samples) -> Groups:
+    """Return the (g,) position of the first point of each group."""
+    return np.searchsorted(samples.group, np.arange(samples.groups))
+
+
 class Block(NamedTuple):
-    """Groups of much the same size in columns: one array operation does something for all of them.
+    """Groups of similar size in columns, so that one array operation handles all of them.
 
-    Shorter columns are filled up with what they begin with.
+    Shorter columns are padded with their first sample. Each group is centered, and scaled to size one.
 
-    point:   (3, p, g) x, y and z of points
-    there:   (p, g) 1, and 0 for what fills up
-    centre:  (3, f, g) of facets
-    normal:  (3, f, g)
-    weight:  (f, g) facet areas, and 0 for what fills up
+    point:  (3, p, g) x, y and z of points
+    mask:   (p, g) 1.0, and 0.0 for padding
+    center: (3, f, g) centers of facets
+    normal: (3, f, g) unit normals of facets
+    weight: (f, g) areas of facets, and 0.0 for padding
     """
 
     point: Float64
-    there: Float64
-    centre: Float64
+    mask: Float64
+    center: Float64
     normal: Float64
     weight: Float64
 
     def take(self, groups: Groups) -> Block:
-        """Some of the groups."""
+        """Return some of the groups."""
         return Block(*(column[..., groups] for column in self))
 
 
-def blocks(samples: Samples, middle: Float64, size: Float64) -> Iterator[tuple[Groups, Block]]:
-    """The groups in blocks, each moved from its middle and scaled to its size; of large ones, some of their points."""
-    begin, facet_begin = begins(samples), np.searchsorted(samples.normal_group, np.arange(samples.groups))
+def iterate_blocks(samples: Samples, middle: Float64, size: Float64) -> Iterator[tuple[Groups, Block]]:
+    """Iterate over the groups in blocks; of large groups, take every n-th point and facet.
+
+    Args:
+        samples: Points and facets.
+        middle: (g, 3) becomes the origin of each group.
+        size: (g,) becomes the length unit of each group.
+    Yields:
+        The groups of a block, ascending, and the block.
+    """
+    begin, facet_begin = group_starts(samples), np.searchsorted(samples.normal_group, np.arange(samples.groups))
     length = np.diff(begin, append=len(samples.group))
     facet_length = np.diff(facet_begin, append=len(samples.normal_group))
-    stride, facet_stride = -(-length // _ENOUGH), -(-facet_length // _ENOUGH)
+    stride, facet_stride = -(-length // _MAX_SAMPLE_COUNT), -(-facet_length // _MAX_SAMPLE_COUNT)
     order = np.argsort(length, kind="stable")
     rising = length[order]
     start = 0
     while start < len(order):
-        alike = int(np.searchsorted(rising, _ALIKE * rising[start], "right")) - start
-        small = int(np.searchsorted(rising[start:] * np.arange(1, len(order) - start + 1), _SMALL_BLOCK, "right"))
-        count = max(alike, small)
-        count = max(1, min(count, _BLOCK // int(min(rising[start + count - 1], _ENOUGH))))
+        count = _block_size(rising[start:])
         groups = np.sort(order[start : start + count])
         start += count
-        index, there = _columns(begin[groups], length[groups], stride[groups])
-        facet, known = _columns(facet_begin[groups], facet_length[groups], facet_stride[groups])
+        index, is_point = _columns(begin[groups], length[groups], stride[groups])
+        facet, is_facet = _columns(facet_begin[groups], facet_length[groups], facet_stride[groups])
         shift, scale = middle[groups].T[:, None, :], size[groups]
         yield (
             groups,
             Block(
                 (samples.point.T[:, index] - shift) / scale,
-                there.astype(np.float64),
-                (samples.centre.T[:, facet] - shift) / scale,
+                is_point.astype(np.float64),
+                (samples.center.T[:, facet] - shift) / scale,
                 samples.normal.T[:, facet],
-                samples.weight[facet] * known,
+                samples.weight[facet] * is_facet,
             ),
         )
 
 
+def _block_size(length: Groups) -> int:
+    """Return how many groups go into the next block; `length` is the ascending number of points of each group."""
+    alike = int(np.searchsorted(length, _MAX_SIZE_RATIO * length[0], "right"))
+    small = int(np.searchsorted(length * np.arange(1, len(length) + 1), _MIN_BLOCK_POINTS, "right"))
+    count = max(alike, small)
+    return max(1, min(count, _MAX_BLOCK_POINTS // int(min(length[count - 1], _MAX_SAMPLE_COUNT))))
+
+
 def _columns(begin: Groups, length: Groups, stride: Groups) -> tuple[Groups, NDArray[np.bool_]]:
-    """(n, g) where the members of groups are, with a stride, and whether there are so many."""
-    many = -(-length // stride)
-    place = np.arange(int(many.max()))[:, None]
-    there = place < many
-    return begin + np.where(there, place * stride, 0), there
+    """Return (n, g) positions of the members of groups, with a stride, and which of them are not padding."""
+    count = -(-length // stride)
+    place = np.arange(int(count.max()))[:, None]
+    mask = place < count
+    return begin + np.where(mask, place * stride, 0), mask
 
 
-def frame(made: SurfaceArray) -> tuple[Float64, Float64, Float64]:
-    """(3, g) two directions across each axis, and the axis."""
-    u = perpendicular(made.axis)
-    v = np.cross(made.axis, u)
-    return np.ascontiguousarray(u.T), np.ascontiguousarray(v.T), np.ascontiguousarray(made.axis.T)
+def axis_frames(surfaces: SurfaceArray) -> tuple[Float64, Float64, Float64]:
+    """Return (3, g) unit vectors: two perpendicular to each axis and to each other, and the axis."""
+    u = perpendicular(surfaces.axis)
+    v = np.cross(surfaces.axis, u)
+    return np.ascontiguousarray(u.T), np.ascontiguousarray(v.T), np.ascontiguousarray(surfaces.axis.T)
 
 
-def along(points: Float64, direction: Float64) -> Float64:
-    """(n, g) the scalar products of (3, n, g) points and the (3, g) directions of their groups."""
-    made: Float64 = points[0] * direction[0] + points[1] * direction[1] + points[2] * direction[2]
-    return made
+def dot_products(points: Float64, direction: Float64) -> Float64:
+    """Return the (n, g) dot products of (3, n, g) points with the (3, g) direction of each group."""
+    result: Float64 = points[0] * direction[0] + points[1] * direction[1] + points[2] * direction[2]
+    return result
 
 
-def across(u: Float64, v: Float64) -> Float64:
-    """Distances from the axis; `np.hypot` takes several times as long."""
-    made: Float64 = np.sqrt(u * u + v * v)
-    return made
+def hypotenuses(u: Float64, v: Float64) -> Float64:
+    """Return the square roots of u² + v²; `np.hypot` takes several times as long."""
+    result: Float64 = np.sqrt(u * u + v * v)
+    return result
 
 
-def about(points: Float64, made: SurfaceArray) -> tuple[Float64, Float64]:
-    """(n, g) the heights of (3, n, g) points along the axes of their groups, and the distances from them."""
-    u, v, axis = frame(made)
-    offset = points - made.origin.T[:, None, :]
-    return along(offset, axis), across(along(offset, u), along(offset, v))
+def axis_coordinates(points: Float64, surfaces: SurfaceArray) -> tuple[Float64, Float64]:
+    """Return the (n, g) heights of (3, n, g) points along the axes of their groups, and the distances from the axes."""
+    u, v, axis = axis_frames(surfaces)
+    offset = points - surfaces.origin.T[:, None, :]
+    return dot_products(offset, axis), hypotenuses(dot_products(offset, u), dot_products(offset, v))
 
 
-def products(columns: list[Float64]) -> Float64:
-    """(k, k, g): for each group the sum of the products of all pairs of (n, g) columns."""
+def sum_products(columns: list[Float64]) -> Float64:
+    """Sum the products of all pairs of k columns, for each group.
+
+    Args:
+        columns: k arrays (n, g).
+    Returns:
+        (k, k, g) symmetric matrices.
+    """
     size = len(columns)
-    made = np.empty((size, size, columns[0].shape[1]))
+    result = np.empty((size, size, columns[0].shape[1]))
     for row in range(size):
         for column in range(row, size):
-            made[row, column] = made[column, row] = np.einsum("ij,ij->j", columns[row], columns[column])
-    return made
+            result[row, column] = result[column, row] = np.einsum("ij,ij->j", columns[row], columns[column])
+    return result
 
 
-def solved(matrix: Float64, right: Float64) -> Float64:
-    """(k, g) solutions of small symmetric systems, (k, k, g) and (k, g), with a ridge that singular ones survive.
+def solve_symmetric(matrix: Float64, right: Float64) -> Float64:
+    """Solve small positive semidefinite systems, with a ridge for the singular ones.
 
-    Elimination for all systems at once: one call of LAPACK for each takes three times as long.
+    Eliminates in all systems at once; one LAPACK call for each system takes three times as long.
+
+    Args:
+        matrix: (k, k, g) symmetric matrices.
+        right: (k, g) right-hand sides.
+    Returns:
+        (k, g) solutions.
     """
     size = len(matrix)
     trace = np.einsum("iij->j", matrix)
-    least = np.where(trace > 0, _RIDGE * trace, 1.0) + 1e-300
+    ridge = np.where(trace > 0, _RIDGE_RATIO * trace, 1.0) + _TINY
     matrix, right = matrix.copy(), right.copy()
     for row in range(size):
-        matrix[row, row] = np.maximum(matrix[row, row] + least, least)
+        matrix[row, row] = np.maximum(matrix[row, row] + ridge, ridge)
         for below in range(row + 1, size):
             share = matrix[row, below] / matrix[row, row]
             matrix[below, below:] -= share * matrix[row, below:]

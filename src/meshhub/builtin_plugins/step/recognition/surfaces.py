@@ -1,7 +1,8 @@
-"""Surfaces of revolution in columns: cylinders, cones, spheres, tori; distances, normals and projection."""
+"""Planes, cylinders, cones, spheres and tori in arrays: distances, normals, curvatures and projection."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
@@ -9,15 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.skin import lengths, normalize
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
 from meshhub.model.scene import Float64
 
 _TINY = 1e-300
-_NEWTON = 12
+"""Smallest divisor, so that a point on an axis does not divide by zero."""
+
+_MAX_NEWTON_STEPS = 12
+"""Newton steps of `project_onto_both`; they converge quadratically, except where surfaces touch: there they halve."""
+
+_NEWTON_PRECISION_RATIO = 1e-14
+"""Newton's method stops at a step of this part of the largest coordinate: the rounding of float64."""
+
+_MIN_SQUARED_SINE = 1e-6
+"""Squared sine of the angle between two normals (0.06°) below which their surfaces count as touching."""
 
 
 class SurfaceKind(IntEnum):
-    """What a surface is, in the order in which they are looked for."""
+    """Kind of a surface."""
 
     PLANE = 0
     CYLINDER = 1
@@ -28,13 +38,13 @@ class SurfaceKind(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class SurfaceArray:
-    """Surfaces side by side.
+    """Surfaces as parallel arrays; lengths in millimeters, in the frame of the mesh.
 
-    kind:   (s,) a SurfaceKind
-    origin: (s, 3) a point of the plane or on the axis; the centre of a sphere or a torus
-    axis:   (s, 3) unit; a plane's normal
-    radius: (s,) a cone's at its origin, a torus's larger one
-    second: (s,) a cone's slope (radius gained for each length along the axis), a torus's smaller radius
+    kind:   (s,) a `SurfaceKind`
+    origin: (s, 3) a point of a plane, or on the axis of a cylinder or a cone; the center of a sphere or a torus
+    axis:   (s, 3) unit vector; the normal of a plane
+    radius: (s,) that of a cone is at its origin, that of a torus is the larger one
+    second: (s,) slope of a cone (radius gained per length along the axis), smaller radius of a torus
     """
 
     kind: NDArray[np.int8]
@@ -47,25 +57,41 @@ class SurfaceArray:
         return len(self.kind)
 
     def take(self, index: NDArray[Any]) -> SurfaceArray:
-        """Some of them, by index or mask."""
+        """Return some of the surfaces, by index or mask."""
         return SurfaceArray(*(getattr(self, field.name)[index] for field in fields(self)))
 
+    def replace_rows(self, index: NDArray[Any], surfaces: SurfaceArray) -> SurfaceArray:
+        """Return a copy with the surfaces at `index` replaced."""
+        columns = []
+        for field in fields(self):
+            column = getattr(self, field.name).copy()
+            column[index] = getattr(surfaces, field.name)
+            columns.append(column)
+        return SurfaceArray(*columns)
 
-def planes(normal: Float64, centre: Float64) -> SurfaceArray:
-    """Planes as surfaces."""
-    nothing = np.zeros(len(normal))
-    return SurfaceArray(np.full(len(normal), SurfaceKind.PLANE, np.int8), centre, normal, nothing, nothing)
+
+def make_planes(normal: Float64, center: Float64) -> SurfaceArray:
+    """Return planes as surfaces, from (s, 3) unit normals and (s, 3) points."""
+    zero = np.zeros(len(normal))
+    return SurfaceArray(np.full(len(normal), SurfaceKind.PLANE, np.int8), center, normal, zero, zero)
 
 
-def joined(parts: list[SurfaceArray]) -> SurfaceArray:
-    """Several columns of surfaces, one after the other."""
+def concatenate(parts: Sequence[SurfaceArray]) -> SurfaceArray:
+    """Concatenate arrays of surfaces."""
     return SurfaceArray(
         *(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(SurfaceArray))
     )
 
 
 def cylindrical(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float64, Float64]:
-    """Height along the axis, distance from it, and the unit direction away from it, of one point each."""
+    """Compute cylindrical coordinates about the axes of surfaces.
+
+    Args:
+        surfaces: (n,) one surface for each point.
+        points: (n, 3) points.
+    Returns:
+        (n,) height over the origin along the axis; (n,) distance from the axis; (n, 3) unit vector away from the axis.
+    """
     offset = points - surfaces.origin
     height = np.einsum("ij,ij->i", offset, surfaces.axis)
     across = offset - height[:, None] * surfaces.axis
@@ -74,37 +100,51 @@ def cylindrical(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float
 
 
 def distances(surfaces: SurfaceArray, points: Float64) -> Float64:
-    """Signed distances, positive outside; row i of both belong together."""
+    """Compute the signed distances of (n, 3) points from (n,) surfaces, row by row; positive outside."""
     height, distance, _ = cylindrical(surfaces, points)
     value = np.empty(len(surfaces))
-    for kind, rows in _kinds(surfaces):
-        one = surfaces.radius[rows], surfaces.second[rows]
-        value[rows] = profile(kind, height[rows], distance[rows], *one)[0]
+    for kind, rows in _rows_by_kind(surfaces):
+        shape = surfaces.radius[rows], surfaces.second[rows]
+        value[rows] = evaluate_profile(kind, height[rows], distance[rows], *shape)[0]
     return value
 
 
 def gradients(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float64]:
-    """Signed distances and the unit normals there."""
+    """Compute the signed distances of (n, 3) points from (n,) surfaces, and their gradients.
+
+    Returns:
+        (n,) distances, positive outside, and (n, 3) unit normals of the parallel surfaces through the points.
+    """
     height, distance, away = cylindrical(surfaces, points)
     value, outward, along = np.empty((3, len(surfaces)))
-    for kind, rows in _kinds(surfaces):
-        one = surfaces.radius[rows], surfaces.second[rows]
-        value[rows], outward[rows], along[rows] = profile(kind, height[rows], distance[rows], *one)
+    for kind, rows in _rows_by_kind(surfaces):
+        shape = surfaces.radius[rows], surfaces.second[rows]
+        value[rows], outward[rows], along[rows] = evaluate_profile(kind, height[rows], distance[rows], *shape)
     return value, outward[:, None] * away + along[:, None] * surfaces.axis
 
 
-def _kinds(surfaces: SurfaceArray) -> list[tuple[SurfaceKind, NDArray[np.intp] | slice]]:
-    """The kinds among surfaces, and where each is."""
-    there = np.flatnonzero(np.bincount(surfaces.kind, minlength=len(SurfaceKind)))
-    if len(there) == 1:
-        return [(SurfaceKind(int(there[0])), slice(None))]
-    return [(SurfaceKind(kind), np.flatnonzero(surfaces.kind == kind)) for kind in there.tolist()]
+def _rows_by_kind(surfaces: SurfaceArray) -> list[tuple[SurfaceKind, NDArray[np.intp] | slice]]:
+    """Return each kind that occurs, with its rows."""
+    kinds = np.flatnonzero(np.bincount(surfaces.kind, minlength=len(SurfaceKind)))
+    if len(kinds) == 1:
+        return [(SurfaceKind(int(kinds[0])), slice(None))]
+    return [(SurfaceKind(kind), np.flatnonzero(surfaces.kind == kind)) for kind in kinds.tolist()]
 
 
-def profile(
+def evaluate_profile(
     kind: SurfaceKind, height: Float64, distance: Float64, radius: Float64, second: Float64
 ) -> tuple[Float64, Float64 | float, Float64 | float]:
-    """Signed distances from surfaces of one kind, and their gradients away from the axis and along it."""
+    """Compute signed distances in the half plane through the axis, where each surface is a line or a circle.
+
+    Args:
+        kind: Kind of all surfaces.
+        height: Heights of the points along the axis.
+        distance: Distances of the points from the axis.
+        radius: `SurfaceArray.radius`.
+        second: `SurfaceArray.second`; all arrays broadcast.
+    Returns:
+        Signed distances, and the components of their gradients away from the axis and along it.
+    """
     if kind == SurfaceKind.PLANE:
         return height, 0.0, 1.0
     if kind == SurfaceKind.CYLINDER:
@@ -113,22 +153,29 @@ def profile(
         cosine = 1 / np.sqrt(1 + second**2)
         return (distance - radius - height * second) * cosine, cosine, -second * cosine
     if kind == SurfaceKind.SPHERE:
-        whole = np.sqrt(distance**2 + height**2)
-        size = np.maximum(whole, _TINY)
-        return whole - radius, distance / size, height / size
-    ring = distance - radius
-    tube = np.sqrt(ring**2 + height**2)
+        from_center = np.sqrt(distance**2 + height**2)
+        size = np.maximum(from_center, _TINY)
+        return from_center - radius, distance / size, height / size
+    from_ring = distance - radius
+    tube = np.sqrt(from_ring**2 + height**2)
     size = np.maximum(tube, _TINY)
-    return tube - second, ring / size, height / size
+    return tube - second, from_ring / size, height / size
 
 
 def curvatures(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float64]:
-    """The principal curvatures of the parallel surface through each point; positive where it bends off its normal."""
+    """Compute the principal curvatures of the parallel surface through each point.
+
+    Args:
+        surfaces: (n,) one surface for each point.
+        points: (n, 3) points.
+    Returns:
+        (n,) and (n,) curvatures per millimeter; positive where the surface bends away from its normal.
+    """
     height, distance, _ = cylindrical(surfaces, points)
     kind = surfaces.kind
-    to_ring = distance - surfaces.radius
-    tube = np.maximum(np.sqrt(to_ring**2 + height**2), _TINY)
-    whole = np.maximum(np.sqrt(distance**2 + height**2), _TINY)
+    from_ring = distance - surfaces.radius
+    tube = np.maximum(np.sqrt(from_ring**2 + height**2), _TINY)
+    from_center = np.maximum(np.sqrt(distance**2 + height**2), _TINY)
     around = 1 / np.maximum(distance, _TINY)
     kinds = [
         kind == SurfaceKind.CYLINDER,
@@ -137,37 +184,43 @@ def curvatures(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float6
         kind == SurfaceKind.TORUS,
     ]
     cosine = 1 / np.sqrt(1 + surfaces.second**2)
-    one = np.select(kinds, [around, 1 / whole, cosine * around, to_ring / tube * around], 0.0)
-    other = np.select(kinds, [np.zeros_like(whole), 1 / whole, np.zeros_like(whole), 1 / tube], 0.0)
-    return one, other
+    first = np.select(kinds, [around, 1 / from_center, cosine * around, from_ring / tube * around], 0.0)
+    second = np.select(kinds, [np.zeros_like(tube), 1 / from_center, np.zeros_like(tube), 1 / tube], 0.0)
+    return first, second
 
 
 def project_onto_both(one: SurfaceArray, other: SurfaceArray, points: Float64) -> Float64:
-    """The points moved on to both surfaces by the shortest way (Newton's method, damped where they touch)."""
+    """Move each point to the nearest common point of two surfaces: Newton's method, damped where they touch.
+
+    Args:
+        one: (n,) first surface of each point.
+        other: (n,) second surface of each point.
+        points: (n, 3) points.
+    Returns:
+        (n, 3) moved points; the caller checks their distances, because the surfaces need not meet.
+    """
     points = points.copy()
     if len(points) == 0:
         return points
-    still = float(np.abs(points).max()) * 1e-14
-    for _ in range(_NEWTON):
+    precision = float(np.abs(points).max()) * _NEWTON_PRECISION_RATIO
+    for _ in range(_MAX_NEWTON_STEPS):
         first, first_normal = gradients(one, points)
         second, second_normal = gradients(other, points)
         cosine = np.einsum("ij,ij->i", first_normal, second_normal)
-        determinant = np.maximum(1 - cosine**2, 1e-6)
+        determinant = np.maximum(1 - cosine**2, _MIN_SQUARED_SINE)
         a = (first - cosine * second) / determinant
         b = (second - cosine * first) / determinant
-        touching = 1 - cosine**2 < 1e-6
-        a = np.where(touching, first / 2, a)
-        b = np.where(touching, second / 2, b)
+        is_touching = 1 - cosine**2 < _MIN_SQUARED_SINE
+        a = np.where(is_touching, first / 2, a)
+        b = np.where(is_touching, second / 2, b)
         step = a[:, None] * first_normal + b[:, None] * second_normal
         points -= step
-        if float(np.abs(step).max()) <= still:
+        if float(np.abs(step).max()) <= precision:
             break
     return points
 
 
 def perpendicular(axis: Float64) -> Float64:
-    """(s, 3) unit vectors perpendicular to axes; the same for an axis and its opposite."""
-    lead = np.argmin(np.abs(axis), axis=1)
-    helper = np.eye(3)[lead]
-    made = helper - axis * np.einsum("ij,ij->i", helper, axis)[:, None]
-    return normalize(made)
+    """Return (s, 3) unit vectors perpendicular to (s, 3) axes; equal for an axis and its opposite."""
+    helper = np.eye(3)[np.argmin(np.abs(axis), axis=1)]
+    return normalize(helper - axis * np.einsum("ij,ij->i", helper, axis)[:, None])

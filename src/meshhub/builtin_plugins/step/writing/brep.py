@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from meshhub.builtin_plugins.step.recognition.arrays import normalize
 from meshhub.builtin_plugins.step.recognition.bodies import Bodies
 from meshhub.builtin_plugins.step.recognition.outline import Outline, signed_areas
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin, normalize
+from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind
 from meshhub.builtin_plugins.step.writing.curves import Curve, Curves
 from meshhub.builtin_plugins.step.writing.part21 import Part21, references

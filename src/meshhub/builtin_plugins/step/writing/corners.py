@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from meshhub.builtin_plugins.step.recognition.arrays import normalize
 from meshhub.builtin_plugins.step.recognition.outline import Outline
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin, normalize
+from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.writing.curves import Curve, Curves, edge_regions
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex

@@ -8,9 +8,10 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.recognition.outline import Outline
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import (
     SurfaceArray,
     SurfaceKind,

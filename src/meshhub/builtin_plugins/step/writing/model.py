@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step.recognition.arrays import sort_unique
 from meshhub.builtin_plugins.step.recognition.bodies import Bodies, group_bodies
 from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets, move_cut_corners
 from meshhub.builtin_plugins.step.recognition.deviation import find_deviating, find_misshapen
@@ -13,7 +14,7 @@ from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, facet
 from meshhub.builtin_plugins.step.recognition.outline import trace_outline
 from meshhub.builtin_plugins.step.recognition.recognize import Segments, recognize_surfaces
 from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
-from meshhub.builtin_plugins.step.recognition.skin import Skin, sort_unique
+from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.writing.brep import Model
 from meshhub.builtin_plugins.step.writing.corners import cusped_regions, pinched_regions
 from meshhub.builtin_plugins.step.writing.curves import curves_of, edge_regions

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.recognition.outline import Outline
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, cylindrical, perpendicular
 from meshhub.builtin_plugins.step.writing.curves import Curve, Curves
 from meshhub.builtin_plugins.step.writing.ring_seams import Belt, common_side, free_sides

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
 from meshhub.builtin_plugins.step.recognition.outline import Outline
 from meshhub.builtin_plugins.step.recognition.regions import Regions
-from meshhub.builtin_plugins.step.recognition.skin import Skin, lengths, normalize
+from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import perpendicular
 from meshhub.model.scene import Float64
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.interpolate import make_interp_spline
 
-from meshhub.builtin_plugins.step.recognition.skin import lengths
+from meshhub.builtin_plugins.step.recognition.arrays import lengths
 from meshhub.builtin_plugins.step.writing.part21 import Part21, real
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub.builtin_plugins.step.recognition.skin import distinct_pairs, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, perpendicular
 from meshhub.builtin_plugins.step.writing.brep import Model
 from meshhub.builtin_plugins.step.writing.curves import Curve, edge_regions
