@@ -67,3 +67,14 @@ def distinct_pairs(
         key = key.astype(np.int32)
     key = sort_unique(key)
     return (key >> bits).astype(np.intp), (key & ((1 << bits) - 1)).astype(np.intp)
+
+
+def expand_ranges(begin: IntIndex, size: IntIndex) -> tuple[IntIndex, IntIndex]:
+    """List the members of (n,) ranges `begin`…`begin + size - 1`.
+
+    Returns:
+        For each member the index of its range, and the member.
+    """
+    owner = np.repeat(np.arange(len(size)), size)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
+    return owner, begin[owner] + place

@@ -1,9 +1,9 @@
-"""Facets that another body was cut from: they have corners on chords, which belong where the true surfaces meet.
+"""Facets from which another body was cut: they have corners on chords instead of on the true surface.
 
-A mesh boolean cuts facets, not surfaces: where two round walls meet, half of the new corners lie on the chords of
-one, half on the chords of the other. What the corners that were not made by the cut tell of a surface holds for the
-cut facets too, and the cut's own corners are moved on to all surfaces that meet there: by no more than the sagitta,
-which is as near as the mesh knows its surface anywhere.
+A mesh boolean cuts facets, not surfaces. Where two round walls meet, half of the new corners lie on the chords of one
+wall, half on the chords of the other. A surface that is known from the corners that the cut did not make explains the
+cut facets, too. The corners that the cut made are moved onto all surfaces that meet there, by at most the sagitta: the
+mesh is not more exact anywhere.
 """
 
 from __future__ import annotations
@@ -16,285 +16,373 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, sort_unique
 from meshhub.builtin_plugins.step.recognition.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
-from meshhub.builtin_plugins.step.recognition.fit_trials import FEWEST_FACETS, FEWEST_POINTS, TILT, plausible
+from meshhub.builtin_plugins.step.recognition.fit_trials import (
+    MIN_FACET_COUNT,
+    MIN_POINT_COUNT,
+    MIN_STEADY_COSINE,
+    allowed_distances,
+    is_plausible,
+)
 from meshhub.builtin_plugins.step.recognition.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
 from meshhub.builtin_plugins.step.recognition.planar import number_labels
-from meshhub.builtin_plugins.step.recognition.recognize import KINDS, Segments
+from meshhub.builtin_plugins.step.recognition.recognize import KINDS, MAX_GROW_ROUNDS, UNITE_LIMIT_RATIO, Segments
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples, group_extents, select_groups
 from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, concatenate, gradients
+from meshhub.builtin_plugins.step.recognition.surfaces import (
+    MAX_NEWTON_STEPS,
+    MIN_SQUARED_SINE,
+    NEWTON_PRECISION_RATIO,
+    SurfaceArray,
+    SurfaceKind,
+    concatenate,
+    gradients,
+)
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
 
-_OF_SIZE = 1e-5
-_DEEPER = 2.0
-_EVEN = 4.0
-_ROUNDS = 200
-_NEWTON = 12
-_FARTHEST = 20.0
-_PARALLEL = 1e-6
+_MAX_CUT_DEPTH_RATIO = 2.0
+"""Depth of a cut corner or facet over that of the deepest facet of its surface."""
+
+_MAX_UNEVEN_RATIO = 4.0
+"""Depth of the deepest facet over the median depth of a piece; a flat end lies deeper."""
+
+_MAX_MOVE_RATIO = 20.0
+"""Way of a corner over its distance from its surfaces; surfaces that meet at a flat angle need long ways."""
 
 Mask = NDArray[np.bool_]
 
 
 def assign_cut_facets(
-    skin: Skin, faceted: FacetedSkin, graph: FacetGraph, found: Segments, given: float | None
+    skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: Segments, requested: float | None
 ) -> Segments:
-    """The segments with the facets that were cut from them, and surfaces all of whose facets were cut.
+    """Add the facets that were cut to their surfaces, and recognize surfaces all of whose facets were cut.
 
-    given: the distance that was asked for, which then counts instead of what rounding explains
+    Args:
+        skin: Mesh.
+        faceted: Facets of the mesh.
+        graph: Graph of the facets.
+        segments: Surfaces that were recognized without cut facets.
+        requested: Millimeters that points may lie off, instead of what rounding explains; `step_tolerance_mm`.
     """
-    cutting = _Cutting(graph, found.surfaces, found.limit, found.segment.copy(), _rims(skin, faceted, graph))
-    if not cutting.rim.any():
-        return found
-    for whole in (True, False):
+    is_rim = _find_rims(skin, faceted, graph)
+    if not is_rim.any():
+        return segments
+    search = _CutSearch(graph, segments.surfaces, segments.limit, segments.segment.copy(), is_rim)
+    for with_assigned in (True, False):
         for kind in KINDS:
-            cutting.pieces(kind, faceted.tolerance, given, whole=whole)
-        cutting.grow()
-    cutting.unite()
-    return Segments(cutting.surfaces, cutting.limit, cutting.segment, found.segment)
+            search.try_pieces(kind, faceted.tolerance, requested, with_assigned=with_assigned)
+        search.grow()
+    search.unite()
+    return Segments(search.surfaces, search.limit, search.segment, segments.segment)
 
 
 def move_cut_corners(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, IntIndex]:
-    """The skin with its cut corners on all surfaces that meet there, and the curved regions where that cannot be.
+    """Move the corners of cut triangles onto all surfaces that meet there.
 
-    cut: (m,) the triangles that were cut
+    Args:
+        skin: Mesh.
+        regions: Regions with the cut triangles.
+        cut: (m,) triangles that were cut.
+    Returns:
+        The changed skin, and the curved regions with corners that cannot be moved.
     """
-    corner = np.zeros(len(skin.points), np.bool_)
-    corner[skin.faces[cut]] = True
+    is_cut_corner = np.zeros(len(skin.points), np.bool_)
+    is_cut_corner[skin.faces[cut]] = True
     region, point = distinct_pairs(np.repeat(regions.region, 3), skin.faces.ravel(), len(skin.points))
     gap, _ = gradients(regions.surfaces.take(region), skin.points[point])
-    held = regions.curved[region] & corner[point]
-    if not (held & (np.abs(gap) > regions.limit[region])).any():
+    is_held = regions.curved[region] & is_cut_corner[point]
+    if not (is_held & (np.abs(gap) > regions.limit[region])).any():
         return skin, np.empty(0, np.intp)
-    # also those that were on it but for rounding: a curve through both would wriggle
-    loose = sort_unique(point[held])
+    # also move the corners that are off by rounding alone: a curve through both kinds would oscillate
+    moved = sort_unique(point[is_held])
     number = np.full(len(skin.points), -1, np.intp)
-    number[loose] = np.arange(len(loose))
-    near = number[point] >= 0
-    owner, region = number[point[near]], region[near]
+    number[moved] = np.arange(len(moved))
+    is_near = number[point] >= 0
+    owner, region = number[point[is_near]], region[is_near]
     order = np.argsort(owner, kind="stable")
     owner, region = owner[order], region[order]
-    begin = np.searchsorted(owner, np.arange(len(loose)))
+    begin = np.searchsorted(owner, np.arange(len(moved)))
     surfaces, limit = regions.surfaces.take(region), regions.limit[region]
-    points = _onto_all(surfaces, skin.points[loose], owner, begin)
-    before = np.maximum.reduceat(np.maximum(np.abs(gap[near][order]), limit), begin)
-    off = np.maximum.reduceat(np.abs(gradients(surfaces, points[owner])[0]) / limit, begin)
-    wrong = ~((off <= 1) & (lengths(points - skin.points[loose]) <= _FARTHEST * before))
-    made = skin.points.copy()
-    made[loose[~wrong]] = points[~wrong]
-    a, b, c = made[skin.faces].transpose(1, 0, 2)
-    changed = replace(skin, points=made, cross=np.cross(b - a, c - a))
-    over = number[skin.faces[_folded(skin, changed, regions)]]
-    wrong[over[over >= 0]] = True
-    bad = sort_unique(region[wrong[owner]])
+    positions = _project_onto_all(surfaces, skin.points[moved], owner, begin)
+    off_before = np.maximum.reduceat(np.maximum(np.abs(gap[is_near][order]), limit), begin)
+    off_after = np.maximum.reduceat(np.abs(gradients(surfaces, positions[owner])[0]) / limit, begin)
+    way = lengths(positions - skin.points[moved])
+    is_wrong = ~((off_after <= 1) & (way <= _MAX_MOVE_RATIO * off_before))
+    points = skin.points.copy()
+    points[moved[~is_wrong]] = positions[~is_wrong]
+    a, b, c = points[skin.faces].transpose(1, 0, 2)
+    changed = replace(skin, points=points, cross=np.cross(b - a, c - a))
+    folded = number[skin.faces[_find_folded(skin, changed, regions)]]
+    is_wrong[folded[folded >= 0]] = True
+    bad = sort_unique(region[is_wrong[owner]])
     return changed, bad[regions.curved[bad]]
 
 
-def _onto_all(surfaces: SurfaceArray, points: Float64, owner: IntIndex, begin: IntIndex) -> Float64:
-    """The points moved on to all their surfaces by the shortest way (Newton's method).
+def _project_onto_all(surfaces: SurfaceArray, points: Float64, owner: IntIndex, begin: IntIndex) -> Float64:
+    """Move each point to the nearest common point of its surfaces, by Newton's method.
 
-    owner: the point of each surface, in order; begin: where the surfaces of each point begin
+    Args:
+        surfaces: (n,) surfaces, those of one point adjacent.
+        points: (q, 3) points.
+        owner: (n,) point of each surface, ascending.
+        begin: (q,) position where the surfaces of each point begin.
+    Returns:
+        (q, 3) moved points; the caller checks their distances, because the surfaces need not meet.
     """
-    still = float(np.abs(points).max()) * 1e-14
-    for _ in range(_NEWTON):
+    precision = float(np.abs(points).max()) * NEWTON_PRECISION_RATIO
+    for _ in range(MAX_NEWTON_STEPS):
         gap, normal = gradients(surfaces, points[owner])
-        across = np.add.reduceat(normal[:, :, None] * normal[:, None, :], begin)
-        along = np.add.reduceat(normal * gap[:, None], begin)
-        step = np.einsum("ijk,ik->ij", np.linalg.pinv(np.nan_to_num(across), rcond=_PARALLEL, hermitian=True), along)
+        matrix = np.add.reduceat(normal[:, :, None] * normal[:, None, :], begin)
+        right = np.add.reduceat(normal * gap[:, None], begin)
+        inverse = np.linalg.pinv(np.nan_to_num(matrix), rcond=MIN_SQUARED_SINE, hermitian=True)
+        step = np.einsum("ijk,ik->ij", inverse, right)
         points = points - step
-        if float(np.abs(step).max()) <= still:
+        if float(np.abs(step).max()) <= precision:
             break
     return points
 
 
-def _folded(before: Skin, after: Skin, regions: Regions) -> Mask:
-    """(m,) the flat triangles that were turned over: the outline of their region crosses itself there."""
+def _find_folded(before: Skin, after: Skin, regions: Regions) -> Mask:
+    """Return (m,) the flat triangles that turned over: there, the outline of their region crosses itself."""
     corner = after.points[after.faces]
     _, normal = gradients(regions.surfaces.take(regions.region), before.points[before.faces].mean(axis=1))
-    was, became = (np.einsum("ij,ij->i", normal, skin.cross) for skin in (before, after))
+    area_before, area_after = (np.einsum("ij,ij->i", normal, skin.cross) for skin in (before, after))
     longest = np.max([lengths(corner[:, k] - corner[:, k - 1]) for k in range(3)], axis=0)
-    made: Mask = np.sign(was) * became < -regions.limit[regions.region] * longest
-    return made & ~regions.curved[regions.region]
+    is_folded: Mask = np.sign(area_before) * area_after < -regions.limit[regions.region] * longest
+    return is_folded & ~regions.curved[regions.region]
 
 
-def _rims(skin: Skin, faceted: FacetedSkin, graph: FacetGraph) -> Mask:
-    """(p,) the points on sharp edges, where something may have been cut off."""
+def _find_rims(skin: Skin, faceted: FacetedSkin, graph: FacetGraph) -> Mask:
+    """Return (p,) the points on sharp edges, where a body can have been cut off."""
     half = np.arange(len(skin.twin))
     a, b = faceted.region[half // 3], faceted.region[np.where(skin.twin >= 0, skin.twin, half) // 3]
-    sharp = np.einsum("ij,ij->i", graph.normal[a], graph.normal[b]) < np.cos(MAX_SMOOTH_TURN_RAD)
-    sharp &= ~graph.is_sliver[a] & ~graph.is_sliver[b]
-    made = np.zeros(len(skin.points), np.bool_)
-    made[skin.begin[sharp]] = made[skin.end[sharp]] = True
-    return made
+    is_sharp = np.einsum("ij,ij->i", graph.normal[a], graph.normal[b]) < np.cos(MAX_SMOOTH_TURN_RAD)
+    is_sharp &= ~graph.is_sliver[a] & ~graph.is_sliver[b]
+    is_rim = np.zeros(len(skin.points), np.bool_)
+    is_rim[skin.begin[is_sharp]] = is_rim[skin.end[is_sharp]] = True
+    return is_rim
 
 
-def _below(gap: Float64, depth: Float64, kind: NDArray[np.int8]) -> Mask:
-    """Whether distances from a surface are on the side of its facets, and much the same.
+def _is_at_depth(gap: Float64, depth: Float64, kind: NDArray[np.int8]) -> Mask:
+    """Return which distances from a surface are on the side of its facets, and about as deep as the facets.
 
-    A torus is a saddle on its inner half: there chords are on both sides.
+    The inner half of a torus is a saddle: its chords lie on both sides.
+
+    Args:
+        gap: (n,) signed distances.
+        depth: (n,) signed depth of the deepest facet of the surface.
+        kind: (n,) kind of the surface.
     """
-    made: Mask = ((gap * depth >= 0) | (kind == SurfaceKind.TORUS)) & (np.abs(gap) <= _DEEPER * np.abs(depth))
-    return made
+    is_on_side = (gap * depth >= 0) | (kind == SurfaceKind.TORUS)
+    result: Mask = is_on_side & (np.abs(gap) <= _MAX_CUT_DEPTH_RATIO * np.abs(depth))
+    return result
 
 
 @dataclass
-class _Cutting:
-    """Segments that grow; `rim` as `_rims` has it."""
+class _CutSearch:
+    """State of the search for cut facets.
+
+    surfaces: (s,) recognized surfaces
+    limit:    (s,) millimeters that a point may lie off
+    segment:  (f,) surface of each facet, -1 for free facets
+    is_rim:   (p,) result of `_find_rims`
+    """
 
     graph: FacetGraph
     surfaces: SurfaceArray
     limit: Float64
     segment: IntIndex
-    rim: Mask
+    is_rim: Mask
 
     def grow(self) -> None:
         """Let surfaces take the free facets beside theirs whose corners are on them or were cut from them."""
         graph = self.graph
         if len(self.surfaces) == 0:
             return
-        new, before = self.segment >= 0, self._sides()
-        for _ in range(_ROUNDS):
-            reach = new[graph.left] & (self.segment[graph.right] < 0)
-            index, facet = self.segment[graph.left[reach]], graph.right[reach]
+        is_new, before = self.segment >= 0, self._depths()
+        for _ in range(MAX_GROW_ROUNDS):
+            is_next = is_new[graph.left] & (self.segment[graph.right] < 0)
+            index, facet = self.segment[graph.left[is_next]], graph.right[is_next]
             good = self._holds(index, facet)
             if not good.any():
                 return
             index, facet = index[good][::-1], facet[good][::-1]
             order = np.argsort(-index, kind="stable")
             self.segment[facet[order]] = index[order]
-            # what did not hold does not hold now, unless its surface was found to lie deeper
-            sides = self._sides()
-            new = (self.segment >= 0) & (sides != before)[self.segment]
-            new[facet] = True
-            before = sides
+            # a rejected facet stays rejected, unless its surface got deeper facets
+            depths = self._depths()
+            is_new = (self.segment >= 0) & (depths != before)[self.segment]
+            is_new[facet] = True
+            before = depths
 
-    def _sides(self) -> Float64:
-        """(s,) how deep the deepest facet of each surface lies below it, with its sign."""
-        known = np.flatnonzero((self.segment >= 0) & ~self.graph.is_sliver)
-        owner = self.segment[known]
-        gap, _ = gradients(self.surfaces.take(owner), self.graph.center[known])
+    def _depths(self) -> Float64:
+        """Return the (s,) signed distance of the deepest facet of each surface."""
+        facet = np.flatnonzero((self.segment >= 0) & ~self.graph.is_sliver)
+        owner = self.segment[facet]
+        gap, _ = gradients(self.surfaces.take(owner), self.graph.center[facet])
         low, high = np.zeros(len(self.surfaces)), np.zeros(len(self.surfaces))
         np.minimum.at(low, owner, gap)
         np.maximum.at(high, owner, gap)
         return np.where(-low > high, low, high)
 
-    def _holds(self, index: IntIndex, facet: IntIndex, loosely: float = 1.0) -> Mask:
-        """Whether each facet's corners are on the surface beside it, or at a rim no deeper than its facets lie.
+    def _holds(self, index: IntIndex, facet: IntIndex, limit_ratio: float = 1.0) -> Mask:
+        """Return (n,) whether surface `index[i]` holds facet `facet[i]`.
 
-        loosely: times its limit a corner may lie off
+        It holds a facet if each corner is on it, or is at a rim and about as deep as the other facets.
+
+        Args:
+            index: (n,) surfaces.
+            facet: (n,) facets.
+            limit_ratio: Limits that a corner may lie off.
         """
         graph = self.graph
         if len(facet) == 0:
             return np.zeros(0, np.bool_)
-        depth, kind = self._sides()[index], self.surfaces.kind[index]
+        depth, kind = self._depths()[index], self.surfaces.kind[index]
         owner, point = graph.expand(facet)
         gap, _ = gradients(self.surfaces.take(index[owner]), graph.points[point])
-        on = np.abs(gap) <= loosely * self.limit[index[owner]]
-        fine = on | (self.rim[point] & _below(gap, depth[owner], kind[owner]))
+        is_on = np.abs(gap) <= limit_ratio * self.limit[index[owner]]
+        is_fine = is_on | (self.is_rim[point] & _is_at_depth(gap, depth[owner], kind[owner]))
         begin = np.searchsorted(owner, np.arange(len(facet)))
         middle, normal = gradients(self.surfaces.take(index), graph.center[facet])
         facing = np.abs(np.einsum("ij,ij->i", normal, graph.normal[facet]))
-        good: Mask = np.logical_and.reduceat(fine, begin) & np.logical_or.reduceat(on, begin)
-        good &= (_below(middle, depth, kind) & (facing >= TILT)) | graph.is_sliver[facet]
+        good: Mask = np.logical_and.reduceat(is_fine, begin) & np.logical_or.reduceat(is_on, begin)
+        good &= (_is_at_depth(middle, depth, kind) & (facing >= MIN_STEADY_COSINE)) | graph.is_sliver[facet]
         return good
 
-    def pieces(self, kind: SurfaceKind, tolerance: float, given: float | None, *, whole: bool) -> None:
-        """Try each smooth piece of free facets as one surface, by the corners that no cut has made.
+    def try_pieces(self, kind: SurfaceKind, tolerance: float, requested: float | None, *, with_assigned: bool) -> None:
+        """Try each smooth piece of free facets as one surface, by the corners that no cut made.
 
-        whole: with facets that were taken, where some are free: of a surface in shreds small parts were found
+        Args:
+            kind: Kind of the surfaces.
+            tolerance: Millimeters that rounding explains.
+            requested: As for `assign_cut_facets`.
+            with_assigned: Include assigned facets in pieces with free ones: of a surface that was cut into many pieces,
+                the first search recognizes small parts.
         """
-        group, facet, groups = self._grouped(kind, whole=whole)
+        group, facet, groups = self._collect_pieces(kind, with_assigned=with_assigned)
         if groups == 0:
             return
-        samples = self._sure(kind, group, facet, groups)
-        enough = np.bincount(samples.group, minlength=groups) >= FEWEST_POINTS[kind]
-        if not enough.any():
+        samples = self._uncut_samples(kind, group, facet, groups)
+        has_enough = np.bincount(samples.group, minlength=groups) >= MIN_POINT_COUNT[kind]
+        if not has_enough.any():
             return
-        kept = enough[group]
-        facet = facet[kept]
-        samples = select_groups(samples, np.flatnonzero(enough))
-        self._take(kind, samples, facet, tolerance, given)
+        facet = facet[has_enough[group]]
+        samples = select_groups(samples, np.flatnonzero(has_enough))
+        self._take(kind, samples, facet, allowed_distances(tolerance, requested, group_extents(samples)))
 
-    def _grouped(self, kind: SurfaceKind, *, whole: bool) -> tuple[IntIndex, IntIndex, int]:
-        """Facets by smooth pieces that have some free: the piece of each, the facets, and how many pieces."""
+    def _collect_pieces(self, kind: SurfaceKind, *, with_assigned: bool) -> tuple[IntIndex, IntIndex, int]:
+        """Return the smooth pieces with free facets: piece of each facet, facets, and number of pieces."""
         graph = self.graph
-        free = self.segment < 0
-        usable = free | whole
-        inside = usable[graph.left] & usable[graph.right] & (graph.left < graph.right)
-        count, label = components(graph.count, graph.left[inside], graph.right[inside])
-        usable &= (np.bincount(label[free], minlength=count) > 0)[label]
-        size = np.bincount(label[usable], minlength=count)
-        facet = np.flatnonzero(usable & (size[label] >= FEWEST_FACETS[kind]))
+        is_free = self.segment < 0
+        is_usable = is_free | with_assigned
+        is_inner = is_usable[graph.left] & is_usable[graph.right] & (graph.left < graph.right)
+        count, label = components(graph.count, graph.left[is_inner], graph.right[is_inner])
+        is_usable &= (np.bincount(label[is_free], minlength=count) > 0)[label]
+        size = np.bincount(label[is_usable], minlength=count)
+        facet = np.flatnonzero(is_usable & (size[label] >= MIN_FACET_COUNT[kind]))
         facet = facet[np.argsort(label[facet], kind="stable")]
         group, groups = number_labels(label[facet])
         return group.astype(np.intp), facet, groups
 
-    def _sure(self, kind: SurfaceKind, group: IntIndex, facet: IntIndex, groups: int) -> Samples:
-        """What pieces say by corners off the rim; of strips, whose corners are all there, by those of two facets."""
+    def _uncut_samples(self, kind: SurfaceKind, group: IntIndex, facet: IntIndex, groups: int) -> Samples:
+        """Return the samples of pieces, with only the corners that no cut made.
+
+        These are the corners off the rims. All corners of a strip are on its rims; there, they are the corners that
+        two facets share.
+        """
         graph = self.graph
         owner, point = graph.expand(facet)
         pair, times = np.unique(group[owner] * len(graph.points) + point, return_counts=True)
         piece, point = pair // len(graph.points), pair % len(graph.points)
-        sure = ~self.rim[point]
+        is_uncut = ~self.is_rim[point]
         if kind in (SurfaceKind.CYLINDER, SurfaceKind.CONE):
-            sure |= times > 1
+            is_uncut |= times > 1
         samples = graph.collect_samples(group, facet, groups)
-        return samples._replace(group=piece[sure], point=graph.points[point[sure]])
+        return samples._replace(group=piece[is_uncut], point=graph.points[point[is_uncut]])
 
-    def _take(
-        self, kind: SurfaceKind, samples: Samples, facet: IntIndex, tolerance: float, given: float | None
-    ) -> None:
-        """Fit a surface to each piece, and keep those that hold all of it, by rounding or as chords."""
-        graph, group, groups = self.graph, samples.normal_group, samples.groups
-        extent = group_extents(samples)
-        allowed = np.maximum(4 * tolerance, _OF_SIZE * extent) if given is None else np.full(groups, given)
+    def _take(self, kind: SurfaceKind, samples: Samples, facet: IntIndex, allowed: Float64) -> None:
+        """Fit a surface to each piece, and keep the surfaces that explain all corners of their pieces.
+
+        Args:
+            kind: Kind of the surfaces.
+            samples: Uncut corners by piece.
+            facet: (n,) facets of the pieces, in the order of `samples.normal_group`.
+            allowed: (g,) millimeters that a point may lie off.
+        """
+        group, groups = samples.normal_group, samples.groups
         limits = FitLimits(allowed, np.full(groups, DEPTH_RATIO), np.zeros(groups))
         surfaces, worst = fit_surfaces(samples, kind, limits)
-        gap, normal = gradients(surfaces.take(group), samples.center)
-        facing = np.einsum("ij,ij->i", normal, samples.normal)
-        sliver = graph.is_sliver[facet]
-        gap = np.where(sliver, 0.0, gap)
-        first = np.searchsorted(group, np.arange(groups + 1))
-        out = np.logical_and.reduceat((facing >= TILT) | sliver, first[:-1])
-        into = np.logical_and.reduceat((facing <= -TILT) | sliver, first[:-1])
-        low, high = np.minimum.reduceat(gap, first[:-1]), np.maximum.reduceat(gap, first[:-1])
-        depth = np.where(-low > high, low, high)
-        usual = np.abs(gap)[np.lexsort((np.abs(gap), group))][(first[:-1] + first[1:]) // 2]
+        depth, is_even = self._check_facets(samples, surfaces, facet)
         limit = limits.for_depth(np.abs(depth))
-        good = (worst <= limit) & (out | into) & plausible(kind, surfaces, samples, extent, limit)
-        # a flat end among them would lie deeper than they do
-        good &= np.abs(depth) <= _EVEN * usual
-        owner, point = graph.expand(facet)
-        each = group[owner]
-        gap, _ = gradients(surfaces.take(each), graph.points[point])
-        fine = (np.abs(gap) <= limit[each]) | (self.rim[point] & _below(gap, depth[each], surfaces.kind[each]))
-        good &= np.logical_and.reduceat(fine, np.searchsorted(each, np.arange(groups)))
+        good = (worst <= limit) & is_even & is_plausible(kind, surfaces, samples, group_extents(samples), limit)
+        good &= self._check_corners(surfaces, group, facet, (limit, depth))
         number = np.cumsum(good) - 1 + len(self.surfaces)
-        taken = good[group]
-        self.segment[facet[taken]] = number[group[taken]]
+        is_assigned = good[group]
+        self.segment[facet[is_assigned]] = number[group[is_assigned]]
         self.surfaces = concatenate([self.surfaces, surfaces.take(good)])
         self.limit = np.concatenate([self.limit, limit[good]])
 
+    def _check_facets(self, samples: Samples, surfaces: SurfaceArray, facet: IntIndex) -> tuple[Float64, Mask]:
+        """Check that the facets of each piece follow its surface on one side, without a flat end.
+
+        Returns:
+            (g,) signed distance of the deepest facet, and (g,) whether the facets agree.
+        """
+        group = samples.normal_group
+        gap, normal = gradients(surfaces.take(group), samples.center)
+        facing = np.einsum("ij,ij->i", normal, samples.normal)
+        is_sliver = self.graph.is_sliver[facet]
+        gap = np.where(is_sliver, 0.0, gap)
+        first = np.searchsorted(group, np.arange(samples.groups + 1))
+        is_outward = np.logical_and.reduceat((facing >= MIN_STEADY_COSINE) | is_sliver, first[:-1])
+        is_inward = np.logical_and.reduceat((facing <= -MIN_STEADY_COSINE) | is_sliver, first[:-1])
+        low, high = np.minimum.reduceat(gap, first[:-1]), np.maximum.reduceat(gap, first[:-1])
+        depth = np.where(-low > high, low, high)
+        median = np.abs(gap)[np.lexsort((np.abs(gap), group))][(first[:-1] + first[1:]) // 2]
+        return depth, (is_outward | is_inward) & (np.abs(depth) <= _MAX_UNEVEN_RATIO * median)
+
+    def _check_corners(
+        self, surfaces: SurfaceArray, group: IntIndex, facet: IntIndex, bounds: tuple[Float64, Float64]
+    ) -> Mask:
+        """Return (g,) whether all corners of a piece are on its surface, or at a rim and as deep as its facets.
+
+        Args:
+            surfaces: (g,) surfaces.
+            group: (n,) piece of each facet, ascending.
+            facet: (n,) facets.
+            bounds: (g,) limit and (g,) signed depth of each piece.
+        """
+        limit, depth = bounds
+        owner, point = self.graph.expand(facet)
+        piece = group[owner]
+        gap, _ = gradients(surfaces.take(piece), self.graph.points[point])
+        is_chord = self.is_rim[point] & _is_at_depth(gap, depth[piece], surfaces.kind[piece])
+        is_fine = (np.abs(gap) <= limit[piece]) | is_chord
+        result: Mask = np.logical_and.reduceat(is_fine, np.searchsorted(piece, np.arange(len(surfaces))))
+        return result
+
     def unite(self) -> None:
-        """Let surfaces take over smaller neighbours that are the same: a cut had parted them."""
+        """Let surfaces take over smaller neighbors that are the same surface, which a cut had divided."""
         graph = self.graph
         if len(self.surfaces) == 0:
             return
         a, b = self.segment[graph.left], self.segment[graph.right]
-        meet = (a >= 0) & (b >= 0) & (a != b)
-        meet &= self.surfaces.kind[np.maximum(a, 0)] == self.surfaces.kind[np.maximum(b, 0)]
-        meet[meet] = self._holds(a[meet], graph.right[meet], 3.0)
-        pairs = np.unique(np.stack([a[meet], b[meet]], axis=1), axis=0)
+        meets = (a >= 0) & (b >= 0) & (a != b)
+        meets &= self.surfaces.kind[np.maximum(a, 0)] == self.surfaces.kind[np.maximum(b, 0)]
+        meets[meets] = self._holds(a[meets], graph.right[meets], UNITE_LIMIT_RATIO)
+        pairs = np.unique(np.stack([a[meets], b[meets]], axis=1), axis=0)
         size = np.bincount(self.segment[self.segment >= 0], minlength=len(self.surfaces))
         one, other = pairs.T
         pairs = pairs[(size[one] > size[other]) | ((size[one] == size[other]) & (one < other))]
-        now = np.arange(len(self.surfaces))
+        successor = np.arange(len(self.surfaces))
         for large, small in pairs[np.argsort(-size[pairs[:, 0]], kind="stable")].tolist():
-            large = int(now[large])
+            large = int(successor[large])
             facet = np.flatnonzero(self.segment == small)
-            if large != small and len(facet) and self._holds(np.full(len(facet), large), facet, 3.0).all():
+            if large == small or len(facet) == 0:
+                continue
+            if self._holds(np.full(len(facet), large), facet, UNITE_LIMIT_RATIO).all():
                 self.segment[facet] = large
-                now[now == small] = large
+                successor[successor == small] = large

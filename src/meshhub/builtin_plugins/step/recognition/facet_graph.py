@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, sum_by_label
+from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, expand_ranges, lengths, sum_by_label
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.recognition.planar import SLIVER_RATIO
 from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples
@@ -81,10 +81,8 @@ class FacetGraph:
 
     def expand(self, facet: IntIndex) -> tuple[IntIndex, IntIndex]:
         """Return all points of (n,) facets: for each its position in `facet`, and the point."""
-        size = self.begin[facet + 1] - self.begin[facet]
-        owner = np.repeat(np.arange(len(facet)), size)
-        place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
-        return owner, self.point[self.begin[facet][owner] + place]
+        owner, place = expand_ranges(self.begin[facet], self.begin[facet + 1] - self.begin[facet])
+        return owner, self.point[place]
 
 
 def build_facet_graph(skin: Skin, faceted: FacetedSkin) -> FacetGraph:

@@ -1,4 +1,4 @@
-"""Groups of facets, tried as surfaces of one kind: fitted, and judged whether they are that beyond doubt."""
+"""Trials of groups of facets as surfaces of one kind: a fit, and the decision whether it is that surface."""
 
 from __future__ import annotations
 
@@ -9,34 +9,74 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
-from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples, group_extents, select_groups
+from meshhub.builtin_plugins.step.recognition.sample_blocks import (
+    Samples,
+    group_extents,
+    group_starts,
+    select_groups,
+)
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, gradients, make_planes
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
-FEWEST_FACETS = {SurfaceKind.CYLINDER: 3, SurfaceKind.SPHERE: 5, SurfaceKind.CONE: 4, SurfaceKind.TORUS: 6}
-FEWEST_POINTS = {SurfaceKind.CYLINDER: 7, SurfaceKind.SPHERE: 8, SurfaceKind.CONE: 9, SurfaceKind.TORUS: 12}
-_OF_SIZE = 1e-5
-_OF_DEPTH_SCARCE = 0.005
-TILT = np.cos(np.radians(20.0))
-LEANING = float(np.cos(np.radians(80.0)))
-_MOST_LEANING = 0.1
-DEEPER = 4.0
-_LARGEST = 20.0
-_THINNEST_RING = 0.02
-_GLANCE = 1024
-_LARGE = 4 * _GLANCE
+MIN_FACET_COUNT = {SurfaceKind.CYLINDER: 3, SurfaceKind.SPHERE: 5, SurfaceKind.CONE: 4, SurfaceKind.TORUS: 6}
+"""Facets of a surface; fewer prove nothing."""
+
+MIN_POINT_COUNT = {SurfaceKind.CYLINDER: 7, SurfaceKind.SPHERE: 8, SurfaceKind.CONE: 9, SurfaceKind.TORUS: 12}
+"""Points of a surface: more than its parameters (5, 4, 6 and 7)."""
+
+_EXTENT_RATIO = 1e-5
+"""Part of the extent of a group that its points may lie off their surface, if that is more than rounding explains."""
+
+_TOLERANCE_RATIO = 4.0
+"""Tolerances that the points of a group may lie off their surface, as off a plane."""
+
+_SCARCE_DEPTH_RATIO = 0.005
+"""Part of the depth that the points of a group may lie off, where the facets are less than twice the minimum."""
+
+MIN_STEADY_COSINE = float(np.cos(np.radians(20.0)))
+"""Cosine of 20°: angle between a facet and its surface; a chord that turns by 30.5° leans by half of that."""
+
+MIN_LEANING_COSINE = float(np.cos(np.radians(80.0)))
+"""Cosine of 80°: angle between the surface and a triangle of three points of a slanting rim."""
+
+_MAX_LEANING_RATIO = 0.1
+"""Part of the facets of a group that may lean."""
+
+MAX_BROAD_DEPTH_RATIO = 4.0
+"""Depth over that of the other facets from which a broad facet is a flat end."""
+
+_MAX_RADIUS_RATIO = 20.0
+"""Radius over extent above which a surface is nearly flat, and any slightly bent group fits."""
+
+_MIN_TUBE_RATIO = 1e-3
+"""Tube radius of a torus over the extent of the group."""
+
+_MIN_RING_RATIO = 0.02
+"""Larger radius of a torus over its tube radius; a torus below that is a sphere."""
+
+_MIN_HORN_GAP_RATIO = 0.01
+"""Difference of the two radii of a torus over its tube radius; equal radii pinch the torus to a point at its axis."""
+
+_MIN_SLOPE, _MAX_SLOPE = 1e-3, 100.0
+"""Slopes of a cone (0.06° and 89.4° from the axis); others are cylinders and planes."""
+
+_GLANCE_COUNT = 1024
+"""Facets of a large piece that are fitted first."""
+
+_MIN_LARGE_COUNT = 4 * _GLANCE_COUNT
+"""Facets above which a piece is large; fitting a part of a smaller one saves little."""
 
 Mask = NDArray[np.bool_]
 
 
-class Tried(NamedTuple):
-    """What became of groups of facets that were fitted.
+class TrialResults(NamedTuple):
+    """Results of the trials of groups of facets.
 
-    surfaces: (g,)
-    limit:    (g,) how far the points of each may lie off
-    good:     (g,) whether it is that surface beyond doubt
-    lost:     (g,) whether its points are on no such surface, nor are those of a group that it is part of
+    surfaces: (g,) fitted surfaces; planes for groups that were not fitted
+    limit:    (g,) millimeters that the points of a group may lie off
+    good:     (g,) whether the group is that surface beyond doubt
+    lost:     (g,) whether the points are on no surface of that kind; larger groups that include them are not, either
     """
 
     surfaces: SurfaceArray
@@ -46,139 +86,178 @@ class Tried(NamedTuple):
 
 
 class Trials:
-    """What decides for one mesh.
+    """Trials on one mesh.
 
-    tolerance: what rounding explains; given: the distance that was asked for, which then counts instead
+    Args:
+        graph: Facets of the mesh.
+        tolerance: Millimeters that rounding explains.
+        requested: Millimeters that points may lie off, instead of what rounding explains; `step_tolerance_mm`.
     """
 
-    def __init__(self, graph: FacetGraph, tolerance: float, given: float | None) -> None:
+    def __init__(self, graph: FacetGraph, tolerance: float, requested: float | None) -> None:
         self.graph = graph
         self.tolerance = tolerance
-        self.given = given
+        self.requested = requested
 
-    def likely(self, kind: SurfaceKind, piece: IntIndex, facet: IntIndex) -> IntIndex:
-        """The facets without those of large pieces that are no surface of that kind, as a part of their facets tells.
+    def drop_hopeless_pieces(self, kind: SurfaceKind, piece: IntIndex, facet: IntIndex) -> IntIndex:
+        """Drop the facets of large pieces that are not on a surface of a kind, judged by a part of their facets.
 
-        piece: (n,) the piece of each facet, ascending
+        Args:
+            kind: Kind of the surfaces.
+            piece: (n,) piece of each facet, ascending.
+            facet: (n,) facets.
+        Returns:
+            The remaining facets.
         """
         first = np.flatnonzero(np.diff(piece, prepend=-1))
         size = np.diff(first, append=len(piece))
-        large = np.flatnonzero(size > _LARGE)
+        large = np.flatnonzero(size > _MIN_LARGE_COUNT)
         if len(large) == 0:
             return facet
-        taken = [
-            facet[begin : begin + many : many // _GLANCE] for begin, many in zip(first[large], size[large], strict=True)
+        samples_of = [
+            facet[begin : begin + count : count // _GLANCE_COUNT]
+            for begin, count in zip(first[large], size[large], strict=True)
         ]
-        group = np.repeat(np.arange(len(large)), [len(some) for some in taken])
-        samples = self.graph.collect_samples(group, np.concatenate(taken), len(large))
+        group = np.repeat(np.arange(len(large)), [len(part) for part in samples_of])
+        samples = self.graph.collect_samples(group, np.concatenate(samples_of), len(large))
         limits = self._limits(kind, size[large], group_extents(samples))
-        lost = fit_surfaces(samples, kind, limits)[1] > 2 * limits.allowed
-        gone = np.zeros(len(size), np.bool_)
-        gone[large[lost]] = True
-        return facet[~np.repeat(gone, size)]
+        is_lost = fit_surfaces(samples, kind, limits)[1] > 2 * limits.allowed
+        is_dropped = np.zeros(len(size), np.bool_)
+        is_dropped[large[is_lost]] = True
+        return facet[~np.repeat(is_dropped, size)]
 
-    def tried(self, kind: SurfaceKind, group: IntIndex, facet: IntIndex, count: int) -> Tried:
-        """Fit each group; group, facet: (n,) pairs in ascending order.
+    def fit_groups(self, kind: SurfaceKind, group: IntIndex, facet: IntIndex, count: int) -> TrialResults:
+        """Fit each group, and decide whether it is a surface of that kind.
 
-        Most groups are none, and what is seen of that early saves what would be asked later.
+        Most groups are not, so each check handles only the groups that passed the checks before.
+
+        Args:
+            kind: Kind of the surfaces.
+            group: (n,) group of each facet, 0…count-1, ascending.
+            facet: (n,) facets, ascending within a group.
+            count: Number of groups.
         """
         samples = self.graph.collect_samples(group, facet, count)
         facets = np.bincount(group, minlength=count)
         points = np.bincount(samples.group, minlength=count)
         surfaces = make_planes(np.zeros((count, 3)), np.zeros((count, 3)))
         limit, good, lost = np.zeros(count), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-        index = np.flatnonzero((facets >= FEWEST_FACETS[kind]) & (points >= FEWEST_POINTS[kind]))
+        index = np.flatnonzero((facets >= MIN_FACET_COUNT[kind]) & (points >= MIN_POINT_COUNT[kind]))
         if len(index) == 0:
-            return Tried(surfaces, limit, good, lost)
-        samples, facet = _some(samples, facet, index)
+            return TrialResults(surfaces, limit, good, lost)
+        samples, facet = _select(samples, facet, index)
         size = group_extents(samples)
         limits = self._limits(kind, facets[index], size)
-        made, worst = fit_surfaces(samples, kind, limits)
+        fitted, worst = fit_surfaces(samples, kind, limits)
         lost[index] = ~(worst <= limits.allowed)
         near = np.flatnonzero(~lost[index])
         if len(near) == 0:
-            return Tried(surfaces, limit, good, lost)
-        samples, facet = _some(samples, facet, near)
-        index, made = index[near], made.take(near)
-        surfaces = surfaces.replace_rows(index, made)
-        limit[index], fine = self._judged(kind, samples, facet, made, limits.take(near), size[near])
-        good[index] = fine & (worst[near] <= limit[index])
-        return Tried(surfaces, limit, good, lost)
+            return TrialResults(surfaces, limit, good, lost)
+        samples, facet = _select(samples, facet, near)
+        index, fitted, limits = index[near], fitted.take(near), limits.take(near)
+        surfaces = surfaces.replace_rows(index, fitted)
+        limit[index], agrees = self._check_facets(samples, facet, fitted, limits)
+        agrees &= is_plausible(kind, fitted, samples, size[near], limit[index])
+        good[index] = agrees & (worst[near] <= limit[index])
+        return TrialResults(surfaces, limit, good, lost)
 
     def _limits(self, kind: SurfaceKind, facets: IntIndex, size: Float64) -> FitLimits:
-        """How far the points of groups of so many facets, and of such extents, may lie off."""
-        count = len(facets)
-        if self.given is not None:
-            return FitLimits(np.full(count, self.given), np.full(count, DEPTH_RATIO), np.zeros(count))
+        """Return the limits of groups with (g,) numbers of facets and (g,) extents."""
+        allowed = allowed_distances(self.tolerance, self.requested, size)
+        if self.requested is not None:
+            return FitLimits(allowed, np.full(len(size), DEPTH_RATIO), np.zeros(len(size)))
         # few facets prove little: they must fit as well as rounding lets them
-        scarce = facets < 2 * FEWEST_FACETS[kind]
+        is_scarce = facets < 2 * MIN_FACET_COUNT[kind]
         return FitLimits(
-            np.maximum(self.tolerance * 4, _OF_SIZE * size),
-            np.where(scarce, _OF_DEPTH_SCARCE, DEPTH_RATIO),
-            np.where(scarce, self.tolerance, 0.0),
+            allowed,
+            np.where(is_scarce, _SCARCE_DEPTH_RATIO, DEPTH_RATIO),
+            np.where(is_scarce, self.tolerance, 0.0),
         )
 
-    def _judged(
-        self,
-        kind: SurfaceKind,
-        samples: Samples,
-        facet: IntIndex,
-        surfaces: SurfaceArray,
-        limits: FitLimits,
-        size: Float64,
+    def _check_facets(
+        self, samples: Samples, facet: IntIndex, surfaces: SurfaceArray, limits: FitLimits
     ) -> tuple[Float64, Mask]:
-        """How far the points of each group may lie off the surface that fits it, and whether its facets agree."""
+        """Check that the facets of each group follow its surface, all on one side of it.
+
+        Returns:
+            (g,) millimeters that the points of a group may lie off, and (g,) whether its facets agree.
+        """
         graph, group, count = self.graph, samples.normal_group, samples.groups
         gap, normal = gradients(surfaces.take(group), graph.probe[facet])
         facing = np.einsum("ij,ij->i", normal, graph.normal[facet])
         begin = np.searchsorted(group, np.arange(count))
-        sliver = graph.is_sliver[facet]
-        steady = (np.abs(facing) >= TILT) & ~sliver
-        depth = np.maximum.reduceat(np.where(steady, np.abs(gap), 0.0), begin)
-        leaning = graph.is_triangle[facet] & (np.abs(facing) >= LEANING) & (np.abs(gap) <= depth[group])
-        out = np.logical_and.reduceat(((facing > 0) & (steady | leaning)) | sliver, begin)
-        into = np.logical_and.reduceat(((facing < 0) & (steady | leaning)) | sliver, begin)
-        limit = limits.for_depth(depth)
-        few = np.bincount(group, leaning & ~steady, count) <= _MOST_LEANING * np.bincount(group, minlength=count)
-        good = (out | into) & few & ~_capped(np.abs(gap), graph.is_broad[facet], sliver, begin)
-        good &= plausible(kind, surfaces, samples, size, limit)
-        return limit, good
+        is_sliver = graph.is_sliver[facet]
+        is_steady = (np.abs(facing) >= MIN_STEADY_COSINE) & ~is_sliver
+        depth = np.maximum.reduceat(np.where(is_steady, np.abs(gap), 0.0), begin)
+        is_leaning = graph.is_triangle[facet] & (np.abs(facing) >= MIN_LEANING_COSINE) & (np.abs(gap) <= depth[group])
+        follows = is_steady | is_leaning
+        is_outward = np.logical_and.reduceat(((facing > 0) & follows) | is_sliver, begin)
+        is_inward = np.logical_and.reduceat(((facing < 0) & follows) | is_sliver, begin)
+        leaning = np.bincount(group, is_leaning & ~is_steady, count)
+        agrees = (is_outward | is_inward) & (leaning <= _MAX_LEANING_RATIO * np.bincount(group, minlength=count))
+        agrees &= ~_has_flat_end(np.abs(gap), graph.is_broad[facet], is_sliver, begin)
+        return limits.for_depth(depth), agrees
 
 
-def _some(samples: Samples, facet: IntIndex, groups: IntIndex) -> tuple[Samples, IntIndex]:
-    """The samples of some groups, renumbered, and their facets."""
+def allowed_distances(tolerance: float, requested: float | None, size: Float64) -> Float64:
+    """Return how far the points of groups may lie off their surfaces, in any case.
+
+    Args:
+        tolerance: Millimeters that rounding explains.
+        requested: Millimeters to use instead, or None.
+        size: (g,) `group_extents` of the groups.
+    Returns:
+        (g,) millimeters.
+    """
+    if requested is not None:
+        return np.full(len(size), requested)
+    return np.maximum(tolerance * _TOLERANCE_RATIO, _EXTENT_RATIO * size)
+
+
+def _select(samples: Samples, facet: IntIndex, groups: IntIndex) -> tuple[Samples, IntIndex]:
+    """Return the samples of some groups, renumbered, and their facets."""
     if len(groups) == samples.groups:
         return samples, facet
-    wanted = np.zeros(samples.groups, np.bool_)
-    wanted[groups] = True
-    return select_groups(samples, groups), facet[wanted[samples.normal_group]]
+    is_selected = np.zeros(samples.groups, np.bool_)
+    is_selected[groups] = True
+    return select_groups(samples, groups), facet[is_selected[samples.normal_group]]
 
 
-def plausible(kind: SurfaceKind, surfaces: SurfaceArray, samples: Samples, size: Float64, limit: Float64) -> Mask:
-    """Whether surfaces of one kind are such as somebody designs: not next to flat, nor folded over at an axis or a tip.
+def is_plausible(kind: SurfaceKind, surfaces: SurfaceArray, samples: Samples, size: Float64, limit: Float64) -> Mask:
+    """Return which surfaces are plausible in a CAD design: not nearly flat, not folded over at an axis or a tip.
 
-    size: (g,) the extent of the points of each; limit: (g,) how far those may lie off
+    Args:
+        kind: Kind of all surfaces.
+        surfaces: (g,) surfaces.
+        samples: Points of the (g,) groups.
+        size: (g,) `group_extents` of the groups.
+        limit: (g,) millimeters that points may lie off.
     """
-    good: Mask = (surfaces.radius > 0) & (surfaces.radius < _LARGEST * size)
+    good: Mask = (surfaces.radius > 0) & (surfaces.radius < _MAX_RADIUS_RATIO * size)
     if kind == SurfaceKind.TORUS:
-        # of one whose tube is thicker than its ring, as where a fillet nearly makes a ball, the outer side is meant
-        good &= (surfaces.second > 1e-3 * size) & (surfaces.radius > _THINNEST_RING * surfaces.second)
-        good &= np.abs(surfaces.radius - surfaces.second) > 0.01 * surfaces.second
+        # a tube thicker than the ring is plausible: a fillet that nearly makes a ball is the outer side of such a torus
+        good &= (surfaces.second > _MIN_TUBE_RATIO * size) & (surfaces.radius > _MIN_RING_RATIO * surfaces.second)
+        good &= np.abs(surfaces.radius - surfaces.second) > _MIN_HORN_GAP_RATIO * surfaces.second
     if kind == SurfaceKind.CONE:
         height = np.einsum("ij,ij->i", samples.point - surfaces.origin[samples.group], surfaces.axis[samples.group])
         reach = surfaces.radius[samples.group] + height * surfaces.second[samples.group]
-        begin = np.searchsorted(samples.group, np.arange(samples.groups))
-        good &= np.minimum.reduceat(reach, begin) >= -limit
-        good &= (np.abs(surfaces.second) > 1e-3) & (np.abs(surfaces.second) < 100)
+        good &= np.minimum.reduceat(reach, group_starts(samples)) >= -limit
+        good &= (np.abs(surfaces.second) > _MIN_SLOPE) & (np.abs(surfaces.second) < _MAX_SLOPE)
     return good
 
 
-def _capped(depth: Float64, broad: Mask, sliver: Mask, begin: IntIndex) -> Mask:
-    """Whether a group has a broad facet much deeper below its surface than the other facets are.
+def _has_flat_end(depth: Float64, is_broad: Mask, is_sliver: Mask, begin: IntIndex) -> Mask:
+    """Return which groups have a broad facet much deeper below the surface than the other facets.
 
-    The corners of a flat end lie on the surface whose rim they are, on a shallow cone for one; its middle tells.
+    The corners of a flat end lie on the surface that it closes, for example a shallow cone; its middle does not.
+
+    Args:
+        depth: (n,) depths of the facets.
+        is_broad: (n,) `FacetGraph.is_broad`.
+        is_sliver: (n,) `FacetGraph.is_sliver`.
+        begin: (g,) position where each group begins.
     """
-    fine = np.maximum.reduceat(np.where(broad | sliver, 0.0, depth), begin)
-    wide = np.maximum.reduceat(np.where(broad & ~sliver, depth, 0.0), begin)
-    made: Mask = (fine > 0) & (wide > DEEPER * fine)
-    return made
+    usual = np.maximum.reduceat(np.where(is_broad | is_sliver, 0.0, depth), begin)
+    broad = np.maximum.reduceat(np.where(is_broad & ~is_sliver, depth, 0.0), begin)
+    result: Mask = (usual > 0) & (broad > MAX_BROAD_DEPTH_RATIO * usual)
+    return result

@@ -46,7 +46,7 @@ _MAX_MISS_RATIO = 2.0
 """Actual over predicted distance up to which a step behaved linearly, so that its next prediction can be trusted."""
 
 _STUCK_RATIO = 2.25
-"""Predicted root mean square in limits above which a group is given up; the largest distance is at least as large."""
+"""Predicted root mean square in limits above which a group is dropped; the largest distance is at least as large."""
 
 _MIN_TIP_DISTANCE_RATIO = 1e-3
 """Distance from the axis, in sizes of the group, up to which a point counts as the tip of a cone."""
@@ -100,14 +100,14 @@ def fit_surfaces(samples: Samples, kind: SurfaceKind, limits: FitLimits) -> tupl
     """Fit a surface of one kind to each group.
 
     Each group is centered and scaled to size one, for the condition of the equations. Large groups are fitted to some
-    of their points: a scan is one group of a million. A group that cannot come within its limits is given up early.
+    of their points: a scan is one group of a million. A group that cannot come within its limits is dropped early.
 
     Args:
         samples: Points and facets by group.
         kind: Kind of all surfaces, other than a plane.
         limits: (g,) limits of the groups.
     Returns:
-        (g,) surfaces, and the (g,) largest distance of a point in millimeters; infinite for groups that were given up.
+        (g,) surfaces, and the (g,) largest distance of a point in millimeters; infinite for dropped groups.
     """
     low, high = group_boxes(samples)
     middle, size = (low + high) / 2, np.maximum(lengths(high - low), _TINY)
@@ -158,7 +158,7 @@ def _fit_block(block: Block, kind: SurfaceKind, limits: FitLimits) -> tuple[Surf
     off = np.full(len(surfaces), np.inf)
     off[near] = _max_distances(block.take(near), surfaces.take(near), kind)
     if kind == SurfaceKind.CONE:
-        # groups that the first estimate gave up fail from the second one, too, so only the others are tried
+        # groups that were dropped from the first estimate fail from the second one, too
         hopeful = block.take(near)
         estimate = estimate_cone_of_revolution(hopeful)
         others, kept = _refine(hopeful, estimate, kind, limits.take(near), _FIRST_STEPS)
@@ -174,13 +174,13 @@ def _fit_block(block: Block, kind: SurfaceKind, limits: FitLimits) -> tuple[Surf
 def _refine(
     block: Block, surfaces: SurfaceArray, kind: SurfaceKind, limits: FitLimits, steps: int
 ) -> tuple[SurfaceArray, Groups]:
-    """Take Gauss-Newton steps, and give up the groups that converge too far from their points.
+    """Take Gauss-Newton steps, and drop the groups that converge too far from their points.
 
     A group has converged if a step reached the distance that its linear equations predicted, and the next step predicts
     no improvement.
 
     Returns:
-        Surfaces of all groups, and the groups that were not given up.
+        Surfaces of all groups, and the groups that were not dropped.
     """
     current, active, predicted = surfaces, np.arange(len(surfaces)), np.zeros(len(surfaces))
     for _ in range(steps):

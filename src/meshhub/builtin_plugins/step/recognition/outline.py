@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import lengths, sort_unique, sum_by_label
+from meshhub.builtin_plugins.step.recognition.arrays import expand_ranges, lengths, sort_unique, sum_by_label
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
@@ -49,11 +49,9 @@ class Outline:
     def inner_points(self, skin: Skin, edges: Mask) -> IntIndex:
         """Return the points between the corners of some edges; `edges` is an (e,) mask."""
         chain = self.edge_chain[edges]
-        size = self.chain_begin[chain + 1] - self.chain_begin[chain]
-        owner = np.repeat(np.arange(len(chain)), size)
-        place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
-        half = self.half[self.chain_begin[chain][owner] + place]
-        points: IntIndex = skin.begin[half][place > 0].astype(np.intp)
+        begin = self.chain_begin[chain]
+        owner, place = expand_ranges(begin, self.chain_begin[chain + 1] - begin)
+        points: IntIndex = skin.begin[self.half[place[place > begin[owner]]]].astype(np.intp)
         return points
 
     @property

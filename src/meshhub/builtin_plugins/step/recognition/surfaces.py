@@ -16,13 +16,13 @@ from meshhub.model.scene import Float64
 _TINY = 1e-300
 """Smallest divisor, so that a point on an axis does not divide by zero."""
 
-_MAX_NEWTON_STEPS = 12
-"""Newton steps of `project_onto_both`; they converge quadratically, except where surfaces touch: there they halve."""
+MAX_NEWTON_STEPS = 12
+"""Newton steps that move a point onto its surfaces; they converge quadratically, except where surfaces touch."""
 
-_NEWTON_PRECISION_RATIO = 1e-14
+NEWTON_PRECISION_RATIO = 1e-14
 """Newton's method stops at a step of this part of the largest coordinate: the rounding of float64."""
 
-_MIN_SQUARED_SINE = 1e-6
+MIN_SQUARED_SINE = 1e-6
 """Squared sine of the angle between two normals (0.06°) below which their surfaces count as touching."""
 
 
@@ -202,15 +202,15 @@ def project_onto_both(one: SurfaceArray, other: SurfaceArray, points: Float64) -
     points = points.copy()
     if len(points) == 0:
         return points
-    precision = float(np.abs(points).max()) * _NEWTON_PRECISION_RATIO
-    for _ in range(_MAX_NEWTON_STEPS):
+    precision = float(np.abs(points).max()) * NEWTON_PRECISION_RATIO
+    for _ in range(MAX_NEWTON_STEPS):
         first, first_normal = gradients(one, points)
         second, second_normal = gradients(other, points)
         cosine = np.einsum("ij,ij->i", first_normal, second_normal)
-        determinant = np.maximum(1 - cosine**2, _MIN_SQUARED_SINE)
+        determinant = np.maximum(1 - cosine**2, MIN_SQUARED_SINE)
         a = (first - cosine * second) / determinant
         b = (second - cosine * first) / determinant
-        is_touching = 1 - cosine**2 < _MIN_SQUARED_SINE
+        is_touching = 1 - cosine**2 < MIN_SQUARED_SINE
         a = np.where(is_touching, first / 2, a)
         b = np.where(is_touching, second / 2, b)
         step = a[:, None] * first_normal + b[:, None] * second_normal
