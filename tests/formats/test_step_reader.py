@@ -275,7 +275,7 @@ def test_a_shape_stands_where_the_file_says(exported: Callable[..., bytes]) -> N
 
 def test_assemblies_that_multiply_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = instances_in_colour(tmp_path)
-    monkeypatch.setattr("meshhub.builtin_plugins.step.reading.xcaf.MOST_PLACEMENTS", 2)
+    monkeypatch.setattr("meshhub.builtin_plugins.step.reading.xcaf.MAX_PLACEMENTS", 2)
     with pytest.raises(ModelTooComplex, match="more than 2 parts"):
         load(data)
 

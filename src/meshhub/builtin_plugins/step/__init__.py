@@ -1,4 +1,4 @@
-"""STEP (ISO 10303-21): CAD files, tessellated when read, written as boundary representations that people can edit."""
+"""STEP (ISO 10303-21): CAD files; read as triangles, written as boundary representations with editable surfaces."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ STEP = Format(
 
 
 class StepReadOptions(Struct, frozen=True, kw_only=True):
-    """How closely triangles follow the curved surfaces of a STEP file."""
+    """Accuracy of the triangles that replace the curved surfaces of a STEP file."""
 
     step_deviation_mm: Annotated[
         float,
         Meta(
-            title="Deviation when STEP is read, in mm",
+            title="Maximum deviation when reading STEP, in mm",
             description=(
-                "How far a triangle may lie from the true surface. It is kept between 1/50000 and 1/100 of the "
+                "Maximum distance of a triangle from the true surface. It is clamped to 1/50000 to 1/100 of the "
                 "diagonal of each part."
             ),
             ge=1e-4,
@@ -38,8 +38,8 @@ class StepReadOptions(Struct, frozen=True, kw_only=True):
     step_angle_degrees: Annotated[
         float,
         Meta(
-            title="Angle when STEP is read, in degrees",
-            description="How much a curve may turn from one edge to the next; smaller is rounder.",
+            title="Maximum angle when reading STEP, in degrees",
+            description="Maximum angle between neighboring edges of a curve; smaller is rounder.",
             ge=1.0,
             le=60.0,
         ),
@@ -47,14 +47,14 @@ class StepReadOptions(Struct, frozen=True, kw_only=True):
 
 
 class StepWriteOptions(Struct, frozen=True, kw_only=True):
-    """Which surfaces are looked for, and how closely they must fit."""
+    """Kinds of surfaces to recognize, and how closely they must fit the mesh."""
 
     step_surfaces: Annotated[
         Literal["analytic", "planar"],
         Meta(
             title="Surfaces of the STEP file",
             description=(
-                "analytic finds the planes, cylinders, cones, spheres and tori that the triangles stand for; "
+                "analytic recognizes the planes, cylinders, cones, spheres and tori that the triangles approximate; "
                 "planar only merges coplanar triangles into faces."
             ),
         ),
@@ -65,8 +65,8 @@ class StepWriteOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Tolerance of the surfaces in mm",
                 description=(
-                    "How far a point of the mesh may lie from the surface that is found for it; "
-                    "by default what the rounding of 32-bit numbers explains."
+                    "Maximum distance of a mesh point from its recognized surface; "
+                    "default: the rounding error of 32-bit coordinates."
                 ),
                 ge=1e-6,
                 le=1.0,
@@ -78,7 +78,7 @@ class StepWriteOptions(Struct, frozen=True, kw_only=True):
 
 @hookimpl
 def meshhub_readers() -> Iterable[Reader]:
-    """The STEP reader: OpenCASCADE finds the shapes and cuts them into triangles."""
+    """Return the STEP reader, which needs OpenCASCADE."""
     return [
         Reader(
             format=STEP,
@@ -95,7 +95,7 @@ def meshhub_readers() -> Iterable[Reader]:
 
 @hookimpl
 def meshhub_writers() -> Iterable[Writer]:
-    """The STEP writer: no CAD kernel needed."""
+    """Return the STEP writer, which needs no CAD kernel."""
     return [
         Writer(
             format=STEP,

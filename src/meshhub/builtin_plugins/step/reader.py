@@ -1,4 +1,4 @@
-"""Reads STEP: products as meshes, instances as parts, colours as materials, tessellated by OpenCASCADE."""
+"""STEP reader: products become meshes, instances become parts, colors become materials (through OpenCASCADE)."""
 
 from __future__ import annotations
 
@@ -9,118 +9,156 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepReadOptions
-from meshhub.builtin_plugins.step.reading.envelope import checked
-from meshhub.builtin_plugins.step.reading.kernel import Loaded, loaded
-from meshhub.builtin_plugins.step.reading.tessellation import Surface, tessellate
-from meshhub.builtin_plugins.step.reading.xcaf import Placement, Product, colored_shapes, placements, shape_of
+from meshhub.builtin_plugins.step.reading.envelope import check_envelope
+from meshhub.builtin_plugins.step.reading.kernel import LoadedFile, load_file
+from meshhub.builtin_plugins.step.reading.tessellation import Tessellation, tessellate
+from meshhub.builtin_plugins.step.reading.xcaf import (
+    PlacedProduct,
+    XcafProduct,
+    collect_products,
+    iterate_colored_shapes,
+    product_shape,
+)
 from meshhub.errors import EmptyModel, ExternalReference, UnreadableFile, format_number
 from meshhub.model.capabilities import MILLIMETRES_PER, Frame, Unit
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Color, Float64, Material, Mesh, Part, Scene
 from meshhub.model.source import Source
 
-_FACES = (b"ADVANCED_FACE", b"FACE_SURFACE")
-_TESSELLATED = (b"TRIANGULATED_FACE", b"TRIANGULATED_SURFACE_SET")
-_CURVES = (b"GEOMETRIC_CURVE_SET", b"GEOMETRIC_SET", b"WIREFRAME", b"POLYLINE", b"TRIMMED_CURVE", b"B_SPLINE_CURVE")
+_FACE_ENTITIES = (b"ADVANCED_FACE", b"FACE_SURFACE")
+_TESSELLATED_ENTITIES = (b"TRIANGULATED_FACE", b"TRIANGULATED_SURFACE_SET")
+_CURVE_ENTITIES = (
+    b"GEOMETRIC_CURVE_SET",
+    b"GEOMETRIC_SET",
+    b"WIREFRAME",
+    b"POLYLINE",
+    b"TRIMMED_CURVE",
+    b"B_SPLINE_CURVE",
+)
 _DOCUMENT_FILE = b"DOCUMENT_FILE"
-_FILE_NAMED = re.compile(
+_EXTERNAL_NAME = re.compile(
     rb"EXTERNAL_IDENTIFICATION_ASSIGNMENT\s*\(\s*'([^']{1,200})'|DOCUMENT_FILE\s*\(\s*'([^']{1,200})'"
 )
+_MAX_NAMES_COUNT = 5
+"""File names in a message; keeps it short."""
 
 
 def read(source: Source, options: StepReadOptions) -> Scene:
-    """A STEP file as a scene in the file's unit, Z up; each product is one mesh, closed where it is a solid.
+    """Read a STEP file and tessellate its surfaces.
 
-    Raises UnreadableFile, EmptyModel, ExternalReference, ModelTooComplex.
+    Args:
+        source: The STEP file.
+        options: Bounds of the tessellation's deviation and angle.
+    Returns:
+        Scene in the file's unit, Z up. Each product is one mesh, closed where the product is solid.
+    Raises:
+        UnreadableFile: The file is truncated, damaged or not a STEP model.
+        EmptyModel: The file has no faces.
+        ExternalReference: The geometry is in other files.
+        ModelTooComplex: The assembly has too many instances or levels.
     """
-    data = checked(source.read())
-    with loaded(data) as file:
-        if not file.whole:
-            raise _nothing(data, {})
-        products, placed, roots = placements(file.document)
-        surfaces = _surfaces(products, options)
-    if not any(surface is not None and len(surface.faces) for surface in surfaces.values()):
-        raise _nothing(data, surfaces)
-    _tell(data, file, surfaces, options)
-    return _Builder(products, surfaces, file.unit).scene(placed, roots)
+    data = check_envelope(source.read())
+    with load_file(data) as file:
+        if not file.is_complete:
+            raise _no_triangles_error(data, {})
+        products, placements, roots = collect_products(file.document)
+        tessellations = _tessellate_products(products, options)
+    if not any(item is not None and len(item.faces) for item in tessellations.values()):
+        raise _no_triangles_error(data, tessellations)
+    _report(data, file, tessellations, options)
+    return _SceneBuilder(products, tessellations, file.unit).build(placements, roots)
 
 
-def _surfaces(products: dict[str, Product], options: StepReadOptions) -> dict[str, Surface | None]:
-    angle = math.radians(options.step_angle_degrees)
-    made: dict[str, Surface | None] = {}
+def _tessellate_products(products: dict[str, XcafProduct], options: StepReadOptions) -> dict[str, Tessellation | None]:
+    """Return the triangles of each product; None for a product without faces."""
+    angle_rad = math.radians(options.step_angle_degrees)
+    tessellations: dict[str, Tessellation | None] = {}
     for key, product in products.items():
-        shape = shape_of(product.label)
-        made[key] = (
-            None
-            if shape is None or shape.IsNull()
-            else tessellate(shape, colored_shapes(product.label), options.step_deviation_mm, angle)
-        )
-    return made
+        shape = product_shape(product)
+        if shape is None or shape.IsNull():
+            tessellations[key] = None
+        else:
+            tessellations[key] = tessellate(
+                shape, iterate_colored_shapes(product), options.step_deviation_mm, angle_rad
+            )
+    return tessellations
 
 
-def _nothing(data: bytes, surfaces: dict[str, Surface | None]) -> Exception:
-    """Why there is no triangle."""
-    if any(surface is not None for surface in surfaces.values()):
+def _no_triangles_error(data: bytes, tessellations: dict[str, Tessellation | None]) -> Exception:
+    """Return the error that explains why a file yields no triangles."""
+    if any(item is not None for item in tessellations.values()):
         return UnreadableFile(
             "none of the faces of the STEP file could be meshed: its geometry is damaged; "
             "check it in its CAD program and export it again"
         )
-    if any(entity in data for entity in (*_FACES, *_TESSELLATED)):
+    if any(entity in data for entity in (*_FACE_ENTITIES, *_TESSELLATED_ENTITIES)):
         return UnreadableFile(
             "the STEP file has faces, but none of them can be read: its structure is damaged; export it again"
         )
     if _DOCUMENT_FILE in data:
         return ExternalReference(
-            f"the shapes of this STEP assembly lie in other files ({_outside(data)}); export the assembly as one file"
+            f"the shapes of this STEP assembly are in other files ({_external_names(data)}); "
+            "export the assembly as one file"
         )
-    if any(entity in data for entity in _CURVES):
+    if any(entity in data for entity in _CURVE_ENTITIES):
         return EmptyModel(
             "the STEP file holds only curves (a wireframe or a sketch), no faces; export solids or surfaces"
         )
     return EmptyModel("the STEP file holds no shapes, only data about them; export it with its geometry")
 
 
-def _outside(data: bytes) -> str:
-    """The other files that a file names."""
-    names = {(one or other).decode("utf-8", "replace") for one, other in _FILE_NAMED.findall(data)}
-    return ", ".join(sorted(names)[:5]) or "without a name"
+def _external_names(data: bytes) -> str:
+    """Return the names of other files that a STEP file refers to, for a message."""
+    names = {(first or second).decode("utf-8", "replace") for first, second in _EXTERNAL_NAME.findall(data)}
+    return ", ".join(sorted(names)[:_MAX_NAMES_COUNT]) or "without a name"
 
 
-def _tell(data: bytes, file: Loaded, surfaces: dict[str, Surface | None], options: StepReadOptions) -> None:
-    made = [surface for surface in surfaces.values() if surface is not None]
-    faces, loose = sum(one.all_faces for one in made), sum(one.loose_faces for one in made)
-    failed = sum(one.failed_faces for one in made)
-    declared = sum(data.count(entity) for entity in _FACES)
-    did(solids=sum(one.solids for one in made), faces=faces)
+def _report(
+    data: bytes, file: LoadedFile, tessellations: dict[str, Tessellation | None], options: StepReadOptions
+) -> None:
+    """Report figures, and notes about everything that was not read."""
+    used = [item for item in tessellations.values() if item is not None]
+    faces, loose = sum(item.face_count for item in used), sum(item.loose_face_count for item in used)
+    failed = sum(item.failed_face_count for item in used)
+    declared = sum(data.count(entity) for entity in _FACE_ENTITIES)
+    did(solids=sum(item.solid_count for item in used), faces=faces)
     if _DOCUMENT_FILE in data:
         note(
             "external_reference",
-            f"the STEP file names other files ({_outside(data)}); shapes in them were left out: export it as one file",
+            f"the STEP file refers to other files ({_external_names(data)}), which were not read; "
+            "export it as one file",
         )
-    if file.unresolved:
+    if file.unresolved_count:
         note(
             "damaged_file",
-            f"{file.unresolved} references in the STEP file lead to nothing: shapes may be missing; export it again",
+            f"{file.unresolved_count} references in the STEP file have no target: shapes may be missing; "
+            "export it again",
         )
     if faces < declared:
-        note("faces_lost", f"{declared - faces} of {declared} faces of the STEP file belong to no shape that was read")
+        note(
+            "faces_lost",
+            f"{declared - faces} of {declared} faces of the STEP file belong to no readable shape; export it again",
+        )
     if failed:
-        note("faces_not_meshed", f"{failed} of {faces} faces could not be meshed and were left out")
+        note("faces_not_meshed", f"{failed} of {faces} faces could not be meshed and were left out; use 'repair'")
     if loose:
         note(
             "surface_model",
             f"{loose} of {faces} faces belong to no solid: the model may be open; 'repair' closes holes",
         )
-    if len(made) < len(surfaces):
-        note("curves_left_out", f"{len(surfaces) - len(made)} of {len(surfaces)} products have no faces, only curves")
-    _tell_deviation(made, options.step_deviation_mm)
+    if len(used) < len(tessellations):
+        note(
+            "curves_left_out",
+            f"{len(tessellations) - len(used)} of {len(tessellations)} products have only curves, which were left out",
+        )
+    _report_deviation(used, options.step_deviation_mm)
 
 
-def _tell_deviation(surfaces: list[Surface], wanted: float) -> None:
-    used = [surface.deviation for surface in surfaces]
+def _report_deviation(tessellations: list[Tessellation], requested_mm: float) -> None:
+    used = [item.deviation_mm for item in tessellations]
     low, high = min(used), max(used)
     did(deviation_mm=high)
-    if not math.isclose(low, wanted) or not math.isclose(high, wanted):
+    if not math.isclose(low, requested_mm) or not math.isclose(high, requested_mm):
         span = (
             f"{format_number(low, 3)} mm"
             if math.isclose(low, high)
@@ -128,66 +166,72 @@ def _tell_deviation(surfaces: list[Surface], wanted: float) -> None:
         )
         note(
             "deviation_adjusted",
-            f"step_deviation_mm={format_number(wanted)} does not suit the size of every part; {span} was used",
+            f"step_deviation_mm={format_number(requested_mm)} does not suit the size of every part; {span} was used",
         )
 
 
 @dataclass(eq=False)
-class _Builder:
-    """Meshes, materials and parts of a scene from surfaces."""
+class _SceneBuilder:
+    """Builder of meshes, materials and parts from tessellated products."""
 
-    products: dict[str, Product]
-    surfaces: dict[str, Surface | None]
+    products: dict[str, XcafProduct]
+    tessellations: dict[str, Tessellation | None]
     unit: Unit
     _materials: dict[Color, int] = field(default_factory=dict)
     _meshes: list[Mesh] = field(default_factory=list)
-    _numbers: dict[str, int] = field(default_factory=dict)
+    _mesh_numbers: dict[str, int] = field(default_factory=dict)
 
-    def scene(self, placed: list[Placement], roots: list[str]) -> Scene:
-        """The scene in the file's unit."""
-        overridden = {one.product for one in placed if one.own is not None}
-        parts = [part for one in placed if (part := self._part(one, one.product in overridden)) is not None]
+    def build(self, placements: list[PlacedProduct], roots: list[str]) -> Scene:
+        """Return the scene in the file's unit, Z up."""
+        overridden = {placement.product for placement in placements if placement.own_color is not None}
+        parts = [self._build_part(placement, placement.product in overridden) for placement in placements]
         return Scene(
             tuple(self._meshes),
-            tuple(parts),
+            tuple(part for part in parts if part is not None),
             tuple(_material(color) for color in self._materials),
             frame=Frame(self.unit, "z"),
             name=roots[0] if len(roots) == 1 else "",
         )
 
-    def _part(self, one: Placement, overridden: bool) -> Part | None:
-        """A placement as a part; a product's colour is its mesh's, unless an instance has another."""
-        surface, product = self.surfaces[one.product], self.products[one.product]
-        if surface is None or len(surface.faces) == 0:
+    def _build_part(self, placement: PlacedProduct, is_overridden: bool) -> Part | None:
+        """Return the part of a placement; None without triangles.
+
+        The color of a product is its mesh's, unless an instance of the product has its own color.
+        """
+        key = placement.product
+        tessellation, product = self.tessellations[key], self.products[key]
+        if tessellation is None or len(tessellation.faces) == 0:
             return None
-        if one.product not in self._numbers:
-            self._numbers[one.product] = len(self._meshes)
-            self._meshes.append(self._mesh(surface, product, None if overridden else product.color))
-        shown = (one.own or product.color) if overridden else None
+        if key not in self._mesh_numbers:
+            self._mesh_numbers[key] = len(self._meshes)
+            self._meshes.append(self._build_mesh(tessellation, product, None if is_overridden else product.color))
+        color = (placement.own_color or product.color) if is_overridden else None
         if product.color is None:
-            shown = one.own or one.inherited
+            color = placement.own_color or placement.inherited_color
         return Part(
-            self._numbers[one.product],
-            self._scaled_matrix(one.matrix),
-            one.name,
-            one.path,
-            None if shown is None else self._number(shown),
+            self._mesh_numbers[key],
+            self._matrix_in_file_unit(placement.matrix),
+            placement.name,
+            placement.path,
+            None if color is None else self._material_number(color),
         )
 
-    def _mesh(self, surface: Surface, product: Product, whole: Color | None) -> Mesh:
-        table = np.array([*map(self._number, surface.colors), -1 if whole is None else self._number(whole)], np.int32)
-        material = table[surface.color]
+    def _build_mesh(self, tessellation: Tessellation, product: XcafProduct, mesh_color: Color | None) -> Mesh:
+        material_of_color = [self._material_number(color) for color in tessellation.colors]
+        # the last entry is the one that the color index -1 selects
+        uncolored = -1 if mesh_color is None else self._material_number(mesh_color)
+        material = np.array([*material_of_color, uncolored], np.int32)[tessellation.color]
         return Mesh(
-            surface.vertices / MILLIMETRES_PER[self.unit],
-            surface.faces,
+            tessellation.vertices / MILLIMETRES_PER[self.unit],
+            tessellation.faces,
             face_material=material if bool((material >= 0).any()) else None,
             name=product.name,
         )
 
-    def _number(self, color: Color) -> int:
+    def _material_number(self, color: Color) -> int:
         return self._materials.setdefault(color, len(self._materials))
 
-    def _scaled_matrix(self, matrix: Float64) -> Float64:
+    def _matrix_in_file_unit(self, matrix: Float64) -> Float64:
         scaled = matrix.copy()
         scaled[:3, 3] /= MILLIMETRES_PER[self.unit]
         return scaled

@@ -1,4 +1,4 @@
-"""Telling STEP by its content, where something stands before the magic."""
+"""Detection of STEP files by their content, where a comment or a byte order mark precedes the magic bytes."""
 
 from __future__ import annotations
 
@@ -8,5 +8,10 @@ _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:/\*(?:[^*]|\*(?!/))*\*/\s*)*ISO-
 
 
 def sniff(head: bytes, size: int) -> int:  # noqa: ARG001
-    """0 (no) to 100 (sure): a byte order mark, blanks and comments may come first."""
+    """Return 100 for STEP and 0 for everything else.
+
+    Args:
+        head: First bytes of the file. A byte order mark, whitespace and comments may precede `ISO-10303-21;`.
+        size: Size of the file in bytes; not used.
+    """
     return 100 if _OPENING.match(head) else 0

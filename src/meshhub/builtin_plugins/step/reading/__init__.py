@@ -1,1 +1,1 @@
-"""From a STEP file to triangles through OpenCASCADE."""
+"""STEP files through OpenCASCADE: text checks, XCAF document, products and placements, triangles."""

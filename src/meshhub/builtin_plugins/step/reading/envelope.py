@@ -1,7 +1,7 @@
-"""The envelope of a Part-21 file: whether the text is whole, looked at before a CAD kernel sees it.
+"""Checks of the text of a Part-21 file before the CAD kernel reads it.
 
-ISO 10303-21 §5–8: `ISO-10303-21;`, a HEADER section, DATA sections, `END-ISO-10303-21;`. Most damage
-is an upload cut short, which leaves no end; the kernel would read such a file as far as it goes.
+ISO 10303-21 §5–8 requires `ISO-10303-21;`, a HEADER section, DATA sections and `END-ISO-10303-21;`. Most damaged files
+are truncated uploads, which lack the end. The kernel would silently read such a file up to the cut.
 """
 
 from __future__ import annotations
@@ -10,26 +10,30 @@ import re
 
 from meshhub.errors import UnreadableFile
 
-_HEAD = 1 << 16
+_HEAD_BYTES = 1 << 16
+"""Bytes in which the file must begin and name its schema; bounds the search in files of other formats."""
 _START = re.compile(rb"ISO-10303-21\s*;")
 _DATA = re.compile(rb"(?<![\w'-])DATA\s*[;(]")
 _SECTION_END = re.compile(rb"ENDSEC\s*;")
 _END = b"END-ISO-10303-21"
 _SCHEMA = re.compile(rb"FILE_SCHEMA\s*\(\s*\(\s*'([^']{0,200})")
-# an unclosed comment or string runs to the end of the file; each alternative matches once, so the work is linear
-_TEXT = re.compile(rb"'[^']*(?:'|\Z)|/\*(?:.*?\*/|.*)", re.DOTALL)
+_STRING_OR_COMMENT = re.compile(rb"'[^']*(?:'|\Z)|/\*(?:.*?\*/|.*)", re.DOTALL)
+"""An unclosed string or comment extends to the end of the file. Each alternative matches once: the time is linear."""
 
 
-def checked(data: bytes) -> bytes:
-    """The exchange structure, without what stands before it.
+def check_envelope(data: bytes) -> bytes:
+    """Check that the text is a complete STEP file and return it without the bytes before its beginning.
 
-    Raises UnreadableFile when the text is not a whole Part-21 file, or one of another trade.
+    Raises:
+        UnreadableFile: The text is not a complete Part-21 file, or it is a building model (IFC).
+    Source:
+        ISO 10303-21 §5–8.
     """
-    start = _START.search(data, 0, _HEAD)
+    start = _START.search(data, 0, _HEAD_BYTES)
     if start is None:
-        raise UnreadableFile("the file does not begin with ISO-10303-21, as every STEP file does; export it again")
+        raise UnreadableFile("the file does not begin with 'ISO-10303-21;' and is not a STEP file; export it again")
     data = data[start.start() :] if start.start() else data
-    schema = _SCHEMA.search(data, 0, _HEAD)
+    schema = _SCHEMA.search(data, 0, _HEAD_BYTES)
     name = schema.group(1).decode("ascii", "replace").strip().upper() if schema else ""
     if name.startswith("IFC"):
         raise UnreadableFile(
@@ -40,24 +44,24 @@ def checked(data: bytes) -> bytes:
         raise UnreadableFile("the STEP file has no DATA section: it ends before its content; send it again")
     end = data.rfind(_END)
     if end < section.end():
-        raise UnreadableFile(
-            "the STEP file ends in the middle: END-ISO-10303-21 is missing at its end; "
-            "it was cut short on its way, send it again"
-        )
+        raise UnreadableFile("the STEP file was cut short: END-ISO-10303-21 is missing at its end; send it again")
     if _SECTION_END.search(data, section.end(), end) is None:
         raise UnreadableFile("the DATA section of the STEP file is not closed by ENDSEC; export the file again")
-    _balanced(data)
+    _check_pairs(data)
     return data
 
 
-def _balanced(data: bytes) -> None:
-    """Brackets and quotes are in pairs; strings are taken out only where a plain count does not agree."""
+def _check_pairs(data: bytes) -> None:
+    """Check that parentheses, quotes and comments are closed.
+
+    Strings and comments are removed only if the counts over the whole text disagree: removal is slow.
+    """
     pairs = ((b"(", b")"), (b"/*", b"*/"))
-    if all(data.count(one) == data.count(other) for one, other in pairs) and data.count(b"'") % 2 == 0:
+    if all(data.count(opening) == data.count(closing) for opening, closing in pairs) and data.count(b"'") % 2 == 0:
         return
-    bare = _TEXT.sub(b"", data)
-    # what is not closed has swallowed the end
+    bare = _STRING_OR_COMMENT.sub(b"", data)
+    # an unclosed string or comment extends over the end mark
     if bare.count(b"(") != bare.count(b")") or _END not in bare:
         raise UnreadableFile(
-            "brackets or quotes in the STEP file are not in pairs: its text is damaged; export or send it again"
+            "parentheses or quotes in the STEP file are not in pairs: its text is damaged; export it or send it again"
         )

@@ -1,8 +1,7 @@
-"""Reading a STEP file into an XCAF document by OpenCASCADE, without a trace left in the process.
+"""STEP files as XCAF documents, loaded by OpenCASCADE without lasting effects on the process.
 
-OpenCASCADE holds the interpreter's lock while it reads, cannot be stopped, and may crash on damaged
-files: a service reads in a process of its own. Its messages go to a global messenger, which is
-silenced meanwhile.
+OpenCASCADE holds the interpreter lock while it reads, cannot be canceled, and may crash on damaged files. The service
+therefore reads in worker processes. OpenCASCADE reports to a process-wide messenger, which is silenced during the read.
 """
 
 from __future__ import annotations
@@ -21,34 +20,39 @@ _UNITS: dict[str, Unit] = {
     "micrometre": "um", "micrometer": "um", "millimetre": "mm", "millimeter": "mm", "centimetre": "cm",
     "centimeter": "cm", "metre": "m", "meter": "m", "inch": "in", "foot": "ft",
 }  # fmt: skip
-_DOCUMENT_FILE, _NO_FILE = b"DOCUMENT_FILE", b"DOCUMENT_NONE"
+_DOCUMENT_FILE, _DISABLED_DOCUMENT_FILE = b"DOCUMENT_FILE", b"DOCUMENT_NONE"
 
-_turn = threading.RLock()
+_kernel_lock = threading.RLock()
+"""Held while a document is in use: the silenced messenger is shared by all threads."""
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded:
-    """A file in the kernel's terms.
+class LoadedFile:
+    """A STEP file in the kernel.
 
-    document:   the XCAF document, in millimetres
-    unit:       what the file's own numbers are in, where it names one of ours and only one
-    unresolved: references in the file that lead to nothing
-    whole:      whether every root was brought into the document
+    document:         XCAF document; lengths in millimeters
+    unit:             length unit of the file's numbers; millimeters if the file names several units or an unknown one
+    unresolved_count: references in the file to entities that it does not have
+    is_complete:      whether the kernel transferred every root to the document
     """
 
     document: Any
     unit: Unit
-    unresolved: int
-    whole: bool
+    unresolved_count: int
+    is_complete: bool
 
 
 @contextmanager
-def loaded(data: bytes) -> Iterator[Loaded]:
-    """The file as an XCAF document; what the kernel raises meanwhile is the file's fault.
+def load_file(data: bytes) -> Iterator[LoadedFile]:
+    """Load a STEP file as an XCAF document.
 
-    Raises UnreadableFile, ExternalReference.
+    Exceptions of the kernel inside the `with` block become UnreadableFile: the file is their cause.
+
+    Raises:
+        UnreadableFile: The kernel cannot read the file.
+        ExternalReference: The file names other files in a form that cannot be disabled.
     """
-    with _turn, _silence(), _blamed():
+    with _kernel_lock, _silence_messages(), _translate_exceptions():
         from OCP.TCollection import TCollection_ExtendedString
         from OCP.TDocStd import TDocStd_Document
         from OCP.UnitsMethods import UnitsMethods_LengthUnit_Millimeter
@@ -57,35 +61,35 @@ def loaded(data: bytes) -> Iterator[Loaded]:
 
         document = TDocStd_Document(TCollection_ExtendedString("BinXCAF"))
         XCAFApp_Application.GetApplication_s().InitDocument(document)
-        # the document's unit decides, whatever the process-wide xstep.cascade.unit says
+        # the unit of the document takes precedence over the process-wide setting xstep.cascade.unit
         XCAFDoc_DocumentTool.SetLengthUnit_s(document, 1.0, UnitsMethods_LengthUnit_Millimeter)
-        yield _read(data, document)
+        yield _read_into(document, data)
 
 
-def _read(data: bytes, document: Any) -> Loaded:
+def _read_into(document: Any, data: bytes) -> LoadedFile:
     from OCP.IFSelect import IFSelect_RetDone
     from OCP.STEPCAFControl import STEPCAFControl_Reader
 
     reader = STEPCAFControl_Reader()
     reader.SetNameMode(True)
     reader.SetColorMode(True)
-    for unused in (
+    for set_unused_mode in (
         reader.SetLayerMode, reader.SetGDTMode, reader.SetPropsMode, reader.SetViewMode,
         reader.SetMatMode, reader.SetMetaMode,
     ):  # fmt: skip
-        unused(False)
-    # the kernel opens files that a STEP file names, anywhere on the machine: their entities are renamed
-    text = data.replace(_DOCUMENT_FILE, _NO_FILE)
+        set_unused_mode(False)
+    # the kernel would open any file on this machine that a STEP file names: these entities are renamed
+    text = data.replace(_DOCUMENT_FILE, _DISABLED_DOCUMENT_FILE)
     if reader.ReadStream("model.step", io.BytesIO(text)) != IFSelect_RetDone:
         raise UnreadableFile("the text of the STEP file is damaged: its entities cannot be read; export it again")
-    basic = reader.ChangeReader()
-    _refuse_files(basic)
-    unresolved = _unresolved(basic)
-    unit = _unit(basic)
-    return Loaded(document, unit, unresolved, bool(reader.Transfer(document)))
+    basic_reader = reader.ChangeReader()
+    _reject_external_files(basic_reader)
+    unresolved_count = _count_unresolved(basic_reader)
+    unit = _length_unit(basic_reader)
+    return LoadedFile(document, unit, unresolved_count, bool(reader.Transfer(document)))
 
 
-def _refuse_files(reader: Any) -> None:
+def _reject_external_files(reader: Any) -> None:
     from OCP.STEPConstruct import STEPConstruct_ExternRefs
 
     references = STEPConstruct_ExternRefs(reader.WS())
@@ -93,38 +97,38 @@ def _refuse_files(reader: Any) -> None:
         raise ExternalReference("the STEP file names other files in an unusual way; export it as one file")
 
 
-def _unresolved(reader: Any) -> int:
+def _count_unresolved(reader: Any) -> int:
     check = reader.StepModel().GlobalCheck(True)
     return sum(check.CFail(number).startswith("Unresolved") for number in range(1, check.NbFails() + 1))
 
 
-def _unit(reader: Any) -> Unit:
+def _length_unit(reader: Any) -> Unit:
     from OCP.collections import Sequence_TCollection_AsciiString
 
     lengths, angles, solid_angles = (Sequence_TCollection_AsciiString() for _ in range(3))
     reader.FileUnits(lengths, angles, solid_angles)
-    named = {lengths.Value(number).ToCString().strip().lower() for number in range(1, lengths.Length() + 1)}
-    return _UNITS.get(named.pop(), "mm") if len(named) == 1 else "mm"
+    names = {lengths.Value(number).ToCString().strip().lower() for number in range(1, lengths.Length() + 1)}
+    return _UNITS.get(names.pop(), "mm") if len(names) == 1 else "mm"
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def _silence_messages() -> Iterator[None]:
     from OCP.Message import Message
 
     messenger = Message.DefaultMessenger_s()
-    printers = messenger.Printers()
-    kept = [printers.Value(number) for number in range(1, printers.Length() + 1)]
+    sequence = messenger.Printers()
+    printers = [sequence.Value(number) for number in range(1, sequence.Length() + 1)]
     messenger.ChangePrinters().Clear()
     try:
         yield
     finally:
-        for printer in kept:
+        for printer in printers:
             messenger.AddPrinter(printer)
 
 
 @contextmanager
-def _blamed() -> Iterator[None]:
-    """The kernel's exceptions share no class but Exception, only the package they come from."""
+def _translate_exceptions() -> Iterator[None]:
+    """Raise UnreadableFile for exceptions of the kernel, which have only their package in common."""
     try:
         yield
     except Exception as failure:
@@ -134,6 +138,6 @@ def _blamed() -> Iterator[None]:
         if kind.__module__.split(".")[0] != "OCP" and not isinstance(failure, RuntimeError):
             raise
         raise UnreadableFile(
-            f"the CAD kernel gave up on the geometry of the STEP file ({kind.__name__}); "
+            f"the CAD kernel cannot process the geometry of the STEP file ({kind.__name__}); "
             "check the model in its CAD program and export it again"
         ) from failure
