@@ -22,10 +22,9 @@ from scipy.spatial.transform import Rotation
 from meshhub import Registry
 from meshhub.builtin_plugins.step import StepWriteOptions, writer
 from meshhub.builtin_plugins.step.writer import write
-from meshhub.builtin_plugins.step.writing import kernel_check as readback
-from meshhub.builtin_plugins.step.writing.kernel_check import Solid as ReadSolid
-from meshhub.builtin_plugins.step.writing.kernel_check import Verdict
-from meshhub.builtin_plugins.step.writing.names import quoted
+from meshhub.builtin_plugins.step.writing import kernel_check
+from meshhub.builtin_plugins.step.writing.kernel_check import KernelSolid, Verdict
+from meshhub.builtin_plugins.step.writing.strings import encode_string
 from meshhub.errors import ConversionFailed
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Material, Mesh, Part, Scene
@@ -437,7 +436,8 @@ def test_a_body_that_the_kernel_rejects_gets_flat_faces(
         if len(asked) > 1:
             return verdict
         solids = [
-            ReadSolid(valid, one.volume * factor) for one, (valid, factor) in zip(verdict.solids, answers, strict=True)
+            KernelSolid(valid, one.volume * factor)
+            for one, (valid, factor) in zip(verdict.solids, answers, strict=True)
         ]
         return Verdict(all(valid for valid, _ in answers), tuple(solids))
 
@@ -478,18 +478,18 @@ def test_without_the_kernel_only_the_own_check_is_named(monkeypatch: pytest.Monk
 def test_what_crashes_or_hangs_the_kernel_is_no_valid_file(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("OCP.STEPControl", reason="where it is not loaded, the check has a process of another kind")
     target, _ = written(scene_of(brick()))
-    monkeypatch.setattr(readback, "judge", lambda data: os.kill(os.getpid(), signal.SIGSEGV))
-    assert readback.read_back(target.read(), 20) == Verdict(False, ())
-    monkeypatch.setattr(readback, "judge", lambda data: time.sleep(60))
-    assert readback.read_back(target.read(), 0.2) is None
+    monkeypatch.setattr(kernel_check, "judge", lambda data: os.kill(os.getpid(), signal.SIGSEGV))
+    assert kernel_check.read_back(target.read(), 20) == Verdict(False, ())
+    monkeypatch.setattr(kernel_check, "judge", lambda data: time.sleep(60))
+    assert kernel_check.read_back(target.read(), 0.2) is None
 
 
 def test_a_clean_process_gives_the_same_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
     target, _ = written(scene_of(brick(10, 10, 10)))
-    forked = readback.read_back(target.read(), 60)
+    forked = kernel_check.read_back(target.read(), 60)
     monkeypatch.setattr(sys, "platform", "other")
-    assert readback.read_back(target.read(), 60) == forked
+    assert kernel_check.read_back(target.read(), 60) == forked
     assert forked is not None
     assert forked.solids[0].volume == pytest.approx(1000)
 
@@ -904,7 +904,7 @@ def test_the_file_is_plain_part_21() -> None:
     ],
 )
 def test_names_are_escaped(name: str, text: str) -> None:
-    assert quoted(name) == text
+    assert encode_string(name) == text
 
 
 def test_many_faces_are_said_with_the_remedy() -> None:

@@ -1,4 +1,4 @@
-"""Writes a scene as STEP: AP214, boundary representations, text made by numpy and Arrow, no CAD kernel."""
+"""STEP writer (AP214): boundary representations as text, composed by numpy and Arrow without a CAD kernel."""
 
 from __future__ import annotations
 
@@ -15,106 +15,160 @@ from meshhub.builtin_plugins.step.recognition.bodies import orient_outward, shel
 from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
 from meshhub.builtin_plugins.step.recognition.skin import Skin, build_skin
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind
-from meshhub.builtin_plugins.step.writing.appearance import paint_of
-from meshhub.builtin_plugins.step.writing.assembly import Placement, Shape, needs_assembly, shapes_of, write_assembly
-from meshhub.builtin_plugins.step.writing.brep import Items, write_model
-from meshhub.builtin_plugins.step.writing.kernel_check import MAX_CHECK_S, MAX_FACES, Verdict, is_available, read_back
-from meshhub.builtin_plugins.step.writing.model import modelled
-from meshhub.builtin_plugins.step.writing.part21 import Part21, decimals_for
-from meshhub.builtin_plugins.step.writing.product import Document, Product
-from meshhub.builtin_plugins.step.writing.verification import Body, agrees, bodies_in, faults_in
+from meshhub.builtin_plugins.step.writing.appearance import collect_paint
+from meshhub.builtin_plugins.step.writing.assembly import (
+    ProductShape,
+    ShapePlacement,
+    collect_shapes,
+    needs_assembly,
+    write_assembly,
+)
+from meshhub.builtin_plugins.step.writing.brep import BrepModel, WrittenIds, write_model
+from meshhub.builtin_plugins.step.writing.document import ProductIds, StepDocument
+from meshhub.builtin_plugins.step.writing.kernel_check import (
+    MAX_CHECK_S,
+    MAX_FACES_COUNT,
+    Verdict,
+    is_available,
+    read_back,
+)
+from meshhub.builtin_plugins.step.writing.kernel_comparison import (
+    ExpectedBody,
+    expected_bodies,
+    find_faults,
+    is_as_expected,
+)
+from meshhub.builtin_plugins.step.writing.model_builder import build_model
+from meshhub.builtin_plugins.step.writing.part21 import Part21Writer, choose_decimals
 from meshhub.errors import ConversionFailed
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Color, Scene
 from meshhub.model.source import Target
 
-MANY_FACES = 20_000
-"""OCCT needs about a millisecond and 20 KB for each face it reads."""
+MANY_FACES_COUNT = 20_000
+"""Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
 
 
-class _Written(NamedTuple):
+class _WrittenProduct(NamedTuple):
     """A product in the file.
 
-    uses:    how often it is in the file
-    bodies:  its solids in the file's order, then its open shells
-    shells:  how many its mesh has
-    figures: for the report; they count once for each use, but for faces
+    ids:         of the product
+    uses:        number of its instances
+    bodies:      its solids in file order, then its open shells
+    shell_count: shells of its mesh
+    figures:     for the report; they count every instance, except for faces
     """
 
-    product: Product
+    ids: ProductIds
     uses: int
-    bodies: list[Body]
-    shells: int
+    bodies: list[ExpectedBody]
+    shell_count: int
     figures: dict[str, int | float]
 
 
+class _Fault(NamedTuple):
+    """A body that OpenCASCADE rejects; shape: index of its shape."""
+
+    shape: int
+    body: ExpectedBody
+    reason: str
+
+
 @dataclass(frozen=True, eq=False)
-class _Job:
-    """A scene to write; uses: how often each shape is placed; flat: the shells of each that keep flat faces."""
+class _SceneWriter:
+    """Writer of a scene, for several attempts.
+
+    uses:        number of instances of each shape
+    flat_shells: by shape, the shells that keep flat faces
+    """
 
     scene: Scene
     options: StepWriteOptions
-    shapes: list[Shape]
-    placed: list[Placement]
+    shapes: list[ProductShape]
+    placements: list[ShapePlacement]
     uses: list[int]
-    flat: dict[int, set[int]]
+    flat_shells: dict[int, set[int]]
 
-    def write(self, stream: BinaryIO) -> list[_Written | None]:
-        """Write the whole file."""
-        reach = max((float(np.abs(one.matrix[:3, 3]).max()) for one in self.placed), default=0.0)
-        usual = decimals_for(reach, 0.0)
-        document = Document(Part21(stream, usual))
-        written = [_write_shape(document, self, number) for number in range(len(self.shapes))]
-        if not any(written):
+    def write_scene(self, stream: BinaryIO) -> list[_WrittenProduct | None]:
+        """Write all shapes and their assembly; return the product of each shape, None without a surface."""
+        reach_mm = max((float(np.abs(placement.matrix[:3, 3]).max()) for placement in self.placements), default=0.0)
+        decimals = choose_decimals(reach_mm, 0.0)
+        document = StepDocument(Part21Writer(stream, decimals))
+        products = [self._write_shape(document, number) for number in range(len(self.shapes))]
+        if not any(products):
             raise ConversionFailed("every triangle of the model is degenerate: there is no surface to write")
-        document.file.decimals = usual
-        if needs_assembly(self.placed):
-            products = [one.product if one else None for one in written]
-            write_assembly(document, self.scene, products, self.placed)
+        document.file.decimals = decimals
+        if needs_assembly(self.placements):
+            ids = [product.ids if product else None for product in products]
+            write_assembly(document, self.scene, ids, self.placements)
         document.close()
-        return written
+        return products
 
-    def write_alone(self, number: int) -> bytes:
-        """Return a file that holds one shape."""
+    def write_shape_alone(self, number: int) -> bytes:
+        """Return a file that holds one shape once."""
         stream = io.BytesIO()
-        document = Document(Part21(stream, decimals_for(0.0, 0.0)))
-        _write_shape(document, self, number)
+        document = StepDocument(Part21Writer(stream, choose_decimals(0.0, 0.0)))
+        self._write_shape(document, number)
         document.close()
         return stream.getvalue()
 
+    def _write_shape(self, document: StepDocument, number: int) -> _WrittenProduct | None:
+        """Write the product of one shape; nothing if all its triangles are degenerate."""
+        shape = self.shapes[number]
+        mesh = shape.mesh
+        paint, palette = collect_paint(self.scene, mesh, shape.material)
+        skin = orient_outward(build_skin(mesh.vertices, mesh.faces, paint))
+        if len(skin.faces) == 0:
+            return None
+        volume = float(shell_volumes(skin)[skin.closed].sum())
+        area = float(lengths(skin.cross).sum()) / 2
+        thickness_mm = abs(volume) / area if area else 0.0
+        document.file.decimals = choose_decimals(float(np.abs(skin.points).max()), thickness_mm)
+        model = build_model(skin, self.options, np.array(sorted(self.flat_shells.get(number, ())), np.intp))
+        ids = write_model(document.file, model)
+        product = document.write_product(shape.name, ids.solids, ids.sheets)
+        _write_colors(document, skin, model.regions.region, ids, palette)
+        figures = _collect_figures(model, ids, volume, skin.closed, self.uses[number])
+        bodies = expected_bodies(shape.name, model)
+        return _WrittenProduct(product, self.uses[number], bodies, len(skin.closed), figures)
+
 
 def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
-    """Write the scene and check the file; bodies that fail get flat faces.
+    """Write the scene as STEP and check the file.
 
-    Raises ConversionFailed when every triangle is degenerate, or coordinates are out of all bounds.
+    Where OpenCASCADE is installed, it reads the file back. Bodies that fail are written again with flat faces.
+
+    Args:
+        scene: Millimeters, Z up.
+        target: The file to write.
+        options: Kinds of surfaces to recognize, and their tolerance.
+    Raises:
+        ConversionFailed: Every triangle is degenerate, or coordinates are too large for STEP.
     """
-    shapes, placed = shapes_of(scene)
-    uses = np.bincount([one.shape for one in placed], minlength=len(shapes)).tolist()
-    job = _Job(scene, options, shapes, placed, uses, {})
+    shapes, placements = collect_shapes(scene)
+    uses = np.bincount([placement.shape for placement in placements], minlength=len(shapes)).tolist()
+    writer = _SceneWriter(scene, options, shapes, placements, uses, {})
     with target.open() as stream:
-        written = job.write(stream)
+        products = writer.write_scene(stream)
     deadline = time.monotonic() + MAX_CHECK_S
-    verdict = _read_back(target, written, deadline)
-    if verdict is not None and not _agrees(verdict, written):
-        faults = _faults(job, written, verdict, deadline)
-        if options.step_surfaces == "analytic":
-            for number, body, reason in faults:
-                job.flat.setdefault(number, set()).update(body.shells)
-                note("flat_body", f"{body.name} was written with flat faces only: with curved ones {reason}")
-            with target.open() as stream:
-                written = job.write(stream)
-            verdict = _read_back(target, written, deadline)
-            faults = []
-            if verdict is not None and not _agrees(verdict, written):
-                faults = _faults(job, written, verdict, deadline)
-        for _, body, reason in faults:
-            note("invalid_solid", f"{body.name} is not right in the STEP file: {reason}; 'repair' the model first")
-    _report(written, verdict)
+    verdict = _check_file(target, products, deadline)
+    faults = _find_faults(writer, products, verdict, deadline)
+    if faults and options.step_surfaces == "analytic":
+        for number, body, reason in faults:
+            writer.flat_shells.setdefault(number, set()).update(body.shells)
+            note("flat_body", f"{body.name} was written with flat faces only: with curved ones {reason}")
+        with target.open() as stream:
+            products = writer.write_scene(stream)
+        verdict = _check_file(target, products, deadline)
+        faults = _find_faults(writer, products, verdict, deadline)
+    for _, body, reason in faults:
+        note("invalid_solid", f"{body.name} is invalid in the STEP file: {reason}; 'repair' the model first")
+    _report(products, verdict)
 
 
-def _read_back(target: Target, written: list[_Written | None], deadline: float) -> Verdict | None:
-    """The file as OpenCASCADE reads it; None where it is not installed, the file too large or the time over."""
-    if not is_available() or sum(one.figures["faces"] for one in written if one) > MAX_FACES:
+def _check_file(target: Target, products: list[_WrittenProduct | None], deadline: float) -> Verdict | None:
+    """Return the file as OpenCASCADE reads it; None if it is not installed, the file too large, or the time over."""
+    if not is_available() or sum(product.figures["faces"] for product in products if product) > MAX_FACES_COUNT:
         return None
     verdict = read_back(target.read(), deadline - time.monotonic())
     if verdict is None:
@@ -126,98 +180,105 @@ def _read_back(target: Target, written: list[_Written | None], deadline: float) 
     return verdict
 
 
-def _agrees(verdict: Verdict, written: list[_Written | None]) -> bool:
-    bodies = [(body, one.uses) for one in written if one for body in one.bodies]
-    return agrees(verdict, [body for body, _ in bodies], [uses for _, uses in bodies])
+def _find_faults(
+    writer: _SceneWriter, products: list[_WrittenProduct | None], verdict: Verdict | None, deadline: float
+) -> list[_Fault]:
+    """Return the bodies that OpenCASCADE rejects, all bodies if it is unclear which; none without a verdict.
 
-
-def _faults(
-    job: _Job, written: list[_Written | None], verdict: Verdict, deadline: float
-) -> list[tuple[int, Body, str]]:
-    """The bodies that fail, with their shapes and the reasons; each shape is read by itself where there are several."""
-    products = [(number, one) for number, one in enumerate(written) if one]
-    faults: list[tuple[int, Body, str]] = []
-    for number, one in products:
-        alone = (
-            verdict
-            if len(products) == one.uses == 1
-            else read_back(job.write_alone(number), deadline - time.monotonic())
-        )
-        if alone is not None:
-            faults += [(number, one.bodies[index], reason) for index, reason in faults_in(alone, one.bodies).items()]
+    A file with several instances does not show which shape is at fault: each shape is then read by itself.
+    """
+    numbered = [(number, product) for number, product in enumerate(products) if product]
+    bodies = [body for _, product in numbered for body in product.bodies]
+    uses = [product.uses for _, product in numbered for _ in product.bodies]
+    if verdict is None or is_as_expected(verdict, bodies, uses):
+        return []
+    faults: list[_Fault] = []
+    for number, product in numbered:
+        is_alone = len(numbered) == product.uses == 1
+        shape_verdict: Verdict | None = verdict
+        if not is_alone:
+            shape_verdict = read_back(writer.write_shape_alone(number), deadline - time.monotonic())
+        if shape_verdict is not None:
+            reasons = find_faults(shape_verdict, product.bodies)
+            faults += [_Fault(number, product.bodies[index], reason) for index, reason in reasons.items()]
     if faults:
         return faults
-    return [(number, body, "OpenCASCADE finds the file invalid") for number, one in products for body in one.bodies]
+    reason = "OpenCASCADE finds the file invalid"
+    return [_Fault(number, body, reason) for number, product in numbered for body in product.bodies]
 
 
-def _report(written: list[_Written | None], verdict: Verdict | None) -> None:
-    for one in written:
-        if one is None:
-            continue
-        did(**one.figures)
-        sheets, faces = one.figures["open_shells"] // one.uses, one.figures["faces"]
+def _report(products: list[_WrittenProduct | None], verdict: Verdict | None) -> None:
+    """Report figures, open shells, many faces and the result of the check."""
+    written = [product for product in products if product]
+    for product in written:
+        did(**product.figures)
+        sheets, faces = product.figures["open_shells"] // product.uses, product.figures["faces"]
         if sheets:
             note(
                 "open_surface",
-                f"{sheets} of {one.shells} shells are open or without a volume, "
-                "and were written as surfaces, not as solids; "
+                f"{sheets} of {product.shell_count} shells are open or have no volume and became surfaces, not solids; "
                 "'repair' closes holes",
             )
-        if faces > MANY_FACES:
+        if faces > MANY_FACES_COUNT:
             note(
                 "many_faces",
                 f"the STEP file has {faces} faces, which makes CAD programs slow; "
-                "'optimize_target_faces' reduces the triangles first",
+                "reduce the triangles with 'optimize_target_faces'",
             )
     if verdict is None:
         did(step_check="writer")
-        for body in (body for one in written if one for body in one.bodies if body.torn):
-            note("invalid_solid", f"{body.name} does not close in the STEP file; 'repair' the model first")
+        for body in (body for product in written for body in product.bodies if body.is_torn):
+            note("invalid_solid", f"{body.name} is not closed in the STEP file; 'repair' the model first")
     else:
         did(step_check="kernel", valid_solids=sum(solid.valid for solid in verdict.solids))
 
 
-def _write_shape(document: Document, job: _Job, number: int) -> _Written | None:
-    """Write the product of one shape, or nothing."""
-    shape = job.shapes[number]
-    mesh = shape.mesh
-    paint, palette = paint_of(job.scene, mesh, shape.material)
-    skin = orient_outward(build_skin(mesh.vertices, mesh.faces, paint))
-    if len(skin.faces) == 0:
-        return None
-    volume = float(shell_volumes(skin)[skin.closed].sum())
-    area = float(lengths(skin.cross).sum()) / 2
-    document.file.decimals = decimals_for(float(np.abs(skin.points).max()), abs(volume) / area if area else 0.0)
-    model = modelled(skin, job.options, np.array(sorted(job.flat.get(number, ())), np.intp))
-    items = write_model(document.file, model)
-    product = document.product(shape.name, items.solids, items.sheets)
-    _colour(document, skin, model.regions.region, items, palette)
-    uses = job.uses[number]
-    gained = shell_volumes(model.skin) + chord_volumes(model.skin, model.regions.region, model.regions.surfaces)
-    kinds = np.bincount(model.regions.surfaces.kind, minlength=len(SurfaceKind))
-    figures = {
-        "faces": len(model.regions.surfaces),
-        **{
-            f"{kind.name.lower()}s": int(kinds[kind])
-            for kind in (SurfaceKind.PLANE, SurfaceKind.CYLINDER, SurfaceKind.CONE, SurfaceKind.SPHERE)
-        },
+def _collect_figures(
+    model: BrepModel, ids: WrittenIds, volume: float, closed: np.ndarray, uses: int
+) -> dict[str, int | float]:
+    """Return the figures of a product.
+
+    Args:
+        model: The product's model.
+        ids: What was written.
+        volume: Volume of the closed shells of the mesh, mm³.
+        closed: (s,) whether a shell is closed.
+        uses: Number of instances.
+    """
+    surfaces = model.regions.surfaces
+    volumes = shell_volumes(model.skin) + chord_volumes(model.skin, model.regions.region, surfaces)
+    kinds = np.bincount(surfaces.kind, minlength=len(SurfaceKind))
+    named_kinds = (SurfaceKind.PLANE, SurfaceKind.CYLINDER, SurfaceKind.CONE, SurfaceKind.SPHERE)
+    return {
+        "faces": len(surfaces),
+        **{f"{kind.name.lower()}s": int(kinds[kind]) for kind in named_kinds},
         "tori": int(kinds[SurfaceKind.TORUS]),
-        "solids": len(items.solids) * uses,
+        "solids": len(ids.solids) * uses,
         "open_shells": len(model.bodies.sheets) * uses,
         "mesh_volume_mm3": volume * uses,
-        "volume_gained_mm3": (float(gained[skin.closed].sum()) - volume) * uses,
+        "volume_gained_mm3": (float(volumes[closed].sum()) - volume) * uses,
     }
-    return _Written(product, uses, bodies_in(shape.name, model), len(skin.closed), figures)
 
 
-def _colour(document: Document, skin: Skin, region: np.ndarray, items: Items, palette: list[Color | None]) -> None:
-    paint = np.empty(len(items.faces), np.int32)
+def _write_colors(
+    document: StepDocument, skin: Skin, region: np.ndarray, ids: WrittenIds, palette: list[Color | None]
+) -> None:
+    """Color the bodies by the most frequent color of their faces, and the faces of other colors.
+
+    Args:
+        document: Output.
+        skin: Its `paint` indexes the palette.
+        region: (m,) region of each triangle; a region has one color.
+        ids: Faces and bodies.
+        palette: Colors; None for no color.
+    """
+    paint = np.empty(len(ids.faces), np.int32)
     paint[region] = skin.paint
-    common = int(np.bincount(paint).argmax())
-    main = palette[common]
-    if main is not None:
-        document.colour(items.solids + items.sheets, main)
+    most_frequent = int(np.bincount(paint).argmax())
+    body_color = palette[most_frequent]
+    if body_color is not None:
+        document.write_color(ids.solids + ids.sheets, body_color)
     for index in np.unique(paint).tolist():
         color = palette[index]
-        if index != common and color is not None:
-            document.colour(items.faces[paint == index].tolist(), color)
+        if index != most_frequent and color is not None:
+            document.write_color(ids.faces[paint == index].tolist(), color)

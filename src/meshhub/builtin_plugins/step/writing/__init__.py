@@ -1,1 +1,1 @@
-"""From regions to edges, faces, solids and Part-21 text."""
+"""STEP output: curves, seams and checks of a boundary representation, and its Part-21 text."""

@@ -1,4 +1,4 @@
-"""The colour of each triangle, as an index into a palette: STEP colours whole faces and bodies."""
+"""Colors of the triangles of a mesh; STEP colors whole faces and bodies."""
 
 from __future__ import annotations
 
@@ -8,46 +8,55 @@ from numpy.typing import NDArray
 from meshhub.model.notes import note
 from meshhub.model.scene import Color, Mesh, Scene
 
-MOST_COLOURS = 64
-"""More vertex colours than this are a picture or a gradient, and would cut every face into crumbs."""
+MAX_VERTEX_COLORS_COUNT = 64
+"""Colors of a part; more are a picture or a gradient, and would split every face into single triangles."""
 
 Paint = NDArray[np.int32]
+"""(m,) palette index of each triangle."""
 
 
-def paint_of(scene: Scene, mesh: Mesh, material: int | None) -> tuple[Paint, list[Color | None]]:
-    """The paint of each face (m,), and the palette it points into; None is no colour.
+def collect_paint(scene: Scene, mesh: Mesh, material: int | None) -> tuple[Paint, list[Color | None]]:
+    """Return the color of each triangle of a mesh.
 
-    A material colours more surely than vertices do: vertex colours count where there is no material.
+    A material takes precedence over vertex colors, which count only for triangles without a material.
+
+    Args:
+        scene: Owner of the materials.
+        mesh: A mesh of the scene, with or without face materials and vertex colors.
+        material: Material of triangles that have none of their own.
+    Returns:
+        (m,) palette indices, and the palette; index 0 is None, which means no color.
     """
     shown = np.full(len(mesh.faces), -1 if material is None else material, np.int32)
     if mesh.face_material is not None:
         shown = np.where(mesh.face_material < 0, shown, mesh.face_material).astype(np.int32)
     palette: list[Color | None] = [None]
     paint = np.zeros(len(mesh.faces), np.int32)
-    places: dict[Color, int] = {}
-    for index in np.unique(shown[shown >= 0]).tolist():
-        color = scene.materials[index].base_color
-        if color not in places:
-            places[color] = len(palette)
+    index_of_color: dict[Color, int] = {}
+    for number in np.unique(shown[shown >= 0]).tolist():
+        color = scene.materials[number].base_color
+        if color not in index_of_color:
+            index_of_color[color] = len(palette)
             palette.append(color)
-        paint[shown == index] = places[color]
+        paint[shown == number] = index_of_color[color]
     bare = shown < 0
     if mesh.colors is not None and bare.any():
-        _add_vertex_colours(mesh, bare, paint, palette)
+        _add_vertex_colors(mesh, bare, paint, palette)
     return paint, palette
 
 
-def _add_vertex_colours(mesh: Mesh, bare: NDArray[np.bool_], paint: Paint, palette: list[Color | None]) -> None:
+def _add_vertex_colors(mesh: Mesh, bare: NDArray[np.bool_], paint: Paint, palette: list[Color | None]) -> None:
+    """Color the triangles without a material by their vertices, in place; leave them if there are too many colors."""
     assert mesh.colors is not None
     packed = np.ascontiguousarray(mesh.colors).view(np.uint32)[:, 0][mesh.faces[bare]]
-    # the colour that two corners agree on, else the first one's
+    # the color of two corners, otherwise that of the first
     chosen = np.where(packed[:, 1] == packed[:, 2], packed[:, 1], packed[:, 0])
     values, index = np.unique(chosen, return_inverse=True)
-    if len(values) > MOST_COLOURS:
+    if len(values) > MAX_VERTEX_COLORS_COUNT:
         note(
             "colours_dropped",
-            f"the {len(values)} vertex colours of a part are a gradient, and STEP colours whole faces only: "
-            "left out. GLB, PLY and 3MF keep them",
+            f"{len(values)} vertex colors of a part were left out: STEP colors whole faces, not gradients; "
+            "use GLB, PLY or 3MF",
         )
         return
     paint[bare] = index.reshape(-1).astype(np.int32) + len(palette)

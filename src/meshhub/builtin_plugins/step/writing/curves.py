@@ -1,9 +1,10 @@
-"""The curves of edges: lines, circles, and splines where two surfaces meet in neither."""
+"""Curves of edges: lines, circles, and splines where two surfaces intersect in neither."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,38 +25,54 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
 _FRACTIONS = np.array([0.25, 0.5, 0.75])
-_BULGE = 0.15
-_CHORD = 0.05
-_KNOWN, _OWN = 1, 2
-_TOUCHING = np.cos(np.radians(6.0))
-_WIDEST = 2.5e-4
+"""Positions along a straight segment at which points of the intersection are computed."""
+_MAX_BULGE_RATIO = 0.15
+"""Distance of the intersection from a segment, as a share of its length; beyond it the surfaces meet elsewhere."""
+_MAX_CHORD_SAGITTA_RATIO = 0.05
+"""Distance of a segment from a surface, as a share of its length, up to which it may stay straight."""
+_MAX_SAGITTA_RATIO = 2.5e-4
+"""The same, as a share of the model's diagonal: CAD programs take the distance as the tolerance of the edge."""
+_TANGENT_COS = np.cos(np.radians(6.0))
+"""Cosine of the angle between two surfaces below which rounding moves their intersection arbitrarily."""
+_MIN_RADIUS_MM = 1e-300
+"""Millimeters; avoids a division by zero for paths of equal points."""
+_REGULARIZATION = 1e-14
+"""Added to the normal equations of points in units of their extent; makes those of collinear points solvable."""
 
 Mask = NDArray[np.bool_]
 
 
-class Curve(IntEnum):
-    """What an edge runs along."""
+class CurveKind(IntEnum):
+    """Geometry of an edge."""
 
     LINE = 0
     CIRCLE = 1
     SPLINE = 2
 
 
+class _CircleAxis(IntEnum):
+    """Origin of a circle's axis: no circle, the axis of a surface, or fitted to the points."""
+
+    NONE = 0
+    SURFACE = 1
+    FITTED = 2
+
+
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """The curve of each edge.
+    """Curve of each edge.
 
-    kind:           (e,) a Curve
-    centre, axis:   (e, 3) of circles; the edge runs counter-clockwise about the axis
-    radius:         (e,) of circles
-    bad:            (e,) no curve could be found that lies on both surfaces
-    chords:         (e,) bad, but each of its straight pieces could be an edge by itself
-    spline_begin:   (e + 1,) where the points of each spline begin in `spline`; start and end are among them
-    spline:         (n, 3)
+    kind:           (e,) a CurveKind
+    center, axis:   (e, 3) of circles, mm and unit vectors; the edge runs counter-clockwise about the axis
+    radius:         (e,) of circles, mm
+    bad:            (e,) whether no curve lies on both surfaces
+    chords:         (e,) whether the edge is bad, but each of its straight segments could be an edge
+    spline_begin:   (e + 1,) index in `spline` at which the points of each spline begin; they include both ends
+    spline:         (n, 3) mm
     """
 
     kind: NDArray[np.int8]
-    centre: Float64
+    center: Float64
     axis: Float64
     radius: Float64
     bad: Mask
@@ -65,225 +82,253 @@ class Curves:
 
 
 def edge_regions(outline: Outline) -> tuple[IntIndex, IntIndex]:
-    """The regions on the two sides of each edge; the same twice on a border."""
+    """Return (e,) each, the regions on the two sides of each edge; the same twice for an edge on the border."""
     chain = outline.edge_chain
-    one = outline.region[chain].astype(np.intp)
-    other = one.copy()
-    back = np.flatnonzero(~outline.forward)
-    other[outline.edge[back]] = outline.region[back]
-    return one, other
+    left = outline.region[chain].astype(np.intp)
+    right = left.copy()
+    backward = np.flatnonzero(~outline.forward)
+    right[outline.edge[backward]] = outline.region[backward]
+    return left, right
 
 
-def curves_of(skin: Skin, outline: Outline, regions: Regions) -> Curves:
-    """Curves for all edges; between planes they are lines."""
+def fit_curves(skin: Skin, outline: Outline, regions: Regions) -> Curves:
+    """Return the curves of all edges; edges between planes are lines.
+
+    Args:
+        skin: Mesh whose points are corners of the edges, millimeters.
+        outline: Edges of the regions.
+        regions: Regions with their surfaces and tolerances.
+    """
     chain = outline.edge_chain
     count = len(chain)
     left, right = edge_regions(outline)
-    kind = np.full(count, Curve.LINE, np.int8)
-    centre, axis, radius = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
+    kind = np.full(count, CurveKind.LINE, np.int8)
+    center, axis, radius = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
     bad = np.zeros(count, np.bool_)
     bent = np.flatnonzero(regions.curved[left] | regions.curved[right])
     if len(bent) == 0:
-        return Curves(kind, centre, axis, radius, bad, bad, np.zeros(count + 1, np.intp), np.empty((0, 3)))
-    one, other = regions.surfaces.take(left[bent]), regions.surfaces.take(right[bent])
+        return Curves(kind, center, axis, radius, bad, bad, np.zeros(count + 1, np.intp), np.empty((0, 3)))
+    sides = _Sides(regions.surfaces.take(left[bent]), regions.surfaces.take(right[bent]))
     limit = np.maximum(regions.limit[left[bent]], regions.limit[right[bent]])
-    path = _thinned(_paths(skin, outline, chain[bent]), limit)
-    straight = _straight(path, one, other, limit)
-    group, point, fault = _refined(path, one, other, limit)
-    middles, axes, radii, about = _circles(path, group, point, one, other, limit)
-    # a circle about an axis of a surface is known without points between, which are ill-defined where surfaces touch
-    circle = ~straight & ((about == _KNOWN) | ((about == _OWN) & ~fault))
-    tolerable = (
-        fault & ~circle & _tolerable(path, one, other, _WIDEST * float(lengths(np.ptp(skin.points, axis=0)[None])[0]))
-    )
-    straight |= tolerable & (np.diff(path.begin) == 2)
+    path = _drop_near_points(_collect_paths(skin, outline, chain[bent]), limit)
+    straight = _are_straight(path, sides, limit)
+    refined, fault = _refine_paths(path, sides, limit)
+    circles = _fit_circles(path, refined, sides, limit)
+    # a circle about the axis of a surface needs no points of the intersection, which are ill-defined near tangency
+    circle = ~straight & ((circles.source == _CircleAxis.SURFACE) | ((circles.source == _CircleAxis.FITTED) & ~fault))
+    diagonal = float(lengths(np.ptp(skin.points, axis=0)[None])[0])
+    may_stay_chords = fault & ~circle & _are_near_surfaces(path, sides, _MAX_SAGITTA_RATIO * diagonal)
+    straight |= may_stay_chords & (np.diff(path.begin) == 2)
     fault &= ~straight & ~circle
     bad[bent] = fault
     chords = np.zeros(count, np.bool_)
-    chords[bent] = tolerable & fault
-    kind[bent[circle]] = Curve.CIRCLE
-    centre[bent], axis[bent], radius[bent] = middles, axes, radii
+    chords[bent] = may_stay_chords & fault
+    kind[bent[circle]] = CurveKind.CIRCLE
+    center[bent], axis[bent], radius[bent] = circles.center, circles.axis, circles.radius
     spline = ~straight & ~circle & ~fault
-    kind[bent[spline]] = Curve.SPLINE
+    kind[bent[spline]] = CurveKind.SPLINE
     size = np.zeros(count, np.intp)
-    size[bent] = np.where(spline, np.bincount(group, minlength=len(bent)), 0)
-    return Curves(kind, centre, axis, radius, bad, chords, np.concatenate([[0], np.cumsum(size)]), point[spline[group]])
+    size[bent] = np.where(spline, np.diff(refined.begin), 0)
+    spline_begin = np.concatenate([[0], np.cumsum(size)])
+    return Curves(kind, center, axis, radius, bad, chords, spline_begin, refined.point[spline[refined.path]])
+
+
+class _Sides(NamedTuple):
+    """(n,) surfaces on the left and on the right of edges."""
+
+    left: SurfaceArray
+    right: SurfaceArray
+
+    def distances(self, points: Float64, path: IntIndex | None = None) -> Float64:
+        """Return the larger distance (mm) of each point (k, 3) from both surfaces of its path (k,)."""
+        left, right = self if path is None else (self.left.take(path), self.right.take(path))
+        return np.maximum(np.abs(distances(left, points)), np.abs(distances(right, points)))
 
 
 @dataclass(frozen=True, eq=False)
 class _Paths:
-    """Mesh points along edges, those of one edge side by side; closed edges repeat their first point."""
+    """Points along edges; a closed edge repeats its first point.
+
+    begin: (n + 1,) index in `point` at which each path begins
+    path:  (p,) the path of each point
+    point: (p, 3) mm
+    """
 
     begin: IntIndex
-    group: IntIndex
+    path: IntIndex
     point: Float64
 
     @property
     def count(self) -> int:
         return len(self.begin) - 1
 
+    def segments(self) -> tuple[IntIndex, Float64, Float64]:
+        """Return the straight segments of all paths: their path (s,), begin and end (s, 3)."""
+        at = np.flatnonzero(self.path[1:] == self.path[:-1])
+        return self.path[at], self.point[at], self.point[at + 1]
 
-def _paths(skin: Skin, outline: Outline, chain: IntIndex) -> _Paths:
+
+def _collect_paths(skin: Skin, outline: Outline, chain: IntIndex) -> _Paths:
+    """Return the points of the mesh along chains."""
     size = outline.chain_begin[chain + 1] - outline.chain_begin[chain] + 1
     begin = np.concatenate([[0], np.cumsum(size)])
-    group = np.repeat(np.arange(len(chain)), size)
-    place = np.arange(len(group)) - begin[group]
-    last = place == size[group] - 1
-    half = outline.half[outline.chain_begin[chain][group] + place - last]
-    return _Paths(begin, group, skin.points[np.where(last, skin.end[half], skin.begin[half])])
+    path = np.repeat(np.arange(len(chain)), size)
+    place = np.arange(len(path)) - begin[path]
+    last = place == size[path] - 1
+    half = outline.half[outline.chain_begin[chain][path] + place - last]
+    return _Paths(begin, path, skin.points[np.where(last, skin.end[half], skin.begin[half])])
 
 
-def _thinned(path: _Paths, limit: Float64) -> _Paths:
-    """The paths without points next to another: whatever joins those two is noise to a curve."""
-    group, start, stop = _pieces(path)
-    short = np.zeros(len(path.group) + 1, np.bool_)
-    short[1:-1][path.group[1:] == path.group[:-1]] = lengths(stop - start) <= limit[group]
-    first, last = path.begin[:-1], path.begin[1:] - 1
-    gone = short[:-1]
-    gone[last - 1] |= short[last]
-    gone[first] = gone[last] = False
-    size = np.bincount(path.group[~gone], minlength=path.count)
-    return _Paths(np.concatenate([[0], np.cumsum(size)]), path.group[~gone], path.point[~gone])
+def _drop_near_points(paths: _Paths, limit: Float64) -> _Paths:
+    """Return the paths without inner points closer to the next than `limit`: their direction is rounding noise."""
+    path, start, stop = paths.segments()
+    short = np.zeros(len(paths.path) + 1, np.bool_)
+    short[1:-1][paths.path[1:] == paths.path[:-1]] = lengths(stop - start) <= limit[path]
+    first, last = paths.begin[:-1], paths.begin[1:] - 1
+    dropped = short[:-1]
+    dropped[last - 1] |= short[last]
+    dropped[first] = dropped[last] = False
+    size = np.bincount(paths.path[~dropped], minlength=paths.count)
+    return _Paths(np.concatenate([[0], np.cumsum(size)]), paths.path[~dropped], paths.point[~dropped])
 
 
-def _pieces(path: _Paths) -> tuple[IntIndex, Float64, Float64]:
-    """The straight pieces of all paths: their group, begin and end."""
-    at = np.flatnonzero(path.group[1:] == path.group[:-1])
-    return path.group[at], path.point[at], path.point[at + 1]
-
-
-def _straight(path: _Paths, one: SurfaceArray, other: SurfaceArray, limit: Float64) -> Mask:
-    start, stop = path.point[path.begin[:-1]], path.point[path.begin[1:] - 1]
+def _are_straight(paths: _Paths, sides: _Sides, limit: Float64) -> Mask:
+    """Return (n,) whether the points of a path lie on its chord, and the chord on both surfaces."""
+    start, stop = paths.point[paths.begin[:-1]], paths.point[paths.begin[1:] - 1]
     chord = stop - start
     size = lengths(chord)
     direction = normalize(chord)
-    offset = path.point - start[path.group]
-    along = np.einsum("ij,ij->i", offset, direction[path.group])
-    off = lengths(offset - along[:, None] * direction[path.group])
-    worst = np.maximum.reduceat(off, path.begin[:-1])
-    good = (worst <= limit) & (size > 0)
-    for fraction in (0.5, *_FRACTIONS):
-        at = start + fraction * chord
-        good &= (np.abs(distances(one, at)) <= limit) & (np.abs(distances(other, at)) <= limit)
-    return good
+    offset = paths.point - start[paths.path]
+    along = np.einsum("ij,ij->i", offset, direction[paths.path])
+    distance = lengths(offset - along[:, None] * direction[paths.path])
+    straight = (np.maximum.reduceat(distance, paths.begin[:-1]) <= limit) & (size > 0)
+    for fraction in _FRACTIONS:
+        straight &= sides.distances(start + fraction * chord) <= limit
+    return straight
 
 
-def _tolerable(path: _Paths, one: SurfaceArray, other: SurfaceArray, widest: float) -> Mask:
-    """Paths whose straight pieces may stay chords.
+def _are_near_surfaces(paths: _Paths, sides: _Sides, max_sagitta_mm: float) -> Mask:
+    """Return (n,) whether the straight segments of a path are close enough to both surfaces to stay straight.
 
-    Where a facet that stays planar meets a curved surface nearly tangentially, their intersection swings far
-    from the mesh's edge. The edge itself is off the surface by its sagitta only, which CAD programs
-    take as the tolerance of the edge. widest: the largest such sagitta.
+    Where a facet that stays planar meets a curved surface nearly tangentially, the intersection deviates far from the
+    edge of the mesh. The edge deviates from the surface only by its sagitta.
     """
-    group, start, stop = _pieces(path)
-    middle = (start + stop) / 2
-    first, second = np.abs(distances(one.take(group), middle)), np.abs(distances(other.take(group), middle))
-    off = np.maximum(first, second)
-    good = np.ones(path.count, np.bool_)
-    good[group[(off > _CHORD * lengths(stop - start)) | (off > widest)]] = False
-    return good
+    path, start, stop = paths.segments()
+    sagitta = sides.distances((start + stop) / 2, path)
+    near = np.ones(paths.count, np.bool_)
+    near[path[(sagitta > _MAX_CHORD_SAGITTA_RATIO * lengths(stop - start)) | (sagitta > max_sagitta_mm)]] = False
+    return near
 
 
-def _refined(path: _Paths, one: SurfaceArray, other: SurfaceArray, limit: Float64) -> tuple[IntIndex, Float64, Mask]:
-    """The paths with points between on both surfaces, and which paths have none there."""
-    group, begin, end = _pieces(path)
+def _refine_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_Paths, Mask]:
+    """Return the paths with points of the intersection added, and (n,) whether these are unusable."""
+    path, begin, end = paths.segments()
     steps = len(_FRACTIONS)
-    between = begin[:, None, :] + _FRACTIONS[None, :, None] * (end - begin)[:, None, :]
-    each = np.repeat(group, steps)
-    guess = between.reshape(-1, 3)
-    first, second = one.take(each), other.take(each)
-    found = project_onto_both(first, second, guess)
-    one_off, one_normal = gradients(first, found)
-    other_off, other_normal = gradients(second, found)
-    off = np.maximum(np.abs(one_off), np.abs(other_off))
-    # where surfaces nearly touch, their intersection is anywhere
-    apart = lengths(first.origin - second.origin) + lengths(first.axis - second.axis)
-    border = apart + np.abs(first.radius - second.radius) == 0
-    touching = ~border & (np.abs(np.einsum("ij,ij->i", one_normal, other_normal)) > _TOUCHING)
+    guess = (begin[:, None, :] + _FRACTIONS[None, :, None] * (end - begin)[:, None, :]).reshape(-1, 3)
+    owner = np.repeat(path, steps)
+    left, right = sides.left.take(owner), sides.right.take(owner)
+    point = project_onto_both(left, right, guess)
+    left_distance, left_normal = gradients(left, point)
+    right_distance, right_normal = gradients(right, point)
+    distance = np.maximum(np.abs(left_distance), np.abs(right_distance))
+    difference = lengths(left.origin - right.origin) + lengths(left.axis - right.axis)
+    is_border = difference + np.abs(left.radius - right.radius) == 0
+    tangent = ~is_border & (np.abs(np.einsum("ij,ij->i", left_normal, right_normal)) > _TANGENT_COS)
     length = np.repeat(lengths(end - begin), steps)
-    wrong = touching | ~(off <= limit[each]) | ~(lengths(found - guess) <= _BULGE * length)
-    fault = np.zeros(path.count, np.bool_)
-    fault[each[wrong]] = True
-    piece_place = np.arange(len(group)) + group  # one point more than pieces in each path
-    order_key = np.concatenate([np.arange(len(path.point)) * (steps + 1),
-                                (piece_place[:, None] * (steps + 1) + 1 + np.arange(steps)).ravel()])  # fmt: skip
-    order = np.argsort(order_key, kind="stable")
-    groups = np.concatenate([path.group, each])[order]
-    return groups, np.concatenate([path.point, found])[order], fault
+    # written so that NaN is wrong, too
+    wrong = tangent | ~(distance <= limit[owner]) | ~(lengths(point - guess) <= _MAX_BULGE_RATIO * length)
+    fault = np.zeros(paths.count, np.bool_)
+    fault[owner[wrong]] = True
+    # each path has one point more than segments
+    first_point = np.arange(len(path)) + path
+    keys = first_point[:, None] * (steps + 1) + 1 + np.arange(steps)
+    order = np.argsort(np.concatenate([np.arange(len(paths.point)) * (steps + 1), keys.ravel()]), kind="stable")
+    refined_path = np.concatenate([paths.path, owner])[order]
+    refined_point = np.concatenate([paths.point, point])[order]
+    refined_begin = np.searchsorted(refined_path, np.arange(paths.count + 1))
+    return _Paths(refined_begin, refined_path, refined_point), fault
 
 
-def _circles(
-    path: _Paths, group: IntIndex, point: Float64, one: SurfaceArray, other: SurfaceArray, limit: Float64
-) -> tuple[Float64, Float64, Float64, NDArray[np.int8]]:
-    """Circles through the paths: centres, axes, radii, and whether they are about an axis of a surface or their own."""
-    count = path.count
-    about = np.zeros(count, np.int8)
-    centre, axis, radius = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
-    piece, begin, end = _pieces(path)
-    for candidate in (one, other):
-        usable = (about == 0) & (candidate.kind != SurfaceKind.PLANE) & (candidate.kind != SurfaceKind.SPHERE)
+class _Circles(NamedTuple):
+    """Circles through paths; center, axis: (n, 3), radius: (n,) mm, source: (n,) a _CircleAxis."""
+
+    center: Float64
+    axis: Float64
+    radius: Float64
+    source: NDArray[np.int8]
+
+
+def _fit_circles(paths: _Paths, refined: _Paths, sides: _Sides, limit: Float64) -> _Circles:
+    """Fit a circle to each path, about the axis of a surface or about an axis of its own."""
+    count = paths.count
+    source = np.full(count, _CircleAxis.NONE, np.int8)
+    center, axis, radius = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
+    segment_path, begin, end = paths.segments()
+    for candidate in sides:
+        usable = source == _CircleAxis.NONE
+        usable &= (candidate.kind != SurfaceKind.PLANE) & (candidate.kind != SurfaceKind.SPHERE)
         if not usable.any():
             continue
-        middle, ring, off = _spread(candidate, path.group, path.point, path.begin[:-1])
-        out = (begin + end) / 2 - middle[piece]
-        line = candidate.axis[piece]
+        middle, ring, error = _mean_circles(candidate, paths)
+        # the middle of each arc must lie on both surfaces
+        out = (begin + end) / 2 - middle[segment_path]
+        line = candidate.axis[segment_path]
         out -= line * np.einsum("ij,ij->i", out, line)[:, None]
-        between = middle[piece] + ring[piece][:, None] * normalize(out)
-        away = np.maximum(np.abs(distances(one.take(piece), between)), np.abs(distances(other.take(piece), between)))
-        off = np.maximum(off, np.maximum.reduceat(away, np.searchsorted(piece, np.arange(count))))
-        fits = usable & (off <= limit) & (ring > limit)
-        about[fits] = _KNOWN
-        centre[fits], axis[fits], radius[fits] = middle[fits], candidate.axis[fits], ring[fits]
-    starts = np.searchsorted(group, np.arange(count))
-    candidate = _own_axes(group, point, starts, np.bincount(group, minlength=count))
-    middle, ring, off = _spread(candidate, group, point, starts)
-    # cylinders and cones meet planes in circles about their axes, or in none
-    meets = np.isin(one.kind, (SurfaceKind.SPHERE, SurfaceKind.TORUS)) | np.isin(
-        other.kind, (SurfaceKind.SPHERE, SurfaceKind.TORUS)
-    )
-    fits = (about == 0) & meets & (off <= limit) & (ring > limit)
-    about[fits] = _OWN
-    centre[fits], axis[fits], radius[fits] = middle[fits], candidate.axis[fits], ring[fits]
-    a, b = begin - centre[piece], end - centre[piece]
-    turn = np.bincount(piece, np.einsum("ij,ij->i", np.cross(a, b), axis[piece]), count)
+        arc_middle = middle[segment_path] + ring[segment_path][:, None] * normalize(out)
+        off_surface = sides.distances(arc_middle, segment_path)
+        error = np.maximum(error, np.maximum.reduceat(off_surface, np.searchsorted(segment_path, np.arange(count))))
+        fits = usable & (error <= limit) & (ring > limit)
+        source[fits] = _CircleAxis.SURFACE
+        center[fits], axis[fits], radius[fits] = middle[fits], candidate.axis[fits], ring[fits]
+    candidate = _fit_axes(refined)
+    middle, ring, error = _mean_circles(candidate, refined)
+    # cylinders and cones meet planes in circles about their own axes or in none
+    round_kinds = (SurfaceKind.SPHERE, SurfaceKind.TORUS)
+    can_be_circle = np.isin(sides.left.kind, round_kinds) | np.isin(sides.right.kind, round_kinds)
+    fits = (source == _CircleAxis.NONE) & can_be_circle & (error <= limit) & (ring > limit)
+    source[fits] = _CircleAxis.FITTED
+    center[fits], axis[fits], radius[fits] = middle[fits], candidate.axis[fits], ring[fits]
+    a, b = begin - center[segment_path], end - center[segment_path]
+    turn = np.bincount(segment_path, np.einsum("ij,ij->i", np.cross(a, b), axis[segment_path]), count)
     axis *= np.where(turn < 0, -1.0, 1.0)[:, None]
-    return centre, axis, radius, about
+    return _Circles(center, axis, radius, source)
 
 
-def _spread(
-    candidate: SurfaceArray, group: IntIndex, point: Float64, begin: IntIndex
-) -> tuple[Float64, Float64, Float64]:
-    """The mean circle of points about axes: centres, radii, and the distance of the worst point."""
-    count = len(begin)
-    size = np.bincount(group, minlength=count)
-    height, distance, _ = cylindrical(candidate.take(group), point)
-    level = np.bincount(group, height, count) / size
-    ring = np.bincount(group, distance, count) / size
-    off = np.maximum(np.abs(height - level[group]), np.abs(distance - ring[group]))
-    worst: Float64 = np.maximum.reduceat(off, begin)
-    return candidate.origin + level[:, None] * candidate.axis, ring, worst
+def _mean_circles(axes: SurfaceArray, paths: _Paths) -> tuple[Float64, Float64, Float64]:
+    """Return the mean circle of each path about an axis: centers (n, 3), radii (n,), largest errors (n,), mm."""
+    count = paths.count
+    size = np.bincount(paths.path, minlength=count)
+    height, distance, _ = cylindrical(axes.take(paths.path), paths.point)
+    mean_height = np.bincount(paths.path, height, count) / size
+    radius = np.bincount(paths.path, distance, count) / size
+    error = np.maximum(np.abs(height - mean_height[paths.path]), np.abs(distance - radius[paths.path]))
+    largest: Float64 = np.maximum.reduceat(error, paths.begin[:-1])
+    return axes.origin + mean_height[:, None] * axes.axis, radius, largest
 
 
-def _own_axes(group: IntIndex, point: Float64, begin: IntIndex, size: IntIndex) -> SurfaceArray:
-    """The circle through the points of each path, as the cylinder around it."""
-    count = len(begin)
-    middle = np.add.reduceat(point, begin) / size[:, None]
-    offset = point - middle[group]
-    scale = np.maximum(np.maximum.reduceat(lengths(offset), begin), 1e-300)
-    offset = offset / scale[group][:, None]
-    spread = np.stack(
-        [[np.bincount(group, offset[:, i] * offset[:, j], count) for j in range(3)] for i in range(3)]
+def _fit_axes(paths: _Paths) -> SurfaceArray:
+    """Fit a circle to the points of each path and return the cylinder around it, with radius 0.
+
+    Source:
+        Kåsa, "A circle fitting procedure and its error analysis", IEEE Trans. Instrum. Meas. 25, 1976.
+    """
+    count, path, begin = paths.count, paths.path, paths.begin[:-1]
+    middle = np.add.reduceat(paths.point, begin) / np.bincount(path, minlength=count)[:, None]
+    offset = paths.point - middle[path]
+    scale = np.maximum(np.maximum.reduceat(lengths(offset), begin), _MIN_RADIUS_MM)
+    offset = offset / scale[path][:, None]
+    covariance = np.stack(
+        [[np.bincount(path, offset[:, i] * offset[:, j], count) for j in range(3)] for i in range(3)]
     ).transpose(2, 0, 1)
-    _, vectors = np.linalg.eigh(spread)
+    _, vectors = np.linalg.eigh(covariance)
     axis, u, v = vectors[:, :, 0], vectors[:, :, 2], vectors[:, :, 1]
-    x = np.einsum("ij,ij->i", offset, u[group])
-    y = np.einsum("ij,ij->i", offset, v[group])
+    x = np.einsum("ij,ij->i", offset, u[path])
+    y = np.einsum("ij,ij->i", offset, v[path])
     columns = [x, y, np.ones_like(x)]
     square = x * x + y * y
-    products = np.stack([[sum_by_label(group, p * q, count) for q in columns] for p in columns]).transpose(2, 0, 1)
-    right = np.stack([sum_by_label(group, p * square, count) for p in columns], axis=1)
-    matrix = products + np.eye(3) * 1e-14
-    solution = np.linalg.solve(matrix, right[..., None])[..., 0] / 2
+    products = np.stack([[sum_by_label(path, p * q, count) for q in columns] for p in columns]).transpose(2, 0, 1)
+    right = np.stack([sum_by_label(path, p * square, count) for p in columns], axis=1)
+    solution = np.linalg.solve(products + np.eye(3) * _REGULARIZATION, right[..., None])[..., 0] / 2
     origin = middle + scale[:, None] * (solution[:, :1] * u + solution[:, 1:2] * v)
     kind = np.full(count, SurfaceKind.CYLINDER, np.int8)
     return SurfaceArray(kind, origin, axis, np.zeros(count), np.zeros(count))

@@ -1,7 +1,7 @@
-"""Reading a STEP file back by OpenCASCADE, in a process of its own: it may crash, hang or fill the memory.
+"""Reading of a STEP file by OpenCASCADE in a separate process, because it may crash, hang or exhaust the memory.
 
-OpenCASCADE never releases the interpreter's lock, so no other thread is inside it when this process forks. A fork of a
-process that has it loaded is cheap; a clean start costs 1–2 s.
+OpenCASCADE never releases the interpreter lock, so no other thread is inside it when this process forks. A fork of a
+process that has loaded it is cheap; a new process takes 1–2 s to load it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ import time
 import warnings
 from typing import Any, NamedTuple
 
-MAX_FACES = 2_000
-"""Faces; OpenCASCADE needs about a millisecond to read each, and as long again to check it."""
+MAX_FACES_COUNT = 2_000
+"""Faces; OpenCASCADE takes about a millisecond to read each, and the same time to check it."""
 MAX_CHECK_S = 10.0
-"""Seconds for all checks of one file; a writer does not know the deadline of its conversion."""
+"""Seconds for all checks of one file; a writer cannot query the deadline of its conversion."""
 
-_ANSWER_BYTES = 1 << 16
+_BLOCK_BYTES = 1 << 16
+"""Bytes to read from a pipe at a time; the usual capacity of a pipe."""
 
 
-class Solid(NamedTuple):
-    """A solid as OpenCASCADE reads it."""
+class KernelSolid(NamedTuple):
+    """A solid as OpenCASCADE reads it; volume: mm³."""
 
     valid: bool
     volume: float
@@ -39,12 +40,12 @@ class Solid(NamedTuple):
 class Verdict(NamedTuple):
     """A file as OpenCASCADE reads it.
 
-    valid:  whether every shape in it is; False where OpenCASCADE crashed
-    solids: those of all instances, in the file's order
+    valid:  whether every shape is valid; False if OpenCASCADE crashed
+    solids: solids of all instances, in file order
     """
 
     valid: bool
-    solids: tuple[Solid, ...]
+    solids: tuple[KernelSolid, ...]
 
 
 def is_available() -> bool:
@@ -53,16 +54,19 @@ def is_available() -> bool:
 
 
 def read_back(data: bytes, seconds: float) -> Verdict | None:
-    """Read a STEP file and check its shapes.
+    """Read a STEP file in a separate process and check its shapes.
 
+    Args:
+        data: The file.
+        seconds: Timeout.
     Returns:
-        None where OpenCASCADE did not answer in time, or could not be started.
+        None if OpenCASCADE did not finish in time or could not be started.
     """
     if seconds <= 0:
         return None
     can_fork = sys.platform == "linux" and ("OCP.STEPControl" in sys.modules or threading.active_count() == 1)
     try:
-        status, answer = _fork(data, seconds) if can_fork else _start(data, seconds)
+        status, answer = _judge_in_fork(data, seconds) if can_fork else _judge_in_new_process(data, seconds)
     except (OSError, subprocess.TimeoutExpired):
         return None
     if status in (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGFPE):
@@ -70,52 +74,56 @@ def read_back(data: bytes, seconds: float) -> Verdict | None:
     if status != 0 or not answer:
         return None
     valid, solids = json.loads(answer)
-    return Verdict(valid, tuple(Solid(*solid) for solid in solids))
+    return Verdict(valid, tuple(KernelSolid(*solid) for solid in solids))
 
 
-def _fork(data: bytes, seconds: float) -> tuple[int, bytes]:
-    """The exit status and the answer of a fork of this process."""
+def _judge_in_fork(data: bytes, seconds: float) -> tuple[int, bytes]:
+    """Return the exit status and the JSON answer of a fork of this process."""
     source, sink = os.pipe()
     with warnings.catch_warnings():
-        # threads that hold locks can stop the child; then it ends with the deadline
+        # a lock that another thread holds may block the child; then the timeout ends it
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        _answer(data, sink, seconds)
+        _send_answer(data, sink, seconds)
     os.close(sink)
     try:
-        answer = _received(source, time.monotonic() + seconds)
+        answer = _receive_answer(source, time.monotonic() + seconds)
     finally:
         os.close(source)
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-    # the answer is complete when the process closes its end, whatever happens to it while it exits
+    # the answer is complete when the child closes the pipe, even if the child crashes while it exits
     return (0 if answer else os.waitstatus_to_exitcode(status)), answer
 
 
-def _received(source: int, deadline: float) -> bytes:
-    """What a process sends until it closes its end of a pipe; raises OSError after the deadline."""
+def _receive_answer(source: int, deadline: float) -> bytes:
+    """Read a pipe until its other end is closed.
+
+    Raises:
+        TimeoutError: The deadline passed.
+    """
     answer = b""
     while True:
         ready, _, _ = select.select([source], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             raise TimeoutError
-        block = os.read(source, _ANSWER_BYTES)
+        block = os.read(source, _BLOCK_BYTES)
         if not block:
             return answer
         answer += block
 
 
-def _answer(data: bytes, sink: int, seconds: float) -> None:
-    """Send the verdict and end this process, without anything that its parent would do at its end."""
+def _send_answer(data: bytes, sink: int, seconds: float) -> None:
+    """Send the verdict and exit without the exit handlers of the parent process."""
     status = 1
     try:
         import resource
 
         faulthandler.disable()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        # ends the process if its parent is gone
+        # ends this process if the parent was killed and cannot end it
         resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, resource.getrlimit(resource.RLIMIT_CPU)[1]))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGXCPU):
             signal.signal(number, signal.SIG_DFL)
@@ -128,10 +136,10 @@ def _answer(data: bytes, sink: int, seconds: float) -> None:
         os._exit(status)
 
 
-def _start(data: bytes, seconds: float) -> tuple[int, bytes]:
-    """The exit status and the answer of a new process."""
-    # -P: the modules beside this file are not those of that process
-    done = subprocess.run(  # noqa: S603 - this interpreter runs this file
+def _judge_in_new_process(data: bytes, seconds: float) -> tuple[int, bytes]:
+    """Return the exit status and the JSON answer of a new process."""
+    # -P keeps the folder of this file out of the module search path: its modules would hide others
+    completed = subprocess.run(  # noqa: S603 - this interpreter runs this file
         [sys.executable, "-P", __file__],
         input=data,
         stdout=subprocess.PIPE,
@@ -139,11 +147,15 @@ def _start(data: bytes, seconds: float) -> tuple[int, bytes]:
         timeout=seconds,
         check=False,
     )
-    return done.returncode, done.stdout.splitlines()[-1] if done.stdout else b""
+    return completed.returncode, completed.stdout.splitlines()[-1] if completed.stdout else b""
 
 
 def judge(data: bytes) -> tuple[bool, list[tuple[bool, float]]]:
-    """Read a STEP file in this process: whether every shape is valid, and each solid."""
+    """Read a STEP file in this process.
+
+    Returns:
+        Whether every shape is valid; validity and volume (mm³) of each solid.
+    """
     from OCP.BRepCheck import BRepCheck_Analyzer
     from OCP.BRepGProp import BRepGProp
     from OCP.GProp import GProp_GProps
@@ -159,20 +171,21 @@ def judge(data: bytes) -> tuple[bool, list[tuple[bool, float]]]:
     if shape.IsNull():
         return False, []
 
-    def solid(shape: Any) -> tuple[bool, float]:
+    def judge_solid(solid: Any) -> tuple[bool, float]:
         properties = GProp_GProps()
-        BRepGProp.VolumeProperties_s(shape, properties)
-        return BRepCheck_Analyzer(shape).IsValid(), properties.Mass()
+        BRepGProp.VolumeProperties_s(solid, properties)
+        return BRepCheck_Analyzer(solid).IsValid(), properties.Mass()
 
     solids = []
-    found = TopExp_Explorer(shape, TopAbs_SOLID)
-    while found.More():
-        solids.append(solid(found.Current()))
-        found.Next()
+    explorer = TopExp_Explorer(shape, TopAbs_SOLID)
+    while explorer.More():
+        solids.append(judge_solid(explorer.Current()))
+        explorer.Next()
     return BRepCheck_Analyzer(shape).IsValid(), solids
 
 
 if __name__ == "__main__":
-    _shown = os.dup(1)
+    # OpenCASCADE prints to standard output: the answer goes to a copy of it
+    _answer_stream = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    os.write(_shown, json.dumps(judge(sys.stdin.buffer.read())).encode())
+    os.write(_answer_stream, json.dumps(judge(sys.stdin.buffer.read())).encode())

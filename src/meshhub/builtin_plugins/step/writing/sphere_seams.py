@@ -1,4 +1,4 @@
-"""Where balls with holes are slit: along half a great circle that meets no hole."""
+"""Seams of spheres with holes: half of a great circle that meets no hole."""
 
 from __future__ import annotations
 
@@ -11,37 +11,48 @@ from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import perpendicular
 from meshhub.model.scene import Float64
 
-_POLES = 64
-_SIDES = 32
-_CLEARANCE = 0.02
+_MAX_POLES_COUNT = 64
+"""Positions of the north pole that are tried; bounds the time of a sphere with many triangles."""
+_MERIDIANS_COUNT = 32
+"""Half circles that are tried for each pole."""
+_MIN_CLEARANCE_RATIO = 0.02
+"""Distance of a seam from the outline, in radii; closer, CAD programs split edges where they touch the seam."""
 
 
-def meridian(skin: Skin, regions: Regions, outline: Outline, face: int) -> tuple[Float64, Float64] | None:
-    """The axis of a sphere and the side of its seam, unit vectors, or None where holes leave no room for one.
+def find_meridian(skin: Skin, regions: Regions, outline: Outline, face: int) -> tuple[Float64, Float64] | None:
+    """Find a half circle from pole to pole that meets no hole of a sphere.
 
-    The seam leads from pole to pole; of those tried, the one that keeps clearest of the outline.
+    Args:
+        skin: Mesh, millimeters.
+        regions: Regions of the mesh.
+        outline: Their outlines.
+        face: A region whose surface is a sphere.
+    Returns:
+        (3,) unit vectors: the axis through the poles, and the direction from the center to the middle of the seam.
+        None if every candidate is closer to the outline than _MIN_CLEARANCE_RATIO.
     """
-    centre = regions.surfaces.origin[face]
+    center = regions.surfaces.origin[face]
     half = outline.half[regions.region[outline.half // 3] == face]
-    begin = normalize(skin.points[skin.begin[half]] - centre)
-    end = normalize(skin.points[skin.end[half]] - centre)
+    begin = normalize(skin.points[skin.begin[half]] - center)
+    end = normalize(skin.points[skin.end[half]] - center)
     triangles = np.flatnonzero(regions.region == face)
-    triangles = triangles[:: -(-len(triangles) // _POLES)]
-    poles = normalize(skin.points[skin.faces[triangles]].mean(axis=1) - centre)
-    angle = np.arange(_SIDES)[:, None] * (2 * np.pi / _SIDES)
-    best, found = _CLEARANCE, None
+    triangles = triangles[:: -(-len(triangles) // _MAX_POLES_COUNT)]
+    poles = normalize(skin.points[skin.faces[triangles]].mean(axis=1) - center)
+    angle = np.arange(_MERIDIANS_COUNT)[:, None] * (2 * np.pi / _MERIDIANS_COUNT)
+    largest, seam = _MIN_CLEARANCE_RATIO, None
     for pole, u in zip(poles, perpendicular(poles), strict=True):
-        side = np.cos(angle) * u + np.sin(angle) * np.cross(pole, u)
-        across = np.cross(pole, side)
-        one, other = begin @ across.T, end @ across.T
-        here, there = begin @ side.T, end @ side.T
-        # where an edge meets the great circle, on the side of the seam
-        meets = ((one < 0) != (other < 0)) & (here * np.abs(other) + there * np.abs(one) > 0)
+        direction = np.cos(angle) * u + np.sin(angle) * np.cross(pole, u)
+        across = np.cross(pole, direction)
+        begin_across, end_across = begin @ across.T, end @ across.T
+        begin_along, end_along = begin @ direction.T, end @ direction.T
+        # the edge crosses the plane of the great circle, on the half of the seam
+        meets = (begin_across < 0) != (end_across < 0)
+        meets &= begin_along * np.abs(end_across) + end_along * np.abs(begin_across) > 0
         to_pole = np.minimum(lengths(begin - pole), lengths(begin + pole))[:, None]
-        clear = np.where(here > 0, np.abs(one), to_pole).min(axis=0)
-        # rounded, so that noise does not choose among equals
-        clear = np.round(np.where(meets.any(axis=0), 0.0, clear), 3)
-        at = int(clear.argmax())
-        if clear[at] > best:
-            best, found = float(clear[at]), (pole, side[at])
-    return found
+        clearance = np.where(begin_along > 0, np.abs(begin_across), to_pole).min(axis=0)
+        # rounded, so that rounding noise does not decide between equal candidates
+        clearance = np.round(np.where(meets.any(axis=0), 0.0, clearance), 3)
+        best = int(clearance.argmax())
+        if clearance[best] > largest:
+            largest, seam = float(clearance[best]), (pole, direction[best])
+    return seam

@@ -1,0 +1,133 @@
+"""Construction of a checked model from a skin: facets, recognized surfaces, outlines, curves, seams.
+
+Surfaces that fail a check become flat facets again, and the model is built anew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meshhub.builtin_plugins.step import StepWriteOptions
+from meshhub.builtin_plugins.step.recognition.arrays import sort_unique
+from meshhub.builtin_plugins.step.recognition.bodies import Bodies, group_bodies
+from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets, move_cut_corners
+from meshhub.builtin_plugins.step.recognition.deviation import find_deviating, find_misshapen
+from meshhub.builtin_plugins.step.recognition.facet_graph import build_facet_graph
+from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, facet_skin
+from meshhub.builtin_plugins.step.recognition.outline import trace_outline
+from meshhub.builtin_plugins.step.recognition.recognize import Segments, recognize_surfaces
+from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
+from meshhub.builtin_plugins.step.recognition.skin import Skin
+from meshhub.builtin_plugins.step.writing.band_seams import find_bands, find_new_corners
+from meshhub.builtin_plugins.step.writing.brep import BrepModel
+from meshhub.builtin_plugins.step.writing.corner_check import find_cusped_regions, find_pinched_regions
+from meshhub.builtin_plugins.step.writing.curves import edge_regions, fit_curves
+from meshhub.builtin_plugins.step.writing.model_check import find_invalid_regions, find_invalid_shells
+from meshhub.builtin_plugins.step.writing.seams import find_unslit_spheres, place_seams
+from meshhub.toolkit.geometry import IntIndex
+
+_MAX_ATTEMPTS_COUNT = 16
+"""Models that are built before all surfaces become flat facets; bounds the time."""
+
+
+def build_model(skin: Skin, options: StepWriteOptions, flat_shells: IntIndex) -> BrepModel:
+    """Build the model of a skin.
+
+    Args:
+        skin: Mesh with outward orientation, millimeters.
+        options: Kinds of surfaces to recognize, and their tolerance.
+        flat_shells: Shells that keep flat facets.
+    """
+    faceted, bodies = facet_skin(skin), group_bodies(skin)
+    if options.step_surfaces == "analytic":
+        model = _build_analytic_model(skin, faceted, bodies, options.step_tolerance_mm, flat_shells)
+        if model is not None:
+            return model
+    return _assemble_model(skin, faceted, make_planar_regions(faceted), bodies)[0]
+
+
+def _build_analytic_model(
+    skin: Skin, faceted: FacetedSkin, bodies: Bodies, tolerance_mm: float | None, flat_shells: IntIndex
+) -> BrepModel | None:
+    """Return a model with curved surfaces; None if no curved surface passes the checks."""
+    graph = build_facet_graph(skin, faceted)
+    segments = recognize_surfaces(graph, faceted.tolerance, tolerance_mm)
+    segments = assign_cut_facets(skin, faceted, graph, segments, tolerance_mm)
+    segments = segments.without(np.isin(_facet_shells(skin, faceted), flat_shells))
+    for attempt in range(_MAX_ATTEMPTS_COUNT):
+        if not (segments.segment >= 0).any():
+            return None
+        regions = make_regions(skin, faceted, segments)
+        is_cut = (segments.segment != segments.uncut)[faceted.region]
+        moved_skin, misfits = move_cut_corners(skin, regions, is_cut)
+        if len(misfits) == 0:
+            if moved_skin is not skin:
+                regions = make_regions(moved_skin, faceted, segments)
+            model, misfits = _assemble_model(moved_skin, faceted, regions, bodies)
+            if len(misfits) == 0:
+                misfits = _curved_regions(model, find_invalid_shells(model))
+            if len(misfits) == 0:
+                return model
+        if attempt == _MAX_ATTEMPTS_COUNT - 2:
+            misfits = np.arange(len(regions.surfaces))
+        segments = _remove_misfits(faceted, regions, segments, misfits)
+    return None
+
+
+def _facet_shells(skin: Skin, faceted: FacetedSkin) -> IntIndex:
+    """Return (f,) the shell of each facet."""
+    shell = np.empty(faceted.faces, np.intp)
+    shell[faceted.region] = skin.shell
+    return shell
+
+
+def _curved_regions(model: BrepModel, shells: IntIndex) -> IntIndex:
+    """Return the curved regions of some shells."""
+    regions = np.unique(model.regions.region[np.isin(model.skin.shell, shells)])
+    curved: IntIndex = regions[model.regions.curved[regions]].astype(np.intp)
+    return curved
+
+
+def _assemble_model(skin: Skin, faceted: FacetedSkin, regions: Regions, bodies: Bodies) -> tuple[BrepModel, IntIndex]:
+    """Return the model of some regions, and the curved regions that fail a check."""
+    kept = np.zeros(len(skin.points), np.bool_)
+    while True:
+        outline = trace_outline(skin, regions.region, regions.curved, faceted.tolerance, kept)
+        curves = fit_curves(skin, outline, regions)
+        bands = find_bands(skin, regions, outline, curves)
+        more = np.union1d(outline.inner_points(skin, curves.chords), find_new_corners(outline, bands))
+        if len(more) == 0:
+            break
+        kept[more] = True
+    seams = place_seams(skin, regions, outline, curves, bands)
+    model = BrepModel(skin, regions, outline, curves, seams, bodies)
+    left, right = edge_regions(outline)
+    left, right = left[curves.bad], right[curves.bad]
+    # of two curved neighbors of a bad edge the smaller one becomes flat
+    size = np.where(regions.curved, region_areas(skin, regions), np.inf)
+    misfits = [
+        np.where(size[left] <= size[right], left, right),
+        find_deviating(skin, regions.region, regions.surfaces),
+        find_misshapen(skin, regions.region, regions.surfaces, outline),
+        find_unslit_spheres(regions, outline, seams),
+        find_pinched_regions(regions, outline, curves),
+        find_cusped_regions(skin, regions, outline, curves, size),
+        find_invalid_regions(model, size),
+    ]
+    return model, sort_unique(np.concatenate(misfits))
+
+
+def _remove_misfits(faceted: FacetedSkin, regions: Regions, segments: Segments, misfits: IntIndex) -> Segments:
+    """Return the segments without the facets of some regions.
+
+    A region that has facets cut by a boolean operation loses only these; it is tried again without them.
+    """
+    region = np.empty(faceted.faces, np.intp)
+    region[faceted.region] = regions.region
+    is_misfit = np.zeros(len(regions.surfaces), np.bool_)
+    is_misfit[misfits] = True
+    has_cut_facets = np.zeros(len(regions.surfaces), np.bool_)
+    has_cut_facets[region[segments.segment != segments.uncut]] = True
+    reduced = np.where(has_cut_facets[region], segments.uncut, -1)
+    uncut = np.where(is_misfit[region] & ~has_cut_facets[region], -1, segments.uncut)
+    return Segments(segments.surfaces, segments.limit, np.where(is_misfit[region], reduced, segments.segment), uncut)

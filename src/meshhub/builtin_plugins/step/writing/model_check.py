@@ -1,0 +1,270 @@
+"""Checks of a model without a CAD kernel: short edges, crossing outlines, closed and consistently oriented shells."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, perpendicular
+from meshhub.builtin_plugins.step.writing.brep import BrepModel
+from meshhub.builtin_plugins.step.writing.curves import CurveKind, edge_regions
+from meshhub.model.scene import Float64
+from meshhub.toolkit.geometry import IntIndex
+
+MIN_EDGE_MM = 1e-5
+"""Millimeters; CAD programs treat shorter edges as corners, and their faces as torn."""
+
+_SAMPLE_STEP_RAD = np.pi / 32
+"""Radians of an arc between two samples."""
+_MAX_PAIRS_COUNT = 5_000_000
+"""Pairs of edge segments to compare; bounds time and memory. The search for crossings is skipped beyond it."""
+_MIN_LENGTH_MM = 1e-300
+"""Millimeters; avoids a division by zero for segments of equal points."""
+
+
+class _EdgeSegments(NamedTuple):
+    """Straight segments that approximate the edges.
+
+    edge:        (n,) the edge of each segment
+    begin, end:  (n, 3) mm
+    first, last: (n,) numbers of these points; segments that share a point have its number in common
+    sagitta:     (n,) mm between the segment and its arc
+    """
+
+    edge: IntIndex
+    begin: Float64
+    end: Float64
+    first: IntIndex
+    last: IntIndex
+    sagitta: Float64
+
+
+def find_invalid_regions(model: BrepModel, size: Float64) -> IntIndex:
+    """Return curved regions beside edges that are too short, or that cross another edge of a flat face.
+
+    Args:
+        model: Regions with their surfaces, curves and seams.
+        size: (r,) area of each region. Of several curved neighbors of a bad edge the smallest is returned.
+    """
+    segments = _segment_edges(model)
+    outline, curves = model.outline, model.curves
+    left, right = edge_regions(outline)
+    bent = curves.kind != CurveKind.LINE
+    length = np.bincount(segments.edge, lengths(segments.end - segments.begin), len(bent))
+    moved = np.isin(outline.start[outline.edge_chain], model.seams.corner)
+    moved |= np.isin(outline.stop[outline.edge_chain], model.seams.corner)
+    bad = (length < MIN_EDGE_MM) & (bent | moved)
+    for crossing in _find_crossings(model, segments, left, right):
+        bad[crossing[bent[crossing]]] = True
+    left, right = left[bad], right[bad]
+    smallest = np.where(size[left] <= size[right], left, right)
+    curved: IntIndex = smallest[model.regions.curved[smallest]]
+    return curved
+
+
+def find_invalid_shells(model: BrepModel) -> IntIndex:
+    """Return closed shells that are torn.
+
+    A shell is torn if an edge is not used once in each direction, if its genus differs from the mesh's (not tested
+    for shells with tori), or if a flat face is reversed.
+
+    Source:
+        Mäntylä, An Introduction to Solid Modeling, 1988, §9 (Euler–Poincaré formula).
+    """
+    skin, regions = model.skin, model.regions
+    shell = np.empty(len(regions.surfaces), np.intp)
+    shell[regions.region] = skin.shell
+    bad = np.zeros(len(skin.closed), np.bool_)
+    bad[shell[_regions_of_unpaired_edges(model)]] = True
+    bad |= _has_other_genus(model, shell)
+    loop_count = np.bincount(model.outline.loop_region, minlength=len(shell))
+    bad[shell[(_doubled_flat_areas(model) <= 0) & ~regions.curved & (loop_count > 0)]] = True
+    return np.flatnonzero(bad & skin.closed)
+
+
+def _regions_of_unpaired_edges(model: BrepModel) -> IntIndex:
+    """Return a region of each edge that is not used once in each direction."""
+    outline = model.outline
+    chain = outline.edge_chain
+    is_used_twice = np.bincount(outline.edge, minlength=len(chain)) == 2
+    start = outline.start[chain]
+    backward = np.flatnonzero(~outline.forward)
+    is_opposed = np.ones(len(chain), np.bool_)
+    is_opposed[outline.edge[backward]] = outline.stop[backward] == start[outline.edge[backward]]
+    unpaired: IntIndex = outline.region[chain[~(is_used_twice & is_opposed)]].astype(np.intp)
+    return unpaired
+
+
+def _has_other_genus(model: BrepModel, shell: IntIndex) -> np.ndarray:
+    """Return (s,) whether the Euler characteristic of the faces differs from that of the triangles.
+
+    Args:
+        model: Regions and outlines.
+        shell: (r,) the shell of each region.
+    """
+    skin, outline, regions = model.skin, model.outline, model.regions
+    count = len(skin.closed)
+    # a face with l loops is a sphere with l holes; two loops that touch in a corner make one hole
+    visits, _ = distinct_pairs(outline.region, outline.start, len(skin.points))
+    touching = np.bincount(outline.region, minlength=len(shell)) - np.bincount(visits, minlength=len(shell))
+    loop_count = np.bincount(outline.loop_region, minlength=len(shell))
+    used = np.unique(outline.start)
+    point_shell = np.empty(len(skin.points), np.intp)
+    point_shell[skin.faces.ravel()] = np.repeat(skin.shell, 3)
+    written = sum_by_label(shell, 2 - loop_count + touching, count)
+    written += np.bincount(point_shell[used], minlength=count)
+    written -= np.bincount(shell[outline.region[outline.edge_chain]], minlength=count)
+    triangles = np.bincount(skin.shell, minlength=count)
+    points = np.bincount(point_shell[np.unique(skin.faces)], minlength=count)
+    # the characteristic of a face on a torus does not follow from its number of loops
+    has_torus = np.bincount(shell, regions.surfaces.kind == SurfaceKind.TORUS, count) > 0
+    differs: np.ndarray = (written != points - triangles / 2) & ~has_torus
+    return differs
+
+
+def _doubled_flat_areas(model: BrepModel) -> Float64:
+    """Return (r,) twice the signed area within the loops of each region, mm²; valid for planes. Arcs are sampled."""
+    segments = _segment_edges(model)
+    left, right = edge_regions(model.outline)
+    normal = model.regions.surfaces.axis
+    first = np.empty(len(normal), np.intp)
+    first[model.regions.region[::-1]] = model.skin.faces[::-1, 0]
+    area = np.zeros(len(normal))
+    for owner, sign in ((left[segments.edge], 1.0), (right[segments.edge], -1.0)):
+        origin = model.skin.points[first[owner]]
+        cross = np.cross(segments.begin - origin, segments.end - origin)
+        area += sign * sum_by_label(owner, np.einsum("ij,ij->i", cross, normal[owner]), len(normal))
+    return area
+
+
+def _segment_edges(model: BrepModel) -> _EdgeSegments:
+    """Return straight segments along all edges, in the direction of their forward chains."""
+    outline, curves = model.outline, model.curves
+    chain = outline.edge_chain
+    points = model.skin.points.copy()
+    points[model.seams.corner] = model.seams.position
+    start, stop = outline.start[chain], outline.stop[chain]
+    begin, end = points[start], points[stop]
+    size = np.ones(len(chain), np.intp)
+    circle = curves.kind == CurveKind.CIRCLE
+    x_axis = normalize(begin - curves.center)
+    y_axis = np.cross(curves.axis, x_axis)
+    to_end = end - curves.center
+    turn = np.arctan2(np.einsum("ij,ij->i", to_end, y_axis), np.einsum("ij,ij->i", to_end, x_axis))
+    turn = np.where(start == stop, 2 * np.pi, np.mod(turn, 2 * np.pi))
+    size[circle] = np.maximum(np.ceil(turn[circle] / _SAMPLE_STEP_RAD), 1).astype(np.intp)
+    spline = curves.kind == CurveKind.SPLINE
+    size[spline] = np.diff(curves.spline_begin)[spline] - 1
+    edge = np.repeat(np.arange(len(chain)), size)
+    place = np.arange(len(edge)) - np.repeat(np.cumsum(size) - size, size)
+
+    def sample(step: IntIndex) -> Float64:
+        """Return the points of all edges after a number of segments."""
+        angle = (turn / size)[edge] * step
+        radius = curves.radius[edge]
+        arc = curves.center[edge] + (radius * np.cos(angle))[:, None] * x_axis[edge]
+        arc += (radius * np.sin(angle))[:, None] * y_axis[edge]
+        position = np.where(circle[edge][:, None], arc, begin[edge])
+        on_spline = spline[edge]
+        position[on_spline] = curves.spline[curves.spline_begin[edge[on_spline]] + step[on_spline]]
+        position = np.where((step == 0)[:, None], begin[edge], position)
+        samples: Float64 = np.where((step == size[edge])[:, None], end[edge], position)
+        return samples
+
+    inner = len(points) + np.arange(len(edge))
+    first = np.where(place == 0, start[edge], inner - 1)
+    last = np.where(place == size[edge] - 1, stop[edge], inner)
+    sagitta = np.where(circle[edge], curves.radius[edge] * (1 - np.cos((turn / size)[edge] / 2)), 0.0)
+    return _EdgeSegments(edge, sample(place), sample(place + 1), first, last, sagitta)
+
+
+class _FaceSegments(NamedTuple):
+    """Segments in the planes of flat faces with arcs, sorted by face and lowest X.
+
+    row:       (k,) index of the segment
+    face:      (k,) region
+    a, b:      (k, 2) ends in the plane, mm
+    low, high: (k, 2) bounding boxes
+    key:       (k, 2) intervals of X, shifted so that those of different faces are disjoint
+    """
+
+    row: IntIndex
+    face: IntIndex
+    a: Float64
+    b: Float64
+    low: Float64
+    high: Float64
+    key: Float64
+
+
+def _project_to_faces(
+    model: BrepModel, segments: _EdgeSegments, left: IntIndex, right: IntIndex
+) -> _FaceSegments | None:
+    """Return the segments of flat faces with arcs; None if there are none."""
+    surfaces = model.regions.surfaces
+    bent = model.curves.kind != CurveKind.LINE
+    has_arcs = np.zeros(len(surfaces), np.bool_)
+    has_arcs[left[bent]] = has_arcs[right[bent]] = True
+    has_arcs &= ~model.regions.curved
+    face = np.concatenate([left[segments.edge], right[segments.edge]])
+    row = np.tile(np.arange(len(segments.edge)), 2)
+    row, face = row[has_arcs[face]], face[has_arcs[face]]
+    if len(row) == 0:
+        return None
+    u = perpendicular(surfaces.axis[face])
+    v = np.cross(surfaces.axis[face], u)
+    origin = surfaces.origin[face]
+    a, b = (
+        np.stack([np.einsum("ij,ij->i", ends[row] - origin, axis) for axis in (u, v)], axis=1)
+        for ends in (segments.begin, segments.end)
+    )
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    # the faces are laid out along X, so that one sorted sweep compares the segments of each
+    shift = 3 * float(np.abs(np.concatenate([a, b])).max())
+    order = np.argsort(low[:, 0] + face * shift, kind="stable")
+    a, b, low, high, row, face = a[order], b[order], low[order], high[order], row[order], face[order]
+    key = np.stack([low[:, 0] + face * shift, high[:, 0] + face * shift], axis=1)
+    return _FaceSegments(row, face, a, b, low, high, key)
+
+
+def _find_crossings(
+    model: BrepModel, segments: _EdgeSegments, left: IntIndex, right: IntIndex
+) -> tuple[IntIndex, IntIndex]:
+    """Return pairs of edges of one flat face that cross by more than the error of their samples."""
+    nothing = np.empty(0, np.intp)
+    flat = _project_to_faces(model, segments, left, right)
+    if flat is None:
+        return nothing, nothing
+    stop = np.searchsorted(flat.key[:, 0], flat.key[:, 1], side="right")
+    size = stop - np.arange(len(flat.row)) - 1
+    if size.sum() > _MAX_PAIRS_COUNT:
+        return nothing, nothing
+    i = np.repeat(np.arange(len(flat.row)), size)
+    j = i + 1 + np.arange(len(i)) - np.repeat(np.cumsum(size) - size, size)
+    near = (flat.face[i] == flat.face[j]) & (flat.low[i, 1] <= flat.high[j, 1]) & (flat.low[j, 1] <= flat.high[i, 1])
+    for ends in (segments.first, segments.last):
+        for other_ends in (segments.first, segments.last):
+            near &= ends[flat.row[i]] != other_ends[flat.row[j]]
+    i, j = i[near], j[near]
+    limit = MIN_EDGE_MM + 2 * np.maximum(segments.sagitta[flat.row[i]], segments.sagitta[flat.row[j]])
+    crossing = _are_separated(flat.a[i], flat.b[i], flat.a[j], flat.b[j], limit)
+    crossing &= _are_separated(flat.a[j], flat.b[j], flat.a[i], flat.b[i], limit)
+    return segments.edge[flat.row[i[crossing]]], segments.edge[flat.row[j[crossing]]]
+
+
+def _are_separated(a: Float64, b: Float64, c: Float64, d: Float64, limit: Float64) -> np.ndarray:
+    """Return (k,) whether c and d lie on different sides of the line a–b, each farther away than `limit`.
+
+    Args:
+        a, b, c, d: (k, 2) mm.
+        limit: (k,) mm.
+    """
+    along = b - a
+    size = np.maximum(np.hypot(along[:, 0], along[:, 1]), _MIN_LENGTH_MM)
+    c_side, d_side = (
+        (along[:, 0] * (point[:, 1] - a[:, 1]) - along[:, 1] * (point[:, 0] - a[:, 0])) / size for point in (c, d)
+    )
+    separated: np.ndarray = (c_side * d_side < 0) & (np.minimum(np.abs(c_side), np.abs(d_side)) > limit)
+    return separated
