@@ -1,4 +1,4 @@
-"""STEP written and judged by OpenCASCADE: round trips of CAD files, a machined plate, all sound meshes of the corpus.
+"""STEP files checked by OpenCASCADE: round trips of CAD files, a drilled plate, all closed meshes of the corpus.
 
     MESHHUB_CORPUS=… python benchmarks/step.py round-trip [--faces 700] [files …]
     python benchmarks/step.py plate [--holes 28] [--segments 32]
@@ -6,14 +6,13 @@
     MESHHUB_CORPUS=… python benchmarks/step.py programs [files …]
     python benchmarks/step.py booleans [--bodies 180]
 
-`round-trip` takes STEP → STL → STEP and tells how many planar and cylindrical faces of the original came
-back as one face of the same kind, on the same surface, cylinders with the radius within 0.1 %. Faces that
-were one cylinder cut in halves come back whole, which counts. `plate` compares with the recipe of sewing
-triangles in OpenCASCADE, on a tenth of the triangles. `sweep` writes every watertight mesh. `programs` asks
-FreeCAD and gmsh, where they are installed, what they see in a few of them. `booleans` cuts and joins random
-round and square bodies, at random places and angles, up to four times each.
+`round-trip` converts STEP → STL → STEP and counts the planar and cylindrical faces of the original that return as
+one face of the same kind on the same surface, with the radius of cylinders within 0.1 %. Halves of one cylinder that
+return as one face count. `plate` compares the writer with sewing triangles in OpenCASCADE, on a tenth of the triangles.
+`sweep` writes every watertight mesh. `programs` reads some files in FreeCAD and gmsh, where they are installed.
+`booleans` cuts and joins random round and square bodies at random places and angles, up to four times each.
 
-Every judgement runs in a process of its own.
+OpenCASCADE runs in separate processes.
 """
 
 from __future__ import annotations
@@ -35,12 +34,14 @@ import numpy as np
 
 from meshhub import MeshhubError, Registry
 
-SECONDS = 600
-RADIUS = 1e-3
+TIMEOUT_S = 600.0
+"""Seconds for one file in OpenCASCADE; large files take minutes."""
+MAX_ERROR_RATIO = 1e-3
+"""Share of the size by which a returned surface may differ."""
 KINDS = ("Plane", "Cylinder", "Cone", "Sphere", "Torus")
 
 
-def in_process(*arguments: str, seconds: float = SECONDS) -> dict[str, Any]:
+def in_process(*arguments: str, seconds: float = TIMEOUT_S) -> dict[str, Any]:
     """Run this file with a hidden command and return its JSON."""
     try:
         done = subprocess.run(
@@ -55,7 +56,7 @@ def in_process(*arguments: str, seconds: float = SECONDS) -> dict[str, Any]:
 
 
 def judge(path: str) -> dict[str, Any]:
-    """Faces with kind, parameters and bounds; validity; volume."""
+    """Return the faces with kind, parameters and bounds, and validity and volume."""
     from OCP.Bnd import Bnd_Box
     from OCP.BRepAdaptor import BRepAdaptor_Surface
     from OCP.BRepBndLib import BRepBndLib
@@ -108,33 +109,33 @@ def judge(path: str) -> dict[str, Any]:
 
 
 def came_back(original: list[dict[str, Any]], returned: list[dict[str, Any]], kind: str) -> tuple[int, int]:
-    """How many faces of a kind there were, and how many have one face of that surface over all of them."""
-    wanted = [face for face in original if face["kind"] == kind]
-    there = [face for face in returned if face["kind"] == kind]
-    if not wanted or not there:
-        return len(wanted), 0
-    at, along = (np.array([face[key] for face in there]) for key in ("at", "along"))
-    low, high = (np.array([face[key] for face in there]) for key in ("low", "high"))
-    radius = np.array([face["radius"] for face in there])
-    found = 0
-    for face in wanted:
+    """Return the number of faces of a kind, and of those that returned as one face on the same surface."""
+    expected = [face for face in original if face["kind"] == kind]
+    candidates = [face for face in returned if face["kind"] == kind]
+    if not expected or not candidates:
+        return len(expected), 0
+    at, along = (np.array([face[key] for face in candidates]) for key in ("at", "along"))
+    low, high = (np.array([face[key] for face in candidates]) for key in ("low", "high"))
+    radius = np.array([face["radius"] for face in candidates])
+    matched = 0
+    for face in expected:
         size = float(np.linalg.norm(np.subtract(face["high"], face["low"])))
         offset = at - face["at"]
         if kind == "Plane":
             off = np.abs(offset @ face["along"])
         else:
             off = np.linalg.norm(np.cross(offset, face["along"]), axis=1)
-        good = (np.abs(along @ face["along"]) > 1 - 1e-5) & (off <= RADIUS * max(size, face["radius"]))
-        good &= np.abs(radius - face["radius"]) <= RADIUS * face["radius"]
-        # facets are chords: the outline of what came back may lie inside by their sagitta
+        good = (np.abs(along @ face["along"]) > 1 - 1e-5) & (off <= MAX_ERROR_RATIO * max(size, face["radius"]))
+        good &= np.abs(radius - face["radius"]) <= MAX_ERROR_RATIO * face["radius"]
+        # facets are chords: the returned outline may lie inside by their sagitta
         room = 0.02 * size + 1e-3
         good &= (low <= np.array(face["low"]) + room).all(axis=1) & (high >= np.array(face["high"]) - room).all(axis=1)
-        found += bool(good.any())
-    return len(wanted), found
+        matched += bool(good.any())
+    return len(expected), matched
 
 
 def convert(source: Path, target: Path, **options: Any) -> tuple[float, dict[str, Any]]:
-    """Seconds of this process, and what the writer did."""
+    """Return the CPU seconds of this process and the figures of the report."""
     registry = Registry()
     began = time.process_time()
     report = registry.convert(source, target, **options)
@@ -186,7 +187,7 @@ def round_trip(paths: list[Path], most_faces: int) -> int:
 
 
 def plate(holes: int, segments: int) -> Any:
-    """A plate with holes × holes round holes, as vertices and faces."""
+    """Return the vertices (mm) and faces of a plate with holes × holes round holes."""
     import manifold3d
 
     side = 4.0 * holes + 2
@@ -220,7 +221,7 @@ def write_plate(path: str, holes: int, segments: int) -> dict[str, Any]:
 
 
 def sew_plate(path: str, holes: int, segments: int) -> dict[str, Any]:
-    """What recipes for OpenCASCADE do: a face for each triangle, sewn, made a solid, written."""
+    """Write a plate as usual OpenCASCADE recipes do: a face for each triangle, sewn to a solid."""
     from OCP.BRepBuilderAPI import (
         BRepBuilderAPI_MakeFace,
         BRepBuilderAPI_MakePolygon,
@@ -270,7 +271,7 @@ def compare_plates(holes: int, segments: int) -> int:
 
 
 def sweep(corpus: Path, most_triangles: int, most_faces: int, surfaces: str) -> int:
-    """Every watertight mesh becomes valid solids of its volume, but for what lies between chord and arc."""
+    """Check that every watertight mesh becomes valid solids of its volume plus the volume of the arcs."""
     with (corpus / "INDEX.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["watertight"] == "True"]
     rows = [row for row in rows if int(row["n_faces"]) <= most_triangles and row["expect"] == "converts"]
@@ -343,9 +344,9 @@ Printf('{"valid": true, "solids": %%g, "volume": %%.15g}', #bodies(), volume);
 
 
 def programs(paths: list[Path]) -> int:
-    """What FreeCAD and gmsh see in files of ours."""
-    asked = [name for name in ("freecadcmd", "gmsh") if shutil.which(name)]
-    print(f"asked: {', '.join(asked) or 'none is installed'}")
+    """Read files of this writer in FreeCAD and gmsh."""
+    installed = [name for name in ("freecadcmd", "gmsh") if shutil.which(name)]
+    print(f"programs: {', '.join(installed) or 'none is installed'}")
     bad = 0
     for path in paths:
         with tempfile.TemporaryDirectory() as folder:
@@ -354,13 +355,13 @@ def programs(paths: list[Path]) -> int:
             scripts = {"freecadcmd": Path(folder, "ask.py"), "gmsh": Path(folder, "ask.geo")}
             scripts["freecadcmd"].write_text(FREECAD, encoding="utf-8")
             scripts["gmsh"].write_text(GMSH % made, encoding="utf-8")
-            for name in asked:
+            for name in installed:
                 words = [name, str(scripts[name]), *(["-parse_and_exit"] if name == "gmsh" else [])]
                 done = subprocess.run(
                     words,
                     capture_output=True,
                     text=True,
-                    timeout=SECONDS,
+                    timeout=TIMEOUT_S,
                     check=False,
                     env={**os.environ, "MADE": str(made)},
                 )
@@ -375,7 +376,7 @@ def programs(paths: list[Path]) -> int:
 
 
 def body(number: int) -> Any:
-    """Random bodies cut from, joined with or held against each other, as a mesh boolean does it."""
+    """Return random bodies that are subtracted, united or intersected by a mesh boolean."""
     from manifold3d import CrossSection, Manifold
 
     rng = np.random.default_rng(number)
@@ -405,7 +406,7 @@ def body(number: int) -> Any:
 
 
 def booleans(count: int) -> int:
-    """What becomes of round bodies whose facets were cut: valid solids, and how many faces are true surfaces."""
+    """Write round bodies whose facets were cut; print invalid solids and the number of curved faces."""
     import trimesh
 
     bad, triangles, seconds = 0, 0, 0.0
@@ -428,8 +429,8 @@ def booleans(count: int) -> int:
         if not (seen["valid"] and seen["solids"] == figures["solids"] and abs(off) <= 3e-3):
             bad += 1
             print(f"body {number}: valid {seen['valid']}, {seen['solids']} solids, volume off by {off:.1e}")
-    told = ", ".join(f"{kind} {number}" for kind, number in faces.items())
-    print(f"{count} bodies of {triangles} triangles in {seconds:.0f} s: {bad} bad; faces: {told}")
+    counts = ", ".join(f"{kind} {number}" for kind, number in faces.items())
+    print(f"{count} bodies of {triangles} triangles in {seconds:.0f} s: {bad} bad; faces: {counts}")
     return 1 if bad else 0
 
 
@@ -455,18 +456,18 @@ def main() -> int:
     seen_by.add_argument("files", nargs="*", type=Path)
     cut = commands.add_parser("booleans")
     cut.add_argument("--bodies", type=int, default=180)
-    asked = parser.parse_args()
-    if asked.command == "booleans":
-        return booleans(asked.bodies)
-    if asked.command == "plate":
-        return compare_plates(asked.holes, asked.segments)
+    options = parser.parse_args()
+    if options.command == "booleans":
+        return booleans(options.bodies)
+    if options.command == "plate":
+        return compare_plates(options.holes, options.segments)
     corpus = Path(os.environ.get("MESHHUB_CORPUS", ""))
-    if asked.command == "round-trip":
-        files = asked.files or sorted(path for path in (corpus / "step").iterdir() if path.suffix.lower() != ".p21")
-        return round_trip(files, asked.faces)
-    if asked.command == "programs":
-        return programs(asked.files or [path for path in sorted(corpus.glob("*/*")) if path.name.endswith(SAMPLE)])
-    return sweep(corpus, asked.triangles, asked.faces, asked.surfaces)
+    if options.command == "round-trip":
+        files = options.files or sorted(path for path in (corpus / "step").iterdir() if path.suffix.lower() != ".p21")
+        return round_trip(files, options.faces)
+    if options.command == "programs":
+        return programs(options.files or [path for path in sorted(corpus.glob("*/*")) if path.name.endswith(SAMPLE)])
+    return sweep(corpus, options.triangles, options.faces, options.surfaces)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
     python benchmarks/step_designs.py [--parts 200] [--first 0]
 
-A part is a box, a pin or a stepped pin; up to four cylinders, cones, balls, rings and boxes are cut from it or
-joined to it; some of its edges are rounded or chamfered; it is turned half of the time. OpenCASCADE cuts it into
-triangles, coarsely or finely, and judges what comes back: a valid solid for each body, and how many faces of each
-kind there are. Fillets that are no surface of revolution have no kind here to come back as. Parts that
-OpenCASCADE cannot make, or whose triangles do not close, are left out.
+A part is a box, a pin or a stepped pin. Up to four cylinders, cones, spheres, tori and boxes are cut from it or joined
+to it, some of its edges are rounded or chamfered, and half of the parts are rotated. OpenCASCADE triangulates it
+coarsely or finely, and checks the returned file: a valid solid for each body, and the number of faces of each kind.
+Fillets that are not surfaces of revolution are not counted. Parts that OpenCASCADE cannot build, or whose triangles
+do not close, are left out.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any
 from meshhub import Registry, Source
 from step import KINDS, convert, in_process
 
-MANY = 1.5
-"""So many times the faces of the original, and three more, are called flat."""
+MAX_FACES_RATIO = 1.5
+"""Faces per face of the original, plus three; a part with more stayed flat somewhere."""
 
 
 def design(number: int) -> Any:
-    """The shape of a part, and how finely it is to be cut: deviation in mm, angle in radians."""
+    """Return the shape of a part, and the accuracy of its triangles: deviation (mm) and angle (radians)."""
     from OCP.BRepAlgoAPI import BRepAlgoAPI_Cut, BRepAlgoAPI_Fuse
     from OCP.BRepBuilderAPI import BRepBuilderAPI_Transform
     from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeCylinder
@@ -57,12 +57,12 @@ def design(number: int) -> Any:
     if chance.random() < 0.5:
         along = gp_Dir(chance.uniform(-1, 1), chance.uniform(-1, 1), chance.uniform(0.1, 1))
         turn.SetRotation(gp_Ax1(gp_Pnt(0, 0, 0), along), chance.uniform(0, 6))
-    made = BRepBuilderAPI_Transform(whole.Shape(), turn, True).Shape()
-    return made, chance.choice([0.01, 0.03, 0.1]), chance.choice([0.1, 0.2, 0.35, 0.5])
+    rotated = BRepBuilderAPI_Transform(whole.Shape(), turn, True).Shape()
+    return rotated, chance.choice([0.01, 0.03, 0.1]), chance.choice([0.1, 0.2, 0.35, 0.5])
 
 
 def cutter(chance: random.Random) -> Any:
-    """What is cut away, or joined."""
+    """Return a random body that is cut from a part or joined to it."""
     from OCP.BRepPrimAPI import (
         BRepPrimAPI_MakeBox,
         BRepPrimAPI_MakeCone,
@@ -88,7 +88,7 @@ def cutter(chance: random.Random) -> Any:
 
 
 def rounded(part: Any, chance: random.Random) -> Any:
-    """The part with some edges rounded or chamfered, if a few tries find any that can be."""
+    """Return the part with some edges rounded or chamfered; unchanged if three attempts fail."""
     from OCP.BRepCheck import BRepCheck_Analyzer
     from OCP.BRepFilletAPI import BRepFilletAPI_MakeChamfer, BRepFilletAPI_MakeFillet
     from OCP.Standard import Standard_Failure
@@ -114,7 +114,7 @@ def rounded(part: Any, chance: random.Random) -> Any:
 
 
 def make(number: int, path: str) -> dict[str, int]:
-    """Write the triangles of a part; how many faces of each kind it has."""
+    """Write the triangles of a part and return the number of its faces of each kind."""
     from OCP.BRepAdaptor import BRepAdaptor_Surface
     from OCP.BRepCheck import BRepCheck_Analyzer
     from OCP.BRepMesh import BRepMesh_IncrementalMesh
@@ -139,21 +139,21 @@ def make(number: int, path: str) -> dict[str, int]:
 
 
 def main() -> int:
-    """Make, convert, judge; print what is wrong, what stayed flat, and the sums."""
+    """Build, convert and check the parts; print the invalid ones, those that stayed flat, and totals."""
     if sys.argv[1:2] == ["make"]:
         print(json.dumps(make(int(sys.argv[2]), sys.argv[3])))
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
-    told = parser.parse_args()
+    options = parser.parse_args()
     tried = bad = flat = others = triangles = 0
     seconds = 0.0
     had, have = Counter[str](), Counter[str]()
-    for number in range(told.first, told.first + told.parts):
+    for number in range(options.first, options.first + options.parts):
         with tempfile.TemporaryDirectory() as folder:
             part, back = Path(folder, "part.stl"), Path(folder, "back.step")
-            # in a process of its own, which its fillets may crash
+            # in a separate process, because fillets may crash OpenCASCADE
             command = [sys.executable, __file__, "make", str(number), str(part)]
             made = subprocess.run(command, capture_output=True, text=True, check=False)
             if made.returncode != 0:
@@ -174,7 +174,7 @@ def main() -> int:
             continue
         returned = Counter(face["kind"] for face in after["faces"])
         had, have = had + before, have + returned
-        if returned.total() > MANY * before.total() + 3:
+        if returned.total() > MAX_FACES_RATIO * before.total() + 3:
             flat += 1
             print(f"part {number}: {dict(before)} -> {dict(returned)}")
     print(

@@ -26,7 +26,9 @@ from meshhub import Registry, Source
 from step import convert, in_process
 
 CELL_MM = 24.0
+"""Millimeters of the plate for each feature."""
 THICKNESS_MM = 10.0
+"""Millimeters of the plate."""
 
 
 def cylinder(x: float, y: float, low: float, high: float, radius: float, top_radius: float | None = None) -> Any:
@@ -176,7 +178,7 @@ FEATURES: tuple[Callable[[Any, float, float, random.Random], Any], ...] = (
 
 
 def design(number: int) -> tuple[Any, float, float, list[str]]:
-    """A plate, how finely to cut it into triangles (deviation in mm, angle in radians), and its features."""
+    """Return a plate, the accuracy of its triangles (deviation in mm, angle in radians), and its features."""
     from OCP.BRepBuilderAPI import BRepBuilderAPI_Transform
     from OCP.gp import gp_Ax1, gp_Dir, gp_Pnt, gp_Trsf, gp_Vec
     from OCP.ShapeUpgrade import ShapeUpgrade_UnifySameDomain
@@ -202,7 +204,7 @@ def design(number: int) -> tuple[Any, float, float, list[str]]:
 
 
 def triangulate(number: int, path: str) -> list[str]:
-    """Write the triangles of a plate; the names of its features."""
+    """Write the triangles of a plate and return the names of its features."""
     from OCP.BRepCheck import BRepCheck_Analyzer
     from OCP.BRepMesh import BRepMesh_IncrementalMesh
     from OCP.StlAPI import StlAPI_Writer
@@ -218,7 +220,7 @@ def triangulate(number: int, path: str) -> list[str]:
 
 
 def main() -> int:
-    """Make, convert, judge; print which are bad, and whether the report said so."""
+    """Build, convert and check the plates; print the invalid ones, and whether the report has a note on them."""
     if sys.argv[1:2] == ["make"]:
         print(json.dumps(triangulate(int(sys.argv[2]), sys.argv[3])))
         return 0
@@ -230,7 +232,7 @@ def main() -> int:
     for number in range(chosen.first, chosen.first + chosen.parts):
         with tempfile.TemporaryDirectory() as folder:
             part, back = Path(folder, "part.stl"), Path(folder, "back.step")
-            # in a process of its own, which OpenCASCADE may crash
+            # in a separate process, because OpenCASCADE may crash
             command = [sys.executable, __file__, "make", str(number), str(part)]
             made = subprocess.run(command, capture_output=True, text=True, check=False)
             if made.returncode != 0 or not Registry().inspect(Source.from_path(part)).model.watertight:
@@ -239,10 +241,10 @@ def main() -> int:
             _, figures = convert(part, back)
             after = in_process("judge", str(back))
         valid = "error" not in after and after["valid"] and after["solids"] == figures["solids"]
-        wanted = figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]
-        valid = valid and abs(after["volume"] / wanted - 1) <= 1e-3
-        said = figures.get("valid_solids") == figures["solids"]
-        counts["valid" if valid else "silent" if said else "invalid and said so"] += 1
+        expected = figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]
+        valid = valid and abs(after["volume"] / expected - 1) <= 1e-3
+        is_silent = figures.get("valid_solids") == figures["solids"]
+        counts["valid" if valid else "silent" if is_silent else "invalid and reported"] += 1
         if not valid:
             names = ", ".join(json.loads(made.stdout.splitlines()[-1]))
             print(f"plate {number} ({names}): {after.get('error', 'invalid')}; step_check {figures['step_check']}")

@@ -1,11 +1,11 @@
-"""Damaged STEP files through isolated workers: every one ends as a result or as a coded error, in time.
+"""Conversion of damaged STEP files in isolated workers: each gives a result or a coded error before its deadline.
 
     MESHHUB_CORPUS=… python benchmarks/step_mutations.py [--count 300] [--deadline 3] [--seed 1] [files …]
 
-Each mutation damages one of the files (those of the corpus unless some are named) in one way. It is
-converted to STL in a worker of its own; meanwhile another caller converts a good STL file, again and
-again. The table counts how they ended, by kind of damage; the last lines tell the slowest answers.
-Anything but a result or a coded error, or an answer past the deadline, makes the exit status 1.
+Each mutation damages one file in one way (default: the files of the corpus). It is converted to STL in an isolated
+worker, while another caller converts a valid STL file repeatedly. The table counts the outcomes by kind of damage; the
+last lines show the slowest answers. The exit status is 1 if there is an outcome other than a result or a coded error,
+or an answer after the deadline.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ import numpy as np
 
 from meshhub import Isolated, MeshhubError, Registry, Source, Target
 
-GRACE = 1.5
-"""Seconds beyond the deadline for starting a worker and killing it."""
+GRACE_S = 1.5
+"""Seconds beyond the deadline to start a worker and to kill it."""
 
 _REFERENCE = re.compile(rb"#\d+")
 _NUMBER = re.compile(rb"-?\d+\.\d*(?:E[-+]?\d+)?")
@@ -36,13 +36,13 @@ _KEYWORD = re.compile(rb"=\s*([A-Z_0-9]+)\(")
 
 
 def _pick(pattern: re.Pattern[bytes], data: bytes, rng: random.Random) -> tuple[int, int]:
-    """Where one of the pattern's matches lies, somewhere behind a random place."""
+    """Return the span of a match of the pattern after a random position."""
     found = pattern.search(data, rng.randrange(len(data))) or pattern.search(data, data.find(b"DATA"))
     return found.span() if found else (len(data), len(data))
 
 
 def flip_bytes(data: bytes, rng: random.Random) -> bytes:
-    """A few bytes become others."""
+    """Change some bytes."""
     changed = bytearray(data)
     for _ in range(rng.randint(1, 20)):
         changed[rng.randrange(200, len(changed))] = rng.randrange(256)
@@ -50,7 +50,7 @@ def flip_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def drop_lines(data: bytes, rng: random.Random) -> bytes:
-    """Some entities are gone."""
+    """Remove some entities."""
     lines = data.split(b";")
     for _ in range(rng.randint(1, 8)):
         del lines[rng.randrange(min(6, len(lines) - 1), len(lines) - 1)]
@@ -58,19 +58,19 @@ def drop_lines(data: bytes, rng: random.Random) -> bytes:
 
 
 def drop_range(data: bytes, rng: random.Random) -> bytes:
-    """A stretch of the text is gone."""
+    """Remove a range of the text."""
     start = rng.randrange(300, len(data) - 100)
     return data[:start] + data[start + rng.randint(1, len(data) // 4) :]
 
 
 def cut_short(data: bytes, rng: random.Random) -> bytes:
-    """The end is gone, and sometimes put back."""
+    """Remove the end of the text, and sometimes restore the end mark."""
     kept = data[: rng.randrange(200, len(data))]
     return kept + (b");\nENDSEC;\nEND-ISO-10303-21;\n" if rng.random() < 0.5 else b"")
 
 
 def other_references(data: bytes, rng: random.Random) -> bytes:
-    """Entities refer to other entities, to themselves, to nothing."""
+    """Make entities refer to other entities, to themselves, or to nothing."""
     known = _REFERENCE.findall(data)
     for _ in range(rng.randint(1, 10)):
         start, end = _pick(_REFERENCE, data, rng)
@@ -80,7 +80,7 @@ def other_references(data: bytes, rng: random.Random) -> bytes:
 
 
 def other_numbers(data: bytes, rng: random.Random) -> bytes:
-    """Numbers become huge, tiny, negative, or none."""
+    """Make numbers huge, tiny, negative or missing."""
     for _ in range(rng.randint(1, 10)):
         start, end = _pick(_NUMBER, data, rng)
         value = rng.choice([b"1.E308", b"-1.E300", b"0.", b"1.E-300", b"-1.", b"1.E999", b"NAN", b"1.E9", b"$"])
@@ -89,7 +89,7 @@ def other_numbers(data: bytes, rng: random.Random) -> bytes:
 
 
 def other_types(data: bytes, rng: random.Random) -> bytes:
-    """Entities become of another type."""
+    """Change the types of entities."""
     known = _KEYWORD.findall(data)
     for _ in range(rng.randint(1, 5)):
         found = _KEYWORD.search(data, rng.randrange(len(data)))
@@ -99,7 +99,7 @@ def other_types(data: bytes, rng: random.Random) -> bytes:
 
 
 def doubled(data: bytes, rng: random.Random) -> bytes:
-    """A stretch of the text comes twice, so that ids do too."""
+    """Repeat a range of the text, and thereby its ids."""
     start = rng.randrange(300, len(data) - 100)
     end = start + rng.randint(1, len(data) // 4)
     return data[:end] + data[start:]
@@ -111,7 +111,7 @@ KINDS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 
 def mutations(files: list[bytes], count: int, seed: int) -> Iterator[tuple[str, bytes]]:
-    """The same damaged files for the same seed: the kind of damage, the bytes."""
+    """Yield the kind of damage and the bytes; equal seeds give equal files."""
     rng = random.Random(seed)
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
@@ -119,20 +119,20 @@ def mutations(files: list[bytes], count: int, seed: int) -> Iterator[tuple[str, 
 
 
 def outcome(registry: Registry, data: bytes, deadline: float) -> tuple[str, float]:
-    """How a conversion ended: a code, or what must not be; and its seconds."""
+    """Return the outcome of a conversion (a code, or capitals for a failure) and its seconds."""
     started = time.perf_counter()
     try:
         report = registry.convert(Source.from_bytes(data, "damaged.step"), Target(), to="stl", timeout=deadline)
-        told = "converted" if report.target.faces else "EMPTY RESULT"
+        result = "converted" if report.target.faces else "EMPTY RESULT"
     except MeshhubError as error:
-        told = error.code
+        result = error.code
     except Exception as error:
-        told = f"NO CODE {type(error).__name__}"
-    return told, time.perf_counter() - started
+        result = f"NO CODE {type(error).__name__}"
+    return result, time.perf_counter() - started
 
 
-class Neighbour(threading.Thread):
-    """Another caller, who wants a good file converted all the while."""
+class OtherCaller(threading.Thread):
+    """Another caller that converts a valid file repeatedly."""
 
     def __init__(self, registry: Registry) -> None:
         super().__init__(daemon=True)
@@ -144,7 +144,7 @@ class Neighbour(threading.Thread):
         self._good = bytes(80) + np.uint32(200).tobytes() + rows.tobytes()
 
     def run(self) -> None:
-        """Ask until told to stop."""
+        """Convert until `stop` is called."""
         while not self._over.wait(0.1):
             started = time.perf_counter()
             try:
@@ -155,13 +155,13 @@ class Neighbour(threading.Thread):
             self.slowest = max(self.slowest, time.perf_counter() - started)
 
     def stop(self) -> None:
-        """Wait for the last answer."""
+        """Stop after the current answer."""
         self._over.set()
         self.join()
 
 
 def corpus_files() -> list[Path]:
-    """The corpus's STEP files that convert when they are whole."""
+    """Return the STEP files of the corpus that convert when undamaged."""
     folder = Path(os.environ.get("MESHHUB_CORPUS", ""))
     if not (folder / "INDEX.csv").is_file():
         sys.exit("name STEP files, or a corpus by MESHHUB_CORPUS")
@@ -171,7 +171,7 @@ def corpus_files() -> list[Path]:
 
 
 def main() -> int:
-    """Run them all and print the table."""
+    """Convert all mutations and print the table."""
     parser = argparse.ArgumentParser(description="damaged STEP files through isolated workers")
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--count", type=int, default=300)
@@ -181,16 +181,16 @@ def main() -> int:
     files = [path.read_bytes() for path in asked.files or corpus_files()]
     workers = (os.cpu_count() or 1) + 1
     registry = Registry(engine=Isolated(workers=workers))
-    neighbour = Neighbour(registry)
+    other_caller = OtherCaller(registry)
     damaged = list(mutations(files, asked.count, asked.seed))
     # the first answer waits for the libraries to be loaded
     outcome(registry, files[0], 60)
-    neighbour.start()
+    other_caller.start()
     started = time.perf_counter()
     with ThreadPoolExecutor(workers - 1) as pool:
         ended = list(pool.map(lambda one: outcome(registry, one[1], asked.deadline), damaged))
     seconds = time.perf_counter() - started
-    neighbour.stop()
+    other_caller.stop()
     registry.close()
 
     codes = sorted({code for code, _ in ended})
@@ -202,9 +202,12 @@ def main() -> int:
     slowest = max(took for _, took in ended)
     print(f"{asked.count} files of {len(files)} in {seconds:.0f} s, the slowest {slowest:.2f} s")
     print(
-        f"another caller: {neighbour.answers} answers, slowest {neighbour.slowest:.2f} s, {neighbour.failures} failed"
+        f"another caller: {other_caller.answers} answers, slowest {other_caller.slowest:.2f} s, "
+        f"{other_caller.failures} failed"
     )
-    wrong = [code for code in codes if code.upper() == code] or slowest > asked.deadline + GRACE or neighbour.failures
+    wrong = (
+        [code for code in codes if code.upper() == code] or slowest > asked.deadline + GRACE_S or other_caller.failures
+    )
     return 1 if wrong else 0
 
 

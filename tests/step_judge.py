@@ -1,6 +1,6 @@
-"""A process of its own that asks OpenCASCADE about STEP files: `python step_judge.py shapes|all file …`.
+"""Description of STEP files by OpenCASCADE, in a separate process: `python step_judge.py shapes|all FILE …`.
 
-A line of JSON each.
+The script prints one line of JSON for each file.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 
-def judged(paths: list[Path], seconds: float = 120, *, shapes_only: bool = False) -> list[dict[str, Any]]:
-    """What OpenCASCADE says of each file; asked in another process, because it may crash or hang.
+def judge_files(paths: list[Path], seconds: float = 120, *, shapes_only: bool = False) -> list[dict[str, Any]]:
+    """Return how OpenCASCADE reads each file; it runs in another process, because it may crash or hang.
 
-    shapes_only: leave out the assembly, names and colours
+    Args:
+        paths: STEP files.
+        seconds: Timeout for all files.
+        shapes_only: Leave out the assembly, names and colors.
     """
-    asked = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, __file__, "shapes" if shapes_only else "all", *map(str, paths)],
         capture_output=True,
         text=True,
@@ -27,13 +31,13 @@ def judged(paths: list[Path], seconds: float = 120, *, shapes_only: bool = False
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         check=False,
     )
-    lines = [line for line in asked.stdout.splitlines() if line.startswith("{")]
+    lines = [line for line in completed.stdout.splitlines() if line.startswith("{")]
     if len(lines) != len(paths):
-        raise AssertionError(f"OpenCASCADE stopped with {asked.returncode}: {asked.stderr[-500:]}")
+        raise AssertionError(f"OpenCASCADE stopped with {completed.returncode}: {completed.stderr[-500:]}")
     return [json.loads(line) for line in lines]
 
 
-def _judge(path: str) -> dict[str, Any]:
+def _judge_shapes(path: str) -> dict[str, Any]:
     from OCP.BRepAdaptor import BRepAdaptor_Surface
     from OCP.BRepCheck import BRepCheck_Analyzer
     from OCP.BRepGProp import BRepGProp
@@ -55,9 +59,9 @@ def _judge(path: str) -> dict[str, Any]:
         return {"error": "no shape"}
 
     def distinct(kind: Any) -> list[Any]:
-        found = Distinct()
-        TopExp.MapShapes_s(shape, kind, found)
-        return [found.FindKey(index) for index in range(1, found.Extent() + 1)]
+        shapes = Distinct()
+        TopExp.MapShapes_s(shape, kind, shapes)
+        return [shapes.FindKey(index) for index in range(1, shapes.Extent() + 1)]
 
     solids = distinct(TopAbs_SOLID)
     volumes = []
@@ -86,19 +90,13 @@ def _judge(path: str) -> dict[str, Any]:
     }
 
 
-def _tree(path: str) -> dict[str, Any]:
-    """Instances with the names above them, where they stand, and in which colour."""
-    from OCP.collections import Sequence_TDF_Label
-    from OCP.Quantity import Quantity_ColorRGBA
+def _judge_assembly(path: str) -> dict[str, Any]:
+    """Return the instances with the names above them, their placements and their colors."""
     from OCP.STEPCAFControl import STEPCAFControl_Reader
     from OCP.TCollection import TCollection_ExtendedString
-    from OCP.TDataStd import TDataStd_Name
-    from OCP.TDF import TDF_Label
     from OCP.TDocStd import TDocStd_Document
-    from OCP.TopAbs import TopAbs_FACE
     from OCP.XCAFApp import XCAFApp_Application
-    from OCP.XCAFDoc import XCAFDoc_ColorGen, XCAFDoc_ColorSurf, XCAFDoc_ColorTool, XCAFDoc_DocumentTool
-    from OCP.XCAFDoc import XCAFDoc_ShapeTool as Tool
+    from OCP.XCAFDoc import XCAFDoc_DocumentTool
 
     document = TDocStd_Document(TCollection_ExtendedString("BinXCAF"))
     XCAFApp_Application.GetApplication_s().InitDocument(document)
@@ -107,58 +105,75 @@ def _tree(path: str) -> dict[str, Any]:
     reader.SetColorMode(True)
     reader.ReadFile(path)
     reader.Transfer(document)
-
-    def name(label: Any) -> str:
-        attribute = TDataStd_Name()
-        return attribute.Get().ToExtString() if label.FindAttribute(TDataStd_Name.GetID_s(), attribute) else ""
-
-    def color(label: Any) -> list[float] | None:
-        value = Quantity_ColorRGBA()
-        for kind in (XCAFDoc_ColorSurf, XCAFDoc_ColorGen):
-            if XCAFDoc_ColorTool.GetColor_s(label, kind, value):
-                rgb = value.GetRGB()
-                linear = [rgb.Red(), rgb.Green(), rgb.Blue()]
-                encoded = [12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055 for c in linear]
-                return [*(round(c, 4) for c in encoded), round(value.Alpha(), 4)]
-        return None
-
-    def labels(fill: Any) -> list[Any]:
-        found = Sequence_TDF_Label()
-        fill(found)
-        return [found.Value(index) for index in range(1, found.Length() + 1)]
-
     instances: list[dict[str, Any]] = []
-
-    def walk(label: Any, above: Any, names: list[str]) -> None:
-        product = label
-        if Tool.IsReference_s(label):
-            product = TDF_Label()
-            Tool.GetReferredShape_s(label, product)
-        here = Tool.GetLocation_s(label)
-        place = here if above is None else above.Multiplied(here)
-        if Tool.IsAssembly_s(product):
-            for child in labels(lambda found: Tool.GetComponents_s(product, found, False)):
-                walk(child, place, [*names, name(product)])
-            return
-        moved = place.Transformation()
-        parts = labels(lambda found: Tool.GetSubShapes_s(product, found))
-        faces = [color(part) for part in parts if Tool.GetShape_s(part).ShapeType() == TopAbs_FACE]
-        instances.append(
-            {
-                "path": names,
-                "name": name(label),
-                "product": name(product),
-                "matrix": [[round(moved.Value(row, column), 6) for column in range(1, 5)] for row in range(1, 4)],
-                "color": color(product),
-                "face_colors": [one for one in faces if one is not None],
-            }
-        )
-
-    for root in labels(XCAFDoc_DocumentTool.ShapeTool_s(document.Main()).GetFreeShapes):
-        walk(root, None, [])
+    for root in _list_labels(XCAFDoc_DocumentTool.ShapeTool_s(document.Main()).GetFreeShapes):
+        _collect_instances(root, None, [], instances)
     return {"instances": instances}
+
+
+def _collect_instances(label: Any, above: Any, names: list[str], instances: list[dict[str, Any]]) -> None:
+    """Append all instances below a label; `above` is the kernel's location of the assembly, `names` its path."""
+    from OCP.TDF import TDF_Label
+    from OCP.TopAbs import TopAbs_FACE
+    from OCP.XCAFDoc import XCAFDoc_ShapeTool as Tool
+
+    product = label
+    if Tool.IsReference_s(label):
+        product = TDF_Label()
+        Tool.GetReferredShape_s(label, product)
+    location = Tool.GetLocation_s(label)
+    if above is not None:
+        location = above.Multiplied(location)
+    if Tool.IsAssembly_s(product):
+        for child in _list_labels(lambda sequence: Tool.GetComponents_s(product, sequence, False)):
+            _collect_instances(child, location, [*names, _read_name(product)], instances)
+        return
+    transformation = location.Transformation()
+    parts = _list_labels(lambda sequence: Tool.GetSubShapes_s(product, sequence))
+    colors = [_read_color(part) for part in parts if Tool.GetShape_s(part).ShapeType() == TopAbs_FACE]
+    instances.append(
+        {
+            "path": names,
+            "name": _read_name(label),
+            "product": _read_name(product),
+            "matrix": [[round(transformation.Value(row, column), 6) for column in range(1, 5)] for row in range(1, 4)],
+            "color": _read_color(product),
+            "face_colors": [color for color in colors if color is not None],
+        }
+    )
+
+
+def _list_labels(fill: Callable[[Any], None]) -> list[Any]:
+    from OCP.collections import Sequence_TDF_Label
+
+    sequence = Sequence_TDF_Label()
+    fill(sequence)
+    return [sequence.Value(index) for index in range(1, sequence.Length() + 1)]
+
+
+def _read_name(label: Any) -> str:
+    from OCP.TDataStd import TDataStd_Name
+
+    attribute = TDataStd_Name()
+    return attribute.Get().ToExtString() if label.FindAttribute(TDataStd_Name.GetID_s(), attribute) else ""
+
+
+def _read_color(label: Any) -> list[float] | None:
+    """Return the sRGB color and opacity of a label; the kernel stores linear light (IEC 61966-2-1)."""
+    from OCP.Quantity import Quantity_ColorRGBA
+    from OCP.XCAFDoc import XCAFDoc_ColorGen, XCAFDoc_ColorSurf, XCAFDoc_ColorTool
+
+    value = Quantity_ColorRGBA()
+    for kind in (XCAFDoc_ColorSurf, XCAFDoc_ColorGen):
+        if XCAFDoc_ColorTool.GetColor_s(label, kind, value):
+            rgb = value.GetRGB()
+            linear = [rgb.Red(), rgb.Green(), rgb.Blue()]
+            encoded = [12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055 for c in linear]
+            return [*(round(c, 4) for c in encoded), round(value.Alpha(), 4)]
+    return None
 
 
 if __name__ == "__main__":
     for argument in sys.argv[2:]:
-        print(json.dumps(_judge(argument) | ({} if sys.argv[1] == "shapes" else _tree(argument))), flush=True)  # noqa: T201
+        assembly = {} if sys.argv[1] == "shapes" else _judge_assembly(argument)
+        print(json.dumps(_judge_shapes(argument) | assembly), flush=True)  # noqa: T201

@@ -1,4 +1,4 @@
-"""The STEP writer, judged by OpenCASCADE."""
+"""The STEP writer; OpenCASCADE reads and checks its files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.model.source import Target
 from models import brick, moved_by, scene_of, volume
-from step_judge import judged
+from step_judge import judge_files
 
 pytestmark = pytest.mark.once
 
@@ -377,7 +377,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
                 "mesh_volume": volume(mesh.vertices, mesh.faces),
                 "remarks": remarks,
             }
-    found = judged([one["path"] for one in asked.values()])
+    found = judge_files([one["path"] for one in asked.values()])
     return {key: one | verdict for (key, one), verdict in zip(asked.items(), found, strict=True)}
 
 
@@ -688,7 +688,7 @@ def test_what_a_cad_program_cut_into_triangles_comes_back(
     registry = Registry()
     registry.convert(original, mesh, step_angle_degrees=angle, step_deviation_mm=away)
     registry.convert(mesh, back)
-    before, after = judged([original, back])
+    before, after = judge_files([original, back])
     # as which OpenCASCADE writes a torus whose tube is thicker than its ring
     assert {kind.replace("SurfaceOfRevolution", "Torus"): count for kind, count in before["kinds"].items()} == kinds
     assert after["kinds"] == kinds
@@ -709,7 +709,7 @@ def test_a_rounding_whose_triangles_are_coarser_inside_than_along_its_rims_comes
     BRepMesh_IncrementalMesh(part, away, False, 0.5)
     StlAPI_Writer().Write(part, str(tmp_path / "mesh.stl"))
     Registry().convert(tmp_path / "mesh.stl", tmp_path / "back.step")
-    (after,) = judged([tmp_path / "back.step"])
+    (after,) = judge_files([tmp_path / "back.step"])
     assert (after["kinds"], after["valid"]) == (ROUNDED, True)
 
 
@@ -768,7 +768,7 @@ def test_parts_names_colours_and_placements(tmp_path: Path) -> None:
         (Material("red", (1.0, 0.2, 0.0, 1.0)), Material("glass", (0.1, 0.5, 1.0, 0.25))),
     )
     target, remarks = written(scene, tmp_path)
-    (verdict,) = judged([tmp_path / target.name])
+    (verdict,) = judge_files([tmp_path / target.name])
     assert verdict["valid"]
     assert sorted(verdict["volumes"]) == pytest.approx([6, 24, 6000, 6000])
     first, second, body, mirror = verdict["instances"]
@@ -794,7 +794,7 @@ def test_vertex_colours_become_face_colours(tmp_path: Path) -> None:
     green = np.repeat((vertices.reshape(-1, 3, 3)[:, :, 0] == 10).all(axis=1), 3)
     colors = np.where(green[:, None], np.array([0, 255, 0, 255]), np.array([255, 0, 0, 255])).astype(np.uint8)
     target, _ = written(scene_of(Mesh(vertices, np.arange(36).reshape(-1, 3), colors=colors)), tmp_path)
-    (verdict,) = judged([tmp_path / target.name])
+    (verdict,) = judge_files([tmp_path / target.name])
     (instance,) = verdict["instances"]
     assert verdict["faces"] == 6
     assert instance["color"] == [1, 0, 0, 1]
@@ -950,7 +950,7 @@ def test_through_the_registry_everything_comes_back(tmp_path: Path) -> None:
     write_assembly(original)
     registry = Registry()
     registry.convert(original, returned)
-    before, after = judged([original, returned])
+    before, after = judge_files([original, returned])
     assert after["valid"]
     assert sorted(after["volumes"]) == pytest.approx(sorted(before["volumes"]), rel=1e-4)
     assert len(after["instances"]) == len(before["instances"]) == 3
@@ -1009,7 +1009,7 @@ def write_assembly(path: Path) -> None:
 
 
 SHARES = 4
-"""Real files are judged in so many lots, for processes to share."""
+"""Batches of real files; test processes share them."""
 
 
 @pytest.mark.parametrize("share", range(SHARES))
@@ -1033,7 +1033,7 @@ def test_every_closed_real_file_becomes_valid_solids(
         volume = abs(registry.inspect(corpus / file).model.volume_mm3 or figures["mesh_volume_mm3"])
         made.append((file, path, float(volume), float(figures["volume_gained_mm3"]), int(figures["solids"])))
     assert len(made) > 20
-    verdicts = judged([one[1] for one in made], 600, shapes_only=True)
+    verdicts = judge_files([one[1] for one in made], 600, shapes_only=True)
     for (file, _, volume, gained, solids), verdict in zip(made, verdicts, strict=True):
         assert verdict["valid"], file
         assert verdict["valid_solids"] == verdict["solids"] == solids > 0, file
