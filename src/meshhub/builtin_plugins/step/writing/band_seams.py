@@ -33,7 +33,7 @@ _NEAR_RAD = 0.02
 """Radians about the axis; the same where the half-edges are tiny, as beside a tangent point."""
 _ALIGNED_MM = 1e-5
 """Millimeters between two fixed corners and one seam; below the shortest edge that CAD programs keep apart."""
-_PARALLEL_COS = 1 - 1e-6
+PARALLEL_COS = 1 - 1e-6
 """Cosine of the angle between the axes of a rim and of its surface; 0.08°, more than the error of fitted axes."""
 
 Mask = NDArray[np.bool_]
@@ -109,7 +109,7 @@ def _collect_band_edges(skin: Skin, regions: Regions, outline: Outline, curves: 
     number[region] = np.arange(len(region))
     kept = number[owner] >= 0
     edge = outline.edge[chain]
-    is_parallel = np.abs(np.einsum("ij,ij->i", curves.axis[edge], surface.axis)) > _PARALLEL_COS
+    is_parallel = np.abs(np.einsum("ij,ij->i", curves.axis[edge], surface.axis)) > PARALLEL_COS
     rim = (curves.kind[edge] == CurveKind.CIRCLE) & is_parallel
     return _BandEdges(
         region, half[kept], number[owner][kept], loop[kept], chain[kept], low[kept], high[kept], rim[kept]

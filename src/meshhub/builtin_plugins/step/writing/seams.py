@@ -17,7 +17,7 @@ from meshhub.builtin_plugins.step.recognition.outline import Outline
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, cylindrical, perpendicular
-from meshhub.builtin_plugins.step.writing.band_seams import Band, common_directions, find_free_directions
+from meshhub.builtin_plugins.step.writing.band_seams import PARALLEL_COS, Band, common_directions, find_free_directions
 from meshhub.builtin_plugins.step.writing.curves import CurveKind, Curves
 from meshhub.builtin_plugins.step.writing.sphere_seams import find_meridian
 from meshhub.model.scene import Float64
@@ -27,8 +27,6 @@ _SPHERE_AXES_COUNT = 16
 """Axes of a sphere that are tried for a face with one loop."""
 _MIN_MEAN_LENGTH_RATIO = 1e-3
 """Length of the mean of unit vectors below which a face has no middle direction: it winds around its axis."""
-_PARALLEL_COS = 1 - 1e-6
-"""Cosine of the angle between the axes of a rim and of its surface; 0.08°, more than the error of fitted axes."""
 _MAX_ASIDE_RATIO = 1e-3
 """Distance of a rim's center from the axis, as a share of the rim's radius."""
 _MAX_ASIDE_MM = 1e-9
@@ -293,7 +291,7 @@ class _SlitSearch:
         is_sphere = surfaces.kind[region] == SurfaceKind.SPHERE
         axis[region] = np.where(is_sphere[:, None], curves.axis[edge], axis[region])
         aside = lengths(np.cross(curves.center[edge] - surfaces.origin[region], axis[region]))
-        circle &= np.abs(np.einsum("ij,ij->i", curves.axis[edge], axis[region])) > _PARALLEL_COS
+        circle &= np.abs(np.einsum("ij,ij->i", curves.axis[edge], axis[region])) > PARALLEL_COS
         circle &= aside <= np.maximum(_MAX_ASIDE_RATIO * curves.radius[edge], _MAX_ASIDE_MM)
         has_only_circles = regions.curved & (np.bincount(region, circle, len(surfaces)) == loop_count)
         can_end_in_point = np.isin(surfaces.kind, (SurfaceKind.CONE, SurfaceKind.SPHERE))
