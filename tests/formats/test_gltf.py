@@ -481,7 +481,7 @@ def test_draco() -> None:
 
 def test_draco_without_its_library_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     data = draco_document().glb()
-    monkeypatch.setattr(draco, "available", lambda: False)
+    monkeypatch.setattr(draco, "is_available", lambda: False)
     with pytest.raises(UnreadableFile, match=r"KHR_draco_mesh_compression.*meshhub\[draco\]"):
         load(data)
 
@@ -539,14 +539,14 @@ def test_meshopt() -> None:
 
 def test_meshopt_without_its_library_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     data = meshopt_bytes()
-    monkeypatch.setattr(meshopt, "available", lambda: False)
+    monkeypatch.setattr(meshopt, "is_available", lambda: False)
     with pytest.raises(UnreadableFile, match=r"EXT_meshopt_compression.*meshhub\[meshopt\]"):
         load(data)
 
 
 def test_the_uncompressed_copy_is_read_where_a_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draco, "available", lambda: False)
-    monkeypatch.setattr(meshopt, "available", lambda: False)
+    monkeypatch.setattr(draco, "is_available", lambda: False)
+    monkeypatch.setattr(meshopt, "is_available", lambda: False)
     document = square()
     junk = document.view(b"junk")
     packed = {draco.EXTENSION: {"bufferView": junk, "attributes": {"POSITION": 0}}}

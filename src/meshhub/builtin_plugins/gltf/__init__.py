@@ -1,4 +1,4 @@
-"""glTF 2.0, as one binary file (GLB) and as JSON with embedded buffers."""
+"""glTF 2.0: one binary file (GLB), or JSON with an embedded buffer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from meshhub.model.capabilities import Feature, Format, Frame, Magic, Reader, Wr
 
 _SPECIFICATION = "https://registry.khronos.org/glTF/specs/2.0/glTF-2.0.html"
 _FRAME = Frame("m", "y")
-"""glTF 2.0 §3.4: metres, right-handed, +Y up."""
+"""glTF 2.0 §3.4: meters, right-handed, +Y up."""
 
 _CARRIES: frozenset[Feature] = frozenset(
     {"names", "instances", "normals", "uv", "colors", "materials", "textures", "units"}
@@ -34,7 +34,7 @@ GLTF = Format(
 
 @hookimpl
 def meshhub_readers() -> Iterable[Reader]:
-    """The readers of `glb` and `gltf`, which are one function."""
+    """Return the readers of `glb` and `gltf`, which share one function."""
     return [
         Reader(
             format=GLB,
@@ -54,7 +54,7 @@ def meshhub_readers() -> Iterable[Reader]:
 
 @hookimpl
 def meshhub_writers() -> Iterable[Writer]:
-    """The writers of `glb` and `gltf`."""
+    """Return the writers of `glb` and `gltf`."""
     return [
         Writer(format=GLB, run="meshhub.builtin_plugins.gltf.writer:write_glb", carries=_CARRIES, frame=_FRAME),
         Writer(format=GLTF, run="meshhub.builtin_plugins.gltf.writer:write_gltf", carries=_CARRIES, frame=_FRAME),

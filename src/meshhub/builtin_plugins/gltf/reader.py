@@ -1,46 +1,48 @@
-"""Reads glTF 2.0, binary and JSON, in its own frame: metres, Y up."""
+"""Read glTF 2.0, binary and JSON, into a scene in the glTF frame: meters, Y up."""
 
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct
 
 from meshhub.builtin_plugins.gltf.reading.accessors import Accessors
-from meshhub.builtin_plugins.gltf.reading.appearance import Materials
+from meshhub.builtin_plugins.gltf.reading.appearance import MaterialReader
 from meshhub.builtin_plugins.gltf.reading.buffers import Buffers
 from meshhub.builtin_plugins.gltf.reading.container import unpack
-from meshhub.builtin_plugins.gltf.reading.document import Item
-from meshhub.builtin_plugins.gltf.reading.extensions import check_required
-from meshhub.builtin_plugins.gltf.reading.findings import Findings
-from meshhub.builtin_plugins.gltf.reading.meshes import Meshes
-from meshhub.builtin_plugins.gltf.reading.nodes import Placement, Walk
+from meshhub.builtin_plugins.gltf.reading.extensions import check_required_extensions
+from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
+from meshhub.builtin_plugins.gltf.reading.limited_notes import LimitedNotes
+from meshhub.builtin_plugins.gltf.reading.meshes import MeshReader
+from meshhub.builtin_plugins.gltf.reading.nodes import MeshPlacement, NodeWalk
 from meshhub.errors import UnreadableFile
-from meshhub.model.capabilities import Frame
+from meshhub.model.capabilities import Frame, NoOptions
 from meshhub.model.scene import Part, Scene
 from meshhub.model.source import Source
 
 
-def read(source: Source, options: Struct) -> Scene:  # noqa: ARG001 - every reader takes options
-    """The scene of a glTF or GLB file.
+def read(source: Source, _options: NoOptions) -> Scene:
+    """Read a glTF or GLB file.
 
-    Raises UnreadableFile, ExternalReference, ModelTooComplex.
+    Raises:
+        UnreadableFile: The file is damaged, or requires an extension that stores geometry in an unsupported way.
+        ExternalReference: A buffer is in a file that was not sent.
+        ModelTooComplex: The model has too many parts, or reuses its bytes too often.
     """
-    findings = Findings()
-    document, chunk = unpack(source.read())
+    notes = LimitedNotes()
+    document, binary_chunk = unpack(source.read())
     with np.errstate(all="ignore"):
-        buffers = Buffers(document, chunk, source, findings)
-        check_required(document)
+        buffers = Buffers(document, binary_chunk, source, notes)
+        check_required_extensions(document)
         accessors = Accessors(document, buffers)
-        materials = Materials(document, buffers, findings)
-        meshes = Meshes(document, buffers, accessors, materials, findings)
-        placements, name = _placements(document, accessors, findings)
+        materials = MaterialReader(document, buffers, notes)
+        meshes = MeshReader(document, buffers, accessors, materials, notes)
+        placements, name = _place_meshes(document, accessors, notes)
         parts = []
         for placement in placements:
-            found = meshes.index(placement.mesh, placement.named_by)
-            if found is not None:
-                index, material = found
-                parts.append(Part(index, placement.transform, placement.name, placement.path, material))
-    findings.close()
+            entry = meshes.read(placement.mesh, placement.referrer)
+            if entry is not None:
+                mesh, material = entry
+                parts.append(Part(mesh, placement.transform, placement.name, placement.path, material))
+    notes.count_rest()
     return Scene(
         tuple(meshes.meshes),
         tuple(parts),
@@ -51,40 +53,35 @@ def read(source: Source, options: Struct) -> Scene:  # noqa: ARG001 - every read
     )
 
 
-def _placements(document: Item, accessors: Accessors, findings: Findings) -> tuple[list[Placement], str]:
-    """What is placed where, and the scene's name (glTF 2.0 §3.5.1)."""
+def _place_meshes(document: JsonObject, accessors: Accessors, notes: LimitedNotes) -> tuple[list[MeshPlacement], str]:
+    """Return where the meshes are placed, and the name of the scene (glTF 2.0 §3.5.1)."""
     nodes, scenes = document.values("nodes"), document.values("scenes")
-    if (
-        not nodes
-        and document.values("meshes")
-        and not any(isinstance(one, dict) and one.get("nodes") for one in scenes)
-    ):
-        findings.add("nothing_placed", "no node of the file places its meshes; each of them was placed once")
-        count = len(document.values("meshes"))
-        return [Placement(index, "meshes", np.eye(4), "", ()) for index in range(count)], ""
+    meshes = [] if nodes else document.values("meshes")
+    if meshes and not any(isinstance(scene, dict) and scene.get("nodes") for scene in scenes):
+        notes.add("nothing_placed", "the file has meshes but no node that places them; each mesh was placed once")
+        return [MeshPlacement(index, "meshes", np.eye(4), "", ()) for index in range(len(meshes))], ""
     if document.values("animations"):
-        findings.add("animations_ignored", "the model is animated; its resting state was taken")
-    walk = Walk(document, accessors, findings)
+        notes.add("animations_ignored", "the model is animated; its rest pose was read")
+    walk = NodeWalk(document, accessors, notes)
     if not scenes:
-        walk.run(_roots(document), "nodes")
+        walk.run(_find_roots(document), "nodes")
         return walk.placements, ""
-    chosen = document.optional("scene")
-    if chosen is None:
-        chosen = 0
     if len(scenes) > 1:
-        findings.add("scenes_ignored", f"the file has {len(scenes)} scenes; the one that it shows first was taken")
-    scene = document.entry("scenes", chosen, "scene")
-    walk.run(scene.indices("nodes"), scene.place("nodes"))
+        notes.add("scenes_ignored", f"the file has {len(scenes)} scenes; only the default scene was read")
+    scene = document.entry("scenes", document.integer_or_none("scene") or 0, "scene")
+    walk.run(scene.indices("nodes"), scene.path_of("nodes"))
     return walk.placements, scene.name()
 
 
-def _roots(document: Item) -> list[int]:
-    """The nodes that are nobody's children. Raises UnreadableFile when there are only cycles."""
-    below: set[int] = set()
+def _find_roots(document: JsonObject) -> list[int]:
+    """Return the nodes without a parent. Raise UnreadableFile if the nodes only form cycles."""
+    children: set[int] = set()
     nodes = document.entries("nodes")
     for node in nodes:
-        below.update(node.indices("children"))
-    roots = [index for index in range(len(nodes)) if index not in below]
+        children.update(node.indices("children"))
+    roots = [index for index in range(len(nodes)) if index not in children]
     if nodes and not roots:
-        raise UnreadableFile("nodes have no root: each is below another; the glTF file is damaged, export it again")
+        raise UnreadableFile(
+            "'nodes' has no root: every node is a child of another; the glTF file is damaged, export it again"
+        )
     return roots

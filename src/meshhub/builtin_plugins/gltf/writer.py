@@ -1,4 +1,4 @@
-"""Writes GLB, and glTF with everything embedded, from a scene in metres, Y up."""
+"""Write GLB, or glTF with an embedded buffer, from a scene in meters, Y up."""
 
 from __future__ import annotations
 
@@ -6,42 +6,47 @@ import struct
 
 import msgspec
 import pybase64
-from msgspec import Struct
 
-from meshhub.builtin_plugins.gltf.writing.build import Build
+from meshhub.builtin_plugins.gltf.writing.document import DocumentBuilder
 from meshhub.errors import ConversionFailed
+from meshhub.model.capabilities import NoOptions
 from meshhub.model.scene import Scene
 from meshhub.model.source import Target
 
-_JSON = 0x4E4F534A
-_BIN = 0x004E4942
-_URI = "data:application/octet-stream;base64,"
-_CLOSING = b'"}]}'
-_LARGEST = 2**32 - 1
+_JSON_CHUNK = 0x4E4F534A
+_BIN_CHUNK = 0x004E4942
+_DATA_URI = "data:application/octet-stream;base64,"
+_DOCUMENT_END = b'"}]}'
+_MAX_GLB_BYTES = 2**32 - 1
+"""Bytes; glTF 2.0 §4.4.2 stores the length of a GLB in 32 bits."""
 
 
-def write_glb(scene: Scene, target: Target, options: Struct) -> None:  # noqa: ARG001 - every writer takes options
-    """One binary file (glTF 2.0 §4). Raises ConversionFailed beyond 4 GiB, which a GLB cannot hold."""
-    build = Build(scene)
-    text = msgspec.json.encode(build.document(uri=None))
+def write_glb(scene: Scene, target: Target, _options: NoOptions) -> None:
+    """Write one binary file (glTF 2.0 §4).
+
+    Raises:
+        ConversionFailed: The file would exceed 4 GiB.
+    """
+    builder = DocumentBuilder(scene)
+    text = msgspec.json.encode(builder.document(uri=None))
     text += b" " * (-len(text) % 4)
-    length = 12 + 8 + len(text) + 8 + build.size
-    if length > _LARGEST:
-        raise ConversionFailed("the model is larger than the 4 GiB that a GLB can hold; reduce it first")
+    length = 12 + 8 + len(text) + 8 + builder.size
+    if length > _MAX_GLB_BYTES:
+        raise ConversionFailed("the model exceeds 4 GiB, the limit of a GLB file; use 'optimize_target_faces'")
     with target.open() as file:
         file.write(struct.pack("<4sII", b"glTF", 2, length))
-        file.write(struct.pack("<II", len(text), _JSON) + text)
-        file.write(struct.pack("<II", build.size, _BIN))
-        for chunk in build.chunks:
+        file.write(struct.pack("<II", len(text), _JSON_CHUNK) + text)
+        file.write(struct.pack("<II", builder.size, _BIN_CHUNK))
+        for chunk in builder.chunks:
             file.write(chunk)
 
 
-def write_gltf(scene: Scene, target: Target, options: Struct) -> None:  # noqa: ARG001 - every writer takes options
-    """One JSON file, the buffer in it as a data URI."""
-    build = Build(scene)
-    # the buffer's URI ends the document; encoding megabytes as a part of it took five times as long
-    text = msgspec.json.encode(build.document(uri=_URI))
+def write_gltf(scene: Scene, target: Target, _options: NoOptions) -> None:
+    """Write one JSON file with the buffer in a data URI."""
+    builder = DocumentBuilder(scene)
+    # the URI of the buffer ends the document; encoding megabytes as a part of it took five times as long
+    text = msgspec.json.encode(builder.document(uri=_DATA_URI))
     with target.open() as file:
-        file.write(text.removesuffix(_CLOSING))
-        file.write(pybase64.b64encode(b"".join(build.chunks)))
-        file.write(_CLOSING)
+        file.write(text.removesuffix(_DOCUMENT_END))
+        file.write(pybase64.b64encode(b"".join(builder.chunks)))
+        file.write(_DOCUMENT_END)

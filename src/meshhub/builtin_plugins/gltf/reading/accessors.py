@@ -1,4 +1,4 @@
-"""Accessors: typed rows over the bytes of buffer views."""
+"""Accessors: typed rows over the bytes of buffer views (glTF 2.0 §3.6.2)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.gltf.reading.buffers import Buffers
-from meshhub.builtin_plugins.gltf.reading.document import Item
+from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
+from meshhub.errors import quote
 from meshhub.model.scene import Float64
 
-_COMPONENTS: dict[int, np.dtype[Any]] = {
+_DTYPES: dict[int, np.dtype[Any]] = {
     5120: np.dtype("i1"),
     5121: np.dtype("u1"),
     5122: np.dtype("<i2"),
@@ -22,127 +23,137 @@ _COMPONENTS: dict[int, np.dtype[Any]] = {
 }
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 
-ZERO_ROWS = 65_536
-"""How many rows an accessor without any bytes may have, beside as many as the file has bytes."""
+_MAX_FREE_ZERO_ROWS_COUNT = 65_536
+"""Rows that an accessor without bytes may have beyond one per byte of the file; bounds the memory of small files."""
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """Rows of an accessor as they are stored.
+class AttributeRows:
+    """Rows of an accessor as the file stores them.
 
-    values:     (n, width), a view of the file's bytes where it can be
-    normalized: whether integers stand for 0 … 1 or -1 … 1
+    values:        (n, width); a view of the bytes of the file where possible
+    is_normalized: integers represent 0 … 1 or -1 … 1
+    path:          JSON path of the accessor
     """
 
     values: NDArray[Any]
-    normalized: bool = False
-    where: str = ""
+    is_normalized: bool = False
+    path: str = ""
 
     def __len__(self) -> int:
-        """How many rows."""
+        """Return the number of rows."""
         return len(self.values)
 
     @property
     def width(self) -> int:
-        """How many components a row has."""
+        """Components per row."""
         return int(self.values.shape[1])
 
-    def rows(self, chosen: NDArray[np.intp] | None) -> Column:
-        """Some of the rows, or all of them."""
-        return self if chosen is None else Column(self.values[chosen], self.normalized, self.where)
+    def select(self, indices: NDArray[np.intp] | None) -> AttributeRows:
+        """Return the rows with the given indices; None selects all of them."""
+        return self if indices is None else AttributeRows(self.values[indices], self.is_normalized, self.path)
 
-    def floats(self) -> Float64:
-        """The rows as numbers, integers normalised where the accessor says so (glTF 2.0 §3.6.2.2)."""
-        kind = self.values.dtype
-        plain = self.values.astype(np.float64)
-        if not self.normalized or kind.kind == "f":
-            return plain
-        plain /= np.iinfo(kind).max
-        return np.maximum(plain, -1.0, out=plain) if kind.kind == "i" else plain
+    def as_floats(self) -> Float64:
+        """Return (n, width) numbers; normalized integers are scaled (glTF 2.0 §3.6.2.2)."""
+        dtype = self.values.dtype
+        floats = self.values.astype(np.float64)
+        if not self.is_normalized or dtype.kind == "f":
+            return floats
+        floats /= np.iinfo(dtype).max
+        return np.maximum(floats, -1.0, out=floats) if dtype.kind == "i" else floats
 
 
 class Accessors:
-    """The accessors of a document."""
+    """Accessors of a document; each is read when it is first used."""
 
-    def __init__(self, document: Item, buffers: Buffers) -> None:
-        """Reads nothing yet."""
+    def __init__(self, document: JsonObject, buffers: Buffers) -> None:
         self._document = document
         self._buffers = buffers
-        self._known: dict[int, Column] = {}
+        self._cache: dict[int, AttributeRows] = {}
 
-    def column(self, index: int, named_by: str) -> Column:
-        """The rows of an accessor; its declared count is checked against the bytes there are.
+    def read(self, index: int, referrer: str) -> AttributeRows:
+        """Read the rows of an accessor.
 
-        Raises UnreadableFile, naming the member at fault.
+        Args:
+            index: Position in `accessors`.
+            referrer: JSON path of the value that holds the index.
+        Raises:
+            UnreadableFile: The accessor is invalid, or states more rows than its bytes hold.
         """
-        if index not in self._known:
-            self._known[index] = self._column(self._document.entry("accessors", index, named_by))
-        return self._known[index]
+        if index not in self._cache:
+            self._cache[index] = self._read(self.declaration(index, referrer))
+        return self._cache[index]
 
-    def matrix(self, index: int, named_by: str) -> Float64:
-        """The first (4, 4) matrix of an accessor. Raises UnreadableFile."""
-        column = self.column(index, named_by)
-        if column.width != 16 or not len(column):
-            self._document.refuse(f"accessors[{index}]", "must have matrices of type MAT4")
-        return column.rows(np.zeros(1, np.intp)).floats().reshape(4, 4).T
+    def read_first_matrix(self, index: int, referrer: str) -> Float64:
+        """Read the first (4, 4) matrix of an accessor.
 
-    def shape(self, index: int, named_by: str) -> Item:
-        """The accessor's own object."""
-        return self._document.entry("accessors", index, named_by)
+        Raises:
+            UnreadableFile: The accessor is invalid or holds no matrix.
+        """
+        rows = self.read(index, referrer)
+        if rows.width != 16 or not len(rows):
+            self._document.reject(f"accessors[{index}]", "must have matrices of type MAT4")
+        return rows.select(np.zeros(1, np.intp)).as_floats().reshape(4, 4).T
 
-    def _column(self, item: Item) -> Column:
-        kind = self._component(item)
-        named = item.text("type")
-        if named not in _WIDTHS:
-            item.refuse("type", f"is {named[:20]!r}; it must be SCALAR, VEC2, VEC3, VEC4 or MAT4 here")
-        width = _WIDTHS[named]
-        count = item.integer("count")
-        sparse = item.item("sparse")
-        if item.data.get("bufferView") is None:
-            if count > ZERO_ROWS + self._buffers.size:
-                item.refuse("count", f"is {count}, and there are no bytes for it")
-            values = np.broadcast_to(np.zeros(1, kind), (count, width))
+    def declaration(self, index: int, referrer: str) -> JsonObject:
+        """Return the JSON object of an accessor."""
+        return self._document.entry("accessors", index, referrer)
+
+    def _read(self, accessor: JsonObject) -> AttributeRows:
+        dtype = _read_dtype(accessor)
+        type_name = accessor.text("type")
+        if type_name not in _WIDTHS:
+            accessor.reject("type", f"is {quote(type_name)}; it must be SCALAR, VEC2, VEC3, VEC4 or MAT4 here")
+        width = _WIDTHS[type_name]
+        count = accessor.integer("count")
+        sparse = accessor.child("sparse")
+        if accessor.data.get("bufferView") is None:
+            if count > _MAX_FREE_ZERO_ROWS_COUNT + self._buffers.size:
+                accessor.reject("count", f"is {count}, but the accessor has no bytes")
+            values = np.broadcast_to(np.zeros(1, dtype), (count, width))
         else:
-            values = self._read(item, kind, width, count)
+            values = self._view_rows(accessor, dtype, width, count)
         if sparse is not None:
-            values = self._replaced(sparse, values)
-        return Column(values, item.flag("normalized"), item.where)
+            values = self._substitute(sparse, values)
+        return AttributeRows(values, accessor.flag("normalized"), accessor.path)
 
-    def _component(self, item: Item) -> np.dtype[Any]:
-        code = item.integer("componentType")
-        if code not in _COMPONENTS:
-            item.refuse("componentType", f"is {code}, which glTF 2.0 does not have")
-        return _COMPONENTS[code]
-
-    def _read(self, item: Item, kind: np.dtype[Any], width: int, count: int) -> NDArray[Any]:
-        view, stride = self._buffers.view(item.integer("bufferView"), item.place("bufferView"))
-        offset = item.integer("byteOffset", 0)
-        row = kind.itemsize * width
+    def _view_rows(self, source: JsonObject, dtype: np.dtype[Any], width: int, count: int) -> NDArray[Any]:
+        """Return (count, width) values as a view of the bytes that `source` names."""
+        view, stride = self._buffers.view(source.integer("bufferView"), source.path_of("bufferView"))
+        offset = source.integer("byteOffset", 0)
+        row_bytes = dtype.itemsize * width
         if stride is None:
-            stride = row
-        if stride < row:
-            item.refuse("bufferView", f"has a byteStride of {stride}, less than the {row} bytes of a row")
+            stride = row_bytes
+        if stride < row_bytes:
+            source.reject("bufferView", f"has a byteStride of {stride}, less than the {row_bytes} bytes of a row")
         if count == 0:
-            return np.empty((0, width), kind)
-        needed = offset + stride * (count - 1) + row
-        if needed > len(view):
-            item.refuse("count", f"is {count}, for which {needed} bytes are needed and {len(view)} are there")
-        return np.ndarray((count, width), kind, view, offset, (stride, kind.itemsize))
+            return np.empty((0, width), dtype)
+        required = offset + stride * (count - 1) + row_bytes
+        if required > len(view):
+            source.reject("count", f"is {count}, which requires {required} bytes, but the view has {len(view)}")
+        return np.ndarray((count, width), dtype, view, offset, (stride, dtype.itemsize))
 
-    def _replaced(self, sparse: Item, values: NDArray[Any]) -> NDArray[Any]:
-        """glTF 2.0 §3.6.2.3: some rows given one by one."""
+    def _substitute(self, sparse: JsonObject, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a copy of the rows with the substitutions of a sparse accessor (glTF 2.0 §3.6.2.3)."""
         count = sparse.integer("count")
-        indices, replacements = sparse.item("indices"), sparse.item("values")
+        indices, replacements = sparse.child("indices"), sparse.child("values")
         if indices is None or replacements is None:
-            sparse.refuse("indices", "or values is missing")
-        kind = self._component(indices)
-        if kind.kind != "u":
-            indices.refuse("componentType", "must be that of unsigned integers")
-        where = self._read(indices, kind, 1, count)[:, 0]
-        rows = self._read(replacements, values.dtype, values.shape[1], count)
-        if count and int(where.max()) >= len(values):
-            indices.refuse("bufferView", f"has row {int(where.max())}, and the accessor has {len(values)} rows")
+            sparse.reject("indices", "or 'values' is missing")
+        dtype = _read_dtype(indices)
+        if dtype.kind != "u":
+            indices.reject("componentType", "must be an unsigned integer type")
+        targets = self._view_rows(indices, dtype, 1, count)[:, 0]
+        rows = self._view_rows(replacements, values.dtype, values.shape[1], count)
+        if count and int(targets.max()) >= len(values):
+            indices.reject("bufferView", f"names row {int(targets.max())}, but the accessor has {len(values)} rows")
         self._buffers.spend(len(values))
-        changed = np.array(values)
-        changed[where] = rows
-        return changed
+        result = np.array(values)
+        result[targets] = rows
+        return result
+
+
+def _read_dtype(source: JsonObject) -> np.dtype[Any]:
+    code = source.integer("componentType")
+    if code not in _DTYPES:
+        source.reject("componentType", f"is {code}, which glTF 2.0 does not define")
+    return _DTYPES[code]

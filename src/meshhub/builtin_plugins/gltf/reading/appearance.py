@@ -1,236 +1,286 @@
-"""Materials, textures and images of a document as the scene's."""
+"""Read materials, textures, images and vertex colors of a document."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.gltf.reading.buffers import Buffers, media_type
-from meshhub.builtin_plugins.gltf.reading.document import Item
-from meshhub.builtin_plugins.gltf.reading.findings import Findings
-from meshhub.errors import UnreadableFile
-from meshhub.model.scene import Image, Material
+from meshhub.builtin_plugins.gltf.reading.accessors import AttributeRows
+from meshhub.builtin_plugins.gltf.reading.buffers import MAX_URI_CHARACTERS_COUNT, Buffers, parse_media_type
+from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
+from meshhub.builtin_plugins.gltf.reading.limited_notes import LimitedNotes
+from meshhub.errors import UnreadableFile, quote
+from meshhub.model.scene import Image, Material, UInt8
 from meshhub.toolkit.colors import encode_srgb
+from meshhub.toolkit.images import detect_media_type
 
 Affine = tuple[float, float, float, float, float, float]
-"""u' = a·u + b·v + c, v' = d·u + e·v + f."""
+"""(a, b, c, d, e, f): u' = a·u + b·v + c, v' = d·u + e·v + f."""
+_IDENTITY: Affine = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 Wrap = Literal["repeat", "clamp", "mirror"]
 _WRAPS: dict[int, Wrap] = {10497: "repeat", 33071: "clamp", 33648: "mirror"}
 Filter = Literal["linear", "nearest"]
 _FILTERS: dict[int, Filter] = {9728: "nearest", 9729: "linear"}
-_MODES: dict[str, Literal["opaque", "mask", "blend"]] = {"OPAQUE": "opaque", "MASK": "mask", "BLEND": "blend"}
+_ALPHA_MODES: dict[str, Literal["opaque", "mask", "blend"]] = {"OPAQUE": "opaque", "MASK": "mask", "BLEND": "blend"}
+
+_MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp")
 
 
 @dataclass(frozen=True)
-class Mapping:
-    """Which texture coordinates a surface uses, and how they are moved."""
+class UvMapping:
+    """Set of texture coordinates that a material uses, and their transform."""
 
     set: int = 0
     transform: Affine | None = None
 
 
 @dataclass(frozen=True)
-class Surface:
-    """A material's index in the scene, -1 for none, and its mapping."""
+class MappedMaterial:
+    """Index of a material in the scene, -1 for none, and its mapping."""
 
     material: int = -1
-    mapping: Mapping = Mapping()
+    mapping: UvMapping = UvMapping()
 
 
 @dataclass(frozen=True)
 class _Texture:
     image: int
-    mapping: Mapping
-    wrap: tuple[Wrap, Wrap]
-    filter: Filter
+    mapping: UvMapping
+    wrap: tuple[Wrap, Wrap] = ("repeat", "repeat")
+    filter: Filter = "linear"
 
 
-class Materials:
-    """Turns materials into the scene's when they are first asked for."""
+@dataclass(frozen=True)
+class _Shading:
+    """Parameters of either workflow, metallic-roughness or specular-glossiness."""
 
-    def __init__(self, document: Item, buffers: Buffers, findings: Findings) -> None:
-        """Reads nothing yet."""
+    color: tuple[float, ...]
+    color_texture: _Texture | None
+    metallic: float
+    roughness: float
+    metallic_roughness_texture: _Texture | None
+
+
+class MaterialReader:
+    """Reads materials when they are first used, and collects them with their images."""
+
+    def __init__(self, document: JsonObject, buffers: Buffers, notes: LimitedNotes) -> None:
         self.materials: list[Material] = []
         self.images: list[Image] = []
         self._document = document
         self._buffers = buffers
-        self._findings = findings
-        self._surfaces: dict[int, Surface] = {}
-        self._loaded: dict[int, int | None] = {}
-        self._by_content: dict[int, int] = {}
+        self._notes = notes
+        self._cache: dict[int, MappedMaterial] = {}
+        self._image_cache: dict[int, int | None] = {}
+        self._image_by_content: dict[int, int] = {}
 
-    def surface(self, index: int | None, named_by: str) -> Surface:
-        """The surface of a primitive. What is wrong with it is told, and never stops the geometry."""
+    def read(self, index: int | None, referrer: str) -> MappedMaterial:
+        """Read the material of a primitive; an invalid one causes a note, and the geometry is read without it.
+
+        Args:
+            index: Position in `materials`, or None.
+            referrer: JSON path of the value that holds the index.
+        """
         if index is None:
-            return Surface()
-        if index not in self._surfaces:
+            return MappedMaterial()
+        if index not in self._cache:
             try:
-                self._surfaces[index] = self._surface(self._document.entry("materials", index, named_by))
+                self._cache[index] = self._read(self._document.entry("materials", index, referrer))
             except UnreadableFile as error:
-                self._findings.add("material_ignored", error.message)
-                self._surfaces[index] = Surface()
-        return self._surfaces[index]
+                self._notes.add("material_ignored", error.message)
+                self._cache[index] = MappedMaterial()
+        return self._cache[index]
 
-    def _surface(self, item: Item) -> Surface:
-        metal = item.item("pbrMetallicRoughness") or Item({}, item.place("pbrMetallicRoughness"))
-        glossy = item.extension("KHR_materials_pbrSpecularGlossiness")
-        if glossy is not None:
-            color = glossy.numbers("diffuseFactor", 4, (1.0, 1.0, 1.0, 1.0))
-            base = self._texture(glossy, "diffuseTexture")
-            metallic, roughness, rough = 0.0, 1.0 - glossy.number("glossinessFactor", 1.0), None
-        else:
-            color = metal.numbers("baseColorFactor", 4, (1.0, 1.0, 1.0, 1.0))
-            base = self._texture(metal, "baseColorTexture")
-            metallic, roughness = metal.number("metallicFactor", 1.0), metal.number("roughnessFactor", 1.0)
-            rough = self._texture(metal, "metallicRoughnessTexture")
-        normal = self._texture(item, "normalTexture")
-        occlusion = self._texture(item, "occlusionTexture")
-        glow = self._texture(item, "emissiveTexture")
-        slots = (base, glow, rough, normal, occlusion)
-        leader = next((slot for slot in slots if slot is not None), None)
-        kept = [self._following(slot, leader, item) for slot in slots]
-        emissive = np.array(item.numbers("emissiveFactor", 3, (0.0, 0.0, 0.0)))
-        strength = item.extension("KHR_materials_emissive_strength")
+    def _read(self, source: JsonObject) -> MappedMaterial:
+        shading = self._read_shading(source)
+        normal = self._read_texture(source, "normalTexture")
+        occlusion = self._read_texture(source, "occlusionTexture")
+        emission = self._read_texture(source, "emissiveTexture")
+        textures = (shading.color_texture, emission, shading.metallic_roughness_texture, normal, occlusion)
+        first = next((texture for texture in textures if texture is not None), None)
+        images = [self._image_mapped_like(texture, first, source) for texture in textures]
+        emissive = np.array(source.numbers("emissiveFactor", 3, (0.0, 0.0, 0.0)))
+        strength = source.extension("KHR_materials_emissive_strength")
         if strength is not None:
             emissive *= strength.number("emissiveStrength", 1.0)
-        red, green, blue = (_clear(value) for value in encode_srgb(np.array(color[:3])).tolist())
-        red_glow, green_glow, blue_glow = (_clear(value) for value in encode_srgb(emissive).tolist())
+        red, green, blue = _encode_color(np.array(shading.color[:3]))
         material = Material(
-            name=item.name(),
-            base_color=(red, green, blue, _unit(color[3])),
-            base_color_image=kept[0],
-            metallic=_unit(metallic),
-            roughness=_unit(roughness),
-            metallic_roughness_image=kept[2],
-            normal_image=kept[3],
-            occlusion_image=kept[4],
-            emissive=(red_glow, green_glow, blue_glow),
-            emissive_image=kept[1],
-            alpha_mode=_MODES.get(item.name("alphaMode"), "opaque"),
-            alpha_cutoff=_unit(item.number("alphaCutoff", 0.5)),
-            double_sided=item.flag("doubleSided"),
-            unlit=item.extension("KHR_materials_unlit") is not None,
-            wrap=leader.wrap if leader is not None else ("repeat", "repeat"),
-            filter=leader.filter if leader is not None else "linear",
+            name=source.name(),
+            base_color=(red, green, blue, _clip(shading.color[3])),
+            base_color_image=images[0],
+            metallic=_clip(shading.metallic),
+            roughness=_clip(shading.roughness),
+            metallic_roughness_image=images[2],
+            normal_image=images[3],
+            occlusion_image=images[4],
+            emissive=_encode_color(emissive),
+            emissive_image=images[1],
+            alpha_mode=_ALPHA_MODES.get(source.name("alphaMode"), "opaque"),
+            alpha_cutoff=_clip(source.number("alphaCutoff", 0.5)),
+            double_sided=source.flag("doubleSided"),
+            unlit=source.extension("KHR_materials_unlit") is not None,
+            wrap=first.wrap if first is not None else ("repeat", "repeat"),
+            filter=first.filter if first is not None else "linear",
         )
-        mapping = leader.mapping if leader is not None else Mapping()
         if material == Material():
-            # what a writer without materials puts there, ours too: no material at all
-            return Surface()
+            # writers without materials, such as the one of this package, write this one: it is no information
+            return MappedMaterial()
         self.materials.append(material)
-        return Surface(len(self.materials) - 1, mapping)
+        return MappedMaterial(len(self.materials) - 1, first.mapping if first is not None else UvMapping())
 
-    def _following(self, slot: _Texture | None, leader: _Texture | None, item: Item) -> int | None:
-        """The image of a texture, if it is mapped like the first one: a mesh of the scene has one mapping."""
-        if slot is None or leader is None:
+    def _read_shading(self, source: JsonObject) -> _Shading:
+        metal = source.child_or_empty("pbrMetallicRoughness")
+        glossy = source.extension("KHR_materials_pbrSpecularGlossiness")
+        if glossy is not None:
+            return _Shading(
+                color=glossy.numbers("diffuseFactor", 4, (1.0, 1.0, 1.0, 1.0)),
+                color_texture=self._read_texture(glossy, "diffuseTexture"),
+                metallic=0.0,
+                roughness=1.0 - glossy.number("glossinessFactor", 1.0),
+                metallic_roughness_texture=None,
+            )
+        return _Shading(
+            color=metal.numbers("baseColorFactor", 4, (1.0, 1.0, 1.0, 1.0)),
+            color_texture=self._read_texture(metal, "baseColorTexture"),
+            metallic=metal.number("metallicFactor", 1.0),
+            roughness=metal.number("roughnessFactor", 1.0),
+            metallic_roughness_texture=self._read_texture(metal, "metallicRoughnessTexture"),
+        )
+
+    def _image_mapped_like(self, texture: _Texture | None, first: _Texture | None, source: JsonObject) -> int | None:
+        """Return the image of a texture if it is mapped like the first one; a mesh of the scene has one mapping."""
+        if texture is None or first is None:
             return None
-        if slot.mapping != leader.mapping:
-            self._findings.add(
-                "texture_dropped", f"{item.where} has textures that are mapped differently; the first one was kept"
+        if texture.mapping != first.mapping:
+            self._notes.add(
+                "texture_dropped", f"{source.path} has textures with different mappings; only the first one was kept"
             )
             return None
-        return slot.image
+        return texture.image
 
-    def _texture(self, owner: Item, key: str) -> _Texture | None:
-        """A texture that is there and can be shown; None otherwise, with a remark."""
+    def _read_texture(self, owner: JsonObject, key: str) -> _Texture | None:
+        """Read a texture; None, with a note if it cannot be read, without one."""
         try:
-            info = owner.item(key)
+            info = owner.child(key)
             if info is None:
                 return None
-            texture = self._document.entry("textures", info.integer("index"), info.place("index"))
-            image = self._image(texture)
+            texture = self._document.entry("textures", info.integer("index"), info.path_of("index"))
+            image = self._read_image(texture)
             if image is None:
                 return None
-            return _Texture(image, self._mapping(info), *self._sampler(texture))
+            mapping = self._read_mapping(info)
+            index = texture.integer_or_none("sampler")
+            if index is None:
+                return _Texture(image, mapping)
+            sampler = self._document.entry("samplers", index, texture.path_of("sampler"))
+            wrap_s, wrap_t = (_WRAPS.get(sampler.integer(axis, 10497), "repeat") for axis in ("wrapS", "wrapT"))
+            magnification = _FILTERS.get(sampler.integer("magFilter", 9729), "linear")
+            return _Texture(image, mapping, (wrap_s, wrap_t), magnification)
         except UnreadableFile as error:
-            self._findings.add("texture_dropped", error.message)
+            self._notes.add("texture_dropped", error.message)
             return None
 
-    def _mapping(self, info: Item) -> Mapping:
-        """The coordinates a texture uses (KHR_texture_transform; rotation turns the coordinates as they are seen)."""
-        chosen = info.integer("texCoord", 0)
+    def _read_mapping(self, info: JsonObject) -> UvMapping:
+        """Read the set of coordinates of a texture, and its KHR_texture_transform."""
+        uv_set = info.integer("texCoord", 0)
         try:
             transform = info.extension("KHR_texture_transform")
         except UnreadableFile as error:
-            self._findings.add("texture_transform_ignored", error.message)
+            self._notes.add("texture_transform_ignored", error.message)
             transform = None
         if transform is None:
-            return Mapping(chosen)
-        chosen = transform.integer("texCoord", chosen)
+            return UvMapping(uv_set)
+        uv_set = transform.integer("texCoord", uv_set)
         (du, dv), (su, sv) = transform.numbers("offset", 2, (0.0, 0.0)), transform.numbers("scale", 2, (1.0, 1.0))
         angle = transform.number("rotation", 0.0)
         c, s = float(np.cos(angle)), float(np.sin(angle))
         affine = (c * su, s * sv, du, -s * su, c * sv, dv)
-        return Mapping(chosen, None if affine == (1.0, 0.0, 0.0, 0.0, 1.0, 0.0) else affine)
+        return UvMapping(uv_set, None if affine == _IDENTITY else affine)
 
-    def _sampler(self, texture: Item) -> tuple[tuple[Wrap, Wrap], Filter]:
-        """How a texture continues, and how its pixels are blended where it is enlarged."""
-        index = texture.optional("sampler")
-        if index is None:
-            return ("repeat", "repeat"), "linear"
-        sampler = self._document.entry("samplers", index, texture.place("sampler"))
-        across, up = (_WRAPS.get(sampler.integer(key, 10497), "repeat") for key in ("wrapS", "wrapT"))
-        return (across, up), _FILTERS.get(sampler.integer("magFilter", 9729), "linear")
-
-    def _image(self, texture: Item) -> int | None:
+    def _read_image(self, texture: JsonObject) -> int | None:
         webp = texture.extension("EXT_texture_webp")
-        index = webp.optional("source") if webp is not None else None
+        index = webp.integer_or_none("source") if webp is not None else None
         if index is None:
-            index = texture.optional("source")
+            index = texture.integer_or_none("source")
         if index is None:
-            self._findings.add("texture_dropped", f"{texture.where} has no picture in a format that can be read")
+            self._notes.add("texture_dropped", f"{texture.path} has no image in a supported format")
             return None
-        if index not in self._loaded:
-            self._loaded[index] = self._load(self._document.entry("images", index, texture.place("source")))
-        return self._loaded[index]
+        if index not in self._image_cache:
+            self._image_cache[index] = self._load_image(
+                self._document.entry("images", index, texture.path_of("source"))
+            )
+        return self._image_cache[index]
 
-    def _load(self, item: Item) -> int | None:
-        uri = item.data.get("uri")
-        if uri is not None:
-            content = self._buffers.content(item.text("uri"), item.place("uri"))
+    def _load_image(self, source: JsonObject) -> int | None:
+        if source.data.get("uri") is not None:
+            uri = source.text("uri")
+            content = self._buffers.load_uri(uri, source.path_of("uri"))
             if content is None:
-                self._findings.add(
+                self._notes.add(
                     "texture_missing",
-                    f"the texture {item.text('uri')[:120]!r} did not come with the model and was left out; "
+                    f"the texture {uri[:MAX_URI_CHARACTERS_COUNT]!r} was not sent with the model and was left out; "
                     "send them together in a ZIP archive",
                 )
                 return None
-            stated, data = item.name("mimeType") or media_type(item.text("uri")), content
+            stated_type, data = source.name("mimeType") or parse_media_type(uri), content
         else:
-            view, _ = self._buffers.view(item.integer("bufferView"), item.place("bufferView"))
+            view, _ = self._buffers.view(source.integer("bufferView"), source.path_of("bufferView"))
             self._buffers.spend(len(view))
-            stated, data = item.name("mimeType"), bytes(view)
-        kind = _sniffed(data)
-        if not kind:
-            self._findings.add(
+            stated_type, data = source.name("mimeType"), bytes(view)
+        media_type = detect_media_type(data)
+        if media_type not in _MEDIA_TYPES:
+            self._notes.add(
                 "texture_dropped",
-                f"{item.where} ({stated[:40] or 'of unknown type'}) is no PNG, JPEG or WebP picture and was left out",
+                f"{source.path} ({quote(stated_type) if stated_type else 'type unknown'}) is not a PNG, JPEG or WebP "
+                "image and was left out",
             )
             return None
-        # one file may be named by thousands of images; the scene's own keeps these bytes, and their id with them
-        if id(data) not in self._by_content:
-            self._by_content[id(data)] = len(self.images)
-            self.images.append(Image(data, kind, item.name()))
-        return self._by_content[id(data)]
+        # thousands of images can name one file; the scene keeps the bytes alive, so that their id stays unique
+        if id(data) not in self._image_by_content:
+            self._image_by_content[id(data)] = len(self.images)
+            self.images.append(Image(data, media_type, source.name()))
+        return self._image_by_content[id(data)]
 
 
-def _sniffed(data: bytes) -> str:
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return ""
-
-
-def _unit(value: float) -> float:
+def _clip(value: float) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-def _clear(value: float) -> float:
-    """Without the digits that only the conversion made."""
-    return _unit(round(value, 9))
+def _encode_color(linear: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Return a linear color as sRGB 0 … 1, rounded to nine digits, which removes the noise of the conversion."""
+    red, green, blue = (_clip(round(value, 9)) for value in encode_srgb(linear).tolist())
+    return red, green, blue
+
+
+def encode_vertex_colors(rows: AttributeRows) -> UInt8:
+    """Return linear vertex colors as (n, 4) sRGB with linear alpha.
+
+    Args:
+        rows: COLOR_0: three or four components.
+    Source:
+        glTF 2.0 §3.7.2.1: COLOR_0 is linear.
+    """
+    values = rows.values
+    colors = np.full((len(values), 4), 255, np.uint8)
+    if values.dtype.kind == "u" and values.dtype.itemsize <= 2:
+        colors[:, :3] = _srgb_table(values.dtype.itemsize)[values[:, :3]]
+        alpha: NDArray[Any] = values[:, 3:4].astype(np.float64) / np.iinfo(values.dtype).max
+    else:
+        floats = rows.as_floats()
+        colors[:, :3] = np.rint(encode_srgb(floats[:, :3]) * 255)
+        alpha = np.clip(np.nan_to_num(floats[:, 3:4]), 0, 1)
+    if alpha.shape[1]:
+        colors[:, 3:4] = np.rint(alpha * 255)
+    return colors
+
+
+@cache
+def _srgb_table(itemsize: int) -> UInt8:
+    """Return the sRGB byte of every linear integer of one or two bytes."""
+    count = 256**itemsize
+    return np.rint(encode_srgb(np.arange(count) / (count - 1)) * 255).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Where the bytes of a glTF file are: the binary chunk, data URIs, files that came along."""
+"""Bytes of a glTF file: the binary chunk, data URIs and companion files."""
 
 from __future__ import annotations
 
@@ -8,148 +8,172 @@ from urllib.parse import unquote_to_bytes
 import pybase64
 
 from meshhub.builtin_plugins.gltf.reading import meshopt
-from meshhub.builtin_plugins.gltf.reading.document import Item
-from meshhub.builtin_plugins.gltf.reading.findings import Findings
+from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
+from meshhub.builtin_plugins.gltf.reading.limited_notes import LimitedNotes
 from meshhub.errors import ExternalReference, ModelTooComplex, UnreadableFile
 from meshhub.model.source import Source
 
-ROWS_PER_BYTE = 16
-ROWS_FREE = 4_000_000
-"""How many vertices and triangles a file may unfold into; sharing the same bytes again and again must end somewhere."""
+_MAX_ROWS_PER_BYTE_RATIO = 16
+_MAX_FREE_ROWS_COUNT = 4_000_000
+"""Vertices and triangles that a file may produce beyond the ratio to its bytes; bounds files that reuse their bytes."""
 
-_NAMED = 5
-_BYTES_A_ROW = 8
+_BYTES_PER_ROW_RATIO = 8
+"""Bytes of a decompressed view that count as one row."""
 
-_DATA = re.compile(r"data:([^,]{0,200}),", re.IGNORECASE)
-_BLANKS = re.compile(r"\s+")
+_MAX_LISTED_FILES_COUNT = 5
+"""Missing files that the error message lists."""
+
+MAX_URI_CHARACTERS_COUNT = 120
+"""Characters of a URI in a message; file names are longer than other quoted values, and the caller needs them whole."""
+
+_DATA_URI = re.compile(r"data:([^,]{0,200}),", re.IGNORECASE)
+_WHITESPACE = re.compile(r"\s+")
 
 
 class Buffers:
-    """The buffers and buffer views of a document."""
+    """Buffers and buffer views of a document."""
 
-    def __init__(self, document: Item, chunk: memoryview | None, source: Source, findings: Findings) -> None:
-        """Finds every buffer. Raises ExternalReference, naming those that did not come with the file."""
+    def __init__(
+        self, document: JsonObject, binary_chunk: memoryview | None, source: Source, notes: LimitedNotes
+    ) -> None:
+        """Find every buffer.
+
+        Raises:
+            ExternalReference: A buffer is in a file that was not sent; the message names the file.
+        """
         self._document = document
-        self._findings = findings
-        self._views: dict[int, memoryview] = {}
-        self._held: list[memoryview | None] = []
-        self._siblings: dict[str, bytes] = {}
+        self._notes = notes
         self._source = source
-        missing: list[str] = []
-        for index, buffer in enumerate(document.entries("buffers")):
-            uri = buffer.data.get("uri")
-            if uri is None:
-                self._held.append(chunk if index == 0 else None)
-                continue
-            content = self.content(buffer.text("uri"), buffer.place("uri"))
-            if content is None:
-                missing.append(buffer.text("uri")[:120])
-                if len(missing) > _NAMED:
-                    break
-            else:
-                self._held.append(memoryview(content))
-        if missing:
-            raise ExternalReference(
-                f"the glTF file needs {', '.join(map(repr, missing[:_NAMED]))}"
-                + (" and more files" if len(missing) > _NAMED else "")
-                + ", which did not come with it; send them together in a ZIP archive, or save the model as .glb"
-            )
-        self.size = sum(len(content) for content in self._held if content is not None)
-        self._rows = self.size * ROWS_PER_BYTE + ROWS_FREE
+        self._views: dict[int, memoryview] = {}
+        self._companions: dict[str, bytes] = {}
+        self._buffers = self._find_buffers(binary_chunk)
+        self.size = sum(len(content) for content in self._buffers if content is not None)
+        self._remaining_rows = self.size * _MAX_ROWS_PER_BYTE_RATIO + _MAX_FREE_ROWS_COUNT
 
-    def content(self, uri: str, where: str) -> bytes | None:
-        """What a URI stands for: the data it holds, or a file that came along; None for anything else.
+    def load_uri(self, uri: str, path: str) -> bytes | None:
+        """Return the bytes of a data URI or of a companion file; None if there is no such file.
 
-        Raises UnreadableFile for broken data.
+        Args:
+            uri: The URI.
+            path: JSON path of the URI, for the error message.
+        Raises:
+            UnreadableFile: The data URI is malformed.
         """
         if uri[:5].lower() == "data:":
-            return _decoded(uri, where)
-        found = self._source.sibling(uri)
-        if found is None:
+            return _decode_data_uri(uri, path)
+        companion = self._source.sibling(uri)
+        if companion is None:
             return None
-        # one file has many spellings, and is held once
-        key = str(found.path or found.name)
-        if key not in self._siblings:
-            self._siblings[key] = found.read()
-        return self._siblings[key]
+        # many spellings can name one file, which is kept once
+        key = str(companion.path or companion.name)
+        if key not in self._companions:
+            self._companions[key] = companion.read()
+        return self._companions[key]
 
     def spend(self, rows: int) -> None:
-        """Count vertices, triangles or instances that are made. Raises ModelTooComplex."""
-        self._rows -= rows
-        if self._rows < 0:
+        """Count vertices, triangles or instances that are created.
+
+        Raises:
+            ModelTooComplex: The file produces too many of them for its size.
+        """
+        self._remaining_rows -= rows
+        if self._remaining_rows < 0:
             raise ModelTooComplex(
-                "the glTF file unfolds into far more triangles than its bytes can hold; "
-                "reduce the model before it is exported (optimize_target_faces comes too late for it)"
+                "the glTF file reuses its bytes for far more triangles than they can hold; "
+                "reduce the model before the export ('optimize_target_faces' runs too late)"
             )
 
-    def view(self, index: int, named_by: str) -> tuple[memoryview, int | None]:
-        """The bytes of a buffer view, decompressed, and its stride if it states one."""
-        item = self._document.entry("bufferViews", index, named_by)
-        stride = item.optional("byteStride") or None
+    def view(self, index: int, referrer: str) -> tuple[memoryview, int | None]:
+        """Return the decompressed bytes of a buffer view, and its stride in bytes if it states one."""
+        view = self._document.entry("bufferViews", index, referrer)
+        stride = view.integer_or_none("byteStride") or None
         if index not in self._views:
-            self._views[index] = self._view(item)
+            self._views[index] = self._load_view(view)
         return self._views[index], stride
 
-    def _view(self, item: Item) -> memoryview:
+    def _find_buffers(self, binary_chunk: memoryview | None) -> list[memoryview | None]:
+        buffers: list[memoryview | None] = []
+        missing: list[str] = []
+        for index, buffer in enumerate(self._document.entries("buffers")):
+            if buffer.data.get("uri") is None:
+                buffers.append(binary_chunk if index == 0 else None)
+                continue
+            uri = buffer.text("uri")
+            content = self.load_uri(uri, buffer.path_of("uri"))
+            if content is not None:
+                buffers.append(memoryview(content))
+                continue
+            missing.append(uri[:MAX_URI_CHARACTERS_COUNT])
+            if len(missing) > _MAX_LISTED_FILES_COUNT:
+                break
+        if missing:
+            more = " and more files" if len(missing) > _MAX_LISTED_FILES_COUNT else ""
+            raise ExternalReference(
+                f"the glTF file was sent without {', '.join(map(repr, missing[:_MAX_LISTED_FILES_COUNT]))}{more}, "
+                "which it needs; send all files in a ZIP archive, or save the model as .glb"
+            )
+        return buffers
+
+    def _load_view(self, view: JsonObject) -> memoryview:
         for name in meshopt.EXTENSIONS:
-            compressed = item.extension(name)
+            compressed = view.extension(name)
             if compressed is None:
                 continue
-            if meshopt.available():
-                content = meshopt.decoded(compressed, self._slice(compressed))
-                self.spend(len(content) // _BYTES_A_ROW)
+            if meshopt.is_available():
+                content = meshopt.decode(compressed, self._slice(compressed))
+                self.spend(len(content) // _BYTES_PER_ROW_RATIO)
                 return content
-            fallback = self._fallback(item)
+            fallback = self._load_fallback(view)
             if fallback is None:
                 raise UnreadableFile(
-                    f"the model is compressed by {name}, and the library that reads it is not installed; "
-                    "`pip install 'meshhub[meshopt]'`, or export the model uncompressed"
+                    f"the model is compressed with {name}, whose decoder is not installed; "
+                    "run `pip install 'meshhub[meshopt]'`, or export the model uncompressed"
                 )
             return fallback
-        return self._slice(item)
+        return self._slice(view)
 
-    def _fallback(self, item: Item) -> memoryview | None:
-        """The uncompressed bytes of a compressed view, where the file has them too."""
-        index = item.integer("buffer")
-        held = self._held[index] if index < len(self._held) else None
-        return None if held is None else self._slice(item)
+    def _load_fallback(self, view: JsonObject) -> memoryview | None:
+        """Return the uncompressed bytes of a compressed view, if the file has them too."""
+        index = view.integer("buffer")
+        buffer = self._buffers[index] if index < len(self._buffers) else None
+        return None if buffer is None else self._slice(view)
 
-    def _slice(self, item: Item) -> memoryview:
-        index = item.integer("buffer")
-        buffer = self._document.entry("buffers", index, item.place("buffer"))
-        held = self._held[index]
-        if held is None:
-            buffer.refuse("uri", "is missing, and there is no binary chunk for it")
-        offset = item.integer("byteOffset", 0)
-        length = item.integer("byteLength")
-        if offset + length > len(held):
-            self._findings.add(
-                "buffer_cut_short", f"{item.where} ends at byte {offset + length} of a buffer that has {len(held)}"
+    def _slice(self, view: JsonObject) -> memoryview:
+        index = view.integer("buffer")
+        declaration = self._document.entry("buffers", index, view.path_of("buffer"))
+        buffer = self._buffers[index]
+        if buffer is None:
+            declaration.reject("uri", "is missing, and the file has no binary chunk for it")
+        offset = view.integer("byteOffset", 0)
+        length = view.integer("byteLength")
+        if offset + length > len(buffer):
+            self._notes.add(
+                "buffer_cut_short", f"{view.path} ends at byte {offset + length}, but its buffer has {len(buffer)}"
             )
-        return held[offset : offset + length]
+        return buffer[offset : offset + length]
 
 
-def media_type(uri: str) -> str:
-    """The media type that a data URI states, or ""."""
-    said = _DATA.match(uri)
-    return said[1].split(";")[0].strip().lower() if said else ""
+def parse_media_type(uri: str) -> str:
+    """Return the media type that a data URI states, or ""."""
+    match = _DATA_URI.match(uri)
+    return match[1].split(";")[0].strip().lower() if match else ""
 
 
-def _decoded(uri: str, where: str) -> bytes:
-    said = _DATA.match(uri)
-    if said is None:
-        raise UnreadableFile(f"{where} is a data URI without data; the glTF file is damaged, export it again")
-    if not said[1].lower().rstrip().endswith(";base64"):
-        return unquote_to_bytes(uri[said.end() :])
-    text = uri[said.end() :]
+def _decode_data_uri(uri: str, path: str) -> bytes:
+    match = _DATA_URI.match(uri)
+    if match is None:
+        raise UnreadableFile(f"{path} is a data URI without data; the glTF file is damaged, export it again")
+    if not match[1].lower().rstrip().endswith(";base64"):
+        return unquote_to_bytes(uri[match.end() :])
+    text = uri[match.end() :]
     try:
         return pybase64.b64decode(text, validate=True)
     except ValueError:
         pass
-    # blanks, percent-encoding, the URL alphabet and missing padding are all met
-    text = _BLANKS.sub("", unquote_to_bytes(text).decode("ascii", "replace"))
+    # exporters write white space, percent-encoding, the URL-safe alphabet, and no padding
+    text = _WHITESPACE.sub("", unquote_to_bytes(text).decode("ascii", "replace"))
     text = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return pybase64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except ValueError:
-        raise UnreadableFile(f"{where} is no valid base64; the glTF file is damaged, export it again") from None
+        raise UnreadableFile(f"{path} is not valid base64; the glTF file is damaged, export it again") from None

@@ -1,4 +1,4 @@
-"""Primitives compressed by KHR_draco_mesh_compression."""
+"""Decode primitives that KHR_draco_mesh_compression compresses."""
 
 from __future__ import annotations
 
@@ -9,56 +9,62 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.gltf.reading.accessors import Accessors, Column
+from meshhub.builtin_plugins.gltf.reading.accessors import Accessors, AttributeRows
 from meshhub.builtin_plugins.gltf.reading.buffers import Buffers
-from meshhub.builtin_plugins.gltf.reading.document import Item
+from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
 from meshhub.errors import UnreadableFile
 
 EXTENSION = "KHR_draco_mesh_compression"
 
 
 @cache
-def available() -> bool:
-    """Whether the library that decodes is installed."""
+def is_available() -> bool:
+    """Return whether the decoder is installed."""
     return find_spec("DracoPy") is not None
 
 
-def decoded(
-    item: Item, attributes: Item, buffers: Buffers, accessors: Accessors
-) -> tuple[NDArray[Any], dict[str, Column]]:
-    """The triangles (m, 3) and the columns by their semantics.
+def decode(
+    extension: JsonObject, attributes: JsonObject, buffers: Buffers, accessors: Accessors
+) -> tuple[NDArray[Any], dict[str, AttributeRows]]:
+    """Decode a compressed primitive.
 
-    item: the extension's object; attributes: those of the primitive, whose accessors say how to understand integers.
-
-    Raises UnreadableFile.
+    Args:
+        extension: Object of the extension.
+        attributes: Attributes of the primitive; their accessors state whether integers are normalized.
+        buffers: Buffers of the document.
+        accessors: Accessors of the document.
+    Returns:
+        (m, 3) triangles, and the attributes by semantic.
+    Raises:
+        UnreadableFile: The data are damaged, or the decoder is not installed.
     """
-    if not available():
+    if not is_available():
         raise UnreadableFile(
-            f"the model is compressed by {EXTENSION}, and the library that reads it is not installed; "
-            "`pip install 'meshhub[draco]'`, or export the model uncompressed"
+            f"the model is compressed with {EXTENSION}, whose decoder is not installed; "
+            "run `pip install 'meshhub[draco]'`, or export the model uncompressed"
         )
     import DracoPy
 
-    data, _ = buffers.view(item.integer("bufferView"), item.place("bufferView"))
+    data, _ = buffers.view(extension.integer("bufferView"), extension.path_of("bufferView"))
     try:
         mesh = DracoPy.decode(bytes(data))
         faces = np.asarray(mesh.faces).reshape(-1, 3)
-        held = {int(one["unique_id"]): np.asarray(one["data"]) for one in mesh.attributes}
+        decoded = {int(attribute["unique_id"]): np.asarray(attribute["data"]) for attribute in mesh.attributes}
     except Exception:
-        # the library raises plain exceptions of many kinds for damaged data
-        raise UnreadableFile(f"{item.where} cannot be decompressed; the file is damaged, export it again") from None
-    # the same data may be named again and again, and few triangles may have many vertices
-    buffers.spend(len(data) + sum(len(values) for values in held.values()))
-    ids = item.item("attributes") or Item({}, item.place("attributes"))
-    columns: dict[str, Column] = {}
+        # the library raises exceptions of many types for damaged data
+        raise UnreadableFile(f"{extension.path} cannot be decompressed; export the glTF file again") from None
+    # primitives can reuse the same data, and a few triangles can have many vertices
+    buffers.spend(len(data) + sum(len(values) for values in decoded.values()))
+    ids = extension.child_or_empty("attributes")
+    rows: dict[str, AttributeRows] = {}
     for semantic in ids.data:
         number = ids.integer(semantic)
-        if number not in held:
-            ids.refuse(semantic, f"names the Draco attribute {number}, which the compressed data lack")
-        values = held[number]
-        normalized = False
+        if number not in decoded:
+            ids.reject(semantic, f"names the Draco attribute {number}, which the compressed data do not have")
+        values = decoded[number]
+        is_normalized = False
         if attributes.has(semantic):
-            accessor = accessors.shape(attributes.integer(semantic), attributes.place(semantic))
-            normalized = accessor.flag("normalized")
-        columns[semantic] = Column(values.reshape(len(values), -1), normalized, ids.place(semantic))
-    return faces, columns
+            accessor = accessors.declaration(attributes.integer(semantic), attributes.path_of(semantic))
+            is_normalized = accessor.flag("normalized")
+        rows[semantic] = AttributeRows(values.reshape(len(values), -1), is_normalized, ids.path_of(semantic))
+    return faces, rows

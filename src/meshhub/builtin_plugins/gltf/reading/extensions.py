@@ -1,14 +1,14 @@
-"""What to do about the extensions that a file requires."""
+"""Check the extensions that a file requires."""
 
 from __future__ import annotations
 
 import re
 
-from meshhub.builtin_plugins.gltf.reading.document import Item
-from meshhub.errors import UnreadableFile
+from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
+from meshhub.errors import UnreadableFile, quote
 from meshhub.model.notes import note
 
-_UNDERSTOOD = frozenset(
+_SUPPORTED = frozenset(
     (
         "KHR_draco_mesh_compression",
         "KHR_meshopt_compression",
@@ -24,7 +24,7 @@ _UNDERSTOOD = frozenset(
     )
 )
 
-_BESIDE_GEOMETRY = frozenset(
+_ANNOTATIONS = frozenset(
     (
         "CESIUM_primitive_outline",
         "EXT_instance_features",
@@ -35,26 +35,27 @@ _BESIDE_GEOMETRY = frozenset(
         "FB_ngon_encoding",
     )
 )
-"""They have words of geometry in their names, and only say more about triangles that are complete without them."""
+"""Extensions with a geometry term in their name that only annotate triangles; the triangles are complete without."""
 
-_GEOMETRY = re.compile(
+_GEOMETRY_TERM = re.compile(
     r"mesh|geometr|primitive|vert(ex|ices)|accessor|buffer|compress|draco|quanti[sz]|splat|point_?cloud|nurbs|brep"
     r"|curve|spline|subdiv|instanc|voxel|displacement|implicit_shape",
     re.IGNORECASE,
 )
 
 
-def check_required(document: Item) -> None:
-    """Pass over what only changes the looks, with a note; refuse what the geometry may hang on.
+def check_required_extensions(document: JsonObject) -> None:
+    """Add a note for each unsupported extension that only changes the appearance.
 
-    Raises UnreadableFile.
+    Raises:
+        UnreadableFile: The file requires an unsupported extension that may store geometry.
     """
     for name in dict.fromkeys(document.texts("extensionsRequired")):
-        if name in _UNDERSTOOD:
+        if name in _SUPPORTED:
             continue
-        if name not in _BESIDE_GEOMETRY and _GEOMETRY.search(name):
+        if name not in _ANNOTATIONS and _GEOMETRY_TERM.search(name):
             raise UnreadableFile(
-                f"the file requires the glTF extension {name[:80]}, by which its geometry may be stored and which "
-                "cannot be read; export it without that extension"
+                f"the file requires the glTF extension {quote(name)}, which may store geometry and is not supported; "
+                "export it without that extension"
             )
-        note("extension_ignored", f"the file requires the glTF extension {name[:80]}; it was read without it")
+        note("extension_ignored", f"the file requires the unsupported glTF extension {quote(name)}; it was ignored")

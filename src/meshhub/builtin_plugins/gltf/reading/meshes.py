@@ -1,4 +1,4 @@
-"""Meshes: all primitives of one as one mesh of the scene, a material for each face."""
+"""Read meshes: all primitives of a mesh become one mesh of the scene, with a material per face."""
 
 from __future__ import annotations
 
@@ -9,267 +9,290 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.gltf.color_space import to_srgb
 from meshhub.builtin_plugins.gltf.reading import draco
-from meshhub.builtin_plugins.gltf.reading.accessors import Accessors, Column
-from meshhub.builtin_plugins.gltf.reading.appearance import Mapping, Materials, Surface
+from meshhub.builtin_plugins.gltf.reading.accessors import Accessors, AttributeRows
+from meshhub.builtin_plugins.gltf.reading.appearance import (
+    MappedMaterial,
+    MaterialReader,
+    UvMapping,
+    encode_vertex_colors,
+)
 from meshhub.builtin_plugins.gltf.reading.buffers import Buffers
-from meshhub.builtin_plugins.gltf.reading.document import Item
-from meshhub.builtin_plugins.gltf.reading.findings import Findings
-from meshhub.builtin_plugins.gltf.reading.primitives import FAN, STRIP, TRIANGLES, triangles
+from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
+from meshhub.builtin_plugins.gltf.reading.limited_notes import LimitedNotes
+from meshhub.builtin_plugins.gltf.reading.primitives import FAN, STRIP, TRIANGLES, decode_triangles
 from meshhub.errors import UnreadableFile
 from meshhub.model.scene import Float32, Float64, Int32, Mesh
 from meshhub.toolkit.geometry import face_normals
 
-_LEFT_OUT = {0: "points", 1: "lines", 2: "lines", 3: "lines"}
+_IGNORED_MODES = {0: "points", 1: "lines", 2: "lines", 3: "lines"}
+
+_MIN_NORMAL_LENGTH = 1e-30
+"""Length below which a normal has no usable direction, and becomes zero."""
 
 
 @dataclass(eq=False)
-class _Block:
+class _VertexBlock:
     """Primitives that share their vertices."""
 
-    position: Column
-    normal: Column | None
-    uv: Column | None
-    mapping: Mapping
-    color: Column | None
+    positions: AttributeRows
+    normals: AttributeRows | None
+    uv: AttributeRows | None
+    mapping: UvMapping
+    colors: AttributeRows | None
     faces: list[NDArray[Any]] = field(default_factory=list)
     materials: list[int] = field(default_factory=list)
 
 
-class Meshes:
-    """Turns meshes into the scene's when they are first asked for."""
+class MeshReader:
+    """Reads meshes when they are first used, and collects them."""
 
     def __init__(
-        self, document: Item, buffers: Buffers, accessors: Accessors, materials: Materials, findings: Findings
+        self,
+        document: JsonObject,
+        buffers: Buffers,
+        accessors: Accessors,
+        materials: MaterialReader,
+        notes: LimitedNotes,
     ) -> None:
-        """Reads nothing yet."""
         self.meshes: list[Mesh] = []
         self._document = document
         self._buffers = buffers
         self._accessors = accessors
         self._materials = materials
-        self._findings = findings
-        self._known: dict[int, tuple[int, int | None] | None] = {}
-        self._shapes: dict[object, int] = {}
+        self._notes = notes
+        self._cache: dict[int, tuple[int, int | None] | None] = {}
+        self._index_by_geometry: dict[object, int] = {}
 
-    def index(self, number: int, named_by: str) -> tuple[int, int | None] | None:
-        """The scene's index of a mesh, and the material of the parts that show it; None for one without triangles.
+    def read(self, index: int, referrer: str) -> tuple[int, int | None] | None:
+        """Read a mesh. Meshes that differ only in a single material share a mesh of the scene.
 
-        Meshes that differ by their one material alone are one mesh of the scene.
-
-        Raises UnreadableFile.
+        Args:
+            index: Position in `meshes`.
+            referrer: JSON path of the value that holds the index.
+        Returns:
+            Index of the mesh in the scene, and the material of the parts that place it; None if it has no triangles.
+        Raises:
+            UnreadableFile: The mesh is invalid.
         """
-        if number not in self._known:
-            self._known[number] = self._mesh(self._document.entry("meshes", number, named_by))
-        return self._known[number]
+        if index not in self._cache:
+            self._cache[index] = self._read(self._document.entry("meshes", index, referrer))
+        return self._cache[index]
 
-    def _mesh(self, item: Item) -> tuple[int, int | None] | None:
-        primitives = item.entries("primitives")
-        surfaces = {self._surface(primitive) for primitive in primitives}
-        uniform = surfaces.pop() if len(surfaces) == 1 else None
-        shape = None if uniform is None else self._shape(item, primitives, uniform.mapping)
-        index = self._shapes.get(shape) if shape is not None else None
+    def _read(self, source: JsonObject) -> tuple[int, int | None] | None:
+        primitives = source.entries("primitives")
+        materials = {self._read_material(primitive) for primitive in primitives}
+        uniform = materials.pop() if len(materials) == 1 else None
+        geometry = None if uniform is None else self._geometry_key(source, primitives, uniform.mapping)
+        index = self._index_by_geometry.get(geometry) if geometry is not None else None
         if index is None:
-            blocks: dict[object, _Block] = {}
+            blocks: dict[object, _VertexBlock] = {}
             for primitive in primitives:
-                self._add(primitive, blocks)
+                self._add_primitive(primitive, blocks)
             filled = [block for block in blocks.values() if any(len(faces) for faces in block.faces)]
             if not filled:
                 return None
             index = len(self.meshes)
-            self.meshes.append(self._joined(filled, item.name(), uniform is None))
-            if shape is not None:
-                self._shapes[shape] = index
+            self.meshes.append(self._join(filled, source.name(), has_face_materials=uniform is None))
+            if geometry is not None:
+                self._index_by_geometry[geometry] = index
         return index, uniform.material if uniform is not None and uniform.material >= 0 else None
 
-    def _surface(self, primitive: Item) -> Surface:
-        return self._materials.surface(primitive.optional("material"), primitive.place("material"))
+    def _read_material(self, primitive: JsonObject) -> MappedMaterial:
+        return self._materials.read(primitive.integer_or_none("material"), primitive.path_of("material"))
 
-    def _shape(self, item: Item, primitives: list[Item], mapping: Mapping) -> object:
-        """What two meshes have in common that are one but for their material; None where that is not plain to see."""
-        parts = []
+    def _geometry_key(self, source: JsonObject, primitives: list[JsonObject], mapping: UvMapping) -> object:
+        """Return a key that meshes of equal geometry share; None for a mesh with extensions, which it ignores."""
+        keys = []
         for primitive in primitives:
-            attributes = primitive.item("attributes")
+            attributes = primitive.child("attributes")
             if attributes is None or primitive.has("extensions"):
                 return None
-            mode, indices = primitive.integer("mode", TRIANGLES), primitive.optional("indices")
-            parts.append((mode, indices, self._key(attributes, mapping)))
-        return item.name(), mapping, tuple(parts)
+            mode, indices = primitive.integer("mode", TRIANGLES), primitive.integer_or_none("indices")
+            keys.append((mode, indices, _vertex_key(attributes, mapping)))
+        return source.name(), mapping, tuple(keys)
 
-    def _add(self, item: Item, blocks: dict[object, _Block]) -> None:
-        """Put a primitive's triangles into the block of its vertices."""
-        mode = item.integer("mode", TRIANGLES)
-        if mode in _LEFT_OUT:
-            kind = _LEFT_OUT[mode]
-            self._findings.add(f"{kind}_ignored", f"the model has {kind} beside its triangles; they were left out")
+    def _add_primitive(self, primitive: JsonObject, blocks: dict[object, _VertexBlock]) -> None:
+        """Add the triangles of a primitive to the block of its vertices."""
+        mode = primitive.integer("mode", TRIANGLES)
+        if mode in _IGNORED_MODES:
+            kind = _IGNORED_MODES[mode]
+            self._notes.add(f"{kind}_ignored", f"the model has {kind} beside its triangles; they were left out")
             return
         if mode not in (TRIANGLES, STRIP, FAN):
-            item.refuse("mode", f"is {mode}, which glTF 2.0 does not have")
-        if item.values("targets"):
-            self._findings.add("morph_targets_ignored", "the model can change its shape; the base shape was taken")
-        attributes = item.item("attributes") or Item({}, item.place("attributes"))
-        surface = self._surface(item)
-        packed = item.extension(draco.EXTENSION)
-        if packed is not None and (draco.available() or not self._has_plain(item, attributes)):
-            faces, columns = draco.decoded(packed, attributes, self._buffers, self._accessors)
-            key: object = item.where
+            primitive.reject("mode", f"is {mode}, which glTF 2.0 does not define")
+        if primitive.values("targets"):
+            self._notes.add("morph_targets_ignored", "the model has morph targets; only its base shape was read")
+        attributes = primitive.child_or_empty("attributes")
+        material = self._read_material(primitive)
+        compressed = primitive.extension(draco.EXTENSION)
+        if compressed is not None and (draco.is_available() or not self._has_fallback(primitive, attributes)):
+            faces, decoded = draco.decode(compressed, attributes, self._buffers, self._accessors)
+            key: object = primitive.path
         else:
-            faces, columns, key = None, {}, (self._key(attributes, surface.mapping), surface.mapping)
+            faces, decoded, key = None, {}, (_vertex_key(attributes, material.mapping), material.mapping)
         if key not in blocks:
-            block = self._block(attributes, columns, surface.mapping)
+            block = self._read_block(attributes, decoded, material.mapping)
             if block is None:
                 return
             blocks[key] = block
         block = blocks[key]
         if faces is None:
-            faces = self._faces(item, mode, len(block.position))
-        faces = self._in_range(item, faces, len(block.position))
+            faces = self._read_faces(primitive, mode, len(block.positions))
+        faces = self._drop_invalid_faces(primitive, faces, len(block.positions))
         self._buffers.spend(len(faces))
         block.faces.append(faces)
-        block.materials.append(surface.material)
+        block.materials.append(material.material)
 
-    def _has_plain(self, item: Item, attributes: Item) -> bool:
-        """Whether a compressed primitive is there uncompressed too."""
-        named = [(attributes, "POSITION")] if attributes.has("POSITION") else []
-        if item.has("indices"):
-            named.append((item, "indices"))
-        shapes = [self._accessors.shape(owner.integer(key), owner.place(key)) for owner, key in named]
-        return bool(shapes) and all(shape.has("bufferView") for shape in shapes)
+    def _has_fallback(self, primitive: JsonObject, attributes: JsonObject) -> bool:
+        """Return whether the file has a compressed primitive uncompressed too."""
+        references = [(attributes, "POSITION")] if attributes.has("POSITION") else []
+        if primitive.has("indices"):
+            references.append((primitive, "indices"))
+        accessors = [self._accessors.declaration(owner.integer(key), owner.path_of(key)) for owner, key in references]
+        return bool(accessors) and all(accessor.has("bufferView") for accessor in accessors)
 
-    def _key(self, attributes: Item, mapping: Mapping) -> tuple[int | None, ...]:
-        names = ("POSITION", "NORMAL", f"TEXCOORD_{mapping.set}", "COLOR_0")
-        return tuple(attributes.optional(name) for name in names)
-
-    def _block(self, attributes: Item, columns: dict[str, Column], mapping: Mapping) -> _Block | None:
-        def column(name: str, widths: tuple[int, ...], count: int) -> Column | None:
-            """An attribute beside the positions; a wrong one is told and left out."""
-            found = columns.get(name)
-            try:
-                if found is None:
-                    index = attributes.optional(name)
-                    if index is None or columns:
-                        return None
-                    found = self._accessors.column(index, attributes.place(name))
-                if found.width not in widths or len(found) != count:
-                    attributes.refuse(name, f"has {len(found)} rows of {found.width} for {count} vertices")
-            except UnreadableFile as error:
-                self._findings.add("attribute_ignored", error.message)
-                return None
-            return found
-
-        position = columns.get("POSITION")
-        if position is None:
-            index = attributes.optional("POSITION")
+    def _read_block(
+        self, attributes: JsonObject, decoded: dict[str, AttributeRows], mapping: UvMapping
+    ) -> _VertexBlock | None:
+        """Read the vertices of a primitive, from `decoded` if it was compressed; None if it has no positions."""
+        positions = decoded.get("POSITION")
+        if positions is None:
+            index = attributes.integer_or_none("POSITION")
             if index is None:
-                self._findings.add("primitive_ignored", f"{attributes.where} has no POSITION; it was left out")
+                self._notes.add("primitive_ignored", f"{attributes.path} has no POSITION; the primitive was left out")
                 return None
-            position = self._accessors.column(index, attributes.place("POSITION"))
-        if position.width != 3:
-            attributes.refuse("POSITION", "must be of type VEC3")
-        count = len(position)
-        return _Block(
-            position,
-            column("NORMAL", (3,), count),
-            column(f"TEXCOORD_{mapping.set}", (2,), count),
+            positions = self._accessors.read(index, attributes.path_of("POSITION"))
+        if positions.width != 3:
+            attributes.reject("POSITION", "must be of type VEC3")
+
+        def read_optional(name: str, widths: tuple[int, ...]) -> AttributeRows | None:
+            """Read an attribute other than the positions; an invalid one causes a note."""
+            rows = decoded.get(name)
+            try:
+                if rows is None:
+                    index = attributes.integer_or_none(name)
+                    if index is None or decoded:
+                        return None
+                    rows = self._accessors.read(index, attributes.path_of(name))
+                if rows.width not in widths or len(rows) != len(positions):
+                    shape = f"{len(rows)} rows of {rows.width}"
+                    attributes.reject(name, f"has {shape} components for {len(positions)} vertices")
+            except UnreadableFile as error:
+                self._notes.add("attribute_ignored", error.message)
+                return None
+            return rows
+
+        return _VertexBlock(
+            positions,
+            read_optional("NORMAL", (3,)),
+            read_optional(f"TEXCOORD_{mapping.set}", (2,)),
             mapping,
-            column("COLOR_0", (3, 4), count),
+            read_optional("COLOR_0", (3, 4)),
         )
 
-    def _faces(self, item: Item, mode: int, count: int) -> NDArray[Any]:
-        index = item.optional("indices")
+    def _read_faces(self, primitive: JsonObject, mode: int, vertex_count: int) -> NDArray[Any]:
+        index = primitive.integer_or_none("indices")
         if index is None:
-            self._buffers.spend(count)
-            return triangles(mode, np.arange(count, dtype=np.uint32), None)
-        column = self._accessors.column(index, item.place("indices"))
-        if column.width != 1 or column.values.dtype.kind != "u":
-            item.refuse("indices", "must name an accessor of unsigned integers of type SCALAR")
-        self._buffers.spend(len(column))
-        values = np.ascontiguousarray(column.values[:, 0])
-        if mode == TRIANGLES and len(values) % 3:
-            self._findings.add("indices_left_over", f"{item.where} ends within a triangle, which was left out")
-        return triangles(mode, values, int(np.iinfo(values.dtype).max))
+            self._buffers.spend(vertex_count)
+            return decode_triangles(mode, np.arange(vertex_count, dtype=np.uint32), None)
+        rows = self._accessors.read(index, primitive.path_of("indices"))
+        if rows.width != 1 or rows.values.dtype.kind != "u":
+            primitive.reject("indices", "must name an accessor of unsigned integers of type SCALAR")
+        self._buffers.spend(len(rows))
+        indices = np.ascontiguousarray(rows.values[:, 0])
+        if mode == TRIANGLES and len(indices) % 3:
+            self._notes.add("indices_left_over", f"{primitive.path} ends within a triangle, which was left out")
+        return decode_triangles(mode, indices, int(np.iinfo(indices.dtype).max))
 
-    def _in_range(self, item: Item, faces: NDArray[Any], count: int) -> NDArray[Any]:
-        """The triangles whose vertices exist, as signed integers of 32 bits."""
-        if len(faces) and int(faces.max()) >= count:
-            kept = (faces < count).all(axis=1)
-            if not kept.any():
-                item.refuse("indices", f"name vertices up to {int(faces.max())}, and there are {count}")
-            self._findings.add(
+    def _drop_invalid_faces(self, primitive: JsonObject, faces: NDArray[Any], vertex_count: int) -> NDArray[Any]:
+        """Return the triangles whose vertices exist, as int32."""
+        if len(faces) and int(faces.max()) >= vertex_count:
+            is_valid = (faces < vertex_count).all(axis=1)
+            if not is_valid.any():
+                primitive.reject("indices", f"names vertices up to {int(faces.max())}, and there are {vertex_count}")
+            self._notes.add(
                 "faces_dropped",
-                f"{item.where} has {int((~kept).sum())} triangles that name vertices beyond its {count}; "
-                "they were left out",
+                f"{primitive.path} has {int((~is_valid).sum())} triangles that name vertices beyond its "
+                f"{vertex_count}; they were left out",
             )
-            faces = faces[kept]
+            faces = faces[is_valid]
         return faces.view(np.int32) if faces.dtype == np.uint32 else faces.astype(np.int32)
 
-    def _joined(self, blocks: list[_Block], name: str, varied: bool) -> Mesh:
-        """One mesh from the blocks, the vertices of each after those of the one before.
-
-        varied: whether its faces have materials of their own
-        """
+    def _join(self, blocks: list[_VertexBlock], name: str, *, has_face_materials: bool) -> Mesh:
+        """Return one mesh of all blocks; the vertices of each block follow those of the previous one."""
         faces: list[Int32] = []
         vertices: list[Float64] = []
-        used: list[NDArray[np.intp] | None] = []
+        selections: list[NDArray[np.intp] | None] = []
         total = 0
         for block in blocks:
-            own = block.faces[0] if len(block.faces) == 1 else np.concatenate(block.faces)
-            rows = None
-            if own.size < len(block.position):
-                # a few triangles of vertices that many meshes share: only theirs are taken
-                rows, own = np.unique(own, return_inverse=True)
-                own = own.reshape(-1, 3).astype(np.int32)
-            self._buffers.spend(len(block.position) if rows is None else len(rows))
-            vertices.append(block.position.rows(rows).floats())
-            faces.append(own + np.int32(total) if total else own)
-            used.append(rows)
+            block_faces = block.faces[0] if len(block.faces) == 1 else np.concatenate(block.faces)
+            selection = None
+            if block_faces.size < len(block.positions):
+                # many meshes can share one list of vertices: read only those of these few triangles
+                selection, block_faces = np.unique(block_faces, return_inverse=True)
+                block_faces = block_faces.reshape(-1, 3).astype(np.int32)
+            self._buffers.spend(len(block.positions) if selection is None else len(selection))
+            vertices.append(block.positions.select(selection).as_floats())
+            faces.append(block_faces + np.int32(total) if total else block_faces)
+            selections.append(selection)
             total += len(vertices[-1])
         materials = np.repeat(
-            np.array([one for block in blocks for one in block.materials], np.int32),
-            [len(part) for block in blocks for part in block.faces],
+            np.array([material for block in blocks for material in block.materials], np.int32),
+            [len(primitive_faces) for block in blocks for primitive_faces in block.faces],
         )
         return Mesh(
-            vertices=_concatenated(vertices),
-            faces=_concatenated(faces),
-            normals=_normals(blocks, used, vertices, faces),
-            uv=_optional(blocks, used, lambda block: block.uv, _uv, np.zeros(2, np.float32)),
-            colors=_optional(
-                blocks, used, lambda block: block.color, lambda _, column: to_srgb(column), np.full(4, 255, np.uint8)
+            vertices=_concatenate(vertices),
+            faces=_concatenate(faces),
+            normals=_join_normals(blocks, selections, vertices, faces),
+            uv=_join_optional(blocks, selections, lambda block: block.uv, _convert_uv, np.zeros(2, np.float32)),
+            colors=_join_optional(
+                blocks,
+                selections,
+                lambda block: block.colors,
+                lambda _, rows: encode_vertex_colors(rows),
+                np.full(4, 255, np.uint8),
             ),
-            face_material=materials if varied and (materials >= 0).any() else None,
+            face_material=materials if has_face_materials and (materials >= 0).any() else None,
             name=name,
         )
 
 
-def _concatenated(arrays: list[Any]) -> Any:
+def _vertex_key(attributes: JsonObject, mapping: UvMapping) -> tuple[int | None, ...]:
+    """Return the accessors of a primitive's vertices."""
+    names = ("POSITION", "NORMAL", f"TEXCOORD_{mapping.set}", "COLOR_0")
+    return tuple(attributes.integer_or_none(name) for name in names)
+
+
+def _concatenate(arrays: list[Any]) -> Any:
+    """Concatenate arrays, without a copy of a single one."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _optional(
-    blocks: list[_Block],
-    used: list[NDArray[np.intp] | None],
-    take: Callable[[_Block], Column | None],
-    convert: Callable[[_Block, Column], NDArray[Any]],
-    missing: NDArray[Any],
+def _join_optional(
+    blocks: list[_VertexBlock],
+    selections: list[NDArray[np.intp] | None],
+    get: Callable[[_VertexBlock], AttributeRows | None],
+    convert: Callable[[_VertexBlock, AttributeRows], NDArray[Any]],
+    default: NDArray[Any],
 ) -> NDArray[Any] | None:
-    """An attribute of all blocks, `missing` where one lacks it; None where all do."""
-    if all(take(block) is None for block in blocks):
+    """Join an attribute of all blocks, with `default` for blocks without it; None if no block has it."""
+    if all(get(block) is None for block in blocks):
         return None
-    made: list[NDArray[Any]] = []
-    for block, rows in zip(blocks, used, strict=True):
-        column = take(block)
-        if column is None:
-            count = len(block.position) if rows is None else len(rows)
-            made.append(np.tile(missing, (count, 1)))
+    arrays: list[NDArray[Any]] = []
+    for block, selection in zip(blocks, selections, strict=True):
+        rows = get(block)
+        if rows is None:
+            count = len(block.positions) if selection is None else len(selection)
+            arrays.append(np.tile(default, (count, 1)))
         else:
-            made.append(convert(block, column.rows(rows)))
-    return made[0] if len(made) == 1 else np.concatenate(made)
+            arrays.append(convert(block, rows.select(selection)))
+    return _concatenate(arrays)  # type: ignore[no-any-return]
 
 
-def _uv(block: _Block, column: Column) -> Float32:
-    """Texture coordinates with the origin at the lower left; glTF's is at the upper left (§3.8.3)."""
-    uv = column.floats()
+def _convert_uv(block: _VertexBlock, rows: AttributeRows) -> Float32:
+    """Return texture coordinates with the origin at the lower left; glTF §3.8.3 has it at the upper left."""
+    uv = rows.as_floats()
     if block.mapping.transform is not None:
         a, b, c, d, e, f = block.mapping.transform
         uv = uv @ np.array([[a, d], [b, e]]) + np.array([c, f])
@@ -277,30 +300,37 @@ def _uv(block: _Block, column: Column) -> Float32:
     return np.nan_to_num(uv, posinf=0.0, neginf=0.0).astype(np.float32)
 
 
-def _normals(
-    blocks: list[_Block], used: list[NDArray[np.intp] | None], vertices: list[Float64], faces: list[Int32]
+def _join_normals(
+    blocks: list[_VertexBlock],
+    selections: list[NDArray[np.intp] | None],
+    vertices: list[Float64],
+    faces: list[Int32],
 ) -> Float32 | None:
-    """Unit normals; where a block has none beside blocks that have, those of its own triangles, averaged."""
-    if all(block.normal is None for block in blocks):
+    """Return unit normals; a block without them gets area-weighted averages of its face normals.
+
+    None if no block has normals.
+    """
+    if all(block.normals is None for block in blocks):
         return None
-    made: list[Float32] = []
+    normals: list[Float32] = []
     total = 0
-    for block, rows, points, own in zip(blocks, used, vertices, faces, strict=True):
-        if block.normal is None:
-            local = own - np.int32(total)
+    for block, selection, points, block_faces in zip(blocks, selections, vertices, faces, strict=True):
+        if block.normals is None:
+            local = block_faces - np.int32(total)
             weighted = np.repeat(face_normals(points, local), 3, axis=0)
-            summed = [np.bincount(local.ravel(), weighted[:, axis], len(points)) for axis in range(3)]
-            made.append(_unit(np.stack(summed, axis=1)))
+            sums = [np.bincount(local.ravel(), weighted[:, axis], len(points)) for axis in range(3)]
+            normals.append(_normalize(np.stack(sums, axis=1)))
         else:
-            made.append(_unit(block.normal.rows(rows).floats()))
+            normals.append(_normalize(block.normals.select(selection).as_floats()))
         total += len(points)
-    return _concatenated(made)  # type: ignore[no-any-return]
+    return _concatenate(normals)  # type: ignore[no-any-return]
 
 
-def _unit(vectors: Float64) -> Float32:
+def _normalize(vectors: Float64) -> Float32:
+    """Return unit vectors; zero for vectors without direction."""
     squared = np.einsum("ij,ij->i", vectors, vectors)
     if not np.all(np.abs(squared - 1.0) < 1e-6):
         length = np.sqrt(squared)
-        sound = np.isfinite(length) & (length > 1e-30)
-        vectors = np.where(sound[:, None], vectors, 0.0) / np.where(sound, length, 1.0)[:, None]
+        is_valid = np.isfinite(length) & (length > _MIN_NORMAL_LENGTH)
+        vectors = np.where(is_valid[:, None], vectors, 0.0) / np.where(is_valid, length, 1.0)[:, None]
     return vectors.astype(np.float32)

@@ -1,231 +1,257 @@
-"""The node tree: which mesh is placed where, under which names."""
+"""Walk the node tree: where each mesh is placed, and under which names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from meshhub.builtin_plugins.gltf.reading.accessors import Accessors
-from meshhub.builtin_plugins.gltf.reading.document import Item
-from meshhub.builtin_plugins.gltf.reading.findings import Findings
+from meshhub.builtin_plugins.gltf.reading.json_object import JsonObject
+from meshhub.builtin_plugins.gltf.reading.limited_notes import LimitedNotes
 from meshhub.errors import ModelTooComplex, UnreadableFile
 from meshhub.model.scene import Float64
 
-MOST_PLACEMENTS = 250_000
-MOST_REPEATS = 10_000
-MOST_NAMES = 64
-"""Groups that a part's path may have; deeper ones are walked and not named, else a deep chain costs its square."""
+_MAX_PLACEMENTS_COUNT = 250_000
+"""Parts of a scene; bounds the memory and time that small files with instancing can cost."""
+_MAX_REPEATS_COUNT = 10_000
+"""Visits of nodes that were visited before; a chain of nodes with two parents each would double at every level."""
+_MAX_PATH_COUNT = 64
+"""Groups in the path of a part; deeper groups are not named, since the paths of a deep chain grow quadratically."""
+_MAX_AFFINE_ERROR = 1e-6
+"""Deviation of the last row of a matrix from 0 0 0 1 that rounding explains."""
+_MAX_BIND_ERROR = 1e-5
+"""The same for a product of two float32 matrices."""
+_MIN_DETERMINANT = 1e-30
+"""Determinant below which a bind matrix flattens its mesh and is ignored."""
 
 _IDENTITY = tuple(np.eye(4).ravel().tolist())
 _LAST_ROW = (0.0, 0.0, 0.0, 1.0)
+_NO_ROTATION = (0.0, 0.0, 0.0, 1.0)
 _INSTANCING = "EXT_mesh_gpu_instancing"
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
-    """A mesh of the document (by index, and the place that names it) somewhere in the scene."""
+class MeshPlacement:
+    """A mesh placed in the scene.
+
+    mesh:      position in `meshes`
+    referrer:  JSON path of the value that holds it
+    transform: (4, 4) matrix for column vectors
+    name:      name of the node
+    path:      names of the nodes above it
+    """
 
     mesh: int
-    named_by: str
+    referrer: str
     transform: Float64
     name: str
     path: tuple[str, ...]
 
 
-class Walk:
-    """One walk over the nodes of a scene, without recursion.
+class NodeWalk:
+    """Walk over the nodes of a scene, without recursion.
 
-    A node below several parents is against glTF 2.0 §3.5.2, and meant as an instance below each by those who write
-    it so: it is placed below each, as often as `MOST_REPEATS` allows. A node below itself is refused.
+    glTF 2.0 §3.5.2 forbids a node with several parents. Exporters that write one mean an instance below each parent,
+    so it is placed below each, up to `_MAX_REPEATS_COUNT` times. A cycle raises an error.
     """
 
-    def __init__(self, document: Item, accessors: Accessors, findings: Findings) -> None:
-        """Reads nothing yet."""
-        self.placements: list[Placement] = []
+    def __init__(self, document: JsonObject, accessors: Accessors, notes: LimitedNotes) -> None:
+        self.placements: list[MeshPlacement] = []
         self._document = document
         self._accessors = accessors
-        self._findings = findings
-        self._seen: set[int] = set()
-        self._repeats = 0
-        self._joints = self._first_joints()
-        self._world: dict[int, Float64] = {}
-        self._skinned: list[tuple[Item, Placement]] = []
+        self._notes = notes
+        self._visited: set[int] = set()
+        self._repeat_count = 0
+        self._first_joints = _find_first_joints(document.values("skins"))
+        self._joint_transforms: dict[int, Float64] = {}
+        self._skinned: list[tuple[JsonObject, MeshPlacement]] = []
 
-    def run(self, roots: list[int], named_by: str) -> None:
-        """Place everything below the roots. Raises UnreadableFile for nodes below themselves."""
+    def run(self, roots: list[int], referrer: str) -> None:
+        """Place all meshes below the roots.
+
+        Args:
+            roots: Positions in `nodes`.
+            referrer: JSON path of the list that holds them.
+        Raises:
+            UnreadableFile: A node is invalid, or below itself.
+            ModelTooComplex: The scene has too many parts.
+        """
         for root in roots:
-            if root in self._seen:
-                self._findings.add("node_repeated", f"{named_by} names nodes[{root}] again; it was placed once")
+            if root in self._visited:
+                self._notes.add("node_repeated", f"{referrer} names nodes[{root}] again; it was placed once")
             else:
-                self._descend(root, named_by)
-        self._pose()
+                self._descend(root, referrer)
+        self._place_skinned()
 
-    def _descend(self, root: int, named_by: str) -> None:
-        above: set[int] = set()
-        # a negative index is met when everything below that node is done
-        waiting: list[tuple[int, str, Float64, tuple[str, ...]]] = [(root, named_by, np.eye(4), ())]
-        while waiting:
-            index, by, parent, path = waiting.pop()
+    def _descend(self, root: int, root_referrer: str) -> None:
+        ancestors: set[int] = set()
+        # ~index on the stack marks the point where all nodes below that node are done
+        stack: list[tuple[int, str, Float64, tuple[str, ...]]] = [(root, root_referrer, np.eye(4), ())]
+        while stack:
+            index, referrer, parent, path = stack.pop()
             if index < 0:
-                above.discard(~index)
+                ancestors.discard(~index)
                 continue
-            node = self._document.entry("nodes", index, by)
-            self._meet(index, by, above)
-            if self._hidden(node):
+            node = self._document.entry("nodes", index, referrer)
+            self._check_visit(index, referrer, ancestors)
+            if self._is_hidden(node):
                 continue
-            own = _local(node)
-            matrix = parent if own is None else parent @ own
-            if index in self._joints:
-                self._world[index] = matrix
+            local = _read_transform(node)
+            transform = parent if local is None else parent @ local
+            if index in self._first_joints:
+                self._joint_transforms[index] = transform
             name = node.name()
-            self._place(node, matrix, name, path)
-            below = (*path, name) if name and len(path) < MOST_NAMES else path
-            place = node.place("children")
+            self._place(node, transform, name, path)
+            child_path = (*path, name) if name and len(path) < _MAX_PATH_COUNT else path
+            child_referrer = node.path_of("children")
             children = node.indices("children")
             if children:
-                above.add(index)
-                waiting.append((~index, "", matrix, ()))
-                waiting += [(child, place, matrix, below) for child in reversed(children)]
+                ancestors.add(index)
+                stack.append((~index, "", transform, ()))
+                stack += [(child, child_referrer, transform, child_path) for child in reversed(children)]
 
-    def _meet(self, index: int, by: str, above: set[int]) -> None:
-        if index in above:
+    def _check_visit(self, index: int, referrer: str, ancestors: set[int]) -> None:
+        if index in ancestors:
             raise UnreadableFile(
-                f"{by} names nodes[{index}], which is above it; the glTF file is damaged, export it again"
+                f"{referrer} names nodes[{index}], its own ancestor; the glTF file is damaged, export it again"
             )
-        if index not in self._seen:
-            self._seen.add(index)
+        if index not in self._visited:
+            self._visited.add(index)
             return
-        self._repeats += 1
-        if self._repeats > MOST_REPEATS:
+        self._repeat_count += 1
+        if self._repeat_count > _MAX_REPEATS_COUNT:
             raise UnreadableFile(
-                f"{by} names nodes[{index}], which has other parents, as have more than {MOST_REPEATS} nodes; "
+                f"{referrer} names nodes[{index}], which has other parents, like over {_MAX_REPEATS_COUNT} nodes; "
                 "the glTF file is damaged, export it again"
             )
-        self._findings.add("node_repeated", "the file has nodes with several parents; they were placed below each")
+        self._notes.add("node_repeated", "the file has nodes with several parents; they were placed below each parent")
 
-    def _hidden(self, node: Item) -> bool:
+    def _is_hidden(self, node: JsonObject) -> bool:
         visibility = node.extension("KHR_node_visibility")
         if visibility is None or visibility.flag("visible", True):
             return False
-        self._findings.add("hidden_ignored", "the model has hidden nodes; they and what is below them were left out")
+        self._notes.add("hidden_ignored", "the model has hidden nodes; they and the nodes below them were left out")
         return True
 
-    def _place(self, node: Item, matrix: Float64, name: str, path: tuple[str, ...]) -> None:
-        mesh = node.optional("mesh")
+    def _place(self, node: JsonObject, transform: Float64, name: str, path: tuple[str, ...]) -> None:
+        mesh = node.integer_or_none("mesh")
         if mesh is None:
             return
-        where = node.place("mesh")
+        referrer = node.path_of("mesh")
         instancing = node.extension(_INSTANCING)
         if instancing is not None:
-            matrices = matrix @ self._instances(instancing)
-            self._count(len(matrices))
-            self.placements += [Placement(mesh, where, each, name, path) for each in matrices]
+            transforms = transform @ self._read_instances(instancing)
+            self._check_count(len(transforms))
+            self.placements += [MeshPlacement(mesh, referrer, instance, name, path) for instance in transforms]
             return
-        self._count(1)
-        placement = Placement(mesh, where, matrix, name, path)
-        if node.data.get("skin") is not None and self._skins():
+        self._check_count(1)
+        placement = MeshPlacement(mesh, referrer, transform, name, path)
+        if node.data.get("skin") is not None and self._document.values("skins"):
             self._skinned.append((node, placement))
         else:
             self.placements.append(placement)
 
-    def _count(self, more: int) -> None:
-        if len(self.placements) + len(self._skinned) + more > MOST_PLACEMENTS:
-            raise ModelTooComplex(f"the model places more than {MOST_PLACEMENTS} parts; join some before exporting it")
+    def _check_count(self, added: int) -> None:
+        if len(self.placements) + len(self._skinned) + added > _MAX_PLACEMENTS_COUNT:
+            raise ModelTooComplex(
+                f"the model places more than {_MAX_PLACEMENTS_COUNT} parts; join some of them before the export"
+            )
 
-    def _instances(self, item: Item) -> Float64:
-        """The (n, 4, 4) matrices of EXT_mesh_gpu_instancing."""
-        attributes = item.item("attributes") or Item({}, item.place("attributes"))
+    def _read_instances(self, extension: JsonObject) -> Float64:
+        """Return the (n, 4, 4) matrices of EXT_mesh_gpu_instancing."""
+        attributes = extension.child_or_empty("attributes")
         columns: dict[str, Float64] = {}
         for name, width in (("TRANSLATION", 3), ("ROTATION", 4), ("SCALE", 3)):
-            index = attributes.optional(name)
+            index = attributes.integer_or_none(name)
             if index is None:
                 continue
-            column = self._accessors.column(index, attributes.place(name))
-            if column.width != width:
-                attributes.refuse(name, f"must have {width} components")
-            self._count(len(column))
-            columns[name] = column.floats()
+            rows = self._accessors.read(index, attributes.path_of(name))
+            if rows.width != width:
+                attributes.reject(name, f"must have {width} components")
+            self._check_count(len(rows))
+            columns[name] = rows.as_floats()
         counts = {len(values) for values in columns.values()}
         if len(counts) != 1:
-            item.refuse("attributes", "must be accessors of TRANSLATION, ROTATION, SCALE with the same count")
+            extension.reject("attributes", "must have TRANSLATION, ROTATION or SCALE, with the same count")
         count = counts.pop()
-        return _composed(
+        return _compose(
             columns.get("TRANSLATION", np.zeros((count, 3))),
-            columns.get("ROTATION", np.tile([0.0, 0.0, 0.0, 1.0], (count, 1))),
+            columns.get("ROTATION", np.tile(_NO_ROTATION, (count, 1))),
             columns.get("SCALE", np.ones((count, 3))),
         )
 
-    def _skins(self) -> list[object]:
-        return self._document.values("skins")
-
-    def _first_joints(self) -> frozenset[int]:
-        found = set()
-        for skin in self._skins():
-            joints = skin.get("joints") if isinstance(skin, dict) else None
-            if isinstance(joints, list) and joints and isinstance(joints[0], int):
-                found.add(joints[0])
-        return frozenset(found)
-
-    def _pose(self) -> None:
-        """Place skinned meshes as they were bound: glTF 2.0 §3.7.3.3 ignores their own node's transform.
-
-        In the pose in which a mesh was bound, every joint's world matrix times its inverse bind matrix is the same.
-        """
+    def _place_skinned(self) -> None:
+        """Place skinned meshes in their bind pose; glTF 2.0 §3.7.3.3 ignores the transform of their own node."""
         for node, placement in self._skinned:
-            self._findings.add("skin_ignored", "the model has a skeleton; it was taken in the pose it was bound in")
+            self._notes.add("skin_ignored", "the model has a skeleton; it was read in its bind pose")
             try:
-                matrix = self._bound(node)
+                transform = self._read_bind_pose(node)
             except UnreadableFile as error:
-                self._findings.add("skin_ignored", error.message)
-                matrix = None
-            if matrix is not None:
-                placement = Placement(placement.mesh, placement.named_by, matrix, placement.name, placement.path)
-            self.placements.append(placement)
+                self._notes.add("skin_ignored", error.message)
+                transform = None
+            self.placements.append(placement if transform is None else replace(placement, transform=transform))
 
-    def _bound(self, node: Item) -> Float64 | None:
-        skin = self._document.entry("skins", node.integer("skin"), node.place("skin"))
+    def _read_bind_pose(self, node: JsonObject) -> Float64 | None:
+        """Return the world matrix of a skinned mesh in its bind pose; None if it is unusable.
+
+        In that pose, the world matrix of every joint times its inverse bind matrix is the same; the first one is used.
+        """
+        skin = self._document.entry("skins", node.integer("skin"), node.path_of("skin"))
         joints = skin.values("joints")
-        world = self._world.get(joints[0]) if joints and isinstance(joints[0], int) else None
-        index = skin.optional("inverseBindMatrices")
-        if world is None or index is None:
-            return world
-        first = self._accessors.matrix(index, skin.place("inverseBindMatrices"))
-        matrix = world @ first
-        sound = np.isfinite(matrix).all() and abs(np.linalg.det(matrix[:3, :3])) > 1e-30
-        if not sound or not np.allclose(matrix[3], [0, 0, 0, 1], atol=1e-5):
+        joint = self._joint_transforms.get(joints[0]) if joints and isinstance(joints[0], int) else None
+        index = skin.integer_or_none("inverseBindMatrices")
+        if joint is None or index is None:
+            return joint
+        transform = joint @ self._accessors.read_first_matrix(index, skin.path_of("inverseBindMatrices"))
+        is_usable = np.isfinite(transform).all() and abs(np.linalg.det(transform[:3, :3])) > _MIN_DETERMINANT
+        if not is_usable or not np.allclose(transform[3], _LAST_ROW, atol=_MAX_BIND_ERROR):
             return None
-        matrix[3] = [0, 0, 0, 1]
-        return matrix
+        transform[3] = _LAST_ROW
+        return transform
 
 
-def _local(node: Item) -> Float64 | None:
-    """A node's own matrix; None for the identity. Raises UnreadableFile for one that is not affine."""
+def _find_first_joints(skins: list[object]) -> frozenset[int]:
+    """Return the first joint of each skin."""
+    joints = set()
+    for skin in skins:
+        names = skin.get("joints") if isinstance(skin, dict) else None
+        if isinstance(names, list) and names and isinstance(names[0], int):
+            joints.add(names[0])
+    return frozenset(joints)
+
+
+def _read_transform(node: JsonObject) -> Float64 | None:
+    """Return the local (4, 4) matrix of a node; None for the identity.
+
+    Raises:
+        UnreadableFile: The matrix is not affine.
+    """
     if node.data.get("matrix") is not None:
         numbers = node.numbers("matrix", 16, _IDENTITY)
-        x, y, z, w = numbers[3], numbers[7], numbers[11], numbers[15]
-        if abs(x) > 1e-6 or abs(y) > 1e-6 or abs(z) > 1e-6 or abs(w - 1) > 1e-6:
-            node.refuse("matrix", "is not affine: its last row must be 0 0 0 1")
+        last_row = numbers[3::4]
+        if any(abs(a - b) > _MAX_AFFINE_ERROR for a, b in zip(last_row, _LAST_ROW, strict=True)):
+            node.reject("matrix", "is not affine: its last row must be 0 0 0 1")
         matrix = np.array(numbers).reshape(4, 4).T
         matrix[3] = _LAST_ROW
         return matrix
     translation = node.numbers("translation", 3, (0.0, 0.0, 0.0))
-    rotation = node.numbers("rotation", 4, (0.0, 0.0, 0.0, 1.0))
+    rotation = node.numbers("rotation", 4, _NO_ROTATION)
     scale = node.numbers("scale", 3, (1.0, 1.0, 1.0))
-    if rotation != (0.0, 0.0, 0.0, 1.0):
-        matrices = _composed(np.array([translation]), np.array([rotation]), np.array([scale]))
-        turned: Float64 = matrices[0]
-        return turned
+    if rotation != _NO_ROTATION:
+        matrices = _compose(np.array([translation]), np.array([rotation]), np.array([scale]))
+        rotated: Float64 = matrices[0]
+        return rotated
     if translation == (0.0, 0.0, 0.0) and scale == (1.0, 1.0, 1.0):
         return None
     (x, y, z), (a, b, c) = translation, scale
     return np.array([[a, 0, 0, x], [0, b, 0, y], [0, 0, c, z], _LAST_ROW])
 
 
-def _composed(translation: Float64, rotation: Float64, scale: Float64) -> Float64:
-    """(n, 4, 4) matrices from (n, 3) translations, (n, 4) quaternions x y z w and (n, 3) scales."""
+def _compose(translation: Float64, rotation: Float64, scale: Float64) -> Float64:
+    """Return (n, 4, 4) matrices from (n, 3) translations, (n, 4) quaternions x y z w and (n, 3) scales."""
     length = np.linalg.norm(rotation, axis=1, keepdims=True)
-    unit = np.where(length > 0, rotation / np.where(length > 0, length, 1.0), [0.0, 0.0, 0.0, 1.0])
+    unit = np.where(length > 0, rotation / np.where(length > 0, length, 1.0), _NO_ROTATION)
     x, y, z, w = unit.T
     linear = np.stack(
         [

@@ -12,14 +12,20 @@ TRIANGLES, STRIP, FAN = 4, 5, 6
 Indices = NDArray[Any]
 
 
-def triangles(mode: int, indices: Indices, restart: int | None) -> Indices:
-    """The triangles (m, 3) of a row of indices (glTF 2.0 §3.7.2.1).
+def decode_triangles(mode: int, indices: Indices, restart: int | None) -> Indices:
+    """Return the triangles of a sequence of indices.
 
-    mode:    TRIANGLES, STRIP or FAN
-    restart: the index that begins a strip or fan anew, the largest of its type; None where there is none
+    Every second triangle of a strip is reversed, so that all have the same orientation. The triangles without area
+    that join strips are left out.
 
-    Odd triangles of a strip are turned, so that all of them look to the same side. The triangles without area by
-    which strips are sewn together are left out.
+    Args:
+        mode: TRIANGLES, STRIP or FAN.
+        indices: (n,) vertex indices.
+        restart: Index that restarts a strip or fan: the largest of its type. None if the primitive has no indices.
+    Returns:
+        (m, 3) vertex indices.
+    Source:
+        glTF 2.0 §3.7.2.1.
     """
     if mode == TRIANGLES:
         return indices[: len(indices) // 3 * 3].reshape(-1, 3)
@@ -28,16 +34,17 @@ def triangles(mode: int, indices: Indices, restart: int | None) -> Indices:
         return indices[:0].reshape(0, 3)
     first, second, third = indices[:-2], indices[1:-1], indices[2:]
     position = np.arange(count)
-    began = np.zeros(count, np.intp)
-    kept = np.ones(count, np.bool_)
+    start = np.zeros(count, np.intp)
+    keep = np.ones(count, np.bool_)
     if restart is not None:
-        ends = indices == restart
-        began = np.maximum.accumulate(np.where(ends, np.arange(1, len(indices) + 1), 0))[:count]
-        kept = ~(ends[:-2] | ends[1:-1] | ends[2:])
+        is_restart = indices == restart
+        start = np.maximum.accumulate(np.where(is_restart, np.arange(1, len(indices) + 1), 0))[:count]
+        keep = ~(is_restart[:-2] | is_restart[1:-1] | is_restart[2:])
     if mode == FAN:
-        made = np.stack([second, third, indices[np.minimum(began, count + 1)]], axis=1)
+        triangles = np.stack([second, third, indices[np.minimum(start, count + 1)]], axis=1)
     else:
-        odd = (position - began) % 2 == 1
-        made = np.stack([first, np.where(odd, third, second), np.where(odd, second, third)], axis=1)
-    kept &= (made[:, 0] != made[:, 1]) & (made[:, 1] != made[:, 2]) & (made[:, 0] != made[:, 2])
-    return made if kept.all() else made[kept]
+        is_odd = (position - start) % 2 == 1
+        triangles = np.stack([first, np.where(is_odd, third, second), np.where(is_odd, second, third)], axis=1)
+    a, b, c = triangles.T
+    keep &= (a != b) & (b != c) & (a != c)
+    return triangles if keep.all() else triangles[keep]

@@ -1,30 +1,39 @@
-"""The scene's materials and images as glTF's."""
+"""Write materials, images and vertex colors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from meshhub.errors import quote
 from meshhub.model.notes import note
-from meshhub.model.scene import Material, Scene
+from meshhub.model.scene import Material, Scene, UInt8
 from meshhub.toolkit.colors import decode_srgb
 
 _WRAPS = {"repeat": 10497, "clamp": 33071, "mirror": 33648}
 _FILTERS = {"linear": (9729, 9987), "nearest": (9728, 9728)}
-"""glTF's filters for a texture that is enlarged, and one that is reduced."""
-_PLAIN = Material()
-"""What faces without a material get: glTF's own default is bare metal, and black in most viewers."""
+"""glTF codes of the magnification and the minification filter."""
+_MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp")
+_DEFAULT_MATERIAL = Material()
+"""Material of faces without one: the default of glTF is bare metal, which most viewers show black."""
 
 Object = dict[str, Any]
 
 
-class Surfaces:
-    """Materials, made when they are first asked for."""
+class MaterialWriter:
+    """Writes materials when they are first used, and collects them with their textures."""
 
-    def __init__(self, scene: Scene, store: Callable[[bytes], int]) -> None:
-        """`store` puts a picture's bytes into the buffer and returns its view."""
+    def __init__(self, scene: Scene, store_image: Callable[[bytes], int]) -> None:
+        """Start without materials.
+
+        Args:
+            scene: Scene whose materials are written.
+            store_image: Adds the bytes of an image to the buffer and returns the index of its view.
+        """
         self.materials: list[Object] = []
         self.textures: list[Object] = []
         self.samplers: list[Object] = []
@@ -32,74 +41,82 @@ class Surfaces:
         self.extensions: set[str] = set()
         self.required: set[str] = set()
         self._scene = scene
-        self._store = store
-        self._made: dict[tuple[int | None, bool], int] = {}
-        self._stored: dict[int, int | None] = {}
-        self._textured: dict[tuple[int, tuple[str, str], str], int | None] = {}
+        self._store_image = store_image
+        self._material_cache: dict[tuple[int | None, bool], int] = {}
+        self._image_cache: dict[int, int | None] = {}
+        self._texture_cache: dict[tuple[int, tuple[str, str], str], int | None] = {}
 
-    def index(self, material: int | None, textured: bool) -> int:
-        """The index of a material; without textures for a mesh that has no texture coordinates."""
-        chosen = _PLAIN if material is None else self._scene.materials[material]
-        key = (material, textured and bool(chosen.images()))
-        if key not in self._made:
-            self._made[key] = len(self.materials)
-            self.materials.append({})
-            self.materials[self._made[key]] = self._material(chosen, key[1])
-        return self._made[key]
+    def write(self, material: int | None, has_uv: bool) -> int:
+        """Write a material, and return its index.
 
-    def _material(self, material: Material, textured: bool) -> Object:
-        def texture(image: int | None) -> Object | None:
-            index = self._texture(image, material) if textured and image is not None else None
-            return None if index is None else {"index": index}
+        Args:
+            material: Index in the scene, or None.
+            has_uv: Whether the mesh has texture coordinates; without them, textures are left out.
+        """
+        source = _DEFAULT_MATERIAL if material is None else self._scene.materials[material]
+        key = (material, has_uv and bool(source.images()))
+        if key not in self._material_cache:
+            self._material_cache[key] = len(self.materials)
+            self.materials.append(self._convert(source, has_textures=key[1]))
+        return self._material_cache[key]
 
-        made: Object = {"name": material.name} if material.name else {}
+    def _convert(self, material: Material, *, has_textures: bool) -> Object:
+        def textures(images: dict[str, int | None]) -> Object:
+            indices = {
+                key: self._write_texture(image, material)
+                for key, image in images.items()
+                if has_textures and image is not None
+            }
+            return {key: {"index": index} for key, index in indices.items() if index is not None}
+
+        beside_metal = textures(
+            {
+                "normalTexture": material.normal_image,
+                "occlusionTexture": material.occlusion_image,
+                "emissiveTexture": material.emissive_image,
+            }
+        )
         metal: Object = {}
-        color = [*_linear(material.base_color[:3]), _clear(material.base_color[3])]
+        color = [*_decode_color(material.base_color[:3]), _clip(material.base_color[3])]
         if color != [1.0, 1.0, 1.0, 1.0]:
             metal["baseColorFactor"] = color
-        metal["metallicFactor"] = _clear(material.metallic)
-        metal["roughnessFactor"] = _clear(material.roughness)
-        emissive = _linear(material.emissive)
-        members = {
-            "normalTexture": texture(material.normal_image),
-            "occlusionTexture": texture(material.occlusion_image),
-            "emissiveTexture": texture(material.emissive_image),
-        }
-        for key, image in (
-            ("baseColorTexture", material.base_color_image),
-            ("metallicRoughnessTexture", material.metallic_roughness_image),
-        ):
-            found = texture(image)
-            if found is not None:
-                metal[key] = found
-        made["pbrMetallicRoughness"] = metal
-        made.update({key: value for key, value in members.items() if value is not None})
+        metal["metallicFactor"] = _clip(material.metallic)
+        metal["roughnessFactor"] = _clip(material.roughness)
+        metal |= textures(
+            {
+                "baseColorTexture": material.base_color_image,
+                "metallicRoughnessTexture": material.metallic_roughness_image,
+            }
+        )
+        result: Object = {"name": material.name} if material.name else {}
+        result["pbrMetallicRoughness"] = metal
+        result |= beside_metal
+        emissive = _decode_color(material.emissive)
         if any(emissive):
-            made["emissiveFactor"] = emissive
+            result["emissiveFactor"] = emissive
         if material.alpha_mode != "opaque":
-            made["alphaMode"] = material.alpha_mode.upper()
+            result["alphaMode"] = material.alpha_mode.upper()
         if material.alpha_mode == "mask" and material.alpha_cutoff != 0.5:
-            made["alphaCutoff"] = material.alpha_cutoff
+            result["alphaCutoff"] = material.alpha_cutoff
         if material.double_sided:
-            made["doubleSided"] = True
+            result["doubleSided"] = True
         if material.unlit:
-            made["extensions"] = {"KHR_materials_unlit": {}}
+            result["extensions"] = {"KHR_materials_unlit": {}}
             self.extensions.add("KHR_materials_unlit")
-        return made
+        return result
 
-    def _texture(self, image: int, material: Material) -> int | None:
+    def _write_texture(self, image: int, material: Material) -> int | None:
+        """Write a texture, and return its index; None if glTF does not support the format of the image."""
         key = (image, material.wrap, material.filter)
-        if key not in self._textured:
-            self._textured[key] = self._made_texture(image, material)
-        return self._textured[key]
+        if key not in self._texture_cache:
+            source = self._write_image(image)
+            self._texture_cache[key] = None if source is None else self._add_texture(source, material)
+        return self._texture_cache[key]
 
-    def _made_texture(self, image: int, material: Material) -> int | None:
-        source = self._image(image)
-        if source is None:
-            return None
-        enlarged, reduced = _FILTERS[material.filter]
-        across, up = (_WRAPS[way] for way in material.wrap)
-        sampler = {"magFilter": enlarged, "minFilter": reduced, "wrapS": across, "wrapT": up}
+    def _add_texture(self, source: int, material: Material) -> int:
+        magnification, minification = _FILTERS[material.filter]
+        wrap_s, wrap_t = (_WRAPS[wrap] for wrap in material.wrap)
+        sampler = {"magFilter": magnification, "minFilter": minification, "wrapS": wrap_s, "wrapT": wrap_t}
         if sampler not in self.samplers:
             self.samplers.append(sampler)
         texture: Object = {"sampler": self.samplers.index(sampler)}
@@ -112,28 +129,42 @@ class Surfaces:
         self.textures.append(texture)
         return len(self.textures) - 1
 
-    def _image(self, index: int) -> int | None:
-        if index not in self._stored:
+    def _write_image(self, index: int) -> int | None:
+        if index not in self._image_cache:
             image = self._scene.images[index]
-            if image.media_type not in ("image/png", "image/jpeg", "image/webp"):
+            if image.media_type not in _MEDIA_TYPES:
+                name = quote(image.name) if image.name else "a texture"
                 note(
                     "texture_dropped",
-                    f"glTF takes PNG, JPEG and WebP pictures; {image.name[:60] or 'a texture'!r} is "
-                    f"{image.media_type[:40]} and was left out",
+                    f"glTF supports PNG, JPEG and WebP images; {name} is {quote(image.media_type)} and was left out",
                 )
-                self._stored[index] = None
+                self._image_cache[index] = None
             else:
-                made: Object = {"name": image.name} if image.name else {}
-                made |= {"bufferView": self._store(image.data), "mimeType": image.media_type}
-                self._stored[index] = len(self.images)
-                self.images.append(made)
-        return self._stored[index]
+                entry: Object = {"name": image.name} if image.name else {}
+                entry |= {"bufferView": self._store_image(image.data), "mimeType": image.media_type}
+                self._image_cache[index] = len(self.images)
+                self.images.append(entry)
+        return self._image_cache[index]
 
 
-def _linear(color: tuple[float, ...]) -> list[float]:
-    return [_clear(value) for value in decode_srgb(np.array(color)).tolist()]
+def _decode_color(color: tuple[float, ...]) -> list[float]:
+    return [_clip(value) for value in decode_srgb(np.array(color)).tolist()]
 
 
-def _clear(value: float) -> float:
-    """Within 0 … 1, and without the digits that only the conversion made."""
+def _clip(value: float) -> float:
+    """Clip to 0 … 1, and round to nine digits, which removes the noise of the conversion."""
     return min(max(round(value, 9), 0.0), 1.0)
+
+
+def decode_vertex_colors(colors: UInt8) -> NDArray[np.uint16]:
+    """Return (n, 4) sRGB colors as linear 16-bit colors, from which every sRGB byte can be restored."""
+    linear = np.empty((len(colors), 4), np.uint16)
+    linear[:, :3] = _linear_table()[colors[:, :3]]
+    linear[:, 3] = colors[:, 3].astype(np.uint16) * 257
+    return linear
+
+
+@cache
+def _linear_table() -> NDArray[np.uint16]:
+    """Return the linear 16-bit value of every sRGB byte."""
+    return np.rint(decode_srgb(np.arange(256) / 255) * 65_535).astype(np.uint16)

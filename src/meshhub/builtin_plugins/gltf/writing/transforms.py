@@ -1,4 +1,4 @@
-"""Matrices as glTF's nodes want them."""
+"""Transforms in the form that glTF nodes require."""
 
 from __future__ import annotations
 
@@ -8,32 +8,44 @@ import numpy as np
 
 from meshhub.model.scene import Float64
 
-FAR = 1024.0
-"""How many times its own size away from the origin a mesh is moved to it, its node bearing the distance: float32 has
-24 bits, of which 10 would go into the distance. Not sooner: parts that touch each other round alike only
-while they have one origin."""
+_MAX_DISTANCE_RATIO = 1024.0
+"""Distance from the origin in extents of the mesh, beyond which the node takes the distance over from the vertices.
 
-_TINY = 1e-12
+At this ratio, 10 of the 24 bits of float32 store the distance. Below it, vertices stay in place: touching parts only
+round alike while they share an origin."""
+
+_MAX_SHEAR = 1e-9
+"""Deviation of the rotation from an orthogonal matrix that rounding explains."""
+_MAX_NOISE = 1e-12
+"""Deviation from the identity that is not written."""
 
 
-def local_origin(low: Float64, high: Float64) -> Float64:
-    """(3,) what to take off vertices between two corners, so that float32 does not coarsen them; mostly zeros.
+def choose_local_origin(low: Float64, high: Float64) -> Float64:
+    """Choose an origin for a mesh that is far from the origin, so that float32 keeps its details.
 
-    It is a multiple of a power of two, so that taking it off is exact wherever it can be.
+    Args:
+        low: (3,) lower corner of the bounding box.
+        high: (3,) upper corner.
+    Returns:
+        (3,) vector to subtract from the vertices; zero for meshes near the origin. It is a multiple of a power of
+        two, so that most differences are exact.
     """
     extent = float((high - low).max())
-    if not 0 < extent * FAR < float(np.maximum(np.abs(low), np.abs(high)).max()):
+    if not 0 < extent * _MAX_DISTANCE_RATIO < float(np.maximum(np.abs(low), np.abs(high)).max()):
         return np.zeros(3)
     step = 2.0 ** np.ceil(np.log2(extent))
     origin: Float64 = np.rint((low + high) / (2 * step)) * step
     return origin
 
 
-def node_transform(matrix: Float64) -> dict[str, Any] | None:
-    """Translation, rotation and scale of a (4, 4) matrix as a node's members, what is the default left out.
+def decompose_transform(matrix: Float64) -> dict[str, Any] | None:
+    """Return translation, rotation and scale of a matrix as members of a node; defaults are left out.
 
-    None for a matrix with shear or without volume, which these cannot say (glTF 2.0 §3.5.3). A mirror is a negative
-    scale along x.
+    Args:
+        matrix: (4, 4) affine matrix for column vectors.
+    Returns:
+        Members of the node; a mirror is a negative scale along X. None if the matrix shears or flattens, which nodes
+        cannot represent (glTF 2.0 §3.5.3).
     """
     linear = matrix[:3, :3]
     node: dict[str, Any] = {}
@@ -44,20 +56,25 @@ def node_transform(matrix: Float64) -> dict[str, Any] | None:
     scale = np.linalg.norm(linear, axis=0)
     if not (scale > 0).all():
         return None
-    if np.linalg.det(linear / scale) < 0:
-        scale[0] = -scale[0]
+    with np.errstate(all="ignore"):  # LAPACK divides by the pivots, which can be denormal
+        if np.linalg.det(linear / scale) < 0:
+            scale[0] = -scale[0]
     rotation = linear / scale
-    if np.abs(rotation.T @ rotation - np.eye(3)).max() > 1e-9:
+    if np.abs(rotation.T @ rotation - np.eye(3)).max() > _MAX_SHEAR:
         return None
-    if np.abs(rotation - np.eye(3)).max() > _TINY:
+    if np.abs(rotation - np.eye(3)).max() > _MAX_NOISE:
         node["rotation"] = _quaternion(rotation).tolist()
-    if np.abs(scale - 1).max() > _TINY:
+    if np.abs(scale - 1).max() > _MAX_NOISE:
         node["scale"] = scale.tolist()
     return node
 
 
 def _quaternion(rotation: Float64) -> Float64:
-    """(4,) x y z w of a rotation matrix, w not negative (Shepperd 1978: divide by the largest component)."""
+    """Return the (4,) quaternion x y z w, with w >= 0, of a (3, 3) rotation.
+
+    Source:
+        Shepperd, "Quaternion from rotation matrix", 1978: divide by the largest component.
+    """
     m = rotation
     diagonal = np.diag(m)
     trace = float(diagonal.sum())
@@ -70,6 +87,6 @@ def _quaternion(rotation: Float64) -> Float64:
         (m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], squares[2], m[1, 0] - m[0, 1]),
         (m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], squares[3]),
     )
-    found: Float64 = np.array(candidates[largest], np.float64) / root
-    found *= (1.0 if found[3] >= 0 else -1.0) / np.linalg.norm(found)
-    return found + 0.0
+    quaternion: Float64 = np.array(candidates[largest], np.float64) / root
+    quaternion *= (1.0 if quaternion[3] >= 0 else -1.0) / np.linalg.norm(quaternion)
+    return quaternion + 0.0
