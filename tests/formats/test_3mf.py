@@ -13,7 +13,7 @@ import lib3mf
 import numpy as np
 import pytest
 import trimesh
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from meshhub.builtin_plugins.threemf.reader import read
@@ -175,9 +175,9 @@ def test_the_model_is_the_part_that_the_relationships_name() -> None:
 def test_a_sliced_file_and_an_archive_without_a_model_are_told_apart() -> None:
     empty = model("", "")
     for source in (package(empty, {"Metadata/plate_1.gcode": "G28"}), package(None, {"Metadata/plate_1.gcode": "G28"})):
-        with pytest.raises(UnreadableFile, match="a sliced file, no model inside"):
+        with pytest.raises(UnreadableFile, match="the file is sliced and has no model"):
             read(source, NOTHING)
-    with pytest.raises(UnreadableFile, match="no 3MF file"):
+    with pytest.raises(UnreadableFile, match="not a 3MF file"):
         read(package(None), NOTHING)
     with pytest.raises(EmptyModel):
         read(package(empty), NOTHING)
@@ -703,6 +703,12 @@ def test_textures_that_3mf_cannot_hold_are_told() -> None:
     st.lists(st.tuples(*[st.floats(-1e6, 1e6)] * 3), min_size=3, max_size=12),
     st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=12),
     st.lists(st.floats(-100, 100), min_size=12, max_size=12),
+)
+@example(
+    points=[(0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)],
+    faces=[(0, 1, 2)],
+    # denormal pivots, by which the computation of the determinant divides
+    numbers=[0.0, 1e-310, 1e-300, 0.0, 0.0, 0.0, 1e-160, 0.0, 2.2e-308, 2.2e-308, 1.0, 0.0],
 )
 def test_any_mesh_comes_back_exactly(points: Any, faces: Any, numbers: Any) -> None:
     matrix = np.eye(4)

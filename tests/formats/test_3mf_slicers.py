@@ -191,7 +191,7 @@ def test_the_first_filament_everywhere_and_plain_settings_of_parts_are_not_noted
     ("prusa", "others", "shown"),
     [
         ("ParameterModifier", "modifier_part", "modifiers: 2"),
-        ("NegativeVolume", "negative_part", "negative volumes (what they cut away stays): 2"),
+        ("NegativeVolume", "negative_part", "negative volumes (the cut was not applied): 2"),
         ("SupportBlocker", "support_blocker", "support enforcers or blockers: 2"),
         ("SupportEnforcer", "support_enforcer", "support enforcers or blockers: 2"),
     ],

@@ -112,7 +112,11 @@ def transformed(points: Float64, matrix: Float64) -> Float64:
 
 def mirrors(matrix: Float64) -> bool:
     """Return whether a matrix mirrors, which turns a mesh inside out."""
-    return bool(np.linalg.det(matrix[:3, :3]) < 0)
+    linear = matrix[:3, :3]
+    # scaled by an exact power of two: the determinant of tiny or huge numbers underflows or overflows
+    _, exponent = np.frexp(np.abs(linear).max())
+    with np.errstate(all="ignore"):  # LAPACK divides by the pivots, which can be denormal
+        return bool(np.linalg.det(np.ldexp(linear, -exponent)) < 0)
 
 
 def placed_mesh(mesh: Mesh, matrix: Float64) -> Mesh:

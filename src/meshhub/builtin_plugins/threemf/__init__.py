@@ -1,4 +1,4 @@
-"""3MF, read and written: core, materials and production, units, instances, colours, textures."""
+"""3MF: core, materials and production; units, instances, colors, textures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CARRIES: frozenset[Feature] = frozenset({"names", "instances", "uv", "colors", 
 
 @hookimpl
 def meshhub_readers() -> list[Reader]:
-    """The reader. Each file tells its own unit; Z is always up."""
+    """Return the reader. It has no fixed frame: Z is up, but each file states its own unit."""
     return [
         Reader(
             format=THREEMF,
@@ -32,7 +32,7 @@ def meshhub_readers() -> list[Reader]:
 
 @hookimpl
 def meshhub_writers() -> list[Writer]:
-    """The writer: in millimetres."""
+    """Return the writer, which writes millimeters."""
     return [
         Writer(
             format=THREEMF,

@@ -1,30 +1,34 @@
-"""Reading 3MF: from the package to a scene of the parts that are built."""
+"""Read 3MF: a scene of the parts that the build section places."""
 
 from __future__ import annotations
 
-from meshhub.builtin_plugins.threemf.reading.assemble import Assembly
-from meshhub.builtin_plugins.threemf.reading.package import Package, is_sliced, no_model
+from meshhub.builtin_plugins.threemf.reading.package import Package, is_sliced, missing_model_error
+from meshhub.builtin_plugins.threemf.reading.scene_builder import SceneBuilder
 from meshhub.model.capabilities import Frame, NoOptions
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source
 
 
 def read(source: Source, _options: NoOptions) -> Scene:
-    """The printable objects of a 3MF file where the build places them, in the file's own unit.
+    """Read the printable objects of a 3MF file, in the unit of the file, where the build section places them.
 
-    Raises UnreadableFile, UnsafeArchive, EmptyModel, ModelTooComplex.
+    Raises:
+        UnreadableFile: The file is damaged, encrypted, or made of an unsupported kind of geometry.
+        UnsafeArchive: The archive exceeds a limit.
+        EmptyModel: The build section places nothing that is printed.
+        ModelTooComplex: The model has too many parts.
     """
     with Package(source) as package:
-        assembly = Assembly(package, package.model())
-        root = assembly.root
+        builder = SceneBuilder(package, package.find_model())
+        root = builder.root
         if not root.items and not root.objects and is_sliced(package.names):
-            raise no_model(package.names)
-        meshes, parts = assembly.build()
+            raise missing_model_error(package.names)
+        meshes, parts = builder.build()
         return Scene(
             meshes,
             parts,
-            materials=tuple(assembly.surfaces.materials),
-            images=tuple(assembly.surfaces.images),
+            materials=tuple(builder.properties.materials),
+            images=tuple(builder.properties.images),
             frame=Frame(root.unit, "z"),
             name=root.metadata.get("Title", ""),
             metadata=root.metadata,

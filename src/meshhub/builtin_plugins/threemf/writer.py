@@ -1,4 +1,4 @@
-"""Writing 3MF: core and materials, in millimetres, the same bytes for the same scene."""
+"""Write 3MF: core and materials, in millimeters; equal scenes give equal bytes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from meshhub.builtin_plugins.threemf.writing.appearance import Palette, Piece
-from meshhub.builtin_plugins.threemf.writing.objects import Plan, Shape, planned
-from meshhub.builtin_plugins.threemf.writing.text import attribute, escaped, matrix
+from meshhub.builtin_plugins.threemf.writing.appearance import Chunk, PropertyWriter
+from meshhub.builtin_plugins.threemf.writing.object_tree import GroupObject, MeshObject, ObjectTree, build_object_tree
+from meshhub.builtin_plugins.threemf.writing.xml_text import escape_xml, format_attribute, format_transform
 from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
 from meshhub.errors import format_number
 from meshhub.model.capabilities import NoOptions
@@ -19,8 +19,8 @@ from meshhub.model.source import Target
 from meshhub.toolkit.columns import shortest, write_rows
 from meshhub.toolkit.geometry import compacted, weld
 
-_MODEL = "3D/3dmodel.model"
-_OPENING = (
+_MODEL_PART = "3D/3dmodel.model"
+_MODEL_START = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<model unit="millimeter" xml:lang="en-US"'
     ' xmlns="http://schemas.microsoft.com/3dmanufacturing/core/2015/02"'
@@ -34,51 +34,56 @@ _CONTENT_TYPES = b"""<?xml version="1.0" encoding="UTF-8"?>
 <Default Extension="jpg" ContentType="image/jpeg"/>
 </Types>
 """
-_START = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dmodel"
-_TEXTURE = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dtexture"
-_FARTHEST = 1e9
-"""Millimetres; the reference library refuses whole files for one coordinate beyond."""
+_MODEL_RELATIONSHIP = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dmodel"
+_TEXTURE_RELATIONSHIP = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dtexture"
+_MAX_COORDINATE_MM = 1e9
+"""Millimeters; lib3mf, the reference library, rejects a file with one larger coordinate."""
 
 _METADATA = ("Title", "Designer", "Description", "Copyright", "LicenseTerms", "Rating")
-"""What core §3.4.1 knows and what is the model's own; dates and programs are not."""
+"""Names of core §3.4.1 that describe the model; dates and applications describe the file."""
 
 
 def write(scene: Scene, target: Target, _options: NoOptions) -> None:
-    """Write a scene: an object for each mesh, shared by its instances, and a group for each path.
+    """Write a scene: an object per mesh, which its instances share, and a group per path.
 
-    Raises ConversionFailed beyond 4 GB.
+    Raises:
+        ConversionFailed: The file would exceed 4 GB.
     """
     ids = itertools.count(1)
-    palette = Palette(scene, ids)
-    plan = planned(scene)
-    objects = list(_objects(scene, plan, palette, ids))
-    entries: list[tuple[str, list[Piece]]] = [
+    properties = PropertyWriter(scene, ids)
+    tree = build_object_tree(scene)
+    objects = list(_write_objects(scene, tree, properties, ids))
+    entries: list[tuple[str, list[Chunk]]] = [
         ("[Content_Types].xml", [_CONTENT_TYPES]),
-        ("_rels/.rels", [_relationships([("/" + _MODEL, _START)])]),
+        ("_rels/.rels", [_format_relationships([("/" + _MODEL_PART, _MODEL_RELATIONSHIP)])]),
         (
-            _MODEL,
+            _MODEL_PART,
             [
-                _OPENING.encode(),
-                _metadata(scene),
+                _MODEL_START.encode(),
+                _format_metadata(scene),
                 b"<resources>\n",
-                *palette.pieces,
+                *properties.chunks,
                 *objects,
                 b"</resources>\n<build>\n",
-                *_items(plan),
+                *_format_items(tree),
                 b"</build>\n</model>\n",
             ],
         ),
     ]
-    if palette.pictures:
-        links = _relationships([("/" + name, _TEXTURE) for name in palette.pictures])
-        entries.append(("3D/_rels/3dmodel.model.rels", [links]))
-        entries += [(name, [data]) for name, data in palette.pictures.items()]
+    if properties.images:
+        links = [("/" + name, _TEXTURE_RELATIONSHIP) for name in properties.images]
+        entries.append(("3D/_rels/3dmodel.model.rels", [_format_relationships(links)]))
+        entries += [(name, [data]) for name, data in properties.images.items()]
     with target.open() as file:
         write_zip(file, entries)
 
 
-def _relationships(links: list[tuple[str, str]]) -> bytes:
-    rows = [f'<Relationship Target="{to}" Id="rel{k + 1}" Type="{kind}"/>\n' for k, (to, kind) in enumerate(links)]
+def _format_relationships(links: list[tuple[str, str]]) -> bytes:
+    """Return a relationships part from pairs of target and type."""
+    rows = [
+        f'<Relationship Target="{target}" Id="rel{number}" Type="{kind}"/>\n'
+        for number, (target, kind) in enumerate(links, 1)
+    ]
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">\n'
@@ -87,79 +92,91 @@ def _relationships(links: list[tuple[str, str]]) -> bytes:
     ).encode()
 
 
-def _metadata(scene: Scene) -> bytes:
-    told = {name: scene.metadata.get(name, "") for name in _METADATA}
-    told["Title"] = scene.name or told["Title"]
-    return "".join(
-        f'<metadata name="{name}">{escaped(text)}</metadata>\n' for name, text in told.items() if escaped(text)
-    ).encode()
+def _format_metadata(scene: Scene) -> bytes:
+    values = {name: escape_xml(scene.metadata.get(name, "")) for name in _METADATA}
+    if scene.name:
+        values["Title"] = escape_xml(scene.name)
+    return "".join(f'<metadata name="{name}">{text}</metadata>\n' for name, text in values.items() if text).encode()
 
 
-def _objects(scene: Scene, plan: Plan, palette: Palette, ids: Iterator[int]) -> Iterator[Piece]:
-    for one in plan.objects():
-        if isinstance(one, Shape):
-            yield from _shape(scene, one, palette, ids)
+def _write_objects(scene: Scene, tree: ObjectTree, properties: PropertyWriter, ids: Iterator[int]) -> Iterator[Chunk]:
+    """Yield the text of all objects, and number them."""
+    for item in tree.objects():
+        if isinstance(item, MeshObject):
+            yield from _write_mesh_object(scene, item, properties, ids)
         else:
-            one.id = next(ids)
-            rows = [f'<component objectid="{inner.id}"{matrix(at)}/>\n' for inner, at in one.members]
-            yield f'<object id="{one.id}" type="model"{attribute("name", one.name)}>\n<components>\n'.encode()
-            yield "".join([*rows, "</components>\n</object>\n"]).encode()
+            item.id = next(ids)
+            yield _format_group(item)
 
 
-def _shape(scene: Scene, shape: Shape, palette: Palette, ids: Iterator[int]) -> Iterator[Piece]:
-    mesh = compacted(shape.mesh(scene))
-    vertices, faces = _merged(mesh)
-    if float(np.abs(vertices).max(initial=0)) > _FARTHEST:
+def _format_group(group: GroupObject) -> bytes:
+    rows = [f'<component objectid="{member.id}"{format_transform(matrix)}/>\n' for member, matrix in group.members]
+    start = f'<object id="{group.id}" type="model"{format_attribute("name", group.name)}>\n<components>\n'
+    return "".join([start, *rows, "</components>\n</object>\n"]).encode()
+
+
+def _write_mesh_object(
+    scene: Scene, item: MeshObject, properties: PropertyWriter, ids: Iterator[int]
+) -> Iterator[Chunk]:
+    """Yield the property groups of a mesh object, then the object, and number it."""
+    mesh = compacted(item.transformed_mesh(scene))
+    vertices, faces = _weld_vertices(mesh)
+    if float(np.abs(vertices).max(initial=0)) > _MAX_COORDINATE_MM:
         note(
             "beyond_readers",
-            f"readers of 3MF take coordinates up to {format_number(_FARTHEST)} mm, and the model has some beyond; "
-            "say its unit with input_unit, or scale it with target_height_mm",
+            f"coordinates exceed {format_number(_MAX_COORDINATE_MM)} mm, the limit of 3MF readers; "
+            "set 'input_unit', or scale the model with 'target_height_mm'",
         )
-    painted = palette.paint(mesh, mesh.faces, shape.material)
-    yield from painted.pieces
-    shape.id = next(ids)
-    properties = ""
-    if painted.group is not None and painted.index is not None:
-        properties = f' pid="{painted.group[0]}" pindex="{painted.index[0, 0]}"'
-    yield f'<object id="{shape.id}" type="model"{attribute("name", shape.name)}{properties}>\n'.encode()
+    assigned = properties.assign(mesh, mesh.faces, item.material)
+    yield from assigned.chunks
+    item.id = next(ids)
+    attributes = format_attribute("name", item.name)
+    if assigned.group is not None and assigned.index is not None:
+        attributes += f' pid="{assigned.group[0]}" pindex="{assigned.index[0, 0]}"'
+    yield f'<object id="{item.id}" type="model"{attributes}>\n'.encode()
     yield b"<mesh>\n<vertices>\n"
     yield write_rows(['<vertex x="', '" y="', '" z="', '"/>\n'], list(shortest(vertices).T))
     yield b"</vertices>\n<triangles>\n"
-    yield from _triangles(faces, painted.group, painted.index)
+    yield _format_triangles(faces, assigned.group, assigned.index)
     yield b"</triangles>\n</mesh>\n</object>\n"
 
 
-def _items(plan: Plan) -> Iterator[bytes]:
-    for one, at in plan.items:
-        yield f'<item objectid="{one.id}"{matrix(at)}/>\n'.encode()
+def _format_items(tree: ObjectTree) -> Iterator[bytes]:
+    for item, matrix in tree.items:
+        yield f'<item objectid="{item.id}"{format_transform(matrix)}/>\n'.encode()
 
 
-def _merged(mesh: Mesh) -> tuple[Float64, Int32]:
-    """Vertices and faces with each position once, for a shape's edges are told by indices here.
+def _weld_vertices(mesh: Mesh) -> tuple[Float64, Int32]:
+    """Return vertices and faces with each position once, since 3MF identifies shared edges by vertex index.
 
-    Core §4.1.4 wants three different indices: a face that has two equal positions keeps vertices of its own.
+    Core §4.1.4 requires three different indices, so a face with two equal positions keeps vertices of its own.
     """
     first, index = weld(mesh.vertices)
     faces = index[mesh.faces]
     vertices = mesh.vertices[first]
     a, b, c = faces.T
-    flat = np.flatnonzero((a == b) | (b == c) | (c == a))
-    if len(flat):
+    degenerate = np.flatnonzero((a == b) | (b == c) | (c == a))
+    if len(degenerate):
         faces = faces.copy()
-        own = np.arange(2 * len(flat), dtype=np.int32).reshape(-1, 2) + np.int32(len(vertices))
-        vertices = np.concatenate([vertices, mesh.vertices[mesh.faces[flat, 1:]].reshape(-1, 3)])
-        faces[flat, 1:] = own
+        added = np.arange(2 * len(degenerate), dtype=np.int32).reshape(-1, 2) + np.int32(len(vertices))
+        vertices = np.concatenate([vertices, mesh.vertices[mesh.faces[degenerate, 1:]].reshape(-1, 3)])
+        faces[degenerate, 1:] = added
     return vertices, faces
 
 
-def _triangles(faces: Int32, group: Int32 | None, index: Int32 | None) -> Iterator[Piece]:
-    corners = ['<triangle v1="', '" v2="', '" v3="']
+def _format_triangles(faces: Int32, group: Int32 | None, index: Int32 | None) -> Chunk:
+    """Return the triangles, with the shortest attributes that state their properties.
+
+    Args:
+        faces: (m, 3) vertex indices.
+        group: (m,) property groups, or None.
+        index: (m, 3) properties of the corners, or None.
+    """
+    literals = ['<triangle v1="', '" v2="', '" v3="']
     columns = list(faces.T)
     if group is None or index is None or bool((group == group[0]).all() and (index == index[0, 0]).all()):
-        yield write_rows([*corners, '"/>\n'], columns)
-        return
+        return write_rows([*literals, '"/>\n'], columns)
     if bool((index[:, 1:] == index[:, :1]).all()):
-        yield write_rows([*corners, '" pid="', '" p1="', '"/>\n'], [*columns, group, index[:, 0]])
-        return
-    literals = [*corners, '" pid="', '" p1="', '" p2="', '" p3="', '"/>\n']
-    yield write_rows(literals, [*columns, group, *index.T])
+        return write_rows([*literals, '" pid="', '" p1="', '"/>\n'], [*columns, group, index[:, 0]])
+    literals += ['" pid="', '" p1="', '" p2="', '" p3="', '"/>\n']
+    return write_rows(literals, [*columns, group, *index.T])

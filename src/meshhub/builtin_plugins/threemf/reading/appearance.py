@@ -1,79 +1,86 @@
-"""From property groups to what a scene has: materials, vertex colours, texture coordinates.
+"""Read property groups as materials, vertex colors and texture coordinates.
 
-Base materials become materials of faces. Colours and texture coordinates stand at the corners of
-triangles in 3MF, and at vertices in a scene: a vertex is doubled where its corners differ.
+Base materials become face materials. 3MF has colors and texture coordinates at the corners of triangles, a scene has
+them at vertices: a vertex is split where its corners differ.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.threemf.reading.document import (
-    Base,
-    Colors,
-    Composite,
-    Document,
-    Group,
-    Int,
-    Multi,
-    Object,
+from meshhub.builtin_plugins.threemf.reading.model_document import (
+    BaseMaterials,
+    ColorGroup,
+    CompositeMaterials,
+    Int64,
+    ModelDocument,
+    ModelObject,
+    MultiProperties,
+    PropertyGroup,
     TextureGroup,
-    Triangles,
+    TriangleMesh,
 )
 from meshhub.builtin_plugins.threemf.reading.package import Package
+from meshhub.errors import quote
 from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Image, Int32, Material, Mesh, UInt8
 from meshhub.toolkit.geometry import weld
+from meshhub.toolkit.images import detect_media_type
 
-_WRAPS = {"wrap": "repeat", "mirror": "mirror", "clamp": "clamp", "none": "clamp"}
-_PICTURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+_Wrap = Literal["repeat", "clamp", "mirror"]
+_WRAPS: dict[str, _Wrap] = {"wrap": "repeat", "mirror": "mirror", "clamp": "clamp", "none": "clamp"}
+_MEDIA_TYPES = ("image/png", "image/jpeg")
 _WHITE = np.array([255, 255, 255, 255], np.uint8)
 
 
-class _Corners:
-    """What is found for the faces of one mesh, at its corners."""
+class _CornerProperties:
+    """Properties of the faces of one mesh, at their corners."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.material = np.full(count, -1, np.int32)
+        self.has_colors = False
         self._colors: UInt8 | None = None
         self._uv: Float32 | None = None
 
     def colors(self) -> UInt8:
-        """(m, 3, 4), white until told."""
+        """Return the (m, 3, 4) colors, to be changed in place; initially white."""
         if self._colors is None:
             self._colors = np.full((self.count, 3, 4), 255, np.uint8)
+            self.has_colors = True
         return self._colors
 
     def uv(self) -> Float32:
-        """(m, 3, 2), zero until told."""
+        """Return the (m, 3, 2) texture coordinates, to be changed in place; initially zero."""
         if self._uv is None:
             self._uv = np.zeros((self.count, 3, 2), np.float32)
         return self._uv
 
-    def mesh(self, triangles: Triangles, name: str) -> Mesh:
-        """The scene's mesh, vertices doubled at seams."""
-        faces = triangles.triangles.astype(np.int32, copy=False)
-        own = self.material if (self.material >= 0).any() else None
-        plain = Mesh(triangles.vertices, faces, face_material=own, name=name)
+    def build_mesh(self, source: TriangleMesh, name: str) -> Mesh:
+        """Return the mesh of the scene, with split vertices where the properties of corners differ."""
+        faces = source.triangles.astype(np.int32, copy=False)
+        materials = self.material if (self.material >= 0).any() else None
+        plain = Mesh(source.vertices, faces, face_material=materials, name=name)
         if self._colors is None and self._uv is None:
             return plain
         columns: list[NDArray[np.int32]] = []
         if self._colors is not None:
             columns.append(np.ascontiguousarray(self._colors).reshape(-1, 4).view(np.int32))
         if self._uv is not None:
+            # + 0.0: -0.0 and 0.0 have different bits
             columns.append(np.ascontiguousarray(self._uv + np.float32(0)).reshape(-1, 2).view(np.int32))
-        said = np.concatenate(columns, axis=1)
+        at_corner = np.concatenate(columns, axis=1)
         corners = faces.ravel()
-        at_vertex = np.zeros((len(triangles.vertices), said.shape[1]), np.int32)
-        at_vertex[corners] = said
+        at_vertex = np.zeros((len(source.vertices), at_corner.shape[1]), np.int32)
+        at_vertex[corners] = at_corner
         vertices = plain.vertices
-        if not np.array_equal(at_vertex[corners], said):
-            first, index = weld(np.concatenate([corners[:, None], said], axis=1))
-            at_vertex, vertices = said[first], vertices[corners[first]]
+        if not np.array_equal(at_vertex[corners], at_corner):
+            first, index = weld(np.concatenate([corners[:, None], at_corner], axis=1))
+            at_vertex, vertices = at_corner[first], vertices[corners[first]]
             faces = index.reshape(-1, 3)
         at_vertex = np.ascontiguousarray(at_vertex)
         colors = uv = None
@@ -84,191 +91,211 @@ class _Corners:
         return replace(plain, vertices=vertices, faces=faces, colors=colors, uv=uv)
 
 
-class Surfaces:
-    """Collects the materials and images of a scene while its meshes are made."""
+class PropertyReader:
+    """Reads the properties of meshes, and collects materials and images."""
 
     def __init__(self, package: Package) -> None:
         self.materials: list[Material] = []
         self.images: list[Image] = []
         self._package = package
-        self._bases: dict[tuple[str, int], int] = {}
-        self._textured: dict[tuple[str, int], int] = {}
-        self._pictures: dict[str, int | None] = {}
-        self._mixtures: dict[tuple[str, int], UInt8] = {}
+        self._base_cache: dict[tuple[str, int], int] = {}
+        self._texture_cache: dict[tuple[str, int], int] = {}
+        self._image_cache: dict[str, int | None] = {}
+        self._mixture_cache: dict[tuple[str, int], UInt8] = {}
 
-    def mesh(self, document: Document, made: Object, triangles: Triangles) -> Mesh:
-        """An object's mesh with everything that its triangles and the object say about the surface."""
-        found = _Corners(len(triangles.triangles))
-        group, index = _with_defaults(triangles, made)
+    def build_mesh(self, document: ModelDocument, model_object: ModelObject, source: TriangleMesh) -> Mesh:
+        """Return the mesh of an object with the properties of the triangles and of the object."""
+        corners = _CornerProperties(len(source.triangles))
+        group, index = _resolve_defaults(source, model_object)
         if group is not None and index is not None:
             order = np.argsort(group, kind="stable")
             ids, starts = np.unique(group[order], return_index=True)
             for number, faces in zip(ids.tolist(), np.split(order, starts[1:]), strict=True):
                 if number < 0:
                     continue
-                named = document.groups.get(number)
-                if named is None:
+                if number not in document.groups:
                     note(
-                        "bad_property", f"{document.part!r}: triangles name a property group {number} that is not there"
+                        "bad_property",
+                        f"{quote(document.part)}: triangles name property group {number}, which does not exist",
                     )
                     continue
-                self._apply(found, document, (number, named), faces, index[faces])
-        return found.mesh(triangles, made.name)
+                self._apply(corners, document, number, faces, index[faces])
+        return corners.build_mesh(source, model_object.name)
 
     def _apply(
-        self, found: _Corners, document: Document, named: tuple[int, Group], faces: Int, index: Int, blend: str = "mix"
+        self,
+        corners: _CornerProperties,
+        document: ModelDocument,
+        number: int,
+        faces: Int64,
+        index: Int64,
+        blend: str = "mix",
     ) -> None:
-        """Say for some faces (k,) what a group has at the indices (k, 3) of their corners."""
-        number, group = named
-        if isinstance(group, Multi):
-            self._layers(found, document, named, faces, index)
+        """Apply properties of a group to faces.
+
+        Args:
+            corners: Properties to change.
+            document: Model part of the group.
+            number: Id of the group.
+            faces: (k,) faces.
+            index: (k, 3) properties of their corners.
+            blend: Blend method, "mix" or "multiply".
+        """
+        group = document.groups[number]
+        is_valid = ((index >= 0) & (index < _count_properties(group))).all(axis=1)
+        if not is_valid.all():
+            note("bad_property", f"{quote(document.part)}: triangles name properties that group {number} does not have")
+            faces, index = faces[is_valid], index[is_valid]
+        if isinstance(group, MultiProperties):
+            self._apply_layers(corners, document, number, faces, index)
             return
-        size = _size(group)
-        right = ((index >= 0) & (index < size)).all(axis=1)
-        if not right.all():
-            note("bad_property", f"{document.part!r}: triangles name properties that group {number} does not have")
-            faces, index = faces[right], index[right]
         if len(faces) == 0:
             return
-        if isinstance(group, Base):
-            found.material[faces] = self._base(document, number, group) + index[:, 0]
+        if isinstance(group, BaseMaterials):
+            corners.material[faces] = self._read_base(document, number, group) + index[:, 0]
         elif isinstance(group, TextureGroup):
-            found.material[faces] = self._texture(document, group.texture)
-            found.uv()[faces] = group.uv[index]
-            if blend == "mix" and found._colors is not None:
-                found.colors()[faces] = 255
+            corners.material[faces] = self._read_texture(document, group.texture)
+            corners.uv()[faces] = group.uv[index]
+            if blend == "mix" and corners.has_colors:
+                corners.colors()[faces] = 255
         else:
-            colors = group.colors if isinstance(group, Colors) else self._mixed(document, number, group)
-            self._color(found, colors[index], faces, blend)
+            colors = group.colors if isinstance(group, ColorGroup) else self._mix(document, number, group)
+            _apply_colors(corners, colors[index], faces, blend)
 
-    def _mixed(self, document: Document, number: int, group: Group) -> UInt8:
-        """The colours (k, 4) of a group of mixtures, made once."""
-        key = (document.part, number)
-        if key not in self._mixtures:
-            self._mixtures[key] = _mixed(document, group)
-        return self._mixtures[key]
-
-    def _color(self, found: _Corners, colors: UInt8, faces: Int, blend: str) -> None:
-        """Put colours (k, 3, 4) on what the faces have already."""
-        if blend == "multiply":
-            below = found.colors()[faces].astype(np.uint16)
-            found.colors()[faces] = ((below * colors + 127) // 255).astype(np.uint8)
-            return
-        found.material[faces] = -1
-        found.colors()[faces] = colors
-
-    def _layers(self, found: _Corners, document: Document, named: tuple[int, Group], faces: Int, index: Int) -> None:
-        """Materials §5: layers of properties, each blended onto those before it."""
-        number, group = named
-        assert isinstance(group, Multi)
-        right = ((index >= 0) & (index < len(group.indices))).all(axis=1)
-        if not right.all():
-            note("bad_property", f"{document.part!r}: triangles name properties that group {number} does not have")
-            faces, index = faces[right], index[right]
-        for layer, name in enumerate(group.groups):
-            inner = document.groups.get(name)
-            if inner is None or isinstance(inner, Multi):
-                note("bad_property", f"{document.part!r}: property group {number} has a layer that may not be one")
-                continue
-            blend = group.blends[layer - 1] if 0 < layer <= len(group.blends) else "mix"
-            chosen = group.indices[:, layer][index]
-            if isinstance(inner, TextureGroup) and blend == "multiply":
-                self._tint(found, faces)
-            self._apply(found, document, (name, inner), faces, chosen, blend)
-
-    def _tint(self, found: _Corners, faces: Int) -> None:
-        """Keep a base material's colour as a vertex colour, for its place is taken by a texture."""
-        faces = faces[found.material[faces] >= 0]
-        used, index = np.unique(found.material[faces], return_inverse=True)
-        shades = [self.materials[number].base_color for number in used.tolist()]
-        colors = np.rint(np.array(shades, np.float64).reshape(-1, 4) * 255).astype(np.uint8)
-        tinted = (colors != _WHITE).any(axis=1)[index]
-        if tinted.any():
-            found.colors()[faces[tinted]] = colors[index[tinted]][:, None]
-
-    def _base(self, document: Document, number: int, group: Base) -> int:
-        """The first material of a group of base materials."""
-        key = (document.part, number)
-        if key not in self._bases:
-            self._bases[key] = len(self.materials)
-            for name, color in zip(group.names, (group.colors / 255.0).tolist(), strict=True):
-                opaque = color[3] == 1
-                self.materials.append(
-                    Material(name=name, base_color=tuple(color), alpha_mode="opaque" if opaque else "blend")
+    def _apply_layers(
+        self, corners: _CornerProperties, document: ModelDocument, number: int, faces: Int64, index: Int64
+    ) -> None:
+        """Apply the layers of multiproperties, each blended onto the previous ones (materials §5)."""
+        multi = document.groups[number]
+        assert isinstance(multi, MultiProperties)
+        for layer, layer_group in enumerate(multi.groups):
+            group = document.groups.get(layer_group)
+            if group is None or isinstance(group, MultiProperties):
+                note(
+                    "bad_property",
+                    f"{quote(document.part)}: property group {number} has layer {layer_group}, which is not allowed",
                 )
-        return self._bases[key]
+                continue
+            blend = multi.blends[layer - 1] if 0 < layer <= len(multi.blends) else "mix"
+            if isinstance(group, TextureGroup) and blend == "multiply":
+                self._keep_base_color(corners, faces)
+            self._apply(corners, document, layer_group, faces, multi.indices[:, layer][index], blend)
 
-    def _texture(self, document: Document, number: int) -> int:
-        """The material that shows a texture."""
+    def _keep_base_color(self, corners: _CornerProperties, faces: Int64) -> None:
+        """Copy the colors of base materials to vertex colors, since a texture replaces the material."""
+        faces = faces[corners.material[faces] >= 0]
+        used, index = np.unique(corners.material[faces], return_inverse=True)
+        base_colors = [self.materials[material].base_color for material in used.tolist()]
+        colors = np.rint(np.array(base_colors, np.float64).reshape(-1, 4) * 255).astype(np.uint8)
+        is_tinted = (colors != _WHITE).any(axis=1)[index]
+        if is_tinted.any():
+            corners.colors()[faces[is_tinted]] = colors[index[is_tinted]][:, None]
+
+    def _mix(self, document: ModelDocument, number: int, group: CompositeMaterials) -> UInt8:
+        """Return the colors (k, 4) of a group of mixtures."""
         key = (document.part, number)
-        if key not in self._textured:
-            texture = document.textures.get(number)
-            image, wrap, blend = None, ("repeat", "repeat"), "linear"
-            if texture is None:
-                note("bad_property", f"{document.part!r}: a texture {number} is not there")
-            else:
-                image = self._picture(texture.path, document.part)
-                wrap = (_WRAPS.get(texture.tiles[0], "repeat"), _WRAPS.get(texture.tiles[1], "repeat"))
-                blend = "nearest" if texture.filter == "nearest" else "linear"
-            self._textured[key] = len(self.materials)
-            material = Material(base_color_image=image, wrap=wrap, filter=blend)  # type: ignore[arg-type]
-            self.materials.append(material)
-        return self._textured[key]
+        if key not in self._mixture_cache:
+            self._mixture_cache[key] = _mix_colors(document, group)
+        return self._mixture_cache[key]
 
-    def _picture(self, path: str, base: str) -> int | None:
+    def _read_base(self, document: ModelDocument, number: int, group: BaseMaterials) -> int:
+        """Return the first material of a group of base materials; add them if they are new."""
+        key = (document.part, number)
+        if key not in self._base_cache:
+            self._base_cache[key] = len(self.materials)
+            for name, color in zip(group.names, (group.colors / 255.0).tolist(), strict=True):
+                alpha_mode: Literal["opaque", "blend"] = "opaque" if color[3] == 1 else "blend"
+                self.materials.append(Material(name=name, base_color=tuple(color), alpha_mode=alpha_mode))
+        return self._base_cache[key]
+
+    def _read_texture(self, document: ModelDocument, number: int) -> int:
+        """Return the material with a texture; add it if it is new."""
+        key = (document.part, number)
+        if key not in self._texture_cache:
+            texture = document.textures.get(number)
+            if texture is None:
+                note("bad_property", f"{quote(document.part)}: texture {number} does not exist")
+                material = Material()
+            else:
+                u, v = (_WRAPS.get(style, "repeat") for style in texture.tile_styles)
+                material = Material(
+                    base_color_image=self._read_image(texture.path, document.part),
+                    wrap=(u, v),
+                    filter="nearest" if texture.filter == "nearest" else "linear",
+                )
+            self._texture_cache[key] = len(self.materials)
+            self.materials.append(material)
+        return self._texture_cache[key]
+
+    def _read_image(self, path: str, base: str) -> int | None:
         name = self._package.find(path, base)
         if name is None:
-            note("missing_texture", f"the texture {path[-80:]!r} is not in the file; its faces stay plain")
+            note("missing_texture", f"texture {quote(path)} is not in the file; its faces were read without it")
             return None
-        if name not in self._pictures:
+        if name not in self._image_cache:
             data = self._package.read(name)
-            kind = next((kind for magic, kind in _PICTURES if data.startswith(magic)), None)
-            self._pictures[name] = None
-            if kind is None:
-                note("missing_texture", f"the texture {path[-80:]!r} is neither PNG nor JPEG; its faces stay plain")
+            media_type = detect_media_type(data)
+            self._image_cache[name] = None
+            if media_type not in _MEDIA_TYPES:
+                note("missing_texture", f"texture {quote(path)} is not PNG or JPEG; its faces were read without it")
             else:
-                self._pictures[name] = len(self.images)
-                plain = name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
-                self.images.append(Image(data, kind, name=plain))
-        return self._pictures[name]
+                self._image_cache[name] = len(self.images)
+                stem = name.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+                self.images.append(Image(data, media_type, name=stem))
+        return self._image_cache[name]
 
 
-def _with_defaults(triangles: Triangles, made: Object) -> tuple[Int | None, Int | None]:
-    """By row its group (m,) and its corners' indices (m, 3), the object's own where a row has none (core §4.1.4)."""
-    count = len(triangles.triangles)
-    if triangles.group is None or triangles.index is None:
-        if made.group is None:
+def _resolve_defaults(source: TriangleMesh, model_object: ModelObject) -> tuple[Int64 | None, Int64 | None]:
+    """Return the group (m,) and the properties (m, 3) of all triangles; those of the object are the default.
+
+    Source:
+        3MF core §4.1.4.
+    """
+    count = len(source.triangles)
+    if source.group is None or source.index is None:
+        if model_object.group is None:
             return None, None
-        return np.full(count, made.group, np.int64), np.full((count, 3), made.index, np.int64)
-    group, index = triangles.group.astype(np.int64), triangles.index.astype(np.int64)
-    if made.group is not None:
-        silent = index[:, 0] < 0
-        group[silent | (group < 0)] = made.group
-        index[silent] = made.index
+        return np.full(count, model_object.group, np.int64), np.full((count, 3), model_object.index, np.int64)
+    group, index = source.group.astype(np.int64), source.index.astype(np.int64)
+    is_unset = index[:, 0] < 0
+    if model_object.group is not None:
+        group[is_unset | (group < 0)] = model_object.group
+        index[is_unset] = model_object.index
     else:
-        group[index[:, 0] < 0] = -1
+        group[is_unset] = -1
     return group, index
 
 
-def _size(group: Group) -> int:
-    if isinstance(group, Base | Colors):
+def _count_properties(group: PropertyGroup) -> int:
+    if isinstance(group, BaseMaterials | ColorGroup):
         return len(group.colors)
-    return len(group.uv) if isinstance(group, TextureGroup) else len(getattr(group, "mixtures", ()))
+    if isinstance(group, TextureGroup):
+        return len(group.uv)
+    return len(group.mixtures if isinstance(group, CompositeMaterials) else group.indices)
 
 
-def _mixed(document: Document, group: Group) -> UInt8:
-    """The colours (k, 4) of mixtures of base materials, by their parts."""
-    assert isinstance(group, Composite)
+def _apply_colors(corners: _CornerProperties, colors: UInt8, faces: Int64, blend: str) -> None:
+    """Blend colors (k, 3, 4) onto the properties of faces (k,)."""
+    if blend == "multiply":
+        below = corners.colors()[faces].astype(np.uint16)
+        corners.colors()[faces] = ((below * colors + 127) // 255).astype(np.uint8)
+        return
+    corners.material[faces] = -1
+    corners.colors()[faces] = colors
+
+
+def _mix_colors(document: ModelDocument, group: CompositeMaterials) -> UInt8:
+    """Return the colors (k, 4) of mixtures: averages of base materials, weighted by their shares."""
     base = document.groups.get(group.base)
     colors = np.full((len(group.mixtures), 4), 255, np.uint8)
-    if not isinstance(base, Base) or not all(member < len(base.colors) for member in group.members):
-        note("bad_property", f"{document.part!r}: composite materials are made of base materials that are not there")
+    if not isinstance(base, BaseMaterials) or not all(member < len(base.colors) for member in group.members):
+        note("bad_property", f"{quote(document.part)}: composite materials name base materials that do not exist")
         return colors
     members: Int32 = np.array(group.members, np.int32)
     for row, mixture in enumerate(group.mixtures):
-        parts = np.zeros(len(members))
-        given = np.maximum(np.array(mixture[: len(members)], np.float64), 0)
-        parts[: len(given)] = given
-        if parts.sum() > 0:
-            colors[row] = np.rint(parts @ base.colors[members] / parts.sum())
+        weights = np.zeros(len(members))
+        stated = np.maximum(np.array(mixture[: len(members)], np.float64), 0)
+        weights[: len(stated)] = stated
+        if weights.sum() > 0:
+            colors[row] = np.rint(weights @ base.colors[members] / weights.sum())
     return colors

@@ -1,4 +1,4 @@
-"""ZIP archives with the same bytes for the same content: no time, no system, one level of compression."""
+"""Write ZIP archives that are reproducible: no time stamps, no system attributes, one compression level."""
 
 from __future__ import annotations
 
@@ -15,31 +15,41 @@ _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _END = struct.Struct("<4s4H2LH")
 _VERSION, _UTF8, _DEFLATED = 20, 0x800, 8
 _TIME, _DATE = 0, 0x21
-"""1 January 1980, the earliest that a ZIP archive can say."""
-_MOST = 0xFFFFFFFE
+"""1 January 1980, the earliest date that a ZIP archive can store."""
+_MAX_ARCHIVE_BYTES = 0xFFFFFFFE
+"""Bytes; larger archives need ZIP64, which slicers do not read."""
+_HEADER_MARGIN_BYTES = 100
+"""Bytes; more than the headers of one entry take beside its name."""
 
 
 def write_zip(file: BinaryIO, entries: Iterable[tuple[str, Sequence[bytes | memoryview]]]) -> None:
-    """Write an archive of named pieces. Raises ConversionFailed beyond 4 GB, where slicers cannot follow."""
+    """Write an archive.
+
+    Args:
+        file: Open for writing.
+        entries: Name and chunks of content of each entry.
+    Raises:
+        ConversionFailed: The archive would exceed 4 GB.
+    """
     directory: list[bytes] = []
     at = 0
-    for name, pieces in entries:
+    for name, chunks in entries:
         raw = name.encode()
-        packer = isal_zlib.compressobj(1, isal_zlib.DEFLATED, -15)
+        compressor = isal_zlib.compressobj(1, isal_zlib.DEFLATED, -15)
         packed = []
         size = crc = 0
-        for piece in pieces:
-            packed.append(packer.compress(piece))
-            crc = isal_zlib.crc32(piece, crc)
-            size += len(piece)
-        packed.append(packer.flush())
+        for chunk in chunks:
+            packed.append(compressor.compress(chunk))
+            crc = isal_zlib.crc32(chunk, crc)
+            size += len(chunk)
+        packed.append(compressor.flush())
         length = sum(map(len, packed))
         header = (_VERSION, _UTF8, _DEFLATED, _TIME, _DATE, crc, length, size, len(raw), 0)
-        if max(size, at + length + len(raw) + 100) > _MOST:
-            raise ConversionFailed("the model is too large for one 3MF file (4 GB); reduce it first")
+        if max(size, at + length + len(raw) + _HEADER_MARGIN_BYTES) > _MAX_ARCHIVE_BYTES:
+            raise ConversionFailed("the model exceeds 4 GB, the limit of a 3MF file; use 'optimize_target_faces'")
         file.write(_LOCAL.pack(b"PK\x03\x04", *header) + raw)
-        for chunk in packed:
-            file.write(chunk)
+        for compressed in packed:
+            file.write(compressed)
         directory.append(_CENTRAL.pack(b"PK\x01\x02", _VERSION, *header, 0, 0, 0, 0, at) + raw)
         at += _LOCAL.size + len(raw) + length
     table = b"".join(directory)

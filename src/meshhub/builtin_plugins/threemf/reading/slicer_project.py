@@ -1,7 +1,7 @@
-"""Slicer projects: take out the volumes that are not printed, and name in notes everything that is not read.
+"""Read slicer projects: remove the volumes that are not printed, and note all information that is not read.
 
 PrusaSlicer merges the volumes of an object into one mesh and states the ranges of their triangles. BambuStudio and
-OrcaSlicer make each volume a component. All of them paint triangles by attributes, see `document.PAINT`.
+OrcaSlicer make each volume a component. All of them paint triangles with attributes, see `model_document.PAINT`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.threemf.reading.document import Document, Object, Triangles
-from meshhub.builtin_plugins.threemf.reading.markup import Attributes, parse
+from meshhub.builtin_plugins.threemf.reading.model_document import ModelDocument, ModelObject, TriangleMesh
 from meshhub.builtin_plugins.threemf.reading.package import Package
-from meshhub.errors import UnreadableFile
+from meshhub.builtin_plugins.threemf.reading.safe_xml import Attributes, parse
+from meshhub.errors import UnreadableFile, quote
 from meshhub.model.notes import note
 
 _VOLUMES = ("Metadata/Slic3r_PE_model.config", "Metadata/model_settings.config")
@@ -33,10 +33,10 @@ _SETTINGS = {
     "metadata/slic3r_pe_sla_drain_holes.txt": "drain holes",
     "metadata/brim_ear_points.txt": "brim ears",
 }
-"""Files of a project by their folded names, and what they hold."""
+"""Content of the files of a project, by casefolded name."""
 
 _PLAIN_KINDS = frozenset(("", "ModelPart", "normal_part"))
-_NEGATIVE = "negative volumes (what they cut away stays)"
+_NEGATIVE = "negative volumes (the cut was not applied)"
 _SUPPORT = "support enforcers or blockers"
 _KINDS = {
     "NegativeVolume": _NEGATIVE,
@@ -46,7 +46,7 @@ _KINDS = {
     "SupportBlocker": _SUPPORT,
     "support_blocker": _SUPPORT,
 }
-"""Volumes that are not printed, by the slicer's name; all others are modifiers."""
+"""Kinds of volumes that are not printed, by the name in the slicer; all others are modifiers."""
 
 _CURA_KINDS = {
     "cura:infill_mesh": "modifiers",
@@ -62,11 +62,17 @@ _PAINT_NOTES = {
 }
 _MAX_LISTED_COUNT = 8
 """Filament numbers that a note lists."""
+_MAX_DIGITS_COUNT = 9
+"""Digits of a number in the settings; more would not fit into 32 bits."""
 
 
 @dataclass
 class _Volume:
-    """A volume of an object: a range of triangles, first and last included, or a component by its object's id."""
+    """Volume of an object.
+
+    span: first and last triangle, or -1
+    part: id of the object of a component, or -1
+    """
 
     span: tuple[int, int] = (-1, -1)
     part: int = -1
@@ -76,7 +82,12 @@ class _Volume:
 
 @dataclass
 class _Settings:
-    """What a project states of its objects, by their ids. Filament 0 is the default one."""
+    """Settings of the objects of a project, by object id.
+
+    filaments: filament of an object; 0 is the default
+    plates:    plates with objects
+    changes:   layers at which the color changes, or the print pauses or runs G-code
+    """
 
     volumes: dict[int, list[_Volume]] = field(default_factory=dict)
     filaments: dict[int, int] = field(default_factory=dict)
@@ -84,11 +95,11 @@ class _Settings:
     changes: int = 0
 
 
-class Project:
-    """The slicer's project around a model."""
+class SlicerProject:
+    """Project of a slicer around a model."""
 
-    def __init__(self, package: Package, document: Document) -> None:
-        """Read the settings, and take the volumes that are not printed out of the document's objects."""
+    def __init__(self, package: Package, document: ModelDocument) -> None:
+        """Read the settings, and remove the volumes that are not printed from the objects of the document."""
         self._document = document
         self._files = {name.casefold() for name in package.names}
         self._settings = _Settings()
@@ -96,25 +107,28 @@ class Project:
         self._left_out: set[int] = set()
         for names, read in ((_VOLUMES, _read_volumes), (_CHANGES, _read_changes)):
             for path in filter(None, map(package.find, names)):
-                # settings are not a part of 3MF, and broken ones do not make the model unreadable
+                # settings are not part of 3MF: malformed ones do not make the model unreadable
                 with contextlib.suppress(UnreadableFile):
                     read(package.read(path), path, self._settings)
         self._skipped: Counter[str] = Counter()
-        for made in document.objects.values():
-            if made.cura.get("cura:extruder_nr", "").isdecimal():
-                self._settings.filaments[made.id] = int(made.cura["cura:extruder_nr"][:9]) + 1
-            self._skipped.update(_take_out(made, self._settings.volumes.get(made.id, [])))
+        for model_object in document.objects.values():
+            extruder = model_object.cura.get("cura:extruder_nr", "")
+            if extruder.isdecimal():
+                self._settings.filaments[model_object.id] = int(extruder[:_MAX_DIGITS_COUNT]) + 1
+            volumes = self._settings.volumes.get(model_object.id, [])
+            self._skipped.update(_remove_unprinted(model_object, volumes))
 
-    def leave_out(self, made: Object) -> bool:
-        """Return whether Cura does not print an object, which is counted once."""
-        kind = next((kind for key, kind in _CURA_KINDS.items() if made.cura.get(key, "").lower() == "true"), None)
-        if kind is not None and id(made) not in self._left_out:
-            self._left_out.add(id(made))
+    def leave_out(self, model_object: ModelObject) -> bool:
+        """Return whether Cura does not print an object, and count it once if so."""
+        cura = model_object.cura
+        kind = next((kind for key, kind in _CURA_KINDS.items() if cura.get(key, "").lower() == "true"), None)
+        if kind is not None and id(model_object) not in self._left_out:
+            self._left_out.add(id(model_object))
             self._skipped[kind] += 1
         return kind is not None
 
-    def count_paint(self, mesh: Triangles) -> None:
-        """Count the painted triangles of a mesh that is read."""
+    def count_paint(self, mesh: TriangleMesh) -> None:
+        """Count the painted triangles of a mesh that becomes a part of the scene."""
         for kind, is_painted in mesh.paint.items():
             count = int(np.count_nonzero(is_painted))
             if count:
@@ -125,23 +139,23 @@ class Project:
         """Add a note for each kind of information that was not read."""
         if self._skipped:
             listed = ", ".join(f"{kind}: {count}" for kind, count in sorted(self._skipped.items()))
-            note("modifiers_skipped", f"the slicer's project has volumes that were left out; {listed}")
+            note("modifiers_skipped", f"volumes of the slicer project that are not printed were left out; {listed}")
         for kind, (code, label) in _PAINT_NOTES.items():
             if kind in self._painted:
                 triangles, objects = self._painted[kind]
-                where = f"{_counted(triangles, 'triangle')} of {_counted(objects, 'object')}"
+                where = f"{_format_count(triangles, 'triangle')} of {_format_count(objects, 'object')}"
                 note(code, f"{label} painted on {where} in the slicer were not read")
         self._note_filaments()
         if self._settings.plates > 1:
             note(
                 "plates_merged",
-                f"the project has {self._settings.plates} plates with objects; they became one scene, side by side",
+                f"the project has {self._settings.plates} plates; they were read as one scene, side by side",
             )
         if self._settings.changes:
             note(
                 "layer_changes_dropped",
-                f"the project changes color, pauses or runs G-code at {_counted(self._settings.changes, 'layer')}; "
-                "this was not read",
+                f"color changes, pauses or G-code at {_format_count(self._settings.changes, 'layer')}; "
+                "they were not read",
             )
         kinds = [kind for name, kind in _SETTINGS.items() if name in self._files]
         if any(name.startswith("cura/") for name in self._files):
@@ -150,7 +164,7 @@ class Project:
             listed = ", ".join(dict.fromkeys(kinds))
             note(
                 "slicer_settings_dropped",
-                f"settings of the slicer were not read ({_counted(len(kinds), 'file')}): {listed}",
+                f"slicer settings were not read ({_format_count(len(kinds), 'file')}): {listed}",
             )
 
     def _note_filaments(self) -> None:
@@ -167,27 +181,28 @@ class Project:
             more = ", …" if len(numbers) > _MAX_LISTED_COUNT else ""
             note(
                 "filament_assignments_dropped",
-                f"{_counted(len(objects), 'object')} and {_counted(len(volumes), 'part')} have filaments other than "
-                f"the first ({listed}{more}); the assignments and their colors were not read",
+                f"{_format_count(len(objects), 'object')} and {_format_count(len(volumes), 'part')} have filaments "
+                f"other than the first ({listed}{more}); the assignments and their colors were not read",
             )
 
 
-def _counted(count: int, noun: str) -> str:
+def _format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + "s" * (count != 1)
 
 
-def _take_out(made: Object, volumes: list[_Volume]) -> list[str]:
-    """Take the volumes that are not printed out of an object, and return what each is."""
-    taken = [volume for volume in volumes if volume.kind not in _PLAIN_KINDS]
-    if not taken:
+def _remove_unprinted(model_object: ModelObject, volumes: list[_Volume]) -> list[str]:
+    """Remove the volumes that are not printed from an object, and return the kind of each."""
+    unprinted = [volume for volume in volumes if volume.kind not in _PLAIN_KINDS]
+    if not unprinted:
         return []
-    components = {component.object for component in made.components}
-    parts = {volume.part for volume in taken}
-    made.components = [component for component in made.components if component.object not in parts]
-    count = 0 if made.mesh is None else len(made.mesh.triangles)
+    components = {component.object for component in model_object.components}
+    parts = {volume.part for volume in unprinted}
+    model_object.components = [component for component in model_object.components if component.object not in parts]
+    count = 0 if model_object.mesh is None else len(model_object.mesh.triangles)
+    # +1 where a range of removed triangles starts, -1 after its end; the running sum counts the ranges
     changes = np.zeros(count + 1, np.int64)
     kinds = []
-    for volume in taken:
+    for volume in unprinted:
         first, last = volume.span
         is_range = 0 <= first <= last and first < count
         if is_range:
@@ -195,59 +210,59 @@ def _take_out(made: Object, volumes: list[_Volume]) -> list[str]:
             changes[min(last + 1, count)] -= 1
         if is_range or volume.part in components:
             kinds.append(_KINDS.get(volume.kind, "modifiers"))
-    kept = np.cumsum(changes)[:-1] == 0
-    if made.mesh is not None and not kept.all():
-        _keep(made.mesh, kept)
+    keep = np.cumsum(changes)[:-1] == 0
+    if model_object.mesh is not None and not keep.all():
+        _keep_triangles(model_object.mesh, keep)
     return kinds
 
 
-def _keep(mesh: Triangles, kept: NDArray[np.bool_]) -> None:
-    """Keep the triangles (m,) that are marked."""
-    mesh.triangles = mesh.triangles[kept]
-    mesh.group = None if mesh.group is None else mesh.group[kept]
-    mesh.index = None if mesh.index is None else mesh.index[kept]
-    mesh.paint = {kind: is_painted[kept] for kind, is_painted in mesh.paint.items()}
+def _keep_triangles(mesh: TriangleMesh, keep: NDArray[np.bool_]) -> None:
+    """Keep the triangles that the mask (m,) selects."""
+    mesh.triangles = mesh.triangles[keep]
+    mesh.group = None if mesh.group is None else mesh.group[keep]
+    mesh.index = None if mesh.index is None else mesh.index[keep]
+    mesh.paint = {kind: is_painted[keep] for kind, is_painted in mesh.paint.items()}
 
 
 def _read_volumes(data: bytes, name: str, settings: _Settings) -> None:
     """Read the objects, volumes and plates of a project."""
-    above: list[str] = []
-    thing = -1
+    ancestors: list[str] = []
+    object_id = -1
     volume = _Volume()
-    is_counted = False
+    is_plate_counted = False
 
     def start(_namespace: str, local: str, attributes: Attributes, _at: int) -> None:
-        nonlocal thing, volume, is_counted
-        owner = above[-1] if above else ""
-        above.append(local)
+        nonlocal object_id, volume, is_plate_counted
+        parent = ancestors[-1] if ancestors else ""
+        ancestors.append(local)
         if local == "object":
-            thing = _number(attributes, "id")
+            object_id = _parse_id(attributes, "id")
         elif local in ("volume", "part"):
-            span = _number(attributes, "firstid"), _number(attributes, "lastid")
-            part = _number(attributes, "id") if local == "part" else -1
+            span = _parse_id(attributes, "firstid"), _parse_id(attributes, "lastid")
+            part = _parse_id(attributes, "id") if local == "part" else -1
             volume = _Volume(span, part, attributes.get("subtype", ""))
-            settings.volumes.setdefault(thing, []).append(volume)
+            settings.volumes.setdefault(object_id, []).append(volume)
         elif local == "plate":
-            is_counted = False
-        elif local == "model_instance" and not is_counted:
-            is_counted = True
+            is_plate_counted = False
+        elif local == "model_instance" and not is_plate_counted:
+            is_plate_counted = True
             settings.plates += 1
-        elif local == "metadata" and owner == "object" and attributes.get("key") == "extruder":
-            settings.filaments[thing] = _number(attributes, "value")
-        elif local == "metadata" and owner in ("volume", "part"):
-            _take_metadata(volume, attributes)
+        elif local == "metadata" and parent == "object" and attributes.get("key") == "extruder":
+            settings.filaments[object_id] = _parse_id(attributes, "value")
+        elif local == "metadata" and parent in ("volume", "part"):
+            _apply_metadata(volume, attributes)
 
     def end() -> None:
-        above.pop()
+        ancestors.pop()
 
-    parse(data, f"{name!r}", start=start, end=end)
+    parse(data, quote(name), start=start, end=end)
 
 
-def _take_metadata(volume: _Volume, attributes: Attributes) -> None:
-    """Take the filament or the kind of a volume."""
+def _apply_metadata(volume: _Volume, attributes: Attributes) -> None:
+    """Set the filament or the kind of a volume."""
     key, value = attributes.get("key"), attributes.get("value", "")
     if key == "extruder":
-        volume.filament = _number(attributes, "value")
+        volume.filament = _parse_id(attributes, "value")
     elif volume.kind in _PLAIN_KINDS and key == "volume_type":
         volume.kind = value
     elif volume.kind in _PLAIN_KINDS and key == "modifier" and value == "1":
@@ -255,14 +270,15 @@ def _take_metadata(volume: _Volume, attributes: Attributes) -> None:
 
 
 def _read_changes(data: bytes, name: str, settings: _Settings) -> None:
-    """Count the color changes, pauses and pieces of G-code at layers."""
+    """Count the layers with color changes, pauses or G-code."""
 
     def start(_namespace: str, local: str, _attributes: Attributes, _at: int) -> None:
         settings.changes += local in ("layer", "code")
 
-    parse(data, f"{name!r}", start=start, end=lambda: None)
+    parse(data, quote(name), start=start, end=lambda: None)
 
 
-def _number(attributes: Attributes, name: str) -> int:
+def _parse_id(attributes: Attributes, name: str) -> int:
+    """Return a non-negative integer; -1 for other values."""
     text = attributes.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS_COUNT else -1

@@ -1,0 +1,184 @@
+"""Content of one model part of a package: resources, build items, metadata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.model.capabilities import Unit
+from meshhub.model.scene import Float64, UInt8
+
+CORE = frozenset(
+    (
+        "",
+        "http://schemas.microsoft.com/3dmanufacturing/core/2015/02",
+        "http://schemas.microsoft.com/3dmanufacturing/2013/01",
+    )
+)
+MATERIAL = "http://schemas.microsoft.com/3dmanufacturing/material/2015/02"
+PRODUCTION = "http://schemas.microsoft.com/3dmanufacturing/production/2015/06"
+SLICE = "http://schemas.microsoft.com/3dmanufacturing/slice/2015/07"
+
+UNITS: dict[str, Unit] = {
+    "micron": "um",
+    "millimeter": "mm",
+    "centimeter": "cm",
+    "meter": "m",
+    "inch": "in",
+    "foot": "ft",
+}
+
+PAINT = {
+    "mmu_segmentation": "color",
+    "paint_color": "color",
+    "custom_seam": "seam",
+    "paint_seam": "seam",
+    "custom_supports": "supports",
+    "paint_supports": "supports",
+    "fuzzy_skin": "fuzzy skin",
+    "paint_fuzzy_skin": "fuzzy skin",
+    "paint_fuzzy": "fuzzy skin",
+}
+"""Kind of paint for each triangle attribute of slicers, by local name: PrusaSlicer writes a prefix
+(`slic3rpe:custom_seam`), BambuStudio and OrcaSlicer do not (`paint_seam`)."""
+
+CURA_KEYS = frozenset(f"cura:{key}_mesh" for key in ("infill", "cutting", "support", "anti_overhang")) | {
+    "cura:extruder_nr"
+}
+"""Object metadata in which Cura states that an object is not printed, and its filament, counted from 0."""
+
+MAX_PARTS_COUNT = 100_000
+"""Parts of a scene, placed directly or through components; small files could place billions."""
+
+Int64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BaseMaterials:
+    """Base materials: names and display colors (k, 4)."""
+
+    names: tuple[str, ...]
+    colors: UInt8
+
+
+@dataclass(frozen=True)
+class ColorGroup:
+    """Color group: (k, 4) colors."""
+
+    colors: UInt8
+
+
+@dataclass(frozen=True)
+class TextureGroup:
+    """Texture coordinates (k, 2) on one texture, origin at the lower left."""
+
+    texture: int
+    uv: Float64
+
+
+@dataclass(frozen=True)
+class TextureResource:
+    """Image in the package, its tile styles along u and v, and its filter."""
+
+    path: str
+    tile_styles: tuple[str, str]
+    filter: str = "auto"
+
+
+@dataclass(frozen=True)
+class CompositeMaterials:
+    """Mixtures of base materials.
+
+    base:     group of the base materials
+    members:  base materials that are mixed
+    mixtures: share of each member, for each mixture
+    """
+
+    base: int
+    members: tuple[int, ...]
+    mixtures: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class MultiProperties:
+    """Layers of property groups.
+
+    groups:  ids of the groups
+    blends:  blend method of each group but the first
+    indices: (k, layers) properties
+    """
+
+    groups: tuple[int, ...]
+    blends: tuple[str, ...]
+    indices: Int64
+
+
+PropertyGroup = BaseMaterials | ColorGroup | TextureGroup | CompositeMaterials | MultiProperties
+
+
+@dataclass
+class TriangleMesh:
+    """Mesh of an object.
+
+    vertices:  (n, 3)
+    triangles: (m, 3) vertex indices
+    group:     (m,) property groups, -1 for none
+    index:     (m, 3) properties of the corners, -1 for none
+    paint:     (m,) whether a triangle has slicer paint, for each kind
+    """
+
+    vertices: Float64
+    triangles: NDArray[Any]
+    group: NDArray[Any] | None = None
+    index: NDArray[Any] | None = None
+    paint: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ObjectPlacement:
+    """Component or build item: an object of this or another model part, placed by a (4, 4) matrix."""
+
+    object: int
+    part: str | None
+    matrix: Float64
+    name: str = ""
+    is_printable: bool = True
+
+
+@dataclass
+class ModelObject:
+    """Object resource.
+
+    group, index:      property of the triangles without one
+    cura:              metadata with one of CURA_KEYS
+    foreign:           namespaces of extension elements in the object
+    is_low_resolution: the fine shape is stored as slices
+    """
+
+    id: int
+    kind: str = "model"
+    name: str = ""
+    group: int | None = None
+    index: int = 0
+    mesh: TriangleMesh | None = None
+    components: list[ObjectPlacement] = field(default_factory=list)
+    cura: dict[str, str] = field(default_factory=dict)
+    foreign: set[str] = field(default_factory=set)
+    is_low_resolution: bool = False
+
+
+@dataclass
+class ModelDocument:
+    """Content of one model part; `required` maps prefixes of required extensions to namespaces."""
+
+    part: str
+    unit: Unit = "mm"
+    objects: dict[int, ModelObject] = field(default_factory=dict)
+    groups: dict[int, PropertyGroup] = field(default_factory=dict)
+    textures: dict[int, TextureResource] = field(default_factory=dict)
+    items: list[ObjectPlacement] = field(default_factory=list)
+    metadata: dict[str, str] = field(default_factory=dict)
+    required: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,293 @@
+"""Build a scene from the build items and components of all model parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from meshhub.builtin_plugins.threemf.reading.appearance import PropertyReader
+from meshhub.builtin_plugins.threemf.reading.model_document import (
+    CORE,
+    MATERIAL,
+    MAX_PARTS_COUNT,
+    PRODUCTION,
+    SLICE,
+    ModelDocument,
+    ModelObject,
+    ObjectPlacement,
+)
+from meshhub.builtin_plugins.threemf.reading.model_parser import parse_model
+from meshhub.builtin_plugins.threemf.reading.package import Package
+from meshhub.builtin_plugins.threemf.reading.slicer_project import SlicerProject
+from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile, quote
+from meshhub.model.capabilities import MILLIMETRES_PER
+from meshhub.model.notes import note
+from meshhub.model.scene import Float64, Mesh, Part
+
+_ENCRYPTED = b"%3McF"
+"""First bytes of an encrypted part (Secure Content §4.2)."""
+
+_MAX_STEPS_COUNT = 1_000_000
+"""Components visited to find parts; empty ones are not parts but take time too."""
+
+_MAX_DEPTH_COUNT = 64
+"""Nested components; bounds the paths of parts."""
+
+_Key = tuple[str, int]
+"""Model part and id of an object."""
+
+_GEOMETRY_EXTENSIONS = {
+    "beamlattice": "Beam Lattice",
+    "booleanoperations": "Boolean Operations",
+    "displacement": "Displacement",
+    "implicit": "Implicit",
+    "securecontent": "Secure Content",
+    "volumetric": "Volumetric",
+}
+_SUPPORTED = CORE | {MATERIAL, PRODUCTION, SLICE}
+_HARMLESS = ("/slice/", "/trianglesets/", "/production/")
+_SKIPPED_KINDS = {
+    "support": "support structures",
+    "solidsupport": "support structures",
+    "surface": "surfaces that are not printed",
+    "other": "objects that are not printed (modifiers, for instance)",
+}
+
+
+class SceneBuilder:
+    """Builds meshes and parts from the objects of all model parts of a package."""
+
+    def __init__(self, package: Package, root: str) -> None:
+        """Read the root model part.
+
+        Raises:
+            UnreadableFile: The root model part is damaged or encrypted.
+        """
+        self.properties = PropertyReader(package)
+        self._package = package
+        self._has_keystore = package.has_keystore()
+        self._documents: dict[str, ModelDocument] = {}
+        self.root = self._load_document(root)
+        self._project = SlicerProject(package, self.root)
+        self._part_counts: dict[_Key, int] = {}
+        self._step_counts: dict[_Key, int] = {}
+        self._meshes: list[Mesh] = []
+        self._mesh_indices: dict[_Key, int] = {}
+
+    def build(self) -> tuple[tuple[Mesh, ...], tuple[Part, ...]]:
+        """Return the meshes, and a part for each placement of an object that has one.
+
+        Raises:
+            EmptyModel: The build section places nothing that is printed.
+            ModelTooComplex: The model has too many parts.
+            UnreadableFile: A model part is damaged, or an object is made of an unsupported kind of geometry.
+        """
+        self._note_extensions()
+        if not self.root.items:
+            raise EmptyModel(
+                "the build section of the 3MF file is empty, so there is nothing to print; "
+                "put the objects on the plate and export again"
+            )
+        placed: list[tuple[ObjectPlacement, _Key]] = []
+        parts_count = steps_count = 0
+        for item in self.root.items:
+            key = self._resolve(item, self.root)
+            if not item.is_printable:
+                note("not_printable_skipped", "objects that the file marks as not printable were left out")
+                continue
+            if self._is_skipped(self._get_object(key)):
+                continue
+            self._count(key)
+            parts_count += self._part_counts[key]
+            steps_count += self._step_counts[key]
+            _check_counts(parts_count, steps_count)
+            placed.append((item, key))
+        parts: list[Part] = []
+        for item, key in placed:
+            parts.extend(self._expand(item, key))
+        if not placed:
+            raise EmptyModel(
+                "the 3MF file builds only supports or objects marked as not printable; mark the model as printable"
+            )
+        self._project.note_losses()
+        return tuple(self._meshes), tuple(parts)
+
+    # -- look-up --
+
+    def _load_document(self, name: str) -> ModelDocument:
+        if name not in self._documents:
+            data = self._package.read(name)
+            if self._has_keystore and data.startswith(_ENCRYPTED):
+                raise UnreadableFile(
+                    f"{quote(name)} is encrypted (3MF Secure Content) for one receiver; "
+                    "export the model without protection"
+                )
+            self._documents[name] = parse_model(data, name)
+        return self._documents[name]
+
+    def _resolve(self, placement: ObjectPlacement, document: ModelDocument) -> _Key:
+        if placement.part is None:
+            return document.part, placement.object
+        name = self._package.find(placement.part, document.part)
+        if name is None:
+            raise UnreadableFile(
+                f"{quote(document.part)} places an object of {quote(placement.part)}, which is not in the file; "
+                "export the model again"
+            )
+        return name, placement.object
+
+    def _get_object(self, key: _Key) -> ModelObject:
+        model_object = self._load_document(key[0]).objects.get(key[1])
+        if model_object is None:
+            raise UnreadableFile(f"{quote(key[0])} places object {key[1]}, which does not exist; export it again")
+        return model_object
+
+    def _get_children(self, key: _Key) -> list[_Key]:
+        document = self._load_document(key[0])
+        return [self._resolve(component, document) for component in self._get_object(key).components]
+
+    def _is_skipped(self, model_object: ModelObject) -> bool:
+        """Return whether an object is not printed, and note why."""
+        if model_object.kind == "model":
+            return self._project.leave_out(model_object)
+        kind = _SKIPPED_KINDS.get(model_object.kind, f"objects of type {quote(model_object.kind)}")
+        note("not_a_model_skipped", f"{kind} were left out")
+        return True
+
+    # -- counting before expansion --
+
+    def _count(self, top: _Key) -> None:
+        """Count the parts that an object becomes, without expanding it.
+
+        Raises:
+            ModelTooComplex: The count or the depth exceeds its limit.
+            UnreadableFile: The object contains itself.
+        """
+        if top in self._part_counts:
+            return
+        stack: list[tuple[_Key, list[_Key], Iterator[_Key]]] = []
+        ancestors: set[_Key] = set()
+
+        def enter(key: _Key) -> None:
+            if key in ancestors:
+                raise UnreadableFile(f"{quote(key[0])}: object {key[1]} contains itself; export the model again")
+            if len(stack) >= _MAX_DEPTH_COUNT:
+                raise ModelTooComplex(f"the model nests components more than {_MAX_DEPTH_COUNT} deep; flatten it")
+            children = self._get_children(key)
+            stack.append((key, children, iter(children)))
+            ancestors.add(key)
+
+        enter(top)
+        while stack:
+            key, children, remaining = stack[-1]
+            child = next(remaining, None)
+            if child is not None:
+                is_new = child not in self._part_counts
+                if child in ancestors or (is_new and not self._is_skipped(self._get_object(child))):
+                    enter(child)
+                continue
+            model_object = self._get_object(key)
+            own = 1 if model_object.mesh is not None and len(model_object.mesh.triangles) else 0
+            if not own and not model_object.components:
+                _reject_foreign_geometry(model_object)
+            self._part_counts[key] = own + sum(self._part_counts.get(child, 0) for child in children)
+            self._step_counts[key] = 1 + sum(self._step_counts.get(child, 1) for child in children)
+            _check_counts(self._part_counts[key], self._step_counts[key])
+            ancestors.discard(key)
+            stack.pop()
+
+    # -- expansion --
+
+    def _expand(self, item: ObjectPlacement, top: _Key) -> Iterator[Part]:
+        """Yield the parts below a build item, depth first in the order of the file."""
+        stack: list[tuple[_Key, Float64, tuple[str, ...], str]] = []
+        if self._part_counts.get(top):
+            stack.append((top, item.matrix @ self._unit_matrix(top, self.root.part), (), item.name))
+        while stack:
+            key, matrix, path, placement_name = stack.pop()
+            model_object = self._get_object(key)
+            components = model_object.components
+            if model_object.mesh is not None and len(model_object.mesh.triangles):
+                yield Part(self._add_mesh(key, model_object), matrix, placement_name or model_object.name, path)
+            document = self._load_document(key[0])
+            name = model_object.name or placement_name
+            for component in reversed(components):
+                child = self._resolve(component, document)
+                if not self._part_counts.get(child):
+                    continue
+                # the only member of a group takes the name of the group if it has none
+                is_wrapped = len(components) == 1 and not self._get_object(child).name
+                child_path = path if is_wrapped or not name else (*path, name)
+                child_matrix = matrix @ component.matrix
+                if self._load_document(child[0]).unit != document.unit:
+                    child_matrix = child_matrix @ self._unit_matrix(child, key[0])
+                stack.append((child, child_matrix, child_path, name if is_wrapped else ""))
+
+    def _unit_matrix(self, key: _Key, outer: str) -> Float64:
+        """Return the matrix that converts the unit of an object to the unit of the model part that places it."""
+        inner_unit, outer_unit = self._load_document(key[0]).unit, self._load_document(outer).unit
+        matrix = np.eye(4)
+        if inner_unit != outer_unit:
+            matrix[:3, :3] *= MILLIMETRES_PER[inner_unit] / MILLIMETRES_PER[outer_unit]
+        return matrix
+
+    def _add_mesh(self, key: _Key, model_object: ModelObject) -> int:
+        """Return the index of the mesh of an object; build it if it is new."""
+        if key not in self._mesh_indices:
+            assert model_object.mesh is not None
+            triangles = model_object.mesh.triangles
+            if int(triangles.min()) < 0 or int(triangles.max()) >= len(model_object.mesh.vertices):
+                raise UnreadableFile(
+                    f"{quote(key[0])}: object {key[1]} has triangles whose vertices do not exist; export it again"
+                )
+            _note_unread_geometry(model_object)
+            self._project.count_paint(model_object.mesh)
+            self._mesh_indices[key] = len(self._meshes)
+            mesh = self.properties.build_mesh(self._load_document(key[0]), model_object, model_object.mesh)
+            self._meshes.append(mesh)
+        return self._mesh_indices[key]
+
+    def _note_extensions(self) -> None:
+        for prefix, namespace in sorted(self.root.required.items()):
+            if namespace not in _SUPPORTED and not any(part in namespace for part in _HARMLESS):
+                note(
+                    "unknown_required_extension",
+                    f"the file requires the unsupported 3MF extension {_name_extension(namespace)} "
+                    f"({quote(prefix)}); only its plain triangles were read",
+                )
+
+
+def _check_counts(parts: int, steps: int) -> None:
+    if parts > MAX_PARTS_COUNT:
+        raise ModelTooComplex(f"the model places more than {MAX_PARTS_COUNT} parts through components; merge some")
+    if steps > _MAX_STEPS_COUNT:
+        raise ModelTooComplex(f"the model places components more than {_MAX_STEPS_COUNT} times; remove empty ones")
+
+
+def _note_unread_geometry(model_object: ModelObject) -> None:
+    if model_object.is_low_resolution:
+        note("low_resolution_mesh", "the file stores its fine shape as slices; only its coarse mesh was read")
+    for namespace in sorted(model_object.foreign):
+        if _is_geometry(namespace):
+            note("extension_ignored", f"{_name_extension(namespace)} geometry beside the triangles was not read")
+
+
+def _reject_foreign_geometry(model_object: ModelObject) -> None:
+    """Reject an object without triangles whose shape comes from an extension; it must not vanish silently."""
+    foreign = sorted(filter(_is_geometry, model_object.foreign))
+    if foreign:
+        raise UnreadableFile(
+            f"object {model_object.id} is made of {_name_extension(foreign[0])} geometry, an unsupported 3MF "
+            "extension; export it as triangles"
+        )
+
+
+def _is_geometry(namespace: str) -> bool:
+    return any(f"/{key}/" in namespace for key in _GEOMETRY_EXTENSIONS)
+
+
+def _name_extension(namespace: str) -> str:
+    """Return the name of an extension, or its quoted namespace."""
+    labels = (label for key, label in _GEOMETRY_EXTENSIONS.items() if f"/{key}/" in namespace)
+    return next(labels, None) or repr(namespace[-80:])
