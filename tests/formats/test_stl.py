@@ -1,4 +1,4 @@
-"""STL: what real programs write is read whole, and what is written is read by others."""
+"""STL reader and writer: files of other programs, damaged files, and programs that read our files."""
 
 from __future__ import annotations
 
@@ -84,30 +84,30 @@ def assert_is_the_brick(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("header", [b"made by a test", b"solid thing", b"solid facet normal", b"\0" * 80, b"\xff" * 80])
-def test_binary_is_known_by_its_size_whatever_its_header_says(header: bytes) -> None:
+def test_binary_is_detected_by_size_with_any_header(header: bytes) -> None:
     data = binary(CORNERS, header)
     assert sniff(data, len(data)) >= 90
     assert_is_the_brick(load(data))
 
 
 @pytest.mark.parametrize("count", [0, 5, 13, 2**32 - 1])
-def test_a_wrong_count_is_told_and_every_triangle_read(count: int) -> None:
+def test_a_wrong_count_gives_a_note_and_all_triangles(count: int) -> None:
     scene, notes = load_with_notes(binary(CORNERS, count=count))
     assert_is_the_brick(scene)
     assert notes == ["wrong_count"]
 
 
 @pytest.mark.parametrize("tail", [b"x", b"trailing", b"\0" * 50, b"\xff" * 100])
-def test_bytes_behind_the_last_triangle_are_left_out(tail: bytes) -> None:
+def test_bytes_after_the_last_triangle_are_ignored(tail: bytes) -> None:
     scene, notes = load_with_notes(binary(CORNERS, b"solid x") + tail)
     assert_is_the_brick(scene)
     assert notes == ["trailing_bytes"]
 
 
 @pytest.mark.parametrize("missing", [1, 49, 51, 301])
-def test_a_file_cut_off_in_a_triangle_says_how_many_of_how_many(missing: int) -> None:
+def test_the_error_of_a_cut_off_binary_counts_the_complete_triangles(missing: int) -> None:
     whole = (600 - missing) // 50
-    with pytest.raises(UnreadableFile, match=rf"tells 12 triangles, and {whole} whole"):
+    with pytest.raises(UnreadableFile, match=rf"declares 12 triangles, and {whole} are complete"):
         load(binary(CORNERS)[:-missing])
 
 
@@ -124,7 +124,7 @@ def test_a_binary_without_triangles_is_empty() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"\x80\x81" * 30, b"\x93" * 5000, b"P" * 84])
-def test_what_is_no_stl_is_refused(data: bytes) -> None:
+def test_files_that_are_not_stl_are_rejected(data: bytes) -> None:
     assert sniff(data, len(data)) == 0
     with pytest.raises(UnreadableFile):
         load(data)
@@ -136,10 +136,10 @@ def test_negative_zero_is_zero_when_points_are_welded() -> None:
     assert_is_the_brick(load(binary(corners)))
 
 
-# --- colours
+# --- colors
 
 
-def colour(scene: Scene, face: int) -> tuple[int, ...] | None:
+def color_of_face(scene: Scene, face: int) -> tuple[int, ...] | None:
     own = scene.meshes[0].face_material
     assert own is not None
     if own[face] < 0:
@@ -147,36 +147,36 @@ def colour(scene: Scene, face: int) -> tuple[int, ...] | None:
     return tuple(round(255 * part) for part in scene.materials[own[face]].base_color)
 
 
-def test_viscam_colours_have_bit_15_set_and_blue_lowest() -> None:
+def test_viscam_colors_have_bit_15_set_and_blue_lowest() -> None:
     attributes = np.zeros(12, np.uint16)
     attributes[0] = 0x8000 | 31 << 10  # red
     attributes[1] = 0x8000 | 31  # blue
     attributes[2] = 31  # bit 15 clear: none
     scene = load(binary(CORNERS, attributes=attributes))
-    assert colour(scene, 0) == (255, 0, 0, 255)
-    assert colour(scene, 1) == (0, 0, 255, 255)
-    assert colour(scene, 2) is None
+    assert color_of_face(scene, 0) == (255, 0, 0, 255)
+    assert color_of_face(scene, 1) == (0, 0, 255, 255)
+    assert color_of_face(scene, 2) is None
     assert len(scene.materials) == 2
     assert "materials" in scene.features()
 
 
-def test_magics_colours_have_bit_15_clear_and_red_lowest() -> None:
+def test_magics_colors_have_bit_15_clear_and_red_lowest() -> None:
     attributes = np.full(12, 0x8000, np.uint16)
     attributes[0] = 31  # red
     attributes[1] = 31 << 10  # blue
     scene = load(binary(CORNERS, b"made by COLOR=\x00\x80\x00\xff,MATERIAL=", attributes))
-    assert colour(scene, 0) == (255, 0, 0, 255)
-    assert colour(scene, 1) == (0, 0, 255, 255)
-    assert colour(scene, 2) == (0, 128, 0, 255)
+    assert color_of_face(scene, 0) == (255, 0, 0, 255)
+    assert color_of_face(scene, 1) == (0, 0, 255, 255)
+    assert color_of_face(scene, 2) == (0, 128, 0, 255)
     assert len(scene.materials) == 3
 
 
-def test_a_magics_body_colour_holds_where_no_face_has_its_own() -> None:
-    assert colour(load(binary(CORNERS, b"COLOR=\x10\x20\x30\xff")), 0) == (16, 32, 48, 255)
+def test_the_magics_body_color_applies_without_face_colors() -> None:
+    assert color_of_face(load(binary(CORNERS, b"COLOR=\x10\x20\x30\xff")), 0) == (16, 32, 48, 255)
 
 
 @pytest.mark.parametrize(("header", "attributes"), [(b"COLOR=\x7f\x7f\x7f MATERIAL=", 0), (b"Blender", 0x2020)])
-def test_what_is_no_colour_gives_no_material(header: bytes, attributes: int) -> None:
+def test_default_gray_and_attributes_without_bit_15_give_no_materials(header: bytes, attributes: int) -> None:
     scene = load(binary(CORNERS, header, attributes))
     assert scene.materials == ()
     assert scene.meshes[0].face_material is None
@@ -187,7 +187,7 @@ def test_what_is_no_colour_gives_no_material(header: bytes, attributes: int) -> 
 
 @pytest.mark.parametrize("line", ["\n", "\r\n", "\r", "\n\n", "  \n"])
 @pytest.mark.parametrize("upper", [False, True])
-def test_text_is_read_whatever_its_line_ends_and_case(line: str, upper: bool) -> None:
+def test_text_is_read_with_any_line_ends_and_case(line: str, upper: bool) -> None:
     written = text(CORNERS, line=line)
     scene, notes = load_with_notes((written.upper() if upper else written).encode())
     assert_is_the_brick(scene)
@@ -213,7 +213,7 @@ MANGLED = {
 
 
 @pytest.mark.parametrize("how", MANGLED)
-def test_odd_text_is_read_all_the_same(how: str) -> None:
+def test_irregular_text_is_read(how: str) -> None:
     data = MANGLED[how](text(CORNERS)).encode()
     assert sniff(data[:65536], len(data)) >= 50
     scene, notes = load_with_notes(data)
@@ -241,7 +241,7 @@ def test_each_solid_becomes_a_part_with_its_name(regular: bool) -> None:
         assert mesh.vertices[:, 0].min() == 50 * index
 
 
-def test_a_solid_without_facets_is_left_out_with_a_note() -> None:
+def test_a_solid_without_facets_is_skipped_with_a_note() -> None:
     scene, notes = load_with_notes((text(CORNERS) + "solid nothing\nendsolid nothing\n").encode())
     assert [part.name for part in scene.parts] == ["thing"]
     assert notes == ["empty_solids"]
@@ -254,20 +254,20 @@ def test_a_text_without_facets_is_empty(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("part", ["facet normal 0", "vertex 1", "vertex 1 2 3\n vertex 1 2 3\n", "endloop"])
-def test_a_text_cut_off_in_a_facet_is_refused(part: str) -> None:
+def test_text_cut_off_inside_a_facet_is_rejected(part: str) -> None:
     whole = text(CORNERS).rsplit("endsolid", 1)[0]
     opening = "" if part.startswith("facet") else "facet normal 0 0 1\n outer loop\n"
-    with pytest.raises(UnreadableFile, match=r"facet 13, after 12 whole"):
+    with pytest.raises(UnreadableFile, match=r"facet 13, after 12 complete"):
         load((whole + opening + part).encode())
 
 
-def test_a_text_cut_off_between_facets_tells_what_was_read() -> None:
+def test_the_note_of_text_cut_off_between_facets_counts_the_triangles() -> None:
     with collecting("read") as remarks:
         assert load(text(CORNERS).rsplit("endsolid", 1)[0].encode()).face_count == 12
     assert "12 triangles" in remarks.notes[0].message
 
 
-def test_facets_of_four_corners_are_cut_in_two() -> None:
+def test_facets_with_four_vertices_become_two_triangles() -> None:
     facet = "facet normal 0 0 1\nouter loop\n{}\nendloop\nendfacet\n"
     square = "vertex 0 0 0\nvertex 2 0 0\nvertex 2 2 0\nvertex 0 2 0"
     scene, notes = load_with_notes(f"solid q\n{facet.format(square)}endsolid q\n".encode())
@@ -282,7 +282,7 @@ def test_digits_beyond_single_precision_are_kept() -> None:
 
 
 @pytest.mark.parametrize("word", ["1.2.3", "abc", "--1", "0x10"])
-def test_a_vertex_that_is_no_number_is_refused(word: str) -> None:
+def test_a_coordinate_that_is_not_a_number_is_rejected(word: str) -> None:
     with pytest.raises(UnreadableFile):
         load(text(CORNERS).replace("vertex 10", f"vertex {word}", 1).encode())
 
@@ -290,7 +290,7 @@ def test_a_vertex_that_is_no_number_is_refused(word: str) -> None:
 # --- writing
 
 
-def test_binary_is_constant_and_never_starts_with_solid() -> None:
+def test_binary_is_reproducible_and_never_starts_with_solid() -> None:
     scene = scene_of(brick(name="solid"), moved_by(sphere(), 100, 0, 0))
     data = dump(scene)
     assert data == dump(scene)
@@ -301,7 +301,7 @@ def test_binary_is_constant_and_never_starts_with_solid() -> None:
 
 
 @pytest.mark.parametrize("ascii_", [False, True])
-def test_normals_are_units_that_look_outward(ascii_: bool) -> None:
+def test_normals_have_unit_length_and_point_outward(ascii_: bool) -> None:
     data = dump(scene_of(sphere(5)), ascii_)
     other = trimesh.load(io.BytesIO(data), file_type="stl", process=False)
     given_normals = other.face_normals
@@ -342,14 +342,14 @@ def test_names_are_kept_to_one_line(name: str) -> None:
     assert again.face_count == 24
 
 
-def test_coordinates_beyond_the_format_are_refused() -> None:
+def test_coordinates_beyond_float32_are_rejected() -> None:
     with pytest.raises(ConversionFailed):
         dump(scene_of(Mesh(BRICK.vertices * 1e38, BRICK.faces)))
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(-30, 30), st.booleans())
-def test_what_is_written_is_read_back_exactly(seed: int, count: int, magnitude: int, ascii_: bool) -> None:
+def test_written_files_read_back_exactly(seed: int, count: int, magnitude: int, ascii_: bool) -> None:
     rng = np.random.default_rng(seed)
     vertices = (rng.normal(size=(count + 2, 3)) * 10.0**magnitude).astype(np.float32).astype(np.float64)
     faces = rng.integers(0, len(vertices), (count, 3))
@@ -359,7 +359,7 @@ def test_what_is_written_is_read_back_exactly(seed: int, count: int, magnitude: 
 
 
 @pytest.mark.parametrize("ascii_", [False, True])
-def test_other_programs_read_what_is_written(ascii_: bool, tmp_path: Path) -> None:
+def test_other_programs_read_written_files(ascii_: bool, tmp_path: Path) -> None:
     scene = scene_of(brick(name="a"), moved_by(sphere(name="b"), 100, 0, 0))
     vertices, faces = soup(scene)
     path = tmp_path / "model.stl"
@@ -373,20 +373,22 @@ def test_other_programs_read_what_is_written(ascii_: bool, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("ascii_", [False, True])
-def test_assimp_reads_what_is_written(ascii_: bool, tmp_path: Path) -> None:
+def test_assimp_reads_written_files(ascii_: bool, tmp_path: Path) -> None:
     if shutil.which("assimp") is None:
         pytest.skip("assimp is not installed")
     path = tmp_path / "model.stl"
     path.write_bytes(dump(scene_of(brick(name="a")), ascii_))
-    told = subprocess.run(["assimp", "info", str(path)], capture_output=True, text=True, timeout=60, check=True).stdout
-    assert "Faces:              12" in told
-    assert re.search(r"Maximum point +\(10\.0+ 20\.0+ 30\.0+\)", told)
+    output = subprocess.run(
+        ["assimp", "info", str(path)], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+    assert "Faces:              12" in output
+    assert re.search(r"Maximum point +\(10\.0+ 20\.0+ 30\.0+\)", output)
 
 
-def test_materials_do_not_reach_the_file() -> None:
+def test_materials_are_not_written() -> None:
     mesh = Mesh(BRICK.vertices, BRICK.faces, face_material=np.zeros(12, np.int32))
-    coloured = Scene((mesh,), (Part(0),), (Material(base_color=(1, 0, 0, 1)),))
-    assert dump(coloured) == dump(scene_of(brick()))
+    colored = Scene((mesh,), (Part(0),), (Material(base_color=(1, 0, 0, 1)),))
+    assert dump(colored) == dump(scene_of(brick()))
 
 
 # --- hostile
@@ -415,7 +417,7 @@ def test_damaged_bytes_give_a_coded_error_or_a_scene(noise: bytes, at: int, asci
         b"#" * 300_000 + b"\nsolid x\nfacet normal",
     ],
 )
-def test_hostile_text_is_refused_in_linear_time(data: bytes) -> None:
+def test_hostile_text_is_rejected_in_linear_time(data: bytes) -> None:
     with pytest.raises(MeshhubError):
         load(data)
 

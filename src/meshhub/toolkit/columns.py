@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 from numpy.typing import NDArray
 
-_BLANK = np.zeros(256, np.bool_)
-_BLANK[[9, 10, 11, 12, 13, 32]] = True
+IS_BLANK = np.zeros(256, np.bool_)
+"""Whether each ASCII code is white space."""
+IS_BLANK[[9, 10, 11, 12, 13, 32]] = True
 _NEWLINE = 10
 """ASCII code of the line feed, which also ends the lines of CRLF files."""
 
@@ -102,7 +103,7 @@ def read_numbers(text: bytes | memoryview, dtype: str) -> tuple[NDArray[Any], ND
         Irregular: The text contains something other than numbers.
     """
     characters = np.frombuffer(text, np.uint8)
-    blank = _BLANK[characters]
+    blank = IS_BLANK[characters]
     starts = ~blank
     starts[1:] &= blank[:-1]
     newlines = np.flatnonzero(characters == _NEWLINE)
@@ -115,6 +116,27 @@ def read_numbers(text: bytes | memoryview, dtype: str) -> tuple[NDArray[Any], ND
     keep[:1] = ~blank[:1]
     column = np.where(blank, np.uint8(_NEWLINE), characters)[keep]
     return read_rows(column.data, 1, dtype)[:, 0], counts
+
+
+def blank_comments(characters: NDArray[np.uint8], marks: NDArray[np.intp]) -> NDArray[np.uint8]:
+    """Replace comments with spaces; line feeds stay.
+
+    Args:
+        characters: (n,) text.
+        marks: Positions of comment marks, ascending; a comment ends where its line ends.
+    Returns:
+        (n,) copy of the text.
+    """
+    result = characters.copy()
+    if len(marks) == 0:
+        return result
+    ends = np.append(np.flatnonzero(characters == _NEWLINE), len(characters))
+    ends = ends[np.searchsorted(ends, marks)]
+    first = np.flatnonzero(np.diff(ends, prepend=-1))
+    boundaries = np.stack([marks[first], ends[first]], axis=1).ravel()
+    is_comment = np.resize([False, True], len(boundaries) + 1)
+    result[np.repeat(is_comment, np.diff(boundaries, prepend=0, append=len(characters)))] = ord(" ")
+    return result
 
 
 def _format_numbers(values: NDArray[Any]) -> pa.Array:

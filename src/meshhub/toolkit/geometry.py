@@ -79,6 +79,13 @@ def face_normals(vertices: Float64, faces: Int32) -> Float64:
     return normals
 
 
+def unit_vectors(vectors: Float64) -> Float64:
+    """Scale (n, 3) vectors to length 1; zero vectors stay zero."""
+    length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+    result: Float64 = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    return result
+
+
 def signed_volume(vertices: Float64, faces: Int32) -> float:
     """Compute the volume that a closed triangle mesh encloses.
 

@@ -1,4 +1,4 @@
-"""STL, read and written: binary and text."""
+"""STL reader and writer, binary and text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STL = Format(
 
 
 class StlWriterOptions(Struct, frozen=True, kw_only=True):
-    """How STL is written."""
+    """Options of the STL writer."""
 
     stl_ascii: Annotated[
         bool,
@@ -32,7 +32,7 @@ class StlWriterOptions(Struct, frozen=True, kw_only=True):
 
 @hookimpl
 def meshhub_readers() -> list[Reader]:
-    """The reader: binary or text, by content. Colours of faces become materials, solids become parts."""
+    """Declare the reader: face colors of binary files become materials, solids of text files become parts."""
     return [
         Reader(
             format=STL,
@@ -45,7 +45,7 @@ def meshhub_readers() -> list[Reader]:
 
 @hookimpl
 def meshhub_writers() -> list[Writer]:
-    """The writer: one body list in binary, a named solid for each part as text."""
+    """Declare the writer: binary files hold one list of triangles, text files a named solid for each part."""
     return [
         Writer(
             format=STL,

@@ -1,4 +1,4 @@
-"""The two ways in which binary STL colours its faces in the attribute bytes."""
+"""Face colors in the attribute bytes of binary STL, in either of two conventions."""
 
 from __future__ import annotations
 
@@ -9,49 +9,55 @@ from numpy.typing import NDArray
 
 from meshhub.model.scene import Int32, Material
 
-_VALID = 0x8000
-_MARK = b"COLOR="
-_UNCOLOURED = b"\x7f\x7f\x7f\x20"
-"""The grey that MeshLab's library puts in the header of every model without colours."""
+_COLOR_BIT = 0x8000
+_BODY_COLOR_KEY = b"COLOR="
+_DEFAULT_GRAY = b"\x7f\x7f\x7f\x20"
+"""Body color in every file without colors that the VCG library of MeshLab writes."""
 
 
-def face_colors(header: bytes, attributes: NDArray[np.uint16]) -> tuple[tuple[Material, ...], Int32 | None]:
-    """Materials, one for each colour, and the (m,) index of each face's; no materials and None without colours.
+def read_face_colors(header: bytes, attributes: NDArray[np.uint16]) -> tuple[tuple[Material, ...], Int32 | None]:
+    """Read the face colors of a binary STL file as materials.
 
-    VisCAM, SolidView: bit 15 says that the face has a colour, blue in the lowest five bits.
-    Materialise Magics: the header says `COLOR=` and four bytes for the whole body; bit 15 says that
-    the face shows that one, else it has its own, red in the lowest five bits.
+    VisCAM, SolidView: bit 15 is set if the face has a color; blue is in the lowest five bits.
+    Materialise Magics: the header contains `COLOR=` and four bytes, the body color. Bit 15 is set if the face has
+    the body color; otherwise the face has its own color, with red in the lowest five bits.
 
-    Alpha is left at opaque: the header's fourth byte is a blank in most files, and faces have none.
-    A Magics file whose attributes are all zero was never coloured by face: its body's colour holds.
+    All colors are opaque: the fourth byte of the body color is a space in most files, and face colors have no alpha.
+    A Magics file with only zero attributes has no face colors, so the body color applies.
+
+    Args:
+        header: The first 80 bytes of the file.
+        attributes: (m,) attribute of each face.
+    Returns:
+        One material per color, and the (m,) material index of each face, -1 for none; `()` and None without colors.
     """
-    at = header.find(_MARK)
-    body = header[at + len(_MARK) : at + len(_MARK) + 4] if at >= 0 else b""
-    magics = len(body) == 4
-    if not magics and not attributes.any():
+    start = header.find(_BODY_COLOR_KEY)
+    body_color = header[start + len(_BODY_COLOR_KEY) : start + len(_BODY_COLOR_KEY) + 4] if start >= 0 else b""
+    is_magics = len(body_color) == 4
+    if not is_magics and not attributes.any():
         return (), None
     values, index = np.unique(attributes, return_inverse=True)
-    if magics:
+    if is_magics:
         if not values.any():
-            if body == _UNCOLOURED:
+            if body_color == _DEFAULT_GRAY:
                 return (), None
-            values = np.array([_VALID], np.uint16)
-        shows = np.ones(len(values), np.bool_)
+            values = np.array([_COLOR_BIT], np.uint16)
+        has_color = np.ones(len(values), np.bool_)
     else:
-        shows = (values & _VALID) != 0
-    if not shows.any():
+        has_color = (values & _COLOR_BIT) != 0
+    if not has_color.any():
         return (), None
-    fives = np.stack([values & 31, (values >> 5) & 31, (values >> 10) & 31], axis=1)
-    colors: NDArray[Any] = np.round(fives * (255 / 31))
-    if magics:
-        colors[(values & _VALID) != 0] = list(body[:3])
+    five_bit_channels = np.stack([values & 31, (values >> 5) & 31, (values >> 10) & 31], axis=1)
+    colors: NDArray[Any] = np.round(five_bit_channels * (255 / 31))
+    if is_magics:
+        colors[(values & _COLOR_BIT) != 0] = list(body_color[:3])
     else:
         colors = colors[:, ::-1]
-    # two attributes may name one colour: those are one material
-    distinct, shared = np.unique(colors[shows], axis=0, return_inverse=True)
-    number = np.full(len(values), -1, np.int32)
-    number[shows] = shared.reshape(-1)
+    # two attributes may encode one color, which must become one material
+    distinct_colors, material = np.unique(colors[has_color], axis=0, return_inverse=True)
+    value_material = np.full(len(values), -1, np.int32)
+    value_material[has_color] = material.reshape(-1)
     materials = tuple(
-        Material(base_color=(red / 255, green / 255, blue / 255, 1.0)) for red, green, blue in distinct.tolist()
+        Material(base_color=(red / 255, green / 255, blue / 255, 1.0)) for red, green, blue in distinct_colors.tolist()
     )
-    return materials, number[index.reshape(-1)]
+    return materials, value_material[index.reshape(-1)]

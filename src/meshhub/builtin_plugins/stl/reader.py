@@ -1,13 +1,13 @@
-"""Reads STL: tells binary from text by content, and makes an indexed mesh of either."""
+"""STL reader: detect binary or text by content, and weld the corners to an indexed mesh."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.stl.appearance import face_colors
-from meshhub.builtin_plugins.stl.sniff import HEADER, RECORD, declared_triangles, exactly_binary, looks_like_text
-from meshhub.builtin_plugins.stl.text import read_text
+from meshhub.builtin_plugins.stl.appearance import read_face_colors
+from meshhub.builtin_plugins.stl.sniff import HEADER_BYTES, RECORD_BYTES, declared_triangles, has_binary_size, is_text
+from meshhub.builtin_plugins.stl.text_parser import parse_text
 from meshhub.errors import EmptyModel, UnreadableFile
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
@@ -15,96 +15,107 @@ from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.model.source import HEAD_BYTES, Source
 from meshhub.toolkit.geometry import distinct
 
-_FAR = 1000.0
-"""How many times farther out than the counted triangles uncounted ones may lie to be believed."""
+_MAX_EXTENT_RATIO = 1000.0
+"""Triangles beyond the declared count belong to the model only within this multiple of its largest coordinate."""
 
-_ABSURD = 1e12
-"""No coordinate of a model lies beyond it; random bytes nearly always do."""
+_MAX_COORDINATE = 1e12
+"""Largest plausible coordinate, any unit; nearly all random bytes contain a larger one."""
 
 
-@np.errstate(invalid="ignore")  # a signalling NaN is refused by its value, not by a warning on the way
+@np.errstate(invalid="ignore")  # the pipeline rejects NaN by value; a signaling NaN would also warn here
 def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
-    """An STL file as a scene, in the file's own numbers.
+    """Read an STL file.
 
-    Raises UnreadableFile, EmptyModel.
+    Returns:
+        Scene in the units of the file.
+    Raises:
+        UnreadableFile: The file is damaged, cut off, or not STL.
+        EmptyModel: The file has no triangles.
+        ModelTooComplex: The text has too many solids.
     """
     data = source.read()
     head = data[:HEAD_BYTES]
-    if exactly_binary(head, len(data)):
-        return _binary(data)
-    if looks_like_text(head):
-        return read_text(data)
-    if data.lstrip()[:5].lower() == b"solid" and (len(data) < HEADER + RECORD or b"\0" not in head):
-        raise EmptyModel("the STL text holds a solid without any facet; export the model again")
-    return _binary(data)
+    if has_binary_size(head, len(data)):
+        return _read_binary(data)
+    if is_text(head):
+        return parse_text(data)
+    if data.lstrip()[:5].lower() == b"solid" and (len(data) < HEADER_BYTES + RECORD_BYTES or b"\0" not in head):
+        raise EmptyModel("the STL text has a solid without facets; export the model again")
+    return _read_binary(data)
 
 
-def _binary(data: bytes) -> Scene:
-    """Binary STL, as much of it as is whole."""
-    if len(data) < HEADER:
+def _read_binary(data: bytes) -> Scene:
+    """Read the complete triangles of a binary STL file. Raises UnreadableFile, EmptyModel."""
+    if len(data) < HEADER_BYTES:
         raise UnreadableFile(
-            f"neither STL text nor binary STL: {len(data)} bytes, and a binary header alone has {HEADER}; "
+            f"the file is neither STL text nor binary STL: it has {len(data)} bytes, a binary header {HEADER_BYTES}; "
             "export the model again"
         )
-    whole, rest = divmod(len(data) - HEADER, RECORD)
-    declared = declared_triangles(data)
-    rows = np.frombuffer(data, np.uint8, whole * RECORD, HEADER).reshape(whole, RECORD)
-    count = _believed(rows, declared, rest)
+    complete_count, rest_bytes = divmod(len(data) - HEADER_BYTES, RECORD_BYTES)
+    rows = np.frombuffer(data, np.uint8, complete_count * RECORD_BYTES, HEADER_BYTES).reshape(-1, RECORD_BYTES)
+    count = _count_triangles(rows, declared_triangles(data), rest_bytes)
     if count == 0:
-        raise EmptyModel("the binary STL holds no triangle; export the model again")
+        raise EmptyModel("the binary STL has no triangles; export the model again")
     rows = rows[:count]
-    corners = np.ascontiguousarray(rows[:, 12:48]).view("<f4").reshape(-1, 3).astype(np.float32, copy=False)
-    points, index = distinct(corners)
+    points, index = distinct(_corners(rows).reshape(-1, 3).astype(np.float32, copy=False))
     attributes = np.ascontiguousarray(rows[:, 48:]).view("<u2")[:, 0].astype(np.uint16, copy=False)
-    materials, face_material = face_colors(data[:80], attributes)
+    materials, face_material = read_face_colors(data[:80], attributes)
     mesh = Mesh(points.astype(np.float64), index.reshape(-1, 3), face_material=face_material)
     return Scene((mesh,), (Part(0),), materials)
 
 
-def _believed(rows: NDArray[np.uint8], declared: int, rest: int) -> int:
-    """How many of the whole triangles that are there belong to the model; notes where the header lies.
+def _count_triangles(rows: NDArray[np.uint8], declared: int, rest_bytes: int) -> int:
+    """Return how many of the complete records belong to the model; note a wrong count in the header.
 
-    Raises UnreadableFile when the file was cut off.
+    Args:
+        rows: (n, RECORD_BYTES) complete records.
+        declared: Number of triangles in the header.
+        rest_bytes: Bytes after the last complete record.
+    Raises:
+        UnreadableFile: The file is cut off or not STL.
     """
-    whole = len(rows)
-    if declared == whole:
-        if rest:
-            note("trailing_bytes", f"{rest} bytes after the last of {whole} triangles were left out")
-        return whole
-    if declared > whole:
-        if rest or whole == 0:
+    complete_count = len(rows)
+    if declared == complete_count:
+        if rest_bytes:
+            note("trailing_bytes", f"ignored {rest_bytes} bytes after the last of {complete_count} triangles")
+        return complete_count
+    if declared > complete_count:
+        if rest_bytes or complete_count == 0:
             raise UnreadableFile(
-                f"the binary STL is cut off: its header tells {declared} triangles, and {whole} whole ones are there; "
-                "send the whole file, or export it again"
+                f"the binary STL is cut off: its header declares {declared} triangles, and {complete_count} are "
+                "complete; send the whole file, or export it again"
             )
-        if not _plausible(rows[:0], rows):
+        if not _are_triangles(rows, rows[:0]):
             raise UnreadableFile(
-                "neither STL text nor binary STL: the header's count is wrong and the numbers are no coordinates; "
+                "the file is neither STL text nor binary STL: its triangle count and its coordinates are wrong; "
                 "export the model again"
             )
         note(
             "wrong_count",
-            f"the header tells {declared} triangles, the file holds {whole} whole ones: read {whole} of {declared}; "
+            f"the header declares {declared} triangles: read {complete_count} of {declared}; "
             "check that the file is complete",
         )
-        return whole
-    if rest == 0 and _plausible(rows[:declared], rows[declared:]):
-        note("wrong_count", f"the header tells {declared} triangles, the file holds {whole}: all {whole} were read")
-        return whole
-    extra = (whole - declared) * RECORD + rest
-    note("trailing_bytes", f"{extra} bytes after the last of {declared} triangles were left out: they are no triangles")
+        return complete_count
+    if rest_bytes == 0 and _are_triangles(rows[declared:], rows[:declared]):
+        note("wrong_count", f"the header declares {declared} triangles: read all {complete_count} in the file")
+        return complete_count
+    extra_bytes = (complete_count - declared) * RECORD_BYTES + rest_bytes
+    note("trailing_bytes", f"ignored {extra_bytes} bytes after the last of {declared} triangles: not triangles")
     return declared
 
 
-def _plausible(counted: NDArray[np.uint8], uncounted: NDArray[np.uint8]) -> bool:
-    """Whether the bytes after the counted triangles are triangles of the same model."""
-
-    def corners(rows: NDArray[np.uint8]) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = np.ascontiguousarray(rows[:, 12:48]).view("<f4")
-        return found
-
-    found = np.abs(corners(uncounted))
-    if not np.isfinite(found).all() or not found.any():
+def _are_triangles(rows: NDArray[np.uint8], declared_rows: NDArray[np.uint8]) -> bool:
+    """Return whether records beyond the declared count are triangles of the same model."""
+    coordinates = np.abs(_corners(rows))
+    if not np.isfinite(coordinates).all() or not coordinates.any():
         return False
-    size = float(np.nanmax(np.abs(corners(counted)))) if len(counted) else _ABSURD / _FAR
-    return bool(float(found.max()) <= _FAR * size)
+    limit = _MAX_COORDINATE
+    if len(declared_rows):
+        limit = _MAX_EXTENT_RATIO * float(np.nanmax(np.abs(_corners(declared_rows))))
+    return bool(float(coordinates.max()) <= limit)
+
+
+def _corners(rows: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Return the (n, 9) corner coordinates of binary records."""
+    corners: NDArray[np.float32] = np.ascontiguousarray(rows[:, 12:48]).view("<f4")
+    return corners

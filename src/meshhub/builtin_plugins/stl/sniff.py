@@ -1,41 +1,43 @@
-"""Telling STL by its content: light, and shared with the reader."""
+"""Detection of STL files by content; imports nothing heavy, and is shared with the reader."""
 
 from __future__ import annotations
 
 import re
 
-HEADER = 84
-"""Eighty free bytes and the number of triangles."""
+HEADER_BYTES = 84
+"""Bytes before the first triangle: 80 free bytes and a uint32 with the number of triangles."""
 
-RECORD = 50
-"""A normal, three corners, two bytes for attributes."""
+RECORD_BYTES = 50
+"""Bytes per triangle: the normal, three corners, and two attribute bytes."""
 
-_WORDS = re.compile(rb"(?:^|\s)(?:facet\s+normal|outer\s+loop|vertex\s+[-+.\d]|endsolid\b|endfacet\b)", re.IGNORECASE)
+_KEYWORDS = re.compile(
+    rb"(?:^|\s)(?:facet\s+normal|outer\s+loop|vertex\s+[-+.\d]|endsolid\b|endfacet\b)", re.IGNORECASE
+)
 _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|#[^\r\n]*[\r\n])*(?:solid|facet)\b", re.IGNORECASE)
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
 
 
 def declared_triangles(head: bytes) -> int:
-    """The number of triangles that a binary header tells."""
-    return int.from_bytes(head[80:HEADER], "little")
+    """Return the number of triangles in a binary header."""
+    return int.from_bytes(head[80:HEADER_BYTES], "little")
 
 
-def exactly_binary(head: bytes, size: int) -> bool:
-    """Whether the size is just what a binary header tells; no text can meet that by chance."""
-    return len(head) >= HEADER and size == HEADER + RECORD * declared_triangles(head)
+def has_binary_size(head: bytes, size: int) -> bool:
+    """Return whether the file size matches the number of triangles in the header; text never matches by chance."""
+    return len(head) >= HEADER_BYTES and size == HEADER_BYTES + RECORD_BYTES * declared_triangles(head)
 
 
-def looks_like_text(head: bytes) -> bool:
-    """Whether the first bytes are the words of an STL text rather than numbers in binary."""
-    controls = len(head) - len(head.translate(None, _CONTROLS))
-    return controls * 100 <= len(head) and _WORDS.search(head) is not None
+def is_text(head: bytes) -> bool:
+    """Return whether the first bytes contain STL keywords and at most 1 % control characters."""
+    control_count = len(head) - len(head.translate(None, _CONTROLS))
+    return control_count * 100 <= len(head) and _KEYWORDS.search(head) is not None
 
 
 def sniff(head: bytes, size: int) -> int:
-    """0 (no) to 100 (sure)."""
-    if exactly_binary(head, size):
-        # zeros alone would be a binary file of no triangles
+    """Return the confidence that the file is STL, 0 … 100."""
+    if has_binary_size(head, size):
+        # 84 zero bytes are a binary file without triangles
         return 95 if declared_triangles(head) else 40
-    if _OPENING.match(head) and looks_like_text(head):
+    if _OPENING.match(head) and is_text(head):
         return 90
     return 0

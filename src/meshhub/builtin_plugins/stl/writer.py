@@ -1,4 +1,4 @@
-"""Writes STL: binary with one body list, or text with a named solid for each part."""
+"""STL writer: binary with one list of triangles, or text with a named solid for each part."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Float64, Int32, Scene
 from meshhub.model.source import Target
 from meshhub.toolkit.columns import shortest, write_rows
-from meshhub.toolkit.geometry import face_normals, placed_mesh, soup
+from meshhub.toolkit.geometry import face_normals, placed_mesh, soup, unit_vectors
 from meshhub.toolkit.names import single_line
 
 _TITLE = b"Binary STL by meshhub, millimetres"
-"""Neither "solid", which means text, nor "COLOR=", which means colours."""
+"""Must not start with "solid", which marks text, or contain "COLOR=", which marks colors."""
 
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attributes", "<u2")])
 
-_AT_ONCE = 1 << 18
-"""Faces made ready at a time: instances multiplied out may be many, and the memory of one job is bounded."""
+_MAX_FACES_PER_BLOCK = 1 << 18
+"""Faces prepared at a time; bounds the memory, since instances can multiply the faces of a scene."""
 
-_LOST_MM, _LOST_SHARE = 0.001, 1e-5
-"""Rounding is told from a micrometre on, when it is more than a hundred-thousandth of the size too."""
+_MIN_NOTED_SHIFT_MM = 0.001
+"""Millimeters; float32 rounding below 1 µm is irrelevant for print."""
+
+_MIN_NOTED_SHIFT_RATIO = 1e-5
+"""Share of the model's size; float32 rounding below it is invisible."""
 
 _FACET = (
     "  facet normal ", " ", " ", "\n    outer loop\n      vertex ", " ", " ", "\n      vertex ", " ", " ",
@@ -31,7 +34,11 @@ _FACET = (
 
 
 def write(scene: Scene, target: Target, options: StlWriterOptions) -> None:
-    """The placed scene as STL. Raises ConversionFailed when coordinates leave the range of the format's numbers."""
+    """Write the placed parts of a scene as STL.
+
+    Raises:
+        ConversionFailed: A coordinate exceeds the range of float32.
+    """
     if options.stl_ascii:
         _write_text(scene, target)
     else:
@@ -40,15 +47,15 @@ def write(scene: Scene, target: Target, options: StlWriterOptions) -> None:
 
 def _write_binary(scene: Scene, target: Target) -> None:
     vertices, faces = soup(scene)
-    single = _single(vertices)
+    rounded = _round_to_float32(vertices)
     with target.open() as file:
         file.write(_TITLE.ljust(80, b"\0"))
         file.write(len(faces).to_bytes(4, "little"))
-        for start in range(0, len(faces), _AT_ONCE):
-            some = faces[start : start + _AT_ONCE]
-            rows = np.zeros(len(some), _RECORD)
-            rows["normal"] = _unit_normals(vertices, some)
-            rows["corners"] = single[some]
+        for start in range(0, len(faces), _MAX_FACES_PER_BLOCK):
+            block = faces[start : start + _MAX_FACES_PER_BLOCK]
+            rows = np.zeros(len(block), _RECORD)
+            rows["normal"] = _unit_normals(vertices, block)
+            rows["corners"] = rounded[block]
             file.write(rows.data)
 
 
@@ -59,7 +66,7 @@ def _write_text(scene: Scene, target: Target) -> None:
             if len(mesh.faces) == 0:
                 continue
             name = single_line(part.name or mesh.name)
-            _single(mesh.vertices)
+            _round_to_float32(mesh.vertices)  # text holds more digits, but readers round them to float32
             vertices = shortest(mesh.vertices)
             normals = _unit_normals(mesh.vertices, mesh.faces) + np.float32(0)
             corners = [vertices[:, axis][mesh.faces[:, corner]] for corner in range(3) for axis in range(3)]
@@ -68,29 +75,26 @@ def _write_text(scene: Scene, target: Target) -> None:
             file.write(f"endsolid {name}".rstrip().encode() + b"\n")
 
 
-def _single(vertices: Float64) -> Float32:
-    """The vertices as the format's numbers, with a note where they lose shape by it. Raises ConversionFailed."""
+def _round_to_float32(vertices: Float64) -> Float32:
+    """Round the vertices to float32, and note a visible loss. Raises ConversionFailed beyond its range."""
     with np.errstate(over="ignore"):
-        single = vertices.astype(np.float32)
-    if not np.isfinite(single).all():
+        rounded = vertices.astype(np.float32)
+    if not np.isfinite(rounded).all():
         raise ConversionFailed(
-            "coordinates beyond 3.4e38 mm do not fit into STL; set {input_unit} or {target_height_mm} "
-            "to bring them down",
+            "coordinates beyond 3.4e38 mm do not fit into STL; set {input_unit} or {target_height_mm} to reduce them",
             options=("input_unit", "target_height_mm"),
         )
-    lost = float(np.abs(single - vertices).max(initial=0))
-    if lost > max(_LOST_MM, _LOST_SHARE * float(np.ptp(vertices, axis=0).max(initial=0))):
+    shift = float(np.abs(rounded - vertices).max(initial=0))
+    size = float(np.ptp(vertices, axis=0).max(initial=0))
+    if shift > max(_MIN_NOTED_SHIFT_MM, _MIN_NOTED_SHIFT_RATIO * size):
         note(
             "far_from_origin",
-            f"points moved by up to {format_number(lost, 2)} mm, because the model stands so far from the origin "
-            "that the 32-bit numbers of STL cannot hold its details; 'place_on_bed' mends that",
+            f"points moved by up to {format_number(shift, 2)} mm: the model is too far from the origin for the "
+            "32-bit numbers of STL; use 'place_on_bed'",
         )
-    return single
+    return rounded
 
 
 def _unit_normals(vertices: Float64, faces: Int32) -> Float32:
-    """(m, 3) unit normals, zero for degenerate faces."""
-    normals = face_normals(vertices, faces)
-    length = np.sqrt(np.einsum("ij,ij->i", normals, normals))[:, None]
-    unit: Float32 = np.divide(normals, length, out=np.zeros_like(normals), where=length > 0).astype(np.float32)
-    return unit
+    """Return the (m, 3) unit normals of the faces, zero for degenerate faces."""
+    return unit_vectors(face_normals(vertices, faces)).astype(np.float32)

@@ -1,0 +1,118 @@
+"""Parser for STL text of any layout: numpy splits the text into tokens. Slower than the column parser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.model.notes import note
+from meshhub.model.scene import Float64
+from meshhub.toolkit.columns import IS_BLANK, Irregular, read_rows
+from meshhub.toolkit.polygons import triangulate
+
+Index = NDArray[np.intp]
+
+
+@dataclass
+class Facets:
+    """Triangles, and the solid of each.
+
+    corners: (m, 3, 3) positions.
+    solid: (m,) index of the solid, ascending.
+    """
+
+    corners: Float64
+    solid: NDArray[np.int64]
+
+
+@dataclass
+class _Tokens:
+    """Runs of characters between white space: their starts and ends in `characters`."""
+
+    characters: NDArray[np.uint8]
+    starts: Index
+    ends: Index
+
+    def find(self, word: bytes) -> Index:
+        """Return the indices of the tokens that equal a word."""
+        matches = np.flatnonzero(self.ends - self.starts == len(word))
+        for offset, character in enumerate(word):
+            matches = matches[self.characters[self.starts[matches] + offset] == character]
+        return matches
+
+    def text(self, tokens: Index) -> bytes:
+        """Return the tokens as text, one per line."""
+        lengths = self.ends[tokens] - self.starts[tokens] + 1
+        ends = np.cumsum(lengths)
+        positions = np.arange(int(ends[-1])) - np.repeat(ends - lengths - self.starts[tokens], lengths)
+        column: NDArray[np.uint8] = self.characters[np.minimum(positions, len(self.characters) - 1)]
+        column[ends - 1] = ord("\n")
+        return column.tobytes()
+
+
+def parse_tokens(bodies: list[bytes]) -> Facets:
+    """Parse the facets of all solids in order.
+
+    Facets with more than three vertices are triangulated. Facets with fewer are skipped, with a note.
+
+    Args:
+        bodies: Text of each solid, in lower case, without its header.
+    Raises:
+        Irregular: The text is not STL, or ends inside a facet.
+    """
+    text = b"\n".join(bodies)
+    characters = np.frombuffer(text, np.uint8)
+    edges = np.flatnonzero(np.diff(~IS_BLANK[characters], prepend=False, append=False))
+    tokens = _Tokens(characters, edges[::2], edges[1::2])
+    vertex = tokens.find(b"vertex")
+    facet = tokens.find(b"facet")
+    if len(vertex) == 0:
+        if len(facet) or len(edges):
+            raise Irregular("it has no vertex")
+        return Facets(np.empty((0, 3, 3)), np.empty(0, np.int64))
+    endfacet = tokens.find(b"endfacet")
+    if len(endfacet) and len(facet) and facet[-1] > endfacet[-1]:
+        raise Irregular(f"it ends inside facet {len(facet)}, after {len(facet) - 1} complete ones; send the whole file")
+    if int(vertex[-1]) + 3 >= len(tokens.starts):
+        raise Irregular(f"it ends inside vertex {len(vertex)}; send the whole file")
+    points = _parse_numbers(tokens.text((vertex[:, None] + np.arange(1, 4)).ravel()), 3 * len(vertex)).reshape(-1, 3)
+    ends = np.cumsum([len(body) + 1 for body in bodies])
+    solid = np.searchsorted(ends, tokens.starts[vertex], side="right")
+    return _triangulate_facets(points, _count_vertices(vertex, facet), solid)
+
+
+def _parse_numbers(column: bytes, count: int) -> Float64:
+    """Parse `count` numbers, one per line, with decimal points or commas. Raises Irregular."""
+    if b"," in column:
+        # "1,5" has a decimal comma; in "1.5," the comma separates numbers
+        column = column.replace(b",", b"" if b"." in column else b".")
+    numbers: Float64 = read_rows(column, 1, "f8")[:, 0]
+    if len(numbers) != count:
+        raise Irregular("a comma stands in place of a number")
+    return numbers
+
+
+def _count_vertices(vertex: Index, facet: Index) -> Index:
+    """Count the vertices of each facet; without the keyword "facet", every facet has three. Raises Irregular."""
+    if len(facet) == 0:
+        if len(vertex) % 3:
+            raise Irregular(f"its {len(vertex)} vertices are not a multiple of three; send the whole file")
+        return np.full(len(vertex) // 3, 3, np.intp)
+    before = np.searchsorted(vertex, facet)
+    if before[0] != 0:
+        raise Irregular("it has vertices before the first facet")
+    return np.diff(before, append=len(vertex))
+
+
+def _triangulate_facets(points: Float64, counts: Index, solid: NDArray[np.int64]) -> Facets:
+    """Triangulate facets with any number of vertices."""
+    short_count = int((counts < 3).sum())
+    if short_count:
+        note("incomplete_facets", f"skipped {short_count} of {len(counts)} facets: they have fewer than three vertices")
+    first = np.cumsum(counts) - counts
+    faces, polygon = triangulate(points, counts, np.arange(len(points)))
+    if int(counts.max()) > 3:
+        note("polygons", f"triangulated {int((counts > 3).sum())} facets: they have more than three vertices")
+    return Facets(points[faces], solid[first[polygon]])
