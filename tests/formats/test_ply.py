@@ -1,4 +1,4 @@
-"""PLY: every layout the header can tell is read, and what is written is read by others."""
+"""PLY reader and writer: all layouts, damaged files, and programs that read our files."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_any_order_of_properties_and_unknown_elements_and_lists(encoding: str) -
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_many_mixed_polygons_over_several_stretches(encoding: str) -> None:
+def test_many_mixed_polygons_span_several_blocks(encoding: str) -> None:
     rng = np.random.default_rng(3)
     sizes = rng.integers(3, 9, 60_000 if encoding != "ascii" else 5_000)
     circle = [[np.cos(t), np.sin(t), 0.0] for t in np.linspace(0, 2 * np.pi, 16, endpoint=False)]
@@ -174,7 +174,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("how", ODD)
-def test_odd_text_is_read_all_the_same(how: str) -> None:
+def test_irregular_text_is_read(how: str) -> None:
     data = ply("ascii", ("vertex", XYZ, POINTS), ("face", LIST, faces_of(MIXED))).decode()
     scene, notes = load_with_notes(ODD[how](data).encode())
     assert_is_the_brick(scene)
@@ -182,14 +182,14 @@ def test_odd_text_is_read_all_the_same(how: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_strips_turn_every_second_triangle(encoding: str) -> None:
+def test_every_second_triangle_of_a_strip_is_flipped(encoding: str) -> None:
     ring = [0, 4, 1, 5, 3, 7, 2, 6, 0, 4]
     strips = [[*ring, -1, 2, 0, 3, 1, -1, 4, 6, 5, 7]]
     scene = load(ply(encoding, ("vertex", XYZ, POINTS), ("tristrips", "list int int vertex_indices", [strips])))
     assert_is_the_brick(scene)
 
 
-def test_concave_polygons_keep_their_notch() -> None:
+def test_concave_polygons_keep_their_area() -> None:
     notch = [[0, 0, 0], [4, 0, 0], [4, 4, 0], [2, 1, 0], [0, 4, 0]]
     mesh = load(ply("ascii", ("vertex", XYZ, notch), ("face", LIST, [[[0, 1, 2, 3, 4]]]))).meshes[0]
     a, b, c = (mesh.vertices[mesh.faces[:, k]] for k in range(3))
@@ -197,7 +197,7 @@ def test_concave_polygons_keep_their_notch() -> None:
     assert np.cross(b - a, c - a)[:, 2].sum() / 2 == pytest.approx(10)
 
 
-# --- what vertices and faces carry
+# --- attributes of vertices and faces
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -215,7 +215,7 @@ def test_concave_polygons_keep_their_notch() -> None:
         ("uchar red, uchar green, uchar blue", [1, 0, 1], [1, 0, 1, 255]),
     ],
 )
-def test_vertex_colours(encoding: str, properties: str, values: list[float], expected: list[int]) -> None:
+def test_vertex_colors(encoding: str, properties: str, values: list[float], expected: list[int]) -> None:
     vertex = [[*point, *values] for point in POINTS]
     scene = load(ply(encoding, ("vertex", f"{XYZ}, {properties}", vertex), ("face", LIST, faces_of(QUADS))))
     colors = scene.meshes[0].colors
@@ -223,7 +223,7 @@ def test_vertex_colours(encoding: str, properties: str, values: list[float], exp
     assert (colors == expected).all()
 
 
-def test_face_colours_become_materials() -> None:
+def test_face_colors_become_materials() -> None:
     face = [[one, *([255, 0, 0] if i < 2 else [0, 0, 255])] for i, one in enumerate(QUADS)]
     scene = load(ply("ascii", ("vertex", XYZ, POINTS), ("face", f"{LIST}, uchar red, uchar green, uchar blue", face)))
     own = scene.meshes[0].face_material
@@ -250,7 +250,7 @@ def textured(encoding: str = "ascii", name: str = "my pic.png") -> bytes:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_uv_of_corners_and_a_texture_that_came_together(encoding: str) -> None:
+def test_corner_uv_and_a_texture_among_the_companions(encoding: str) -> None:
     scene = load(textured(encoding), {"My Pic.PNG": PNG})
     assert_is_the_brick(scene)
     mesh = scene.meshes[0]
@@ -266,7 +266,7 @@ def test_uv_of_corners_and_a_texture_that_came_together(encoding: str) -> None:
     assert {"uv", "textures"} <= scene.features()
 
 
-def test_a_missing_texture_is_named_and_costs_nothing_else() -> None:
+def test_a_missing_texture_gives_a_note_and_the_uv_stay() -> None:
     with collecting("read") as remarks:
         scene = load(textured(name="C:\\pics\\gone.png"))
     assert_is_the_brick(scene)
@@ -289,11 +289,11 @@ def test_texture_numbers_choose_among_several() -> None:
     assert scene.meshes[0].face_material.tolist() == [0, 0, 1, 1, -1, -1, 0, 0, 1, 1, -1, -1]
 
 
-# --- what is refused
+# --- rejected files
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_a_point_cloud_is_empty_and_says_so(encoding: str) -> None:
+def test_a_point_cloud_is_rejected_as_an_empty_model(encoding: str) -> None:
     for elements in ([("vertex", XYZ, POINTS)], [("vertex", XYZ, POINTS), ("face", LIST, [])]):
         with pytest.raises(EmptyModel, match=r"point cloud: 8 points"):
             load(ply(encoding, *elements))
@@ -301,7 +301,7 @@ def test_a_point_cloud_is_empty_and_says_so(encoding: str) -> None:
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("index", [8, -1, 2**31 - 1])
-def test_an_index_out_of_range_is_named(encoding: str, index: int) -> None:
+def test_the_error_names_an_index_out_of_range(encoding: str, index: int) -> None:
     faces = faces_of([*QUADS[:5], [0, 1, index]])
     with pytest.raises(UnreadableFile, match=rf"face 5 .*vertex {index}"):
         load(ply(encoding, ("vertex", XYZ, POINTS), ("face", LIST, faces)))
@@ -309,7 +309,7 @@ def test_an_index_out_of_range_is_named(encoding: str, index: int) -> None:
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("faces", [QUADS, MIXED], ids=["equal", "mixed"])
-def test_a_file_cut_off_is_refused_or_told(encoding: str, faces: list[list[int]]) -> None:
+def test_a_cut_off_file_is_rejected_or_noted(encoding: str, faces: list[list[int]]) -> None:
     data = ply(encoding, ("vertex", XYZ, POINTS), ("face", LIST, faces_of(faces)))
     for cut in range(1, len(data) - 1):
         try:
@@ -324,7 +324,7 @@ def test_a_file_cut_off_is_refused_or_told(encoding: str, faces: list[list[int]]
 
 @pytest.mark.parametrize("element", ["vertex", "face", "other"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_counts_beyond_the_data_cost_nothing(encoding: str, element: str) -> None:
+def test_counts_beyond_the_data_allocate_nothing(encoding: str, element: str) -> None:
     data = ply(encoding, ("other", "list int int x", [[[1]]]), ("vertex", XYZ, POINTS), ("face", LIST, faces_of(QUADS)))
     for count in (10**9, 10**17):
         lying = re.sub(rb"element " + element.encode() + rb" \d+", f"element {element} {count}".encode(), data)
@@ -340,7 +340,7 @@ def test_counts_beyond_the_data_cost_nothing(encoding: str, element: str) -> Non
     "line",
     ["format ascii", "element face 6", "property float x", "end_header", "format ascii 1.0"],
 )
-def test_damaged_headers_are_refused(line: str) -> None:
+def test_damaged_headers_are_rejected(line: str) -> None:
     data = ply("ascii", ("vertex", XYZ, POINTS), ("face", LIST, faces_of(QUADS))).decode()
     assert line in data
     with pytest.raises(MeshhubError):
@@ -360,20 +360,20 @@ def test_a_wrapped_comment_line_is_read_with_a_note(encoding: str, keyword: str)
 
 
 @pytest.mark.parametrize("line", ["elment face 6", "propery float w"])
-def test_a_line_without_a_keyword_that_follows_no_comment_is_refused(line: str) -> None:
+def test_a_line_without_a_keyword_that_follows_no_comment_is_rejected(line: str) -> None:
     data = ply("ascii", ("vertex", XYZ, POINTS), ("face", LIST, faces_of(QUADS)), comments=["comment x"])
     with pytest.raises(UnreadableFile, match="line 8 of the PLY header"):
         load(data.replace(b"element face 6", f"{line}\nelement face 6".encode()))
 
 
 @pytest.mark.parametrize("word", ["x", "nan", "1e999", "--", "0x1"])
-def test_what_is_no_number_never_escapes(word: str) -> None:
+def test_text_that_is_not_a_number_is_rejected_or_not_finite(word: str) -> None:
     data = ply("ascii", ("vertex", XYZ, POINTS), ("face", LIST, faces_of(QUADS))).decode()
     try:
         scene = load(data.replace("10.0", word, 1).encode())
     except UnreadableFile:
         return
-    assert not np.isfinite(scene.meshes[0].vertices).all()  # which the host refuses
+    assert not np.isfinite(scene.meshes[0].vertices).all()  # which the pipeline rejects
 
 
 @settings(max_examples=150, deadline=None)
@@ -393,7 +393,7 @@ def test_damaged_bytes_give_a_coded_error_or_a_scene(noise: bytes, at: int, enco
 # --- writing
 
 
-def dressed(mesh: Mesh) -> Mesh:
+def with_attributes(mesh: Mesh) -> Mesh:
     rng = np.random.default_rng(1)
     n = len(mesh.vertices)
     normals = mesh.vertices - mesh.vertices.mean(axis=0)
@@ -407,8 +407,8 @@ def dressed(mesh: Mesh) -> Mesh:
 
 
 @pytest.mark.parametrize("ascii_", [False, True])
-def test_what_vertices_carry_survives(ascii_: bool) -> None:
-    mesh = dressed(sphere())
+def test_vertex_attributes_survive_a_round_trip(ascii_: bool) -> None:
+    mesh = with_attributes(sphere())
     data = dump(scene_of(mesh), ascii_)
     assert data == dump(scene_of(mesh), ascii_)
     again = load(data).meshes[0]
@@ -421,7 +421,7 @@ def test_what_vertices_carry_survives(ascii_: bool) -> None:
 
 
 @pytest.mark.parametrize("ascii_", [False, True])
-def test_doubles_are_written_only_where_floats_would_move_something(ascii_: bool) -> None:
+def test_double_is_written_only_where_float_would_move_vertices(ascii_: bool) -> None:
     near = Mesh(sphere().vertices / 3, sphere().faces)
     assert b"property float x" in dump(scene_of(near), ascii_)
     far = moved_by(near, 1e6, 0, 0)
@@ -431,18 +431,18 @@ def test_doubles_are_written_only_where_floats_would_move_something(ascii_: bool
 
 
 @pytest.mark.parametrize("ascii_", [False, True])
-def test_colours_of_materials_are_carried_to_vertices(ascii_: bool) -> None:
+def test_material_colors_become_vertex_colors(ascii_: bool) -> None:
     shown = np.repeat([0, 1, -1], 4)
     mesh = Mesh(BRICK.vertices, BRICK.faces, face_material=shown)
     materials = (Material(base_color=(1, 0, 0, 1)), Material(base_color=(0, 0, 1, 0.5)))
     again = load(dump(Scene((mesh,), (Part(0),), materials), ascii_)).meshes[0]
     assert again.colors is not None
-    wanted = np.array([[255, 0, 0, 255], [0, 0, 255, 128], [255, 255, 255, 255]])
-    assert np.array_equal(again.colors[again.faces], wanted.repeat(4, axis=0)[:, None].repeat(3, axis=1))
+    expected = np.array([[255, 0, 0, 255], [0, 0, 255, 128], [255, 255, 255, 255]])
+    assert np.array_equal(again.colors[again.faces], expected.repeat(4, axis=0)[:, None].repeat(3, axis=1))
     assert np.array_equal(again.vertices[again.faces], mesh.vertices[mesh.faces])
 
 
-def test_vertices_are_doubled_only_at_borders_between_colours() -> None:
+def test_vertices_are_duplicated_only_at_borders_between_colors() -> None:
     ball = sphere()
     upper = (ball.vertices[ball.faces].mean(axis=1)[:, 2] > 0).astype(np.int32)
     red, also_red = Material("a", base_color=(1, 0, 0, 1)), Material("b", base_color=(1, 0, 0, 1))
@@ -456,11 +456,11 @@ def test_vertices_are_doubled_only_at_borders_between_colours() -> None:
     assert len(two.vertices) == len(ball.vertices) + equator
 
 
-def test_parts_are_merged_where_they_are_placed() -> None:
-    plain, coloured = brick(), dressed(moved_by(brick(), 100, 0, 0))
+def test_placed_parts_are_merged() -> None:
+    plain, colored = brick(), with_attributes(moved_by(brick(), 100, 0, 0))
     mirrored = np.diag([-1.0, 1, 1, 1])
     parts = (Part(0), Part(0, mirrored, material=0), Part(1))
-    scene = Scene((plain, coloured), parts, (Material(base_color=(0, 1, 0, 1)),))
+    scene = Scene((plain, colored), parts, (Material(base_color=(0, 1, 0, 1)),))
     with collecting("write") as remarks:
         data = dump(scene)
     again = load(data)
@@ -471,13 +471,13 @@ def test_parts_are_merged_where_they_are_placed() -> None:
     assert colors is not None
     assert (colors[:8] == 255).all()
     assert (colors[8:16] == [0, 255, 0, 255]).all()
-    assert np.array_equal(colors[16:], coloured.colors)
+    assert np.array_equal(colors[16:], colored.colors)
     assert {note.code for note in remarks.notes} == {"materials_as_colors", "normals_dropped"}
 
 
 @pytest.mark.parametrize("ascii_", [False, True])
-def test_other_programs_read_what_is_written(ascii_: bool, tmp_path: Path) -> None:
-    mesh = dressed(sphere())
+def test_other_programs_read_written_files(ascii_: bool, tmp_path: Path) -> None:
+    mesh = with_attributes(sphere())
     data = dump(scene_of(mesh), ascii_)
     loaded = trimesh.load(io.BytesIO(data), file_type="ply", process=False)
     assert np.array_equal(loaded.faces, mesh.faces)
@@ -493,14 +493,16 @@ def test_other_programs_read_what_is_written(ascii_: bool, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("ascii_", [False, True])
-def test_assimp_reads_what_is_written(ascii_: bool, tmp_path: Path) -> None:
+def test_assimp_reads_written_files(ascii_: bool, tmp_path: Path) -> None:
     if shutil.which("assimp") is None:
         pytest.skip("assimp is not installed")
     path = tmp_path / "model.ply"
-    path.write_bytes(dump(scene_of(dressed(brick())), ascii_))
-    told = subprocess.run(["assimp", "info", str(path)], capture_output=True, text=True, timeout=60, check=True).stdout
-    assert "Faces:              12" in told
-    assert re.search(r"Maximum point +\(10\.0+ 20\.0+ 30\.0+\)", told)
+    path.write_bytes(dump(scene_of(with_attributes(brick())), ascii_))
+    output = subprocess.run(
+        ["assimp", "info", str(path)], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+    assert "Faces:              12" in output
+    assert re.search(r"Maximum point +\(10\.0+ 20\.0+ 30\.0+\)", output)
 
 
 def test_corpus_files_agree_with_trimesh(corpus: Path, corpus_index: list[dict[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""PLY, read and written: binary and text."""
+"""PLY reader and writer, binary and text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLY = Format(
 
 
 class PlyWriterOptions(Struct, frozen=True, kw_only=True):
-    """How PLY is written."""
+    """Options of the PLY writer."""
 
     ply_ascii: Annotated[
         bool,
@@ -29,7 +29,7 @@ class PlyWriterOptions(Struct, frozen=True, kw_only=True):
 
 @hookimpl
 def meshhub_readers() -> list[Reader]:
-    """The reader: text and both endians, polygons, strips, colours, UV, textures that came together."""
+    """Declare the reader: text and both byte orders, polygons, strips, colors, UV, textures from companions."""
     return [
         Reader(
             format=PLY,
@@ -42,7 +42,7 @@ def meshhub_readers() -> list[Reader]:
 
 @hookimpl
 def meshhub_writers() -> list[Writer]:
-    """The writer: one mesh; materials' colours become colours of vertices."""
+    """Declare the writer: one mesh; material colors become vertex colors."""
     return [
         Writer(
             format=PLY,

@@ -1,4 +1,4 @@
-"""Colours, UV and textures of PLY files, under the many names that programs give them."""
+"""Colors, UV, normals and textures of PLY files, under the names that different programs use."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.ply.rows import Column, Table
+from meshhub.builtin_plugins.ply.row_layout import Column, ElementTable
+from meshhub.errors import printable, quote
 from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Image, Material, UInt8
 from meshhub.model.source import Source
+from meshhub.toolkit.geometry import unit_vectors
+from meshhub.toolkit.images import detect_media_type
 
 _CHANNELS = (
     ("red", "green", "blue", "alpha"),
@@ -18,101 +21,93 @@ _CHANNELS = (
     ("diffuse_red", "diffuse_green", "diffuse_blue", "diffuse_alpha"),
 )
 _UV = (("s", "t"), ("u", "v"), ("texture_u", "texture_v"), ("tex_u", "tex_v"), ("texture_s", "texture_t"))
+_NORMAL = ("nx", "ny", "nz")
 
 COLOR_NAMES = frozenset(name for names in _CHANNELS for name in names)
 UV_NAMES = frozenset(name for names in _UV for name in names)
 
-_PICTURES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"BM", "image/bmp"),
-    (b"II*\0", "image/tiff"),
-    (b"MM\0*", "image/tiff"),
-)
-"""How pictures begin; what is none of them may still be a TGA, which begins with nothing of its own."""
+MAX_TEXTURES_COUNT = 256
+"""Textures read; each is a file to look up, and real files name a few."""
+
+MAX_TEXTURE_NAME_LENGTH = 80
+"""Characters kept of a texture's file name; bounds names from hostile headers."""
 
 
-def colors(table: Table) -> UInt8 | None:
-    """(n, 4) sRGB colours of an element's rows, or None."""
+def read_colors(table: ElementTable) -> UInt8 | None:
+    """Return the (n, 4) sRGB colors of an element's rows, or None."""
     for names in _CHANNELS:
         if not all(name in table.columns for name in names[:3]):
             continue
-        made = np.full((table.count, 4), 255, np.uint8)
-        floats = [table.columns[name] for name in names[:3]]
-        unit = all(one.dtype.kind != "f" or not len(one) or float(np.nanmax(one, initial=0)) <= 1 for one in floats)
+        colors = np.full((table.count, 4), 255, np.uint8)
+        is_fraction = all(_is_fraction(table.columns[name]) for name in names[:3])
         for channel, name in enumerate(names):
             if name in table.columns:
-                made[:, channel] = _bytes(table.columns[name], unit)
-        if table.count and not made[:, 3].any():
-            made[:, 3] = 255
-            note("alpha_zero", "every colour in the PLY file is wholly transparent: read as opaque")
-        return made
+                colors[:, channel] = _to_bytes(table.columns[name], is_fraction=is_fraction)
+        if table.count and not colors[:, 3].any():
+            colors[:, 3] = 255
+            note("alpha_zero", "all colors in the PLY file are fully transparent: read as opaque")
+        return colors
     return None
 
 
-def _bytes(values: Column, unit: bool) -> UInt8:
-    """One channel as bytes. Floats run to 1, or to 255 when any is beyond 1; 16-bit integers to 65535."""
+def _is_fraction(values: Column) -> bool:
+    """Return whether floats are at most 1; True for integers, whose type gives the range."""
+    return values.dtype.kind != "f" or not len(values) or float(np.nanmax(values, initial=0)) <= 1
+
+
+def _to_bytes(values: Column, *, is_fraction: bool) -> UInt8:
+    """Return a channel as bytes. Floats range to 1 if `is_fraction`, else to 255; 16-bit integers range to 65535."""
     if values.dtype == np.uint8:
         return values
-    scale = 255.0 if values.dtype.kind == "f" and unit else 1 / 257 if values.dtype == np.uint16 else 1.0
+    scale = 255.0 if values.dtype.kind == "f" and is_fraction else 1 / 257 if values.dtype == np.uint16 else 1.0
     scaled = np.nan_to_num(values.astype(np.float64), nan=0, posinf=255, neginf=0) * scale
-    made: UInt8 = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
-    return made
+    channel: UInt8 = np.clip(np.rint(scaled), 0, 255).astype(np.uint8)
+    return channel
 
 
-def uv(table: Table) -> Float32 | None:
-    """(n, 2) texture coordinates of an element's rows, or None."""
-    for across, up in _UV:
-        if across in table.columns and up in table.columns:
-            return finite(np.stack([table.columns[across], table.columns[up]], axis=1))
+def read_uv(table: ElementTable) -> Float32 | None:
+    """Return the (n, 2) texture coordinates of an element's rows, or None."""
+    for u, v in _UV:
+        if u in table.columns and v in table.columns:
+            return replace_non_finite(np.stack([table.columns[u], table.columns[v]], axis=1))
     return None
 
 
-def finite(values: NDArray[Any]) -> Float32:
-    """What is no number becomes 0: a texture must not cost the model."""
+def replace_non_finite(values: NDArray[Any]) -> Float32:
+    """Return texture coordinates with 0 in place of NaN and infinity, so that a bad texture does not fail the model."""
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32)
-    made: Float32 = np.nan_to_num(narrow, nan=0, posinf=0, neginf=0)
-    return made
+    finite: Float32 = np.nan_to_num(narrow, nan=0, posinf=0, neginf=0)
+    return finite
 
 
-def normals(table: Table) -> Float32 | None:
-    """(n, 3) unit normals of an element's rows, or None; zeros stay."""
-    if not all(name in table.columns for name in ("nx", "ny", "nz")):
+def read_normals(table: ElementTable) -> Float32 | None:
+    """Return the (n, 3) unit normals of an element's rows, with zeros kept; None if missing, not finite or all zero."""
+    if not all(name in table.columns for name in _NORMAL):
         return None
-    given = np.stack([table.columns[name] for name in ("nx", "ny", "nz")], axis=1).astype(np.float64)
-    if not np.isfinite(given).all() or not given.any():
+    normals = np.stack([table.columns[name] for name in _NORMAL], axis=1).astype(np.float64)
+    if not np.isfinite(normals).all() or not normals.any():
         return None
-    length = np.linalg.norm(given, axis=1, keepdims=True)
-    unit: Float32 = np.divide(given, length, out=np.zeros_like(given), where=length > 0).astype(np.float32)
-    return unit
+    return unit_vectors(normals).astype(np.float32)
 
 
-def textures(source: Source, names: list[str]) -> tuple[tuple[Material, ...], tuple[Image, ...]]:
-    """A material for each picture the header names, with the pictures that came together with the file."""
+def read_textures(source: Source, names: list[str]) -> tuple[tuple[Material, ...], tuple[Image, ...]]:
+    """Return a material for each texture named in the header, and the images found among the companions."""
     materials: list[Material] = []
     images: list[Image] = []
-    held: dict[str, int] = {}  # one file may be named again and again
-    for name in names[:256]:
-        found = source.sibling(name)
-        shown = "".join(letter if letter.isprintable() else "?" for letter in name[:80])
-        if found is None:
-            note("missing_texture", f"the texture {shown!r} did not come with the file: send both in one archive")
+    image_index: dict[str, int] = {}  # the header may name one file several times
+    for name in names[:MAX_TEXTURES_COUNT]:
+        companion = source.sibling(name)
+        if companion is None:
+            note("missing_texture", f"the texture {quote(name)} is missing; send it with the model in one archive")
             materials.append(Material())
             continue
-        last = shown.replace("\\", "/").rpartition("/")[2]
-        key = str(found.path or found.name)
-        if key not in held:
-            held[key] = len(images)
-            data = found.read()
-            images.append(Image(data, _media_type(data), last))
-        materials.append(Material(name=last.rpartition(".")[0] or last, base_color_image=held[key]))
+        file_name = printable(name[:MAX_TEXTURE_NAME_LENGTH]).replace("\\", "/").rpartition("/")[2]
+        key = str(companion.path or companion.name)
+        if key not in image_index:
+            image_index[key] = len(images)
+            data = companion.read()
+            images.append(Image(data, detect_media_type(data), file_name))
+        stem = file_name.rpartition(".")[0] or file_name
+        materials.append(Material(name=stem, base_color_image=image_index[key]))
     return tuple(materials), tuple(images)
-
-
-def _media_type(data: bytes) -> str:
-    """What kind of picture the bytes are, by how they begin."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for magic, kind in _PICTURES if data.startswith(magic)), "image/x-tga")

@@ -1,4 +1,4 @@
-"""The header of a PLY file: what elements follow, of which properties, in which encoding."""
+"""Header of a PLY file: encoding, elements and their properties, textures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from meshhub.errors import UnreadableFile
+from meshhub.errors import UnreadableFile, quote
 from meshhub.model.notes import note
 
 Encoding = Literal["ascii", "binary_little_endian", "binary_big_endian"]
@@ -25,21 +25,24 @@ TYPES: dict[str, str] = {
     "long": "i8", "int64": "i8", "ulong": "u8", "uint64": "u8",
     "float": "f4", "float32": "f4", "double": "f8", "float64": "f8",
 }  # fmt: skip
-"""The types of the format, and the 64-bit integers that some programs add, as numpy's codes."""
+"""numpy codes for the types of the format, and for the 64-bit integers that some programs add."""
 
+MAX_HEADER_BYTES = 1 << 20
+"""Bytes searched for the end of the header; far more than the header of any real file."""
+
+MAX_LISTS_COUNT = 32
+"""Lists per element; the time to locate its rows grows with their number, and real files have at most three."""
+
+_BOM = b"\xef\xbb\xbf"
 _END = re.compile(rb"(?:\r\n|\r|\n)[ \t]*end_header[ \t]*(\r\n|\r|\n|\Z)")
-_LIMIT = 1 << 20
-_MOST_LISTS = 32
-"""Lists in an element; where its rows end is found in time that grows with them."""
-
 _COUNT = re.compile(r"\d{1,18}", re.ASCII)
-_REMARKS = frozenset(("comment", "obj_info"))
-_KEYWORDS = _REMARKS | {"ply", "format", "element", "property", "end_header"}
+_COMMENT_KEYWORDS = frozenset(("comment", "obj_info"))
+_KEYWORDS = _COMMENT_KEYWORDS | {"ply", "format", "element", "property", "end_header"}
 
 
 @dataclass(frozen=True)
 class Property:
-    """A column of an element: numbers of one type, or lists of them with a count of its own type."""
+    """Column of an element; `count_type` is the type of the count if every value is a list."""
 
     name: str
     type: str
@@ -48,102 +51,106 @@ class Property:
 
 @dataclass
 class Element:
-    """A table of the file."""
+    """Table declared in the header."""
 
     name: str
     count: int
     properties: list[Property] = field(default_factory=list)
 
     @property
-    def lists(self) -> int:
-        """How many properties are lists, by which rows may differ in length."""
-        return sum(one.count_type is not None for one in self.properties)
+    def list_count(self) -> int:
+        """Number of list properties; with any, the rows may differ in length."""
+        return sum(column.count_type is not None for column in self.properties)
 
 
 @dataclass
 class Header:
-    """What the header says; `body` is where the data begins."""
+    """Parsed header; `data_start` is the offset of the first byte after it."""
 
     encoding: Encoding
     elements: list[Element]
     textures: list[str]
-    body: int
+    data_start: int
 
 
 def read_header(data: bytes) -> Header:
-    """The header of a PLY file. Raises UnreadableFile, naming the line."""
-    head = data[:_LIMIT].removeprefix(b"\xef\xbb\xbf")
-    skipped = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+    """Parse the header of a PLY file.
+
+    Raises:
+        UnreadableFile: The header is damaged; the message names the line.
+    """
+    head = data[:MAX_HEADER_BYTES].removeprefix(_BOM)
+    bom_bytes = len(_BOM) if data.startswith(_BOM) else 0
     if not head.startswith(b"ply"):
-        raise UnreadableFile('not a PLY file: it does not begin with "ply"')
+        raise UnreadableFile('the file is not PLY: it does not start with "ply"; check its format')
     end = _END.search(head)
     if end is None:
         raise UnreadableFile("the PLY header has no end_header line: the file is cut off or damaged; export it again")
     lines = re.split(r"\r\n|\r|\n", head[: end.start()].decode("latin-1"))
-    header = Header("ascii", [], [], skipped + _body(head, end))
-    known = False
+    header = Header("ascii", [], [], bom_bytes + _data_start(head, end))
+    has_format = False
     for number, line, words in _statements(lines):
         if words[0] == "comment":
-            if len(words) > 2 and words[1].lower() == "texturefile":
-                header.textures.append(line.split(None, 2)[2].strip())
+            _add_texture(header, line, words)
         elif words[0] == "format" and len(words) >= 2 and words[1] in _ENCODINGS:
-            header.encoding, known = _ENCODINGS[words[1]], True
+            header.encoding, has_format = _ENCODINGS[words[1]], True
         elif words[0] == "element" and len(words) == 3 and _COUNT.fullmatch(words[2]):
             header.elements.append(Element(words[1].lower(), int(words[2])))
         elif words[0] == "property" and header.elements:
-            header.elements[-1].properties.append(_property(words, number, line))
+            header.elements[-1].properties.append(_parse_property(words, number, line))
         else:
-            raise _wrong(number, line)
-    if any(one.lists > _MOST_LISTS for one in header.elements):
-        raise UnreadableFile(f"an element of the PLY file has more than {_MOST_LISTS} lists, as no program writes")
-    if not known:
+            raise _bad_line(number, line)
+    if any(element.list_count > MAX_LISTS_COUNT for element in header.elements):
+        raise UnreadableFile(f"an element of the PLY file has more than {MAX_LISTS_COUNT} lists; export it again")
+    if not has_format:
         raise UnreadableFile("the PLY header has no format line (ascii, binary_little_endian or binary_big_endian)")
     return header
 
 
+def _add_texture(header: Header, line: str, words: list[str]) -> None:
+    """Add the file name of a `comment TextureFile` line; ignore other comments."""
+    if len(words) > 2 and words[1].lower() == "texturefile":
+        header.textures.append(line.split(None, 2)[2].strip())
+
+
 def _statements(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:
-    """Yield each statement and comment of the header: the line's number from 1, the line, its words."""
-    in_remark = False
+    """Yield each statement and comment of the header: line number from 1, line, words."""
+    in_comment = False
     wrapped: list[int] = []
     for number, line in enumerate(lines[1:], 2):
         words = line.split()
         if not words:
             continue
-        if in_remark and words[0].lower() not in _KEYWORDS:
-            # programs wrap long comments without repeating the keyword
+        if in_comment and words[0].lower() not in _KEYWORDS:
+            # some programs wrap long comments without repeating the keyword
             wrapped.append(number)
             continue
-        in_remark = words[0] in _REMARKS
+        in_comment = words[0] in _COMMENT_KEYWORDS
         if words[0] != "obj_info":
             yield number, line, words
     if wrapped:
-        first = f"line {wrapped[0]} of the PLY header ({_printable(lines[wrapped[0] - 1])!r})"
-        more = f"; so were {len(wrapped) - 1:,} more" if len(wrapped) > 1 else ""
+        first = f"line {wrapped[0]} of the PLY header ({quote(lines[wrapped[0] - 1])})"
+        more = f"; so were {len(wrapped) - 1:,} more lines" if len(wrapped) > 1 else ""
         note("header_line_ignored", f"{first} has no keyword and was read as part of the comment{more}")
 
 
-def _body(head: bytes, end: re.Match[bytes]) -> int:
-    """Where the data begins. With bare CR as line end, an LF after the header is data already."""
-    bare = re.search(rb"\r\n|\r|\n", head)
-    if bare is not None and bare.group() == b"\r" and end.group(1) == b"\r\n":
+def _data_start(head: bytes, end: re.Match[bytes]) -> int:
+    """Return the offset of the data. If lines end with a bare CR, an LF after the header is already data."""
+    line_end = re.search(rb"\r\n|\r|\n", head)
+    if line_end is not None and line_end.group() == b"\r" and end.group(1) == b"\r\n":
         return end.end() - 1
     return end.end()
 
 
-def _property(words: list[str], number: int, line: str) -> Property:
+def _parse_property(words: list[str], number: int, line: str) -> Property:
     if len(words) == 3 and words[1].lower() in TYPES:
         return Property(words[2].lower(), TYPES[words[1].lower()])
     if len(words) == 5 and words[1] == "list":
         count, item = TYPES.get(words[2].lower(), ""), TYPES.get(words[3].lower(), "")
         if item and count[:1] in ("i", "u"):
             return Property(words[4].lower(), item, count)
-    raise _wrong(number, line)
+    raise _bad_line(number, line)
 
 
-def _wrong(number: int, line: str) -> UnreadableFile:
-    shown = _printable(line)
-    return UnreadableFile(f"line {number} of the PLY header cannot be understood: {shown!r}; export the model again")
-
-
-def _printable(line: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in line[:60])
+def _bad_line(number: int, line: str) -> UnreadableFile:
+    return UnreadableFile(f"line {number} of the PLY header is not valid: {quote(line)}; export the model again")

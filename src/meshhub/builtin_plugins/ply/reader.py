@@ -1,4 +1,4 @@
-"""Reads PLY: polygons and strips of any layout as one triangle mesh."""
+"""PLY reader: polygons and strips of any layout as one triangle mesh."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.ply import appearance
+from meshhub.builtin_plugins.ply.elements import read_elements
 from meshhub.builtin_plugins.ply.header import Header, read_header
-from meshhub.builtin_plugins.ply.rows import Lists, Table
-from meshhub.builtin_plugins.ply.tables import read_tables
+from meshhub.builtin_plugins.ply.row_layout import ElementTable, ListColumn
 from meshhub.errors import EmptyModel, UnreadableFile
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
-from meshhub.model.scene import Float64, Int32, Material, Mesh, Part, Scene
+from meshhub.model.scene import Float64, Image, Int32, Material, Mesh, Part, Scene, UInt8
 from meshhub.model.source import Source
 from meshhub.toolkit.geometry import weld
 from meshhub.toolkit.polygons import triangulate_corners
@@ -22,7 +22,7 @@ from meshhub.toolkit.polygons import triangulate_corners
 _VERTEX = frozenset(("x", "y", "z", "nx", "ny", "nz")) | appearance.COLOR_NAMES | appearance.UV_NAMES
 _INDICES = ("vertex_indices", "vertex_index", "vertex_indexes", "vertices", "indices")
 _FACE = frozenset(_INDICES) | appearance.COLOR_NAMES | {"texcoord", "texnumber"}
-_WANTED = {
+_SELECTION = {
     "vertex": _VERTEX, "vertices": _VERTEX, "face": _FACE, "faces": _FACE, "polygon": _FACE,
     "tristrips": frozenset(_INDICES),
 }  # fmt: skip
@@ -30,163 +30,206 @@ _WANTED = {
 Index = NDArray[np.int64]
 
 
-@np.errstate(invalid="ignore")  # a signalling NaN is refused by its value, not by a warning on the way
+@np.errstate(invalid="ignore")  # the pipeline rejects NaN by value; a signaling NaN would also warn here
 def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
-    """A PLY file as a scene, in the file's own numbers.
+    """Read a PLY file.
 
-    Raises UnreadableFile, EmptyModel.
+    Returns:
+        Scene with one mesh, in the units of the file.
+    Raises:
+        UnreadableFile: The file is damaged, cut off, or not PLY.
+        EmptyModel: The file has no faces.
     """
     data = source.read()
     header = read_header(data)
-    tables = read_tables(data, header, _WANTED)
+    tables = read_elements(data, header, _SELECTION)
     vertex = tables.get("vertex") or tables.get("vertices")
     if vertex is None or vertex.count == 0:
-        raise EmptyModel("the PLY file holds no vertex; export the model again")
+        raise EmptyModel("the PLY file has no vertices; export the model again")
     if not all(axis in vertex.columns for axis in "xyz"):
         raise UnreadableFile("the vertices of the PLY file have no x, y and z; export the model again")
     face = tables.get("face") or tables.get("faces") or tables.get("polygon")
-    counts, indices = _polygons(face, vertex.count)
-    strips = _strips(tables.get("tristrips"), vertex.count)
+    counts, indices = _read_polygons(face, vertex.count)
+    strips = _read_strips(tables.get("tristrips"), vertex.count)
     mesh = Mesh(
         np.stack([vertex.columns[axis] for axis in "xyz"], axis=1).astype(np.float64),
         np.empty((0, 3), np.int32),
-        normals=appearance.normals(vertex),
-        uv=appearance.uv(vertex),
-        colors=appearance.colors(vertex),
+        normals=appearance.read_normals(vertex),
+        uv=appearance.read_uv(vertex),
+        colors=appearance.read_colors(vertex),
     )
     corners, polygon = triangulate_corners(mesh.vertices, counts, indices)
     faces = np.concatenate([indices[corners].astype(np.int32).reshape(-1, 3), strips])
     if len(faces) == 0:
-        raise EmptyModel(_faceless(header, vertex.count))
+        raise EmptyModel(_describe_missing_faces(header, vertex.count))
     mesh = replace(mesh, faces=faces)
     if face is None:
         return Scene((mesh,), (Part(0),))
-    return _dressed(mesh, face, corners, polygon, source, header)
+    mesh = _add_corner_uv(mesh, face, corners)
+    polygon = np.concatenate([polygon, np.full(len(strips), -1, np.int32)])
+    return _add_materials(mesh, face, polygon, source, header)
 
 
-def _faceless(header: Header, points: int) -> str:
-    tells = any(one.count for one in header.elements if one.name in _WANTED and one.name not in ("vertex", "vertices"))
-    if tells:
+def _describe_missing_faces(header: Header, vertex_count: int) -> str:
+    has_faces = any(
+        element.count
+        for element in header.elements
+        if element.name in _SELECTION and element.name not in ("vertex", "vertices")
+    )
+    if has_faces:
         return "no face of the PLY file has three corners; export the model again"
-    return f"a point cloud: {points} points and no face; make a surface of it first, in MeshLab for example"
+    return f"the file is a point cloud: {vertex_count} points and no faces; build a surface first, e.g. in MeshLab"
 
 
-def _index_list(table: Table | None) -> Lists | None:
+def _find_indices(table: ElementTable | None) -> ListColumn | None:
     if table is None:
         return None
     return next((table.lists[name] for name in _INDICES if name in table.lists), None)
 
 
-def _polygons(face: Table | None, points: int) -> tuple[Index, Index]:
-    """The corners' count of each face, and all corners. Raises UnreadableFile for one that is not there."""
-    found = _index_list(face)
-    if found is None:
+def _read_polygons(face: ElementTable | None, vertex_count: int) -> tuple[Index, Index]:
+    """Return the corner count of each face, and the vertex of each corner. Raises UnreadableFile for a bad index."""
+    lists = _find_indices(face)
+    if lists is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    indices = _checked(found, points, lowest=0)
-    short = int((found.counts < 3).sum())
-    if short:
-        note("incomplete_faces", f"{short} of {len(found.counts)} faces have fewer than three corners: left out")
-    return found.counts, indices
+    indices = _check_indices(lists, vertex_count, lowest=0)
+    short_count = int((lists.counts < 3).sum())
+    if short_count:
+        note(
+            "incomplete_faces",
+            f"skipped {short_count} of {len(lists.counts)} faces: they have fewer than three corners",
+        )
+    return lists.counts, indices
 
 
-def _checked(found: Lists, points: int, lowest: int) -> Index:
-    """Indices that lie between `lowest` and the number of points. Raises UnreadableFile."""
-    values = found.values
+def _check_indices(lists: ListColumn, vertex_count: int, lowest: int) -> Index:
+    """Return the items as integers. Raises UnreadableFile for one outside `lowest` … vertex_count - 1."""
+    values = lists.values
     with np.errstate(invalid="ignore"):
-        wrong = ~((values >= lowest) & (values < points))
+        is_bad = ~((values >= lowest) & (values < vertex_count))
         if values.dtype.kind == "f":
-            wrong |= values != np.floor(values)
-    if wrong.any():
-        at = int(wrong.argmax())
-        row = int(np.searchsorted(np.cumsum(found.counts), at, side="right"))
+            is_bad |= values != np.floor(values)
+    if is_bad.any():
+        item = int(is_bad.argmax())
+        row = int(np.searchsorted(np.cumsum(lists.counts), item, side="right"))
         raise UnreadableFile(
-            f"face {row} of the PLY file names the vertex {values[at]}, and there are {points} (from 0); "
+            f"face {row} of the PLY file refers to vertex {values[item]}, but it has {vertex_count} vertices (from 0); "
             "export the model again"
         )
     return values.astype(np.int64)
 
 
-def _strips(table: Table | None, points: int) -> Int32:
-    """(m, 3) faces of triangle strips; -1 begins a new one, every second triangle is turned round."""
-    found = _index_list(table)
-    if found is None or len(found.values) < 3:
+def _read_strips(table: ElementTable | None, vertex_count: int) -> Int32:
+    """Return the (m, 3) faces of triangle strips. -1 starts a new strip; every second triangle is flipped."""
+    lists = _find_indices(table)
+    if lists is None or len(lists.values) < 3:
         return np.empty((0, 3), np.int32)
-    indices = _checked(found, points, lowest=-1)
-    begins = np.zeros(len(indices), np.bool_)
-    begins[(np.cumsum(found.counts) - found.counts)[found.counts > 0]] = True
-    begins[1:] |= indices[:-1] < 0
-    at = np.arange(len(indices))
-    place = at - np.maximum.accumulate(np.where(begins, at, 0))
-    ends = (place >= 2) & (indices >= 0)
-    last = np.flatnonzero(ends)
-    odd = place[last] % 2 == 1
+    indices = _check_indices(lists, vertex_count, lowest=-1)
+    is_start = np.zeros(len(indices), np.bool_)
+    is_start[(np.cumsum(lists.counts) - lists.counts)[lists.counts > 0]] = True
+    is_start[1:] |= indices[:-1] < 0
+    position = np.arange(len(indices))
+    strip_position = position - np.maximum.accumulate(np.where(is_start, position, 0))
+    last = np.flatnonzero((strip_position >= 2) & (indices >= 0))
+    is_odd = strip_position[last] % 2 == 1
     a, b, c = indices[last - 2], indices[last - 1], indices[last]
-    faces = np.stack([np.where(odd, b, a), np.where(odd, a, b), c], axis=1).astype(np.int32)
-    # strips are joined by triangles without area
-    whole: Int32 = faces[(faces != np.roll(faces, 1, axis=1)).all(axis=1)]
-    return whole
+    faces = np.stack([np.where(is_odd, b, a), np.where(is_odd, a, b), c], axis=1).astype(np.int32)
+    # writers join strips with degenerate triangles
+    has_area: Int32 = faces[(faces != np.roll(faces, 1, axis=1)).all(axis=1)]
+    return has_area
 
 
-def _dressed(mesh: Mesh, face: Table, corners: Index, polygon: Int32, source: Source, header: Header) -> Scene:
-    """The mesh with what its faces carry: texture coordinates of corners, pictures, colours."""
-    extra = len(mesh.faces) - len(polygon)
+def _add_materials(mesh: Mesh, face: ElementTable, polygon: Int32, source: Source, header: Header) -> Scene:
+    """Build the scene with the textures or the colors of the faces.
 
-    def spread(per_polygon: Int32) -> Int32:
-        """Of each face, from each polygon; -1 for strips."""
-        made: Int32 = np.concatenate([per_polygon[polygon], np.full(extra, -1, np.int32)])
-        return made
-
-    mesh = _cornered(mesh, face, corners, extra)
+    Args:
+        mesh: The mesh.
+        face: The face element.
+        polygon: (m,) row of `face` for each triangle, -1 for triangles of strips.
+        source: The file, with its companions.
+        header: The header, with the names of the textures.
+    """
     if header.textures and mesh.uv is not None:
-        materials, images = appearance.textures(source, header.textures)
+        materials, images = appearance.read_textures(source, header.textures)
         if images:
-            number = np.zeros(face.count, np.int32)
-            if "texnumber" in face.columns:
-                given = face.columns["texnumber"]
-                with np.errstate(invalid="ignore"):
-                    number = np.where((given >= 0) & (given < len(materials)), given, -1).astype(np.int32)
-            return Scene((replace(mesh, face_material=spread(number)),), (Part(0),), materials, images)
-    shades = appearance.colors(face)
-    if shades is None or mesh.colors is not None:
-        if shades is not None:
-            note("face_colors_dropped", "both vertices and faces have colours: those of the vertices were kept")
+            return _build_scene(mesh, polygon, _texture_numbers(face, len(materials)), materials, images)
+    colors = appearance.read_colors(face)
+    if colors is None:
         return Scene((mesh,), (Part(0),))
-    first, index = weld(shades.view("<u4").astype(np.float64).reshape(-1, 1))
-    distinct = (shades[first] / 255).tolist()
-    coloured = tuple(
-        Material(base_color=(r, g, b, a), alpha_mode="blend" if a < 1 else "opaque") for r, g, b, a in distinct
+    if mesh.colors is not None:
+        note("face_colors_dropped", "the PLY file has vertex colors and face colors: dropped the face colors")
+        return Scene((mesh,), (Part(0),))
+    color_materials, index = _materials_from_colors(colors)
+    return _build_scene(mesh, polygon, index, color_materials)
+
+
+def _build_scene(
+    mesh: Mesh, polygon: Int32, material: Int32, materials: tuple[Material, ...], images: tuple[Image, ...] = ()
+) -> Scene:
+    """Build the scene from the (p,) material of each polygon; triangles of strips get none."""
+    face_material = np.full(len(polygon), -1, np.int32)
+    is_polygon = polygon >= 0
+    face_material[is_polygon] = material[polygon[is_polygon]]
+    return Scene((replace(mesh, face_material=face_material),), (Part(0),), materials, images)
+
+
+def _texture_numbers(face: ElementTable, texture_count: int) -> Int32:
+    """Return the (p,) texture of each face, -1 for a number out of range; the first texture without numbers."""
+    numbers = face.columns.get("texnumber")
+    if numbers is None:
+        return np.zeros(face.count, np.int32)
+    with np.errstate(invalid="ignore"):
+        return np.where((numbers >= 0) & (numbers < texture_count), numbers, -1).astype(np.int32)
+
+
+def _materials_from_colors(colors: UInt8) -> tuple[tuple[Material, ...], Int32]:
+    """Return a material per distinct color, and the (p,) material of each row of (p, 4) colors."""
+    first, index = weld(colors.view("<u4").astype(np.float64).reshape(-1, 1))
+    materials = tuple(
+        Material(base_color=(red, green, blue, alpha), alpha_mode="blend" if alpha < 1 else "opaque")
+        for red, green, blue, alpha in (colors[first] / 255).tolist()
     )
-    return Scene((replace(mesh, face_material=spread(index)),), (Part(0),), coloured)
+    return materials, index
 
 
-def _cornered(mesh: Mesh, face: Table, corners: Index, extra: int) -> Mesh:
-    """The mesh with the UV that a `texcoord` list gives each corner; a vertex is doubled where they differ."""
-    found, indexed = face.lists.get("texcoord"), _index_list(face)
-    if found is None or indexed is None or not len(found.values):
+def _add_corner_uv(mesh: Mesh, face: ElementTable, corners: Index) -> Mesh:
+    """Add the UV of each corner from a `texcoord` list; duplicate vertices whose corners have different UV.
+
+    Args:
+        mesh: Triangles of polygons, then triangles of strips, which get zero UV.
+        face: The face element.
+        corners: (p, 3) corners of the triangles of polygons.
+    """
+    uv_lists, index_lists = face.lists.get("texcoord"), _find_indices(face)
+    if uv_lists is None or index_lists is None or not len(uv_lists.values):
         return mesh
-    matching = found.counts == 2 * indexed.counts
-    if not matching.all():
-        unmatched = int((~matching & (found.counts > 0)).sum())
-        if unmatched:
-            note("texcoords_dropped", f"{unmatched} faces have texture coordinates for other than their corners")
-    # where each corner's pair lies among the values; corners of faces without any take a zero pair
-    before = np.cumsum(found.counts) - found.counts
-    within = np.arange(len(indexed.values)) - np.repeat(np.cumsum(indexed.counts) - indexed.counts, indexed.counts)
-    usable = np.repeat(matching, indexed.counts)
-    if not usable.any():
+    is_matching = uv_lists.counts == 2 * index_lists.counts
+    if not is_matching.all():
+        unmatched_count = int((~is_matching & (uv_lists.counts > 0)).sum())
+        if unmatched_count:
+            note("texcoords_dropped", f"dropped the texture coordinates of {unmatched_count} faces: not two per corner")
+    # position of each corner's pair among the values; corners of faces without pairs get zeros
+    corner_count = index_lists.counts
+    uv_start = np.cumsum(uv_lists.counts) - uv_lists.counts
+    corner_in_face = np.arange(len(index_lists.values)) - np.repeat(
+        np.cumsum(corner_count) - corner_count, corner_count
+    )
+    has_uv = np.repeat(is_matching, corner_count)
+    if not has_uv.any():
         return mesh
-    at = np.where(usable, np.repeat(before, indexed.counts) + 2 * within, 0)
-    values = appearance.finite(found.values)
-    pairs = np.where(usable[:, None], np.stack([values[at], values[at + 1]], axis=1), np.float32(0))
-    picked = np.concatenate([pairs[corners.reshape(-1)], np.zeros((3 * extra, 2), np.float32)])
+    position = np.where(has_uv, np.repeat(uv_start, corner_count) + 2 * corner_in_face, 0)
+    values = appearance.replace_non_finite(uv_lists.values)
+    pairs = np.where(has_uv[:, None], np.stack([values[position], values[position + 1]], axis=1), np.float32(0))
     vertex = mesh.faces.reshape(-1)
-    keys: Float64 = np.column_stack([vertex.astype(np.float64), picked.astype(np.float64)])
+    strip_corner_count = len(vertex) - corners.size
+    uv = np.concatenate([pairs[corners.reshape(-1)], np.zeros((strip_corner_count, 2), np.float32)])
+    keys: Float64 = np.column_stack([vertex.astype(np.float64), uv.astype(np.float64)])
     first, index = weld(keys)
     rows = vertex[first]
     return Mesh(
         mesh.vertices[rows],
         index.reshape(-1, 3),
         normals=None if mesh.normals is None else mesh.normals[rows],
-        uv=picked[first],
+        uv=uv[first],
         colors=None if mesh.colors is None else mesh.colors[rows],
     )

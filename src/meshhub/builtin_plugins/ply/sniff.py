@@ -1,4 +1,4 @@
-"""Telling PLY by its content."""
+"""Detection of PLY files by content."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ _OPENING = re.compile(rb"(?:\xef\xbb\xbf)?ply[ \t]*[\r\n]+(?:\s|(?:comment|obj_i
 
 
 def sniff(head: bytes, size: int) -> int:  # noqa: ARG001
-    """0 (no) to 100 (sure)."""
-    found = _OPENING.match(head)
-    if found is None:
+    """Return the confidence that the file is PLY, 0 … 100."""
+    match = _OPENING.match(head)
+    if match is None:
         return 0
-    return 100 if found.group(1) else 60
+    return 100 if match.group(1) else 60

@@ -1,4 +1,4 @@
-"""Writes PLY: the placed scene as one mesh, binary (little endian) or text."""
+"""PLY writer: the placed scene as one mesh, binary (little endian) or text."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from meshhub.toolkit.colors import multiply_colors
 from meshhub.toolkit.columns import write_rows
 from meshhub.toolkit.geometry import baked
 
-_LOST = 1e-7
-"""Coordinates are written as float while that moves no vertex by more than this share of the model's size.
+_MAX_FLOAT_SHIFT_RATIO = 1e-7
+"""Largest shift of a vertex, as a share of the model's size, for which coordinates are written as float.
 
-Around the origin a float always keeps that; a small model far away from it needs a double.
+Around the origin, float always stays below; a small model far away from it needs double.
 """
 
 _WHITE = np.full(4, 255, np.uint8)
@@ -30,15 +30,17 @@ Columns = list[tuple[str, NDArray[np.generic]]]
 
 
 def write(scene: Scene, target: Target, options: PlyWriterOptions) -> None:
-    """The placed scene as PLY.
+    """Write the placed parts of a scene as one PLY mesh.
 
-    Colors of materials become colors of vertices, doubled along the borders between colors, and are multiplied with
-    the mesh's own. Raises ConversionFailed for what the format cannot count.
+    Material colors become vertex colors, multiplied with the mesh's own; vertices are duplicated along the borders
+    between colors.
+
+    Raises:
+        ConversionFailed: The scene has more vertices than PLY can index.
     """
     meshes = [mesh for mesh in baked(scene).meshes if len(mesh.faces)]
-    meshes = _coloured(meshes, scene)
-    mesh = _merged(meshes)
-    columns = _columns(mesh)
+    mesh = _merge(_apply_materials(meshes, scene))
+    columns = _vertex_columns(mesh)
     lines = [
         "ply",
         f"format {'ascii' if options.ply_ascii else 'binary_little_endian'} 1.0",
@@ -63,9 +65,9 @@ def write(scene: Scene, target: Target, options: PlyWriterOptions) -> None:
         file.write(faces.data)
 
 
-def _columns(mesh: Mesh) -> Columns:
-    """The properties of the vertices by name, in the order of the file."""
-    vertices = _coordinates(mesh.vertices)
+def _vertex_columns(mesh: Mesh) -> Columns:
+    """Return the vertex properties and their names, in file order."""
+    vertices = _narrow_coordinates(mesh.vertices)
     columns: Columns = [(name, vertices[:, axis]) for axis, name in enumerate("xyz")]
     if mesh.normals is not None:
         columns += [(name, mesh.normals[:, axis] + np.float32(0)) for axis, name in enumerate(("nx", "ny", "nz"))]
@@ -77,84 +79,92 @@ def _columns(mesh: Mesh) -> Columns:
     return columns
 
 
-def _coordinates(vertices: Float64) -> Float32 | Float64:
-    """The vertices as float where that is exact enough, else as double; see `_LOST`."""
+def _narrow_coordinates(vertices: Float64) -> Float32 | Float64:
+    """Return the vertices as float32 if that is exact enough (`_MAX_FLOAT_SHIFT_RATIO`), else as float64."""
     with np.errstate(over="ignore", invalid="ignore"):
-        single = vertices.astype(np.float32)
-        moved = np.abs(single - vertices).max()
+        narrow = vertices.astype(np.float32)
+        shift = np.abs(narrow - vertices).max()
     size = float(np.linalg.norm(np.ptp(vertices, axis=0)))
-    if moved <= _LOST * size:
-        return single + np.float32(0)
+    if shift <= _MAX_FLOAT_SHIFT_RATIO * size:
+        return narrow + np.float32(0)
     return vertices + 0.0
 
 
-def _coloured(meshes: list[Mesh], scene: Scene) -> list[Mesh]:
-    """Every mesh with colours when any part of the scene shows one, else none with them."""
-    shades = np.array([material.base_color for material in scene.materials], np.float64).reshape(-1, 4)
-    palette = np.concatenate([_WHITE[None], np.clip(np.rint(shades * 255), 0, 255).astype(np.uint8)])
-    tinted = [
+def _apply_materials(meshes: list[Mesh], scene: Scene) -> list[Mesh]:
+    """Give all meshes vertex colors if any mesh has colors or a colored material; else return them unchanged."""
+    base_colors = np.array([material.base_color for material in scene.materials], np.float64).reshape(-1, 4)
+    palette = np.concatenate([_WHITE[None], np.clip(np.rint(base_colors * 255), 0, 255).astype(np.uint8)])
+    has_tint = [
         mesh.face_material is not None and bool((palette[np.unique(mesh.face_material) + 1] != 255).any())
         for mesh in meshes
     ]
-    if any(tinted):
-        note("materials_as_colors", "PLY has no materials: their colors were written as colors of vertices")
+    if any(has_tint):
+        note("materials_as_colors", "PLY has no materials: wrote their colors as vertex colors")
     elif not any(mesh.colors is not None for mesh in meshes):
         return meshes
     return [
-        _shaded(mesh, palette) if is_tinted or mesh.colors is None else mesh
-        for mesh, is_tinted in zip(meshes, tinted, strict=True)
+        _apply_palette(mesh, palette) if is_tinted or mesh.colors is None else mesh
+        for mesh, is_tinted in zip(meshes, has_tint, strict=True)
     ]
 
 
-def _shaded(mesh: Mesh, palette: UInt8) -> Mesh:
-    """The mesh with the colors of its faces' materials on its vertices, multiplied with its own.
+def _apply_palette(mesh: Mesh, palette: UInt8) -> Mesh:
+    """Color the vertices by the materials of their faces, multiplied with the mesh's own colors.
 
-    palette: (materials + 1, 4), that of no material first
+    Args:
+        mesh: Any frame.
+        palette: (materials + 1, 4) colors; the first is for faces without a material.
     """
     if mesh.face_material is None:
         return replace(mesh, colors=np.broadcast_to(_WHITE, (len(mesh.vertices), 4)))
-    # materials of one colour need no border between them
-    _, same = np.unique(palette.view("<u4")[:, 0], return_inverse=True)
-    leader = np.zeros(len(palette), np.int64)
-    leader[same] = np.arange(len(palette))
-    shade = leader[same][mesh.face_material + 1].repeat(3)
-    corner = mesh.faces.reshape(-1)
-    held = np.zeros(len(mesh.vertices), np.int64)
-    held[corner] = shade
-    other = np.flatnonzero(held[corner] != shade)
-    doubled, index = np.unique(corner[other] * np.int64(len(palette)) + shade[other], return_inverse=True)
-    origin, tint = np.divmod(doubled, len(palette))
-    faces = corner.copy()
-    faces[other] = len(mesh.vertices) + index.reshape(-1)
-    rows = np.concatenate([np.arange(len(mesh.vertices)), origin])
-    shades = palette[np.concatenate([held, tint])]
+    # no border is needed between materials of one color: replace each by the last material of its color
+    _, color_index = np.unique(palette.view("<u4")[:, 0], return_inverse=True)
+    representative = np.zeros(len(palette), np.int64)
+    representative[color_index] = np.arange(len(palette))
+    corner_color = representative[color_index][mesh.face_material + 1].repeat(3)
+    corner_vertex = mesh.faces.reshape(-1)
+    vertex_color = np.zeros(len(mesh.vertices), np.int64)
+    vertex_color[corner_vertex] = corner_color
+    # corners whose color differs from their vertex's share a duplicate per vertex and color
+    differing = np.flatnonzero(vertex_color[corner_vertex] != corner_color)
+    keys = corner_vertex[differing] * np.int64(len(palette)) + corner_color[differing]
+    duplicates, index = np.unique(keys, return_inverse=True)
+    duplicate_vertex, duplicate_color = np.divmod(duplicates, len(palette))
+    faces = corner_vertex.copy()
+    faces[differing] = len(mesh.vertices) + index.reshape(-1)
+    rows = np.concatenate([np.arange(len(mesh.vertices)), duplicate_vertex])
+    colors = palette[np.concatenate([vertex_color, duplicate_color])]
     return Mesh(
         mesh.vertices[rows],
         faces.reshape(-1, 3),
         normals=None if mesh.normals is None else mesh.normals[rows],
         uv=None if mesh.uv is None else mesh.uv[rows],
-        colors=shades if mesh.colors is None else multiply_colors(mesh.colors[rows], shades),
+        colors=colors if mesh.colors is None else multiply_colors(mesh.colors[rows], colors),
     )
 
 
-def _merged(meshes: list[Mesh]) -> Mesh:
-    """All meshes as one. UV of a mesh without any are 0; normals are written when every mesh has them."""
+def _merge(meshes: list[Mesh]) -> Mesh:
+    """Merge meshes. Meshes without UV get zeros; normals and colors are kept only if every mesh has them."""
     if len(meshes) == 1:
         return meshes[0]
     counts = [len(mesh.vertices) for mesh in meshes]
     if sum(counts) > np.iinfo(np.int32).max:
         raise ConversionFailed(
-            "PLY counts at most 2147483647 vertices; reduce the model with {optimize_target_faces}",
+            "PLY can index at most 2147483647 vertices; reduce the model with {optimize_target_faces}",
             options=("optimize_target_faces",),
         )
-    before = np.cumsum([0, *counts[:-1]])
-    faces: Int32 = np.concatenate([mesh.faces + np.int32(start) for mesh, start in zip(meshes, before, strict=True)])
+    starts = np.cumsum([0, *counts[:-1]])
+    faces: Int32 = np.concatenate([mesh.faces + np.int32(start) for mesh, start in zip(meshes, starts, strict=True)])
     normals = [mesh.normals for mesh in meshes if mesh.normals is not None]
     if normals and len(normals) < len(meshes):
         note(
-            "normals_dropped", f"{len(meshes) - len(normals)} of {len(meshes)} parts have no normals: none was written"
+            "normals_dropped",
+            f"dropped all normals: {len(meshes) - len(normals)} of {len(meshes)} parts have none, and a PLY mesh "
+            "needs one for each vertex",
         )
-    uv: list[Float32] = [np.zeros((len(m.vertices), 2), np.float32) if m.uv is None else m.uv for m in meshes]
+    uv: list[Float32] = [
+        np.zeros((len(mesh.vertices), 2), np.float32) if mesh.uv is None else mesh.uv for mesh in meshes
+    ]
     colors: list[UInt8] = [mesh.colors for mesh in meshes if mesh.colors is not None]
     return Mesh(
         np.concatenate([mesh.vertices for mesh in meshes]),

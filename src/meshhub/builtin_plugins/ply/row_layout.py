@@ -1,0 +1,277 @@
+"""Location and values of PLY rows that differ in length.
+
+A row with lists has a length that depends on the counts inside it, so the start of each row depends on the row
+before. Nearly all files have equal counts, so a fixed row length is tried first and verified. Otherwise the length
+of a potential row is computed at *every* position of a block at once, and scipy's graph traversal, in compiled code,
+follows the chain of actual rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.ply.header import Element
+from meshhub.errors import UnreadableFile, quote
+from meshhub.model.notes import note
+
+Column = NDArray[Any]
+Index = NDArray[np.int64]
+
+_MIN_BLOCK_COUNT = 1 << 10
+"""Positions in the first block, so that a small element does not pay for a large one; every block doubles."""
+
+_MAX_BLOCK_COUNT = 1 << 20
+"""Positions in the largest block; bounds the memory of the graph."""
+
+
+@dataclass
+class ListColumn:
+    """List property: the item count of each row, and all items in order."""
+
+    counts: Index
+    values: Column
+
+
+@dataclass
+class ElementTable:
+    """Selected properties of an element, by name."""
+
+    count: int
+    columns: dict[str, Column]
+    lists: dict[str, ListColumn]
+
+
+class DataSection:
+    """Data after the header, as positions to read values from: bytes in binary files, numbers in text."""
+
+    def __init__(
+        self,
+        length: int,
+        view: Callable[[str], Column],
+        size: Callable[[str], int],
+        unit: str,
+        *,
+        is_complete: bool = True,
+    ) -> None:
+        """Create a section.
+
+        Args:
+            length: Number of positions.
+            view: Returns an array whose item at a position is the value of the given type that starts there.
+            size: Returns the number of positions that a value of the given type takes.
+            unit: Name of the positions in messages.
+            is_complete: Whether the last position is complete; False if the file may end inside a number.
+        """
+        self.length = length
+        self.view = view
+        self.size = size
+        self.unit = unit
+        self.is_complete = is_complete
+
+    def min_row_size(self, element: Element) -> int:
+        """Return the smallest number of positions that a row of the element takes."""
+        return sum(self.size(column.count_type or column.type) for column in element.properties)
+
+
+def binary_section(data: bytes, start: int, order: str) -> DataSection:
+    """Return the bytes from `start` on as a section; `order` is "<" or ">"."""
+    length = len(data) - start
+
+    def view(type_: str) -> Column:
+        dtype = np.dtype(order + type_)
+        return np.ndarray((max(0, length - dtype.itemsize + 1),), dtype, data, start, (1,))
+
+    return DataSection(length, view, lambda type_: np.dtype(type_).itemsize, "bytes")
+
+
+def number_section(numbers: NDArray[np.float64], *, is_complete: bool = True) -> DataSection:
+    """Return numbers parsed from text as a section; `is_complete` is False if the text ends without white space."""
+    return DataSection(len(numbers), lambda _: numbers, lambda _: 1, "numbers", is_complete=is_complete)
+
+
+def locate_rows(section: DataSection, element: Element, start: int, lines: Index | None = None) -> tuple[Index, int]:
+    """Find the start of each row of an element, and the end of the last row.
+
+    Args:
+        section: The data.
+        element: The element to locate.
+        start: Position of its first row.
+        lines: For text, the starts of the lines from `start` on, and the end of the last line.
+    Raises:
+        UnreadableFile: The data ends before the element.
+    """
+    min_size = section.min_row_size(element)
+    if start + element.count * min_size > section.length:
+        available = max(0, section.length - start)
+        raise _cut_off(element, f"which need {element.count * min_size} {section.unit} or more; {available} follow")
+    if element.count == 0 or min_size == 0:
+        return np.full(element.count if min_size else 0, start, np.int64), start
+    if lines is not None and len(lines) > element.count and lines[0] == start:
+        # extra numbers at the end of a line are not part of the next row
+        starts, ends = lines[: element.count], lines[1 : element.count + 1]
+        if (_row_ends(section, element, starts) <= ends).all():
+            return starts, int(ends[-1])
+    if not element.list_count:
+        return start + min_size * np.arange(element.count), start + min_size * element.count
+    first_end = int(_row_ends(section, element, np.array([start]))[0])
+    if start + (first_end - start) * element.count <= section.length:
+        starts = start + (first_end - start) * np.arange(element.count)
+        ends = _row_ends(section, element, starts)
+        if np.array_equal(ends[:-1], starts[1:]) and int(ends[-1]) <= section.length:
+            return starts, int(ends[-1])
+    return _follow_rows(section, element, start)
+
+
+def _follow_rows(section: DataSection, element: Element, start: int) -> tuple[Index, int]:
+    """Find the row starts by following the chain from the first row, block by block.
+
+    If the data ends between two rows, the count in the header is wrong: read the rows and add a note. If it ends
+    inside a row, the file is cut off.
+    """
+    from scipy.sparse import csr_array  # few files need it, and the import would slow down every read
+    from scipy.sparse.csgraph import breadth_first_order
+
+    blocks: list[Index] = []
+    row_count, position, block_size = 0, start, _MIN_BLOCK_COUNT
+    while row_count < element.count:
+        if position >= section.length:
+            if row_count == 0 or not section.is_complete:
+                raise _cut_off(element, f"{row_count} are complete")
+            note(
+                "wrong_count",
+                f"the PLY header declares {element.count} rows of {quote(element.name)}: "
+                f"read {row_count} of {element.count}; check that the file is complete",
+            )
+            break
+        width = min(block_size, section.length - position)
+        block_size = min(2 * block_size, _MAX_BLOCK_COUNT)
+        offsets = np.minimum(_row_ends(section, element, position + np.arange(width)) - position, width)
+        # node `width` is the exit; every other node has one edge, to a later node
+        pointers = np.append(np.arange(width + 1, dtype=np.int32), np.int32(width))
+        graph = csr_array((np.ones(width), offsets.astype(np.int32), pointers), shape=(width + 1, width + 1))
+        visited = breadth_first_order(graph, 0, directed=True, return_predecessors=False)[:-1]
+        starts = position + visited.astype(np.int64)[: element.count - row_count]
+        blocks.append(starts)
+        row_count += len(starts)
+        position = int(_row_ends(section, element, starts[-1:])[0])
+        if position > section.length:
+            raise _cut_off(element, f"{row_count - 1} are complete")
+    return np.concatenate(blocks), position
+
+
+def _row_ends(section: DataSection, element: Element, starts: Index) -> Index:
+    """Return the ends of potential rows at `starts`; a position beyond the data for rows that do not fit."""
+    ends = starts
+    beyond = section.length + 1
+    pending = 0  # size of properties without lists, summed first: an element may have thousands
+    for prop in element.properties:
+        if prop.count_type is None:
+            pending += section.size(prop.type)
+            continue
+        ends, pending = ends + pending, 0
+        counts, is_inside = _read_counts(section, prop.count_type, ends)
+        list_ends = ends + section.size(prop.count_type) + counts * section.size(prop.type)
+        ends = np.where(is_inside & (counts >= 0) & (list_ends <= section.length), list_ends, beyond)
+    return np.minimum(ends + pending, beyond)
+
+
+def _read_counts(section: DataSection, type_: str, positions: Index) -> tuple[Index, NDArray[np.bool_]]:
+    """Return the list counts at positions, clipped to the data's length, and which positions are inside the data."""
+    view = section.view(type_)
+    if len(view) == 0:
+        return np.zeros(len(positions), np.int64), np.zeros(len(positions), np.bool_)
+    is_inside = positions < len(view)
+    counts = view[np.minimum(positions, len(view) - 1)]
+    if counts.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            is_whole = (counts >= 0) & (counts == np.floor(counts))
+            counts = np.where(is_whole, np.minimum(counts, section.length), -1)
+    # a uint64 count beyond int64 becomes negative here, and negative counts are rejected
+    return np.minimum(counts.astype(np.int64), section.length), is_inside
+
+
+def read_table(section: DataSection, element: Element, starts: Index, selection: frozenset[str]) -> ElementTable:
+    """Read properties of an element.
+
+    Args:
+        section: The data.
+        element: The element to read.
+        starts: (n,) start of each row.
+        selection: Names of the properties to read.
+    """
+    table = ElementTable(len(starts), {}, {})
+    step = _row_step(starts)
+    positions = starts
+    for prop in element.properties:
+        if prop.count_type is None:
+            if prop.name in selection:
+                table.columns[prop.name] = _cast(_read_values(section, prop.type, positions, step), prop.type)
+            positions = positions + section.size(prop.type)
+            continue
+        counts, _ = _read_counts(section, prop.count_type, positions)
+        positions = positions + section.size(prop.count_type)
+        if prop.name in selection:
+            values = _read_items(section, prop.type, positions, counts, step)
+            table.lists[prop.name] = ListColumn(counts, _to_native(values))
+        positions = positions + counts * section.size(prop.type)
+        step = _row_step(positions)  # two lists may differ in length while the rows have equal lengths
+    return table
+
+
+def _read_items(section: DataSection, type_: str, positions: Index, counts: Index, step: int) -> Column:
+    """Return the items of all lists in order; each list starts at its position."""
+    size = section.size(type_)
+    if step and len(counts) and counts[0] and bool((counts == counts[0]).all()):
+        columns = [_read_values(section, type_, positions + size * index, step) for index in range(int(counts[0]))]
+        return np.stack(columns, axis=1).reshape(-1)
+    before = np.cumsum(counts) - counts
+    items: Column = section.view(type_)[
+        np.repeat(positions - before * size, counts) + size * np.arange(int(counts.sum()))
+    ]
+    return items
+
+
+def _row_step(starts: Index) -> int:
+    """Return the distance between rows if it is constant, else 0."""
+    if len(starts) < 2:
+        return 0
+    step = int(starts[1] - starts[0])
+    return step if bool((np.diff(starts) == step).all()) else 0
+
+
+def _read_values(section: DataSection, type_: str, positions: Index, step: int) -> Column:
+    """Return the values at positions, which are `step` apart unless it is 0."""
+    view = section.view(type_)
+    if step:  # a strided view is far faster than indexing
+        return view[int(positions[0]) : int(positions[-1]) + 1 : step]
+    values: Column = view[positions]
+    return values
+
+
+def _cast(values: Column, type_: str) -> Column:
+    """Return values in native byte order; cast numbers from text to the type in the header, clipped to its range."""
+    dtype = np.dtype(type_)
+    if values.dtype.kind != "f" or dtype.itemsize == 8:
+        return _to_native(values)
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return values.astype(np.float32)
+    limits = np.iinfo(dtype)
+    integers: Column = np.clip(np.rint(np.nan_to_num(values)), limits.min, limits.max).astype(dtype)
+    return integers
+
+
+def _to_native(values: Column) -> Column:
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
+
+
+def _cut_off(element: Element, detail: str) -> UnreadableFile:
+    return UnreadableFile(
+        f"the PLY file is cut off: its header declares {element.count} rows of {quote(element.name)}, {detail}; "
+        "export it again"
+    )
