@@ -1,4 +1,4 @@
-"""Wavefront OBJ with its materials (MTL) and textures, read and written."""
+"""Wavefront OBJ reader and writer, with materials (MTL) and textures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CARRIES: frozenset[Feature] = frozenset({"names", "normals", "uv", "colors", "m
 
 
 class ObjWriterOptions(Struct, frozen=True, kw_only=True):
-    """How OBJ is written."""
+    """Options of the OBJ writer."""
 
     obj_up: Annotated[
         Literal["z", "y"],
@@ -35,7 +35,7 @@ class ObjWriterOptions(Struct, frozen=True, kw_only=True):
 
 @hookimpl
 def meshhub_readers() -> Iterable[Reader]:
-    """The reader: objects and groups of their own vertices become parts; materials and textures come with the file."""
+    """Declare the reader: objects and groups become parts; MTL files and textures are companions."""
     return [
         Reader(
             format=OBJ,
@@ -48,7 +48,7 @@ def meshhub_readers() -> Iterable[Reader]:
 
 @hookimpl
 def meshhub_writers() -> Iterable[Writer]:
-    """The writer: an object for each part; materials and textures go into companions."""
+    """Declare the writer: one object per part; MTL files and textures become companions."""
     return [
         Writer(
             format=OBJ,

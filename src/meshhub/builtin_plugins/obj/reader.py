@@ -1,4 +1,4 @@
-"""Reads OBJ: tables, faces, objects and groups as parts, materials from the files beside it."""
+"""OBJ reader: objects and groups become parts, companions give the materials."""
 
 from __future__ import annotations
 
@@ -7,105 +7,112 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.obj.reading import lines as words
-from meshhub.builtin_plugins.obj.reading.appearance import Surfaces, read_surfaces, with_transforms
-from meshhub.builtin_plugins.obj.reading.build import Tables, cut, meshes
+from meshhub.builtin_plugins.obj.reading import lines as statements
+from meshhub.builtin_plugins.obj.reading.appearance import ObjMaterials, apply_transforms, read_materials
 from meshhub.builtin_plugins.obj.reading.faces import read_faces
-from meshhub.builtin_plugins.obj.reading.lines import split
-from meshhub.builtin_plugins.obj.reading.numbers import Table, read_table
-from meshhub.builtin_plugins.obj.reading.parts import materials_of_faces, parts_of_faces
+from meshhub.builtin_plugins.obj.reading.lines import split_lines
+from meshhub.builtin_plugins.obj.reading.meshes import VertexData, build_meshes, triangulate_faces
+from meshhub.builtin_plugins.obj.reading.number_rows import NumberRows, read_number_rows
+from meshhub.builtin_plugins.obj.reading.parts import assign_materials, assign_parts
 from meshhub.errors import EmptyModel, UnreadableFile
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Part, Scene, UInt8
 from meshhub.model.source import Source
+from meshhub.toolkit.geometry import unit_vectors
 
 
 def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
-    """An OBJ file as a scene, in the file's own numbers.
+    """Read an OBJ file.
 
-    Raises UnreadableFile, EmptyModel, ModelTooComplex.
+    Returns:
+        Scene in the units of the file.
+    Raises:
+        UnreadableFile: A line is damaged, or the file is not OBJ.
+        EmptyModel: The file has no faces.
+        ModelTooComplex: A face has too many corners.
     """
-    lines = split(source.read())
-    points = read_table(lines, words.V, "f8", 3)
-    uv = read_table(lines, words.VT, "f4", 1)
-    normals = read_table(lines, words.VN, "f4", 3)
+    lines = split_lines(source.read())
+    points = read_number_rows(lines, statements.V, "f8", 3)
+    uv = read_number_rows(lines, statements.VT, "f4", 1)
+    normals = read_number_rows(lines, statements.VN, "f4", 3)
     faces = read_faces(lines, (len(points.rows), len(uv.rows), len(normals.rows)))
-    others = lines.others()
+    ignored = lines.ignored_elements()
     if len(faces.counts) == 0 or int(faces.counts.max()) < 3:
-        raise _empty(len(points.rows), others)
-    if others:
-        note("ignored_elements", f"the OBJ also holds {', '.join(others)}: only its faces were read")
-    colors, colored = _colors(points)
-    tables = Tables(
+        raise _no_faces(len(points.rows), ignored)
+    if ignored:
+        note("ignored_elements", f"the OBJ also has {', '.join(ignored)}: read only its faces")
+    colors, has_color = _read_colors(points)
+    data = VertexData(
         np.ascontiguousarray(points.rows[:, :3]),
         colors,
-        colored,
-        _uv(uv.rows),
-        _units(normals.rows[:, :3]),
+        has_color,
+        _clean_uv(uv.rows),
+        _normalize(normals.rows[:, :3]),
     )
-    part, places = parts_of_faces(lines, faces)
-    material, names = materials_of_faces(lines, faces.line)
-    triangles = cut(tables, faces, part, material)
-    surfaces = read_surfaces(source, lines, names) if names else Surfaces()
-    if surfaces.transforms and triangles.vt is not None and triangles.material is not None:
-        table, rows = with_transforms(tables.uv, triangles.vt, triangles.material, surfaces.transforms)
-        tables, triangles = replace(tables, uv=table), replace(triangles, vt=rows)
-    made = meshes(tables, triangles, [place.name for place in places])
-    kept = [index for index, mesh in enumerate(made) if len(mesh.faces)]
+    part, part_names = assign_parts(lines, faces)
+    material, material_names = assign_materials(lines, faces.line)
+    triangles = triangulate_faces(data, faces, part, material)
+    materials = read_materials(source, lines, material_names) if material_names else ObjMaterials()
+    if materials.transforms and triangles.vt is not None and triangles.material is not None:
+        uv_table, rows = apply_transforms(data.uv, triangles.vt, triangles.material, materials.transforms)
+        data, triangles = replace(data, uv=uv_table), replace(triangles, vt=rows)
+    meshes = build_meshes(data, triangles, [part_name.name for part_name in part_names])
+    kept = [(mesh, part_name) for mesh, part_name in zip(meshes, part_names, strict=True) if len(mesh.faces)]
     return Scene(
-        tuple(made[index] for index in kept),
-        tuple(Part(row, name=places[index].name, path=places[index].path) for row, index in enumerate(kept)),
-        surfaces.materials,
-        surfaces.images,
+        tuple(mesh for mesh, _ in kept),
+        tuple(Part(index, name=part_name.name, path=part_name.path) for index, (_, part_name) in enumerate(kept)),
+        materials.materials,
+        materials.images,
     )
 
 
-def _empty(points: int, others: list[str]) -> EmptyModel | UnreadableFile:
-    if others:
-        return EmptyModel(f"the OBJ holds only {', '.join(others)}, and no faces; export the model as a mesh")
-    if points:
-        return EmptyModel(f"the OBJ holds {points} points and no faces; export the model as a mesh")
-    return UnreadableFile("no vertices and no faces are in the file: it is no Wavefront OBJ; export the model again")
+def _no_faces(point_count: int, ignored: list[str]) -> EmptyModel | UnreadableFile:
+    if ignored:
+        return EmptyModel(f"the OBJ has only {', '.join(ignored)}, and no faces; export the model as a mesh")
+    if point_count:
+        return EmptyModel(f"the OBJ has {point_count} points and no faces; export the model as a mesh")
+    return UnreadableFile("the file has no vertices and no faces, so it is not Wavefront OBJ; export the model again")
 
 
-def _colors(points: Table) -> tuple[UInt8 | None, NDArray[np.bool_] | None]:
-    """(n, 4) colours written after the positions, 0 to 1 or 0 to 255, and which vertices have one."""
+def _read_colors(points: NumberRows) -> tuple[UInt8 | None, NDArray[np.bool_] | None]:
+    """Return the (n, 4) colors after the positions, and which vertices have one; None without colors.
+
+    Colors range to 255 if any value is above 1, else to 1. Vertices without a color get opaque white.
+    """
     width, counts = points.rows.shape[1], points.counts
     if width < 6:
         weights = points.rows[:, 3:4] if counts is None else points.rows[counts > 3, 3:4]
         if (weights != 1).any():
-            note("weights_ignored", "the OBJ gives weights after x, y, z, which are for curves: they were left out")
+            note("weights_ignored", "the OBJ has weights after x, y, z, which only apply to curves: ignored them")
         return None, None
-    given = np.ones((len(points.rows), 4))
-    given[:, : min(width - 3, 4)] = points.rows[:, 3:7]
-    there: NDArray[np.bool_] = np.asarray(np.isfinite(given[:, :3]).all(axis=1))
+    values = np.ones((len(points.rows), 4))
+    values[:, : min(width - 3, 4)] = points.rows[:, 3:7]
+    has_color: NDArray[np.bool_] = np.asarray(np.isfinite(values[:, :3]).all(axis=1))
     if counts is not None:
-        there &= counts >= 6
-    if not there.any():
+        has_color &= counts >= 6
+    if not has_color.any():
         return None, None
-    scale = 1.0 if float(given[there, :3].max()) > 1 else 255.0
-    without = ~np.isfinite(given[:, 3]) if counts is None else ~np.isfinite(given[:, 3]) | (counts < 7)
-    given[without | (width < 7), 3] = 255 / scale
-    given[~there] = 255 / scale
-    made = np.clip(np.rint(given * scale), 0, 255).astype(np.uint8)
-    if not made[there, 3].any():
-        made[:, 3] = 255
-        note("alpha_zero", "every colour in the OBJ is wholly transparent: read as opaque")
-    return made, there
+    scale = 1.0 if float(values[has_color, :3].max()) > 1 else 255.0
+    lacks_alpha = ~np.isfinite(values[:, 3]) if counts is None else ~np.isfinite(values[:, 3]) | (counts < 7)
+    values[lacks_alpha | (width < 7), 3] = 255 / scale
+    values[~has_color] = 255 / scale
+    colors = np.clip(np.rint(values * scale), 0, 255).astype(np.uint8)
+    if not colors[has_color, 3].any():
+        colors[:, 3] = 255
+        note("alpha_zero", "all colors in the OBJ are fully transparent: read as opaque")
+    return colors, has_color
 
 
-def _uv(rows: Float32) -> Float32:
-    """(t, 2) texture coordinates; what is missing or no number is 0."""
-    made = np.zeros((len(rows), 2), np.float32)
+def _clean_uv(rows: Float32) -> Float32:
+    """Return (t, 2) texture coordinates with 0 in place of a missing number, NaN and infinity."""
+    uv = np.zeros((len(rows), 2), np.float32)
     width = min(rows.shape[1], 2)
-    made[:, :width] = rows[:, :width]
-    return np.nan_to_num(made, copy=False, nan=0, posinf=0, neginf=0)
+    uv[:, :width] = rows[:, :width]
+    return np.nan_to_num(uv, copy=False, nan=0, posinf=0, neginf=0)
 
 
-def _units(rows: Float32) -> Float32:
-    """Normals of unit length; what is no number is 0."""
-    wide = np.nan_to_num(rows.astype(np.float64), copy=False, nan=0, posinf=0, neginf=0)
-    length = np.sqrt(np.einsum("ij,ij->i", wide, wide))[:, None]
-    unit: Float32 = np.divide(wide, length, out=wide, where=length > 0).astype(np.float32)
-    return unit
+def _normalize(normals: Float32) -> Float32:
+    """Return normals of unit length, with 0 in place of NaN and infinity."""
+    finite = np.nan_to_num(normals.astype(np.float64), copy=False, nan=0, posinf=0, neginf=0)
+    return unit_vectors(finite).astype(np.float32)

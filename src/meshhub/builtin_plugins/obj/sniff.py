@@ -1,4 +1,4 @@
-"""Telling OBJ by its content: light, and shared with the reader."""
+"""Detection of OBJ files by content; imports nothing heavy, and is shared with the reader."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ _STATEMENT = re.compile(
     rb"^[ \t]*(?:v[ \t]+[-+.\d]|v[tn][ \t]+[-+.\d]|f[ \t]+-?\d+[ \t/]|(?:mtllib|usemtl|o|g|s)(?:[ \t]|$))", re.MULTILINE
 )
 _VERTEX = re.compile(rb"^[ \t]*v(?:[ \t]+[-+.\deE]+){3}", re.MULTILINE)
-_WIDE = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-_BOM = b"\xef\xbb\xbf"
+_UTF_16_MARKS = ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_UTF_8_MARK = b"\xef\xbb\xbf"
 
 
-def narrowed(data: bytes) -> bytes:
-    """The text without a byte order mark, as UTF-8 when the mark tells UTF-16."""
-    for mark, encoding in _WIDE:
+def remove_byte_order_mark(data: bytes) -> bytes:
+    """Return the text without a byte order mark; a UTF-16 text becomes UTF-8."""
+    for mark, encoding in _UTF_16_MARKS:
         if data.startswith(mark):
             return data[2:].decode(encoding, "replace").encode()
-    return data.removeprefix(_BOM)
+    return data.removeprefix(_UTF_8_MARK)
 
 
 def sniff(head: bytes, size: int) -> int:  # noqa: ARG001
-    """0 (no) to 100 (sure)."""
-    text = narrowed(head)
+    """Return the confidence that the file is OBJ, 0 … 100."""
+    text = remove_byte_order_mark(head)
     if b"\0" in text:
         return 0
     text = text.replace(b"\r", b"\n")
     if _VERTEX.search(text):
-        lines = sum(1 for line in text.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#"))
-        known = len(_STATEMENT.findall(text))
-        return 80 if 2 * known >= lines else 30
+        line_count = sum(1 for line in text.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#"))
+        statement_count = len(_STATEMENT.findall(text))
+        return 80 if 2 * statement_count >= line_count else 30
     return 50 if re.search(rb"^[ \t]*(?:mtllib|usemtl)[ \t]", text, re.MULTILINE) else 0

@@ -1,13 +1,13 @@
-"""Writes OBJ: an object for each part, a run of faces for each material, materials and pictures beside it."""
+"""OBJ writer: one object per part, faces grouped by material; companions hold the materials and images."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from meshhub.builtin_plugins.obj import ObjWriterOptions
-from meshhub.builtin_plugins.obj.writing.appearance import Library
-from meshhub.builtin_plugins.obj.writing.names import Names
-from meshhub.builtin_plugins.obj.writing.text import coordinates, faces, positions
+from meshhub.builtin_plugins.obj.writing.appearance import MaterialLibrary
+from meshhub.builtin_plugins.obj.writing.names import UniqueNames
+from meshhub.builtin_plugins.obj.writing.statements import format_attribute, format_faces, format_positions
 from meshhub.model.capabilities import Frame
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Material, Mesh, Scene
@@ -16,17 +16,17 @@ from meshhub.toolkit.geometry import baked, to_frame
 
 
 def write(scene: Scene, target: Target, options: ObjWriterOptions) -> None:
-    """The placed scene as OBJ; materials and their pictures become companions."""
+    """Write the placed parts of a scene as OBJ; materials and images become companions."""
     scene = baked(to_frame(scene, Frame(scene.frame.unit, options.obj_up)))
     parts = [part for part in scene.parts if len(scene.meshes[part.mesh].faces)]
     meshes = [scene.meshes[part.mesh] for part in parts]
-    library = _library(scene, meshes)
-    _note_products(scene, meshes)
-    v = positions(meshes)
-    vt = coordinates("vt", meshes, [mesh.uv for mesh in meshes])
-    vn = coordinates("vn", meshes, [mesh.normals for mesh in meshes])
-    runs = iter(faces(meshes, v, vt, vn, by_material=library is not None))
-    names = Names("part")
+    library = _build_library(scene, meshes)
+    _note_colored_materials(scene, meshes)
+    v = format_positions(meshes)
+    vt = format_attribute("vt", meshes, [mesh.uv for mesh in meshes])
+    vn = format_attribute("vn", meshes, [mesh.normals for mesh in meshes])
+    runs = iter(format_faces(meshes, v, vt, vn, by_material=library is not None))
+    names = UniqueNames("part")
     with target.open() as file:
         file.write(f"# meshhub, {scene.frame.unit}, {options.obj_up.upper()} up\n".encode())
         if library is not None:
@@ -35,9 +35,9 @@ def write(scene: Scene, target: Target, options: ObjWriterOptions) -> None:
         for number, part in enumerate(parts):
             if len(parts) > 1 or part.name:
                 file.write(f"o {names.unique(part.name)}\n".encode())
-            for table in (v, vt, vn):
-                if table is not None:
-                    file.write(table.pieces[number])
+            for block in (v, vt, vn):
+                if block is not None:
+                    file.write(block.part_texts[number])
             while run is not None and run.part == number:
                 if library is not None:
                     file.write(f"usemtl {library.names[run.material]}\n".encode())
@@ -49,18 +49,19 @@ def write(scene: Scene, target: Target, options: ObjWriterOptions) -> None:
         did(companions=len(library.files))
 
 
-def _library(scene: Scene, meshes: list[Mesh]) -> Library | None:
-    """The materials in use; one of its own for faces without, since a material stays in force over objects."""
+def _build_library(scene: Scene, meshes: list[Mesh]) -> MaterialLibrary | None:
+    """Return the used materials, or None; -1 for faces without one, since `usemtl` stays in effect across objects."""
     used = scene.used_materials()
     if not used:
         return None
-    bare = any(mesh.face_material is None or bool((mesh.face_material < 0).any()) for mesh in meshes)
-    return Library(scene, (-1, *used) if bare else used, textured=any(mesh.uv is not None for mesh in meshes))
+    has_bare_faces = any(mesh.face_material is None or bool((mesh.face_material < 0).any()) for mesh in meshes)
+    has_uv = any(mesh.uv is not None for mesh in meshes)
+    return MaterialLibrary(scene, (-1, *used) if has_bare_faces else used, has_uv=has_uv)
 
 
-def _note_products(scene: Scene, meshes: list[Mesh]) -> None:
+def _note_colored_materials(scene: Scene, meshes: list[Mesh]) -> None:
     """Note parts whose vertex colors and materials would have to be multiplied (glTF 2.0 §3.9.2)."""
-    tinted = [
+    is_tinted = [
         material.base_color_image is not None or material.base_color[:3] != (1.0, 1.0, 1.0)
         for material in (*scene.materials, Material())
     ]
@@ -68,7 +69,7 @@ def _note_products(scene: Scene, meshes: list[Mesh]) -> None:
         mesh.colors is not None
         and mesh.face_material is not None
         and bool((mesh.colors[:, :3] != 255).any())
-        and any(tinted[index] for index in np.unique(mesh.face_material))
+        and any(is_tinted[index] for index in np.unique(mesh.face_material))
         for mesh in meshes
     )
     if count:

@@ -1,1 +1,1 @@
-"""From OBJ and MTL text to a scene."""
+"""Parser from OBJ and MTL text to a scene."""

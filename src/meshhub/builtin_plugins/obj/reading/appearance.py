@@ -1,4 +1,4 @@
-"""The materials that an OBJ names, from the MTL files and pictures that came together with it."""
+"""Materials of an OBJ file, from the MTL files and images among its companions."""
 
 from __future__ import annotations
 
@@ -9,240 +9,276 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.obj.reading.lines import MTLLIB, Lines
-from meshhub.builtin_plugins.obj.reading.mtl import LARGEST, Statements, Texture, color, number, parse, texture
-from meshhub.builtin_plugins.obj.reading.parts import argument
+from meshhub.builtin_plugins.obj.reading.mtl import (
+    MAX_MTL_BYTES,
+    Statements,
+    TextureReference,
+    parse_color,
+    parse_mtl,
+    parse_number,
+    parse_texture,
+)
+from meshhub.builtin_plugins.obj.reading.parts import read_argument
+from meshhub.errors import printable, quote
 from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Image, Int32, Material
 from meshhub.model.source import Source
+from meshhub.toolkit.colors import clamp_fraction
+from meshhub.toolkit.images import detect_media_type
 
-_LIBRARIES = 64
-_PICTURES = 256
-"""So many files are looked up; no model has more."""
+_MAX_LIBRARIES_COUNT = 64
+"""MTL files looked up; real files name one or a few."""
 
-_NAMED = 10
-"""So many missing files and materials are named."""
+_MAX_IMAGES_COUNT = 256
+"""Image files looked up; more than real models have."""
 
-_OPENINGS = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"BM", "image/bmp"),
-    (b"II*\0", "image/tiff"),
-    (b"MM\0*", "image/tiff"),
-)
-_UNMAPPED = ("map_bump", "bump", "map_d", "map_ks", "map_ns", "map_ka", "disp", "map_disp", "refl", "decal")
+_MAX_LISTED_COUNT = 3
+"""Names that a note lists; with the rest of the note they fit into one line."""
+
+_MAX_IMAGE_NAME_LENGTH = 80
+"""Characters kept of an image's file name; bounds names from hostile files."""
+
+_UNSUPPORTED_TEXTURES = (
+    "map_bump", "bump", "map_d", "map_ks", "map_ns", "map_ka", "disp", "map_disp", "refl", "decal",
+)  # fmt: skip
 
 Transform = tuple[float, float, float, float]
 """Scale and offset of texture coordinates: `u * scale_u + offset_u`."""
 
+_IDENTITY: Transform = (1.0, 1.0, 0.0, 0.0)
+
 
 @dataclass(frozen=True)
-class Surfaces:
-    """Materials, their pictures, and the transforms of texture coordinates, by the material's index."""
+class ObjMaterials:
+    """Materials and their images, and the transforms of texture coordinates by material index."""
 
     materials: tuple[Material, ...] = ()
     images: tuple[Image, ...] = ()
     transforms: dict[int, Transform] = field(default_factory=dict)
 
 
-def read_surfaces(source: Source, lines: Lines, names: list[str]) -> Surfaces:
-    """A material for each name. What is missing costs its look, never the model, and is named in a note."""
-    libraries, complete = _libraries(source, lines)
-    folded = {name.casefold(): statements for name, statements in reversed(libraries.items())}
-    pictures = _Pictures(source)
+def read_materials(source: Source, lines: Lines, names: list[str]) -> ObjMaterials:
+    """Read the materials with the given names.
+
+    A missing file or material gives a note, and a material without appearance.
+
+    Args:
+        source: The file, with its companions.
+        lines: The lines of the file.
+        names: Material names, one for each material to return.
+    """
+    library, is_complete = _read_libraries(source, lines)
+    folded = {name.casefold(): statements for name, statements in reversed(library.items())}
+    images = _TextureImages(source)
     materials: list[Material] = []
     transforms: dict[int, Transform] = {}
-    unknown: list[str] = []
+    undefined: list[str] = []
     for index, name in enumerate(names):
-        plain = " ".join(name.split())
-        statements = libraries.get(plain, folded.get(plain.casefold()))
+        key = " ".join(name.split())
+        statements = library.get(key, folded.get(key.casefold()))
         if statements is None:
-            unknown.append(name)
+            undefined.append(name)
             materials.append(Material(name=name))
             continue
-        base = texture(statements.get("map_kd"))
-        materials.append(_material(name, statements, base, pictures))
+        base = parse_texture(statements.get("map_kd"))
+        materials.append(_build_material(name, statements, base, images))
         if base is not None and materials[-1].base_color_image is not None:
             transform = (*base.scale, *base.offset)
-            if transform != (1.0, 1.0, 0.0, 0.0):
+            if transform != _IDENTITY:
                 transforms[index] = transform
-    pictures.tell()
-    if unknown and complete and libraries:
-        note("missing_material", f"no MTL file defines {_listed(unknown)}: shown without a look of its own")
-    return Surfaces(tuple(materials), tuple(pictures.images), transforms)
+    images.note_missing()
+    if undefined and is_complete and library:
+        note("missing_material", f"no MTL file defines {_list_names(undefined)}: used the default material")
+    return ObjMaterials(tuple(materials), tuple(images.images), transforms)
 
 
-def with_transforms(
+def apply_transforms(
     uv: Float32, rows: NDArray[np.int64], material: Int32, transforms: dict[int, Transform]
 ) -> tuple[Float32, NDArray[np.int64]]:
-    """Texture coordinates with the materials' transforms in them: a longer table, and the rows in it.
+    """Apply the transforms of the materials to texture coordinates.
 
-    rows: (m, 3) of each triangle's corners, -1 for none; material: (m,)
+    Args:
+        uv: (t, 2) texture coordinates.
+        rows: (m, 3) row of each triangle's corners, -1 for none.
+        material: (m,) material of each triangle, -1 for none.
+        transforms: Transforms by material index.
+    Returns:
+        The table, with transformed rows appended, and the (m, 3) rows in it.
     """
-    table = np.array([(1.0, 1.0, 0.0, 0.0), *transforms.values()])
-    which = np.zeros(max(int(material.max()), *transforms) + 2, np.int64)
-    which[list(transforms)] = np.arange(1, len(table))
-    own = np.repeat(which[material], 3)  # -1, no material, is the last entry, which no transform takes
-    flat = rows.ravel()
-    keys, index = np.unique(np.where((own > 0) & (flat >= 0), flat * len(table) + own, -1), return_inverse=True)
-    new = keys[keys >= 0]
-    chosen = table[new % len(table)]
-    made = (uv[new // len(table)] * chosen[:, :2] + chosen[:, 2:]).astype(np.float32)
-    moved = np.where((own > 0) & (flat >= 0), len(uv) + index.ravel() - (len(keys) - len(new)), flat)
-    return np.concatenate([uv, made]), moved.reshape(-1, 3)
+    table = np.array([_IDENTITY, *transforms.values()])
+    transform_of_material = np.zeros(max(int(material.max()), *transforms) + 2, np.int64)
+    transform_of_material[list(transforms)] = np.arange(1, len(table))
+    transform = np.repeat(transform_of_material[material], 3)  # -1, no material, is the last entry: the identity
+    flat_rows = rows.ravel()
+    is_changed = (transform > 0) & (flat_rows >= 0)
+    keys, index = np.unique(np.where(is_changed, flat_rows * len(table) + transform, -1), return_inverse=True)
+    new_keys = keys[keys >= 0]
+    parameters = table[new_keys % len(table)]
+    new_uv = (uv[new_keys // len(table)] * parameters[:, :2] + parameters[:, 2:]).astype(np.float32)
+    new_rows = np.where(is_changed, len(uv) + index.ravel() - (len(keys) - len(new_keys)), flat_rows)
+    return np.concatenate([uv, new_uv]), new_rows.reshape(-1, 3)
 
 
-def _libraries(source: Source, lines: Lines) -> tuple[dict[str, Statements], bool]:
-    """The materials of all MTL files by name, and whether all files that are named are there."""
-    found: dict[str, Statements] = {}
+def _read_libraries(source: Source, lines: Lines) -> tuple[dict[str, Statements], bool]:
+    """Return the materials of all MTL files by name, and whether all files that the OBJ names are present."""
+    materials: dict[str, Statements] = {}
     missing: list[str] = []
-    seen: set[str] = set()
-    for line in lines.of(MTLLIB)[:_LIBRARIES].tolist():
-        named = argument(lines, line)
-        whole = source.sibling(named) if named else None
-        several = [] if whole is not None or not named else named.split()[:_LIBRARIES]
-        pairs = [(named, whole)] if len(several) < 2 else [(one, source.sibling(one)) for one in several]
-        for reference, library in pairs:
-            if not reference or reference in seen:
-                continue
-            seen.add(reference)
-            if library is None:
-                missing.append(reference)
-                continue
-            if library.size > LARGEST:
-                note("large_companion", f"only the first {LARGEST >> 20} MiB of {_shown(reference)!r} were read")
-            for name, statements in parse(library.head(LARGEST)).items():
-                found.setdefault(name, statements)
-    if missing:
-        note(
-            "missing_companion",
-            f"{_listed(missing)} did not come with the OBJ, so its materials have no colours: "
-            "send the OBJ, its MTL and its textures in one archive",
-        )
-    return found, not missing
+    for reference, library in _find_libraries(source, lines).items():
+        if library is None:
+            missing.append(reference)
+            continue
+        if library.size > MAX_MTL_BYTES:
+            note("large_companion", f"read only the first {MAX_MTL_BYTES >> 20} MiB of {quote(reference)}")
+        for name, statements in parse_mtl(library.head(MAX_MTL_BYTES)).items():
+            materials.setdefault(name, statements)
+    _note_missing_companions(missing)
+    return materials, not missing
 
 
-def _material(name: str, statements: Statements, base: Texture | None, pictures: _Pictures) -> Material:
-    """One material in the terms of the scene."""
-    image = pictures.index(base)
-    shade = color(statements.get("kd"))
-    if image is not None and shade is not None and not any(shade):
-        # exporters write black where they mean the texture alone
-        note("black_diffuse_ignored", f"material {_shown(name)!r} is black under its texture: read as white")
-        shade = None
-    shade = shade or (1.0, 1.0, 1.0)
-    alpha = _alpha(name, statements)
-    cut_out = texture(statements.get("map_d"))
-    blended = base is not None and cut_out is not None and cut_out.reference == base.reference
-    glow_image = pictures.index(texture(statements.get("map_ke")))
-    glow = color(statements.get("ke")) or ((0.0, 0.0, 0.0) if glow_image is None else (1.0, 1.0, 1.0))
-    rough, metal = texture(statements.get("map_pr")), texture(statements.get("map_pm"))
-    packed = metal if rough is None else rough if metal is None or metal.reference == rough.reference else None
-    left = [key for key in _UNMAPPED if key in statements and not (key == "map_d" and blended)]
-    if packed is None and rough is not None:
-        left += ["map_Pr", "map_Pm"]
-    if left:
-        note("textures_left_out", f"textures of the kinds {', '.join(left)} were left out")
-    metallic = number(statements.get("pm"))
+def _find_libraries(source: Source, lines: Lines) -> dict[str, Source | None]:
+    """Return the MTL files by name, None for a missing one; a `mtllib` line has one name with spaces, or several."""
+    libraries: dict[str, Source | None] = {}
+    for line in lines.find(MTLLIB)[:_MAX_LIBRARIES_COUNT].tolist():
+        argument = read_argument(lines, line)
+        if not argument:
+            continue
+        library = source.sibling(argument)
+        references = argument.split()[:_MAX_LIBRARIES_COUNT]
+        if library is not None or len(references) < 2:
+            libraries.setdefault(argument, library)
+            continue
+        for reference in references:
+            if reference not in libraries:
+                libraries[reference] = source.sibling(reference)
+    return libraries
+
+
+def _build_material(
+    name: str, statements: Statements, base: TextureReference | None, images: _TextureImages
+) -> Material:
+    """Build the material of the scene from MTL statements; `base` is the parsed `map_Kd`."""
+    image = images.index(base)
+    base_color = parse_color(statements.get("kd"))
+    if image is not None and base_color is not None and not any(base_color):
+        # exporters write black if only the texture matters
+        note("black_diffuse_ignored", f"material {quote(name)} is black and has a texture: read its color as white")
+        base_color = None
+    alpha = _read_alpha(name, statements)
+    alpha_texture = parse_texture(statements.get("map_d"))
+    has_alpha_texture = base is not None and alpha_texture is not None and alpha_texture.file_name == base.file_name
+    emissive_image = images.index(parse_texture(statements.get("map_ke")))
+    default_emissive = (0.0, 0.0, 0.0) if emissive_image is None else (1.0, 1.0, 1.0)
+    roughness_texture, metallic_texture = (parse_texture(statements.get(key)) for key in ("map_pr", "map_pm"))
+    packed = _pack_textures(roughness_texture, metallic_texture)
+    unsupported = [
+        key for key in _UNSUPPORTED_TEXTURES if key in statements and not (key == "map_d" and has_alpha_texture)
+    ]
+    if packed is None and roughness_texture is not None:
+        unsupported += ["map_Pr", "map_Pm"]
+    if unsupported:
+        note("textures_left_out", f"dropped textures of unsupported kinds: {', '.join(unsupported)}")
+    metallic = parse_number(statements.get("pm"))
+    if metallic is None:
+        metallic = 0.0 if metallic_texture is None else 1.0
     return Material(
         name=name,
-        base_color=(*shade, alpha),
+        base_color=(*(base_color or (1.0, 1.0, 1.0)), alpha),
         base_color_image=image,
-        metallic=_unit((0.0 if metal is None else 1.0) if metallic is None else metallic),
-        roughness=_roughness(statements, textured=packed is not None),
-        metallic_roughness_image=pictures.index(packed),
-        normal_image=pictures.index(texture(statements.get("norm"))),
-        occlusion_image=pictures.index(texture(statements.get("map_ao"))),
-        emissive=glow,
-        emissive_image=glow_image,
-        alpha_mode="blend" if alpha < 1 or blended else "opaque",
+        metallic=clamp_fraction(metallic),
+        roughness=_read_roughness(statements, has_texture=packed is not None),
+        metallic_roughness_image=images.index(packed),
+        normal_image=images.index(parse_texture(statements.get("norm"))),
+        occlusion_image=images.index(parse_texture(statements.get("map_ao"))),
+        emissive=parse_color(statements.get("ke")) or default_emissive,
+        emissive_image=emissive_image,
+        alpha_mode="blend" if alpha < 1 or has_alpha_texture else "opaque",
         wrap=("clamp", "clamp") if base is not None and base.clamp else ("repeat", "repeat"),
     )
 
 
-def _alpha(name: str, statements: Statements) -> float:
-    """How opaque; `d` over `Tr`, which is its opposite and often taken for the same. Never invisible."""
-    dissolve = number(statements.get("d", "").lower().removeprefix("-halo"))
-    transparency = number(statements.get("tr"))
-    if dissolve is None:
-        dissolve = 1.0 if transparency is None else 1.0 - transparency
-    alpha = _unit(dissolve)
+def _pack_textures(roughness: TextureReference | None, metallic: TextureReference | None) -> TextureReference | None:
+    """Return the texture for roughness and metallic, which the scene holds in one image; None for two files."""
+    if roughness is None:
+        return metallic
+    return roughness if metallic is None or metallic.file_name == roughness.file_name else None
+
+
+def _read_alpha(name: str, statements: Statements) -> float:
+    """Return the opacity. `d` precedes `Tr`, its inverse, which programs often write as `d`. 0 becomes opaque."""
+    alpha = parse_number(statements.get("d", "").lower().removeprefix("-halo"))
+    if alpha is None:
+        transparency = parse_number(statements.get("tr"))
+        alpha = 1.0 if transparency is None else 1.0 - transparency
+    alpha = clamp_fraction(alpha)
     if alpha == 0:
-        note("alpha_zero", f"material {_shown(name)!r} is wholly transparent: read as opaque")
+        note("alpha_zero", f"material {quote(name)} is fully transparent: read as opaque")
         return 1.0
     return alpha
 
 
-def _roughness(statements: Statements, *, textured: bool) -> float:
-    """`Pr`, or from the exponent of Phong's highlight: B. Karis, "Specular BRDF Reference", 2013, n = 2/r⁴ - 2."""
-    given = number(statements.get("pr"))
-    if given is not None:
-        return _unit(given)
-    exponent = number(statements.get("ns"))
-    highlight = color(statements.get("ks"))
-    if textured or exponent is None or exponent <= 0 or highlight is None or not any(highlight):
+def _read_roughness(statements: Statements, *, has_texture: bool) -> float:
+    """Return `Pr`, or convert the Phong exponent `Ns`.
+
+    Source:
+        B. Karis, "Specular BRDF Reference", 2013: n = 2/r⁴ - 2.
+    """
+    roughness = parse_number(statements.get("pr"))
+    if roughness is not None:
+        return clamp_fraction(roughness)
+    exponent = parse_number(statements.get("ns"))
+    highlight = parse_color(statements.get("ks"))
+    if has_texture or exponent is None or exponent <= 0 or highlight is None or not any(highlight):
         return 1.0
-    return round(_unit(math.sqrt(math.sqrt(2 / (exponent + 2)))), 6)
+    return round(clamp_fraction(math.sqrt(math.sqrt(2 / (exponent + 2)))), 6)
 
 
-class _Pictures:
-    """Pictures as they are asked for, each once."""
+class _TextureImages:
+    """Images of textures, read on first use; each file becomes one image."""
 
     def __init__(self, source: Source) -> None:
         self.images: list[Image] = []
         self._source = source
-        self._found: dict[str, int | None] = {}
-        self._held: dict[str, int] = {}
+        self._index_of_reference: dict[str, int | None] = {}
+        self._index_of_file: dict[str, int] = {}
         self._missing: list[str] = []
 
-    def index(self, wanted: Texture | None) -> int | None:
-        """The image's index, or None when it did not come with the file."""
-        if wanted is None:
+    def index(self, texture: TextureReference | None) -> int | None:
+        """Return the index of a texture's image, or None if the texture is None or its file is missing."""
+        if texture is None:
             return None
-        key = wanted.reference.casefold()
-        if key not in self._found:
-            self._found[key] = self._read(wanted.reference) if len(self._found) < _PICTURES else None
-        return self._found[key]
+        key = texture.file_name.casefold()
+        if key not in self._index_of_reference:
+            has_room = len(self._index_of_reference) < _MAX_IMAGES_COUNT
+            self._index_of_reference[key] = self._read(texture.file_name) if has_room else None
+        return self._index_of_reference[key]
 
     def _read(self, reference: str) -> int | None:
-        found = self._source.sibling(reference)
-        if found is None:
+        companion = self._source.sibling(reference)
+        if companion is None:
             self._missing.append(reference)
             return None
-        # one file has many spellings, and is held once
-        key = str(found.path or found.name)
-        if key not in self._held:
-            self._held[key] = len(self.images)
-            data = found.read()
-            last = _shown(reference).replace("\\", "/").rpartition("/")[2]
-            self.images.append(Image(data, _media_type(data), last.rpartition(".")[0] or last))
-        return self._held[key]
+        # several spellings may name one file
+        key = str(companion.path or companion.name)
+        if key not in self._index_of_file:
+            self._index_of_file[key] = len(self.images)
+            data = companion.read()
+            file_name = printable(reference[:_MAX_IMAGE_NAME_LENGTH]).replace("\\", "/").rpartition("/")[2]
+            self.images.append(Image(data, detect_media_type(data), file_name.rpartition(".")[0] or file_name))
+        return self._index_of_file[key]
 
-    def tell(self) -> None:
-        """Name what is missing."""
-        if self._missing:
-            note(
-                "missing_companion",
-                f"{_listed(self._missing)} did not come with the OBJ, so its materials show plain colours: "
-                "send the OBJ, its MTL and its textures in one archive",
-            )
+    def note_missing(self) -> None:
+        """Add a note with the names of the missing files."""
+        _note_missing_companions(self._missing)
 
 
-def _media_type(data: bytes) -> str:
-    """What kind of picture the bytes are, by how they begin; TGA begins with nothing of its own."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for opening, kind in _OPENINGS if data.startswith(opening)), "image/x-tga")
+def _note_missing_companions(names: list[str]) -> None:
+    if names:
+        note(
+            "missing_companion",
+            f"missing {_list_names(names)}: send the OBJ, its MTL and its textures in one archive",
+        )
 
 
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(repr(_shown(name)) for name in names[:_NAMED]) + more
-
-
-def _shown(name: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in name[:80])
-
-
-def _unit(value: float) -> float:
-    return min(max(value, 0.0), 1.0)
+def _list_names(names: list[str]) -> str:
+    more = f" and {len(names) - _MAX_LISTED_COUNT} more" if len(names) > _MAX_LISTED_COUNT else ""
+    return ", ".join(map(quote, names[:_MAX_LISTED_COUNT])) + more

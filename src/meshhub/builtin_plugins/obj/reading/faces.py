@@ -1,7 +1,7 @@
-"""The faces of an OBJ file: all forms of corners, polygons of any size, counted from either end.
+"""Faces of an OBJ file: all corner forms, polygons of any size, positive and negative indices.
 
-The usual layouts (every face with as many corners in the same form) are tables to a CSV parser. All
-others are cut into numbers by numpy, which reads everything and takes three times as long.
+If all faces have the same corner count and form, as in most files, the text is a table for a CSV parser. Otherwise
+numpy splits it into numbers, which reads everything and takes three times as long.
 """
 
 from __future__ import annotations
@@ -11,30 +11,41 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.obj.reading.lines import VN, VT, F, Index, Lines, V, first_bad, without_comments
+from meshhub.builtin_plugins.obj.reading.lines import (
+    VN,
+    VT,
+    F,
+    Index,
+    Lines,
+    V,
+    find_irregular_line,
+    remove_comments,
+)
 from meshhub.errors import ModelTooComplex
 from meshhub.model.notes import note
 from meshhub.toolkit.columns import Irregular, read_rows
 
 Corners = NDArray[np.int64]
 
-_CORNERS = 16
-"""Faces with more corners are not looked at as a regular table."""
+_MAX_REGULAR_CORNERS_COUNT = 16
+"""Corners per face in the fast path; it needs one CSV column per number."""
 
-_LARGEST = 20_000
-"""No face of a model has more corners, and cutting one takes longer than anybody waits."""
+_MAX_CORNERS_COUNT = 20_000
+"""Corners per face; real models stay far below, and triangulating a larger face takes longer than a deadline."""
 
 _BLANK, _NEWLINE, _SLASH = 32, 10, 47
+"""ASCII codes."""
+
 _TO_LINES = bytes.maketrans(b" /", b"\n\n")
 
 
 @dataclass(eq=False)
 class Faces:
-    """Polygons over the three tables.
+    """Polygons.
 
-    counts:    (p,) corners of each
-    corners:   v, vt and vn, each (corners,) rows of their tables, -1 for none; vt and vn are None when none has any
-    line:      (p,) the line that each stands on
+    counts: (p,) corner count of each.
+    v, vt, vn: (corners,) row in the table of each attribute, -1 for none; vt and vn are None if no corner has one.
+    line: (p,) line number of each.
     """
 
     counts: Index
@@ -44,173 +55,179 @@ class Faces:
     line: Index
 
 
-def read_faces(lines: Lines, sizes: tuple[int, int, int]) -> Faces:
-    """All faces. `sizes` are the lengths of the tables of positions, texture coordinates and normals.
+def read_faces(lines: Lines, table_sizes: tuple[int, int, int]) -> Faces:
+    """Read all faces.
 
-    Raises UnreadableFile naming the line, ModelTooComplex.
+    Args:
+        lines: The lines of the file.
+        table_sizes: Number of positions, texture coordinates and normals.
+    Raises:
+        UnreadableFile: A face is damaged; the message names the line.
+        ModelTooComplex: A face has too many corners.
     """
-    line = lines.of(F)
-    text = lines.joined(line)
-    _check_size(lines, line, None)
-    faces = _regular(lines, line, text) or _general(lines, line, text)
-    _check_size(lines, line, faces.counts)
-    _resolve(lines, faces, sizes)
+    line = lines.find(F)
+    text = lines.join(line)
+    _check_line_lengths(lines, line)
+    faces = _read_regular(lines, line, text) or _read_irregular(lines, line, text)
+    if len(line):
+        largest = int(faces.counts.argmax())
+        _check_corner_count(lines, int(line[largest]), int(faces.counts[largest]))
+    _resolve_indices(lines, faces, table_sizes)
     return faces
 
 
-def _check_size(lines: Lines, line: Index, counts: Index | None) -> None:
-    """Refuse a face of absurdly many corners; without `counts`, before any work is done on the longest line.
-
-    Raises ModelTooComplex.
-    """
+def _check_line_lengths(lines: Lines, line: Index) -> None:
+    """Reject a face with too many corners by its line, before any work on it. Raises ModelTooComplex."""
     if len(line) == 0:
         return
-    if counts is None:
-        lengths = lines.ends[line] - lines.starts[line]
-        widest = int(lengths.argmax())
-        if int(lengths[widest]) <= 2 * _LARGEST:
-            return
-        blank = lines.letters[lines.starts[line[widest]] : lines.ends[line[widest]]] <= _BLANK
-        corners = int((blank[:-1] & ~blank[1:]).sum())
-    else:
-        widest = int(counts.argmax())
-        corners = int(counts[widest])
-    if corners > _LARGEST:
+    lengths = lines.lengths(line)
+    longest = int(lengths.argmax())
+    if int(lengths[longest]) <= 2 * _MAX_CORNERS_COUNT:
+        return
+    number = int(line[longest])
+    is_blank = lines.characters[lines.starts[number] : lines.ends[number]] <= _BLANK
+    _check_corner_count(lines, number, int((is_blank[:-1] & ~is_blank[1:]).sum()))
+
+
+def _check_corner_count(lines: Lines, number: int, count: int) -> None:
+    if count > _MAX_CORNERS_COUNT:
         raise ModelTooComplex(
-            f"line {lines.counted(int(line[widest]))} of the OBJ is a face with {corners} corners, "
-            f"and {_LARGEST} is the most; cut it into triangles before the export"
+            f"line {lines.editor_number(number)} of the OBJ is a face with {count} corners, more than "
+            f"{_MAX_CORNERS_COUNT}; triangulate the model before the export"
         )
 
 
-def _regular(lines: Lines, line: Index, text: memoryview) -> Faces | None:
-    """The faces when all have one layout, else None. What is no digit tells the layout."""
+def _read_regular(lines: Lines, line: Index, text: memoryview) -> Faces | None:
+    """Read the faces if all have one layout, else return None; the characters that are not digits show the layout."""
     if len(line) == 0:
         return Faces(np.empty(0, np.intp), np.empty(0, np.int64), None, None, line)
-    letters = np.frombuffer(text, np.uint8)
-    opening = letters[: int(lines.ends[line[0]] - lines.starts[line[0]])]
-    pattern = opening[opening < ord("0")]
-    corners = int((pattern == _BLANK).sum())
-    if not 3 <= corners <= _CORNERS or len(pattern) > 3 * _CORNERS + 1:
+    characters = np.frombuffer(text, np.uint8)
+    first_line = characters[: int(lines.lengths(line[:1])[0])]
+    pattern = first_line[first_line < ord("0")]
+    corner_count = int((pattern == _BLANK).sum())
+    max_pattern_length = 3 * _MAX_REGULAR_CORNERS_COUNT + 1
+    if not 3 <= corner_count <= _MAX_REGULAR_CORNERS_COUNT or len(pattern) > max_pattern_length:
         return None
-    marks = letters[letters < ord("0")]
+    marks = characters[characters < ord("0")]
     if len(marks) != len(pattern) * len(line) or not (marks.reshape(-1, len(pattern)) == pattern).all():
         return None
-    form = pattern.tobytes()[:-1].split(b" ")[1:]
-    if any(one != form[0] for one in form) or form[0] not in (b"", b"/", b"//"):
+    forms = pattern.tobytes()[:-1].split(b" ")[1:]
+    if any(form != forms[0] for form in forms) or forms[0] not in (b"", b"/", b"//"):
         return None
-    # a line of the other form, v//vn among v/vt/vn, leaves an empty field or a slash, which is no number
-    between = b"//" if b"//" in opening.tobytes() else b"/"
-    slots = 1 + len(form[0]) // len(between)
-    table = text.tobytes().replace(between, b" ") if form[0] else text
+    # a line of another form (v//vn among v/vt/vn) leaves an empty field or a slash, which the parser rejects
+    separator = b"//" if b"//" in first_line.tobytes() else b"/"
+    slots = 1 + len(forms[0]) // len(separator)
+    table = text.tobytes().replace(separator, b" ") if forms[0] else text
     try:
-        rows = read_rows(table, 1 + corners * slots, "i4", take=range(1, 1 + corners * slots))
+        rows = read_rows(table, 1 + corner_count * slots, "i4", take=range(1, 1 + corner_count * slots))
     except Irregular:
         return None
-    given = rows.reshape(-1, slots).astype(np.int64)
-    counts = np.full(len(line), corners, np.intp)
-    if between == b"//":
-        return Faces(counts, given[:, 0], None, given[:, 1], line)
-    return Faces(counts, given[:, 0], given[:, 1] if slots > 1 else None, given[:, 2] if slots > 2 else None, line)
+    indices = rows.reshape(-1, slots).astype(np.int64)
+    counts = np.full(len(line), corner_count, np.intp)
+    if separator == b"//":
+        return Faces(counts, indices[:, 0], None, indices[:, 1], line)
+    vt, vn = (indices[:, slot] if slots > slot else None for slot in (1, 2))
+    return Faces(counts, indices[:, 0], vt, vn, line)
 
 
-def _general(lines: Lines, line: Index, text: memoryview) -> Faces:
-    """The faces of any layout. Raises UnreadableFile."""
-    letters = without_comments(text)
-    letters[np.append(0, np.cumsum(lines.ends[line] - lines.starts[line])[:-1])] = _BLANK
-    column = letters.tobytes()
-    values = _integers(lines, line, column)
-    at = np.flatnonzero((letters == _BLANK) | (letters == _SLASH) | (letters == _NEWLINE))
-    marks = letters[at]
-    filled = np.diff(at, append=len(letters)) > 1
-    # a corner begins at the last mark that is no slash; the slashes since then tell what a number is
-    token = np.flatnonzero(filled)
-    anchor = _latest(np.flatnonzero(marks != _SLASH), len(marks))[token]
-    slot = token - anchor
-    ends = np.flatnonzero(marks == _NEWLINE)
-    row = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))[token]
-    wrong = np.flatnonzero((slot > 2) | ~filled[anchor])
-    if len(wrong):
-        raise lines.bad(int(line[row[wrong[0]]]), "a corner is written v, v/vt, v//vn or v/vt/vn")
-    leads = slot == 0
-    counts = np.bincount(row[leads], minlength=len(line))
-    corners = int(counts.sum())
-
-    def other(wanted: int) -> Corners | None:
-        chosen = slot == wanted
-        if not chosen.any():
-            return None
-        found: Corners = values[chosen]
-        if len(found) == corners:
-            return found
-        given = np.zeros(corners, np.int64)
-        given[np.searchsorted(np.flatnonzero(leads), np.flatnonzero(chosen)) - 1] = found
-        return given
-
-    return Faces(counts, values[leads], other(1), other(2), line)
+def _read_irregular(lines: Lines, line: Index, text: memoryview) -> Faces:
+    """Read faces of any layout. Raises UnreadableFile."""
+    characters = remove_comments(text)
+    characters[np.append(0, np.cumsum(lines.lengths(line))[:-1])] = _BLANK
+    values = _parse_integers(lines, line, characters.tobytes())
+    positions = np.flatnonzero((characters == _BLANK) | (characters == _SLASH) | (characters == _NEWLINE))
+    marks = characters[positions]
+    has_number = np.diff(positions, append=len(characters)) > 1
+    # a corner starts at a mark that is not a slash; the slashes since then give the slot of a number
+    number_mark = np.flatnonzero(has_number)
+    corner_mark = _last_chosen(np.flatnonzero(marks != _SLASH), len(marks))[number_mark]
+    slot = number_mark - corner_mark
+    line_ends = np.flatnonzero(marks == _NEWLINE)
+    row = np.repeat(np.arange(len(line_ends)), np.diff(line_ends, prepend=-1))[number_mark]
+    bad = np.flatnonzero((slot > 2) | ~has_number[corner_mark])
+    if len(bad):
+        raise lines.error(int(line[row[bad[0]]]), "a corner must be v, v/vt, v//vn or v/vt/vn")
+    vt, vn = (_read_slot(values, slot, index) for index in (1, 2))
+    return Faces(np.bincount(row[slot == 0], minlength=len(line)), values[slot == 0], vt, vn, line)
 
 
-def _latest(chosen: Index, length: int) -> Index:
-    """For each of `length` places the last chosen one up to it; the first place must be chosen."""
+def _read_slot(values: Corners, slot: Index, index: int) -> Corners | None:
+    """Return the numbers in a slot of each corner, 0 where it is empty; None if it is empty everywhere."""
+    is_chosen = slot == index
+    if not is_chosen.any():
+        return None
+    is_corner = slot == 0
+    numbers: Corners = values[is_chosen]
+    corner_count = int(is_corner.sum())
+    if len(numbers) == corner_count:
+        return numbers
+    result = np.zeros(corner_count, np.int64)
+    result[np.searchsorted(np.flatnonzero(is_corner), np.flatnonzero(is_chosen)) - 1] = numbers
+    return result
+
+
+def _last_chosen(chosen: Index, length: int) -> Index:
+    """Return the last chosen index up to each of `length` indices; the first one must be chosen."""
     return np.repeat(chosen, np.diff(chosen, append=length))
 
 
-def _integers(lines: Lines, line: Index, text: bytes) -> Corners:
-    def read(part: bytes) -> Corners:
+def _parse_integers(lines: Lines, line: Index, text: bytes) -> Corners:
+    """Return the integers between spaces and slashes. Raises UnreadableFile."""
+
+    def parse(part: bytes) -> Corners:
         numbers: Corners = read_rows(part.translate(_TO_LINES), 1, "i8")[:, 0]
         return numbers
-
-    def parses(part: bytes) -> bool:
-        try:
-            read(part)
-        except Irregular:
-            return False
-        return True
 
     if not text.translate(None, b" /\n"):
         return np.empty(0, np.int64)
     try:
-        return read(text)
+        return parse(text)
     except Irregular:
-        raise lines.bad(int(line[first_bad(text, parses)]), "an index is not a whole number in range") from None
+        number = int(line[find_irregular_line(text, parse)])
+        raise lines.error(number, "an index is not an integer in range") from None
 
 
-def _resolve(lines: Lines, faces: Faces, sizes: tuple[int, int, int]) -> None:
-    """Indices as rows from 0: negative ones count back from their line, one past the end is refused.
+def _resolve_indices(lines: Lines, faces: Faces, table_sizes: tuple[int, int, int]) -> None:
+    """Convert indices to rows from 0. A negative index counts back from its line.
 
-    What is missing of texture coordinates and normals costs those, and not the model.
+    A bad reference to texture coordinates or normals is dropped, with a note. Raises UnreadableFile for a bad vertex.
     """
     if len(faces.v) == 0:
         return
     offset = 1
-    if int(faces.v.min()) == 0 and int(faces.v.max()) < sizes[0]:
+    if int(faces.v.min()) == 0 and int(faces.v.max()) < table_sizes[0]:
         offset = 0
-        note("counted_from_zero", "the OBJ counts vertices from 0, where the format counts from 1: read as meant")
-    faces.v = _rows(lines, faces, faces.v, V, offset)
-    wrong = np.flatnonzero((faces.v < 0) | (faces.v >= sizes[0]))
-    if len(wrong):
-        polygon = int(np.searchsorted(np.cumsum(faces.counts), wrong[0], side="right"))
-        raise lines.bad(int(faces.line[polygon]), f"it names a vertex that is not there; {sizes[0]} are")
-    faces.vt = _referred(lines, faces, faces.vt, VT, sizes[1], offset)
-    faces.vn = _referred(lines, faces, faces.vn, VN, sizes[2], offset)
+        note("counted_from_zero", "the OBJ counts vertices from 0, not from 1 as the format requires: read from 0")
+    faces.v = _to_rows(lines, faces, faces.v, V, offset)
+    bad = np.flatnonzero((faces.v < 0) | (faces.v >= table_sizes[0]))
+    if len(bad):
+        polygon = int(np.searchsorted(np.cumsum(faces.counts), bad[0], side="right"))
+        raise lines.error(
+            int(faces.line[polygon]), f"the face refers to a vertex that is not among the {table_sizes[0]} in the file"
+        )
+    faces.vt = _resolve_attribute(lines, faces, faces.vt, VT, table_sizes[1], offset)
+    faces.vn = _resolve_attribute(lines, faces, faces.vn, VN, table_sizes[2], offset)
 
 
-def _referred(lines: Lines, faces: Faces, given: Corners | None, kind: int, size: int, offset: int) -> Corners | None:
-    """Rows of texture coordinates or normals, -1 for none; None when no corner has any."""
-    if given is None:
+def _resolve_attribute(
+    lines: Lines, faces: Faces, indices: Corners | None, statement: int, table_size: int, offset: int
+) -> Corners | None:
+    """Return the rows of texture coordinates or normals, -1 for none; None if no corner has one."""
+    if indices is None:
         return None
-    rows = _rows(lines, faces, given, kind, offset)
-    there = (rows >= 0) & (rows < size)
-    lost = int((~there & (given != 0)).sum())
-    if lost:
-        what = "texture coordinates" if kind == VT else "normals"
-        note("missing_references", f"{lost} corners name {what} that the OBJ does not hold: they were left out")
-    if there.all():
+    rows = _to_rows(lines, faces, indices, statement, offset)
+    is_valid = (rows >= 0) & (rows < table_size)
+    missing_count = int((~is_valid & (indices != 0)).sum())
+    if missing_count:
+        attribute = "texture coordinates" if statement == VT else "normals"
+        note("missing_references", f"{missing_count} corners refer to {attribute} that the OBJ does not have")
+    if is_valid.all():
         return rows
-    return np.where(there, rows, -1) if there.any() else None
+    return np.where(is_valid, rows, -1) if is_valid.any() else None
 
 
-def _rows(lines: Lines, faces: Faces, given: Corners, kind: int, offset: int) -> Corners:
-    if int(given.min()) >= 0:
-        return given - offset
-    before = np.searchsorted(lines.of(kind), faces.line)
-    return np.where(given < 0, given + np.repeat(before, faces.counts), given - offset)
+def _to_rows(lines: Lines, faces: Faces, indices: Corners, statement: int, offset: int) -> Corners:
+    if int(indices.min()) >= 0:
+        return indices - offset
+    before = np.searchsorted(lines.find(statement), faces.line)
+    return np.where(indices < 0, indices + np.repeat(before, faces.counts), indices - offset)

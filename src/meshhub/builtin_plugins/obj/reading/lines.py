@@ -1,34 +1,36 @@
-"""OBJ text, brought into one shape and sorted by the kind of its lines: no Python loop over lines."""
+"""Lines of OBJ text, normalized and classified by statement with numpy; no Python loop over lines."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.obj.sniff import narrowed
-from meshhub.errors import UnreadableFile, printable
+from meshhub.builtin_plugins.obj.sniff import remove_byte_order_mark
+from meshhub.errors import UnreadableFile, quote
+from meshhub.toolkit.columns import Irregular, blank_comments
 
 Index = NDArray[np.intp]
 
-V, VT, VN, F, O, G, USEMTL, MTLLIB = range(1, 9)  # noqa: E741 - the format's own words
-"""The kinds of lines that are read; all others are 0."""
+V, VT, VN, F, O, G, USEMTL, MTLLIB = range(1, 9)  # noqa: E741 - keywords of the format
+"""Statements that are read; all other lines have the number 0."""
 
 
 def _code(word: bytes) -> int:
     return word[0] << 8 | word[1]
 
 
-_KINDS = np.zeros(1 << 16, np.uint8)
-for _word, _kind in {
+_STATEMENTS = np.zeros(1 << 16, np.uint8)
+for _word, _statement in {
     b"v ": V, b"vt": VT, b"vn": VN, b"f ": F, b"o ": O, b"o\n": O, b"g ": G, b"g\n": G, b"us": USEMTL, b"mt": MTLLIB,
 }.items():  # fmt: skip
-    _KINDS[_code(_word)] = _kind
+    _STATEMENTS[_code(_word)] = _statement
 
-_OTHERS: dict[str, tuple[bytes, ...]] = {
+_IGNORED: dict[str, tuple[bytes, ...]] = {
     "lines": (b"l ",),
     "points": (b"p ",),
     "curves and free-form surfaces": (b"vp", b"cu", b"su", b"cs"),
@@ -36,139 +38,148 @@ _OTHERS: dict[str, tuple[bytes, ...]] = {
 
 _INDENT = re.compile(rb"(?m)^ +")
 _COMMENT_CONTINUED = re.compile(rb"(?m)^( *#[^\n]*)\\$")
-_RUNS = 4096
-"""So many stretches of lines are joined one by one; more are picked out of the text letter by letter."""
+
+_MAX_SLICES_COUNT = 4096
+"""Runs of lines that are joined slice by slice; for more, a mask over all characters is faster."""
 
 _BLANK, _NEWLINE, _HASH = 32, 10, 35
+"""ASCII codes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """The lines of a file: where they begin and end (with their newline) in `letters`, and their kinds."""
+    """Lines of a file.
+
+    text: The text, with continued lines joined.
+    characters: The text as bytes.
+    starts, ends: (n,) range of each line in `characters`, with its line feed.
+    codes: (n,) first two characters of each line.
+    statements: (n,) statement of each line, 0 for one that is not read.
+    physical_text: The text before continued lines were joined.
+    """
 
     text: bytes
-    letters: NDArray[np.uint8]
+    characters: NDArray[np.uint8]
     starts: Index
     ends: Index
     codes: NDArray[np.uint16]
-    kinds: NDArray[np.uint8]
-    physical: bytes
-    """The text before lines that go on were joined."""
+    statements: NDArray[np.uint8]
+    physical_text: bytes
 
-    def of(self, kind: int) -> Index:
-        """The numbers of the lines of a kind, ascending."""
-        return np.flatnonzero(self.kinds == kind)
+    def find(self, statement: int) -> Index:
+        """Return the numbers of the lines with a statement, ascending."""
+        return np.flatnonzero(self.statements == statement)
 
-    def joined(self, chosen: Index) -> memoryview:
-        """The text of some lines, ascending, one after the other."""
-        if len(chosen) == 0:
+    def lengths(self, numbers: Index) -> Index:
+        """Return the lengths of lines, with their line feeds."""
+        return self.ends[numbers] - self.starts[numbers]
+
+    def join(self, numbers: Index) -> memoryview:
+        """Return the text of lines, given by ascending numbers."""
+        if len(numbers) == 0:
             return memoryview(b"")
-        breaks = np.flatnonzero(np.diff(chosen) != 1)
-        first = self.starts[chosen[np.append(0, breaks + 1)]].tolist()
-        last = self.ends[chosen[np.append(breaks, len(chosen) - 1)]].tolist()
+        breaks = np.flatnonzero(np.diff(numbers) != 1)
+        first = self.starts[numbers[np.append(0, breaks + 1)]].tolist()
+        last = self.ends[numbers[np.append(breaks, len(numbers) - 1)]].tolist()
         view = memoryview(self.text)
         if len(first) == 1:
             return view[first[0] : last[0]]
-        if len(first) <= _RUNS:
+        if len(first) <= _MAX_SLICES_COUNT:
             return memoryview(b"".join([view[start:end] for start, end in zip(first, last, strict=True)]))
-        mask = np.zeros(len(self.kinds), np.bool_)
-        mask[chosen] = True
-        return self.letters[np.repeat(mask, self.ends - self.starts)].data
+        mask = np.zeros(len(self.statements), np.bool_)
+        mask[numbers] = True
+        return self.characters[np.repeat(mask, self.ends - self.starts)].data
 
-    def line(self, number: int) -> str:
-        """One line as text, in UTF-8, or in Latin-1 where it is not."""
+    def decode(self, number: int) -> str:
+        """Return a line as text, decoded as UTF-8, or as Latin-1 if it is not UTF-8."""
         raw = self.text[int(self.starts[number]) : int(self.ends[number])].rstrip(b"\n")
         try:
             return raw.decode()
         except UnicodeDecodeError:
             return raw.decode("latin-1")
 
-    def bad(self, number: int, why: str) -> UnreadableFile:
-        """The error for a line, which it names as an editor counts it."""
-        shown = printable(self.line(number)[:60])
-        return UnreadableFile(f"line {self.counted(number)} of the OBJ, {shown!r}: {why}; export the model again")
+    def error(self, number: int, reason: str) -> UnreadableFile:
+        """Return the error for a line."""
+        location = f"line {self.editor_number(number)} of the OBJ, {quote(self.decode(number))}"
+        return UnreadableFile(f"{location}: {reason}; export the model again")
 
-    def counted(self, number: int) -> int:
-        """A line's number as an editor counts it."""
-        if self.physical is self.text:
+    def editor_number(self, number: int) -> int:
+        """Return the number of a line in an editor, which counts from 1 and counts continued lines singly."""
+        if self.physical_text is self.text:
             return number + 1
-        letters = np.frombuffer(self.physical, np.uint8)
-        newlines = np.flatnonzero(letters == _NEWLINE)
-        goes_on = letters[np.maximum(newlines - 1, 0)] == ord("\\")
-        logical = np.cumsum(~goes_on) - ~goes_on
+        characters = np.frombuffer(self.physical_text, np.uint8)
+        newlines = np.flatnonzero(characters == _NEWLINE)
+        is_continued = characters[np.maximum(newlines - 1, 0)] == ord("\\")
+        logical = np.cumsum(~is_continued) - ~is_continued
         return int(np.searchsorted(logical, number)) + 1
 
-    def others(self) -> list[str]:
-        """What the file holds that no mesh can be made of, in words."""
-        codes = np.bincount(self.codes[self.kinds == 0], minlength=1 << 16)
-        return [said for said, words in _OTHERS.items() if any(codes[_code(word)] for word in words)]
+    def ignored_elements(self) -> list[str]:
+        """Return descriptions of the elements in the file that a mesh cannot hold."""
+        counts = np.bincount(self.codes[self.statements == 0], minlength=1 << 16)
+        return [label for label, words in _IGNORED.items() if any(counts[_code(word)] for word in words)]
 
 
-def split(data: bytes) -> Lines:
-    """The lines of an OBJ file."""
-    text = narrowed(data)
+def split_lines(data: bytes) -> Lines:
+    """Split an OBJ file into lines: normalize line ends, tabs and indentation, and join continued lines."""
+    text = remove_byte_order_mark(data)
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"\t" in text:
         text = text.replace(b"\t", b" ")
     if not text.endswith(b"\n"):
         text += b"\n"
-    physical = text
+    physical_text = text
     if b"\\" in text and b"\\\n" in text:
-        # a path at the end of a comment does not swallow the next line
-        physical = _COMMENT_CONTINUED.sub(rb"\1", text)
-        text = physical.replace(b"\\\n", b" ")
+        # a backslash at the end of a comment, as in a path, does not continue the line
+        physical_text = _COMMENT_CONTINUED.sub(rb"\1", text)
+        text = physical_text.replace(b"\\\n", b" ")
         if not text.endswith(b"\n"):
             text += b"\n"
-    letters, starts, ends = _cut(text)
-    if (letters[starts] == _BLANK).any():
+    characters, starts, ends = _find_lines(text)
+    if (characters[starts] == _BLANK).any():
         indented, text = text, _INDENT.sub(b"", text)
-        physical = text if physical is indented else physical
-        letters, starts, ends = _cut(text)
-    codes = _codes(letters, starts)
-    return Lines(text, letters, starts, ends, codes, _KINDS[codes], physical)
+        physical_text = text if physical_text is indented else physical_text
+        characters, starts, ends = _find_lines(text)
+    codes = _line_codes(characters, starts)
+    return Lines(text, characters, starts, ends, codes, _STATEMENTS[codes], physical_text)
 
 
-def _cut(text: bytes) -> tuple[NDArray[np.uint8], Index, Index]:
-    letters = np.frombuffer(text, np.uint8)
-    ends = np.flatnonzero(letters == _NEWLINE) + 1
+def _find_lines(text: bytes) -> tuple[NDArray[np.uint8], Index, Index]:
+    characters = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(characters == _NEWLINE) + 1
     starts = np.empty_like(ends)
     starts[0] = 0
     starts[1:] = ends[:-1]
-    return letters, starts, ends
+    return characters, starts, ends
 
 
-def _codes(letters: NDArray[np.uint8], starts: Index) -> NDArray[np.uint16]:
-    """The first two letters of each line as one number."""
-    first = letters[starts].astype(np.uint16)
-    codes: NDArray[np.uint16] = first << np.uint16(8) | letters[np.minimum(starts + 1, len(letters) - 1)]
+def _line_codes(characters: NDArray[np.uint8], starts: Index) -> NDArray[np.uint16]:
+    """Return the first two characters of each line as one number."""
+    first = characters[starts].astype(np.uint16)
+    codes: NDArray[np.uint16] = first << np.uint16(8) | characters[np.minimum(starts + 1, len(characters) - 1)]
     return codes
 
 
-def without_comments(text: memoryview) -> NDArray[np.uint8]:
-    """A copy of the text with blanks in place of everything from a # after a blank to the end of its line."""
-    letters = np.frombuffer(text, np.uint8).copy()
-    marks = np.flatnonzero(letters == _HASH)
-    marks = marks[(marks > 0) & (letters[marks - 1] == _BLANK)]
-    if len(marks) == 0:
-        return letters
-    newlines = np.flatnonzero(letters == _NEWLINE)
-    ends = newlines[np.searchsorted(newlines, marks)]
-    first = np.flatnonzero(np.diff(ends, prepend=-1))
-    runs = np.stack([marks[first], ends[first]], axis=1).ravel()
-    inside = np.resize([False, True], len(runs) + 1)
-    letters[np.repeat(inside, np.diff(runs, prepend=0, append=len(letters)))] = _BLANK
-    return letters
+def remove_comments(text: memoryview) -> NDArray[np.uint8]:
+    """Return a copy of the text with spaces from each # after a space to the end of its line."""
+    characters = np.frombuffer(text, np.uint8)
+    marks = np.flatnonzero(characters == _HASH)
+    return blank_comments(characters, marks[(marks > 0) & (characters[marks - 1] == _BLANK)])
 
 
-def first_bad(text: bytes, parses: Any) -> int:
-    """Which line of a text is the first that does not parse, by halves: about twice the work of one whole try."""
+def find_irregular_line(text: bytes, parse: Callable[[bytes], Any]) -> int:
+    """Return the index of the first line for which `parse` raises Irregular.
+
+    Bisection, at about twice the cost of parsing the whole text.
+    """
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE) + 1
     low, high = 0, len(ends)
     while high - low > 1:
         middle = (low + high) // 2
-        if parses(text[int(ends[low - 1]) if low else 0 : int(ends[middle - 1])]):
-            low = middle
-        else:
+        try:
+            parse(text[int(ends[low - 1]) if low else 0 : int(ends[middle - 1])])
+        except Irregular:
             high = middle
+        else:
+            low = middle
     return low

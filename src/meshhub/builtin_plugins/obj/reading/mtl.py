@@ -1,7 +1,7 @@
-"""MTL text: what each material says, and the file names and options of its textures.
+"""Parser for MTL text: the statements of each material, and the file names and options of its textures.
 
-Source: Wavefront Technologies, "MTL material format", version 4.2, 1995; the keys Pr, Pm, Ke, map_Pr,
-map_Pm, map_Ke and norm are the physically based extension of Clara.io and Exocortex.
+Source: Wavefront Technologies, "MTL material format", version 4.2, 1995. The keys Pr, Pm, Ke, map_Pr, map_Pm, map_Ke
+and norm are the physically based extension of Clara.io and Exocortex.
 """
 
 from __future__ import annotations
@@ -10,109 +10,118 @@ import math
 import re
 from dataclasses import dataclass
 
-from meshhub.builtin_plugins.obj.sniff import narrowed
+from meshhub.builtin_plugins.obj.sniff import remove_byte_order_mark
+from meshhub.toolkit.colors import clamp_fraction
 
-LARGEST = 16 << 20
-"""More bytes of materials than any model has."""
+MAX_MTL_BYTES = 16 << 20
+"""Bytes read of an MTL file; real files have a few KiB."""
 
-_NUMBERS = {"-o": 3, "-s": 3, "-t": 3, "-mm": 2, "-bm": 1, "-boost": 1, "-texres": 1}
-"""How many numbers an option takes at most; the format lets the last ones be left out."""
+_MAX_NUMBERS_COUNT = 8
+"""Numbers read of a value; no statement has more than three."""
 
-_WORDS = frozenset(("-blendu", "-blendv", "-cc", "-clamp", "-imfchan", "-type", "-colorspace"))
+_NUMBER_OPTIONS = {"-o": 3, "-s": 3, "-t": 3, "-mm": 2, "-bm": 1, "-boost": 1, "-texres": 1}
+"""Largest number of values for each numeric option; the last ones are optional."""
+
+_WORD_OPTIONS = frozenset(("-blendu", "-blendv", "-cc", "-clamp", "-imfchan", "-type", "-colorspace"))
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
-_GOES_ON = re.compile(rb"\\\r?\n")
-_REMARK = re.compile(r"(?:^|\s)#.*$")
+_CONTINUATION = re.compile(rb"\\\r?\n")
+_COMMENT = re.compile(r"(?:^|\s)#.*$")
 
 Statements = dict[str, str]
-"""A material's keys in lower case, and what stands after each."""
+"""Values of a material by lower-case key."""
 
 
 @dataclass(frozen=True)
-class Texture:
-    """A picture and how it is laid on: `uv * scale + offset`."""
+class TextureReference:
+    """File name of a texture, and its mapping: `uv * scale + offset`."""
 
-    reference: str
+    file_name: str
     scale: tuple[float, float] = (1.0, 1.0)
     offset: tuple[float, float] = (0.0, 0.0)
     clamp: bool = False
 
 
-def parse(data: bytes) -> dict[str, Statements]:
-    """The materials of an MTL file by name; a name that comes twice keeps what it said first."""
-    data = _GOES_ON.sub(b" ", narrowed(data[:LARGEST]))
+def parse_mtl(data: bytes) -> dict[str, Statements]:
+    """Return the statements of each material by name; if a name repeats, those of the first material."""
+    data = _CONTINUATION.sub(b" ", remove_byte_order_mark(data[:MAX_MTL_BYTES]))
     try:
         text = data.decode()
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-    found: dict[str, Statements] = {}
+    materials: dict[str, Statements] = {}
     current: Statements = {}
     for line in re.split(r"[\r\n]+", text):
-        words = _REMARK.sub("", line).strip().split(None, 1)
+        words = _COMMENT.sub("", line).strip().split(None, 1)
         if not words:
             continue
-        key, rest = words[0].lower(), words[1].strip() if len(words) > 1 else ""
+        key, value = words[0].lower(), words[1].strip() if len(words) > 1 else ""
         if key == "newmtl":
             current = {}
-            found.setdefault(" ".join(rest.split()), current)
+            materials.setdefault(" ".join(value.split()), current)
         else:
-            current[key] = rest
-    return found
+            current[key] = value
+    return materials
 
 
-def numbers(text: str | None) -> list[float]:
-    """The finite numbers that a value begins with."""
-    values: list[float] = []
-    for word in (text or "").split()[:8]:
+def parse_numbers(text: str | None) -> list[float]:
+    """Return the finite numbers at the start of a value."""
+    numbers: list[float] = []
+    for word in (text or "").split()[:_MAX_NUMBERS_COUNT]:
         if not _NUMBER.fullmatch(word):
             break
-        value = float(word)
-        if not math.isfinite(value):
+        number = float(word)
+        if not math.isfinite(number):
             break
-        values.append(value)
-    return values
+        numbers.append(number)
+    return numbers
 
 
-def number(text: str | None) -> float | None:
-    """The first number of a value."""
-    return next(iter(numbers(text)), None)
+def parse_number(text: str | None) -> float | None:
+    """Return the first number of a value."""
+    return next(iter(parse_numbers(text)), None)
 
 
-def color(text: str | None) -> tuple[float, float, float] | None:
-    """Red, green, blue, 0 to 1; one number is a grey, and numbers up to 255 are understood. None without numbers."""
-    values = numbers(text)
+def parse_color(text: str | None) -> tuple[float, float, float] | None:
+    """Return red, green and blue, 0 … 1, or None without numbers. One number is gray; numbers up to 255 are scaled."""
+    values = parse_numbers(text)
     if not values:
         return None
     values = values[:3] if len(values) >= 3 else values[:1] * 3
     largest = max(values)
     if 1 < largest <= 255:
         values = [value / (255 if largest > 2 else largest) for value in values]
-    red, green, blue = (min(max(value, 0.0), 1.0) for value in values)
+    red, green, blue = (clamp_fraction(value) for value in values)
     return red, green, blue
 
 
-def texture(text: str | None) -> Texture | None:
-    """A texture statement: options, then a file name that may hold blanks. None without a name."""
+def parse_texture(text: str | None) -> TextureReference | None:
+    """Parse a texture statement: options, then a file name, which may contain spaces. Return None without a name."""
     words = (text or "").split(" ")
     scale, offset, clamp = (1.0, 1.0), (0.0, 0.0), False
-    at = 0
-    while at < len(words):
-        word = words[at].lower()
-        if not word:
-            at += 1
-        elif word in _NUMBERS:
-            values: list[float] = []
-            at += 1
-            while at < len(words) - 1 and len(values) < _NUMBERS[word] and _NUMBER.fullmatch(words[at]):
-                values += numbers(words[at])
-                at += 1
-            if word == "-s" and values:
+    position = 0
+    while position < len(words):
+        option = words[position].lower()
+        if not option:
+            position += 1
+        elif option in _NUMBER_OPTIONS:
+            values, position = _parse_option_values(words, position + 1, _NUMBER_OPTIONS[option])
+            if option == "-s" and values:
                 scale = (values[0], values[1] if len(values) > 1 else 1.0)
-            elif word == "-o" and values:
+            elif option == "-o" and values:
                 offset = (values[0], values[1] if len(values) > 1 else 0.0)
-        elif word in _WORDS:
-            clamp = clamp or (word == "-clamp" and words[at + 1 : at + 2] == ["on"])
-            at += 2
+        elif option in _WORD_OPTIONS:
+            clamp = clamp or (option == "-clamp" and words[position + 1 : position + 2] == ["on"])
+            position += 2
         else:
             break
-    reference = " ".join(words[at:]).strip().strip('"')
-    return Texture(reference, scale, offset, clamp) if reference else None
+    file_name = " ".join(words[position:]).strip().strip('"')
+    return TextureReference(file_name, scale, offset, clamp) if file_name else None
+
+
+def _parse_option_values(words: list[str], position: int, max_count: int) -> tuple[list[float], int]:
+    """Return up to `max_count` numbers from a position on, and the position after them; the last word is a name."""
+    values: list[float] = []
+    while position < len(words) - 1 and len(values) < max_count and _NUMBER.fullmatch(words[position]):
+        values += parse_numbers(words[position])
+        position += 1
+    return values, position

@@ -1,4 +1,4 @@
-"""Objects, groups and materials of an OBJ file: which of them is in force at each face."""
+"""Part and material of each face, from the `o`, `g` and `usemtl` statements in effect."""
 
 from __future__ import annotations
 
@@ -8,126 +8,153 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meshhub.builtin_plugins.obj.reading.connectivity import Labels, join_groups, join_objects
 from meshhub.builtin_plugins.obj.reading.faces import Faces
 from meshhub.builtin_plugins.obj.reading.lines import USEMTL, G, Index, Lines, O
-from meshhub.builtin_plugins.obj.reading.seams import Labels, joined_groups, joined_objects
 from meshhub.model.notes import note
 from meshhub.model.scene import Int32
 from meshhub.toolkit.geometry import weld
 
-PARTS = 20_000
-"""More parts than any model has; beyond it groups are no longer told apart."""
+MAX_PARTS_COUNT = 20_000
+"""Parts or materials per file; more than any model has, and each costs objects and output."""
 
-_REMARK = re.compile(r"\s#(?:\s.*)?$")
-_LONGEST = 1000
+_COMMENT = re.compile(r"\s#(?:\s.*)?$")
+
+_MAX_ARGUMENT_LENGTH = 1000
+"""Characters of a name; bounds the work on hostile lines."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """A part's name and the names of what it is in."""
+class PartName:
+    """Name of a part, and the names of the objects that contain it."""
 
     name: str = ""
     path: tuple[str, ...] = ()
 
 
-def argument(lines: Lines, number: int) -> str:
-    """What a line says after its keyword, without a remark at its end."""
-    _, _, rest = lines.line(number).strip().partition(" ")
-    return _REMARK.sub("", " " + rest[:_LONGEST]).strip()
+def read_argument(lines: Lines, number: int) -> str:
+    """Return the text of a line after its keyword, without a comment at the end."""
+    _, _, argument = lines.decode(number).strip().partition(" ")
+    return _COMMENT.sub("", " " + argument[:_MAX_ARGUMENT_LENGTH]).strip()
 
 
-def parts_of_faces(lines: Lines, faces: Faces) -> tuple[Int32, list[Place]]:
-    """Which part each face belongs to, and the parts in the order of their first faces.
+def assign_parts(lines: Lines, faces: Faces) -> tuple[Int32, list[PartName]]:
+    """Assign each face to a part.
 
-    The same name again goes on with the group; an object ends the group before it. Groups of one object
-    that share vertices are one part, and so are objects that only together close a surface.
+    A repeated name continues its group; an object ends the group before it. Groups of one object that share vertices
+    become one part, and so do objects that only together close a surface.
+
+    Returns:
+        (p,) part of each face, and the name of each part, in the order of their first faces.
     """
-    objects, groups = lines.of(O), lines.of(G)
-    at_object, object_names = _in_force(lines, objects, faces.line)
-    at_group, group_names = _in_force(lines, groups, faces.line, objects)
+    objects, groups = lines.find(O), lines.find(G)
+    face_object, object_names = _names_in_effect(lines, objects, faces.line)
+    face_group, group_names = _names_in_effect(lines, groups, faces.line, ended_by=objects)
     if len(object_names) * len(group_names) == 1:
-        return np.zeros(len(faces.line), np.int32), [Place()]
-    keys = at_object.astype(np.int64) * len(group_names) + at_group
+        return np.zeros(len(faces.line), np.int32), [PartName()]
+    keys = face_object.astype(np.int64) * len(group_names) + face_group
     first, group = weld(keys[:, None])
     if len(first) == 1:
-        return group, [_place(object_names[at_object[0]], group_names[at_group[0]])]
-    owner = joined_objects(at_object, faces)
-    surface = joined_groups(group, len(first), owner, faces)
-    # the names of each surface's groups; both are numbered by their first faces
-    above = [object_names[index] for index in at_object[first].tolist()]
-    own = [group_names[index] for index in at_group[first].tolist()]
+        return group, [_part_name(object_names[face_object[0]], group_names[face_group[0]])]
+    owner = join_objects(face_object, faces)
+    surface = join_groups(group, len(first), owner, faces)
+    # the groups of each surface; both are numbered by first face
     members: list[list[int]] = [[] for _ in range(int(surface.max()) + 1)]
-    for number, made in enumerate(surface.tolist()):
-        members[made].append(number)
-    if len(members) > PARTS:
-        note("too_many_groups", f"the OBJ has more than {PARTS} groups: they were joined, and their names left out")
-        return _without_groups(owner, object_names)
-    several = [one for one in members if len(one) > 1]
-    if several:
+    for group_number, surface_number in enumerate(surface.tolist()):
+        members[surface_number].append(group_number)
+    if len(members) > MAX_PARTS_COUNT:
+        note("too_many_groups", f"the OBJ has more than {MAX_PARTS_COUNT} groups: joined them and dropped their names")
+        return _assign_objects(owner, object_names)
+    _note_joined_groups(members)
+    object_of_group = [object_names[index] for index in face_object[first].tolist()]
+    name_of_group = [group_names[index] for index in face_group[first].tolist()]
+    owner_of_group = owner[first].tolist()
+    joined_per_owner = Counter(owner_of_group[groups[0]] for groups in members if len(groups) > 1)
+    part_names = [
+        _joined_name(
+            [object_of_group[index] for index in groups],
+            [name_of_group[index] for index in groups],
+            is_only=joined_per_owner[owner_of_group[groups[0]]] == 1,
+        )
+        for groups in members
+    ]
+    return surface[group], part_names
+
+
+def _note_joined_groups(members: list[list[int]]) -> None:
+    """Note how many groups became how many parts; `members` are the groups of each part."""
+    joined = [groups for groups in members if len(groups) > 1]
+    if joined:
         note(
             "groups_joined",
-            f"{sum(map(len, several))} groups or objects of the OBJ share vertices and are pieces of "
-            f"{len(several)} surface{'s' if len(several) > 1 else ''}: read as {len(several)} "
-            f"part{'s' if len(several) > 1 else ''}, with their materials",
+            f"{sum(map(len, joined))} groups or objects of the OBJ share vertices: read them as {len(joined)} "
+            f"part{'s' if len(joined) > 1 else ''}, with their materials",
         )
-    whose = owner[first].tolist()
-    surfaces_of = Counter(whose[one[0]] for one in several)
-    places = [_named(one, above, own, alone=surfaces_of[whose[one[0]]] == 1) for one in members]
-    return surface[group], places
 
 
-def _named(members: list[int], above: list[str], own: list[str], *, alone: bool) -> Place:
-    """What a part of some groups is called, given the names of all groups' objects and their own.
+def _joined_name(object_names: list[str], group_names: list[str], *, is_only: bool) -> PartName:
+    """Return the name of a part from the object and the group names of its groups.
 
-    A joined part takes the object's name, or its first group's where there is none or where it is not `alone`: the
-    only joined one of its object.
+    A joined part gets its object's name, and its first group's name below it if there is no object name or if the
+    part is not the only joined part of its object.
     """
-    if len(members) == 1:
-        return _place(above[members[0]], own[members[0]])
-    named = next((above[one] for one in members if above[one]), "")
-    if named and alone:
-        return Place(named)
-    return _place(named, next((own[one] for one in members if own[one]), ""))
+    if len(object_names) == 1:
+        return _part_name(object_names[0], group_names[0])
+    object_name = next(filter(None, object_names), "")
+    if object_name and is_only:
+        return PartName(object_name)
+    return _part_name(object_name, next(filter(None, group_names), ""))
 
 
-def _place(above: str, own: str) -> Place:
-    return Place(own, (above,)) if own and above and own != above else Place(own or above)
+def _part_name(object_name: str, group_name: str) -> PartName:
+    if group_name and object_name and group_name != object_name:
+        return PartName(group_name, (object_name,))
+    return PartName(group_name or object_name)
 
 
-def _without_groups(owner: Labels, names: list[str]) -> tuple[Int32, list[Place]]:
-    """A part for each object, or one for all when there are too many objects too."""
+def _assign_objects(owner: Labels, names: list[str]) -> tuple[Int32, list[PartName]]:
+    """Assign each face to a part per object, or to one part if there are too many objects."""
     first, part = weld(owner[:, None])
-    if len(first) > PARTS:
-        return np.zeros(len(owner), np.int32), [Place()]
-    return part, [Place(names[index]) for index in owner[first].tolist()]
+    if len(first) > MAX_PARTS_COUNT:
+        return np.zeros(len(owner), np.int32), [PartName()]
+    return part, [PartName(names[index]) for index in owner[first].tolist()]
 
 
-def materials_of_faces(lines: Lines, face_lines: Index) -> tuple[Int32 | None, list[str]]:
-    """The index of each face's material among the names used, -1 for none; None when no face has one."""
-    used, names = _in_force(lines, lines.of(USEMTL), face_lines)
-    if not used.any():
+def assign_materials(lines: Lines, face_lines: Index) -> tuple[Int32 | None, list[str]]:
+    """Return the (p,) material of each face, -1 for none, and the material names; None if no face has one."""
+    name_index, names = _names_in_effect(lines, lines.find(USEMTL), face_lines)
+    if not name_index.any():
         return None, []
-    if len(names) > PARTS:
-        note("too_many_materials", f"the OBJ uses more than {PARTS} materials: they were left out")
+    if len(names) > MAX_PARTS_COUNT:
+        note("too_many_materials", f"the OBJ uses more than {MAX_PARTS_COUNT} materials: dropped them")
         return None, []
-    return used - np.int32(1), names[1:]
+    return name_index - np.int32(1), names[1:]
 
 
-def _in_force(
-    lines: Lines, statements: Index, face_lines: Index, ended_by: Index | None = None
+def _names_in_effect(
+    lines: Lines, statements: Index, face_lines: Index, *, ended_by: Index | None = None
 ) -> tuple[Int32, list[str]]:
-    """The name that the last such statement before each face gives, as an index into the names; 0 is no name."""
+    """Return the name that the last statement before each face gives.
+
+    Args:
+        lines: The lines of the file.
+        statements: Line numbers of the statements.
+        face_lines: (p,) line number of each face.
+        ended_by: Line numbers of statements that end the effect.
+    Returns:
+        (p,) index into the names, and the names; name 0 is empty.
+    """
     names: dict[str, int] = {"": 0}
     if len(statements) == 0:
         return np.zeros(len(face_lines), np.int32), list(names)
     last = np.searchsorted(statements, face_lines) - 1
-    if ended_by is not None and len(ended_by) and len(statements):
+    if ended_by is not None and len(ended_by):
         end = np.searchsorted(ended_by, face_lines) - 1
-        ended = (end >= 0) & (ended_by[np.maximum(end, 0)] > statements[np.maximum(last, 0)])
-        last = np.where(ended, -1, last)
+        is_ended = (end >= 0) & (ended_by[np.maximum(end, 0)] > statements[np.maximum(last, 0)])
+        last = np.where(is_ended, -1, last)
     runs = np.flatnonzero(np.diff(last, prepend=-2))
-    numbers: list[int] = []
-    for which in last[runs].tolist():
-        name = argument(lines, int(statements[which])) if which >= 0 else ""
-        numbers.append(names.setdefault(name, len(names)))
-    return np.repeat(np.array(numbers, np.int32), np.diff(runs, append=len(last))), list(names)
+    name_indices: list[int] = []
+    for statement in last[runs].tolist():
+        name = read_argument(lines, int(statements[statement])) if statement >= 0 else ""
+        name_indices.append(names.setdefault(name, len(names)))
+    return np.repeat(np.array(name_indices, np.int32), np.diff(runs, append=len(last))), list(names)

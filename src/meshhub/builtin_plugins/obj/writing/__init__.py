@@ -1,1 +1,1 @@
-"""From a scene to OBJ and MTL text."""
+"""Writer from a scene to OBJ and MTL text."""

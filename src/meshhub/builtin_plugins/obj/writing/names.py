@@ -1,4 +1,4 @@
-"""Names that a line of OBJ or MTL can hold, each once."""
+"""Unique names that fit on a line of OBJ or MTL."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import re
 
 from meshhub.toolkit.names import single_line
 
-_HASH = re.compile(r"(?:(?<=\s)|^)#(?=\s|$)")
+_COMMENT_MARK = re.compile(r"(?:(?<=\s)|^)#(?=\s|$)")
 
 
-class Names:
-    """Gives out names, each once."""
+class UniqueNames:
+    """Generator of unique names."""
 
-    def __init__(self, otherwise: str) -> None:
-        """`otherwise` is what things without a name are called, with a number."""
-        self._otherwise = otherwise
-        self._next: dict[str, int] = {}
-        self._taken: set[str] = set()
+    def __init__(self, fallback: str) -> None:
+        """Create a generator; `fallback` replaces empty names."""
+        self._fallback = fallback
+        self._last_number: dict[str, int] = {}
+        self._used: set[str] = set()
 
     def unique(self, name: str) -> str:
-        """The name on one line, with a number behind it when it is taken."""
-        plain = _one_line(name) or self._otherwise
-        made = plain
-        while made in self._taken:
-            number = self._next.get(plain, 1) + 1
-            self._next[plain] = number
-            made = f"{plain}_{number}"
-        self._taken.add(made)
-        return made
+        """Return the name on one line, with a number appended if it is in use."""
+        plain = _to_line(name) or self._fallback
+        candidate = plain
+        while candidate in self._used:
+            number = self._last_number.get(plain, 1) + 1
+            self._last_number[plain] = number
+            candidate = f"{plain}_{number}"
+        self._used.add(candidate)
+        return candidate
 
 
-def _one_line(name: str) -> str:
-    """Without line ends, without what would begin a remark, and without a backslash that would join the next line."""
-    return _HASH.sub("_", single_line(name)).rstrip("\\ ")
+def _to_line(name: str) -> str:
+    """Return the name on one line, without comment marks, and without a final backslash, which would join lines."""
+    return _COMMENT_MARK.sub("_", single_line(name)).rstrip("\\ ")

@@ -1,0 +1,84 @@
+"""Numbers of `v`, `vt` and `vn` statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.obj.reading.lines import Index, Lines, find_irregular_line, remove_comments
+from meshhub.toolkit.columns import Irregular, read_numbers, read_rows
+
+_BLANK = 32
+"""ASCII code of the space."""
+
+_MAX_NUMBERS_COUNT = 7
+"""Numbers kept per line: x y z and r g b a."""
+
+_MAX_FIRST_LINE_BYTES = 256
+"""Bytes of the first line that show whether the layout is regular; seven numbers take fewer."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberRows:
+    """Numbers of all lines with one statement.
+
+    rows: (n, k) numbers; short lines are padded with zeros.
+    counts: (n,) numbers on each line; None if every line has k.
+    """
+
+    rows: NDArray[Any]
+    counts: NDArray[np.int64] | None = None
+
+
+def read_number_rows(lines: Lines, statement: int, dtype: str, min_count: int) -> NumberRows:
+    """Read the numbers of all lines with a statement.
+
+    Args:
+        lines: The lines of the file.
+        statement: V, VT or VN.
+        dtype: "f4" or "f8".
+        min_count: Numbers that each line needs.
+    Raises:
+        UnreadableFile: A line has too few numbers, or something else; the message names the line.
+    """
+    chosen = lines.find(statement)
+    text = lines.join(chosen)
+    if len(chosen) == 0:
+        return NumberRows(np.empty((0, min_count), dtype))
+    first_line = lines.text[int(lines.starts[chosen[0]]) : int(lines.ends[chosen[0]])][:_MAX_FIRST_LINE_BYTES]
+    width = first_line.count(b" ")
+    if first_line.endswith(b"\n") and min_count <= width <= _MAX_NUMBERS_COUNT:
+        try:
+            return NumberRows(read_rows(text, width + 1, dtype, take=range(1, width + 1)))
+        except Irregular:
+            pass
+    characters = remove_comments(text)
+    starts = np.append(0, np.cumsum(lines.lengths(chosen))[:-1])
+    characters[starts] = _BLANK
+    characters[starts + 1] = _BLANK
+    return _read_irregular(lines, chosen, characters, dtype, min_count)
+
+
+def _read_irregular(
+    lines: Lines, chosen: Index, characters: NDArray[np.uint8], dtype: str, min_count: int
+) -> NumberRows:
+    """Read the numbers of chosen lines of any layout, without their keywords. Raises UnreadableFile."""
+    text = characters.tobytes()
+    try:
+        numbers, counts = read_numbers(text, dtype)
+    except Irregular:
+        line = find_irregular_line(text, lambda part: read_numbers(part, dtype))
+        raise lines.error(int(chosen[line]), "a field is not a number") from None
+    short = np.flatnonzero(counts < min_count)
+    if len(short):
+        raise lines.error(int(chosen[short[0]]), f"the line needs {min_count} numbers")
+    width = int(min(counts.max(), _MAX_NUMBERS_COUNT))
+    first = np.cumsum(counts) - counts
+    rows = np.zeros((len(counts), width), dtype)
+    for column in range(width):
+        has_column = counts > column
+        rows[has_column, column] = numbers[first[has_column] + column]
+    return NumberRows(rows, counts)
