@@ -1,4 +1,4 @@
-"""The archive reader: what it reads, what it refuses, and that nothing is taken at its word."""
+"""Archive reader: readable archives, rejected archives, and archives with wrong sizes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from bombs import packed, piped, special
 from meshhub.errors import UnreadableFile, UnsafeArchive
-from meshhub.toolkit.archive import UPLOAD_LIMITS, Archive, ArchiveLimits, is_litter
+from meshhub.toolkit.archive import UPLOAD_LIMITS, Archive, ArchiveLimits, is_system_file
 
 
 def central(data: bytes, number: int = 0) -> int:
-    """Where the central header of an entry starts."""
+    """Return the start of the central header of an entry."""
     at = -1
     for _ in range(number + 1):
         at = data.index(b"PK\x01\x02", at + 1)
@@ -37,7 +37,7 @@ NOISE = random.Random(1).randbytes(700_000)
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 @pytest.mark.parametrize("on_disk", [False, True])
-def test_reads_and_extracts_what_was_packed(tmp_path: Path, method: int, on_disk: bool) -> None:
+def test_entries_are_read_and_extracted(tmp_path: Path, method: int, on_disk: bool) -> None:
     files = [("a.stl", b"solid"), ("deep/er/ü.obj", NOISE), ("empty", b""), ("folder/", b"")]
     data = packed(*files, method=method)
     if on_disk:
@@ -64,18 +64,18 @@ def test_zip64_and_streamed_archives_are_read() -> None:
     "name",
     ["/etc/x", "../x", "a/../../x", "C:x", "c:/x", "a\\b", "..\\x", "a\nb", "a\x7fb", "x" * 2000, "a/" * 40 + "b"],
 )
-def test_refuses_names_that_lead_out_or_mislead(name: str) -> None:
+def test_unsafe_names_are_rejected(name: str) -> None:
     with pytest.raises(UnsafeArchive):
         Archive(packed((special(name), b"x")), UPLOAD_LIMITS)
 
 
-def test_refuses_a_nul_in_a_name() -> None:
+def test_a_nul_in_a_name_is_rejected() -> None:
     data = packed(("a_b.stl", b"x")).replace(b"a_b.stl", b"a\0b.stl")
     with pytest.raises(UnsafeArchive):
         Archive(data, UPLOAD_LIMITS)
 
 
-def test_backslashes_are_slashes_where_a_format_is_read() -> None:
+def test_the_default_limits_read_backslashes_as_slashes() -> None:
     data = packed(("3D_m.model", b"x")).replace(b"3D_m.model", b"3D\\m.model")
     with Archive(data) as archive:
         assert archive.read("3D/m.model") == b"x"
@@ -85,18 +85,18 @@ def test_backslashes_are_slashes_where_a_format_is_read() -> None:
     ("first", "second"),
     [("a.stl", "A.STL"), ("ü.stl", "u\u0308.stl"), ("a", "a/b.stl"), ("a/b.stl", "a"), ("a.stl", "./a.stl")],
 )
-def test_refuses_names_that_are_one(first: str, second: str) -> None:
+def test_names_that_are_equal_or_nested_are_rejected(first: str, second: str) -> None:
     with pytest.raises(UnsafeArchive):
         Archive(packed((first, b"1"), (second, b"2")), UPLOAD_LIMITS)
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK])
-def test_refuses_links_and_devices(kind: int) -> None:
+def test_links_and_devices_are_rejected(kind: int) -> None:
     with pytest.raises(UnsafeArchive):
         Archive(packed((special("a.stl", kind), b"/etc/passwd")), UPLOAD_LIMITS)
 
 
-def test_refuses_encryption_and_other_methods() -> None:
+def test_encryption_and_other_methods_are_rejected() -> None:
     data = packed(("a.stl", b"x" * 100))
     with pytest.raises(UnsafeArchive, match="encrypted"):
         Archive(patched(data, central(data) + 8, "<H", 1), UPLOAD_LIMITS)
@@ -104,7 +104,7 @@ def test_refuses_encryption_and_other_methods() -> None:
         Archive(packed(("a.stl", b"x" * 100), method=zipfile.ZIP_LZMA), UPLOAD_LIMITS)
 
 
-def test_refuses_archives_in_uploads_only() -> None:
+def test_nested_archives_are_rejected_in_uploads_only() -> None:
     data = packed(("inner.ZIP", b"PK"))
     with pytest.raises(UnsafeArchive, match="archive in the archive"):
         Archive(data, UPLOAD_LIMITS)
@@ -112,24 +112,24 @@ def test_refuses_archives_in_uploads_only() -> None:
     Archive(packed(("model.3mf", b"PK")), UPLOAD_LIMITS).close()
 
 
-def test_refuses_overlapping_entries() -> None:
+def test_overlapping_entries_are_rejected() -> None:
     data = packed(("a.stl", b"x" * 100), ("b.stl", b"y" * 100))
-    with pytest.raises((UnsafeArchive, UnreadableFile)) as refused:
+    with pytest.raises((UnsafeArchive, UnreadableFile)) as caught:
         Archive(patched(data, central(data, 1) + 42, "<L", 0), UPLOAD_LIMITS)
-    assert refused.type is UnsafeArchive
+    assert caught.type is UnsafeArchive
 
 
-def test_a_bomb_is_refused_by_its_own_sizes() -> None:
+def test_a_bomb_is_rejected_by_its_declared_sizes() -> None:
     bomb = packed(("a.stl", bytes(50_000_000)))
     assert len(bomb) < 60_000
     with pytest.raises(UnsafeArchive):
         Archive(bomb, UPLOAD_LIMITS)
 
 
-@pytest.mark.parametrize("told", [10, 1_000_000])
-def test_a_bomb_that_lies_about_its_size_is_stopped(tmp_path: Path, told: int) -> None:
+@pytest.mark.parametrize("declared_size", [10, 1_000_000])
+def test_a_bomb_with_wrong_sizes_is_stopped_while_it_inflates(tmp_path: Path, declared_size: int) -> None:
     bomb = packed(("a.stl", bytes(50_000_000)))
-    lying = patched(bomb, central(bomb) + 24, "<L", told)
+    lying = patched(bomb, central(bomb) + 24, "<L", declared_size)
     with Archive(lying, UPLOAD_LIMITS) as archive:
         with pytest.raises((UnsafeArchive, UnreadableFile)):
             archive.read("a.stl")
@@ -138,7 +138,7 @@ def test_a_bomb_that_lies_about_its_size_is_stopped(tmp_path: Path, told: int) -
     assert not (tmp_path / "out").exists()
 
 
-def test_limits_of_bytes_are_kept() -> None:
+def test_byte_limits_apply() -> None:
     data = packed(*((f"{k}.bin", NOISE[: 100_000 + k]) for k in range(5)))
     with pytest.raises(UnsafeArchive):
         Archive(data, ArchiveLimits(max_total_bytes=400_000))
@@ -152,7 +152,7 @@ def test_limits_of_bytes_are_kept() -> None:
         assert len(archive.read("0.bin", limit=100_000)) == 100_000
 
 
-def test_a_million_entries_are_refused_by_their_count() -> None:
+def test_a_million_entries_are_rejected_by_their_count() -> None:
     record = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
     directory = record * 1_000_000
     end_64 = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, 10**6, 10**6, len(directory), 0)
@@ -165,7 +165,7 @@ def test_a_million_entries_are_refused_by_their_count() -> None:
         Archive(directory + few, UPLOAD_LIMITS)
 
 
-def test_damage_is_told_as_damage() -> None:
+def test_damaged_archives_are_unreadable() -> None:
     data = packed(("a.stl", NOISE[:5000]))
     for broken in (b"", b"PK\x03\x04", data[:-30], data[100:], b"x" + data, NOISE[:1000]):
         with pytest.raises(UnreadableFile):
@@ -193,7 +193,7 @@ def test_changed_bytes_end_in_a_coded_error_or_the_right_bytes(changes: list[tup
 
 
 def contents(data: bytes) -> dict[str, bytes] | None:
-    """What is in an archive; None when it is refused, in whole or in part."""
+    """Return the content of each entry, or None if the archive is rejected, in whole or in part."""
     try:
         with Archive(data, UPLOAD_LIMITS) as archive:
             return {entry.name: archive.read(entry.name) for entry in archive.entries}
@@ -208,7 +208,7 @@ SMALL = (
 
 
 @pytest.mark.parametrize("data", SMALL)
-def test_an_archive_cut_at_any_byte_is_refused(data: bytes) -> None:
+def test_an_archive_cut_at_any_byte_is_rejected(data: bytes) -> None:
     for length in range(len(data)):
         assert contents(data[:length]) is None
         assert contents(data[length + 1 :]) is None
@@ -217,31 +217,31 @@ def test_an_archive_cut_at_any_byte_is_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", SMALL)
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
-def test_every_number_of_an_archive_in_turn(data: bytes, width: int) -> None:
-    """Whatever a header claims: what is given out is what was packed, or nothing."""
-    most = 256**width - 1
+def test_a_changed_number_never_changes_the_content(data: bytes, width: int) -> None:
+    """With any value in any header field, the archive is rejected or its content is unchanged."""
+    maximum = 256**width - 1
     right = set(contents(data).values()) | {b""}
     for at in range(len(data) - width + 1):
-        for value in (0, 1, most // 2, most // 2 + 1, most - 1, most, len(data)):
+        for value in (0, 1, maximum // 2, maximum // 2 + 1, maximum - 1, maximum, len(data)):
             changed = bytearray(data)
-            changed[at : at + width] = (value & most).to_bytes(width, "little")
-            found = contents(bytes(changed))
-            assert found is None or set(found.values()) <= right
+            changed[at : at + width] = (value & maximum).to_bytes(width, "little")
+            files = contents(bytes(changed))
+            assert files is None or set(files.values()) <= right
 
 
 @pytest.mark.parametrize(
     "name", ["__MACOSX/a.stl", ".DS_Store", "x/.DS_Store", "a/._b.stl", "Thumbs.db", "x/desktop.ini"]
 )
-def test_litter_is_known(name: str) -> None:
-    assert is_litter(name)
+def test_system_files_are_detected(name: str) -> None:
+    assert is_system_file(name)
 
 
 @pytest.mark.parametrize("name", ["a.stl", "x/thumbs.stl", "_MACOSX/a.stl", "DS_Store.obj"])
-def test_models_are_no_litter(name: str) -> None:
-    assert not is_litter(name)
+def test_models_are_not_system_files(name: str) -> None:
+    assert not is_system_file(name)
 
 
-def test_a_closed_archive_lets_its_file_go(tmp_path: Path) -> None:
+def test_a_closed_archive_releases_its_file(tmp_path: Path) -> None:
     path = tmp_path / "x.zip"
     path.write_bytes(packed(("a.stl", b"solid")))
     held = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0

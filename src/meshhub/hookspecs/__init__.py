@@ -1,4 +1,4 @@
-"""The hooks a plug-in may implement, and the marker it implements them with.
+"""Hooks that a plug-in can implement, and the marker for its implementations.
 
     from meshhub import hookimpl
 
@@ -6,8 +6,8 @@
     def meshhub_readers():
         return [Reader(...)]
 
-Every hook returns plain data; none is `firstresult`. The registry calls each plug-in by itself, so
-one that raises becomes a fault and hurts no other.
+Hooks return plain data, and none is `firstresult`. The registry calls each plug-in separately: if one raises, the
+registry records a fault, and the other plug-ins still load.
 """
 
 from __future__ import annotations

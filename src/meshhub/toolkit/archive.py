@@ -1,7 +1,7 @@
-"""The one reader of ZIP archives, for uploads and for 3MF: nothing in an archive is taken at its word.
+"""Safe reader for ZIP archives, used for uploads and for 3MF.
 
-The table of contents is checked whole before anything is read by it (`zip_directory`), and while an
-entry inflates its real bytes are counted against the limits.
+The central directory is checked as a whole before any entry is read (`zip_directory`). While an entry inflates, its
+actual bytes are counted against the limits, since declared sizes may be wrong.
 """
 
 from __future__ import annotations
@@ -16,44 +16,55 @@ from typing import NoReturn
 
 from isal import igzip_lib, isal_zlib
 
-from meshhub.errors import UnreadableFile
+from meshhub.errors import UnreadableFile, quote
 from meshhub.toolkit.zip_directory import (
     DEFAULT_LIMITS,
     DEFLATED,
     STORED,
     UPLOAD_LIMITS,
     ArchiveLimits,
-    Directory,
+    CentralDirectory,
     Entry,
-    Where,
+    EntryLocation,
     allowed_bytes,
     check_ratio,
-    folded_name,
-    shown,
+    fold_name,
     too_large,
 )
 
-__all__ = ["DEFAULT_LIMITS", "UPLOAD_LIMITS", "Archive", "ArchiveLimits", "Entry", "is_litter"]
+__all__ = ["DEFAULT_LIMITS", "UPLOAD_LIMITS", "Archive", "ArchiveLimits", "Entry", "is_system_file"]
 
-_CHUNK = 1 << 18
-_LITTER = frozenset(("__macosx", ".ds_store", "thumbs.db", "ehthumbs.db", "desktop.ini", ".spotlight-v100", ".trashes"))
+_CHUNK_BYTES = 1 << 18
+"""Bytes inflated at a time; bounds the memory, and the excess over a limit."""
+
+_SYSTEM_NAMES = frozenset(
+    ("__macosx", ".ds_store", "thumbs.db", "ehthumbs.db", "desktop.ini", ".spotlight-v100", ".trashes")
+)
 
 
-def is_litter(name: str) -> bool:
-    """Whether a path is what a system leaves in archives (`__MACOSX`, `.DS_Store`, …) and nobody packed on purpose."""
+def is_system_file(name: str) -> bool:
+    """Return whether an operating system added a path to an archive by itself (`__MACOSX`, `.DS_Store`, …)."""
     components = name.replace("\\", "/").split("/")
-    return components[-1].startswith("._") or any(component.casefold() in _LITTER for component in components)
+    return components[-1].startswith("._") or any(component.casefold() in _SYSTEM_NAMES for component in components)
 
 
 class Archive:
-    """A ZIP archive, checked whole when it is opened.
+    """ZIP archive, checked as a whole when it is opened.
 
-    `entries` are its files in their order, without its folders; look one up by `find`, read it by
-    `read` or `extract`. Close it, or use it in a `with`.
+    `entries` are its files in order, without folders. Find one with `find`; read it with `read` or `extract`. Close
+    the archive, or use it in a `with` statement.
     """
 
     def __init__(self, source: bytes | str | os.PathLike[str], limits: ArchiveLimits = DEFAULT_LIMITS) -> None:
-        """Raises UnreadableFile for what is no sound ZIP archive, UnsafeArchive for what is built to harm."""
+        """Open an archive.
+
+        Args:
+            source: The archive, or the path of its file.
+            limits: Limits for its entries.
+        Raises:
+            UnreadableFile: The archive is damaged, or not a ZIP archive.
+            UnsafeArchive: The archive exceeds a limit or is dangerous to unpack.
+        """
         self.limits = limits
         self._mapped: mmap.mmap | None = None
         if isinstance(source, bytes):
@@ -66,11 +77,11 @@ class Archive:
         self._inflated = 0
         self._packed = 0
         try:
-            self.entries, self._where = Directory(self._data, limits).contents()
+            self.entries, self._locations = CentralDirectory(self._data, limits).read()
         except BaseException:
             self.close()
             raise
-        self._folded = {folded_name(entry.name): entry.name for entry in self.entries}
+        self._name_by_fold = {fold_name(entry.name): entry.name for entry in self.entries}
 
     def __enter__(self) -> Archive:
         return self
@@ -81,41 +92,57 @@ class Archive:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the file."""
         self._data.release()
         if self._mapped is not None:
-            # after an error its traceback may still hold a piece, and the last one to let go closes
+            # the traceback of an error may still hold a slice; the map closes when the last slice is released
             with contextlib.suppress(BufferError):
                 self._mapped.close()
 
     def find(self, name: str) -> str | None:
-        """The name of the entry meant by a path, letter case and composition of accents forgiven."""
-        return name if name in self._where else self._folded.get(folded_name(name))
+        """Return the name of the entry at a path, or None; ignores letter case and the composition of accents."""
+        return name if name in self._locations else self._name_by_fold.get(fold_name(name))
 
     def read(self, name: str, limit: int | None = None) -> bytes:
-        """An entry's bytes, at most `limit` of them.
+        """Return the content of an entry.
 
-        Raises KeyError for a name that is not in `entries`, UnsafeArchive past a limit,
-        UnreadableFile when it is damaged.
+        Args:
+            name: Name of the entry.
+            limit: Maximum number of bytes, in addition to the limits of the archive.
+        Raises:
+            KeyError: No entry has this name.
+            UnsafeArchive: The entry exceeds a limit.
+            UnreadableFile: The entry is damaged.
         """
-        where = self._where[name]
-        if where.method == STORED:
+        location = self._locations[name]
+        if location.method == STORED:
             return b"".join(self._chunks(name, limit))
-        # in one piece when the declared size is true: no growing, no joining
-        bound = min(self._allowed(where, limit), where.size)
+        # one call if the declared size is true, without growing or joining buffers
+        bound = min(self._allowed_bytes(location, limit), location.size)
         inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
-        packed = self._data[where.start : where.start + where.packed]
+        packed = self._data[location.start : location.start + location.packed]
         try:
             data: bytes = inflater.decompress(packed, bound + 1)
         except igzip_lib.IsalError:  # type: ignore[misc]
-            raise UnreadableFile(f"{shown(name)} in the archive is damaged; pack it again") from None
+            raise _damaged_entry(name) from None
         if len(data) > bound:
-            self._refuse(name, where, limit, len(data))
-        self._finish(name, where, len(data), isal_zlib.crc32(data), whole=inflater.eof)
+            self._reject(name, location, limit, len(data))
+        self._finish(name, location, len(data), isal_zlib.crc32(data), is_complete=inflater.eof)
         return data
 
     def extract(self, name: str, path: str | os.PathLike[str], limit: int | None = None) -> int:
-        """Write an entry's bytes to a new file and return how many; raises as `read`, and leaves no part of it then."""
+        """Write the content of an entry to a new file; on an error, delete the file.
+
+        Args:
+            name: Name of the entry.
+            path: File to create.
+            limit: Maximum number of bytes, in addition to the limits of the archive.
+        Returns:
+            Number of bytes written.
+        Raises:
+            FileExistsError: The file exists.
+            KeyError, UnsafeArchive, UnreadableFile: As for `read`.
+        """
         path = Path(path)
         written = 0
         with path.open("xb") as file:
@@ -128,46 +155,55 @@ class Archive:
         return written
 
     def _chunks(self, name: str, limit: int | None) -> Iterator[bytes]:
-        where = self._where[name]
-        allowed = self._allowed(where, limit)
+        """Yield the content of an entry, and check it on the way."""
+        location = self._locations[name]
+        allowed = min(self._allowed_bytes(location, limit), location.size)
         count = crc = 0
-        inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE) if where.method == DEFLATED else None
-        at, end = where.start, where.start + where.packed
-        while at < end or (inflater is not None and not inflater.eof):
-            packed = b"" if inflater is not None and not inflater.needs_input else self._data[at : at + _CHUNK]
-            packed = packed[: max(end - at, 0)]
-            at += len(packed)
-            if inflater is None:
-                chunk = bytes(packed)
-            else:
-                if not packed and inflater.needs_input:
-                    break
-                try:
-                    chunk = inflater.decompress(packed, _CHUNK)
-                except igzip_lib.IsalError:  # type: ignore[misc]
-                    raise UnreadableFile(f"{shown(name)} in the archive is damaged; pack it again") from None
+        inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE) if location.method == DEFLATED else None
+        for chunk in self._stored_chunks(location) if inflater is None else self._inflate(name, location, inflater):
             count += len(chunk)
-            if count > allowed or count > where.size:
-                self._refuse(name, where, limit, count)
+            if count > allowed:
+                self._reject(name, location, limit, count)
             crc = isal_zlib.crc32(chunk, crc)
             yield chunk
-            if inflater is not None and inflater.eof:
-                break
-        self._finish(name, where, count, crc, whole=inflater is None or inflater.eof)
+        self._finish(name, location, count, crc, is_complete=inflater is None or inflater.eof)
 
-    def _allowed(self, where: Where, limit: int | None) -> int:
-        return allowed_bytes(where, self.limits, self._inflated, limit)
+    def _stored_chunks(self, location: EntryLocation) -> Iterator[bytes]:
+        """Yield the packed bytes of an entry."""
+        end = location.start + location.packed
+        for start in range(location.start, end, _CHUNK_BYTES):
+            yield bytes(self._data[start : min(start + _CHUNK_BYTES, end)])
 
-    def _refuse(self, name: str, where: Where, limit: int | None, count: int) -> NoReturn:
-        """Say why an entry is not inflated any further."""
-        allowed = self._allowed(where, limit)
+    def _inflate(self, name: str, location: EntryLocation, inflater: igzip_lib.IgzipDecompressor) -> Iterator[bytes]:
+        """Yield the inflated bytes of an entry, up to the end of the deflate stream or of the packed bytes."""
+        packed_chunks = self._stored_chunks(location)
+        while not inflater.eof:
+            packed = next(packed_chunks, b"") if inflater.needs_input else b""
+            if not packed and inflater.needs_input:
+                return
+            try:
+                yield inflater.decompress(packed, _CHUNK_BYTES)
+            except igzip_lib.IsalError:  # type: ignore[misc]
+                raise _damaged_entry(name) from None
+
+    def _allowed_bytes(self, location: EntryLocation, limit: int | None) -> int:
+        return allowed_bytes(location, self.limits, self._inflated, limit)
+
+    def _reject(self, name: str, location: EntryLocation, limit: int | None, count: int) -> NoReturn:
+        """Raise the error for an entry that inflates to more than it may."""
+        allowed = self._allowed_bytes(location, limit)
         if count <= allowed:
-            raise UnreadableFile(f"{shown(name)} in the archive is longer than the archive says; pack it again")
+            raise UnreadableFile(f"{quote(name)} in the archive is longer than its declared size; pack it again")
         raise too_large(name, allowed)
 
-    def _finish(self, name: str, where: Where, count: int, crc: int, *, whole: bool) -> None:
+    def _finish(self, name: str, location: EntryLocation, count: int, crc: int, *, is_complete: bool) -> None:
+        """Check the size and the checksum of an inflated entry, and the ratio of all entries so far."""
         self._inflated += count
-        self._packed += where.packed
-        if not whole or count != where.size or crc != where.crc:
-            raise UnreadableFile(f"{shown(name)} in the archive is damaged; pack it again")
+        self._packed += location.packed
+        if not is_complete or count != location.size or crc != location.crc:
+            raise _damaged_entry(name)
         check_ratio(self._inflated, self._packed, self.limits)
+
+
+def _damaged_entry(name: str) -> UnreadableFile:
+    return UnreadableFile(f"{quote(name)} in the archive is damaged; pack it again")

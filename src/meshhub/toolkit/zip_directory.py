@@ -1,7 +1,6 @@
-"""The table of contents of a ZIP archive, parsed and checked before anything is unpacked by it.
+"""Central directory of a ZIP archive, parsed and checked before any entry is unpacked (APPNOTE.TXT 6.3).
 
-Parsed here and not by the standard library, which would build a million objects before anyone
-could count them. After APPNOTE.TXT 6.3.
+The standard library is not used, because it would create a million objects before they could be counted.
 """
 
 from __future__ import annotations
@@ -13,31 +12,61 @@ import unicodedata
 
 from msgspec import Struct
 
-from meshhub.errors import UnreadableFile, UnsafeArchive
+from meshhub.errors import UnreadableFile, UnsafeArchive, quote
+
+STORED, DEFLATED = 0, 8
+"""Supported compression methods (APPNOTE 4.4.5)."""
 
 _END = struct.Struct("<4s4H2LH")
 _END_LOCATOR = struct.Struct("<4sLQL")
 _END_64 = struct.Struct("<4sQ2H2L4Q")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
-STORED, DEFLATED = 0, 8
-_SPECIAL = frozenset((0x1000, 0x2000, 0x6000, 0xA000, 0xC000))
-"""File types of Unix: pipe, the two kinds of device, link, socket."""
+
+_MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
+"""Field values that refer to the 64-bit records (APPNOTE 4.4.1.4)."""
+
+_UTF_8_FLAG = 0x0800
+"""General purpose bit 11: the name is UTF-8."""
+
+_ENCRYPTION_FLAGS = 0x0001 | 0x0040 | 0x2000
+"""General purpose bits: encrypted, strongly encrypted, masked headers."""
+
+_LOCAL_ENCRYPTION_FLAGS = 0x0001 | 0x0040
+"""The bits that a local header repeats."""
+
+_UNIX_TYPE_MASK, _UNIX_FOLDER = 0xF000, 0x4000
+_UNIX_SPECIAL_TYPES = frozenset((0x1000, 0x2000, 0x6000, 0xA000, 0xC000))
+"""Unix file types: pipe, character device, block device, symbolic link, socket."""
+
+_WINDOWS_SYSTEMS = (0, 10, 11)
+"""Values of "made by" with Windows file attributes: FAT, NTFS (APPNOTE 4.4.2.2), and NTFS as Info-ZIP writes it."""
+
+_REPARSE_POINT = 0x400
+"""Windows file attribute of links."""
+
 _DRIVE = re.compile(r"[A-Za-z]:")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_NESTED = tuple(".zip .zipx .7z .rar .tar .gz .tgz .bz2 .tbz2 .xz .txz .zst .lzma .jar".split())
-_FOLDERS_DEEP = 32
-_EXTRAS = 100
-"""Extra fields of an entry that are looked through."""
+_ARCHIVE_EXTENSIONS = tuple(".zip .zipx .7z .rar .tar .gz .tgz .bz2 .tbz2 .xz .txz .zst .lzma .jar".split())
+
+_MAX_FOLDER_DEPTH = 32
+"""Components of a path; real archives stay far below, and every component costs a check."""
+
+_MAX_EXTRA_FIELDS_COUNT = 100
+"""Extra fields searched per entry; writers add a few."""
 
 
 class ArchiveLimits(Struct, frozen=True, kw_only=True):
-    """What an archive may hold. Sizes are of inflated bytes, as counted while inflating.
+    """Limits for an archive. Sizes are in inflated bytes, counted while inflating.
 
-    max_ratio:   inflated bytes for each packed one, of an entry and of all together, once more than
-                 `ratio_after` bytes have come out.
-    nested:      whether an archive may hold archives; none is ever opened here.
-    backslashes: whether a backslash in a name is taken for a slash, or refused.
+    max_total_bytes: Size of all entries together.
+    max_entry_bytes: Size of each entry.
+    max_entries: Number of entries, folders included.
+    max_name_bytes: Length of each name.
+    max_ratio: Inflated bytes per packed byte, for each entry and for all together.
+    ratio_after: Inflated bytes up to which `max_ratio` does not apply.
+    nested: Whether the archive may contain archives; they are never opened here.
+    backslashes: Whether a backslash in a name is read as a slash; False rejects the name.
     """
 
     max_total_bytes: int = 1 << 30
@@ -51,22 +80,22 @@ class ArchiveLimits(Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_LIMITS = ArchiveLimits()
-"""For formats that are archives themselves."""
+"""Limits for file formats that are archives."""
 
 UPLOAD_LIMITS = ArchiveLimits(nested=False, backslashes=False)
-"""For archives that strangers send: no archive inside, no backslash in a name."""
+"""Limits for uploaded archives: no archive inside, no backslash in a name."""
 
 
 class Entry(Struct, frozen=True):
-    """A file in an archive: its path with slashes, and the sizes that the archive tells."""
+    """File in an archive: its path with slashes, and its sizes in bytes according to the central directory."""
 
     name: str
     size: int
     packed: int
 
 
-class Where(Struct, frozen=True):
-    """Where the packed bytes of an entry lie, and what they should become."""
+class EntryLocation(Struct, frozen=True):
+    """Position of an entry's packed bytes, and what they must inflate to."""
 
     start: int
     packed: int
@@ -75,222 +104,243 @@ class Where(Struct, frozen=True):
     method: int
 
 
-class Directory:
-    """Reads the table of contents of one archive.
+class CentralDirectory:
+    """Parser for the central directory of one archive.
 
-    All of it raises UnreadableFile for what is damaged and UnsafeArchive for what is built to harm.
+    All methods raise UnreadableFile for a damaged archive, and UnsafeArchive for a dangerous one.
     """
 
     def __init__(self, data: memoryview, limits: ArchiveLimits) -> None:
         self._data = data
         self._limits = limits
 
-    def contents(self) -> tuple[tuple[Entry, ...], dict[str, Where]]:
-        """The files in their order, and where each lies; folders are checked and left out."""
-        count, start, end = self._directory()
+    def read(self) -> tuple[tuple[Entry, ...], dict[str, EntryLocation]]:
+        """Return the files in order, and the location of each by name; folders are checked and left out."""
+        count, start, end = self._find_directory()
         entries: list[Entry] = []
-        found: dict[str, Where] = {}
+        locations: dict[str, EntryLocation] = {}
         spans: list[tuple[int, int]] = []
-        taken: dict[str, bool] = {}  # folded path → whether it is a file
+        is_file_by_path: dict[str, bool] = {}
         inflated = packed = 0
-        at = start
+        position = start
         for _ in range(count):
-            name, folder, where, at = self._central(at, end, start)
-            spans.append((where.start, where.start + where.packed))
-            where = self._local(name, where, start)
-            spans[-1] = (spans[-1][0], where.start + where.packed)
-            inflated, packed = inflated + where.size, packed + where.packed
-            self._check_sizes(name, where, inflated, packed)
-            _claim(taken, name, file=not folder)
-            if not folder:
-                entries.append(Entry(name, where.size, where.packed))
-                found[name] = where
-        if at != end:
-            raise UnreadableFile("the archive's table of contents is damaged; pack it again")
+            name, is_folder, location, position = self._read_central_header(position, end, start)
+            header_start = location.start
+            location = self._read_local_header(name, location, start)
+            spans.append((header_start, location.start + location.packed))
+            inflated, packed = inflated + location.size, packed + location.packed
+            self._check_sizes(name, location, inflated, packed)
+            _add_path(is_file_by_path, name, is_file=not is_folder)
+            if not is_folder:
+                entries.append(Entry(name, location.size, location.packed))
+                locations[name] = location
+        if position != end:
+            raise _damaged_directory()
         spans.sort()
-        for (_, before), (after, _) in itertools.pairwise(spans):
-            if after < before:
-                raise UnsafeArchive("the archive holds entries that overlap, as only bombs do")
-        return tuple(entries), found
+        for (_, previous_end), (next_start, _) in itertools.pairwise(spans):
+            if next_start < previous_end:
+                raise UnsafeArchive("the archive has entries that overlap, as in a ZIP bomb; pack it again")
+        return tuple(entries), locations
 
-    def _check_sizes(self, name: str, where: Where, inflated: int, packed: int) -> None:
-        """Refuse by what the archive itself tells, before the real bytes are counted."""
-        allowed = allowed_bytes(where, self._limits)
-        if where.size > allowed:
+    def _check_sizes(self, name: str, location: EntryLocation, inflated: int, packed: int) -> None:
+        """Reject by the declared sizes, before the inflated bytes are counted."""
+        allowed = allowed_bytes(location, self._limits)
+        if location.size > allowed:
             raise too_large(name, allowed)
         if inflated > self._limits.max_total_bytes:
             raise UnsafeArchive(
-                f"the archive unpacks to more than {self._limits.max_total_bytes} bytes; send less at once"
+                f"the archive unpacks to more than {self._limits.max_total_bytes} bytes; send fewer files at once"
             )
         check_ratio(inflated, packed, self._limits)
 
-    def _directory(self) -> tuple[int, int, int]:
-        """How many entries the table of contents has, where it starts and ends."""
+    def _find_directory(self) -> tuple[int, int, int]:
+        """Return the number of entries, and the start and end of the central directory."""
         data = self._data
-        tail = bytes(data[max(len(data) - _END.size - 0xFFFF, 0) :])
-        at = tail.rfind(b"PK\x05\x06")
-        while at >= 0 and len(tail) - at < _END.size:
-            at = tail.rfind(b"PK\x05\x06", 0, at)
-        if at < 0:
+        tail = bytes(data[max(len(data) - _END.size - _MAX_16, 0) :])
+        position = tail.rfind(b"PK\x05\x06")
+        while position >= 0 and len(tail) - position < _END.size:
+            position = tail.rfind(b"PK\x05\x06", 0, position)
+        if position < 0:
             raise UnreadableFile(
-                "this is no complete ZIP archive: its table of contents is missing; pack or send it again"
+                "the ZIP archive is incomplete: its table of contents is missing; pack or send it again"
             )
-        _, disk, first_disk, here, count, size, start, comment = _END.unpack_from(tail, at)
-        if len(tail) - at - _END.size < comment:
-            raise UnreadableFile("the archive ends too early; send it again")
-        end = len(data) - len(tail) + at
-        if 0xFFFF in (here, count) or 0xFFFFFFFF in (size, start):
-            end, disk, first_disk, here, count, size, start = self._directory_64(
-                end, (disk, first_disk, here, count, size, start)
+        _, disk, first_disk, disk_count, count, size, start, comment_size = _END.unpack_from(tail, position)
+        if len(tail) - position - _END.size < comment_size:
+            raise UnreadableFile("the archive is cut off; send it again")
+        end = len(data) - len(tail) + position
+        if _MAX_16 in (disk_count, count) or _MAX_32 in (size, start):
+            end, disk, first_disk, disk_count, count, size, start = self._read_end_64(
+                end, (disk, first_disk, disk_count, count, size, start)
             )
-        if disk or first_disk or here != count:
+        if disk or first_disk or disk_count != count:
             raise UnreadableFile("the archive is one volume of several; pack it into one file")
         if count > self._limits.max_entries:
-            raise UnsafeArchive(f"the archive holds more than {self._limits.max_entries} files; send fewer at once")
+            raise UnsafeArchive(f"the archive has more than {self._limits.max_entries} files; send fewer at once")
         if start + size != end or size < count * _CENTRAL.size:
-            raise UnreadableFile("the archive's table of contents is damaged; pack it again")
+            raise _damaged_directory()
         return count, start, end
 
-    def _directory_64(self, end: int, plain: tuple[int, ...]) -> tuple[int, ...]:
-        """The same from the records for large archives (APPNOTE 4.3.14), when they are there."""
-        at = end - _END_LOCATOR.size
-        if at < 0 or bytes(self._data[at : at + 4]) != b"PK\x06\x07":
-            return end, *plain
-        _, _, where, _ = _END_LOCATOR.unpack_from(self._data, at)
-        if where + _END_64.size > at or bytes(self._data[where : where + 4]) != b"PK\x06\x06":
-            raise UnreadableFile("the archive's table of contents is damaged; pack it again")
-        _, _, _, _, disk, first_disk, here, count, size, start = _END_64.unpack_from(self._data, where)
-        return where, disk, first_disk, here, count, size, start
+    def _read_end_64(self, end: int, fields: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the end and the fields from the ZIP64 records (APPNOTE 4.3.14), or unchanged without these."""
+        position = end - _END_LOCATOR.size
+        if position < 0 or bytes(self._data[position : position + 4]) != b"PK\x06\x07":
+            return end, *fields
+        _, _, record, _ = _END_LOCATOR.unpack_from(self._data, position)
+        if record + _END_64.size > position or bytes(self._data[record : record + 4]) != b"PK\x06\x06":
+            raise _damaged_directory()
+        _, _, _, _, disk, first_disk, disk_count, count, size, start = _END_64.unpack_from(self._data, record)
+        return record, disk, first_disk, disk_count, count, size, start
 
-    def _central(self, at: int, end: int, directory: int) -> tuple[str, bool, Where, int]:
-        """One entry of the table of contents: name, whether it is a folder, where it lies, where the next one is."""
-        damaged = UnreadableFile("the archive's table of contents is damaged; pack it again")
-        if at + _CENTRAL.size > end:
-            raise damaged
-        fields = _CENTRAL.unpack_from(self._data, at)
+    def _read_central_header(self, position: int, end: int, directory: int) -> tuple[str, bool, EntryLocation, int]:
+        """Return an entry's name, whether it is a folder, its location, and the position of the next header.
+
+        Args:
+            position: Start of the header.
+            end: End of the central directory.
+            directory: Start of the central directory, where the data of the entries ends.
+        """
+        if position + _CENTRAL.size > end:
+            raise _damaged_directory()
+        fields = _CENTRAL.unpack_from(self._data, position)
         magic, made_by, _, flags, method, _, _, crc, packed, size, name_size, extra_size, comment_size, *rest = fields
         _, _, attributes, start = rest
-        at += _CENTRAL.size
-        after = at + name_size + extra_size + comment_size
-        if magic != b"PK\x01\x02" or after > end:
-            raise damaged
+        position += _CENTRAL.size
+        next_position = position + name_size + extra_size + comment_size
+        if magic != b"PK\x01\x02" or next_position > end:
+            raise _damaged_directory()
         if name_size > self._limits.max_name_bytes:
-            raise UnsafeArchive(f"the archive holds a name of {name_size} bytes; shorten its names and folders")
-        name, folder = self._name(bytes(self._data[at : at + name_size]), utf8=bool(flags & 0x800))
-        extra = bytes(self._data[at + name_size : at + name_size + extra_size])
-        size, packed, start = _large(extra, (size, packed, start))
-        if flags & 0x2041:  # encrypted, strongly encrypted, masked headers
-            raise UnsafeArchive(f"{shown(name)} in the archive is encrypted; pack it without a password")
-        kind = attributes >> 16 & 0xF000
-        if kind in _SPECIAL or (attributes & 0x400 and made_by >> 8 in (0, 10, 11)):
-            raise UnsafeArchive(f"{shown(name)} in the archive is a link or a device; pack plain files only")
+            raise UnsafeArchive(f"the archive has a name of {name_size} bytes; shorten the names of files and folders")
+        raw_name = bytes(self._data[position : position + name_size])
+        name, is_folder = self._decode_name(raw_name, is_utf8=bool(flags & _UTF_8_FLAG))
+        extra = bytes(self._data[position + name_size : position + name_size + extra_size])
+        size, packed, start = _read_sizes_64(extra, (size, packed, start))
+        unix_type = attributes >> 16 & _UNIX_TYPE_MASK
+        is_windows_link = attributes & _REPARSE_POINT and made_by >> 8 in _WINDOWS_SYSTEMS
+        if flags & _ENCRYPTION_FLAGS:
+            raise UnsafeArchive(f"{quote(name)} in the archive is encrypted; pack it without a password")
+        if unix_type in _UNIX_SPECIAL_TYPES or is_windows_link:
+            raise UnsafeArchive(f"{quote(name)} in the archive is a link or a device; pack regular files only")
         if method not in (STORED, DEFLATED):
-            raise UnsafeArchive(f"{shown(name)} in the archive is packed by method {method}; pack it by deflate")
+            raise UnsafeArchive(f"{quote(name)} in the archive is packed by method {method}; pack it by deflate")
         if (method == STORED and size != packed) or start + packed > directory:
-            raise damaged
-        return name, folder or kind == 0x4000, Where(start, packed, size, crc, method), after
+            raise _damaged_directory()
+        location = EntryLocation(start, packed, size, crc, method)
+        return name, is_folder or unix_type == _UNIX_FOLDER, location, next_position
 
-    def _name(self, raw: bytes, *, utf8: bool) -> tuple[str, bool]:
-        """A path as it may be used, and whether it names a folder."""
+    def _decode_name(self, raw: bytes, *, is_utf8: bool) -> tuple[str, bool]:
+        """Return a safe relative path, and whether it names a folder."""
         try:
-            name = raw.decode("utf-8")  # most packers write it without saying so
+            name = raw.decode("utf-8")  # most writers use UTF-8 without setting the flag
         except UnicodeDecodeError:
-            if utf8:
-                raise UnreadableFile("the archive holds a name that is not UTF-8, as it says; pack it again") from None
+            if is_utf8:
+                raise UnreadableFile("the archive has a name that is not valid UTF-8; pack it again") from None
             name = raw.decode("cp437")
         if _CONTROL.search(name):
-            raise UnsafeArchive(f"{shown(name)} in the archive has control characters in its name")
+            raise UnsafeArchive(f"{quote(name)} in the archive has control characters in its name; rename it")
         if "\\" in name:
             if not self._limits.backslashes:
-                raise UnsafeArchive(f"{shown(name)} in the archive has a backslash in its name; use slashes")
+                raise UnsafeArchive(f"{quote(name)} in the archive has a backslash in its name; use slashes")
             name = name.replace("\\", "/")
         components = name.split("/")
         if name.startswith("/") or _DRIVE.match(name) or ".." in components:
-            raise UnsafeArchive(f"{shown(name)} in the archive leads out of the archive; pack relative paths")
+            raise UnsafeArchive(f"{quote(name)} is a path that leaves the archive; pack relative paths")
         components = [component for component in components if component not in ("", ".")]
-        if len(components) > _FOLDERS_DEEP:
-            raise UnsafeArchive(f"{shown(name)} in the archive lies more than {_FOLDERS_DEEP} folders deep")
-        folder = name.endswith(("/", "/.")) or not components
-        plain = "/".join(components)
-        if not self._limits.nested and not folder and plain.casefold().endswith(_NESTED):
-            raise UnsafeArchive(f"{shown(name)} is an archive in the archive; send its files themselves")
-        return plain, folder
+        if len(components) > _MAX_FOLDER_DEPTH:
+            raise UnsafeArchive(
+                f"{quote(name)} is more than {_MAX_FOLDER_DEPTH} folders deep in the archive; move it up"
+            )
+        is_folder = name.endswith(("/", "/.")) or not components
+        path = "/".join(components)
+        if not self._limits.nested and not is_folder and path.casefold().endswith(_ARCHIVE_EXTENSIONS):
+            raise UnsafeArchive(f"{quote(name)} is an archive in the archive; send its files themselves")
+        return path, is_folder
 
-    def _local(self, name: str, where: Where, directory: int) -> Where:
-        """Where the bytes of an entry really start, by its own header, which must not contradict."""
-        if where.start + _LOCAL.size > directory:
-            raise UnreadableFile("the archive's table of contents is damaged; pack it again")
-        magic, _, flags, method, *_, name_size, extra_size = _LOCAL.unpack_from(self._data, where.start)
-        start = where.start + _LOCAL.size + name_size + extra_size
-        if magic != b"PK\x03\x04" or method != where.method or flags & 0x41:
-            raise UnreadableFile(f"{shown(name)} in the archive contradicts the table of contents; pack it again")
-        if start + where.packed > directory:
-            raise UnreadableFile(f"{shown(name)} in the archive is cut off; send it again")
-        return Where(start, where.packed, where.size, where.crc, where.method)
+    def _read_local_header(self, name: str, location: EntryLocation, directory: int) -> EntryLocation:
+        """Return the location with the start of the data, after the local header, which must not contradict it."""
+        if location.start + _LOCAL.size > directory:
+            raise _damaged_directory()
+        magic, _, flags, method, *_, name_size, extra_size = _LOCAL.unpack_from(self._data, location.start)
+        start = location.start + _LOCAL.size + name_size + extra_size
+        if magic != b"PK\x03\x04" or method != location.method or flags & _LOCAL_ENCRYPTION_FLAGS:
+            raise UnreadableFile(f"{quote(name)} in the archive contradicts the table of contents; pack it again")
+        if start + location.packed > directory:
+            raise UnreadableFile(f"{quote(name)} in the archive is cut off; send it again")
+        return EntryLocation(start, location.packed, location.size, location.crc, location.method)
 
 
-def _large(extra: bytes, sizes: tuple[int, int, int]) -> tuple[int, ...]:
-    """Size, packed size and offset with those that need 64 bits taken from the extra field (APPNOTE 4.5.3)."""
-    if 0xFFFFFFFF not in sizes:
+def _damaged_directory() -> UnreadableFile:
+    return UnreadableFile("the table of contents of the archive is damaged; pack it again")
+
+
+def _read_sizes_64(extra: bytes, sizes: tuple[int, int, int]) -> tuple[int, ...]:
+    """Return size, packed size and offset, with 64-bit values from the extra field where needed (APPNOTE 4.5.3)."""
+    if _MAX_32 not in sizes:
         return sizes
-    at = 0
-    for _ in range(_EXTRAS):
-        if at + 4 > len(extra):
+    position = 0
+    for _ in range(_MAX_EXTRA_FIELDS_COUNT):
+        if position + 4 > len(extra):
             break
-        kind, length = struct.unpack_from("<HH", extra, at)
+        kind, length = struct.unpack_from("<HH", extra, position)
+        position += 4
         if kind == 1:
-            wide = [extra[at + 4 + k : at + 12 + k] for k in range(0, min(length, len(extra) - at - 4) - 7, 8)]
-            if len(wide) < sizes.count(0xFFFFFFFF):
+            available = min(length, len(extra) - position)
+            values = [extra[position + start : position + start + 8] for start in range(0, available - 7, 8)]
+            if len(values) < sizes.count(_MAX_32):
                 break
-            numbers = iter([int.from_bytes(field, "little") for field in wide])
-            return tuple(next(numbers) if size == 0xFFFFFFFF else size for size in sizes)
-        at += 4 + length
-    raise UnreadableFile("the archive's table of contents is damaged; pack it again")
+            numbers = iter([int.from_bytes(value, "little") for value in values])
+            return tuple(next(numbers) if size == _MAX_32 else size for size in sizes)
+        position += length
+    raise _damaged_directory()
 
 
-def _claim(taken: dict[str, bool], name: str, *, file: bool) -> None:
-    """Note a path and the folders above it; a file may not be named twice, nor be a folder too."""
-    folded = folded_name(name)
-    if not folded:
+def _add_path(is_file_by_path: dict[str, bool], name: str, *, is_file: bool) -> None:
+    """Record a path and its folders. Raises UnsafeArchive for a repeated file, and for a file that is also a folder."""
+    path = fold_name(name)
+    if not path:
         return
-    before = taken.get(folded)
-    if before or (file and before is not None):
-        raise UnsafeArchive(f"{shown(name)} is in the archive twice; names that differ by case alone count as one")
-    taken[folded] = file
-    at = folded.rfind("/")
-    while at > 0:
-        folded = folded[:at]
-        if taken.setdefault(folded, False):
-            raise UnsafeArchive(f"{shown(name)} lies in a folder of the archive that is a file too")
-        at = folded.rfind("/")
+    previous = is_file_by_path.get(path)
+    if previous or (is_file and previous is not None):
+        raise UnsafeArchive(f"{quote(name)} is in the archive twice (letter case is ignored); rename one of them")
+    is_file_by_path[path] = is_file
+    slash = path.rfind("/")
+    while slash > 0:
+        path = path[:slash]
+        if is_file_by_path.setdefault(path, False):
+            raise UnsafeArchive(f"{quote(name)} is in a folder of the archive that is also a file; rename one of them")
+        slash = path.rfind("/")
 
 
-def folded_name(name: str) -> str:
-    """A name with case and composition of accents made alike."""
+def fold_name(name: str) -> str:
+    """Normalize the letter case and the composition of accents in a name, for comparison."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
-def shown(name: str) -> str:
-    """A name for a message, cut short."""
-    return repr(name if len(name) <= 80 else name[:38] + "…" + name[-40:])
-
-
 def check_ratio(inflated: int, packed: int, limits: ArchiveLimits) -> None:
-    """Raises UnsafeArchive when all that came out is too much for what was packed."""
+    """Raise UnsafeArchive if the inflated bytes exceed the allowed ratio to the packed bytes."""
     if inflated > limits.ratio_after and inflated > limits.max_ratio * packed:
-        raise UnsafeArchive(f"the archive unpacks to more than {limits.max_ratio} times its size, as only bombs do")
+        raise UnsafeArchive(
+            f"the archive unpacks to more than {limits.max_ratio} times its size, as a ZIP bomb does; send the files "
+            "themselves"
+        )
 
 
-def allowed_bytes(where: Where, limits: ArchiveLimits, inflated: int = 0, limit: int | None = None) -> int:
-    """How many bytes may come out of an entry, when `inflated` have come out of others."""
+def allowed_bytes(location: EntryLocation, limits: ArchiveLimits, inflated: int = 0, limit: int | None = None) -> int:
+    """Return how many bytes an entry may inflate to.
+
+    Args:
+        location: The entry.
+        limits: Limits of the archive.
+        inflated: Bytes that other entries have inflated to.
+        limit: Additional limit for this entry.
+    """
     bounds = [
         limits.max_entry_bytes,
         limits.max_total_bytes - inflated,
-        max(limits.ratio_after, limits.max_ratio * where.packed),
+        max(limits.ratio_after, limits.max_ratio * location.packed),
     ]
     return max(min(bounds if limit is None else [*bounds, limit]), 0)
 
 
 def too_large(name: str, allowed: int) -> UnsafeArchive:
-    """The error for an entry that holds more than may come out of it."""
-    return UnsafeArchive(f"{shown(name)} in the archive unpacks to more than the {allowed} bytes that are allowed here")
+    """Return the error for an entry that inflates to more than the allowed number of bytes."""
+    return UnsafeArchive(f"{quote(name)} in the archive unpacks to more than the {allowed} bytes allowed; send less")

@@ -1,6 +1,6 @@
 """An uploaded archive: which of its files are models, which belong to one, and which are neither.
 
-Litter of operating systems is skipped. A file that no reader knows by its extension belongs to a
+Files that operating systems add by themselves are skipped. A file that no reader knows by its extension belongs to a
 model when the model, or a file that belongs to it, mentions its name: an OBJ its .mtl, that its
 textures, a glTF its buffers. Whatever else no reader knows fails as `unsupported_format`.
 """
@@ -20,7 +20,7 @@ from meshhub.model.plans import Limits
 from meshhub.model.source import Source
 from meshhub.pipeline.identify import identify
 from meshhub.registry import Registry
-from meshhub.toolkit.archive import Archive, ArchiveLimits, Entry, is_litter
+from meshhub.toolkit.archive import Archive, ArchiveLimits, Entry, is_system_file
 
 _ANY = 1 << 40
 _LIMITS = ArchiveLimits(
@@ -52,8 +52,8 @@ def opened(path: Path) -> Archive:
 
 
 def wanted(archive: Archive, limits: Limits) -> list[Entry]:
-    """The entries that are not litter. Raises ServiceError when they are too large together, EmptyModel for none."""
-    entries = [entry for entry in archive.entries if not is_litter(entry.name)]
+    """The entries without system files. Raises ServiceError when they are too large together, EmptyModel for none."""
+    entries = [entry for entry in archive.entries if not is_system_file(entry.name)]
     if not entries:
         raise EmptyModel("the archive holds no files; pack the models and send it again")
     total = sum(entry.size for entry in entries)
