@@ -1,7 +1,7 @@
-"""Makes the models that ship as examples: `python examples/make_examples.py`.
+"""Generate the example models: `python examples/make_examples.py`.
 
-bracket.stl is a wall bracket as a careless export leaves it: a few facets missing, one turned over,
-and a crumb of three facets floating beside it. bracket-clean.stl is the same without the faults.
+bracket.stl is a wall bracket with the defects of a bad export: three facets are missing, one is flipped, and a stray
+fragment of three facets lies beside it. bracket-clean.stl is the same bracket without defects.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 HERE = Path(__file__).parent
 
 
-def bracket() -> NDArray[np.float32]:
-    """An angle bracket of 60 × 40 × 50 mm with a rib and five screw holes, as (n, 3, 3) corners."""
+def make_bracket() -> NDArray[np.float32]:
+    """Return the (n, 3, 3) corners of an angle bracket, 60 × 40 × 50 mm, with a rib and five screw holes."""
     plate = m3d.Manifold.cube((60, 40, 5))
     wall = m3d.Manifold.cube((5, 40, 50))
     rib = m3d.CrossSection([[(5, 5), (40, 5), (5, 35)]]).extrude(5).rotate((90, 0, 0)).translate((0, 22.5, 0))
@@ -33,22 +33,22 @@ def bracket() -> NDArray[np.float32]:
     return np.asarray(mesh.vert_properties[:, :3], np.float32)[np.asarray(mesh.tri_verts)]
 
 
-def damaged(corners: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The faults that repair is for, always the same ones."""
+def damage(corners: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Add the defects that repair corrects; the result is always the same."""
     kept = np.delete(corners, [7, 120, 121], axis=0)
     kept[40] = kept[40, ::-1]
-    crumb = np.array([[[0, 0, 0], [0.2, 0, 0], [0, 0.2, 0]]], np.float32) + np.float32([62, 1, 1])
-    return np.concatenate([kept, crumb, crumb + np.float32([0.2, 0, 0]), crumb + np.float32([0, 0.2, 0])])
+    fragment = np.array([[[0, 0, 0], [0.2, 0, 0], [0, 0.2, 0]]], np.float32) + np.float32([62, 1, 1])
+    return np.concatenate([kept, fragment, fragment + np.float32([0.2, 0, 0]), fragment + np.float32([0, 0.2, 0])])
 
 
 def save(path: Path, corners: NDArray[np.float32]) -> None:
-    """Binary STL, written by hand so that the examples do not depend on what they show."""
+    """Write binary STL without meshhub, so that the examples do not depend on the code that they demonstrate."""
     records = np.zeros(len(corners), [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
     records["corners"] = corners
     path.write_bytes(b"meshhub example".ljust(80, b"\0") + struct.pack("<I", len(corners)) + records.tobytes())
 
 
 if __name__ == "__main__":
-    whole = bracket()
-    save(HERE / "bracket-clean.stl", whole)
-    save(HERE / "bracket.stl", damaged(whole))
+    bracket = make_bracket()
+    save(HERE / "bracket-clean.stl", bracket)
+    save(HERE / "bracket.stl", damage(bracket))

@@ -1,4 +1,4 @@
-"""The contracts of meshhub, kept by this plug-in as it is installed."""
+"""Contracts of meshhub, run against the installed plug-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ways in which OFF is written by others."""
+"""OFF files in the layouts of other programs, and damaged files."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ def mesh(text: str) -> Any:
         f"OFF\n4 1 0\n{SQUARE}4 0 1 2 3\n".replace("\n", "\r"),
         "OFF\n4 1 0\n0 0 0 4 0 0 4 4 0 0 4 0\n4 0 1 2 3\n",
         f"\ufeffOFF\n4 1 0\n{SQUARE}4 0 1 2 3\n",
-        f"OFF\n4 1 0\n{SQUARE}4 0 1 2 3\nmore than was told".replace("more than was told", "1 2 3"),
+        f"OFF\n4 1 0\n{SQUARE}4 0 1 2 3\n1 2 3",
     ],
 )
-def test_a_square_is_a_square_however_it_is_laid_out(text: str) -> None:
-    found = mesh(text)
-    assert found.vertices.tolist() == [[0, 0, 0], [4, 0, 0], [4, 4, 0], [0, 4, 0]]
-    assert sorted(map(sorted, found.faces.tolist())) == [[0, 1, 2], [0, 2, 3]]
+def test_a_square_is_read_in_every_layout(text: str) -> None:
+    square = mesh(text)
+    assert square.vertices.tolist() == [[0, 0, 0], [4, 0, 0], [4, 4, 0], [0, 4, 0]]
+    assert sorted(map(sorted, square.faces.tolist())) == [[0, 1, 2], [0, 2, 3]]
 
 
 def test_a_concave_polygon_keeps_its_area() -> None:
-    found = mesh("OFF\n5 1 0\n0 0 0\n4 0 0\n4 4 0\n2 1 0\n0 4 0\n5 0 1 2 3 4\n")
-    a, b, c = (found.vertices[found.faces[:, corner]] for corner in range(3))
+    polygon = mesh("OFF\n5 1 0\n0 0 0\n4 0 0\n4 4 0\n2 1 0\n0 4 0\n5 0 1 2 3 4\n")
+    a, b, c = (polygon.vertices[polygon.faces[:, corner]] for corner in range(3))
     assert np.cross(b - a, c - a)[:, 2].sum() / 2 == pytest.approx(10)
-    assert len(found.faces) == 3
+    assert len(polygon.faces) == 3
 
 
 @pytest.mark.parametrize(
-    ("row", "wanted"),
+    ("row", "expected"),
     [
         ("255 0 128 255", [255, 0, 128, 255]),
         ("1.0 0 0.5 1", [255, 0, 128, 255]),
@@ -62,34 +62,34 @@ def test_a_concave_polygon_keeps_its_area() -> None:
     ],
 )
 @pytest.mark.parametrize("word", ["COFF", "OFF"])
-def test_colours_of_vertices(row: str, wanted: list[int], word: str) -> None:
+def test_vertex_colors(row: str, expected: list[int], word: str) -> None:
     rows = "".join(f"{line} {row}\n" for line in SQUARE.splitlines())
-    assert mesh(f"{word}\n4 1 0\n{rows}4 0 1 2 3\n").colors.tolist() == [wanted] * 4
+    assert mesh(f"{word}\n4 1 0\n{rows}4 0 1 2 3\n").colors.tolist() == [expected] * 4
 
 
-def test_normals_colours_and_texture_coordinates_in_their_order() -> None:
+def test_normals_colors_and_texture_coordinates_in_their_order() -> None:
     rows = "".join(f"{line} 0 0 1 9 8 7 255 0.25 0.75\n" for line in SQUARE.splitlines())
-    found = mesh(f"STCNOFF\n4 1 0\n{rows}4 0 1 2 3\n")
-    assert found.normals.tolist() == [[0, 0, 1]] * 4
-    assert found.colors.tolist() == [[9, 8, 7, 255]] * 4
-    assert found.uv.tolist() == [[0.25, 0.75]] * 4
+    result = mesh(f"STCNOFF\n4 1 0\n{rows}4 0 1 2 3\n")
+    assert result.normals.tolist() == [[0, 0, 1]] * 4
+    assert result.colors.tolist() == [[9, 8, 7, 255]] * 4
+    assert result.uv.tolist() == [[0.25, 0.75]] * 4
 
 
-def test_colours_of_faces_become_materials() -> None:
-    found = scene(f"OFF\n4 3 0\n{SQUARE}3 0 1 2 255 0 0\n3 0 2 3 0 255 0 128\n3 0 1 3\n")
-    colours = [found.materials[index].base_color for index in found.meshes[0].face_material[:2]]
-    assert colours == [(1, 0, 0, 1), (0, 1, 0, 128 / 255)]
-    assert found.meshes[0].face_material[2] == -1
+def test_face_colors_become_materials() -> None:
+    painted = scene(f"OFF\n4 3 0\n{SQUARE}3 0 1 2 255 0 0\n3 0 2 3 0 255 0 128\n3 0 1 3\n")
+    colors = [painted.materials[index].base_color for index in painted.meshes[0].face_material[:2]]
+    assert colors == [(1, 0, 0, 1), (0, 1, 0, 128 / 255)]
+    assert painted.meshes[0].face_material[2] == -1
 
 
-def test_remarks() -> None:
+def test_skipped_faces_and_colors_give_notes() -> None:
     with collecting("read") as remarks:
         scene(f"OFF\n4 2 0\n{SQUARE}2 0 1\n3 0 1 2 5\n")
     assert [note.code for note in remarks.notes] == ["faces_left_out", "colour_numbers_left_out"]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("OFF BINARY\n\0\0", "binary OFF"),
         ("4OFF\n1 1 0\n", "three numbers"),
@@ -97,26 +97,26 @@ def test_remarks() -> None:
         ("PLY\n", "does not begin with the word OFF"),
         ("OFF\n", "numbers of vertices and faces are missing"),
         ("OFF\n999999999999 1 0\n0 0 0\n", "cut off"),
-        (f"OFF\n4 9 0\n{SQUARE}3 0 1 2\n", "it tells 9 faces"),
-        (f"OFF\n4 1 0\n{SQUARE}3 0 1 4\n", "names a vertex outside"),
-        (f"OFF\n4 1 0\n{SQUARE}3 0 1 -1\n", "names a vertex outside"),
-        (f"OFF\n4 1 0\n{SQUARE}9 0 1 2\n", "more corners"),
-        (f"OFF\n4 1 0\n{SQUARE}3 0 1 two\n", "no number"),
-        (f"OFF\n4 1 0\n{SQUARE.replace('4 4 0', '4 nan 0')}3 0 1 2\n", "infinite or no numbers"),
+        (f"OFF\n4 9 0\n{SQUARE}3 0 1 2\n", "it declares 9 faces"),
+        (f"OFF\n4 1 0\n{SQUARE}3 0 1 4\n", "refers to a vertex outside"),
+        (f"OFF\n4 1 0\n{SQUARE}3 0 1 -1\n", "refers to a vertex outside"),
+        (f"OFF\n4 1 0\n{SQUARE}9 0 1 2\n", "corner count of a face"),
+        (f"OFF\n4 1 0\n{SQUARE}3 0 1 two\n", "not a number"),
+        (f"OFF\n4 1 0\n{SQUARE.replace('4 4 0', '4 nan 0')}3 0 1 2\n", "infinite or NaN numbers"),
     ],
 )
-def test_what_cannot_be_read_says_why(text: str, told: str) -> None:
-    with pytest.raises(UnreadableFile, match=told):
+def test_the_error_of_an_unreadable_file_says_why(text: str, message: str) -> None:
+    with pytest.raises(UnreadableFile, match=message):
         scene(text)
 
 
-def test_faces_alone_are_no_model() -> None:
+def test_a_file_without_faces_is_an_empty_model() -> None:
     with pytest.raises(MeshhubError) as caught:
         Registry().inspect(Source.from_bytes(f"OFF\n4 0 0\n{SQUARE}".encode(), "points.off"))
     assert caught.value.code == "empty_model"
 
 
-def test_content_tells_it_under_any_name() -> None:
-    found = Registry().inspect(Source.from_bytes(BRICK, "brick.stl"))
-    assert found.source.format == "off"
-    assert [note.code for note in found.notes] == ["content_beats_name"]
+def test_content_is_detected_under_any_name() -> None:
+    inspection = Registry().inspect(Source.from_bytes(BRICK, "brick.stl"))
+    assert inspection.source.format == "off"
+    assert [note.code for note in inspection.notes] == ["content_beats_name"]

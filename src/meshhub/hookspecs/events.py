@@ -1,4 +1,4 @@
-"""Hooks that listen."""
+"""Hooks that report events."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from meshhub.model.report import Report
 
 @hookspec
 def meshhub_finished(report: Report) -> None:
-    """Hear of every conversion that ended, a failed one too. What it raises is logged, not told."""
+    """Receive the report of every conversion that ended, also of failed ones. An exception is logged and ignored."""

@@ -1,4 +1,4 @@
-"""pluggy's markers for this project."""
+"""pluggy markers of this project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks that say who may do what."""
+"""Hooks that decide what a caller may do."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from meshhub.model.plans import Caller, Objection, Plan
 
 @hookspec
 def meshhub_plans() -> Iterable[Plan]:  # type: ignore[empty-body]
-    """Declare customers' plans. Called once, when a registry is built."""
+    """Declare customer plans. Called once, when a registry is built."""
 
 
 @hookspec
 def meshhub_grants(caller: Caller) -> Iterable[str]:  # type: ignore[empty-body]
-    """Grant a caller entitlements beside those of their plan.
+    """Grant a caller entitlements in addition to those of their plan.
 
-    Called for every request, before anything else is looked at. A grant can only add: what raises,
-    or returns anything but entitlements, grants nothing.
+    Called for every request, before any other check. Grants only add: an implementation that raises, or that returns
+    anything but entitlements, grants nothing.
     """
 
 
 @hookspec
 def meshhub_review(chain: Chain, caller: Caller) -> Iterable[Objection]:  # type: ignore[empty-body]
-    """Object to a chain before it runs. Any objection refuses it, and all are told.
+    """Object to a chain before it runs. Any objection rejects the request; the error lists all of them.
 
-    Called for every request. A review that raises refuses the request too: a gate that is broken
-    stays shut.
+    Called for every request. Reviews fail closed: one that raises rejects the request.
     """

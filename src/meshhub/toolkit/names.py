@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def single_line(name: str) -> str:
-    """Return a name as one line of text: control characters become blanks, and runs of blanks become one.
+    """Return a name as one line of text: control characters become spaces, and runs of spaces become one.
 
     Use this to write a name to a line-based format, and to clean a name read from one. For messages, use
     `errors.printable`, which keeps the length and shows replaced characters.

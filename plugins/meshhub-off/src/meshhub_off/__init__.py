@@ -1,4 +1,4 @@
-"""The Object File Format (OFF) for meshhub: what is declared. The work is done in `reader` and `writer`."""
+"""Object File Format (OFF) for meshhub: declarations. The modules `reader` and `writer` do the work."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _CARRIES: frozenset[Feature] = frozenset({"colors", "materials", "normals", "uv"
 
 
 class OffWriterOptions(Struct, frozen=True, kw_only=True):
-    """How OFF is written."""
+    """Options of the OFF writer."""
 
     off_fractions: Annotated[
         bool,
-        Meta(title="Colours as fractions", description="Write colours from 0 to 1 instead of from 0 to 255."),
+        Meta(title="Colors as fractions", description="Write colors from 0 to 1 instead of from 0 to 255."),
     ] = False
 
 
 @hookimpl
 def meshhub_readers() -> list[Reader]:
-    """The reader: polygons are cut into triangles, colours of faces become materials."""
+    """Declare the reader: polygons are triangulated, face colors become materials."""
     return [Reader(format=OFF, run="meshhub_off.reader:read", sniff="meshhub_off.sniff:sniff", carries=_CARRIES)]
 
 
 @hookimpl
 def meshhub_writers() -> list[Writer]:
-    """The writer: one list of vertices and faces, the base colours of materials as colours of faces."""
+    """Declare the writer: one list of vertices and faces; the base colors of materials become face colors."""
     return [Writer(format=OFF, run="meshhub_off.writer:write", options=OffWriterOptions, carries=_CARRIES)]

@@ -1,8 +1,9 @@
-"""Reads OFF text: the numbers in one pass, then everything by whole arrays."""
+"""OFF reader: parse all numbers in one pass, then work on whole arrays."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,130 +18,165 @@ _COMMENT = re.compile(rb"#[^\r\n]*")
 _COUNTS = re.compile(
     rb"\s*(\d{1,15})\s+(\d{1,15})(?:[ \t]+\d+[ \t]*(?=\n|$)|[ \t]*\n\s*\d+[ \t]*(?=\n|$)|[ \t]*(?=\n|$))"
 )
-"""Vertices, faces and edges; the edges may be missing, and each may have a line of its own."""
+"""Numbers of vertices, faces and edges. The last may be missing, and each may be on its own line."""
 
 Numbers = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
-def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
-    """An OFF file as a scene of one mesh, in the file's own numbers.
+@dataclass(frozen=True)
+class Layout:
+    """Attributes of each vertex, in file order: position, normal, color, texture coordinates."""
 
-    Raises UnreadableFile.
+    has_normals: bool
+    has_colors: bool
+    has_uv: bool
+
+    @property
+    def min_width(self) -> int:
+        """Numbers per vertex, without the color."""
+        return 3 + 3 * self.has_normals + 2 * self.has_uv
+
+
+def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
+    """Read an OFF file.
+
+    Returns:
+        Scene with one mesh, in the units of the file.
+    Raises:
+        UnreadableFile: The file is damaged, cut off, or a kind of OFF that is not supported.
     """
     text = source.read()
-    keyword = KEYWORD.match(text)
-    if keyword is None:
-        raise UnreadableFile("the file does not begin with the word OFF; check that it is one, or export it again")
-    textured, coloured, normals, four, other, binary = (part is not None for part in keyword.groups())
-    if binary:
-        raise UnreadableFile("binary OFF cannot be read; save it as text (OFF without the word BINARY)")
-    if four or other:
-        raise UnreadableFile("only points of three numbers can be read, not 4OFF or nOFF; export plain OFF")
-    body = _COMMENT.sub(b"", text[keyword.end() :]).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    layout, start = _read_keyword(text)
+    body = _COMMENT.sub(b"", text[start:]).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     counts = _COUNTS.match(body)
     if counts is None:
         raise UnreadableFile("the numbers of vertices and faces are missing after the word OFF; export the file again")
     vertex_count, face_count = int(counts[1]), int(counts[2])
-    numbers, per_line = _numbers(body[counts.end() :])
+    numbers, per_line = _read_body(body[counts.end() :])
 
-    width, first = _vertices(per_line, len(numbers), vertex_count, 3 + 3 * normals + 2 * textured, coloured)
+    width, first_face_line = _measure_vertices(per_line, len(numbers), vertex_count, layout)
     table = numbers[: vertex_count * width].reshape(vertex_count, width)
-    paint = table[:, 3 + 3 * normals : width - 2 * textured]
-    faces, material, materials = _faces(table[:, :3], numbers[vertex_count * width :], per_line[first:], face_count)
+    colors = table[:, 3 + 3 * layout.has_normals : width - 2 * layout.has_uv]
+    faces, face_material, materials = _read_faces(
+        table[:, :3], numbers[vertex_count * width :], per_line[first_face_line:], face_count
+    )
     mesh = Mesh(
         np.ascontiguousarray(table[:, :3]),
         faces,
-        normals=table[:, 3:6].astype(np.float32) if normals else None,
-        uv=table[:, width - 2 :].astype(np.float32) if textured else None,
-        colors=np.rint(_rgba(paint) * 255).astype(np.uint8) if paint.shape[1] else None,
-        face_material=material,
+        normals=table[:, 3:6].astype(np.float32) if layout.has_normals else None,
+        uv=table[:, width - 2 :].astype(np.float32) if layout.has_uv else None,
+        colors=np.rint(_to_fractions(colors) * 255).astype(np.uint8) if colors.shape[1] else None,
+        face_material=face_material,
     )
     return Scene((mesh,), (Part(0),), materials)
 
 
-def _numbers(body: bytes) -> tuple[Numbers, Index]:
-    """All numbers, and how many stand on each line that has some. Raises UnreadableFile."""
+def _read_keyword(text: bytes) -> tuple[Layout, int]:
+    """Return the layout that the first word declares, and the position after it. Raises UnreadableFile."""
+    keyword = KEYWORD.match(text)
+    if keyword is None:
+        raise UnreadableFile("the file does not begin with the word OFF; check its format, or export it again")
+    has_uv, has_colors, has_normals, is_4d, is_nd, is_binary = (group is not None for group in keyword.groups())
+    if is_binary:
+        raise UnreadableFile("binary OFF is not supported; save the model as text (OFF without the word BINARY)")
+    if is_4d or is_nd:
+        raise UnreadableFile("4OFF and nOFF are not supported, only points of three numbers; export plain OFF")
+    return Layout(has_normals, has_colors, has_uv), keyword.end()
+
+
+def _read_body(body: bytes) -> tuple[Numbers, Index]:
+    """Return all numbers, and the count on each line that is not empty. Raises UnreadableFile."""
     try:
         numbers, per_line = read_numbers(body, "f8")
     except Irregular as error:
-        raise UnreadableFile(f"something among the vertices and faces is no number: {error}") from None
+        raise UnreadableFile(f"a vertex or face has a field that is not a number: {error}") from None
     if not np.isfinite(numbers).all():
-        raise UnreadableFile("some numbers are infinite or no numbers at all; repair the model and export it again")
+        raise UnreadableFile("the file has infinite or NaN numbers; repair the model and export it again")
     return numbers, per_line[per_line > 0]
 
 
-def _vertices(per_line: Index, available: int, count: int, bare: int, coloured: bool) -> tuple[int, int]:
-    """How many numbers a vertex has, and the line that the faces begin on. Raises UnreadableFile."""
-    if count == 0 or available < count * bare:
+def _measure_vertices(per_line: Index, available: int, count: int, layout: Layout) -> tuple[int, int]:
+    """Return the numbers per vertex, and the line of the first face. Raises UnreadableFile."""
+    min_width = layout.min_width
+    if count == 0 or available < count * min_width:
         raise UnreadableFile(
-            f"the file is cut off or not OFF: it tells {count} vertices of at least {bare} numbers, "
-            f"and {available} numbers are there"
+            f"the file is cut off or not OFF: it declares {count} vertices of at least {min_width} numbers, "
+            f"and has {available} numbers"
         )
     first = per_line[:count]
-    line = int(first[0])
-    # some programs write colours without saying so in the first word
-    if len(first) == count and (first == line).all() and line - bare in ((3, 4) if coloured else (0, 3, 4)):
-        return line, count
-    width = bare + 4 * coloured
+    width = int(first[0])
+    # some programs write colors without declaring them in the first word
+    color_widths = (3, 4) if layout.has_colors else (0, 3, 4)
+    if len(first) == count and (first == width).all() and width - min_width in color_widths:
+        return width, count
+    width = min_width + 4 * layout.has_colors
     ends = np.cumsum(per_line)
     last = int(np.searchsorted(ends, count * width))
     if last == len(ends) or ends[last] != count * width:
         raise UnreadableFile(
-            f"the vertices are not {count} of {width} numbers each, with the faces on lines of their own"
+            f"the file does not have {count} vertices of {width} numbers, with the faces on separate lines; "
+            "export it again"
         )
     return width, last + 1
 
 
-def _faces(
+def _read_faces(
     points: Float64, numbers: Numbers, per_line: Index, count: int
 ) -> tuple[Int32, Int32 | None, tuple[Material, ...]]:
-    """Triangles, the material of each, and the materials. Raises UnreadableFile."""
+    """Return triangles, the material of each, and the materials. Raises UnreadableFile."""
     if len(per_line) < count:
-        raise UnreadableFile(f"the file is cut off: it tells {count} faces, and {len(per_line)} are there")
+        raise UnreadableFile(f"the file is cut off: it declares {count} faces and has {len(per_line)}; export it again")
     per_line = per_line[:count]
     start = np.cumsum(per_line) - per_line
     sizes = numbers[start]
     if not ((sizes == np.rint(sizes)) & (sizes >= 1) & (sizes < per_line)).all():
-        raise UnreadableFile("a face has more corners, or fewer, than there are numbers on its line")
-    corners = sizes.astype(np.int64)
-    named = numbers[_runs(start + 1, corners)]
-    if not ((named == np.rint(named)) & (named >= 0) & (named < len(points))).all():
-        raise UnreadableFile(f"a face names a vertex outside 0 … {len(points) - 1}; export the file again")
-    if (corners < 3).any():
-        note("faces_left_out", f"{int((corners < 3).sum())} faces of fewer than three corners were left out")
-    faces, polygon = triangulate(points, corners, named.astype(np.int64))
-    shade, materials = _face_colours(numbers, start + 1 + corners, per_line - 1 - corners)
-    return faces, None if shade is None else shade[polygon], materials
+        raise UnreadableFile("the corner count of a face does not match its line; export the file again")
+    corner_counts = sizes.astype(np.int64)
+    indices = numbers[_expand_runs(start + 1, corner_counts)]
+    if not ((indices == np.rint(indices)) & (indices >= 0) & (indices < len(points))).all():
+        raise UnreadableFile(f"a face refers to a vertex outside 0 … {len(points) - 1}; export the file again")
+    if (corner_counts < 3).any():
+        short_count = int((corner_counts < 3).sum())
+        note("faces_left_out", f"skipped {short_count} faces: they have fewer than three corners")
+    faces, polygon = triangulate(points, corner_counts, indices.astype(np.int64))
+    material, materials = _read_face_colors(numbers, start + 1 + corner_counts, per_line - 1 - corner_counts)
+    return faces, None if material is None else material[polygon], materials
 
 
-def _face_colours(numbers: Numbers, start: Index, left: Index) -> tuple[Int32 | None, tuple[Material, ...]]:
-    """The material of each face, from the three or four numbers behind its corners, and the materials."""
-    if (left == 1).any():
-        note("colour_numbers_left_out", "faces are coloured by numbers of a palette that the file does not hold")
-    coloured = np.flatnonzero(left >= 3)
-    if len(coloured) == 0:
+def _read_face_colors(numbers: Numbers, start: Index, color_width: Index) -> tuple[Int32 | None, tuple[Material, ...]]:
+    """Return the material of each face, from the three or four numbers after its corners, and the materials.
+
+    Args:
+        numbers: Numbers of all faces.
+        start: (m,) position of each face's color.
+        color_width: (m,) count of numbers after each face's corners.
+    """
+    if (color_width == 1).any():
+        note("colour_numbers_left_out", "dropped face colors that are indices of a palette: the file has no palette")
+    colored = np.flatnonzero(color_width >= 3)
+    if len(colored) == 0:
         return None, ()
-    found = numbers[start[coloured, None] + np.minimum(np.arange(4), left[coloured, None] - 1)]
-    found[left[coloured] == 3, 3] = np.nan
-    shades, index = np.unique(np.rint(_rgba(found) * 255), axis=0, return_inverse=True)
-    material = np.full(len(left), -1, np.int32)
-    material[coloured] = index.reshape(-1)
-    red_green_blue_alpha = (shades / 255).tolist()
-    return material, tuple(Material(base_color=(r, g, b, a)) for r, g, b, a in red_green_blue_alpha)
+    colors = numbers[start[colored, None] + np.minimum(np.arange(4), color_width[colored, None] - 1)]
+    colors[color_width[colored] == 3, 3] = np.nan
+    distinct_colors, index = np.unique(np.rint(_to_fractions(colors) * 255), axis=0, return_inverse=True)
+    material = np.full(len(color_width), -1, np.int32)
+    material[colored] = index.reshape(-1)
+    materials = (distinct_colors / 255).tolist()
+    return material, tuple(Material(base_color=(r, g, b, a)) for r, g, b, a in materials)
 
 
-def _rgba(paint: Numbers) -> Numbers:
-    """(n, 4) fractions from three or four columns of bytes or of fractions; no alpha is opaque."""
-    known = paint[np.isfinite(paint)]
-    scale = 255.0 if len(known) and known.max() > 1 else 1.0
-    shades = np.ones((len(paint), 4))
-    shades[:, : paint.shape[1]] = np.where(np.isfinite(paint), paint / scale, 1.0)
-    return np.clip(shades, 0.0, 1.0)
+def _to_fractions(colors: Numbers) -> Numbers:
+    """Return (n, 4) fractions from three or four columns of bytes or fractions; a missing alpha is opaque."""
+    finite = colors[np.isfinite(colors)]
+    scale = 255.0 if len(finite) and finite.max() > 1 else 1.0
+    fractions = np.ones((len(colors), 4))
+    fractions[:, : colors.shape[1]] = np.where(np.isfinite(colors), colors / scale, 1.0)
+    return np.clip(fractions, 0.0, 1.0)
 
 
-def _runs(start: Index, length: Index) -> Index:
-    """The numbers start, start + 1, … of every run, one run after the other."""
+def _expand_runs(start: Index, length: Index) -> Index:
+    """Return start, start + 1, … for the length of each run, all runs concatenated."""
     offset = np.cumsum(length) - length
     runs: Index = np.arange(int(length.sum())) + np.repeat(start - offset, length)
     return runs
