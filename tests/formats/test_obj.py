@@ -1,4 +1,4 @@
-"""OBJ: every way to write the same model, materials, and what other programs make of what we write."""
+"""OBJ reader and writer: layouts, materials, damaged files, and programs that read our files."""
 
 from __future__ import annotations
 
@@ -137,12 +137,12 @@ def test_polygons_keep_their_area_and_winding() -> None:
     assert areas[6:].sum() == pytest.approx(16)
 
 
-def triangle_of_its_own(k: int) -> str:
+def separate_triangle(k: int) -> str:
     return f"v {k} 0 0\nv {k} 1 0\nv {k} 0 1\nf -3 -2 -1\n"
 
 
 def test_objects_and_groups_are_parts() -> None:
-    one = triangle_of_its_own
+    one = separate_triangle
     text = one(0) + "o body\n" + one(1) + "g lid\n" + one(2) + "g base\n" + one(3) + one(4)
     text += "g lid\nf 7 9 8\no arm # right\n" + one(5) + "o body\nf 4 6 5\ng\nf 5 6 4\n"
     scene, notes = noted(text)
@@ -221,7 +221,7 @@ def test_two_bricks_in_two_groups_are_two_named_parts() -> None:
 
 
 def test_joined_groups_are_called_after_their_object() -> None:
-    text = corners_of() + corners_of(50) + triangle_of_its_own(99)
+    text = corners_of() + corners_of(50) + separate_triangle(99)
     scene = parsed(text.replace("f ", "o box\ng flag\nf ") + sides("g"))
     assert parts_of(scene) == [(("box",), "flag", 1, 3), ((), "box", 12, 0)]
     # the name of an object that falls into several would tell nothing
@@ -259,7 +259,7 @@ def test_groups_of_different_objects_are_not_joined() -> None:
 
 
 def test_a_face_of_two_corners_joins_nothing() -> None:
-    text = triangle_of_its_own(0) + "g a\nf 1 4\n" + "g b\n" + triangle_of_its_own(1) + "g a\nf 4\n"
+    text = separate_triangle(0) + "g a\nf 1 4\n" + "g b\n" + separate_triangle(1) + "g a\nf 4\n"
     assert [row[1:3] for row in parts_of(parsed(text))] == [("", 1), ("b", 1)]
 
 
@@ -283,7 +283,7 @@ def test_groups_are_joined_as_a_plain_search_joins_them(drawn: list[tuple[int, i
 
 
 def test_ten_thousand_groups_are_ten_thousand_parts() -> None:
-    text = "".join(f"g part {k}\n{triangle_of_its_own(k)}f -1 -2 -3\n" for k in range(10_000))
+    text = "".join(f"g part {k}\n{separate_triangle(k)}f -1 -2 -3\n" for k in range(10_000))
     scene = parsed(text)
     assert len(scene.parts) == 10_000
     assert scene.parts[9_999].name == "part 9999"
@@ -300,7 +300,7 @@ def test_a_strip_of_a_hundred_thousand_groups_is_one_part() -> None:
 
 
 def test_absurdly_many_parts_are_joined() -> None:
-    scene, notes = noted("".join(f"g {k}\n{triangle_of_its_own(k)}" for k in range(30_000)))
+    scene, notes = noted("".join(f"g {k}\n{separate_triangle(k)}" for k in range(30_000)))
     assert len(scene.parts) == 1
     assert scene.face_count == 30_000
     assert "too_many_groups" in notes
@@ -392,7 +392,7 @@ def test_missing_tables_cost_no_geometry() -> None:
     assert "missing_references" in notes
 
 
-def test_a_file_that_counts_from_zero_is_read_as_meant() -> None:
+def test_indices_from_zero_are_detected() -> None:
     scene, notes = noted(TETRA + "f 0 2 1\nf 0 1 3\nf 0 3 2\nf 1 2 3\n")
     assert_tetra(scene)
     assert "counted_from_zero" in notes
@@ -400,7 +400,7 @@ def test_a_file_that_counts_from_zero_is_read_as_meant() -> None:
         parsed(TETRA + "f 0 2 1\nf 4 1 3\n")
 
 
-def test_lines_points_and_curves_are_left_out_with_a_note() -> None:
+def test_lines_points_and_curves_are_skipped_with_a_note() -> None:
     scene, notes = noted(TETRA + FACES + "l 1 2 3\np 1\nvp 0.5\ncurv 0 1 1 2\n")
     assert_tetra(scene)
     assert "lines" in notes["ignored_elements"] and "points" in notes["ignored_elements"]
@@ -410,7 +410,7 @@ def test_lines_points_and_curves_are_left_out_with_a_note() -> None:
         parsed(TETRA)
 
 
-def test_a_face_of_two_corners_is_left_out_with_a_note() -> None:
+def test_a_face_of_two_corners_is_skipped_with_a_note() -> None:
     scene, notes = noted(TETRA + "f 1 2\n" + FACES + "f 3\nf \n")
     assert_tetra(scene)
     assert "3 of 7" in notes["incomplete_faces"]
@@ -439,14 +439,14 @@ def test_an_error_names_the_line(text: str, line: int) -> None:
         parsed(text)
 
 
-def test_a_face_beyond_all_measure_is_refused() -> None:
+def test_a_face_with_too_many_corners_is_rejected() -> None:
     text = TETRA + "f" + " 1 2 3" * 10_000 + "\n"
     with pytest.raises(ModelTooComplex, match=r"line 5 .* 30000 corners"):
         parsed(text)
 
 
 @pytest.mark.parametrize("data", [b"", b"\n" * 1000, b"\\\n" * 1000, b"hello\nworld\n", b"\0" * 1000, b"f\nv\n"])
-def test_what_is_no_obj_is_refused(data: bytes) -> None:
+def test_files_that_are_not_obj_are_rejected(data: bytes) -> None:
     with pytest.raises(SourceError):
         parsed(data)
 
@@ -486,7 +486,7 @@ def material(statements: str, **companions: bytes) -> tuple[Scene, dict[str, str
 
 
 @pytest.mark.parametrize(
-    ("statements", "alpha", "told"),
+    ("statements", "alpha", "has_note"),
     [
         ("d 1", 1, False),
         ("d 0.25", 0.25, False),
@@ -500,11 +500,11 @@ def material(statements: str, **companions: bytes) -> tuple[Scene, dict[str, str
         ("d much", 1, False),
     ],
 )
-def test_nothing_is_invisible(statements: str, alpha: float, told: bool) -> None:
+def test_fully_transparent_materials_become_opaque(statements: str, alpha: float, has_note: bool) -> None:
     scene, notes = material(statements)
     assert scene.materials[0].base_color[3] == alpha
     assert scene.materials[0].alpha_mode == ("blend" if alpha < 1 else "opaque")
-    assert ("alpha_zero" in notes) is told
+    assert ("alpha_zero" in notes) is has_note
 
 
 @pytest.mark.parametrize(
@@ -610,7 +610,7 @@ def test_a_library_with_blanks_in_its_name() -> None:
     assert notes == {}
 
 
-def test_what_did_not_come_is_named_and_costs_nothing_else() -> None:
+def test_missing_companions_and_materials_give_notes() -> None:
     scene, notes = noted(PAINTED.format(library="far/away.mtl"))
     assert "away.mtl" in notes["missing_companion"]
     assert scene.materials[0].name == "paint"
@@ -624,7 +624,7 @@ def test_what_did_not_come_is_named_and_costs_nothing_else() -> None:
 
 @given(st.binary(max_size=300))
 @settings(max_examples=100, deadline=None)
-def test_no_library_costs_the_model(noise: bytes) -> None:
+def test_a_damaged_library_never_fails_the_model(noise: bytes) -> None:
     for library in (noise, b"newmtl paint\nmap_Kd " + noise, b"newmtl paint\nKd " + noise + b"\nNs " + noise):
         scene = parsed(PAINTED.format(library="m.mtl"), m__mtl=library)
         assert scene.face_count == 1
@@ -813,7 +813,7 @@ def test_the_scene_is_left_as_it_was() -> None:
 @pytest.mark.parametrize(
     "scene", [scene_of(brick()), scene_of(sphere()), painted()], ids=["brick", "sphere", "painted"]
 )
-def test_trimesh_reads_what_we_write(scene: Scene, tmp_path: Path) -> None:
+def test_trimesh_reads_written_files(scene: Scene, tmp_path: Path) -> None:
     trimesh = pytest.importorskip("trimesh")
     target = Target("model.obj", folder=tmp_path)
     write(scene, target, ObjWriterOptions())
@@ -841,7 +841,7 @@ def test_trimesh_sees_colours_and_pictures(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("assimp") is None, reason="the assimp command is not installed")
-def test_assimp_reads_what_we_write(tmp_path: Path) -> None:
+def test_assimp_reads_written_files(tmp_path: Path) -> None:
     scene = painted()
     write(scene, Target("model.obj", folder=tmp_path), ObjWriterOptions())
     subprocess.run(
@@ -853,14 +853,14 @@ def test_assimp_reads_what_we_write(tmp_path: Path) -> None:
     assert found.volume == pytest.approx(volume(*soup(scene)), rel=1e-5)
 
 
-def test_the_registry_finds_converts_and_tells(tmp_path: Path) -> None:
+def test_the_registry_detects_and_converts_obj(tmp_path: Path) -> None:
     (tmp_path / "model.stl").write_text(TETRA + TABLES + FACES, encoding="utf-8")  # named wrongly on purpose
     report = Registry().convert(tmp_path / "model.stl", tmp_path / "out.obj", obj_up="y", input_unit="mm")
     assert report.source.format == "obj"
     assert (tmp_path / "out.obj").read_bytes().startswith(b"# meshhub, mm, Y up\n")
 
 
-# --- telling OBJ from others ---------------------------------------------------------------------
+# --- detection of OBJ -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
