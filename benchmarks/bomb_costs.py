@@ -20,12 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "http")]
-
-from http_serving import Running, serving  # noqa: E402
+sys.path[:0] = [str(ROOT / "tests" / "support")]
 
 import bombs  # noqa: E402
-from bombs_measured import by_library, peak, restarted_peak  # noqa: E402
+from bomb_measurements import by_library, peak, restarted_peak  # noqa: E402
+from http_serving import Running, serving  # noqa: E402
 
 SECONDS = 1.0
 MEGABYTES = 100.0

@@ -28,16 +28,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "http")]
-
-from http_serving import Running, serving  # noqa: E402
-from neighbours import Neighbour, Timed, ball, marked, memory  # noqa: E402
+sys.path[:0] = [str(ROOT / "tests" / "support")]
 
 import hostile_plugin  # noqa: E402
 from distributions import install  # noqa: E402
 from hostile_plugin import GRANTS, HOOKS, MISDEEDS, WRITING  # noqa: E402
+from http_serving import Running, serving  # noqa: E402
 from meshhub.engine.hook_process import HOOK_S, SNIFF_S, HookProcess  # noqa: E402
 from meshhub.engine.worker import Limits  # noqa: E402
+from neighbors import Neighbour, Timed, ball, marked, memory  # noqa: E402
 
 NEIGHBOURS = 8
 PATIENCE = 30.0

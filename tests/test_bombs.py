@@ -33,9 +33,9 @@ Measure = Callable[[str, str, Path], tuple[str, float, float]]
 @pytest.fixture(scope="module")
 def measured() -> Iterator[Measure]:
     """Converts a file in a process of its own: how it ended, processor seconds, megabytes."""
-    here = Path(__file__).parent
+    here = Path(__file__).parent / "support"
     child = subprocess.Popen(
-        [sys.executable, str(here / "bombs_measured.py")],
+        [sys.executable, str(here / "bomb_measurements.py")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -221,7 +221,7 @@ def test_waiting_for_a_worker_does_not_count_against_the_timeout(
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[meshhub]\ntoys = toys\n")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(info.parent), str(Path(__file__).parent)]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(info.parent), str(Path(__file__).parent / "support")]))
     files = [tmp_path / f"{number}.toy" for number in range(5 * (os.cpu_count() or 1))]
     for file in files:
         file.write_text("toy! sleep 2")

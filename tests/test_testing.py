@@ -15,13 +15,8 @@ from typing import Any
 import msgspec
 import pytest
 
-import wrong_plugins
-from meshhub import Frame, PluginError, Reader, Source, hookimpl
-from meshhub.model.capabilities import FEATURES
-from meshhub.testing import Contract, OperationContract, ReaderContract, WriterContract, elsewhere, watching
-from meshhub.testing.comparing import difference
-from meshhub.testing.models import SHOWING, brick, full, odd
-from wrong_plugins import (
+import faulty_plugins
+from faulty_plugins import (
     FORMAT,
     Contradictory,
     Exemplary,
@@ -32,6 +27,11 @@ from wrong_plugins import (
     Untitled,
     Wrong,
 )
+from meshhub import Frame, PluginError, Reader, Source, hookimpl
+from meshhub.model.capabilities import FEATURES
+from meshhub.testing import Contract, OperationContract, ReaderContract, WriterContract, elsewhere, watching
+from meshhub.testing.comparing import difference
+from meshhub.testing.models import SHOWING, brick, full, odd
 
 KINDS: dict[str, tuple[type[Contract[Any]], dict[str, Any]]] = {
     "reader": (ReaderContract, {"format_id": "sound"}),
@@ -68,7 +68,7 @@ def test_a_sound_plugin_keeps_every_contract(kind: str, name: str) -> None:
 
 
 def run(name: str) -> dict[str, str]:
-    return {"run": f"wrong_plugins:{name}"}
+    return {"run": f"faulty_plugins:{name}"}
 
 
 UNKNOWN = {"format": msgspec.structs.replace(FORMAT, magic=()), "sniff": None}
@@ -104,13 +104,13 @@ WRONG: list[tuple[str, str, Any, str]] = [
     ("reader", BRICK, run("read_and_end_natively"), "ends its process (exit status 0)"),
     ("reader", "test_scenes_are_finite", run("read_and_exit"), "ends its process (exit status 0)"),
     ("reader", "test_scenes_are_the_same_each_time", run("read_and_exit"), "ends its process (exit status 0)"),
-    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_above"}, "from 0 to 100, got 101"),
-    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_below"}, "from 0 to 100, got -1"),
-    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_text"}, "got '100'"),
-    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_raising"}, "IndexError"),
-    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_and_quit"}, "SystemExit"),
-    ("reader", "test_its_files_are_recognised", {"sniff": "wrong_plugins:sniff_and_exit"}, "ends its process (exit"),
-    ("reader", QUICK, {"sniff": "wrong_plugins:sniff_and_exit"}, "ends its process (exit status 0)"),
+    ("reader", QUICK, {"sniff": "faulty_plugins:sniff_above"}, "from 0 to 100, got 101"),
+    ("reader", QUICK, {"sniff": "faulty_plugins:sniff_below"}, "from 0 to 100, got -1"),
+    ("reader", QUICK, {"sniff": "faulty_plugins:sniff_text"}, "got '100'"),
+    ("reader", QUICK, {"sniff": "faulty_plugins:sniff_raising"}, "IndexError"),
+    ("reader", QUICK, {"sniff": "faulty_plugins:sniff_and_quit"}, "SystemExit"),
+    ("reader", "test_its_files_are_recognised", {"sniff": "faulty_plugins:sniff_and_exit"}, "ends its process (exit"),
+    ("reader", QUICK, {"sniff": "faulty_plugins:sniff_and_exit"}, "ends its process (exit status 0)"),
     # writer
     ("writer", "test_the_plugin_has_no_faults", {"score": 1000}, "from 0 to 100"),
     ("writer", BRICK, run("write_and_exit"), "ends its process (exit status 0)"),
@@ -237,7 +237,7 @@ def test_a_reader_that_hangs_does_not_hang_the_kit(monkeypatch: pytest.MonkeyPat
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system counts no processor time")
 @pytest.mark.parametrize("sniff", ["sniff_words", "sniff_name", "sniff_everywhere"])
 def test_a_sniffer_that_a_head_can_hold_up_is_failed(monkeypatch: pytest.MonkeyPatch, sniff: str) -> None:
-    found = failures("reader", QUICK, Wrong(reader={"sniff": f"wrong_plugins:{sniff}"}))
+    found = failures("reader", QUICK, Wrong(reader={"sniff": f"faulty_plugins:{sniff}"}))
     assert any("repeated" in one and "1 s are allowed" in one for one in found), found
 
 
@@ -279,10 +279,11 @@ def test_a_declaration_neither_ends_nor_holds_up_the_run(
 
 def test_a_plugin_that_ends_the_process_fails_the_run(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
-        f"import sys\nsys.path.append({str(Path(__file__).parent)!r})\n"
-        "from test_testing import ReaderContract, Wrong, run\n"
+        f"import sys\nsys.path.append({str(Path(faulty_plugins.__file__).parent)!r})\n"
+        "from faulty_plugins import Wrong\n"
+        "from meshhub.testing import ReaderContract\n"
         "class TestIt(ReaderContract):\n    format_id = 'sound'\n"
-        "    plugins = (Wrong(reader=run('read_and_exit')),)\n"
+        "    plugins = (Wrong(reader={'run': 'faulty_plugins:read_and_exit'}),)\n"
     )
     done = subprocess.run(
         [
@@ -344,4 +345,4 @@ def test_the_models_hold_what_they_are_named_for() -> None:
     assert full().features() == FEATURES - {"units"}
     assert difference(brick(), brick()) == ""
     assert all(scene.face_count > 0 for scene in odd().values())
-    assert wrong_plugins.MAGIC
+    assert faulty_plugins.MAGIC

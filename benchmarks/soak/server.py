@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-TESTS = Path(__file__).parents[2] / "tests"
+TESTS = Path(__file__).parents[2] / "tests" / "support"
 """Where the hostile plug-in is."""
 
 _MARK = "SOAK_MARK"

@@ -30,7 +30,7 @@ from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.model.source import Target
 from models import brick, moved_by, scene_of, volume
-from step_judge import judge_files
+from opencascade_report import judge_files
 
 pytestmark = pytest.mark.once
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import service_plugins
 from http_serving import Running, serving
-
 from meshhub.engine.contract import Engine
 from meshhub.engine.isolated import Isolated
 

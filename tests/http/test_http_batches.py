@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_serving import Running, refused, told, unzipped, zip_of
 
+from http_serving import Running, refused, told, unzipped, zip_of
 from meshhub.http.intake import archives as bundles
 from meshhub.http.intake.conversion_requests import Item, Outcome
 from meshhub.http.responses.reports import batch_header

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from http_serving import Running, until, unzipped, zip_of
 
 import bombs
-from bombs_measured import peak, restarted_peak
+from bomb_measurements import peak, restarted_peak
+from http_serving import Running, until, unzipped, zip_of
 
 pytestmark = pytest.mark.once
 

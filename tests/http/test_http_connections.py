@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_serving import Running, all_of, until
 
+from http_serving import Running, all_of, until
 from meshhub.http.admission.addresses import networks
 from meshhub.http.server import connections
 

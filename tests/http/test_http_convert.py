@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from http_serving import Running, refused, told, until
 
+from http_serving import Running, refused, told, until
 from meshhub.registry import Registry
 
 ASCII_STL = b"""solid t

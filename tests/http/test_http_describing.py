@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_serving import Running, refused, zip_of
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from http_serving import Running, refused, zip_of
 from meshhub.engine.in_process import InProcess
 from meshhub.http.errors import STATUS
 from meshhub.http.intake.names import content_disposition, folder_label, label

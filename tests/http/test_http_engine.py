@@ -22,8 +22,8 @@ from typing import Any
 
 import httpx
 import pytest
-from http_serving import Running, all_of, refused, until, unzipped
 
+from http_serving import Running, all_of, refused, until, unzipped
 from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.engine.isolated import Isolated

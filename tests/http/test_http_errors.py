@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
-from http_serving import Running, refused, zip_of
 
 import meshhub
+from http_serving import Running, refused, zip_of
 from meshhub.cli.exits import exit_status
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import ERROR_CODES, ConversionTimeout, MeshhubError, UnsafeArchive, WorkerCrashed

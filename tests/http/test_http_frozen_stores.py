@@ -15,9 +15,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 import real_stores
 from http_serving import Running, refused, serving, until
-
 from meshhub.errors import KeyStoreUnavailable
 from meshhub.service.keys import KeyStore
 

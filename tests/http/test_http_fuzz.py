@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from http_serving import Running, until, zip_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bombs import TRIANGLE, packed
+from http_serving import Running, until, zip_of
 from meshhub.http.errors import STATUS
 
 pytestmark = pytest.mark.once

@@ -21,11 +21,11 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("misdeeds are done, and looked for, as Linux has them", allow_module_level=True)
 
-from http_serving import Running, refused, serving, until, zip_of
 from neighbours import Neighbour, ball
 
 from distributions import install
 from hostile_plugin import GRANTS, HOOKS, living
+from http_serving import Running, refused, serving, until, zip_of
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.plugin_records import PluginRecords

@@ -16,13 +16,12 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("misdeeds are done, and looked for, as Linux has them", allow_module_level=True)
 
-from http_serving import Running, serving, until
-from neighbours import Neighbour, Timed, ball, marked, memory, open_files
-
 import hostile_plugin
 from hostile_plugin import MISDEEDS, WRITING, living
+from http_serving import Running, serving, until
 from meshhub.engine.worker import Limits
 from meshhub.http.errors import STATUS
+from neighbors import Neighbour, Timed, ball, marked, memory, open_files
 
 DEADLINE = 2.0
 """Seconds for what has to run into it."""

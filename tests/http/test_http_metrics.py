@@ -15,10 +15,11 @@ from typing import Any
 
 import httpx
 import pytest
-from http_serving import Running, refused, serving, until
 from prometheus_client.parser import text_string_to_metric_families
 from test_http_errors import Raising
 
+import service_plugins
+from http_serving import Running, refused, serving, until
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.logs import FIELDS, JsonLines
 from meshhub.errors import ConversionTimeout
@@ -217,10 +218,7 @@ for kind in ("json", "text"):
 
 
 def test_what_a_worker_logs_names_its_request() -> None:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(map(str, [Path(__file__).parent, OPERATING.parents[1] / "tests"])),
-    }
+    environment = {**os.environ, "PYTHONPATH": str(Path(service_plugins.__file__).parent)}
     done = subprocess.run([sys.executable, "-c", WORKING], env=environment, capture_output=True, text=True, check=True)
     lines = done.stderr.splitlines()
     (told,) = [json.loads(line) for line in lines if "of-json" in line]

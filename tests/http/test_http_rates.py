@@ -9,12 +9,12 @@ from typing import Any
 
 import httpx
 import pytest
-from http_serving import Running, refused, serving, unzipped
 from hypothesis import given
 from hypothesis import strategies as st
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
+from http_serving import Running, refused, serving, unzipped
 from meshhub.hookspecs import hookimpl
 from meshhub.http.admission import failed_keys as guesses
 from meshhub.http.admission import rates

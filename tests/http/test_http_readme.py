@@ -10,8 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from http_serving import Running
 
+from http_serving import Running
 from meshhub.registry import Registry
 
 ROOT = Path(__file__).parent.parent.parent

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import trimesh
-from http_serving import Running, refused, serving, until
 
+from http_serving import Running, refused, serving, until
 from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.errors import ServerBusy, WorkerCrashed

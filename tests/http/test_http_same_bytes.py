@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from http_serving import Running
 
+from http_serving import Running
 from meshhub.registry import Registry
 
 pytestmark = pytest.mark.once

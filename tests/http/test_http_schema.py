@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from http_serving import Running, serving, zip_of
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from bombs import TRIANGLE
+from http_serving import Running, serving, zip_of
 from meshhub import Registry
 from meshhub.http.description.openapi import document
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from http_serving import Running, refused, told, unzipped, zip_of
 
+from http_serving import Running, refused, told, unzipped, zip_of
 from meshhub import Registry, Source, Target
 from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.builtin_plugins.stl.writer import write

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_serving import Running, refused, until, unzipped, zip_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from http_serving import Running, refused, until, unzipped, zip_of
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import ServerBusy, ShuttingDown
 from meshhub.http.admission.slots import Ticket, Turns

@@ -19,10 +19,10 @@ from typing import Any
 
 import httpx
 import pytest
-from http_serving import Running, refused, until, unzipped
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from http_serving import Running, refused, until, unzipped
 from meshhub.http.admission.disk import Disk
 from meshhub.http.context import Context
 from meshhub.http.server import middleware as service_module

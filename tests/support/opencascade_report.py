@@ -1,4 +1,4 @@
-"""Description of STEP files by OpenCASCADE, in a separate process: `python step_judge.py shapes|all FILE …`.
+"""Description of STEP files by OpenCASCADE, in a separate process: `python opencascade_report.py shapes|all FILE …`.
 
 The script prints one line of JSON for each file.
 """

@@ -500,8 +500,8 @@ class Wrong:
     def meshhub_readers(self) -> list[Reader]:
         declared = Reader(
             format=FORMAT,
-            run="wrong_plugins:read",
-            sniff="wrong_plugins:sniff",
+            run="faulty_plugins:read",
+            sniff="faulty_plugins:sniff",
             options=SoundOptions,
             carries=FEATURES,
         )
@@ -509,10 +509,10 @@ class Wrong:
 
     @hookimpl
     def meshhub_writers(self) -> list[Writer]:
-        declared = Writer(format=FORMAT, run="wrong_plugins:write", options=SoundOptions, carries=FEATURES)
+        declared = Writer(format=FORMAT, run="faulty_plugins:write", options=SoundOptions, carries=FEATURES)
         return [msgspec.structs.replace(declared, **self.changes["writer"])]
 
     @hookimpl
     def meshhub_operations(self) -> list[Operation]:
-        declared = Operation(id="lift", label="Lift", run="wrong_plugins:lift", stage=Stage.PLACE, options=LiftOptions)
+        declared = Operation(id="lift", label="Lift", run="faulty_plugins:lift", stage=Stage.PLACE, options=LiftOptions)
         return [msgspec.structs.replace(declared, **self.changes["operation"])]

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import service_plugins
 import uvicorn
 
+import service_plugins
 from meshhub.engine.contract import Engine
 from meshhub.http.server.app import create_app
 from meshhub.http.server.serving import Server, configured
