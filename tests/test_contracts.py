@@ -10,7 +10,7 @@ import trimesh
 from meshhub import Frame, Registry, Source
 from meshhub.model.capabilities import HOST_FRAME, Reader
 from meshhub.testing import OperationContract, ReaderContract, WriterContract
-from meshhub.testing.models import SIZE, png
+from meshhub.testing.sample_scenes import SIZE, png
 from meshhub.toolkit.geometry import frame_matrix
 
 TRIMESH = ("stl", "obj", "ply", "glb", "gltf", "3mf")

@@ -19,7 +19,7 @@ import numpy as np
 from meshhub import Isolated, MeshhubError, Registry, Source, Target
 from meshhub.http.errors import status_of
 from meshhub.model.scene import Mesh, Part, Scene
-from meshhub.testing import fixture, host, models
+from meshhub.testing import conversions, memory_format, sample_scenes
 
 FORMATS = ("stl", "obj", "ply", "glb", "gltf", "3mf", "step")
 
@@ -141,11 +141,11 @@ class Kitchen:
     """Makes models and what must become of them, in this process."""
 
     def __init__(self) -> None:
-        self.registry = Registry(plugins=[fixture], entry_points=False)
+        self.registry = Registry(plugins=[memory_format], entry_points=False)
 
     def written(self, scene: Scene, format_id: str, **options: object) -> Target:
         """The scene as a file."""
-        return host.write(self.registry, format_id, scene, options)
+        return conversions.write(self.registry, format_id, scene, options)
 
     def expected(self, source: Source, target: str, options: Mapping[str, str]) -> Expected:
         """What a conversion answers, here and now."""
@@ -160,11 +160,11 @@ class Kitchen:
         rng = random.Random(client)
         factor = 1 + client / 64
         scenes = {
-            "brick": sized(models.brick(), factor),
-            "full": sized(models.full(), factor),
-            "names": sized(models.names(), factor),
-            "textures": sized(models.textures(), factor),
-            "mirrored": sized(models.mirrored(), factor),
+            "brick": sized(sample_scenes.brick(), factor),
+            "full": sized(sample_scenes.full(), factor),
+            "names": sized(sample_scenes.names(), factor),
+            "textures": sized(sample_scenes.textures(), factor),
+            "mirrored": sized(sample_scenes.mirrored(), factor),
             "sphere": sphere(15 * factor, 16),
             "middling": sphere(20 * factor, 60 + client),
             "punched": punched(sphere(15 * factor, 20)),
@@ -206,7 +206,7 @@ class Kitchen:
         """See that what is expected is right by a formula: the volume, through every format."""
         for format_id in formats:
             written = self.written(scene, format_id)
-            found = self.registry.inspect(host.as_source(written, "." + format_id)).model
+            found = self.registry.inspect(conversions.as_source(written, "." + format_id)).model
             assert found.watertight, format_id
             assert abs((found.volume_mm3 or 0) / volume - 1) < 1e-4, (format_id, found.volume_mm3, volume)
 

@@ -1,4 +1,4 @@
-"""A sound plug-in, and one that is wrong for each contract: its format is a scene as JSON."""
+"""A correct demo plug-in, whose format is a scene as JSON, and faulty variants of it for each contract."""
 
 from __future__ import annotations
 
@@ -36,47 +36,47 @@ from meshhub.model.capabilities import FEATURES
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import baked, moved, transformed
 
-MAGIC = b"sound!"
-FORMAT = Format(id="sound", label="Sound", extensions=(".sound",), magic=(Magic(MAGIC),))
+MAGIC = b"demo!"
+FORMAT = Format(id="demo", label="Demo", extensions=(".demo",), magic=(Magic(MAGIC),))
 
 
-class SoundOptions(Struct, frozen=True, kw_only=True):
-    sound_loud: Annotated[bool, Meta(title="Loud", description="Changes nothing.")] = False
+class DemoOptions(Struct, frozen=True, kw_only=True):
+    demo_loud: Annotated[bool, Meta(title="Loud", description="Changes nothing.")] = False
 
 
 class LiftOptions(Struct, frozen=True, kw_only=True):
     lift_mm: Annotated[float, Meta(title="Lift", description="Move up.", ge=0, le=1000)] | None = None
 
 
-class Untitled(Struct, frozen=True, kw_only=True):
-    sound_quiet: bool = False
+class UntitledOption(Struct, frozen=True, kw_only=True):
+    demo_quiet: bool = False
 
 
-class Undescribed(Struct, frozen=True, kw_only=True):
-    sound_quiet: Annotated[bool, Meta(title="Quiet")] = False
+class UndescribedOption(Struct, frozen=True, kw_only=True):
+    demo_quiet: Annotated[bool, Meta(title="Quiet")] = False
 
 
-class Unbounded(Struct, frozen=True, kw_only=True):
-    sound_quiet: Annotated[float, Meta(title="Quiet", description="Of 10.", ge=0, le=10)] = 11.0
+class OutOfBoundsDefault(Struct, frozen=True, kw_only=True):
+    demo_quiet: Annotated[float, Meta(title="Quiet", description="Of 10.", ge=0, le=10)] = 11.0
 
 
-class UndescribedLift(Struct, frozen=True, kw_only=True):
+class UndescribedLiftOption(Struct, frozen=True, kw_only=True):
     lift_far: Annotated[bool, Meta(title="Far")] = False
 
 
-class Misnamed(Struct, frozen=True, kw_only=True):
+class MisnamedOption(Struct, frozen=True, kw_only=True):
     volume: Annotated[float, Meta(title="Volume", description="Of 11.")] | None = None
 
 
-class Exemplary(Struct, frozen=True, kw_only=True):
+class TextOptionWithExample(Struct, frozen=True, kw_only=True):
     lift_mm: Annotated[str, Meta(title="Lift", description="Up.", examples=["7 mm"])] | None = None
 
 
-class Contradictory(Struct, frozen=True, kw_only=True):
+class OutOfBoundsExample(Struct, frozen=True, kw_only=True):
     lift_mm: Annotated[float, Meta(title="Lift", description="Up.", le=5, examples=[7])] | None = None
 
 
-# ---------------------------------------------------------------- the sound format
+# ---------------------------------------------------------------- the demo format
 
 
 class _Mesh(Struct):
@@ -105,57 +105,62 @@ class _File(Struct):
     images: list[tuple[str, str]]
 
 
-def read(source: Source, options: SoundOptions) -> Scene:
+def read(source: Source, options: DemoOptions) -> Scene:
     data = source.read()
     if not data.startswith(MAGIC):
-        raise UnreadableFile("it does not begin as it must; send another")
+        raise UnreadableFile("the file does not start with the magic bytes; send a demo file")
     try:
         file = msgspec.json.decode(data.removeprefix(MAGIC), type=_File)
         if file.unit != "mm":
-            raise UnreadableFile("its unit is unknown; send another")
+            raise UnreadableFile("the unit is unknown; write the file in mm")
         return Scene(
             tuple(
                 Mesh(
-                    np.array(one.vertices, np.float64).reshape(-1, 3),
-                    np.array(one.faces, np.int32).reshape(-1, 3),
-                    *(None if kept is None else np.array(kept) for kept in (one.normals, one.uv)),
-                    None if one.colors is None else np.array(one.colors, np.uint8),
-                    None if one.face_material is None else np.array(one.face_material, np.int32),
-                    one.name,
+                    np.array(mesh.vertices, np.float64).reshape(-1, 3),
+                    np.array(mesh.faces, np.int32).reshape(-1, 3),
+                    *(None if values is None else np.array(values) for values in (mesh.normals, mesh.uv)),
+                    None if mesh.colors is None else np.array(mesh.colors, np.uint8),
+                    None if mesh.face_material is None else np.array(mesh.face_material, np.int32),
+                    mesh.name,
                 )
-                for one in file.meshes
+                for mesh in file.meshes
             ),
-            tuple(Part(one.mesh, np.array(one.transform), one.name, one.path, one.material) for one in file.parts),
+            tuple(
+                Part(part.mesh, np.array(part.transform), part.name, part.path, part.material) for part in file.parts
+            ),
             tuple(Material(name, color, image) for name, color, image in file.materials),
-            tuple(Image(base64.b64decode(held), kind) for kind, held in file.images),
+            tuple(Image(base64.b64decode(data), media_type) for media_type, data in file.images),
         )
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, OverflowError):
-        raise UnreadableFile("it is damaged; send another") from None
+        raise UnreadableFile("the file is damaged; export it again") from None
 
 
 def sniff(head: bytes, size: int) -> int:
     return 100 if head.startswith(MAGIC) else 0
 
 
-def write(scene: Scene, target: Target, options: SoundOptions) -> None:
+def write(scene: Scene, target: Target, options: DemoOptions) -> None:
     def rows(values: Any) -> Any:
         return None if values is None else values.tolist()
 
     file = _File(
         "mm",
         [
-            _Mesh(one.name, *map(rows, (one.vertices, one.faces, one.normals, one.uv, one.colors, one.face_material)))
-            for one in scene.meshes
+            _Mesh(
+                mesh.name,
+                *map(rows, (mesh.vertices, mesh.faces, mesh.normals, mesh.uv, mesh.colors, mesh.face_material)),
+            )
+            for mesh in scene.meshes
         ],
-        [_Part(one.mesh, rows(one.transform), one.name, one.path, one.material) for one in scene.parts],
-        [(one.name, one.base_color, one.base_color_image) for one in scene.materials],
-        [(one.media_type, base64.b64encode(one.data).decode()) for one in scene.images],
+        [_Part(part.mesh, rows(part.transform), part.name, part.path, part.material) for part in scene.parts],
+        [(each.name, each.base_color, each.base_color_image) for each in scene.materials],
+        [(image.media_type, base64.b64encode(image.data).decode()) for image in scene.images],
     )
     with target.open() as out:
         out.write(MAGIC + msgspec.json.encode(file))
 
 
-def lift_as_said(scene: Scene, options: Exemplary) -> Scene:
+def lift_by_text(scene: Scene, options: TextOptionWithExample) -> Scene:
     number, unit = (options.lift_mm or "").split()
     assert unit == "mm"
     return lift(scene, LiftOptions(lift_mm=float(number)))
@@ -167,107 +172,107 @@ def lift(scene: Scene, options: LiftOptions) -> Scene:
     return moved(scene, matrix)
 
 
-# ---------------------------------------------------------------- what can be wrong with a reader
+# ---------------------------------------------------------------- faulty readers and sniffers
 
 
-def each_mesh(scene: Scene, change: Callable[[Mesh], Mesh]) -> Scene:
+def change_meshes(scene: Scene, change: Callable[[Mesh], Mesh]) -> Scene:
     return replace(scene, meshes=tuple(map(change, scene.meshes)))
 
 
-def read_larger(source: Source, options: SoundOptions) -> Scene:
-    return each_mesh(read(source, options), lambda mesh: replace(mesh, vertices=mesh.vertices * 10))
+def read_larger(source: Source, options: DemoOptions) -> Scene:
+    return change_meshes(read(source, options), lambda mesh: replace(mesh, vertices=mesh.vertices * 10))
 
 
-def read_lying(source: Source, options: SoundOptions) -> Scene:
+def read_in_wrong_frame(source: Source, options: DemoOptions) -> Scene:
     return replace(read(source, options), frame=Frame("mm", "y"))
 
 
-def read_inside_out(source: Source, options: SoundOptions) -> Scene:
-    return each_mesh(read(source, options), lambda mesh: replace(mesh, faces=mesh.faces[:, ::-1]))
+def read_inside_out(source: Source, options: DemoOptions) -> Scene:
+    return change_meshes(read(source, options), lambda mesh: replace(mesh, faces=mesh.faces[:, ::-1]))
 
 
-def read_metres(source: Source, options: SoundOptions) -> Scene:
-    scene = each_mesh(read(source, options), lambda mesh: replace(mesh, vertices=mesh.vertices / 1000))
+def read_in_meters(source: Source, options: DemoOptions) -> Scene:
+    scene = change_meshes(read(source, options), lambda mesh: replace(mesh, vertices=mesh.vertices / 1000))
     return replace(scene, frame=Frame("m", "z"))
 
 
-def read_bare(source: Source, options: SoundOptions) -> Scene:
+def read_without_features(source: Source, options: DemoOptions) -> Scene:
     scene = read(source, options)
     parts = tuple(Part(index, part.transform) for index, part in enumerate(scene.parts))
     return Scene(
-        tuple(Mesh(scene.meshes[one.mesh].vertices, scene.meshes[one.mesh].faces) for one in scene.parts), parts
+        tuple(Mesh(scene.meshes[part.mesh].vertices, scene.meshes[part.mesh].faces) for part in scene.parts), parts
     )
 
 
-def read_by_hash(source: Source, options: SoundOptions) -> Scene:
+def read_by_hash(source: Source, options: DemoOptions) -> Scene:
     return replace(read(source, options), name=str(hash("salted")))
 
 
-def read_not_finite(source: Source, options: SoundOptions) -> Scene:
-    return each_mesh(read(source, options), lambda mesh: replace(mesh, uv=np.full((len(mesh.vertices), 2), np.nan)))
+def read_not_finite(source: Source, options: DemoOptions) -> Scene:
+    return change_meshes(read(source, options), lambda mesh: replace(mesh, uv=np.full((len(mesh.vertices), 2), np.nan)))
 
 
-def read_nothing(source: Source, options: SoundOptions) -> Scene:
+def read_empty_files(source: Source, options: DemoOptions) -> Scene:
     if not source.size:
         return Scene((Mesh(np.eye(3), np.array([[0, 1, 2]], np.int32)),), (Part(0),))
     return read(source, options)
 
 
-def read_raising(source: Source, options: SoundOptions) -> Scene:
+def read_raising(source: Source, options: DemoOptions) -> Scene:
     msgspec.json.decode(source.read().removeprefix(MAGIC))
     return read(source, options)
 
 
-def read_warning(source: Source, options: SoundOptions) -> Scene:
+def read_warning(source: Source, options: DemoOptions) -> Scene:
     if source.size < 20:
         warnings.warn("short", stacklevel=1)
     return read(source, options)
 
 
-def read_littering(source: Source, options: SoundOptions) -> Scene:
+def read_littering(source: Source, options: DemoOptions) -> Scene:
     tempfile.mkstemp()
     return read(source, options)
 
 
-def read_printing(source: Source, options: SoundOptions) -> Scene:
+def read_printing(source: Source, options: DemoOptions) -> Scene:
     sys.stdout.write("reading")
     return read(source, options)
 
 
-def read_greedy(source: Source, options: SoundOptions) -> Scene:
+def read_without_memory(source: Source, options: DemoOptions) -> Scene:
     if not source.read().startswith(MAGIC):
         raise MemoryError
     return read(source, options)
 
 
-def read_crashing(source: Source, options: SoundOptions) -> Scene:
+def read_crashing(source: Source, options: DemoOptions) -> Scene:
     if source.size == 83 and not source.read().isascii():
         os._exit(3)
     return read(source, options)
 
 
-def read_hanging(source: Source, options: SoundOptions) -> Scene:
-    # not for ever, so that the test of the kit ends even if the kit does not end this
+def read_hanging(source: Source, options: DemoOptions) -> Scene:
+    # bounded, so that the test ends even if the kit does not kill the reader
     end = time.process_time() + 15
     while source.size == 83 and not source.read().isascii() and time.process_time() < end:
         pass
     return read(source, options)
 
 
-def read_and_exit(source: Source, options: SoundOptions) -> Scene:
+def read_and_exit(source: Source, options: DemoOptions) -> Scene:
     os._exit(0)
 
 
-def read_and_quit(source: Source, options: SoundOptions) -> Scene:
+def read_and_quit(source: Source, options: DemoOptions) -> Scene:
     sys.exit(0)
 
 
-def read_and_end_natively(source: Source, options: SoundOptions) -> Scene:
+def read_and_end_natively(source: Source, options: DemoOptions) -> Scene:
     ctypes.CDLL(None).exit(0)
     return read(source, options)
 
 
-def read_asleep(source: Source, options: SoundOptions) -> Scene:
+def read_sleeping(source: Source, options: DemoOptions) -> Scene:
     time.sleep(40)
     return read(source, options)
 
@@ -297,41 +302,41 @@ def sniff_and_exit(head: bytes, size: int) -> int:
 
 
 def sniff_words(head: bytes, size: int) -> int:
-    """Take for ever over a long run that does not end as it should."""
+    """Backtrack exponentially over a long run with a mismatch at its end."""
     return 100 if re.match(rb"(\w+\s?)*$", head) else 0
 
 
 def sniff_name(head: bytes, size: int) -> int:
-    """The same, only behind the magic."""
-    return 100 if re.match(rb'sound!\{"unit":"([a-z]+)+"', head) else 0
+    """Backtrack in the same way, but only after the magic bytes."""
+    return 100 if re.match(rb'demo!\{"unit":"([a-z]+)+"', head) else 0
 
 
 def sniff_everywhere(head: bytes, size: int) -> int:
-    """Look for a run's end from each of its places."""
+    """Search for the end of a run from each of its positions, in quadratic time."""
     return 100 if re.search(rb"a+b", head) else 0
 
 
-# ---------------------------------------------------------------- what can be wrong with a writer
+# ---------------------------------------------------------------- faulty writers
 
 
-def write_and_exit(scene: Scene, target: Target, options: SoundOptions) -> None:
+def write_and_exit(scene: Scene, target: Target, options: DemoOptions) -> None:
     os._exit(0)
 
 
-def write_lying(scene: Scene, target: Target, options: SoundOptions) -> None:
-    write(each_mesh(scene, lambda mesh: replace(mesh, vertices=mesh.vertices[:, [0, 2, 1]])), target, options)
+def write_axes_swapped(scene: Scene, target: Target, options: DemoOptions) -> None:
+    write(change_meshes(scene, lambda mesh: replace(mesh, vertices=mesh.vertices[:, [0, 2, 1]])), target, options)
 
 
-def write_once(scene: Scene, target: Target, options: SoundOptions) -> None:
-    kept = {part.mesh: part for part in reversed(scene.parts)}
-    write(replace(scene, parts=tuple(kept[index] for index in sorted(kept))), target, options)
+def write_one_instance(scene: Scene, target: Target, options: DemoOptions) -> None:
+    first_parts = {part.mesh: part for part in reversed(scene.parts)}
+    write(replace(scene, parts=tuple(first_parts[index] for index in sorted(first_parts))), target, options)
 
 
-def write_in_one_place(scene: Scene, target: Target, options: SoundOptions) -> None:
+def write_in_one_place(scene: Scene, target: Target, options: DemoOptions) -> None:
     write(replace(scene, parts=tuple(replace(part, transform=np.eye(4)) for part in scene.parts)), target, options)
 
 
-def write_mirrored_inside_out(scene: Scene, target: Target, options: SoundOptions) -> None:
+def write_mirrored_inside_out(scene: Scene, target: Target, options: DemoOptions) -> None:
     meshes = tuple(
         Mesh(transformed(scene.meshes[part.mesh].vertices, part.transform), scene.meshes[part.mesh].faces)
         for part in scene.parts
@@ -339,100 +344,102 @@ def write_mirrored_inside_out(scene: Scene, target: Target, options: SoundOption
     write(Scene(meshes, tuple(Part(index) for index in range(len(meshes)))), target, options)
 
 
-def write_without(feature: str) -> Callable[[Scene], Scene]:
-    def stripped(scene: Scene) -> Scene:
+def without_feature(feature: str) -> Callable[[Scene], Scene]:
+    def strip(scene: Scene) -> Scene:
         if feature == "names":
-            scene = each_mesh(scene, lambda mesh: replace(mesh, name=""))
+            scene = change_meshes(scene, lambda mesh: replace(mesh, name=""))
             return replace(scene, parts=tuple(replace(part, name="") for part in scene.parts))
         if feature == "instances":
             return baked(scene)
         if feature == "materials":
-            return replace(scene, materials=tuple(Material(one.name) for one in scene.materials))
+            return replace(scene, materials=tuple(Material(material.name) for material in scene.materials))
         if feature == "textures":
-            return replace(scene, materials=tuple(replace(one, base_color_image=None) for one in scene.materials))
-        return each_mesh(scene, lambda mesh: replace(mesh, **{feature: None}))
+            return replace(
+                scene, materials=tuple(replace(material, base_color_image=None) for material in scene.materials)
+            )
+        return change_meshes(scene, lambda mesh: replace(mesh, **{feature: None}))
 
-    return stripped
-
-
-def write_no_names(scene: Scene, target: Target, options: SoundOptions) -> None:
-    write(write_without("names")(scene), target, options)
+    return strip
 
 
-def write_no_instances(scene: Scene, target: Target, options: SoundOptions) -> None:
-    write(write_without("instances")(scene), target, options)
+def write_no_names(scene: Scene, target: Target, options: DemoOptions) -> None:
+    write(without_feature("names")(scene), target, options)
 
 
-def write_no_materials(scene: Scene, target: Target, options: SoundOptions) -> None:
-    write(write_without("materials")(scene), target, options)
+def write_no_instances(scene: Scene, target: Target, options: DemoOptions) -> None:
+    write(without_feature("instances")(scene), target, options)
 
 
-def write_no_textures(scene: Scene, target: Target, options: SoundOptions) -> None:
-    write(write_without("textures")(scene), target, options)
+def write_no_materials(scene: Scene, target: Target, options: DemoOptions) -> None:
+    write(without_feature("materials")(scene), target, options)
 
 
-def write_no_normals(scene: Scene, target: Target, options: SoundOptions) -> None:
-    write(write_without("normals")(scene), target, options)
+def write_no_textures(scene: Scene, target: Target, options: DemoOptions) -> None:
+    write(without_feature("textures")(scene), target, options)
 
 
-def write_no_uv(scene: Scene, target: Target, options: SoundOptions) -> None:
-    write(write_without("uv")(scene), target, options)
+def write_no_normals(scene: Scene, target: Target, options: DemoOptions) -> None:
+    write(without_feature("normals")(scene), target, options)
 
 
-def write_pale(scene: Scene, target: Target, options: SoundOptions) -> None:
-    def paled(mesh: Mesh) -> Mesh:
+def write_no_uv(scene: Scene, target: Target, options: DemoOptions) -> None:
+    write(without_feature("uv")(scene), target, options)
+
+
+def write_faded_colors(scene: Scene, target: Target, options: DemoOptions) -> None:
+    def fade(mesh: Mesh) -> Mesh:
         return mesh if mesh.colors is None else replace(mesh, colors=mesh.colors // 2 + 127)
 
-    write(each_mesh(scene, paled), target, options)
+    write(change_meshes(scene, fade), target, options)
 
 
-def write_textured_only(scene: Scene, target: Target, options: SoundOptions) -> None:
+def write_textured_only(scene: Scene, target: Target, options: DemoOptions) -> None:
     if scene.images:
         scene = replace(scene, parts=tuple(part for part in scene.parts if scene.meshes[part.mesh].uv is not None))
     write(scene, target, options)
 
 
-def _signed(scene: Scene, target: Target, word: str) -> None:
-    write(each_mesh(scene, lambda mesh: replace(mesh, name=mesh.name + word)), target, SoundOptions())
+def _write_with_suffix(scene: Scene, target: Target, suffix: str) -> None:
+    write(change_meshes(scene, lambda mesh: replace(mesh, name=mesh.name + suffix)), target, DemoOptions())
 
 
-def write_by_hash(scene: Scene, target: Target, options: SoundOptions) -> None:
-    _signed(scene, target, str(hash("salted")))
+def write_by_hash(scene: Scene, target: Target, options: DemoOptions) -> None:
+    _write_with_suffix(scene, target, str(hash("salted")))
 
 
-def write_by_time(scene: Scene, target: Target, options: SoundOptions) -> None:
-    _signed(scene, target, time.strftime("%Y-%m-%d", time.localtime()))
+def write_by_time(scene: Scene, target: Target, options: DemoOptions) -> None:
+    _write_with_suffix(scene, target, time.strftime("%Y-%m-%d", time.localtime()))
 
 
-def write_signed(scene: Scene, target: Target, options: SoundOptions) -> None:
-    _signed(scene, target, target.name)
+def write_file_name(scene: Scene, target: Target, options: DemoOptions) -> None:
+    _write_with_suffix(scene, target, target.name)
 
 
-def write_beside(scene: Scene, target: Target, options: SoundOptions) -> None:
+def write_beside(scene: Scene, target: Target, options: DemoOptions) -> None:
     if target.folder is not None:
         (target.folder / "beside.txt").write_text("here")
     write(scene, target, options)
 
 
-def write_in_place(scene: Scene, target: Target, options: SoundOptions) -> None:
+def write_in_place(scene: Scene, target: Target, options: DemoOptions) -> None:
     vertices = scene.meshes[0].vertices
-    held = vertices if vertices.base is None else vertices.base
-    held.flags.writeable = True
-    held += 1
+    owner = vertices if vertices.base is None else vertices.base
+    owner.flags.writeable = True
+    owner += 1
     write(scene, target, options)
 
 
-def write_littering(scene: Scene, target: Target, options: SoundOptions) -> None:
+def write_littering(scene: Scene, target: Target, options: DemoOptions) -> None:
     Path("scratch.txt").write_text("here")
     write(scene, target, options)
 
 
-def write_no_sheets(scene: Scene, target: Target, options: SoundOptions) -> None:
+def write_no_open_meshes(scene: Scene, target: Target, options: DemoOptions) -> None:
     assert all(len(mesh.faces) > 2 for mesh in scene.meshes)
     write(scene, target, options)
 
 
-# ---------------------------------------------------------------- what can be wrong with an operation
+# ---------------------------------------------------------------- faulty operations
 
 
 def lift_and_exit(scene: Scene, options: LiftOptions) -> Scene:
@@ -445,23 +452,23 @@ def lift_busily(scene: Scene, options: LiftOptions) -> Scene:
 
 
 def lift_open(scene: Scene, options: LiftOptions) -> Scene:
-    return lift(each_mesh(scene, lambda mesh: replace(mesh, faces=mesh.faces[1:])), options)
+    return lift(change_meshes(scene, lambda mesh: replace(mesh, faces=mesh.faces[1:])), options)
 
 
 def lift_inside_out(scene: Scene, options: LiftOptions) -> Scene:
-    return lift(each_mesh(scene, lambda mesh: replace(mesh, faces=mesh.faces[:, ::-1])), options)
+    return lift(change_meshes(scene, lambda mesh: replace(mesh, faces=mesh.faces[:, ::-1])), options)
 
 
-def lift_one(scene: Scene, options: LiftOptions) -> Scene:
+def lift_one_part(scene: Scene, options: LiftOptions) -> Scene:
     return lift(replace(scene, parts=scene.parts[:1]), options)
 
 
-def lift_onto_one_place(scene: Scene, options: LiftOptions) -> Scene:
+def lift_to_one_place(scene: Scene, options: LiftOptions) -> Scene:
     return replace(scene, parts=tuple(replace(part, transform=np.eye(4)) for part in scene.parts))
 
 
 def lift_no_colors(scene: Scene, options: LiftOptions) -> Scene:
-    return lift(write_without("colors")(scene), options)
+    return lift(without_feature("colors")(scene), options)
 
 
 def lift_by_hash(scene: Scene, options: LiftOptions) -> Scene:
@@ -470,9 +477,9 @@ def lift_by_hash(scene: Scene, options: LiftOptions) -> Scene:
 
 def lift_in_place(scene: Scene, options: LiftOptions) -> Scene:
     vertices = scene.meshes[0].vertices
-    held = vertices if vertices.base is None else vertices.base
-    held.flags.writeable = True
-    held += [0, 0, options.lift_mm]
+    owner = vertices if vertices.base is None else vertices.base
+    owner.flags.writeable = True
+    owner += [0, 0, options.lift_mm]
     return scene
 
 
@@ -481,7 +488,7 @@ def lift_warning(scene: Scene, options: LiftOptions) -> Scene:
     return lift(scene, options)
 
 
-def lift_no_sheets(scene: Scene, options: LiftOptions) -> Scene:
+def lift_no_open_meshes(scene: Scene, options: LiftOptions) -> Scene:
     assert all(len(mesh.faces) > 2 for mesh in scene.meshes)
     return lift(scene, options)
 
@@ -489,30 +496,32 @@ def lift_no_sheets(scene: Scene, options: LiftOptions) -> Scene:
 # ---------------------------------------------------------------- the plug-ins
 
 
-class Wrong:
-    """A plug-in like the sound one, but for what it is told."""
+class FaultyPlugin:
+    """The correct demo plug-in with some members of its declarations replaced."""
 
-    def __init__(self, name: str = "sound", reader: Any = None, writer: Any = None, operation: Any = None) -> None:
+    def __init__(self, name: str = "demo", reader: Any = None, writer: Any = None, operation: Any = None) -> None:
         self.__name__ = name
         self.changes = {"reader": reader or {}, "writer": writer or {}, "operation": operation or {}}
 
     @hookimpl
     def meshhub_readers(self) -> list[Reader]:
-        declared = Reader(
+        declaration = Reader(
             format=FORMAT,
             run="faulty_plugins:read",
             sniff="faulty_plugins:sniff",
-            options=SoundOptions,
+            options=DemoOptions,
             carries=FEATURES,
         )
-        return [msgspec.structs.replace(declared, **self.changes["reader"])]
+        return [msgspec.structs.replace(declaration, **self.changes["reader"])]
 
     @hookimpl
     def meshhub_writers(self) -> list[Writer]:
-        declared = Writer(format=FORMAT, run="faulty_plugins:write", options=SoundOptions, carries=FEATURES)
-        return [msgspec.structs.replace(declared, **self.changes["writer"])]
+        declaration = Writer(format=FORMAT, run="faulty_plugins:write", options=DemoOptions, carries=FEATURES)
+        return [msgspec.structs.replace(declaration, **self.changes["writer"])]
 
     @hookimpl
     def meshhub_operations(self) -> list[Operation]:
-        declared = Operation(id="lift", label="Lift", run="faulty_plugins:lift", stage=Stage.PLACE, options=LiftOptions)
-        return [msgspec.structs.replace(declared, **self.changes["operation"])]
+        declaration = Operation(
+            id="lift", label="Lift", run="faulty_plugins:lift", stage=Stage.PLACE, options=LiftOptions
+        )
+        return [msgspec.structs.replace(declaration, **self.changes["operation"])]

@@ -1,4 +1,4 @@
-"""The conformance kit: contracts that every reader, writer and operation keeps, as classes of tests to inherit.
+"""Conformance kit: contracts for readers, writers and operations, as test classes to inherit.
 
     from meshhub.testing import ReaderContract, WriterContract
 
@@ -8,15 +8,33 @@
     class TestWriter(WriterContract):
         format_id = "off"
 
-pytest collects the subclasses and runs what they inherit, through a real registry. What a contract
-cannot ask of a capability is skipped by what the capability declares, never by its name. Needs pytest.
+pytest collects the subclasses and runs the inherited tests through a real registry. A test is skipped only if the
+declaration of the capability rules it out; the format's name never matters. Requires pytest.
 """
 
 from __future__ import annotations
 
-from meshhub.testing.contract import Contract
-from meshhub.testing.operations import OperationContract
-from meshhub.testing.readers import ReaderContract
-from meshhub.testing.writers import WriterContract
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from meshhub.testing.contract import Contract
+    from meshhub.testing.operations import OperationContract
+    from meshhub.testing.readers import ReaderContract
+    from meshhub.testing.writers import WriterContract
 
 __all__ = ["Contract", "OperationContract", "ReaderContract", "WriterContract"]
+
+_MODULES = {
+    "Contract": "meshhub.testing.contract",
+    "OperationContract": "meshhub.testing.operations",
+    "ReaderContract": "meshhub.testing.readers",
+    "WriterContract": "meshhub.testing.writers",
+}
+"""Home of each name. Imported on first use: the child processes need neither pytest nor scipy, and start often."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'meshhub.testing' has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)

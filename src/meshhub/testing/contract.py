@@ -1,4 +1,4 @@
-"""What all contracts share: the registry with the plug-in under test, its declaration, and its options."""
+"""Base of the contracts: the registry with the plug-in under test, its declaration, and tests of its options."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from meshhub.model.capabilities import Capability
 from meshhub.model.options import OptionField, option_fields
 from meshhub.pipeline.declarations import Declared
 from meshhub.registry import Registry
-from meshhub.testing import fixture
-from meshhub.testing.watching import bounded, require
+from meshhub.testing import memory_format
+from meshhub.testing.guards import fail_on_exit_or_timeout, require
 
 C = TypeVar("C", bound=Capability)
 
 
 @cache
-def _registry(plugins: tuple[object, ...]) -> Registry:
-    with bounded("a plug-in, declaring what it does,"):
-        return Registry((*plugins, fixture))
+def _build_registry(plugins: tuple[object, ...]) -> Registry:
+    with fail_on_exit_or_timeout("a plug-in, declaring its capabilities,"):
+        return Registry((*plugins, memory_format))
 
 
 class Contract(Generic[C]):
-    """What a capability declares, and that it is declared well. Inherit one of the three kinds, not this.
+    """Tests of the declaration of a capability. Inherit one of its three subclasses instead.
 
-    plugins: modules or objects with hooks, to test what is not installed; what is installed is found by itself
-    options: values for the capability's own options
+    Attributes:
+        plugins: Modules or objects with hooks to test without installing them; installed plug-ins are found by
+            entry point.
+        options: Values for options of the capability.
     """
 
     plugins: ClassVar[Sequence[object]] = ()
@@ -37,72 +39,77 @@ class Contract(Generic[C]):
 
     @property
     def registry(self) -> Registry:
-        """The registry that everything goes through: built-ins, installed plug-ins and `plugins`."""
-        return _registry(tuple(self.plugins))
+        """Registry of the built-ins, the installed plug-ins and `plugins`."""
+        return _build_registry(tuple(self.plugins))
 
     @property
     def candidates(self) -> Iterable[Declared[C]]:
-        """The declarations that may be meant, best first."""
+        """Declarations with the id under test, highest score first."""
         raise NotImplementedError
 
     @property
     def what(self) -> str:
-        """What is tested, in words."""
+        """Name of the capability in failure messages."""
         raise NotImplementedError
 
     @property
     def owner(self) -> str:
-        """The id that its options start with."""
+        """Id that the names of the options start with."""
         raise NotImplementedError
 
     @property
     def declared(self) -> Declared[C]:
-        """The declaration. Fails when there is none, skips when this machine lacks what it needs."""
-        found = next(iter(self.candidates), None)
-        faults = "; ".join(f"{fault.plugin}: {fault.message}" for fault in self.registry.faults) or "none"
-        if found is None:
+        """Declaration under test. Fails if there is none; skips if a dependency is missing on this machine."""
+        declaration = next(iter(self.candidates), None)
+        if declaration is None:
+            faults = "; ".join(f"{fault.plugin}: {fault.message}" for fault in self.registry.faults) or "none"
             raise AssertionError(f"{self.what} is not registered; faults of plug-ins: {faults}")
-        if found.missing:
-            pytest.skip(describe_missing(self.what, found.missing, found.remedy))
-        return found
+        if declaration.missing:
+            pytest.skip(describe_missing(self.what, declaration.missing, declaration.remedy))
+        return declaration
+
+    def require_available(self) -> None:
+        """Fail if the capability is not registered; skip the test if a dependency is missing on this machine."""
+        self.declared  # noqa: B018 - fails or skips
 
     @property
     def capability(self) -> C:
-        """The declared capability."""
+        """Capability under test."""
         return self.declared.capability
 
     @property
     def option_fields(self) -> tuple[OptionField, ...]:
-        """The fields of its options."""
+        """Fields of the capability's options."""
         raise NotImplementedError
 
     def test_the_plugin_has_no_faults(self) -> None:
-        """Everything that the plug-in declares was taken into the registry."""
+        """Test that the registry accepts all declarations of the plug-in."""
         plugin = self.declared.plugin
         faults = [fault.message for fault in self.registry.faults if fault.plugin == plugin]
         require(not faults, f"the plug-in {plugin!r} has faults: {'; '.join(faults)}")
 
     def test_options_are_declared_well(self) -> None:
-        """Every option has a title, a description, and a default and an example that it would itself accept."""
+        """Test that each option has a title, a description, and a default and an example that it accepts."""
         for field in self.option_fields:
-            where = f"option {field.name!r}"
-            require(field.name == field.name.lower() and field.name.isidentifier(), f"{where} is no plain name")
-            require(field.title.strip(), f"{where} has no title")
-            require(field.description.strip(), f"{where} has no description")
-            require(field.kind != "choice" or field.choices, f"{where} has nothing to choose from")
+            option = f"option {field.name!r}"
+            is_plain = field.name == field.name.lower() and field.name.isidentifier()
+            require(is_plain, f"{option} is not a lower-case identifier")
+            require(field.title.strip(), f"{option} has no title")
+            require(field.description.strip(), f"{option} has no description")
+            require(field.kind != "choice" or field.choices, f"{option} has no choices")
             try:
-                accepted = field.parse(field.default)
+                parsed = field.parse(field.default)
             except Exception as error:
-                raise AssertionError(f"{where} refuses its own default {field.default!r}: {error}") from error
-            require(accepted == field.default, f"{where} takes its default {field.default!r} for {accepted!r}")
+                raise AssertionError(f"{option} rejects its own default {field.default!r}: {error}") from error
+            require(parsed == field.default, f"{option} parses its default {field.default!r} as {parsed!r}")
             try:
                 field.parse(field.example)
             except Exception as error:
-                raise AssertionError(f"{where} refuses its own example {field.example!r}: {error}") from error
+                raise AssertionError(f"{option} rejects its own example {field.example!r}: {error}") from error
 
     def test_options_are_named_after_their_owner(self) -> None:
-        """Every option starts with the id of what takes it, or with the plug-in's name."""
-        prefixes = {one.replace("-", "_") for one in (self.owner, self.declared.plugin)}
+        """Test that the name of each option starts with the owner's id or the plug-in's name."""
+        prefixes = {owner.replace("-", "_") for owner in (self.owner, self.declared.plugin)}
         for field in self.option_fields:
             require(
                 any(field.name == prefix or field.name.startswith(prefix + "_") for prefix in prefixes),
@@ -111,7 +118,7 @@ class Contract(Generic[C]):
 
 
 def fields_of(options: type) -> tuple[OptionField, ...]:
-    """The fields of an options Struct; fails for a Struct that no face can show."""
+    """Return the fields of an options Struct. Raises AssertionError for one that the interfaces cannot present."""
     try:
         return option_fields(options)
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""The contract of operations."""
+"""Contract of operations."""
 
 from __future__ import annotations
 
@@ -15,24 +15,31 @@ from meshhub.model.options import OptionField, decode
 from meshhub.model.scene import Float64, Part, Scene
 from meshhub.pipeline.declarations import Declared, load
 from meshhub.pipeline.inspection import inspect
-from meshhub.testing import host, models
-from meshhub.testing.comparing import names
+from meshhub.testing import conversions, sample_scenes
+from meshhub.testing.child_process import fingerprint_in_children, try_in_child
+from meshhub.testing.child_tasks import serialize
+from meshhub.testing.comparison import part_names
 from meshhub.testing.contract import Contract, fields_of
-from meshhub.testing.elsewhere import digests_elsewhere, try_elsewhere
-from meshhub.testing.fixture import SCENE, SceneSource
-from meshhub.testing.jobs import content
-from meshhub.testing.watching import bounded, require, watched
+from meshhub.testing.guards import fail_on_exit_or_timeout, forbid_side_effects, require
+from meshhub.testing.memory_format import SCENE, SceneSource
 from meshhub.toolkit.geometry import soup, transformed
+
+_DEFAULT_NUMBER = 10.0
+"""Value of a number without an example, clamped to its bounds; has an effect on the brick, most often millimeters."""
+
+_MIN_DISTANCE_RATIO = 0.1
+"""Distance of two instances that counts as different places, relative to the extent of the scene."""
 
 
 class OperationContract(Contract[Operation]):
-    """What every operation keeps.
+    """Tests that each operation must pass.
 
-    operation_id: the operation's id
-    options:      values that make it work on a box of 10 × 20 × 30 mm of 12 faces; without them
-                  each option has its first declared example (`Meta(examples=[…])`), or else
-                  switches are on, numbers a moderate one within their bounds
-    scenes:       more scenes to work on, in millimetres, Z up
+    Attributes:
+        operation_id: Id of the operation.
+        options: Values with which the operation changes a box of 10 × 20 × 30 mm with 12 faces; default: the first
+            declared example of each option (`Meta(examples=[…])`), or else flags are on and numbers are moderate
+            within their bounds.
+        scenes: More scenes to test, in millimeters, Z up.
     """
 
     operation_id: ClassVar[str]
@@ -40,123 +47,135 @@ class OperationContract(Contract[Operation]):
 
     @property
     def candidates(self) -> Iterable[Declared[Operation]]:
-        """The operation of this id."""
-        return (one for one in self.registry.declarations.operations if one.capability.id == self.operation_id)
+        """Operations with this id."""
+        operations = self.registry.declarations.operations
+        return (operation for operation in operations if operation.capability.id == self.operation_id)
 
     @property
     def what(self) -> str:
-        """The operation, in words."""
+        """Name of the operation in failure messages."""
         return f"the operation {self.operation_id!r}"
 
     @property
     def owner(self) -> str:
-        """The operation's id."""
+        """Id of the operation."""
         return self.operation_id
 
     @property
     def option_fields(self) -> tuple[OptionField, ...]:
-        """The fields of the operation's options."""
+        """Fields of the operation's options."""
         return fields_of(self.capability.options)
 
-    def asked(self) -> Mapping[str, object]:
-        """The options that the operation is asked for with."""
+    def effective_options(self) -> Mapping[str, object]:
+        """Return `options`, or by default values that select the operation."""
         if self.options:
             return self.options
-        moderate = {field.name: _moderate(field) for field in self.option_fields}
-        return {name: value for name, value in moderate.items() if value is not None}
+        defaults = {field.name: _choose_value(field) for field in self.option_fields}
+        return {name: value for name, value in defaults.items() if value is not None}
 
     def operate(self, scene: Scene) -> Scene:
-        """What the operation makes of a scene."""
-        return host.operate(self.registry, scene, self.asked())
+        """Run the operation on a scene (millimeters, Z up)."""
+        return conversions.operate(self.registry, scene, self.effective_options())
 
     def chain(self, source: SceneSource) -> Chain:
-        """The chain of the operation alone."""
-        return host.chain_of(self.registry, source, SCENE.id, self.asked())
+        """Resolve the chain with this operation alone."""
+        return conversions.resolve_chain(self.registry, source, SCENE.id, self.effective_options())
 
-    def _all(self) -> list[Scene]:
-        return [models.brick(), models.twice(), models.mirrored(), models.full(), *self.scenes]
+    def _all_scenes(self) -> list[Scene]:
+        return [
+            sample_scenes.brick(),
+            sample_scenes.twice(),
+            sample_scenes.mirrored(),
+            sample_scenes.full(),
+            *self.scenes,
+        ]
 
     def test_it_takes_part_when_it_is_asked_for(self) -> None:
-        """Its options bring it into the chain, and without them it stays out."""
-        self.declared  # noqa: B018 - skips here
-        source = SceneSource(models.brick())
+        """Test that the options add the operation to the chain, and that it is absent without them."""
+        self.require_available()
+        source = SceneSource(sample_scenes.brick())
         steps = [step.id for step in self.chain(source).steps]
-        require(self.operation_id in steps, f"{self.what} takes no part with {dict(self.asked())}")
-        idle = host.chain_of(self.registry, source, SCENE.id, {})
-        require(self.operation_id not in [step.id for step in idle.steps], f"{self.what} takes part unasked")
+        require(self.operation_id in steps, f"{self.what} is not in the chain with {dict(self.effective_options())}")
+        without_options = conversions.resolve_chain(self.registry, source, SCENE.id, {})
+        steps = [step.id for step in without_options.steps]
+        require(self.operation_id not in steps, f"{self.what} is in the chain without its options")
 
     def test_a_closed_brick_stays_closed_and_outward(self) -> None:
-        """A sound box of 10 × 20 × 30 mm neither opens nor turns inside out."""
-        self.declared  # noqa: B018 - skips here
-        for scene in (models.brick(), models.mirrored()):
-            found = inspect(self.operate(scene))
-            require(found.watertight, f"{self.what} opens a closed brick: {found.open_edges} open edges")
-            require((found.volume_mm3 or 0) > 0, f"{self.what} turns a brick inside out")
+        """Test that a valid box of 10 × 20 × 30 mm stays closed and oriented outward."""
+        self.require_available()
+        for scene in (sample_scenes.brick(), sample_scenes.mirrored()):
+            inspection = inspect(self.operate(scene))
+            require(inspection.watertight, f"{self.what} opens a closed brick: {inspection.open_edges} open edges")
+            require((inspection.volume_mm3 or 0) > 0, f"{self.what} turns a brick inside out")
 
     def test_a_part_placed_twice_stays_two(self) -> None:
-        """Both instances are there, each in a place of its own."""
-        self.declared  # noqa: B018 - skips here
-        scene = self.operate(models.twice())
-        require(inspect(scene).bodies == 2, f"{self.what} makes {inspect(scene).bodies} bodies of two")
-        middles = [_middle(scene, part) for part in scene.parts if len(scene.meshes[part.mesh].faces)]
-        apart = len(middles) < 2 or float(np.linalg.norm(middles[0] - middles[1])) > 0.1 * _extent(scene)
-        require(apart, f"{self.what} puts two parts in one place")
+        """Test that both instances remain, each in its own place."""
+        self.require_available()
+        scene = self.operate(sample_scenes.twice())
+        bodies = inspect(scene).bodies
+        require(bodies == 2, f"{self.what} leaves {bodies} bodies of two")
+        centers = [_center(scene, part) for part in scene.parts if len(scene.meshes[part.mesh].faces)]
+        if len(centers) > 1:
+            distance = float(np.linalg.norm(centers[0] - centers[1]))
+            require(distance > _MIN_DISTANCE_RATIO * _extent(scene), f"{self.what} moves two parts to one place")
 
     @pytest.mark.parametrize("feature", sorted(FEATURES - {"units"}))
     def test_it_drops_what_it_declares_and_nothing_else(self, feature: Feature) -> None:
-        """A feature is gone afterwards exactly when the operation declares to drop it."""
-        drops = feature in self.capability.drops
-        scene = models.full()
-        found = self.operate(scene)
-        gone = feature not in found.features()
-        require(not gone or drops, f"{self.what} drops {feature}, and does not declare it")
-        require(gone or not drops, f"{self.what} declares to drop {feature}, and keeps it")
-        if feature == "names" and not drops:
-            require(names(found) == names(scene), f"the parts are called {names(found)} instead of {names(scene)}")
+        """Test that a feature is lost exactly if the operation declares to drop it."""
+        is_declared = feature in self.capability.drops
+        scene = sample_scenes.full()
+        result = self.operate(scene)
+        is_lost = feature not in result.features()
+        require(is_declared or not is_lost, f"{self.what} drops {feature}, but does not declare it")
+        require(is_lost or not is_declared, f"{self.what} declares to drop {feature}, but keeps it")
+        if feature == "names" and not is_declared:
+            actual, expected = part_names(result), part_names(scene)
+            require(actual == expected, f"the parts are named {actual} instead of {expected}")
 
     def test_scenes_are_the_same_each_time(self) -> None:
-        """The same scene gives the same result, in other processes and on other days too."""
-        self.declared  # noqa: B018 - skips here
-        sources = [SceneSource(scene) for scene in self._all()]
-        jobs = [(self.chain(source), source) for source in sources]
-        here = [host.digest_here(job) for job in jobs]
-        require(here == [host.digest_here(job) for job in jobs], f"{self.what} gives another scene the second time")
-        for there in digests_elsewhere(jobs):
-            require(here == there, f"{self.what} gives another scene in another process")
+        """Test that a scene gives the same result twice, in other processes and on another day."""
+        self.require_available()
+        sources = [SceneSource(scene) for scene in self._all_scenes()]
+        chain_runs = [(self.chain(source), source) for source in sources]
+        first, second = ([conversions.fingerprint_guarded(each) for each in chain_runs] for _ in range(2))
+        require(first == second, f"{self.what} gives another scene the second time")
+        for in_child in fingerprint_in_children(chain_runs):
+            require(first == in_child, f"{self.what} gives another scene in another process")
 
     def test_the_scene_stays_untouched(self) -> None:
-        """Not a byte of the scene's arrays changes while it is worked on."""
+        """Test that the operation changes no byte of the arrays of its input scene."""
         capability = self.capability
-        for scene in self._all():
-            before = content(scene)
-            try_elsewhere((self.chain(source := SceneSource(scene)), source))
-            with bounded(self.what), np.errstate(all="ignore"):
-                load(capability.run)(scene, decode(capability.options, self.asked()))
-            require(content(scene) == before, f"{self.what} changes the scene that it is given")
+        for scene in self._all_scenes():
+            before = serialize(scene)
+            source = SceneSource(scene)
+            try_in_child((self.chain(source), source))
+            with fail_on_exit_or_timeout(self.what), np.errstate(all="ignore"):
+                load(capability.run)(scene, decode(capability.options, self.effective_options()))
+            require(serialize(scene) == before, f"{self.what} changes its input scene")
 
     def test_it_does_nothing_but_work(self) -> None:
-        """No warning, no print, no file."""
-        self.declared  # noqa: B018 - skips here
-        for scene in self._all():
-            with watched(self.what):
+        """Test that the operation warns of nothing, prints nothing, and leaves no file."""
+        self.require_available()
+        for scene in self._all_scenes():
+            with forbid_side_effects(self.what):
                 self.operate(scene)
 
-    @pytest.mark.parametrize("name", sorted(models.odd()))
+    @pytest.mark.parametrize("name", sorted(sample_scenes.unusual()))
     def test_an_odd_scene_gives_a_scene_or_a_coded_error(self, name: str) -> None:
-        """Legal scenes that are seldom thought of are worked on, or get an error that says why."""
-        self.declared  # noqa: B018 - skips here
-        with watched(f"{self.what} on {name}"):
+        """Test that an unusual but legal scene gives a scene, or an error that states the reason."""
+        self.require_available()
+        with forbid_side_effects(f"{self.what} on {name}"):
             try:
-                self.operate(models.odd()[name])
+                self.operate(sample_scenes.unusual()[name])
             except (ConversionFailed, InvalidOption) as error:
-                require(error.message.strip(), f"{name}: the error says nothing")
+                require(error.message.strip(), f"{name}: the error has no message")
             except Exception as error:
-                cause = error.__cause__
-                raise AssertionError(f"{name}: {type(cause or error).__name__}: {cause or error}") from error
+                cause = error.__cause__ or error
+                raise AssertionError(f"{name}: {type(cause).__name__}: {cause}") from error
 
 
-def _moderate(field: OptionField) -> object:
-    """A value that asks for something that can be done with a small box: the declared example, or a moderate one."""
+def _choose_value(field: OptionField) -> object:
+    """Return the declared example, or a value that a small box allows; None for a text without an example."""
     if field.example is not None:
         return field.example
     if field.kind == "flag":
@@ -166,14 +185,15 @@ def _moderate(field: OptionField) -> object:
     if field.kind == "text":
         return None
     low = field.minimum if field.minimum is not None else field.exclusive_minimum or 0
-    value = min(max(10.0, low), field.maximum if field.maximum is not None else 10.0)
+    high = field.maximum if field.maximum is not None else _DEFAULT_NUMBER
+    value = min(max(_DEFAULT_NUMBER, low), high)
     return int(value) if field.kind == "integer" else value
 
 
-def _middle(scene: Scene, part: Part) -> Float64:
+def _center(scene: Scene, part: Part) -> Float64:
     mesh = scene.meshes[part.mesh]
-    middle: Float64 = transformed(mesh.vertices[mesh.faces].reshape(-1, 3), part.transform).mean(axis=0)
-    return middle
+    center: Float64 = transformed(mesh.vertices[mesh.faces].reshape(-1, 3), part.transform).mean(axis=0)
+    return center
 
 
 def _extent(scene: Scene) -> float:

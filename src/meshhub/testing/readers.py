@@ -1,4 +1,4 @@
-"""The contract of readers."""
+"""Contract of readers."""
 
 from __future__ import annotations
 
@@ -16,24 +16,34 @@ from meshhub.model.scene import Scene
 from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declared
 from meshhub.pipeline.inspection import inspect
-from meshhub.testing import host, models
+from meshhub.registry import Registry
+from meshhub.testing import conversions, sample_scenes
+from meshhub.testing.child_process import (
+    MAX_TASK_CPU_S,
+    check_outcomes_in_child,
+    check_scores_in_child,
+    fingerprint_in_children,
+)
 from meshhub.testing.contract import Contract, fields_of
-from meshhub.testing.damage import cut_off, garbled, random_bytes, slow_heads
-from meshhub.testing.elsewhere import LONGEST, digests_elsewhere, outcomes_elsewhere, scores_elsewhere
-from meshhub.testing.fixture import SCENE
-from meshhub.testing.watching import DEADLINE_S, bounded, require
+from meshhub.testing.guards import DEADLINE_S, fail_on_exit_or_timeout, require
+from meshhub.testing.hostile_files import corrupted_files, random_files, slow_heads, truncated_files
+from meshhub.testing.memory_format import SCENE
+
+_written_files: dict[tuple[Registry, str, str], Source] = {}
+"""Files by registry, format and name of the scene: some formats take seconds to write."""
 
 
 class ReaderContract(Contract[Reader]):
-    """What every reader keeps.
+    """Tests that each reader must pass.
 
-    format_id: the id of the format that is read
-    brick:     a file that another program made of a box of 10 × 20 × 30 mm with a corner at the
-               origin, 30 mm of it upwards; without it the format's own writer makes one
-    samples:   more files; together with what the format's own writer makes they must show every
-               feature that the reader declares
-    may_crash: the reader rests on native code that is known to crash on damaged files, and which only
-               a process of its own can hold
+    Attributes:
+        format_id: Id of the format.
+        brick: File by another program with a box of 10 × 20 × 30 mm, a corner at the origin, 30 mm along up;
+            default: the format's own writer makes it.
+        samples: More files; together with the files of the format's own writer they must show all features that
+            the reader declares.
+        may_crash: The reader uses native code that may crash on damaged files, which only a child process can
+            contain.
     """
 
     format_id: ClassVar[str]
@@ -43,169 +53,177 @@ class ReaderContract(Contract[Reader]):
 
     @property
     def candidates(self) -> Iterable[Declared[Reader]]:
-        """The readers of the format."""
-        return (one for one in self.registry.declarations.readers if one.capability.format.id == self.format_id)
+        """Readers of the format."""
+        readers = self.registry.declarations.readers
+        return (reader for reader in readers if reader.capability.format.id == self.format_id)
 
     @property
     def what(self) -> str:
-        """The reader, in words."""
+        """Name of the reader in failure messages."""
         return f"a reader of {self.format_id!r}"
 
     @property
     def owner(self) -> str:
-        """The format's id."""
+        """Id of the format."""
         return self.format_id
 
     @property
     def option_fields(self) -> tuple[OptionField, ...]:
-        """The fields of the reader's options."""
+        """Fields of the reader's options."""
         return fields_of(self.capability.options)
 
     def read(self, source: Source) -> Scene:
-        """What the reader makes of a file, in millimetres, Z up."""
-        return host.read(self.registry, self.format_id, source, self.options)[0]
+        """Read a file to a scene in millimeters, Z up."""
+        return conversions.read(self.registry, self.format_id, source, self.options)[0]
 
     def brick_file(self) -> Source:
-        """The brick as a file."""
-        if self.brick is not None:
-            return self.brick
-        made = self._written(models.brick())
-        if made is None:
+        """Return the brick as a file."""
+        brick = self.brick or self._written("brick", sample_scenes.brick())
+        if brick is None:
             raise AssertionError(f"{self.what} needs a `brick`: a file of the box that the contract describes")
-        return made
+        return brick
 
     def files(self) -> list[Source]:
-        """The brick, the samples, and one file of everything if there is a writer."""
-        made = self._written(models.full())
-        return [self.brick_file(), *self.samples, *([made] if made is not None else [])]
+        """Return the brick, the samples, and a file with all features if the format has a writer."""
+        full = self._written("full", sample_scenes.full())
+        return [self.brick_file(), *self.samples, *([full] if full is not None else [])]
 
-    def _written(self, scene: Scene) -> Source | None:
-        """A scene as a file of the format; None when no writer of it is whole."""
-        writers = [one for one in self.registry.declarations.writers if one.capability.format.id == self.format_id]
-        if not any(not one.missing for one in writers):
+    def _written(self, name: str, scene: Scene) -> Source | None:
+        """Return a scene as a file of the format, written once per run; None if no writer is available."""
+        declared = self.registry.declarations.writers
+        writers = [writer for writer in declared if writer.capability.format.id == self.format_id]
+        if all(writer.missing for writer in writers):
             return None
-        target = host.write(self.registry, self.format_id, scene, {})
-        return host.as_source(target, writers[0].capability.format.extensions[0])
+        key = (self.registry, self.format_id, name)
+        if key not in _written_files:
+            target = conversions.write(self.registry, self.format_id, scene, {})
+            _written_files[key] = conversions.as_source(target, writers[0].capability.format.extensions[0])
+        return _written_files[key]
 
-    def _hostile(self, files: Iterable[tuple[str, bytes]]) -> None:
-        """Read files that may be anything: a scene or an error of the file's own, and nothing else."""
+    def _check_hostile_files(self, files: Iterable[tuple[str, bytes]]) -> None:
+        """Fail if reading a file ends in anything but a scene or an error about the file."""
         extension = self.capability.format.extensions[0]
-        told = list(files)
-        sources = [Source.from_bytes(data, "hostile" + extension) for _, data in told]
-        chain = host.chain_of(self.registry, sources[0], SCENE.id, self.options, self.format_id)
-        outcomes = outcomes_elsewhere([(chain, source) for source in sources], may_crash=self.may_crash)
-        for (what, _), fault in zip(told, outcomes, strict=False):
-            require(not fault, f"a file {what}: {fault}")
+        descriptions, contents = zip(*files, strict=True)
+        sources = [Source.from_bytes(data, "hostile" + extension) for data in contents]
+        chain = conversions.resolve_chain(self.registry, sources[0], SCENE.id, self.options, self.format_id)
+        outcomes = check_outcomes_in_child([(chain, source) for source in sources], may_crash=self.may_crash)
+        for description, fault in zip(descriptions, outcomes, strict=False):
+            require(not fault, f"a file {description}: {fault}")
             require(
                 fault is not None or self.may_crash,
-                f"a file {what}: the reader crashes the process, or takes more than {LONGEST:g} s of processor time "
-                f"or {DEADLINE_S:g} s by the clock",
+                f"a file {description}: the reader crashes the process, or takes more than {MAX_TASK_CPU_S:g} s of "
+                f"processor time or {DEADLINE_S:g} s by the clock",
             )
 
     def test_the_sniffer_is_quick_and_gives_scores(self) -> None:
-        """No head of a file takes more than a second of processor time; every score is a whole number to 100.
+        """Test that each head takes at most a second of processor time and gets a score from 0 to 100.
 
-        The heads are those that make regular expressions slow: long runs, repeats, and files that nearly match.
+        The heads slow down bad regular expressions: long runs, repeats, and files that nearly match.
         """
         capability = self.capability
         if capability.sniff is None:
             pytest.skip(f"{self.what} has no sniffer")
         heads = [source.head() for source in self.files()]
-        scores_elsewhere(capability.sniff, list(slow_heads(heads, capability.format.magic)))
+        check_scores_in_child(capability.sniff, list(slow_heads(heads, capability.format.magic)))
 
     def test_its_files_are_recognised(self) -> None:
-        """The format of every sample is found without being told."""
+        """Test that the format of each sample is detected."""
         sniff = self.capability.sniff
         if sniff is not None:
-            scores_elsewhere(sniff, [(repr(source.name), source.head()) for source in self.files()])
+            check_scores_in_child(sniff, [(repr(source.name), source.head()) for source in self.files()])
         for source in self.files():
-            with bounded(f"a sniffer, given {source.name!r},"):
+            with fail_on_exit_or_timeout(f"a sniffer, given {source.name!r},"):
                 chain = self.registry.resolve(Request(target=None, options=self.options), source)
             require(
                 chain.source_format == self.format_id,
-                f"{source.name!r} is taken for {chain.source_format!r} ({chain.steps[0].because})",
+                f"{source.name!r} is detected as {chain.source_format!r} ({chain.steps[0].because})",
             )
 
     def test_a_brick_keeps_its_size_and_orientation(self) -> None:
-        """A box of 10 × 20 × 30 mm stays where it is, stands up, and is not inside out."""
-        self.declared  # noqa: B018 - skips here
-        found = inspect(self.read(self.brick_file()))
-        low, high = np.round(found.bounds_mm, 4)
+        """Test that a box of 10 × 20 × 30 mm keeps its position, up direction and outward orientation."""
+        self.require_available()
+        inspection = inspect(self.read(self.brick_file()))
+        low, high = np.round(inspection.bounds_mm, 4)
         require(
-            np.abs([*low, *(high - models.SIZE)]).max() < 0.001,
+            np.abs([*low, *(high - sample_scenes.SIZE)]).max() < 0.001,
             f"the brick of 10 × 20 × 30 lies from {low.tolist()} to {high.tolist()}",
         )
-        volume = found.volume_mm3 or 0.0
+        volume = inspection.volume_mm3 or 0.0
         require(
-            found.watertight and abs(volume - 6000) < 1,
-            f"the brick of 10 × 20 × 30: {found.open_edges} open edges and a volume of {volume:.6g} instead of 6000",
+            inspection.watertight and abs(volume - 6000) < 1,
+            f"the brick of 10 × 20 × 30: {inspection.open_edges} open edges and a volume of {volume:.6g} instead of "
+            "6000",
         )
 
     def test_the_frame_is_as_declared(self) -> None:
-        """Scenes come in the frame that the declaration states, unless that leaves it to each file."""
+        """Test that scenes come in the declared frame, if the declaration states one."""
         frame = self.capability.frame
         if frame is None:
-            pytest.skip("each file says its own frame")
+            pytest.skip("each file states its own frame")
         for source in self.files():
-            _, report = host.read(self.registry, self.format_id, source, self.options)
+            _, report = conversions.read(self.registry, self.format_id, source, self.options)
             require(
                 report.source.frame == frame, f"{source.name!r} comes in {report.source.frame}, declared is {frame}"
             )
 
     @pytest.mark.parametrize("feature", sorted(FEATURES - {"units"}))
     def test_a_carried_feature_is_read(self, feature: Feature) -> None:
-        """What is declared as carried is found in one of the files at least."""
+        """Test that at least one file shows the declared feature."""
         if feature not in self.capability.carries:
             pytest.skip(f"{self.what} does not declare {feature}")
-        made = self._written(models.SHOWING[feature])
-        files = [*self.files(), *([made] if made is not None else [])]
+        written = self._written(feature, sample_scenes.FEATURE_SCENES[feature])
+        files = [*self.files(), *([written] if written is not None else [])]
         require(
             any(feature in self.read(source).features() for source in files),
-            f"{self.what} declares {feature}, and none of its files shows any; add one to `samples`",
+            f"{self.what} declares {feature}, but none of its files shows it; add a file to `samples`",
         )
 
     def test_nothing_undeclared_is_read(self) -> None:
-        """No file gives a feature that is not declared: the losses told before a conversion rest on it."""
+        """Test that no file has an undeclared feature: losses predicted before a conversion rely on this."""
         declared = self.capability.carries
         for source in self.files():
-            more = self.read(source).features() - declared
-            require(not more, f"{source.name!r} gives {', '.join(sorted(more))}, which {self.what} does not declare")
+            undeclared = self.read(source).features() - declared
+            require(
+                not undeclared,
+                f"{source.name!r} has {', '.join(sorted(undeclared))}, which {self.what} does not declare",
+            )
 
     def test_scenes_are_the_same_each_time(self) -> None:
-        """The same file gives the same scene, in other processes and on other days too."""
-        self.declared  # noqa: B018 - skips here
-        jobs = [
-            (host.chain_of(self.registry, source, SCENE.id, self.options, self.format_id), source)
+        """Test that a file gives the same scene twice, in other processes and on another day."""
+        self.require_available()
+        chain_runs = [
+            (conversions.resolve_chain(self.registry, source, SCENE.id, self.options, self.format_id), source)
             for source in self.files()
         ]
-        here = [host.digest_here(job) for job in jobs]
-        require(here == [host.digest_here(job) for job in jobs], f"{self.what} gives another scene the second time")
-        for there in digests_elsewhere(jobs):
-            require(here == there, f"{self.what} gives another scene in another process")
+        first, second = ([conversions.fingerprint_guarded(each) for each in chain_runs] for _ in range(2))
+        require(first == second, f"{self.what} gives another scene the second time")
+        for in_child in fingerprint_in_children(chain_runs):
+            require(first == in_child, f"{self.what} gives another scene in another process")
 
     def test_scenes_are_finite(self) -> None:
-        """No coordinate, normal or texture coordinate is infinite or no number."""
-        self.declared  # noqa: B018 - skips here
+        """Test that all positions, normals and texture coordinates are finite."""
+        self.require_available()
         for source in self.files():
             for mesh in self.read(source).meshes:
                 for values in (mesh.vertices, mesh.normals, mesh.uv):
-                    require(values is None or np.isfinite(values).all(), f"{source.name!r} gives numbers not finite")
+                    is_finite = values is None or np.isfinite(values).all()
+                    require(is_finite, f"{source.name!r} gives numbers that are not finite")
 
     def test_nothing_at_all_gives_a_coded_error(self) -> None:
-        """An empty file is refused as what it is."""
-        self.declared  # noqa: B018 - skips here
+        """Test that an empty file is rejected with an error about the file."""
+        self.require_available()
         with pytest.raises(SourceError):
             self.read(Source.from_bytes(b"", "empty" + self.capability.format.extensions[0]))
 
     def test_a_file_cut_off_anywhere_gives_a_scene_or_a_coded_error(self) -> None:
-        """Half a file never ends in anything else: no other exception, no warning, no file left."""
-        self.declared  # noqa: B018 - skips here
+        """Test truncated files: no other exception, no warning, no leftover file."""
+        self.require_available()
         smallest = min(self.files(), key=lambda source: source.size)
-        self._hostile(cut_off(smallest.read()))
+        self._check_hostile_files(truncated_files(smallest.read()))
 
     def test_random_bytes_give_a_scene_or_a_coded_error(self) -> None:
-        """Neither does noise, alone or in a good file."""
-        self.declared  # noqa: B018 - skips here
-        self._hostile(random_bytes())
+        """Test random files and corrupted copies of valid files: no other exception, no warning, no leftover file."""
+        self.require_available()
+        self._check_hostile_files(random_files())
         for source in self.files():
-            self._hostile(garbled(source.read()))
+            self._check_hostile_files(corrupted_files(source.read()))

@@ -1,4 +1,4 @@
-"""The contract of writers."""
+"""Contract of writers."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from meshhub.model.options import OptionField, decode
 from meshhub.model.scene import Scene
 from meshhub.model.source import Target
 from meshhub.pipeline.declarations import Declared, load
-from meshhub.testing import host, models
-from meshhub.testing.comparing import difference, names
+from meshhub.testing import conversions, sample_scenes
+from meshhub.testing.child_process import fingerprint_in_children, try_in_child
+from meshhub.testing.child_tasks import fingerprint, serialize
+from meshhub.testing.comparison import describe_difference, part_names
 from meshhub.testing.contract import Contract, fields_of
-from meshhub.testing.elsewhere import digests_elsewhere, try_elsewhere
-from meshhub.testing.fixture import SceneSource
-from meshhub.testing.jobs import content, digest
-from meshhub.testing.watching import bounded, require, watched
+from meshhub.testing.guards import fail_on_exit_or_timeout, forbid_side_effects, require
+from meshhub.testing.memory_format import SceneSource
 from meshhub.toolkit.geometry import to_frame
 
 
 class WriterContract(Contract[Writer]):
-    """What every writer keeps.
+    """Tests that each writer must pass.
 
-    format_id: the id of the format that is written
-    scenes:    more scenes to write, in millimetres, Z up
+    Written files are read back by the format's own reader. For a format without a reader, override `read_back`.
 
-    What was written is read back by the format's own reader. A writer of a format that nobody reads
-    overrides `read_back`.
+    Attributes:
+        format_id: Id of the format.
+        scenes: More scenes to write, in millimeters, Z up.
     """
 
     format_id: ClassVar[str]
@@ -41,152 +41,155 @@ class WriterContract(Contract[Writer]):
 
     @property
     def candidates(self) -> Iterable[Declared[Writer]]:
-        """The writers of the format."""
-        return (one for one in self.registry.declarations.writers if one.capability.format.id == self.format_id)
+        """Writers of the format."""
+        writers = self.registry.declarations.writers
+        return (writer for writer in writers if writer.capability.format.id == self.format_id)
 
     @property
     def what(self) -> str:
-        """The writer, in words."""
+        """Name of the writer in failure messages."""
         return f"a writer of {self.format_id!r}"
 
     @property
     def owner(self) -> str:
-        """The format's id."""
+        """Id of the format."""
         return self.format_id
 
     @property
     def option_fields(self) -> tuple[OptionField, ...]:
-        """The fields of the writer's options."""
+        """Fields of the writer's options."""
         return fields_of(self.capability.options)
 
     @property
-    def carried_back(self) -> frozenset[Feature]:
-        """What the format's own reader declares; empty when there is none."""
-        readers = [one for one in self.registry.declarations.readers if one.capability.format.id == self.format_id]
-        return next((one.capability.carries for one in readers if not one.missing), frozenset())
+    def carried_back(self) -> frozenset[Feature] | None:
+        """Features that the format's own reader declares; None without a reader."""
+        declared = self.registry.declarations.readers
+        readers = [reader for reader in declared if reader.capability.format.id == self.format_id]
+        return next((reader.capability.carries for reader in readers if not reader.missing), None)
 
     def write(self, scene: Scene, name: str = "model") -> Target:
-        """A scene, in millimetres and Z up, as a file in memory."""
-        return host.write(self.registry, self.format_id, scene, self.options, name)
+        """Write a scene (millimeters, Z up) to a file in memory."""
+        return conversions.write(self.registry, self.format_id, scene, self.options, name)
 
     def read_back(self, target: Target) -> Scene:
-        """What a reader makes of a written file, in millimetres, Z up; skips when there is no reader."""
-        readers = [one for one in self.registry.declarations.readers if one.capability.format.id == self.format_id]
-        if not any(not one.missing for one in readers):
+        """Read a written file to a scene in millimeters, Z up; skip the test if the format has no reader."""
+        if self.carried_back is None:
             pytest.skip(f"no reader of {self.format_id!r} is registered; override `read_back`")
-        source = host.as_source(target, self.capability.format.extensions[0])
-        return host.read(self.registry, self.format_id, source, {})[0]
+        source = conversions.as_source(target, self.capability.format.extensions[0])
+        return conversions.read(self.registry, self.format_id, source, {})[0]
 
-    def _all(self) -> list[Scene]:
+    def _all_scenes(self) -> list[Scene]:
         return [
-            models.brick(),
-            models.twice(),
-            models.mirrored(),
-            *models.SHOWING.values(),
-            models.full(),
+            sample_scenes.brick(),
+            sample_scenes.twice(),
+            sample_scenes.mirrored(),
+            # the scenes of the other features are equal to these
+            *(sample_scenes.FEATURE_SCENES[feature] for feature in ("names", "normals", "colors", "materials", "uv")),
+            sample_scenes.full(),
             *self.scenes,
         ]
 
+    def _require_round_trip(self, scene: Scene, description: str) -> None:
+        """Fail if the shape of a scene differs after writing and reading it."""
+        self.require_available()
+        difference = describe_difference(scene, self.read_back(self.write(scene)))
+        require(not difference, f"{description}: {difference}")
+
     def test_a_brick_keeps_its_size_and_orientation(self) -> None:
-        """A box of 10 × 20 × 30 mm stays where it is, stands up, and is not inside out."""
-        self.declared  # noqa: B018 - skips here
-        fault = difference(models.brick(), self.read_back(self.write(models.brick())))
-        require(not fault, f"the brick of 10 × 20 × 30: {fault}")
+        """Test that a box of 10 × 20 × 30 mm keeps its position, up direction and outward orientation."""
+        self._require_round_trip(sample_scenes.brick(), "the brick of 10 × 20 × 30")
 
     def test_a_part_placed_twice_stays_two(self) -> None:
-        """Both instances are there, each in its place."""
-        self.declared  # noqa: B018 - skips here
-        fault = difference(models.twice(), self.read_back(self.write(models.twice())))
-        require(not fault, f"a part placed twice: {fault}")
+        """Test that both instances are written, each in its place."""
+        self._require_round_trip(sample_scenes.twice(), "a part placed twice")
 
     def test_a_mirrored_part_is_not_inside_out(self) -> None:
-        """A transform that mirrors turns the faces, so that outside stays outside."""
-        self.declared  # noqa: B018 - skips here
-        fault = difference(models.mirrored(), self.read_back(self.write(models.mirrored())))
-        require(not fault, f"a mirrored part: {fault}")
+        """Test that the faces of a part with a mirroring transform are reversed, so that they face outward."""
+        self._require_round_trip(sample_scenes.mirrored(), "a mirrored part")
 
     @pytest.mark.parametrize("feature", sorted(FEATURES))
     def test_a_carried_feature_survives(self, feature: Feature) -> None:
-        """What the writer declares, and the format's reader too, comes back as it was."""
+        """Test that a feature that both the writer and the format's reader declare survives unchanged."""
         if feature not in self.capability.carries:
             pytest.skip(f"{self.what} does not declare {feature}")
-        scene = models.SHOWING[feature]
+        scene = sample_scenes.FEATURE_SCENES[feature]
         target = self.write(scene)
-        if feature not in self.carried_back and type(self).read_back is WriterContract.read_back:
+        has_own_read_back = type(self).read_back is not WriterContract.read_back
+        if feature not in (self.carried_back or ()) and not has_own_read_back:
             pytest.skip(f"no reader of {self.format_id!r} declares {feature}")
-        back = self.read_back(target)
-        fault = difference(scene, back, feature)
-        require(not fault, f"{feature}: {fault}")
+        result = self.read_back(target)
+        difference = describe_difference(scene, result, feature)
+        require(not difference, f"{feature}: {difference}")
         if feature == "names":
-            require(names(back) == names(scene), f"the parts are called {names(back)} instead of {names(scene)}")
+            actual, expected = part_names(result), part_names(scene)
+            require(actual == expected, f"the parts are named {actual} instead of {expected}")
         if feature == "instances":
-            require(len({part.mesh for part in back.parts}) < len(back.parts), "the instances have meshes of their own")
+            mesh_count = len({part.mesh for part in result.parts})
+            require(mesh_count < len(result.parts), "each instance has a mesh of its own")
 
     def test_what_is_not_carried_does_no_harm(self) -> None:
-        """A scene of everything that a scene can hold comes back with the same triangles."""
-        self.declared  # noqa: B018 - skips here
-        for scene in (models.full(), *self.scenes):
-            fault = difference(scene, self.read_back(self.write(scene)))
-            require(not fault, f"a scene of everything: {fault}")
+        """Test that a scene with all features keeps its triangles."""
+        for scene in (sample_scenes.full(), *self.scenes):
+            self._require_round_trip(scene, "a scene with all features")
 
     def test_bytes_are_the_same_each_time(self) -> None:
-        """The same scene gives the same bytes, in other processes, on other days and under other names too."""
-        self.declared  # noqa: B018 - skips here
-        jobs = []
-        for scene in self._all():
+        """Test that a scene gives the same bytes twice, in other processes, on another day, under another name."""
+        self.require_available()
+        chain_runs = []
+        for scene in self._all_scenes():
             source = SceneSource(scene)
-            jobs.append((host.chain_of(self.registry, source, self.format_id, self.options), source))
-        here = [host.digest_here(job) for job in jobs]
-        require(here == [host.digest_here(job) for job in jobs], f"{self.what} writes other bytes the second time")
-        for there in digests_elsewhere(jobs):
-            require(here == there, f"{self.what} writes other bytes in another process")
-        named = digest(self.write(self._all()[0], "secret-customer.name"))
-        require(named == here[0], f"{self.what} writes the name of the file into it")
+            chain_runs.append((conversions.resolve_chain(self.registry, source, self.format_id, self.options), source))
+        first, second = ([conversions.fingerprint_guarded(each) for each in chain_runs] for _ in range(2))
+        require(first == second, f"{self.what} writes other bytes the second time")
+        for in_child in fingerprint_in_children(chain_runs):
+            require(first == in_child, f"{self.what} writes other bytes in another process")
+        renamed = fingerprint(self.write(self._all_scenes()[0], "secret-customer.name"))
+        require(renamed == first[0], f"{self.what} writes the name of the file into it")
 
     def test_a_folder_gets_the_same_bytes_as_memory(self) -> None:
-        """What is written into a folder is what is written into memory, and nothing else lies there."""
-        self.declared  # noqa: B018 - skips here
-        with tempfile.TemporaryDirectory() as place:
-            source, target = SceneSource(models.full()), Target("model", folder=Path(place))
-            job = host.chain_of(self.registry, source, self.format_id, self.options), source
-            host.run_here(self.registry, job, target)
-            left = sorted(path.name for path in Path(place).iterdir())
-            require(left == sorted(target.names), f"{self.what} leaves {left} in the folder, and names {target.names}")
-            require(
-                digest(target) == digest(self.write(models.full())), f"{self.what} writes other bytes into a folder"
-            )
+        """Test that a folder gets the same files as memory, and no others."""
+        self.require_available()
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = SceneSource(sample_scenes.full()), Target("model", folder=Path(folder))
+            chain = conversions.resolve_chain(self.registry, source, self.format_id, self.options)
+            conversions.run_guarded(self.registry, (chain, source), target)
+            files = sorted(path.name for path in Path(folder).iterdir())
+            names = sorted(target.names)
+            require(files == names, f"{self.what} leaves {files} in the folder, but its target lists {names}")
+            in_memory = fingerprint(self.write(sample_scenes.full()))
+            require(fingerprint(target) == in_memory, f"{self.what} writes other bytes into a folder")
 
     def test_the_scene_stays_untouched(self) -> None:
-        """Not a byte of the scene's arrays changes while it is written."""
+        """Test that writing changes no byte of the scene's arrays."""
         capability = self.capability
-        for scene in self._all():
-            given = to_frame(scene, capability.frame)
-            before = content(given)
+        for scene in self._all_scenes():
+            in_frame = to_frame(scene, capability.frame)
+            before = serialize(in_frame)
             source = SceneSource(scene)
-            try_elsewhere((host.chain_of(self.registry, source, self.format_id, self.options), source))
-            with bounded(self.what), np.errstate(all="ignore"):
-                load(capability.run)(given, Target(), decode(capability.options, self.options))
-            require(content(given) == before, f"{self.what} changes the scene that it writes")
+            try_in_child((conversions.resolve_chain(self.registry, source, self.format_id, self.options), source))
+            with fail_on_exit_or_timeout(self.what), np.errstate(all="ignore"):
+                load(capability.run)(in_frame, Target(), decode(capability.options, self.options))
+            require(serialize(in_frame) == before, f"{self.what} changes the scene that it writes")
 
     def test_it_does_nothing_but_write(self) -> None:
-        """No warning, no print, no file beside the one it was given."""
-        self.declared  # noqa: B018 - skips here
-        for scene in self._all():
-            with watched(self.what):
+        """Test that writing warns of nothing, prints nothing, and leaves no other file."""
+        self.require_available()
+        for scene in self._all_scenes():
+            with forbid_side_effects(self.what):
                 self.write(scene)
 
-    @pytest.mark.parametrize("name", sorted(models.odd()))
+    @pytest.mark.parametrize("name", sorted(sample_scenes.unusual()))
     def test_an_odd_scene_is_written_or_refused(self, name: str) -> None:
-        """Legal scenes that are seldom thought of come back as they were, or get an error that says why."""
-        self.declared  # noqa: B018 - skips here
-        scene = models.odd()[name]
-        with watched(f"writing {name}"):
+        """Test that an unusual but legal scene is written, or rejected with an error that states the reason."""
+        self.require_available()
+        scene = sample_scenes.unusual()[name]
+        with forbid_side_effects(f"writing {name}"):
             try:
                 target = self.write(scene)
             except ConversionFailed as error:
-                require(error.message.strip(), f"{name}: the error says nothing")
+                require(error.message.strip(), f"{name}: the error has no message")
                 return
             except Exception as error:
-                cause = error.__cause__
-                raise AssertionError(f"{name}: {type(cause or error).__name__}: {cause or error}") from error
-        require(self.read_back(target).face_count > 0, f"{name}: nothing comes back")
+                cause = error.__cause__ or error
+                raise AssertionError(f"{name}: {type(cause).__name__}: {cause}") from error
+        require(self.read_back(target).face_count > 0, f"{name}: the file has no faces")
