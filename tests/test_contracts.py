@@ -1,10 +1,11 @@
-"""Every built-in reader, writer and operation keeps the contracts that third parties inherit."""
+"""Contracts of the built-in readers, writers and operations: the tests that plug-in authors inherit."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pytest
 import trimesh
 
 from meshhub import Frame, Registry, Source
@@ -13,39 +14,50 @@ from meshhub.testing import OperationContract, ReaderContract, WriterContract
 from meshhub.testing.sample_scenes import SIZE, png
 from meshhub.toolkit.geometry import frame_matrix
 
-TRIMESH = ("stl", "obj", "ply", "glb", "gltf", "3mf")
-"""The formats that trimesh writes, as a program that knows nothing of ours."""
+WRITTEN_BY_TRIMESH = ("stl", "obj", "ply", "glb", "gltf", "3mf")
+"""Formats that trimesh writes, as a program that shares no code with meshhub."""
+
+FORMATS = ("stl", "obj", "ply", "glb", "gltf", "3mf", "step")
+"""Formats that the built-ins read and write."""
+
+OPERATIONS = ("repair", "optimize", "target-height", "flatten-base", "place-on-bed")
+"""Operations of the built-ins."""
 
 
-def brick_of_trimesh(reader: Reader) -> Source | None:
-    """The brick in the frame that the reader states, written by trimesh; None for what it cannot write."""
-    name = reader.format.id
-    if name not in TRIMESH:
+def write_trimesh_brick(reader: Reader) -> Source | None:
+    """Return the brick in the reader's frame, written by trimesh; None for a format that trimesh does not write."""
+    format_id = reader.format.id
+    if format_id not in WRITTEN_BY_TRIMESH:
         return None
     box = trimesh.creation.box(bounds=[[0, 0, 0], SIZE])
     box.apply_transform(frame_matrix(HOST_FRAME, reader.frame or Frame("mm", "z")))
-    made = trimesh.Scene([box]).export(file_type=name, **({"merge_buffers": True} if name == "gltf" else {}))
-    if isinstance(made, dict):
-        return Source.from_bytes(made["model.gltf"], "brick.gltf", {k: v for k, v in made.items() if k != "model.gltf"})
-    return Source.from_bytes(made.encode() if isinstance(made, str) else made, "brick" + reader.format.extensions[0])
+    options = {"merge_buffers": True} if format_id == "gltf" else {}
+    content = trimesh.Scene([box]).export(file_type=format_id, **options)
+    if isinstance(content, dict):
+        companions = {name: data for name, data in content.items() if name != "model.gltf"}
+        return Source.from_bytes(content["model.gltf"], "brick.gltf", companions)
+    data = content.encode() if isinstance(content, str) else content
+    return Source.from_bytes(data, "brick" + reader.format.extensions[0])
 
 
-def coloured_stl() -> Source:
-    """Two triangles in red and blue, by the attribute that most programs read."""
-    record = np.zeros(2, [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
-    record["corners"][0] = [[0, 0, 0], [10, 0, 0], [0, 10, 0]]
-    record["corners"][1] = [[0, 0, 5], [10, 0, 5], [0, 10, 5]]
-    record["attribute"] = [0x8000 | 31 << 10, 0x8000 | 31]
-    return Source.from_bytes(b"colours".ljust(80) + (2).to_bytes(4, "little") + record.tobytes(), "coloured.stl")
+def colored_stl() -> Source:
+    """Return a red and a blue triangle, colored by the attribute that most programs read."""
+    records = np.zeros(2, [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+    records["corners"][0] = [[0, 0, 0], [10, 0, 0], [0, 10, 0]]
+    records["corners"][1] = [[0, 0, 5], [10, 0, 5], [0, 10, 5]]
+    records["attribute"] = [0x8000 | 31 << 10, 0x8000 | 31]
+    return Source.from_bytes(b"colors".ljust(80) + (2).to_bytes(4, "little") + records.tobytes(), "colored.stl")
 
 
 def named_stl() -> Source:
+    """Return an ASCII STL file with two named solids."""
     facet = "facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\n"
     text = f"solid left\n{facet}endsolid left\nsolid right\n{facet}endsolid right\n"
     return Source.from_bytes(text.encode(), "named.stl")
 
 
 def textured_ply() -> Source:
+    """Return a PLY file with a texture and texture coordinates."""
     text = (
         "ply\nformat ascii 1.0\ncomment TextureFile paint.png\nelement vertex 3\nproperty float x\nproperty float y\n"
         "property float z\nproperty float s\nproperty float t\nelement face 1\n"
@@ -54,38 +66,50 @@ def textured_ply() -> Source:
     return Source.from_bytes(text.encode(), "textured.ply", {"paint.png": png()})
 
 
-MORE = {"stl": (coloured_stl(), named_stl()), "ply": (textured_ply(),)}
-"""Files of what a format's own writer does not write."""
+SAMPLES = {"stl": (colored_stl(), named_stl()), "ply": (textured_ply(),)}
+"""Files with features that the format's own writer does not write."""
+
+MARKS = {"step": [pytest.mark.once]}
+"""Marks by format: STEP is read by a native kernel, which takes minutes and does not depend on the Python version."""
 
 
-def contracts() -> dict[str, type]:
-    """A class of tests for everything that is registered."""
-    have = Registry(entry_points=False).declarations
-    made: dict[str, type] = {}
+def build_contracts() -> dict[str, type]:
+    """Return a test class for each built-in reader, writer and operation, by name; also for one that is missing."""
+    readers = {reader.capability.format.id: reader.capability for reader in DECLARATIONS.readers}
+    classes: dict[str, type] = {}
 
-    def add(kind: type, identity: str, **attributes: Any) -> None:
-        name = f"Test{kind.__name__.removesuffix('Contract')}_{identity.replace('-', '_')}"
-        made[name] = type(name, (kind,), {"__module__": __name__, **attributes})
+    def add(contract: type, capability_id: str, **attributes: Any) -> None:
+        name = f"Test{contract.__name__.removesuffix('Contract')}_{capability_id.replace('-', '_')}"
+        marks = {"pytestmark": MARKS[capability_id]} if capability_id in MARKS else {}
+        classes[name] = type(name, (contract,), {"__module__": __name__, **attributes, **marks})
 
-    for reader in have.readers:
-        name = reader.capability.format.id
-        brick = brick_of_trimesh(reader.capability)
-        # what rests on a foreign kernel may take its process along
-        may_crash = bool(reader.capability.needs)
-        add(ReaderContract, name, format_id=name, brick=brick, samples=MORE.get(name, ()), may_crash=may_crash)
-    for writer in have.writers:
-        name = writer.capability.format.id
-        add(WriterContract, name, format_id=name)
-    for operation in have.operations:
-        name = operation.capability.id
-        add(OperationContract, name, operation_id=name)
-    return made
-
-
-globals().update(contracts())
+    for format_id in FORMATS:
+        reader = readers.get(format_id)
+        brick = write_trimesh_brick(reader) if reader else None
+        # a reader with a dependency uses native code, which may crash its process
+        may_crash = bool(reader and reader.needs)
+        samples = SAMPLES.get(format_id, ())
+        add(ReaderContract, format_id, format_id=format_id, brick=brick, samples=samples, may_crash=may_crash)
+        add(WriterContract, format_id, format_id=format_id)
+    for operation_id in OPERATIONS:
+        add(OperationContract, operation_id, operation_id=operation_id)
+    return classes
 
 
-def test_every_capability_has_a_contract() -> None:
-    have = Registry(entry_points=False).declarations
-    found = [name for name in globals() if name.startswith("Test")]
-    assert len(found) == len(have.readers) + len(have.writers) + len(have.operations) > 15
+DECLARATIONS = Registry(entry_points=False).declarations
+
+globals().update(build_contracts())
+
+
+def test_each_builtin_capability_has_a_contract() -> None:
+    assert sorted(reader.capability.format.id for reader in DECLARATIONS.readers) == sorted(FORMATS)
+    assert sorted(writer.capability.format.id for writer in DECLARATIONS.writers) == sorted(FORMATS)
+    assert sorted(operation.capability.id for operation in DECLARATIONS.operations) == sorted(OPERATIONS)
+
+
+def test_a_contract_fails_for_a_builtin_that_is_gone() -> None:
+    class TestGone(ReaderContract):
+        format_id = "gone"
+
+    with pytest.raises(AssertionError, match="a reader of 'gone' is not registered"):
+        TestGone().test_a_carried_feature_is_read("names")
