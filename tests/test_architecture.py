@@ -140,7 +140,7 @@ def hooks() -> dict[str, str]:
 
 @pytest.mark.parametrize(("name", "signature"), hooks().items())
 def test_every_hook_is_documented_with_its_signature(name: str, signature: str) -> None:
-    assert f"{name}{signature}" in (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    assert f"{name}{signature}" in (ROOT / "docs" / "reference" / "hooks.md").read_text(encoding="utf-8")
 
 
 def test_every_hook_is_used_or_tested() -> None:

@@ -48,8 +48,8 @@ def test_keys_are_made_in_the_environment_of_the_service() -> None:
 
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
 def test_the_documented_proxy_is_one(tmp_path: Path) -> None:
-    operating = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
-    (locations,) = re.findall(r"^```nginx\n(.*?)^```", operating, re.M | re.S)
+    guide = (ROOT / "docs" / "how-to" / "proxy.md").read_text(encoding="utf-8")
+    (locations,) = re.findall(r"^```nginx\n(.*?)^```", guide, re.M | re.S)
     (tmp_path / "nginx.conf").write_text(
         f"pid {tmp_path}/pid; error_log {tmp_path}/log; events {{}} http {{ access_log off;"
         f"server {{ listen 127.0.0.1:8999; {locations} }} }}"

@@ -1,4 +1,4 @@
-"""The tutorial is true: its files make a plug-in that is found, converts, and passes its own tests."""
+"""The files in the tutorial and the guide make a plug-in that is found, converts, and passes its own tests."""
 
 from __future__ import annotations
 
@@ -13,22 +13,26 @@ import pytest
 
 pytestmark = pytest.mark.once
 
-DOCUMENT = Path(__file__).parent.parent / "docs" / "plugins.md"
+DOCS = Path(__file__).parent.parent / "docs"
+TUTORIAL = (DOCS / "tutorial" / "first-plugin.md").read_text(encoding="utf-8")
+GUIDE = (DOCS / "how-to" / "write-a-plugin.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tutorial's files, with the metadata that an installer would make of its pyproject.toml."""
     root = tmp_path_factory.mktemp("tutorial")
-    for path, code in re.findall(r"^```\w+\n# (\S+\.\w+)\n(.*?)^```$", DOCUMENT.read_text("utf-8"), re.M | re.S):
+    for path, code in re.findall(r"^```\w+\n# (\S+\.\w+)\n(.*?)^```$", TUTORIAL + GUIDE, re.M | re.S):
         file = root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(code, encoding="utf-8")
-    told = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
-    metadata = root / "src" / f"{told['name'].replace('-', '_')}-{told['version']}.dist-info"
+    project_table = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    metadata = root / "src" / f"{project_table['name'].replace('-', '_')}-{project_table['version']}.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.3\nName: {told['name']}\nVersion: {told['version']}\n")
-    points = [f"{name} = {value}" for name, value in told["entry-points"]["meshhub"].items()]
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.3\nName: {project_table['name']}\nVersion: {project_table['version']}\n"
+    )
+    points = [f"{name} = {value}" for name, value in project_table["entry-points"]["meshhub"].items()]
     (metadata / "entry_points.txt").write_text("\n".join(["[meshhub]", *points, ""]))
     return root
 
@@ -50,7 +54,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_block_of_code_is_a_file_of_it() -> None:
-    blocks = re.findall(r"^```(?:python|toml)\n(.*?)^```$", DOCUMENT.read_text("utf-8"), re.M | re.S)
+    blocks = re.findall(r"^```(?:python|toml)\n(.*?)^```$", TUTORIAL + GUIDE, re.M | re.S)
     assert len(blocks) >= 9
     assert all(re.match(r"# \S+\.\w+\n", block) for block in blocks)
 
@@ -64,7 +68,7 @@ def test_its_own_tests_pass(project: Path) -> None:
 
 
 def test_its_commands_convert(project: Path) -> None:
-    lines = re.findall(r"^\$ ((?:echo|meshhub) .*)$", DOCUMENT.read_text("utf-8"), re.M)
+    lines = re.findall(r"^\$ ((?:echo|meshhub) .*)$", TUTORIAL, re.M)
     assert len(lines) == 3
     for line in lines:
         subprocess.run(

@@ -15,7 +15,7 @@ from meshhub.errors import InvalidSettings
 from meshhub.service.settings import FILE as VARIABLE
 from meshhub.service.settings import NAMES, PREFIX, Settings, cores, load
 
-OPERATING = Path(__file__).parents[1] / "docs" / "operating.md"
+DOCS = Path(__file__).parents[1] / "docs"
 
 FILE = """
 workers = 3
@@ -258,7 +258,13 @@ def test_config_refuses_what_makes_no_sense(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
-    rows = dict(re.findall(r"^\| `(MESHHUB_[A-Z_]+)` \| (.*?) \|", OPERATING.read_text(encoding="utf-8"), re.M))
+    rows = dict(
+        re.findall(
+            r"^\| `(MESHHUB_[A-Z_]+)` \| (.*?) \|",
+            (DOCS / "reference" / "settings.md").read_text(encoding="utf-8"),
+            re.M,
+        )
+    )
     assert set(rows) == {VARIABLE, *(PREFIX + name.upper() for name in NAMES)}
     for name in NAMES:
         value = getattr(Settings(), name)
@@ -267,7 +273,9 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
 
 def test_the_documented_file_is_one(tmp_path: Path) -> None:
-    (text,) = re.findall(r"^```toml\n(.*?)^```", OPERATING.read_text(encoding="utf-8"), re.M | re.S)
+    (text,) = re.findall(
+        r"^```toml\n(.*?)^```", (DOCS / "how-to" / "operate.md").read_text(encoding="utf-8"), re.M | re.S
+    )
     assert load(written(tmp_path / "meshhub.toml", text)).settings.workers == 8
 
 

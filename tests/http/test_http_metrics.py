@@ -25,7 +25,8 @@ from meshhub.engine.logs import FIELDS, JsonLines
 from meshhub.errors import ConversionTimeout
 from meshhub.service.settings import Settings
 
-OPERATING = Path(__file__).parents[2] / "docs" / "operating.md"
+ROOT = Path(__file__).parents[2]
+METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 
 
 def figures(running: Running) -> dict[tuple[str, ...], float]:
@@ -115,7 +116,7 @@ def test_metrics_for_everyone_or_nobody(serve: Callable[..., Running]) -> None:
 
 
 def test_every_metric_is_documented(service: Running) -> None:
-    text = OPERATING.read_text(encoding="utf-8")
+    text = METRICS_PAGE.read_text(encoding="utf-8")
     service.convert()
     names = {key[0] for key in figures(service) if key[0].startswith("meshhub_")}
     families = {re.sub(r"_(created|count|sum|bucket)$", "", name) for name in names}

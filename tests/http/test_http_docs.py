@@ -1,0 +1,77 @@
+"""Commands of the documentation that call the service run as they are, except for the port."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from http_serving import Running
+
+from meshhub.registry import Registry
+from test_docs_samples import PAGES, ROOT, SERVICE, commands, shell
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    return tmp_path
+
+
+def run_page(page: str, service: Running, folder: Path) -> dict[str, str]:
+    """Run the commands of a page against a service; return the output of each curl by its endpoint."""
+    outputs: dict[str, str] = {}
+    for command in commands(page):
+        if command.startswith(("meshhub serve", "python3 -m venv")):
+            continue
+        if command.startswith("curl "):
+            assert SERVICE in command
+        result = shell(command.replace(SERVICE, f"{service.url}/"), folder)
+        assert result.returncode == 0, f"{command}: {result.stderr}"
+        outputs[command.rpartition("/")[2]] = result.stdout
+    return outputs
+
+
+def test_the_readme_shows_the_endpoints() -> None:
+    shown = [command.rpartition("/")[2] for command in commands("README.md") if command.startswith("curl ")]
+    assert shown == ["convert", "convert-many", "inspect", "supported"]
+
+
+def test_the_commands_of_the_readme(service: Running, folder: Path) -> None:
+    outputs = run_page("README.md", service, folder)
+    inspection = Registry().inspect(folder / "bracket.3mf")
+    assert inspection.source.format == "3mf"
+    assert inspection.model.watertight
+    with zipfile.ZipFile(folder / "parts.zip") as archive:
+        assert sorted(archive.namelist()) == ["bracket-clean.glb", "bracket.glb"]
+        assert archive.read("bracket.glb").startswith(b"glTF")
+    assert json.loads(outputs["inspect"])["source"]["format"] == "stl"
+    assert "3mf" in json.loads(outputs["supported"])["output_formats"]
+
+
+def calls_service(page: str) -> bool:
+    return page != "README.md" and any(SERVICE in command for command in commands(page))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if calls_service(page)])
+def test_the_commands_of_a_page(service: Running, folder: Path, page: str) -> None:
+    assert run_page(page, service, folder)
+
+
+def test_the_guide_to_http_converts_an_archive(service: Running, folder: Path) -> None:
+    outputs = run_page("docs/how-to/convert-over-http.md", service, folder)
+    with zipfile.ZipFile(folder / "parts-out.zip") as archive:
+        assert "report.json" in archive.namelist()
+        assert {"bracket.3mf", "bracket-clean.3mf"} <= set(archive.namelist())
+    assert json.loads(outputs["plan"])["plan"] == "free"
+
+
+def test_the_service_tutorial_shows_the_error_that_it_explains(service: Running, folder: Path) -> None:
+    outputs = run_page("docs/tutorial/first-service.md", service, folder)
+    assert any(
+        json.loads(output)["error_code"] == "invalid_option" for output in outputs.values() if "error_code" in output
+    )

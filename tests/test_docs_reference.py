@@ -1,0 +1,148 @@
+"""Reference pages say what the code says."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import meshhub
+from meshhub.builtin_plugins.plans import FREE
+from meshhub.model.capabilities import FEATURES
+from meshhub.model.options import option_fields
+from meshhub.model.report import Loss
+from meshhub.registry import Registry
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+SOURCE = ROOT / "src" / "meshhub"
+
+DYNAMIC_CODES = {
+    "loss.code": {Loss(feature, "").code for feature in FEATURES},
+    "f'{kind}_ignored'": {"lines_ignored", "points_ignored"},
+    # forwarded; the callers are searched
+    "code": set(),
+}
+"""Note codes that are computed, by the expression that computes them."""
+
+
+def table_rows(page: Path) -> list[list[str]]:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| `")]
+
+
+def emitter(path: Path) -> str:
+    """The name that the page of note codes has for the package of a file."""
+    package, *rest = path.relative_to(SOURCE).parts
+    return rest[0] if package == "builtin_plugins" else "http" if package == "http" else "host"
+
+
+def emitted_notes() -> dict[str, set[str]]:
+    """Every note code in the source with its emitters: the first argument of note(), Note() and Findings.add()."""
+    codes: dict[str, set[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            function = ast.unparse(node.func)
+            if function.rpartition(".")[2] in ("note", "Note") or re.search(r"findings\.add$", function):
+                code = node.args[0]
+                literal = isinstance(code, ast.Constant) and isinstance(code.value, str)
+                names = {code.value} if literal else DYNAMIC_CODES[ast.unparse(code)]
+                for name in names:
+                    codes.setdefault(name, set()).add(emitter(path))
+    return codes
+
+
+def test_every_note_code_is_documented_with_its_emitters() -> None:
+    rows = {row[0].strip("`"): set(row[1].split(", ")) for row in table_rows(DOCS / "reference" / "notes.md")}
+    emitted = emitted_notes()
+    # 3MF keeps the codes of slicers' paint in a table
+    paint = {code for code in rows if code.endswith("_paint_dropped")}
+    slicer = next(SOURCE.rglob("threemf/**/slicer.py")).read_text(encoding="utf-8")
+    assert set(re.findall(r'"(\w+_paint_dropped)"', slicer)) == paint
+    assert {code: emitters for code, emitters in rows.items() if code not in paint} == emitted
+
+
+def test_generated_pages_are_current() -> None:
+    pytest.importorskip("litestar")
+    code = "import make_reference; print(*make_reference.outdated())"
+    result = subprocess.run([sys.executable, "-c", code], cwd=DOCS, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert not result.stdout.strip(), f"run python docs/make_reference.py: {result.stdout}"
+
+
+def test_every_public_name_is_in_the_python_reference() -> None:
+    text = (DOCS / "reference" / "python.md").read_text(encoding="utf-8")
+    documented = {name: module for module, name in re.findall(r"^::: (\S+)\.(\w+)$", text, re.M)}
+    public = {name: meshhub._MODULE_OF[name] for name in meshhub.__all__}
+    assert {name: documented.get(name) for name in public} == public
+
+
+def test_every_toolkit_module_is_in_the_reference() -> None:
+    text = (DOCS / "reference" / "toolkit.md").read_text(encoding="utf-8")
+    modules = {path.stem for path in (SOURCE / "toolkit").glob("[a-z]*.py")}
+    assert set(re.findall(r"^::: meshhub\.toolkit\.(\w+)$", text, re.M)) == modules
+
+
+def test_the_architecture_page_names_every_package_and_module() -> None:
+    import test_architecture
+
+    rows = table_rows(DOCS / "explanation" / "architecture.md")
+    names = {name for row in rows for name in re.findall(r"`(\w+)`", row[0])}
+    diagram = (DOCS / "explanation" / "packages.svg").read_text(encoding="utf-8")
+    for package in test_architecture.PACKAGES:
+        assert package in names
+        assert package in diagram
+    for package in ("pipeline", "engine"):
+        assert {path.stem for path in (SOURCE / package).glob("[a-z]*.py")} <= names
+    folders = {path.parent.name for path in (SOURCE / "http").glob("*/__init__.py")}
+    assert folders <= names
+
+
+@pytest.mark.parametrize("document", ["CONTRIBUTING.md", "docs/explanation/architecture.md"])
+def test_paths_in_guides_exist(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    paths = {path for path in re.findall(r"`([\w./-]+(?:\.(?:py|md|toml)|/))`", text) if "/" in path}
+    assert len(paths) > 10
+    missing = {path for path in paths if not (ROOT / path).exists() and not (SOURCE / path).exists()}
+    # an operation that does not exist yet, and a pattern
+    assert missing <= {"src/meshhub/builtin_plugins/arrange/", "docs/decisions/NNNN-name.md"}
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    def pages(entries: list[dict[str, object]]) -> list[str]:
+        found: list[str] = []
+        for entry in entries:
+            for value in entry.values():
+                found += [value] if isinstance(value, str) else pages(value)  # type: ignore[arg-type]
+        return found
+
+    config = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
+    files = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+    decisions = {name for name in files if re.match(r"decisions/\d", name)}
+    assert sorted(pages(config["nav"])) == sorted(files - decisions)
+
+
+def test_the_tables_of_the_readme_agree_with_the_registry() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    operations = re.findall(r"^\| .* \| `(--[\w-]+)[^`]*` \| `(\w+)=[^`]*` \|$", text, re.M)
+    declared = [
+        (field.flag, field.name)
+        for entry in Registry(entry_points=False).declarations.operations
+        for field in option_fields(entry.capability.options)[:1]
+    ]
+    assert operations == declared
+    limits = FREE.limits
+    megabytes = (limits.max_file_bytes or 0) >> 20
+    assert (
+        f"{megabytes} MB per file, {limits.max_batch_files} files per batch, "
+        f"{limits.requests_per_minute} requests per minute" in " ".join(text.split())
+    )

@@ -1,0 +1,138 @@
+"""Every block of code in the documentation runs, or the line above it says why not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+import tomllib
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "plugins").glob("*/*.md")]
+)
+
+NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
+"""The line above a block that no test runs; it states the reason."""
+
+PLAIN = {"text", "nginx"}
+"""Languages of blocks that are not code, or have a test of their own (nginx in tests/test_deploy.py)."""
+
+FILES = {"docs/tutorial/first-plugin.md", "docs/how-to/write-a-plugin.md"}
+"""Pages whose blocks are the files that tests/test_docs_plugins.py writes and runs."""
+
+SERVICE = "http://127.0.0.1:8000/"
+"""Address of the service in commands; tests/http/test_http_docs.py runs pages that use it."""
+
+
+@dataclass
+class Block:
+    """A fenced block: its language, its text, and the line above it."""
+
+    language: str
+    text: str
+    above: str
+
+    @property
+    def is_run(self) -> bool:
+        return not NOT_RUN.fullmatch(self.above)
+
+
+def blocks(page: str) -> list[Block]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.findall(r"(?:^([^\n]*)\n)?^```(\w*)\n(.*?)^```$", text, re.M | re.S)
+    return [Block(language, body, above) for above, language, body in found]
+
+
+def code(page: str, language: str) -> list[str]:
+    return [block.text for block in blocks(page) if block.language == language and block.is_run]
+
+
+def commands(page: str) -> list[str]:
+    return [line[2:] for block in code(page, "console") for line in block.splitlines()]
+
+
+def shell(command: str, folder: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """Run a command as a reader would, with the meshhub and the Python that run this test."""
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = re.sub(r"^meshhub ", f"{sys.executable} -m meshhub ", command)
+    return subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        env={**os.environ, "PATH": programs, "XDG_DATA_HOME": str(folder / "data")},
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    return tmp_path
+
+
+def test_every_page_states_the_language_of_its_blocks() -> None:
+    for page in PAGES:
+        languages = {block.language for block in blocks(page)}
+        assert languages <= {"python", "console", "toml", "json", *PLAIN}, page
+
+
+def test_pages_of_files_have_files_only() -> None:
+    for page in FILES:
+        for block in blocks(page):
+            if block.language in ("python", "toml"):
+                assert re.match(r"# \S+\.\w+\n", block.text), page
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in FILES and code(page, "python")])
+def test_python_blocks_run(folder: Path, page: str) -> None:
+    # without the extra `http`, the other blocks of the page run
+    has_service = find_spec("litestar") is not None
+    script = "\n".join(block for block in code(page, "python") if has_service or "meshhub.http" not in block)
+    guarded = "if __name__ == '__main__':\n" + textwrap.indent(script, "    ")
+    (folder / "example.py").write_text(guarded, encoding="utf-8")
+    result = shell(f"{sys.executable} example.py", folder)
+    assert result.returncode == 0, result.stderr
+
+
+def without_service(page: str) -> bool:
+    text = "\n".join(commands(page))
+    return bool(text) and page != "README.md" and SERVICE not in text
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("page", [page for page in PAGES if without_service(page)])
+def test_commands_run(folder: Path, page: str) -> None:
+    for command in commands(page):
+        if command.startswith("meshhub keys"):
+            pytest.importorskip("sqlalchemy")
+        result = shell(command, folder)
+        assert result.returncode == 0, f"{command}: {result.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_data_blocks_are_well_formed(page: str) -> None:
+    for block in blocks(page):
+        if block.language == "json":
+            json.loads(block.text)
+        elif block.language == "toml":
+            tomllib.loads(block.text)
+
+
+def test_a_marker_states_a_reason_and_stands_above_a_block() -> None:
+    for page in PAGES:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert text.count("\n<!-- not run") == sum(not block.is_run for block in blocks(page)), page
