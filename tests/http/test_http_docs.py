@@ -8,8 +8,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from http_serving import Running
 
+from http_serving import Running
 from meshhub.registry import Registry
 from test_docs_samples import PAGES, ROOT, SERVICE, commands, shell
 

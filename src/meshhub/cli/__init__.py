@@ -1,4 +1,4 @@
-"""The command line: `meshhub convert`, `inspect`, `explain`, listings, and the service's `serve`, `keys`, `config`."""
+"""The command line: `convert`, `inspect`, `explain`, listings, and `serve`, `keys`, `config` for the service."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _COMMANDS = {
 
 
 class _Lazy(click.Group):
-    """A group that imports a command when it is asked for, so that listing formats loads nothing else."""
+    """A group that imports a command when it is called, so that listing formats loads nothing else."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """The commands' names."""
+        """Return the names of the commands."""
         return sorted(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command, imported now."""
-        named = _COMMANDS.get(cmd_name)
-        if named is None:
+        """Import the command."""
+        reference = _COMMANDS.get(cmd_name)
+        if reference is None:
             return None
-        module, _, attribute = named.partition(":")
+        module, _, attribute = reference.partition(":")
         return cast(click.Command, getattr(importlib.import_module(module), attribute))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that was named, or an error that knows the nearest name."""
+        """Return the command, or fail with the nearest name."""
         name = args[0] if args else ""
         if name not in _COMMANDS and not name.startswith("-"):
             import difflib
@@ -56,7 +56,7 @@ class _Lazy(click.Group):
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="meshhub", message="%(prog)s %(version)s")
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens, with tracebacks, to standard error.")
+@click.option("-v", "--verbose", is_flag=True, help="Log to standard error, with tracebacks.")
 @click.pass_context
 def root(ctx: click.Context, verbose: bool) -> None:
     """Convert, repair and print-prepare 3D model files.
@@ -75,12 +75,12 @@ def root(ctx: click.Context, verbose: bool) -> None:
 
 
 def main() -> None:
-    """The entry point of the `meshhub` program."""
+    """Run the `meshhub` program."""
     try:
-        # standing alone, click would end an interrupted command with status 1
+        # in its standalone mode, click ends an interrupted command with status 1
         status = root(prog_name="meshhub", standalone_mode=False)
     except (KeyboardInterrupt, click.Abort) as error:
-        click.echo("interrupted; nothing half-written was left behind", err=True)
+        click.echo("interrupted; unfinished files were removed", err=True)
         cause = error.__cause__ or error
         sys.exit(SIGNALED + cause.number if isinstance(cause, Ended) else INTERRUPTED)
     except click.ClickException as error:

@@ -1,4 +1,4 @@
-"""Where commands read from and write to: paths, folders, and `-` for the standard streams."""
+"""Inputs and outputs of commands: paths, folders, `-` for the standard streams, and the signals that end a command."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ from meshhub.engine.logs import Kind
 from meshhub.model.source import Source
 
 STREAM = "-"
+"""The path that stands for standard input or output."""
+
+MAX_TIMEOUT_S = 1e9
+"""Seconds; clocks and polls of the system overflow not far above."""
 
 
 def read_from(path: str) -> Source:
-    """The source behind a path or `-`."""
+    """Return the source behind a path or `-`."""
     if path == STREAM:
         if sys.stdin is None:
             raise click.UsageError("standard input is closed; name a file")
@@ -29,17 +33,20 @@ def read_from(path: str) -> Source:
 
 
 def worker_log() -> Kind | None:
-    """How workers log: with --verbose to standard error, with the tracebacks of plug-ins."""
+    """Return how workers log: with --verbose to standard error, with the tracebacks of plug-ins."""
     return "text" if click.get_current_context().find_root().params.get("verbose") else None
 
 
-def bounded_hooks(limit: float | None, method: str | None = "fork") -> HookProcess:
-    """Where third parties' sniffers and hooks run, each for `limit` seconds at most; `method` as of `Isolated`."""
-    return HookProcess(sniff_s=limit, hook_s=limit, method=method, log=worker_log())
+def bounded_hooks(timeout_s: float | None, method: str | None = "fork") -> HookProcess:
+    """Return a process for third parties' sniffers and hooks, each limited to `timeout_s` seconds.
+
+    `method` is the start method of `Isolated`.
+    """
+    return HookProcess(sniff_s=timeout_s, hook_s=timeout_s, method=method, log=worker_log())
 
 
 class Ended(KeyboardInterrupt):
-    """A signal asked the command to end; like Ctrl-C, it removes what is half-written."""
+    """A signal that ends the command; like Ctrl-C, it removes unfinished files."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -50,7 +57,7 @@ def end_on(*names: str) -> None:
     """Raise Ended at the named signals, which end a program by default."""
     for name in names:
         number = getattr(signal, name, None)
-        # A handler that the parent set stays, for example that of nohup.
+        # a handler that the parent set stays, for example that of nohup
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
 
@@ -62,54 +69,58 @@ def _end(number: int, _: FrameType | None) -> None:
 def identity(path: str | Path) -> tuple[int, int] | None:
     """Return the device and number of the file behind a path or `-`; None without a file."""
     try:
-        found = os.fstat(0) if path == STREAM else Path(path).stat()
+        status = os.fstat(0) if path == STREAM else Path(path).stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def deadline(seconds: float) -> float | None:
-    """The deadline that `--timeout` means; 0 is none."""
-    if not 0 <= seconds < 1e9:
-        raise click.BadParameter("must be a number of seconds, 0 for no deadline", param_hint="--timeout")
+def parse_timeout(seconds: float) -> float | None:
+    """Return the limit that `--timeout` sets; None for 0, which means no limit."""
+    if not 0 <= seconds < MAX_TIMEOUT_S:
+        raise click.BadParameter("must be a number of seconds; 0 for no limit", param_hint="--timeout")
     return seconds or None
 
 
-def expanded(paths: Iterable[str], extensions: frozenset[str], output_dir: Path) -> Iterator[tuple[Path, PurePath]]:
-    """Each input file and the folder it goes to below the output folder; a folder stands for its model files.
+def expand_inputs(
+    paths: Iterable[str], extensions: frozenset[str], output_dir: Path
+) -> Iterator[tuple[Path, PurePath]]:
+    """Yield each input file with its folder below the output folder; a folder stands for its model files.
 
-    An output folder below an input folder is left out: its files come from an earlier run.
+    An output folder inside an input folder is left out: its files come from an earlier run.
     """
     results = output_dir.resolve()
-    for named in paths:
-        path = Path(named)
+    for name in paths:
+        path = Path(name)
         if not path.is_dir():
             yield path, PurePath()
             continue
-        found = sorted(one for one in path.rglob("*") if one.suffix.lower() in extensions and _shown(one, path))
+        files = sorted(
+            file for file in path.rglob("*") if file.suffix.lower() in extensions and _is_visible(file, path)
+        )
         if path.resolve() in results.parents:
-            found = [one for one in found if not one.parent.resolve().is_relative_to(results)]
-        if not found:
-            raise click.UsageError(f"{named} is a folder without a model file in it")
-        for one in found:
-            yield one, one.relative_to(path).parent
+            files = [file for file in files if not file.parent.resolve().is_relative_to(results)]
+        if not files:
+            raise click.UsageError(f"{name} is a folder without a model file in it")
+        for file in files:
+            yield file, file.relative_to(path).parent
 
 
-def _shown(file: Path, folder: Path) -> bool:
-    """Whether it is a file that a folder shows: macOS leaves a `._part.stl` beside each `part.stl` it copies."""
+def _is_visible(file: Path, folder: Path) -> bool:
+    """Return whether a file is not hidden: macOS leaves a `._part.stl` beside each `part.stl` that it copies."""
     return file.is_file() and not any(name.startswith(".") for name in file.relative_to(folder).parts)
 
 
-def unique(path: Path, taken: set[str]) -> Path:
-    """Return the path, or `a-2.3mf` when `a.3mf` is taken, for file systems of every kind and through links."""
-    chosen, number = path, 1
-    while (key := _key(chosen)) in taken:
+def make_unique(path: Path, taken: set[str]) -> Path:
+    """Return the path, or `a-2.3mf` if `a.3mf` is taken, for file systems of every kind and through links."""
+    candidate, number = path, 1
+    while (key := _comparison_key(candidate)) in taken:
         number += 1
-        chosen = path.with_name(f"{path.stem}-{number}{path.suffix}")
+        candidate = path.with_name(f"{path.stem}-{number}{path.suffix}")
     taken.add(key)
-    return chosen
+    return candidate
 
 
-def _key(path: Path) -> str:
-    """Return the text that paths share if any file system may take them for one."""
+def _comparison_key(path: Path) -> str:
+    """Return a text that is equal for two paths if any file system may treat them as one file."""
     return unicodedata.normalize("NFC", os.path.realpath(path).casefold())

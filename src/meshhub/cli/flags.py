@@ -1,4 +1,4 @@
-"""Command line flags from what plug-ins declare."""
+"""Command line flags generated from the options that plug-ins declare."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _METAVARS = {"integer": "N", "number": "NUMBER", "text": "TEXT"}
 class RegistryCommand(click.Command):
     """A command that takes every option field of the registry as a flag.
 
-    The callback gets the given ones as `options`, a dict of text and flags, and the registry.
+    The callback receives those that were set as `options`, a dict of text and flags, and the registry.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -25,7 +25,7 @@ class RegistryCommand(click.Command):
         self._own = list(self.params)
 
     def registry(self) -> Registry:
-        """Built once, when flags are first needed."""
+        """Return the registry, built when flags are first needed."""
         if self._registry is None:
             self._registry = Registry()
             self._fields = self.fields(self._registry)
@@ -33,18 +33,18 @@ class RegistryCommand(click.Command):
         return self._registry
 
     def fields(self, registry: Registry) -> dict[str, OptionField]:
-        """The option fields the command takes, by their names."""
+        """Return the option fields that the command takes, by name."""
         return registry.declarations.fields()
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The command's own parameters and the registry's."""
+        """Return the parameters of the command and those of the registry."""
         self.registry()
         return super().get_params(ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the command with the given option fields as one dict."""
-        given = {name: ctx.params.pop(name) for name in self._fields if name in ctx.params}
-        ctx.params["options"] = {name: value for name, value in given.items() if value is not None}
+        """Call the command with the option fields that were set as one dict."""
+        values = {name: ctx.params.pop(name) for name in self._fields if name in ctx.params}
+        ctx.params["options"] = {name: value for name, value in values.items() if value is not None}
         ctx.params["registry"] = self.registry()
         return super().invoke(ctx)
 
@@ -53,8 +53,8 @@ class ReadingCommand(RegistryCommand):
     """A command that only reads: it takes the options of the host and of readers."""
 
     def fields(self, registry: Registry) -> dict[str, OptionField]:
-        """The option fields that matter to reading, by their names."""
-        structs = [HostOptions, *(one.capability.options for one in registry.declarations.readers)]
+        """Return the option fields of the host and of readers, by name."""
+        structs = [HostOptions, *(reader.capability.options for reader in registry.declarations.readers)]
         return {field.name: field for struct in structs for field in option_fields(struct)}
 
 

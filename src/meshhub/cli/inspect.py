@@ -9,7 +9,7 @@ import msgspec
 
 from meshhub.cli import show
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, told_and_done
-from meshhub.cli.files import bounded_hooks, deadline, read_from, worker_log
+from meshhub.cli.files import bounded_hooks, parse_timeout, read_from, worker_log
 from meshhub.cli.flags import ReadingCommand
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import printable
@@ -19,8 +19,10 @@ from meshhub.registry import Registry
 
 @click.command(cls=ReadingCommand, epilog=EXIT_HELP)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable output, a list when there are several files.")
-@click.option("--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="0 is no deadline.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; a list if there are several files.")
+@click.option(
+    "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
+)
 @click.pass_context
 def inspect(
     ctx: click.Context,
@@ -30,39 +32,39 @@ def inspect(
     options: dict[str, Any],
     registry: Registry,
 ) -> None:
-    """Look at model files: size, bodies, holes, whether they are closed. `-` reads standard input."""
-    limit = deadline(timeout)
+    """Inspect model files: size, bodies, holes, whether they are closed. `-` reads standard input."""
+    limit = parse_timeout(timeout)
     registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(limit))
-    # a command may be called within a program that goes on
+    # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
-    told: list[object] = []
+    results: list[object] = []
     status = 0
     for path in paths:
         try:
-            found = registry.inspect(read_from(path), timeout=limit, **options)
+            inspection = registry.inspect(read_from(path), timeout=limit, **options)
         except Exception as error:
             status = told_and_done(error) if len(paths) == 1 else BATCH_FAILED
-            told.append({"file": path, "error": explained(error), "error_code": code_of(error)})
+            results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
             if not as_json and len(paths) > 1:
                 click.echo(printable(f"error: {path}: {explained(error)}"), err=True)
             continue
-        told.append({"file": path, **msgspec.to_builtins(found)})
+        results.append({"file": path, **msgspec.to_builtins(inspection)})
         if not as_json:
-            _print(path, found)
+            _print_inspection(path, inspection)
     if as_json:
-        show.as_json(told[0] if len(told) == 1 else told)
+        show.as_json(results[0] if len(results) == 1 else results)
     ctx.exit(status)
 
 
-def _print(path: str, found: Inspection) -> None:
-    model, source = found.model, found.source
+def _print_inspection(path: str, inspection: Inspection) -> None:
+    model, source = inspection.model, inspection.source
     frame = f"{source.frame.unit}, {source.frame.up.upper()} up" if source.frame else ""
-    volume = f"{model.volume_mm3:,.1f} mm³" if model.volume_mm3 is not None else "not closed, so it has none"
+    volume = f"{model.volume_mm3:,.1f} mm³" if model.volume_mm3 is not None else "none, the surface is not closed"
     if model.volume_mm3 is not None and model.volume_mm3 < 0:
         volume += ", inside out: convert it with --repair"
     rows = {
-        "format": f"{source.format} ({frame}), {show.size(source.bytes)}",
-        "size": show.millimetres(model.size_mm),
+        "format": f"{source.format} ({frame}), {show.format_bytes(source.bytes)}",
+        "size": show.format_size(model.size_mm),
         "faces": f"{model.faces:,}",
         "parts": f"{model.parts:,}",
         "bodies": f"{model.bodies:,}" + (f" ({model.cavities:,} cavities)" if model.cavities else ""),
@@ -75,5 +77,5 @@ def _print(path: str, found: Inspection) -> None:
     }
     click.echo(click.style(printable(path), bold=True))
     show.table(("", ""), rows.items())
-    for note in found.notes:
+    for note in inspection.notes:
         click.echo(show.note_line(note), err=True)

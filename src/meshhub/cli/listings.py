@@ -1,4 +1,4 @@
-"""`meshhub formats`, `operations` and `plugins`: what the registry holds."""
+"""`meshhub formats`, `operations` and `plugins`: the contents of the registry."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from meshhub.model.plans import LOCAL
 from meshhub.registry import Registry
 from meshhub.supported import supported
 
-_json = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def _options(properties: dict[str, Any]) -> str:
-    return " ".join("--" + name.replace("_", "-") for name in properties)
+def _flag_of(option: str) -> str:
+    return "--" + option.replace("_", "-")
 
 
 @click.command()
 @_json
 def formats(as_json: bool) -> None:
     """List the formats that can be read and written, with their options."""
-    told = supported(Registry(), LOCAL)
+    listed: dict[str, Any] = dict(supported(Registry(), LOCAL)["formats"])
     if as_json:
-        show.as_json(told["formats"])
+        show.as_json(listed)
         return
     rows, remedies = [], []
-    for name, one in told["formats"].items():
-        write = ("yes" if one["write"] else "no") + (f" ({one['requires']})" if one["requires"] else "")
-        options = _options(one["options"]["properties"])
-        rows.append((name, one["label"], " ".join(one["extensions"]), "yes" if one["read"] else "no", write, options))
-        if one["remedy"]:
-            remedies.append(f"{name}: for more, {one['remedy']}")
+    for name, entry in listed.items():
+        write = ("yes" if entry["write"] else "no") + (f" ({entry['requires']})" if entry["requires"] else "")
+        flags = " ".join(map(_flag_of, entry["options"]["properties"]))
+        read = "yes" if entry["read"] else "no"
+        rows.append((name, entry["label"], " ".join(entry["extensions"]), read, write, flags))
+        if entry["remedy"]:
+            remedies.append(f"{name}: for more, {entry['remedy']}")
     show.table(("format", "name", "extensions", "read", "write", "options"), rows)
     for line in remedies:
         click.echo(line, err=True)
@@ -45,18 +46,18 @@ def formats(as_json: bool) -> None:
 @click.command()
 @_json
 def operations(as_json: bool) -> None:
-    """List the operations in the order they run, with their options."""
-    told = supported(Registry(), LOCAL)
+    """List the operations in the order in which they run, with their options."""
+    listed: list[Any] = list(supported(Registry(), LOCAL)["operations"])
     if as_json:
-        show.as_json(told["operations"])
+        show.as_json(listed)
         return
     rows = []
-    for one in told["operations"]:
-        for name, field in one["options"]["properties"].items():
+    for entry in listed:
+        for name, field in entry["options"]["properties"].items():
             text = f"{field['title']}: {field.get('description', '')}".rstrip(": ")
-            rows.append((one["id"], one["stage"], "--" + name.replace("_", "-"), text))
-        if one["remedy"]:
-            rows.append(("", "", "", f"not available: {one['remedy']}"))
+            rows.append((entry["id"], entry["stage"], _flag_of(name), text))
+        if entry["remedy"]:
+            rows.append(("", "", "", f"not available: {entry['remedy']}"))
     show.table(("operation", "stage", "option", "what it does"), rows)
 
 
@@ -64,16 +65,16 @@ def operations(as_json: bool) -> None:
 @_json
 @click.pass_context
 def plugins(ctx: click.Context, as_json: bool) -> None:
-    """List the plug-ins that are loaded, and what is wrong with any of them."""
+    """List the loaded plug-ins and their faults."""
     records = PluginRecords()
-    # plug-ins that hang, or end the process, when they are loaded are listed as faults
+    # a plug-in that hangs, or ends the process, while it is loaded is listed as a fault
     with contextlib.closing(Registry(hooks=HookProcess(method="fork", records=records))) as registry:
-        told = supported(registry, LOCAL)
-    told["faults"] += msgspec.to_builtins(records.faults())
+        listed: dict[str, Any] = dict(supported(registry, LOCAL))
+    listed["faults"] += msgspec.to_builtins(records.faults())
     if as_json:
-        show.as_json({"plugins": told["plugins"], "faults": told["faults"]})
+        show.as_json({"plugins": listed["plugins"], "faults": listed["faults"]})
     else:
-        show.table(("plug-in", "from"), [(one["name"], one["origin"]) for one in told["plugins"]])
-        for fault in told["faults"]:
+        show.table(("plug-in", "from"), [(entry["name"], entry["origin"]) for entry in listed["plugins"]])
+        for fault in listed["faults"]:
             click.echo(f"fault: {fault['plugin']} ({fault['origin']}): {fault['message']}", err=True)
-    ctx.exit(1 if told["faults"] else 0)
+    ctx.exit(1 if listed["faults"] else 0)

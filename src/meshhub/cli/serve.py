@@ -11,27 +11,27 @@ from meshhub.errors import MissingDependency
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free port.")
 @click.pass_context
 def serve(ctx: click.Context, host: str, port: int) -> None:
     """Serve conversions over HTTP until SIGTERM or Ctrl-C.
 
     Settings come from MESHHUB_… variables and from the file that MESHHUB_SETTINGS names; `meshhub
-    config` shows them. A second signal does not wait for what still runs.
+    config` shows them. A second signal ends the service without waiting for running conversions.
     """
     try:
-        _import()(host, port)
+        _import_serve()(host, port)
     except Ended:
         # SIGTERM before the service listens: the same status as later
         ctx.exit(0)
 
 
-def _import() -> Callable[[str, int], None]:
+def _import_serve() -> Callable[[str, int], None]:
     try:
-        from meshhub.http import serve as run
+        from meshhub.http import serve
     except ImportError as error:
         raise MissingDependency(
             f'the HTTP service needs {error.name or "a package"}, which is not installed; pip install "meshhub[http]"'
         ) from error
-    return run
+    return serve

@@ -1,4 +1,4 @@
-"""What a person reads on the terminal: sizes, notes, tables."""
+"""Output for people: sizes, notes, tables."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from meshhub.errors import format_number, printable
 from meshhub.model.notes import Note
 from meshhub.model.report import Report
 
-WIDEST = 60
-"""Characters of a column but the last."""
+MAX_COLUMN_WIDTH = 60
+"""Characters of every column except the last, which wraps; leaves room for several on one line."""
 
 
 def as_json(data: Any) -> None:
-    """Data as indented JSON on standard output."""
+    """Print data as indented JSON on standard output."""
     click.echo(json.dumps(msgspec.to_builtins(data), indent=2))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False) -> None:
-    """Aligned columns, the last one wrapped to the terminal. Plain text: a listing must not wait for a library."""
-    held = [
-        [*map(_cut, row[:-1]), row[-1]] for row in ([printable(" ".join(cell.split())) for cell in row] for row in rows)
-    ]
-    lines = [list(columns), *held] if any(columns) else held
+    """Print aligned columns, the last one wrapped to the terminal; plain text, so that a listing imports no library."""
+    cells = ([printable(" ".join(cell.split())) for cell in row] for row in rows)
+    body = [[*map(_shorten, row[:-1]), row[-1]] for row in cells]
+    lines = [list(columns), *body] if any(columns) else body
     widths = [max((len(line[index]) for line in lines), default=0) for index in range(len(columns))]
     room = max(20, shutil.get_terminal_size((160, 24)).columns - sum(widths[:-1]) - 2 * (len(widths) - 1))
     for number, line in enumerate(lines):
@@ -41,13 +40,13 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = 
             click.echo(indent + rest, err=err)
 
 
-def _cut(cell: str) -> str:
-    """A cell that leaves room for the others: a long path keeps its end."""
-    return cell if len(cell) <= WIDEST else "…" + cell[1 - WIDEST :]
+def _shorten(cell: str) -> str:
+    """Shorten a cell to MAX_COLUMN_WIDTH; a long path keeps its end."""
+    return cell if len(cell) <= MAX_COLUMN_WIDTH else "…" + cell[1 - MAX_COLUMN_WIDTH :]
 
 
-def size(count: int) -> str:
-    """Bytes as a person says them."""
+def format_bytes(count: int) -> str:
+    """Format a number of bytes with a decimal unit."""
     value = float(count)
     for unit in ("B", "kB", "MB"):
         if value < 1000:
@@ -56,36 +55,36 @@ def size(count: int) -> str:
     return f"{value:.1f} GB"
 
 
-def millimetres(extent: tuple[float, float, float] | None) -> str:
-    """A size along X, Y and Z."""
+def format_size(extent: tuple[float, float, float] | None) -> str:
+    """Format a size in millimeters along X, Y and Z."""
     return "" if extent is None else " × ".join(f"{format_number(side, 4)}" for side in extent) + " mm"
 
 
 def note_line(note: Note) -> str:
-    """A note as one line."""
+    """Format a note as one line."""
     return f"note: {note.message} [{note.code}]"
 
 
-def summary(report: Report) -> str:
-    """A conversion in one line."""
+def summarize(report: Report) -> str:
+    """Summarize a conversion in one line."""
     before, after = report.source, report.target
     faces = f"{after.faces:,} face{'s' * (after.faces != 1)}"
     if before.faces != after.faces:
         faces = f"{before.faces:,} → {faces}"
-    return f"{faces}, {millimetres(after.size_mm)}, {size(after.bytes)}, {report.seconds:.2f} s"
+    return f"{faces}, {format_size(after.size_mm)}, {format_bytes(after.bytes)}, {report.seconds:.2f} s"
 
 
-def figures(report: Report) -> list[str]:
-    """What each operation says it did, a line each."""
+def list_figures(report: Report) -> list[str]:
+    """Return a line for each operation with the figures that it reported."""
     lines = []
     for step in report.steps:
-        told = ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in step.figures.items() if value)
-        if step.kind == "operation" and told:
-            lines.append(f"{step.step}: {told}")
+        text = ", ".join(f"{name.replace('_', ' ')} {_format(value)}" for name, value in step.figures.items() if value)
+        if step.kind == "operation" and text:
+            lines.append(f"{step.step}: {text}")
     return lines
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, list):
-        return " × ".join(map(_shown, value))
+        return " × ".join(map(_format, value))
     return f"{format_number(value, 6)}" if isinstance(value, float) else str(value)
