@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from meshhub.errors import (
-    EmptyModel,
-    InvalidOption,
-    MeshhubError,
-    MissingDependency,
-    UnsupportedFormat,
-    quote,
-)
+from meshhub.errors import InvalidOption, MeshhubError, quote
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.uploads import MAIN_FIELDS, Form, MainField, wrong_field
 from meshhub.model.chain import Request
@@ -21,7 +14,7 @@ from meshhub.model.options import FALSE, TRUE
 from meshhub.model.plans import Caller
 from meshhub.model.report import Report
 from meshhub.model.source import Source, Target
-from meshhub.pipeline.resolve import resolve
+from meshhub.pipeline.resolve import check_request
 from meshhub.registry import Registry
 
 _WHERE = {"file": "/convert or /inspect", "files": "/convert-many", "archive": "/convert-batch"}
@@ -94,19 +87,12 @@ def order_from(form: Form, main: MainField, caller: Caller, *, converts: bool) -
 
 
 def check(registry: Registry, order: Order) -> bool:
-    """Refuse what is wrong with an order whatever its files are: target, entitlement, options.
+    """Check the target, the entitlements and the options of a request, which do not depend on its files.
 
-    Tells whether `report.json` is wanted. Raises RequestError, MissingDependency.
+    Return whether `report.json` is requested. Raises what `check_request` raises. Calls no hook: this runs on the
+    event loop, and the caller's entitlements are complete already.
     """
-    try:
-        # no hook is called: this runs on the event loop, and the caller is entitled already
-        resolve(registry.declarations, order.request, Source.from_bytes(b"", ""), order.caller)
-    except (EmptyModel, UnsupportedFormat):
-        # these are about the file, which is looked at later
-        pass
-    except MissingDependency as error:
-        if error.code != UnsupportedFormat.code:
-            raise
+    check_request(registry.declarations, order.request, order.caller)
     return _flag("report", order.report)
 
 
