@@ -254,7 +254,7 @@ def _threemf_seeds() -> list[bytes]:
 def _archive(data: bytes) -> None:
     """The table of contents and every entry, by both sets of limits, and what the batch makes of it."""
     from meshhub.errors import MeshhubError
-    from meshhub.http.intake import archives as bundles
+    from meshhub.http.intake import archives
     from meshhub.model.plans import Limits
     from meshhub.toolkit.archive import DEFAULT_LIMITS, UPLOAD_LIMITS, Archive
 
@@ -267,12 +267,12 @@ def _archive(data: bytes) -> None:
         path = Path(folder, "sent.zip")
         path.write_bytes(data)
         limits = Limits(max_file_bytes=1 << 20, max_request_bytes=1 << 21, max_batch_files=100)
-        with bundles.opened(path) as archive:
-            items = bundles.unpacked(
-                archive, bundles.wanted(archive, limits), Path(folder), _registry().declarations, limits
+        with archives.open_archive(path) as archive:
+            items = archives.unpack(
+                archive, archives.select_entries(archive, limits), Path(folder), _registry(), limits
             )
         for item in items:
-            assert item.refused is not None or item.path.resolve().is_relative_to(Path(folder).resolve())
+            assert item.rejection is not None or item.path.resolve().is_relative_to(Path(folder).resolve())
 
 
 def _archive_seeds() -> list[bytes]:
@@ -297,7 +297,7 @@ def memory() -> str | None:
 class _Room:
     """A disk that always has room."""
 
-    def arrived(self, *_: Any) -> None:
+    def reserve_received(self, *_: Any) -> None:
         pass
 
 
@@ -305,7 +305,7 @@ def _multipart(data: bytes) -> None:
     """A Content-Type, then a body, which comes in pieces whose sizes the bytes decide."""
     from meshhub.http.context import Context
     from meshhub.http.errors import STATUS, ClientGone, ServiceError
-    from meshhub.http.intake.uploads import receive_form
+    from meshhub.http.intake.uploads import UploadRules, receive_form
     from meshhub.model.plans import Limits
 
     kind, _, body = data.partition(b"\n")
@@ -316,8 +316,8 @@ def _multipart(data: bytes) -> None:
 
     async def receive() -> dict[str, Any]:
         number = next(waiting)
-        context.body_read = number == len(pieces) - 1
-        return {"type": "http.request", "body": pieces[number], "more_body": not context.body_read}
+        context.is_body_read = number == len(pieces) - 1
+        return {"type": "http.request", "body": pieces[number], "more_body": not context.is_body_read}
 
     class Request:
         headers = {"content-type": kind.decode("latin-1")}  # noqa: RUF012
@@ -328,7 +328,7 @@ def _multipart(data: bytes) -> None:
     limits = Limits(max_file_bytes=2000, max_request_bytes=1 << 20, max_batch_files=3)
     with tempfile.TemporaryDirectory(dir=memory()) as folder:
         try:
-            form = asyncio.run(receive_form(request, context, main, limits, Path(folder), None, _Room()))  # type: ignore[arg-type]
+            form = asyncio.run(receive_form(request, context, UploadRules(main, limits), Path(folder), _Room()))  # type: ignore[arg-type]
         except ClientGone:
             return
         except ServiceError as error:

@@ -25,7 +25,9 @@ PACKAGES = (
 """From the bottom up: a package imports only itself and packages listed before it."""
 
 LAYERS = {
-    "http": "context errors admission intake responses metrics conversions state endpoints description server".split(),
+    "http": (
+        "context errors headers admission intake responses metrics conversions state endpoints description server"
+    ).split(),
     "builtin_plugins/step": "recognition writing reading".split(),
 }
 """The same order inside large packages."""

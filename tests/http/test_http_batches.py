@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from http_serving import Running, refused, told, unzipped, zip_of
-from meshhub.http.intake import archives as bundles
-from meshhub.http.intake.conversion_requests import Item, Outcome
+from meshhub.http.intake import archives
+from meshhub.http.intake.conversion_requests import FileResult, InputFile
 from meshhub.http.responses.reports import batch_header
-from meshhub.http.responses.results import packed
+from meshhub.http.responses.results import pack_results
 from meshhub.model.notes import Note
 from meshhub.model.report import FileReport, Report
 from meshhub.model.source import Target
@@ -66,11 +66,11 @@ def test_textures_are_packed_without_being_held_in_memory(tmp_path: Path) -> Non
         target = Target("model.obj", folder=folder)
         (folder / "model.obj").write_bytes(b"v 0 0 0")
         target.companion("texture.png", bytes([colour]) * size)
-        item = Item(name=f"{number}.glb", folder="", stem=str(number), path=folder)
-        outcomes.append(Outcome(item, report, target))
+        file = InputFile(name=f"{number}.glb", folder="", stem=str(number), path=folder)
+        outcomes.append(FileResult(file, report, target))
     tracemalloc.start()
     try:
-        packed(tmp_path / "result.zip", outcomes, ".obj", report=False)
+        pack_results(tmp_path / "result.zip", outcomes, ".obj", report=False)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -273,15 +273,15 @@ def test_names_in_archives_are_found_in_json_too(service: Running) -> None:
 
 def test_the_search_for_companions_has_an_end(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[bytes] = []
-    look = bundles._names_at_end
+    look = archives._names_at_end
 
     def counted(window: bytes, names: Any, longest: int) -> set[str]:
         looked_at.append(window)
         return look(window, names, longest)
 
-    monkeypatch.setattr(bundles, "_names_at_end", counted)
-    monkeypatch.setattr(bundles, "_MOST_HITS", 60)
-    monkeypatch.setattr(bundles, "_MOST_HITS_IN_ALL", 200)
+    monkeypatch.setattr(archives, "_names_at_end", counted)
+    monkeypatch.setattr(archives, "_MAX_HIT_COUNT", 60)
+    monkeypatch.setattr(archives, "_MAX_TOTAL_HIT_COUNT", 200)
     noisy = {f"{number}.part": b"toy needs 0.part " + b" .part" * 100 for number in range(20)}
     model = b"toy needs 0.part " + " ".join(noisy).encode()
     answer = service.batch(zip_of({"a.toy": model, **noisy, "never.part": b"?"}))
@@ -303,4 +303,4 @@ def test_the_search_for_companions_has_an_end(service: Running, monkeypatch: pyt
 def test_names_are_whole_words(tmp_path: Path, text: str, found: set[str]) -> None:
     path = tmp_path / "text"
     path.write_text(text)
-    assert bundles.mentioned(path, {"b.png", "a b.png"}, 100)[0] == found
+    assert archives.find_mentions(path, {"b.png", "a b.png"}, 100)[0] == found

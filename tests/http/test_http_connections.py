@@ -55,12 +55,13 @@ def in_chunks(pieces: list[bytes]) -> bytes:
 
 def test_a_body_in_tiny_chunks_holds_up_nobody(service: Running) -> None:
     form = FORM.replace(b"80000000", b"8")
-    head, _, body = service.raw(in_chunks([*([b"x"] * connections.TINY_CHUNKS), b"x"])).partition(b"\r\n\r\n")
+    chunks = [b"x"] * (connections.MIN_CHECKED_CHUNK_COUNT + 1)
+    head, _, body = service.raw(in_chunks(chunks)).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert json.loads(body)["error_code"] == "bad_request"
 
     assert service.raw(in_chunks([form[at : at + 1] for at in range(len(form))])).startswith(b"HTTP/1.1 200 ")
-    lines = [b"-" * 62 + b"\r\n"] * (2 * connections.TINY_CHUNKS)
+    lines = [b"-" * 62 + b"\r\n"] * (2 * connections.MIN_CHECKED_CHUNK_COUNT)
     assert service.raw(in_chunks([*lines, form])).startswith(b"HTTP/1.1 200 ")
 
 
@@ -74,7 +75,7 @@ def late(came: bytes) -> bool:
 
 
 def test_headers_that_never_end_are_not_waited_for(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "HEADER_TIMEOUT_S", 0.1)
     for sent in (b"GE", b"GET /plan HTTP/1.1\r\nHost: he", b"GET /plan HTTP/1.1\r\nHost: here\r\n"):
         with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
             connection.sendall(sent)
@@ -82,13 +83,13 @@ def test_headers_that_never_end_are_not_waited_for(service: Running, monkeypatch
 
 
 def test_a_connection_that_sends_nothing_is_closed(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "HEADER_TIMEOUT_S", 0.1)
     with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
         assert ended(connection)
 
 
 def test_nor_those_of_a_second_request(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "HEADER_TIMEOUT_S", 0.1)
     with socket.create_connection(("127.0.0.1", service.port), timeout=14) as connection:
         connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: here\r\n\r\n")
         came = b""
@@ -101,7 +102,7 @@ def test_nor_those_of_a_second_request(service: Running, monkeypatch: pytest.Mon
 
 
 def test_a_body_may_take_longer_than_headers(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "HEADER_TIMEOUT_S", 0.1)
     form = FORM.replace(b"80000000", b"8")
     kind = b"Connection: close\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n" % len(form)
     with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
@@ -115,7 +116,7 @@ def test_a_body_may_take_longer_than_headers(service: Running, monkeypatch: pyte
 
 
 def test_a_reader_that_takes_nothing_is_left(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "STALL_TIMEOUT_S", 0.1)
     running: Running = serve()
     kind = b"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n" % len(FORM)
     with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
@@ -219,10 +220,10 @@ def test_one_address_has_so_many_connections(serve: Any) -> None:
 def test_a_trusted_proxy_has_as_many_as_it_likes() -> None:
     peers = connections.Peers(1, networks(["10.0.0.0/8"]))
     for _ in range(3):
-        assert peers.come("10.1.2.3") == peers.come("") == connections.UNCOUNTED
-    first = peers.come("2001:db8::1")
+        assert peers.add("10.1.2.3") == peers.add("") == connections.UNCOUNTED
+    first = peers.add("2001:db8::1")
     assert first
-    assert peers.come("2001:db8::2") == ""
-    assert peers.come("2001:db8:1::") != ""
-    peers.leave(first)
-    assert peers.come("2001:db8::2") == first
+    assert peers.add("2001:db8::2") == ""
+    assert peers.add("2001:db8:1::") != ""
+    peers.remove(first)
+    assert peers.add("2001:db8::2") == first

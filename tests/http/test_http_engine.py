@@ -28,7 +28,7 @@ from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import Cancelled
-from meshhub.http.server.app import isolated
+from meshhub.http.server.app import create_engine
 from meshhub.model.report import Inspection, Report
 from meshhub.service.settings import Settings
 
@@ -149,9 +149,9 @@ def test_a_full_queue_is_busy(
     running = serve(engine, workers=1, queue=1)
     first = threads.submit(running.convert, latch.content)
     until(lambda: bool(latch.processes()))
-    turns = running.server.config.app.state.shared.jobs._turns  # type: ignore[union-attr]
+    slots = running.server.config.app.state.service.resources._slots  # type: ignore[union-attr]
     second = threads.submit(running.convert)
-    until(lambda: len(turns._waiting) == 1)
+    until(lambda: len(slots._waiting) == 1)
     answer = running.convert()
     refused(answer, 503, "server_busy")
     assert int(answer.headers["retry-after"]) > 0
@@ -222,9 +222,9 @@ def test_stopping_lets_what_runs_finish(
     running = serve(engine, workers=1)
     first: Future[Any] = threads.submit(running.convert, latch.content)
     until(lambda: bool(latch.processes()))
-    turns = running.server.config.app.state.shared.jobs._turns  # type: ignore[union-attr]
+    slots = running.server.config.app.state.service.resources._slots  # type: ignore[union-attr]
     second = threads.submit(running.convert)
-    until(lambda: len(turns._waiting) == 1)
+    until(lambda: len(slots._waiting) == 1)
     running.server.should_exit = True
     refused(second.result(), 503, "shutting_down")
     assert not first.done()
@@ -259,7 +259,7 @@ def test_stopping_ends_what_does_not_finish(
 
 def test_ready_tells_that_it_stops(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     assert service.get("/health/ready").json() == {"status": "ready"}
-    monkeypatch.setattr(service.server.config.app.state.shared.jobs, "closing", True)  # type: ignore[union-attr]
+    monkeypatch.setattr(service.server.config.app.state.service.resources, "is_closing", True)  # type: ignore[union-attr]
     refused(service.get("/health/ready"), 503, "shutting_down")
     assert service.get("/health/live").json() == {"status": "live"}
 
@@ -346,9 +346,9 @@ def test_whoever_comes_while_it_stops_is_told(
     running = serve(engine, workers=2)
     first = threads.submit(running.convert, latch.content)
     until(lambda: bool(latch.processes()))
-    jobs = running.server.config.app.state.shared.jobs  # type: ignore[union-attr]
+    resources = running.server.config.app.state.service.resources  # type: ignore[union-attr]
     running.server.should_exit = True
-    until(lambda: jobs.closing)
+    until(lambda: resources.is_closing)
     with httpx.Client(base_url=running.url) as stranger:
         for answer in (
             stranger.get("/health/ready"),
@@ -366,7 +366,7 @@ def test_whoever_comes_while_it_stops_is_told(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded on Linux")
 def test_a_conversion_has_the_memory_that_the_settings_give_it(serve: Callable[..., Running]) -> None:
-    running = serve(isolated(Settings(workers=1, conversion_memory_bytes=128 << 20)))
+    running = serve(create_engine(Settings(workers=1, conversion_memory_bytes=128 << 20)))
     assert running.convert(toy_weight="1000").status_code == 200
     assert (
         "optimize_target_faces" in refused(running.convert(toy_weight="200000000"), 422, "model_too_complex")["error"]
@@ -382,8 +382,8 @@ def test_a_second_signal_stops_what_runs(
     until(lambda: bool(latch.processes()))
     (process,) = latch.processes()
     running.server.handle_exit(signal.SIGTERM, None)
-    jobs = running.server.config.app.state.shared.jobs  # type: ignore[union-attr]
-    until(lambda: jobs.closing)
+    resources = running.server.config.app.state.service.resources  # type: ignore[union-attr]
+    until(lambda: resources.is_closing)
     assert alive(process)
     running.server.handle_exit(second, None)
     refused(first.result(), 503, "shutting_down")

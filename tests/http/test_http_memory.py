@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
-from meshhub.http.server.memory import give_back, one_heap
+from meshhub.http.server.memory import trim_heap, use_one_heap
 
 CODE = """
 import ctypes, sys, threading
-from meshhub.http.server.memory import one_heap
+from meshhub.http.server.memory import use_one_heap
 
 if sys.argv[1] == "one":
-    one_heap()
+    use_one_heap()
 # too large for Python's own allocator, and held while the others take theirs
 together = threading.Barrier(8)
 threads = [threading.Thread(target=lambda: (bytearray(5000), together.wait())) for _ in range(8)]
@@ -48,17 +48,17 @@ def test_threads_share_one_heap_unless_told_otherwise(settings: dict[str, str], 
 GIVING = """
 import resource
 from pathlib import Path
-from meshhub.http.server.memory import give_back, one_heap
+from meshhub.http.server.memory import trim_heap, use_one_heap
 
 def taken():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
-one_heap()
+use_one_heap()
 pieces = [bytes(1000) for _ in range(100_000)]
 kept = pieces[::50]
 del pieces
 before = taken()
-give_back()
+trim_heap()
 assert before - taken() > 40_000_000, (before, taken())
 """
 
@@ -73,10 +73,13 @@ def test_without_such_a_library_nothing_is_asked(monkeypatch: pytest.MonkeyPatch
         raise TypeError("Windows knows no library without a name")
 
     monkeypatch.setattr("ctypes.CDLL", missing)
-    one_heap()
-    give_back()
+    use_one_heap()
+    trim_heap()
 
 
 def test_what_is_loaded_is_not_looked_through_again() -> None:
-    code = "import gc; from meshhub.http.server.memory import settle; settle(); assert len(gc.get_objects()) < 1000"
+    code = (
+        "import gc; from meshhub.http.server.memory import freeze_objects\n"
+        "freeze_objects(); assert len(gc.get_objects()) < 1000"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,10 +16,9 @@ from limits.aio.strategies import MovingWindowRateLimiter
 
 from http_serving import Running, refused, serving, unzipped
 from meshhub.hookspecs import hookimpl
-from meshhub.http.admission import failed_keys as guesses
-from meshhub.http.admission import rates
+from meshhub.http.admission import failed_keys, rates
 from meshhub.http.admission.addresses import client_address, networks, rate_identity
-from meshhub.http.admission.failed_keys import Guesses
+from meshhub.http.admission.failed_keys import FailedKeys
 from meshhub.http.admission.rates import RateLimits
 from meshhub.http.admission.window import Window
 from meshhub.model.plans import Caller
@@ -166,16 +165,16 @@ def test_keys_are_not_guessed_without_end(serve: Any) -> None:
 
 
 def test_keys_that_were_right_are_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guesses, "_REMEMBERED", 2)
+    monkeypatch.setattr(failed_keys, "_MAX_VALID_KEYS_COUNT", 2)
 
     async def story() -> None:
-        known = Guesses(RateLimits(), 4)
+        known = FailedKeys(RateLimits(), 4)
         for key in ("a", "b", "a", "c"):
-            known.right(key)
+            known.remember_valid(key)
         for number in range(4):
-            assert await known.refused("here", "b") is None, number
-            await known.wrong("here", "d")
-        assert [await known.refused("here", key) is None for key in "abcd"] == [True, False, True, False]
+            assert await known.check("here", "b") is None, number
+            await known.count_invalid("here", "d")
+        assert [await known.check("here", key) is None for key in "abcd"] == [True, False, True, False]
 
     asyncio.run(story())
 
@@ -261,50 +260,50 @@ def test_without_redis_the_process_counts_for_itself(caplog: pytest.LogCaptureFi
     limits = RateLimits("redis://127.0.0.1:1/0")
     assert asyncio.run(_hits(limits, 5)) == [True, True, True, False, False]
     # it is neither asked nor told of for every request
-    assert caplog.text.count("counts for itself") == 1
+    assert caplog.text.count("counts by itself") == 1
     asyncio.run(limits.close())
 
 
 def test_a_redis_that_is_back_is_told_of(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("redis")
-    monkeypatch.setattr(rates, "_ALONE_SECONDS", -1)
+    monkeypatch.setattr(rates, "_REDIS_RETRY_S", -1)
     limits = RateLimits("redis://127.0.0.1:1/0")
     assert asyncio.run(_hits(limits, 3)) == [True, True, True]
     limits._shared = MovingWindowRateLimiter(MemoryStorage())
     assert asyncio.run(_hits(limits, 4)) == [True, True, True, False]
-    assert caplog.text.count("counts for itself") == caplog.text.count("together again") == 1
+    assert caplog.text.count("counts by itself") == caplog.text.count("works again") == 1
 
 
 def test_a_window_moves() -> None:
     now = 1000.0
     window = Window(lambda: now)
-    assert window.ask("me", 2, count=False) == (True, 2, 0)
-    assert window.ask("me", 2, count=True) == (True, 1, 60)
+    assert window.query("me", 2, count=False) == (True, 2, 0)
+    assert window.query("me", 2, count=True) == (True, 1, 60)
     now += 20.5
-    assert window.ask("me", 2, count=True) == (True, 0, 40)
-    assert window.ask("me", 2, count=True) == (False, 0, 40)
-    assert window.ask("you", 2, count=True) == (True, 1, 60)
+    assert window.query("me", 2, count=True) == (True, 0, 40)
+    assert window.query("me", 2, count=True) == (False, 0, 40)
+    assert window.query("you", 2, count=True) == (True, 1, 60)
     now += 39.5
     # the first is forgotten after a minute, and what was refused never counted
-    assert window.ask("me", 2, count=True) == (True, 0, 21)
-    assert window.ask("me", 2, count=True) == (False, 0, 21)
+    assert window.query("me", 2, count=True) == (True, 0, 21)
+    assert window.query("me", 2, count=True) == (False, 0, 21)
     assert len(window) == 2
     now += 60
-    assert window.ask("me", 2, count=False) == (True, 2, 0)
+    assert window.query("me", 2, count=False) == (True, 2, 0)
     assert len(window) == 0
 
 
 def test_a_window_forgets_a_caller_who_was_only_looked_at() -> None:
     now = 1000.0
     window = Window(lambda: now)
-    window.ask("me", 2, count=True)
+    window.query("me", 2, count=True)
     now += 50
-    window.ask("you", 2, count=True)
+    window.query("you", 2, count=True)
     # nobody is forgotten at this look, yet the only request of this caller is too old to count
     now += 11
-    assert window.ask("me", 2, count=False) == (True, 2, 0)
+    assert window.query("me", 2, count=False) == (True, 2, 0)
     now += 10
-    assert window.ask("you", 2, count=True) == (True, 0, 39)
+    assert window.query("you", 2, count=True) == (True, 0, 39)
     assert len(window) == 1
 
 
@@ -316,7 +315,7 @@ def test_never_more_than_the_limit_in_any_minute(steps: list[tuple[float, bool]]
     for pause, count in steps:
         now += pause
         recent = [then for then in passed if then > now - 60]
-        said, remaining, _ = window.ask("me", most, count=count)
+        said, remaining, _ = window.query("me", most, count=count)
         assert said == (len(recent) < most)
         if said and count:
             passed.append(now)

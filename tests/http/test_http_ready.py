@@ -18,8 +18,8 @@ from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.errors import ServerBusy, WorkerCrashed
 from meshhub.hookspecs import hookimpl
-from meshhub.http.admission.resources import Jobs
-from meshhub.http.conversions.probe import FRESH_SECONDS, Probe, cube
+from meshhub.http.admission.resources import Resources
+from meshhub.http.conversions.probe import CACHE_S, Probe, cube_stl
 from meshhub.model.report import Inspection, Report
 from meshhub.registry import Registry
 from meshhub.service.settings import Settings
@@ -63,7 +63,7 @@ class Listener:
 
 def test_the_cube_is_one(tmp_path: Path) -> None:
     path = tmp_path / "cube.stl"
-    path.write_bytes(cube())
+    path.write_bytes(cube_stl())
     mesh = trimesh.load_mesh(path)
     assert (len(mesh.faces), mesh.is_watertight, mesh.volume) == (12, True, pytest.approx(1))
 
@@ -97,8 +97,8 @@ def test_a_service_at_work_is_ready(tmp_path: Path) -> None:
         engine.go.clear()
         slow = threads.submit(running.convert)
         until(lambda: engine.ran == 2)
-        shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
-        shared.probe._asked = -1e9
+        state: Any = running.server.config.app.state.service  # type: ignore[union-attr]
+        state.probe._last_run = -1e9
         assert running.get("/health/ready").status_code == 200
         assert engine.ran == 2
         engine.go.set()
@@ -107,13 +107,13 @@ def test_a_service_at_work_is_ready(tmp_path: Path) -> None:
 
 def test_answers_hold_for_some_seconds_and_are_asked_for_once() -> None:
     engine, clock = Counting(), Clock()
-    jobs = Jobs(Settings())
-    probe = Probe(Registry(entry_points=False, engine=engine), jobs, clock)
+    resources = Resources(Settings())
+    probe = Probe(Registry(entry_points=False, engine=engine), resources, clock)
 
     async def together() -> None:
         await asyncio.gather(*(probe.check() for _ in range(10)))
         assert engine.ran == 1
-        clock.now += FRESH_SECONDS - 0.1
+        clock.now += CACHE_S - 0.1
         await probe.check()
         assert engine.ran == 1
         clock.now += 0.2
@@ -128,24 +128,24 @@ def test_answers_hold_for_some_seconds_and_are_asked_for_once() -> None:
         with pytest.raises(ServerBusy):
             await probe.check()
         assert engine.ran == 2
-        clock.now += FRESH_SECONDS
+        clock.now += CACHE_S
         await probe.check()
         assert engine.ran == 3
-        clock.now += FRESH_SECONDS
+        clock.now += CACHE_S
         engine.forgetful = True
         with pytest.raises(ServerBusy, match="conversion_failed"):
             await probe.check()
 
     asyncio.run(together())
-    jobs.close()
+    resources.close()
 
 
 def test_without_a_plugin_for_stl_nothing_is_proved() -> None:
     engine = Counting()
-    jobs = Jobs(Settings())
-    asyncio.run(Probe(Registry(entry_points=False, builtins=False, engine=engine), jobs).check())
+    resources = Resources(Settings())
+    asyncio.run(Probe(Registry(entry_points=False, builtins=False, engine=engine), resources).check())
     assert engine.ran == 0
-    jobs.close()
+    resources.close()
 
 
 class Crowded(InProcess):
@@ -160,26 +160,26 @@ class Crowded(InProcess):
 
 
 def test_busy_is_ready_only_while_requests_have_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs = Jobs(Settings())
-    idle = Probe(Registry(entry_points=False, engine=Crowded(lambda: None)), jobs)
+    resources = Resources(Settings())
+    idle = Probe(Registry(entry_points=False, engine=Crowded(lambda: None)), resources)
     with pytest.raises(ServerBusy, match="server_busy"):
         asyncio.run(idle.check())
-    busy = Crowded(lambda: monkeypatch.setattr(Jobs, "all_at_work", True))
-    asyncio.run(Probe(Registry(entry_points=False, engine=busy), jobs).check())
-    jobs.close()
+    busy = Crowded(lambda: monkeypatch.setattr(Resources, "are_all_workers_busy", True))
+    asyncio.run(Probe(Registry(entry_points=False, engine=busy), resources).check())
+    resources.close()
 
 
 def test_a_service_that_stops_while_it_starts_logs_no_error(caplog: pytest.LogCaptureFixture) -> None:
-    jobs = Jobs(Settings())
+    resources = Resources(Settings())
     engine = Counting()
     engine.broken = True
-    probe = Probe(Registry(entry_points=False, engine=engine), jobs)
-    jobs.stop()
+    probe = Probe(Registry(entry_points=False, engine=engine), resources)
+    resources.stop()
     with pytest.raises(ServerBusy):
         asyncio.run(probe.check())
     assert engine.ran == 1
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
-    jobs.close()
+    resources.close()
 
 
 def test_a_folder_that_somebody_tidied_up_is_made_again(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from meshhub.http.server import tracing
 
 def test_without_a_place_to_send_them_nothing_is_traced() -> None:
     app = object()
-    assert tracing.traced(app, {}) is app
-    assert tracing.traced(app, {tracing.ENDPOINTS[0]: ""}) is app
+    assert tracing.add_tracing(app, {}) is app
+    assert tracing.add_tracing(app, {tracing.ENDPOINT_VARIABLES[0]: ""}) is app
 
 
 def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -31,7 +31,7 @@ def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch, caplog: 
     monkeypatch.setitem(sys.modules, "opentelemetry.instrumentation.asgi", None)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     app = object()
-    assert tracing.traced(app, {tracing.ENDPOINTS[0]: "http://127.0.0.1:1"}) is app
+    assert tracing.add_tracing(app, {tracing.ENDPOINT_VARIABLES[0]: "http://127.0.0.1:1"}) is app
     assert 'pip install "meshhub[opentelemetry]"' in caplog.text
 
 

@@ -301,7 +301,7 @@ def test_parts_without_a_file_leave_none(serve: Any) -> None:
 def test_bodies_that_do_not_come_hold_no_disk(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither one that was announced nor one of unknown length keeps others out; what has come does."""
     running: Running = serve(keep_free_bytes=0)
-    shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
+    state: Any = running.server.config.app.state.service  # type: ignore[union-attr]
     free = 100 * MEGABYTE
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, free))  # type: ignore[attr-defined]
     head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\n" % KIND.encode()
@@ -312,7 +312,7 @@ def test_bodies_that_do_not_come_hold_no_disk(serve: Any, monkeypatch: pytest.Mo
                 start = HEAD + b"toy"
                 start = start if b"Length" in length else b"%x\r\n%s\r\n" % (len(start), start)
                 slow.sendall(head + length + b"\r\n\r\n" + start)
-        until(lambda: shared.jobs.disk.promised == 10 * MEGABYTE)
+        until(lambda: state.resources.disk.promised == 10 * MEGABYTE)
         assert running.convert(b"toy" + b" " * 10 * MEGABYTE).status_code == 200
         free = 40 * MEGABYTE
         assert "disk" in refused(running.convert(b"toy" + b" " * 19 * MEGABYTE), 503, "server_busy")["error"]
@@ -323,7 +323,7 @@ def test_bodies_that_do_not_come_hold_no_disk(serve: Any, monkeypatch: pytest.Mo
         # what uploads take is given back when they are done
         free = 0
         assert running.get("/health/ready").status_code == 200
-    until(lambda: shared.jobs.disk.promised == 0)
+    until(lambda: state.resources.disk.promised == 0)
     free = -1
     refused(running.get("/health/ready"), 503, "server_busy")
 
@@ -380,24 +380,24 @@ def test_uploads_that_fit_on_the_disk_succeed(serve: Any, monkeypatch: pytest.Mo
         if answer.status_code != 200:
             assert "disk" in refused(answer, 503, "server_busy")["error"]
             assert int(answer.headers["retry-after"]) > 0
-    shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
-    until(lambda: shared.jobs.disk.promised == 0)
+    state: Any = running.server.config.app.state.service  # type: ignore[union-attr]
+    until(lambda: state.resources.disk.promised == 0)
     assert upload(0).status_code == 200
 
 
 def test_the_first_upload_displaces_later_ones(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     running: Running = serve(keep_free_bytes=0)
     monkeypatch.setattr(shutil, "disk_usage", SmallDisk(32 * MEGABYTE, running.temporary).usage)
-    shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
+    state: Any = running.server.config.app.state.service  # type: ignore[union-attr]
     body = form(b"toy" + b" " * 10 * MEGABYTE)
     head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
     head %= KIND.encode(), len(body)
     address = ("127.0.0.1", running.port)
     with socket.create_connection(address, timeout=60) as first, socket.create_connection(address, timeout=60) as later:
         first.sendall(head + body[: 5 * MEGABYTE])
-        until(lambda: shared.jobs.disk.promised >= 5 * MEGABYTE)
+        until(lambda: state.resources.disk.promised >= 5 * MEGABYTE)
         later.sendall(head + body[: 9 * MEGABYTE])
-        until(lambda: shared.jobs.disk.promised >= 14 * MEGABYTE)
+        until(lambda: state.resources.disk.promised >= 14 * MEGABYTE)
         first.sendall(body[5 * MEGABYTE :])
         assert first.recv(16).startswith(b"HTTP/1.1 200 ")
         assert later.recv(16).startswith(b"HTTP/1.1 503 ")
@@ -407,30 +407,30 @@ def test_an_upload_waits_for_room(serve: Any, monkeypatch: pytest.MonkeyPatch) -
     running: Running = serve(keep_free_bytes=0)
     disk = SmallDisk(30 * MEGABYTE, running.temporary)
     monkeypatch.setattr(shutil, "disk_usage", disk.usage)
-    shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
+    state: Any = running.server.config.app.state.service  # type: ignore[union-attr]
     head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
     with ThreadPoolExecutor(1) as threads:
         with socket.create_connection(("127.0.0.1", running.port), timeout=60) as first:
             first.sendall(head % (KIND.encode(), 9 * MEGABYTE) + HEAD + b"toy" + bytes(8 * MEGABYTE))
-            until(lambda: shared.jobs.disk.promised >= 8 * MEGABYTE)
+            until(lambda: state.resources.disk.promised >= 8 * MEGABYTE)
             second = threads.submit(running.convert, b"toy" + b" " * 10 * MEGABYTE)
-            until(lambda: any(hold.waiting for hold in shared.jobs.disk._holds.values()))
+            until(lambda: any(hold.is_waiting for hold in state.resources.disk._reservations.values()))
         # the first client has left
         assert second.result().status_code == 200
 
 
 def test_a_slow_download_ends_with_the_time_of_the_request(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that reads a byte now and then is never stalled, and holds the answer on the disk."""
-    monkeypatch.setattr(service_module, "_DOWNLOAD_S", 0.5)
-    monkeypatch.setattr(service_module, "_DOWNLOAD_BYTES_PER_S", 1 << 30)
+    monkeypatch.setattr(service_module, "_MIN_DOWNLOAD_S", 0.5)
+    monkeypatch.setattr(service_module, "_MIN_DOWNLOAD_BYTES_PER_S", 1 << 30)
     running: Running = serve(plan_limits={"free": {"request_timeout_seconds": 4, "requests_per_minute": 1000}})
-    shared: Any = running.server.config.app.state.shared  # type: ignore[union-attr]
+    state: Any = running.server.config.app.state.service  # type: ignore[union-attr]
     body = HEAD + b"toy\r\n" + part("toy_weight", b"80000000") + TARGET + END
     with socket.create_connection(("127.0.0.1", running.port), timeout=30) as slow:
         head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
         slow.sendall(head % (KIND.encode(), len(body)) + body)
         assert slow.recv(9) == b"HTTP/1.1 "
-        assert [hold.held > 80_000_000 for hold in shared.jobs.disk._holds.values()] == [True]
+        assert [hold.total > 80_000_000 for hold in state.resources.disk._reservations.values()] == [True]
         began = time.monotonic()
 
         def reads() -> bool:
@@ -440,7 +440,7 @@ def test_a_slow_download_ends_with_the_time_of_the_request(serve: Any, monkeypat
 
         until(reads, 15)
         assert time.monotonic() - began > 1
-        until(lambda: not shared.jobs.disk._holds)
+        until(lambda: not state.resources.disk._reservations)
     # an answer that is taken is not cut
     assert len(running.convert(b"toy", toy_weight="80000000").content) >= 80_000_000
 
@@ -456,14 +456,14 @@ def test_a_download_counts_against_its_caller(monkeypatch: pytest.MonkeyPatch, t
         download, upload, other = Context("", "a"), Context("", "a"), Context("", "b")
         download.identity = upload.identity = "ip:a"
         other.identity = "ip:b"
-        await disk.take(download, 10, room=10)
-        disk.answer(download, 40)
-        await disk.take(upload, 10, room=10)
+        await disk.reserve(download, 10, required=10)
+        disk.record_response(download, 40)
+        await disk.reserve(upload, 10, required=10)
         free = 15
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(20) as timeout:
-                disk.receive(upload, timeout)
-                asking = asyncio.ensure_future(disk.take(other, 10, room=10))
+                disk.set_receiving(upload, timeout)
+                asking = asyncio.ensure_future(disk.reserve(other, 10, required=10))
                 await asyncio.sleep(10)
         assert disk.is_rejected(upload)
         upload.cleanup.close()

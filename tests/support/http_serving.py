@@ -21,7 +21,7 @@ import uvicorn
 import service_plugins
 from meshhub.engine.contract import Engine
 from meshhub.http.server.app import create_app
-from meshhub.http.server.serving import Server, configured
+from meshhub.http.server.serving import Server, create_config
 from meshhub.pipeline.hooks import Hooks
 from meshhub.registry import Registry
 from meshhub.service.keys import KeyStore
@@ -97,7 +97,7 @@ def serving(
     registry = Registry(plugins=[service_plugins, *plugins], entry_points=hooks is not None, engine=engine, hooks=hooks)
     keys = keys or KeyStore(f"sqlite:///{temporary / 'keys.sqlite3'}")
     app = create_app(told, registry, keys)
-    server = Server(configured(app, app.state.shared), app.state.shared)
+    server = Server(create_config(app, app.state.service), app.state.service)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -1,15 +1,15 @@
 """The HTTP service: `create_app()` for any ASGI server, `serve()` for the command line.
 
-Needs the extra `http`: `pip install "meshhub[http]"`.
+Requires the extra `http`: `pip install "meshhub[http]"`.
 """
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 
-NEEDS = ("limits", "litestar", "multipart", "prometheus_client", "sqlalchemy", "uvicorn")
+_DEPENDENCIES = ("limits", "litestar", "multipart", "prometheus_client", "sqlalchemy", "uvicorn")
 
-_missing = [name for name in NEEDS if find_spec(name) is None]
+_missing = [name for name in _DEPENDENCIES if find_spec(name) is None]
 if _missing:
     raise ImportError(
         f'the HTTP service needs {", ".join(_missing)}, which is not installed; pip install "meshhub[http]"',

@@ -1,4 +1,4 @@
-"""What the service knows about one request, from its first byte to its last."""
+"""Context of one request, from its first byte to the last byte of the response."""
 
 from __future__ import annotations
 
@@ -10,53 +10,61 @@ from typing import Any
 
 from meshhub.model.plans import Caller
 
-_SHAPE = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
-_PLACE = "meshhub"
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+_STATE_KEY = "meshhub"
 
 
 class Context:
-    """Lives as long as its request.
+    """State of one request.
 
-    cleanup:   what is let go of when the request is over, however it ends
-    headers:   added to the answer, whatever it is
-    identity:  what the caller is counted by
-    reason:    what the log says of an answer that is the service's own trouble
-    body_read: whether the whole body has been received
-    deadline:  when the whole request is to be over, of the loop's clock; None: no deadline
+    Attributes:
+        caller: Set when the API key has been checked.
+        identity: Rate limit key of the caller.
+        headers: Headers of the response, whatever its status.
+        cleanup: Callbacks that run when the request ends, in whatever way.
+        error_code: Code of an error response, for the log.
+        reason: What failed inside the service, for the log.
+        deadline: When the whole request must end, in the event loop's clock; None: no deadline.
+        remaining: Requests left in the rate limit's window; None without a rate limit.
+        resets_in: Seconds until the rate limit's window allows another request; None without a rate limit.
+        started: Monotonic time of the first byte.
+        has_body_started: Whether a part of the body has been received.
+        is_body_read: Whether the whole body has been received.
+        has_client_left: Whether the client left before the response began.
     """
 
     def __init__(self, request_id: str, address: str) -> None:
-        """`address` is the client's, as trusted proxies tell it."""
+        """Start a request from the client's `address`, as trusted proxies report it."""
         self.request_id = request_id
         self.address = address
         self.caller: Caller | None = None
         self.identity = ""
+        self.headers: dict[str, str] = {}
+        self.cleanup = contextlib.ExitStack()
+        self.error_code = ""
         self.reason = ""
         self.deadline: float | None = None
         self.remaining: int | None = None
         self.resets_in: int | None = None
         self.started = time.monotonic()
-        self.cleanup = contextlib.ExitStack()
-        self.headers: dict[str, str] = {}
-        self.error_code = ""
-        self.body_started = False
-        self.body_read = False
-        self.gone = False
+        self.has_body_started = False
+        self.is_body_read = False
+        self.has_client_left = False
 
 
-def request_id(sent: str | None) -> str:
-    """The id that the client sent, when it is harmless to log and echo; else a new one."""
-    if sent is not None and _SHAPE.fullmatch(sent):
-        return sent
+def choose_request_id(header: str | None) -> str:
+    """Return the id that the client sent, if it is safe to log and to send back; otherwise a new one."""
+    if header is not None and _REQUEST_ID.fullmatch(header):
+        return header
     return secrets.token_hex(16)
 
 
-def place(scope: Any, context: Context) -> None:
-    """Keep the context in the request's scope."""
-    scope.setdefault("state", {})[_PLACE] = context
+def attach_context(scope: Any, context: Context) -> None:
+    """Store the context in the ASGI scope of the request."""
+    scope.setdefault("state", {})[_STATE_KEY] = context
 
 
 def context_of(scope: Any) -> Context:
-    """The context of the request."""
-    found: Context = scope["state"][_PLACE]
-    return found
+    """Return the context of the request with this ASGI scope."""
+    context: Context = scope["state"][_STATE_KEY]
+    return context

@@ -1,4 +1,4 @@
-"""What the service counts for Prometheus. Every label has few values, whatever callers send."""
+"""Prometheus metrics of the service. The values of every label are bounded, whatever callers send."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from meshhub.http.errors import STATUS
 from meshhub.registry import Registry
 
 if TYPE_CHECKING:
-    from meshhub.http.admission.resources import Jobs
+    from meshhub.http.admission.resources import Resources
 
 OTHER = "other"
-"""What stands for whatever is not known beforehand."""
+"""Label value for all values that are not known beforehand."""
 
-NOTHING = "none"
-"""The target of an inspection."""
+NO_TARGET = "none"
+"""Target label of an inspection."""
 
 KILLS = {
     "conversion_timeout": "timeout",
@@ -29,83 +29,86 @@ KILLS = {
     "cancelled": "client_gone",
     "shutting_down": "shutdown",
 }
-"""Outcomes in which a worker did not end by itself, and what they are called."""
+"""Label of `meshhub_kills` by the outcome of a conversion whose worker was killed or crashed."""
 
-_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+_BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+"""Seconds; from a tiny STL to the longest timeout of the usual plans."""
 
 
-class Conversion:
-    """One conversion while it runs; `source` is told when it is known, `began` when a worker was found."""
+class Measurement:
+    """Labels and start time of one running conversion. Set `source` when the format is known."""
 
     def __init__(self, target: str) -> None:
         self.source = OTHER
         self.target = target
-        self.began: float | None = None
+        self.started: float | None = None
 
-    def begin(self) -> None:
-        """It has got a worker: from here on its seconds count."""
-        self.began = time.monotonic()
+    def start(self) -> None:
+        """Start the measurement of the time; call this when the conversion has a worker."""
+        self.started = time.monotonic()
 
 
 class Metrics:
-    """The figures of one service; two in one program do not mix."""
+    """Metrics of one service; two services in one process do not share them."""
 
-    def __init__(self, registry: Registry, jobs: Jobs, paths: frozenset[str]) -> None:
-        """`paths` are the endpoints; any other path counts as `other`."""
+    def __init__(self, registry: Registry, resources: Resources, paths: frozenset[str]) -> None:
+        """Count requests by endpoint in `paths`; all other paths count as `other`."""
         self._formats = frozenset(registry.declarations.formats)
         self._paths = paths
-        self._kept = kept = CollectorRegistry()
-        ProcessCollector(registry=kept)
-        self._requests = Counter("meshhub_requests", "Requests answered.", ("endpoint", "status"), registry=kept)
+        self._hooks = registry.hooks
+        self._collectors = collectors = CollectorRegistry()
+        ProcessCollector(registry=collectors)
+        self._requests = Counter("meshhub_requests", "Requests answered.", ("endpoint", "status"), registry=collectors)
         self._conversions = Counter(
-            "meshhub_conversions", "Conversions and inspections.", ("source", "target", "outcome"), registry=kept
+            "meshhub_conversions", "Conversions and inspections.", ("source", "target", "outcome"), registry=collectors
         )
         self._seconds = Histogram(
             "meshhub_conversion_seconds",
-            "From the worker's start to its answer.",
+            "From the start of the worker to its result.",
             ("source", "target"),
-            registry=kept,
-            buckets=_SECONDS,
+            registry=collectors,
+            buckets=_BUCKETS_S,
         )
-        self._kills = Counter("meshhub_kills", "Workers that did not end by themselves.", ("kind",), registry=kept)
-        self._bytes = Counter("meshhub_bytes", "Bodies of requests and answers.", ("direction",), registry=kept)
+        self._kills = Counter("meshhub_kills", "Workers that were killed or crashed.", ("kind",), registry=collectors)
+        self._bytes = Counter(
+            "meshhub_bytes", "Bytes of request and response bodies.", ("direction",), registry=collectors
+        )
         gauges = {
-            "meshhub_queue_depth": ("Conversions that wait for a worker.", lambda: jobs.waiting),
-            "meshhub_workers_busy": ("Conversions that run.", lambda: jobs.running),
-            "meshhub_workers": ("Conversions that may run at once.", lambda: jobs.workers),
+            "meshhub_queue_depth": ("Conversions that wait for a worker.", lambda: resources.waiting),
+            "meshhub_workers_busy": ("Conversions that run.", lambda: resources.running),
+            "meshhub_workers": ("Maximum number of parallel conversions.", lambda: resources.workers),
         }
-        for name, (meaning, ask) in gauges.items():
-            Gauge(name, meaning, registry=kept).set_function(ask)
-        self._hooks = registry.hooks
+        for name, (description, read) in gauges.items():
+            Gauge(name, description, registry=collectors).set_function(read)
         self._hooks_off = Gauge(
-            "meshhub_hooks_off", "Hooks of plug-ins that are off.", ("plugin", "hook"), registry=kept
+            "meshhub_hooks_off", "Disabled hooks of plug-ins.", ("plugin", "hook"), registry=collectors
         )
-        # what never happened is told as 0
+        # export 0 for events that have not occurred yet
         for kind in KILLS.values():
             self._kills.labels(kind)
         for direction in ("in", "out"):
             self._bytes.labels(direction)
 
-    def text(self) -> bytes:
-        """All of it, in Prometheus' text format."""
+    def export(self) -> bytes:
+        """Return all metrics in the Prometheus text format."""
         self._hooks_off.clear()
         for fault in self._hooks.faults:
             self._hooks_off.labels(fault.plugin, fault.hook).set(1)
-        return generate_latest(self._kept)
+        return generate_latest(self._collectors)
 
-    def answered(self, path: str, status: int, came: int, went: int) -> None:
-        """Count a request with the bytes of its body and of its answer."""
+    def count_request(self, path: str, status: int, bytes_in: int, bytes_out: int) -> None:
+        """Count an answered request and the bytes of its body and of the response body."""
         self._requests.labels(path if path in self._paths else OTHER, str(status)).inc()
-        self._bytes.labels("in").inc(came)
-        self._bytes.labels("out").inc(went)
+        self._bytes.labels("in").inc(bytes_in)
+        self._bytes.labels("out").inc(bytes_out)
 
     @contextlib.contextmanager
-    def conversion(self, target: str | None) -> Iterator[Conversion]:
-        """Count a conversion by how what is inside ends; `target` is the id of a format, or None for a look."""
-        mine = Conversion(NOTHING if target is None else self._known(target))
+    def measure(self, target: str | None) -> Iterator[Measurement]:
+        """Count the conversion in the `with` block by its outcome; `target` is a format id, None for an inspection."""
+        measurement = Measurement(NO_TARGET if target is None else self._format_label(target))
         outcome = "ok"
         try:
-            yield mine
+            yield measurement
         except MeshhubError as error:
             outcome = error.code if error.code in STATUS or error.code in KILLS else OTHER
             raise
@@ -116,12 +119,12 @@ class Metrics:
             outcome = "internal_error"
             raise
         finally:
-            source = self._known(mine.source)
-            self._conversions.labels(source, mine.target, outcome).inc()
-            if mine.began is not None:
-                self._seconds.labels(source, mine.target).observe(time.monotonic() - mine.began)
+            source = self._format_label(measurement.source)
+            self._conversions.labels(source, measurement.target, outcome).inc()
+            if measurement.started is not None:
+                self._seconds.labels(source, measurement.target).observe(time.monotonic() - measurement.started)
                 if outcome in KILLS:
                     self._kills.labels(KILLS[outcome]).inc()
 
-    def _known(self, format_id: str) -> str:
+    def _format_label(self, format_id: str) -> str:
         return format_id if format_id in self._formats else OTHER

@@ -1,4 +1,4 @@
-"""What all requests share, and how a handler gets at it."""
+"""State that all requests of a service share, and the reception of a request's form."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Any, cast
 
 from litestar import Request
 
+from meshhub.engine.contract import Cancel
 from meshhub.http.admission.addresses import Network
-from meshhub.http.admission.failed_keys import Guesses
+from meshhub.http.admission.failed_keys import FailedKeys
 from meshhub.http.admission.rates import RateLimits
-from meshhub.http.admission.resources import Jobs
+from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
 from meshhub.http.context import Context, context_of
 from meshhub.http.conversions.probe import Probe
-from meshhub.http.conversions.runner import Conversions
+from meshhub.http.conversions.runner import Conversions, Execution
 from meshhub.http.errors import ServiceError
-from meshhub.http.intake.conversion_requests import Order, order_from
-from meshhub.http.intake.uploads import Form, MainField, check_encoding, check_length, receive_form
+from meshhub.http.intake.conversion_requests import ConversionRequest, parse_form
+from meshhub.http.intake.uploads import Form, MainField, UploadRules, check_encoding, check_length, receive_form
 from meshhub.http.metrics import Metrics
 from meshhub.model.plans import Caller, Plan
 from meshhub.registry import Registry
@@ -31,15 +32,15 @@ AnyRequest = Request[Any, Any, Any]
 
 
 @dataclass(frozen=True)
-class Shared:
-    """The parts of a running service; `plans` have the limits in force."""
+class ServiceState:
+    """Components of a running service; `plans` have the limits of the settings."""
 
     settings: Settings
     registry: Registry
     keys: KeyStore
-    jobs: Jobs
+    resources: Resources
     rates: RateLimits
-    guesses: Guesses
+    failed_keys: FailedKeys
     conversions: Conversions
     probe: Probe
     metrics: Metrics
@@ -49,53 +50,60 @@ class Shared:
     schema_page: bytes
 
 
-def shared_of(connection: Any) -> Shared:
-    """The parts of the service that a request came to."""
-    return cast(Shared, connection.app.state.shared)
+def state_of(connection: Any) -> ServiceState:
+    """Return the state of the service that received this connection."""
+    return cast(ServiceState, connection.app.state.service)
 
 
 def caller_of(connection: Any) -> Caller:
-    """Who is asking, as the gate found out."""
+    """Return the caller, as `check_access` determined it."""
     caller = context_of(connection.scope).caller
     if caller is None:
-        raise ServiceError("the request did not pass the gate", code="internal_error")
+        raise ServiceError("the request was not authenticated", code="internal_error")
     return caller
 
 
 @dataclass(frozen=True)
-class Taken:
-    """A form that came in whole, what it asks for, and the folder, the ticket and the time that it has."""
+class ReceivedRequest:
+    """Complete form of a request, with its folder, ticket and deadline (event loop's clock; None: no deadline)."""
 
     form: Form
-    order: Order
+    conversion: ConversionRequest
     folder: Path
     ticket: Ticket
     deadline: float | None
     context: Context
 
+    def execution(self, cancel: Cancel) -> Execution:
+        """Return what the conversions of this request share."""
+        return Execution(self.conversion, self.ticket, self.deadline, cancel)
 
-async def take(request: AnyRequest, main: MainField, *, converts: bool = True) -> Taken:
-    """Receive a request's form: Content-Encoding, Content-Length, room, multipart, fields, in this order.
+
+async def receive_request(request: AnyRequest, main: MainField, *, converts: bool = True) -> ReceivedRequest:
+    """Receive the form of a request.
+
+    Check, in this order: Content-Encoding, Content-Length, queue and disk space, multipart framing, fields, and for a
+    conversion target, entitlements and options.
 
     Raises MeshhubError, ClientGone.
     """
     check_encoding(request.headers.get("content-encoding", ""))
-    shared = shared_of(request)
+    state = state_of(request)
     context = context_of(request.scope)
     caller = caller_of(request)
     limits = caller.plan.limits
     length = check_length(request.headers.get("content-length"), main, limits)
-    await shared.jobs.admit(context, length)
+    await state.resources.admit(context, length)
     deadline = None
     if limits.request_timeout_seconds is not None:
         deadline = asyncio.get_running_loop().time() + limits.request_timeout_seconds
         context.deadline = deadline
-    folder = shared.jobs.folder(context)
+    folder = state.resources.create_folder(context)
     try:
-        form = await receive_form(request, context, main, limits, folder, deadline, shared.jobs)
+        form = await receive_form(request, context, UploadRules(main, limits, deadline), folder, state.resources)
     except BaseException:
-        # others need the disk now; what is left of the body may take seconds to read
+        # free the disk now: draining the rest of the body may take seconds
         context.cleanup.close()
         raise
-    order = order_from(form, main, caller, converts=converts)
-    return Taken(form, order, folder, Ticket(context.identity), deadline, context)
+    conversion = parse_form(form, main, caller, state.registry, converts=converts)
+    return ReceivedRequest(form, conversion, folder, Ticket(context.identity), deadline, context)

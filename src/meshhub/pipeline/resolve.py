@@ -39,7 +39,7 @@ def check_request(declarations: Declarations, request: Request, caller: Caller) 
 
     Raises, in this order:
         UnsupportedTarget: The target is not a format that can be written.
-        PremiumRequired: The caller's plan does not grant the writer, or an operation.
+        PremiumRequired: The caller's plan does not grant the writer, an operation, or the reader of `input_format`.
         MissingDependency: The writer, or an operation, needs a package that is not installed.
         InvalidOption: An option is unknown, or its value is invalid.
     """
@@ -50,7 +50,10 @@ def check_request(declarations: Declarations, request: Request, caller: Caller) 
         check_entitlement(operation, caller)
         check_installed(operation)
     if options.get("input_format") is not None:
-        readers_named(declarations, options["input_format"])
+        readers = readers_named(declarations, options["input_format"])
+        # a missing package concerns one file: `identify` reports it
+        for reader in [reader for reader in readers if not reader.missing][:1]:
+            check_entitlement(reader, caller)
     return CheckedRequest(request.target, writer, operations, options)
 
 

@@ -1,1 +1,1 @@
-"""Who may use the service now: addresses, rates, failed keys, slots, threads, disk."""
+"""Admission control: client addresses, rate limits, failed keys, conversion slots, threads, disk."""

@@ -1,4 +1,4 @@
-"""Who is calling: the address of the socket, or what trusted proxies tell of it."""
+"""Client addresses: the peer of the socket, or the address that trusted proxies report."""
 
 from __future__ import annotations
 
@@ -9,53 +9,55 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 LOCAL = "local"
-"""The address of a caller on a Unix socket."""
+"""Address of a caller on a Unix socket."""
 
 
 def networks(trusted: Iterable[str]) -> tuple[Network, ...]:
-    """The networks that settings name. Raises ValueError."""
-    return tuple(ipaddress.ip_network(one, strict=False) for one in trusted)
+    """Parse the networks of a setting. Raises ValueError."""
+    return tuple(ipaddress.ip_network(text, strict=False) for text in trusted)
 
 
 def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence[Network]) -> str:
-    """The client's address.
+    """Return the address of the client.
 
-    peer:      the socket's other end
-    forwarded: the values of X-Forwarded-For, in order; believed only from trusted peers, and read
-               from the right: each proxy appends the address it saw, the rest is the caller's own tale
+    Args:
+        peer: Remote address of the socket; None for a Unix socket.
+        forwarded: Values of X-Forwarded-For, in order. They count only if the peer is trusted, and are read from the
+            right: each proxy appends the address that it saw, and the caller can forge the rest.
+        trusted: Networks of trusted proxies.
     """
-    address = _address(peer or "")
+    address = _parse_address(peer or "")
     if address is None:
         return LOCAL
     hops = [hop for line in forwarded for hop in line.split(",")]
-    while hops and _is_trusted(address, trusted):
-        before = _address(hops.pop())
-        if before is None:
+    while hops and _is_in(address, trusted):
+        previous = _parse_address(hops.pop())
+        if previous is None:
             break
-        address = before
+        address = previous
     return str(address)
 
 
 def rate_identity(address: str) -> str:
-    """What requests are counted by: an IPv4 address, or the /64 of an IPv6 one, which one customer has whole."""
-    parsed = _address(address)
+    """Return the rate limit key of an address: the IPv4 address, or the /64 of an IPv6 one (one customer's network)."""
+    parsed = _parse_address(address)
     if isinstance(parsed, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((parsed, 64), strict=False))
     return address
 
 
 def is_trusted(peer: str, trusted: Sequence[Network]) -> bool:
-    """Whether a socket's other end is a proxy that is believed."""
-    address = _address(peer)
-    return address is not None and _is_trusted(address, trusted)
+    """Return whether the remote address of a socket is a trusted proxy."""
+    address = _parse_address(peer)
+    return address is not None and _is_in(address, trusted)
 
 
-def _is_trusted(address: Address, trusted: Sequence[Network]) -> bool:
+def _is_in(address: Address, trusted: Sequence[Network]) -> bool:
     return any(address.version == network.version and address in network for network in trusted)
 
 
-def _address(text: str) -> Address | None:
-    """An address as proxies write it: bare, with a port, in brackets; IPv4 inside IPv6 counts as IPv4."""
+def _parse_address(text: str) -> Address | None:
+    """Parse an address as proxies write it: bare, with a port, in brackets. IPv4 mapped into IPv6 becomes IPv4."""
     text = text.strip().strip('"')
     if text.startswith("["):
         text = text[1:].partition("]")[0]

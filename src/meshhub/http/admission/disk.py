@@ -1,4 +1,4 @@
-"""Disk for uploads: what each request holds, which one waits for room, and which one is rejected for another."""
+"""Disk for uploads: reservations by request, waiting for space, and rejecting one request for another."""
 
 from __future__ import annotations
 
@@ -12,126 +12,131 @@ from pathlib import Path
 from meshhub.errors import ServerBusy
 from meshhub.http.context import Context
 
-_WAIT_S = 4.0
-"""Seconds to wait for room; many clients give up after 5 in which nothing moves."""
+_SPACE_TIMEOUT_S = 4.0
+"""Seconds to wait for space; many clients give up after 5 seconds without progress."""
 
-_LOOK_S = 0.05
-"""Seconds between two looks at the disk, which other programs fill and empty too."""
+_POLL_INTERVAL_S = 0.05
+"""Seconds between two checks of the free space, which other programs change too."""
 
 
 @dataclass(eq=False)
-class _Hold:
-    """What one request holds.
+class _Reservation:
+    """Disk space of one request.
 
-    promised:  bytes that are still to come on the disk
-    stored:    bytes that lie there until the answer is taken
-    waiting:   whether it waits for room
-    receiving: what ends the reception of its body; None before and after
-    rejected:  whether it is to end for the sake of another request
+    Attributes:
+        promised: Bytes that are still to be written.
+        stored: Bytes of the response, on disk until the client has received it.
+        is_waiting: Whether the request waits for space.
+        receiving: Timeout whose expiry ends the reception of the body; None before and after.
+        is_rejected: Whether the request must end in favor of another one.
     """
 
     promised: int = 0
     stored: int = 0
-    waiting: bool = False
+    is_waiting: bool = False
     receiving: asyncio.Timeout | None = None
-    rejected: bool = False
+    is_rejected: bool = False
 
     @property
-    def held(self) -> int:
+    def total(self) -> int:
         """Bytes that count against the caller."""
         return self.promised + self.stored
 
 
 class Disk:
-    """Promises disk to requests, first come, first served.
+    """Disk reservations of requests, first come, first served.
 
-    When there is no room for what arrives, an upload that came later is rejected, or one of a caller who holds
-    more, downloads included. A request for which no other is rejected waits for some seconds.
+    If an upload does not fit, an upload is rejected that came later or whose caller holds more, downloads included.
+    If no upload can be rejected, the request waits for some seconds.
     """
 
-    def __init__(self, folder: Callable[[], Path], keep_free_bytes: int) -> None:
-        """`folder` is where uploads and results lie."""
-        self._folder = folder
+    def __init__(self, get_folder: Callable[[], Path], keep_free_bytes: int) -> None:
+        """Measure the free space in the folder of uploads and results, and leave `keep_free_bytes` of it free."""
+        self._get_folder = get_folder
         self._keep_free_bytes = keep_free_bytes
-        # in the order of arrival
-        self._holds: dict[Context, _Hold] = {}
+        # in order of arrival
+        self._reservations: dict[Context, _Reservation] = {}
 
     @property
     def promised(self) -> int:
         """Bytes promised to all requests."""
-        return sum(hold.promised for hold in self._holds.values())
+        return sum(reservation.promised for reservation in self._reservations.values())
 
     def free_bytes(self) -> int:
-        """Return the bytes that uploads may still take, promised ones included."""
-        return shutil.disk_usage(self._folder()).free - self._keep_free_bytes
+        """Return the bytes that uploads may still use, promised bytes included."""
+        return shutil.disk_usage(self._get_folder()).free - self._keep_free_bytes
 
-    async def take(self, context: Context, more: int, *, room: int) -> None:
-        """Wait until `room` bytes fit, and promise `more` of them until the answer. Raises ServerBusy."""
-        if context not in self._holds:
-            self._holds[context] = _Hold()
-            context.cleanup.callback(self._holds.pop, context, None)
-        hold = self._holds[context]
-        end = asyncio.get_running_loop().time() + _WAIT_S
+    async def reserve(self, context: Context, size: int, *, required: int) -> None:
+        """Wait until `required` bytes are free, then promise `size` of them until the response. Raises ServerBusy."""
+        if context not in self._reservations:
+            self._reservations[context] = _Reservation()
+            context.cleanup.callback(self._reservations.pop, context, None)
+        reservation = self._reservations[context]
+        deadline = asyncio.get_running_loop().time() + _SPACE_TIMEOUT_S
         try:
-            while not self._fits(context, room):
-                self._reject_for(context, room)
-                alone = not any(other.held for other in self._holds.values() if other is not hold)
-                if alone or hold.rejected or asyncio.get_running_loop().time() >= end:
-                    raise self.no_room()
-                hold.waiting = True
-                await asyncio.sleep(_LOOK_S)
+            while not self._fits(context, required):
+                self._reject_for(context, required)
+                has_others = any(other.total for other in self._reservations.values() if other is not reservation)
+                is_late = asyncio.get_running_loop().time() >= deadline
+                if not has_others or reservation.is_rejected or is_late:
+                    raise self.no_space()
+                reservation.is_waiting = True
+                await asyncio.sleep(_POLL_INTERVAL_S)
         finally:
-            hold.waiting = False
-        hold.promised += more
+            reservation.is_waiting = False
+        reservation.promised += size
 
-    def receive(self, context: Context, timeout: asyncio.Timeout | None) -> None:
-        """Note that a body arrives, and what ends its reception; None afterwards."""
-        if context in self._holds:
-            self._holds[context].receiving = timeout
+    def set_receiving(self, context: Context, timeout: asyncio.Timeout | None) -> None:
+        """Record the timeout that can end the reception of a body; None after the reception."""
+        if context in self._reservations:
+            self._reservations[context].receiving = timeout
 
-    def answer(self, context: Context, size: int) -> None:
-        """Note that a request's answer of `size` bytes lies on the disk, and no more comes."""
-        if context in self._holds:
-            hold = self._holds[context]
-            hold.promised, hold.stored = 0, hold.promised + size
+    def record_response(self, context: Context, size: int) -> None:
+        """Record that a response of `size` bytes is on disk, and that the request writes no more."""
+        if context in self._reservations:
+            reservation = self._reservations[context]
+            reservation.promised, reservation.stored = 0, reservation.promised + size
 
     def is_rejected(self, context: Context) -> bool:
-        """Return whether a request was rejected for the sake of another one."""
-        return context in self._holds and self._holds[context].rejected
+        """Return whether a request was rejected in favor of another one."""
+        return context in self._reservations and self._reservations[context].is_rejected
 
     @staticmethod
-    def no_room() -> ServerBusy:
-        """Return the error for a request without room."""
+    def no_space() -> ServerBusy:
+        """Return the error for a request without space."""
         return ServerBusy("the service has too little disk space for this upload now; try again in a moment")
 
-    def _fits(self, context: Context, room: int) -> bool:
-        for other, hold in self._holds.items():
+    def _fits(self, context: Context, required: int) -> bool:
+        for other, reservation in self._reservations.items():
             if other is context:
                 break
-            if hold.waiting:
+            if reservation.is_waiting:
                 return False
-        return self.free_bytes() >= self.promised + room
+        return self.free_bytes() >= self.promised + required
 
-    def _reject_for(self, context: Context, room: int) -> None:
-        """Reject an upload for this request: one that came later, or one of a caller who holds more.
+    def _reject_for(self, context: Context, required: int) -> None:
+        """Reject an upload in favor of this request: one that came later, or one whose caller holds more.
 
-        Of those, the newest one of the caller who holds the most.
+        If there are several, reject the newest one of the caller that holds the most.
         """
-        if any(hold.rejected and hold.receiving is not None for hold in self._holds.values()):
-            # its room is about to come free
+        if any(entry.is_rejected and entry.receiving is not None for entry in self._reservations.values()):
+            # its space will be free soon
             return
-        held: Counter[str] = Counter()
-        for other, hold in self._holds.items():
-            held[other.identity] += hold.held
-        came_later = False
-        found: tuple[int, _Hold, asyncio.Timeout] | None = None
-        for other, hold in self._holds.items():
-            came_later |= other is context
-            holds = held[other.identity]
-            if other is context or hold.receiving is None or hold.receiving.expired() or not hold.promised:
+        totals: Counter[str] = Counter()
+        for other, reservation in self._reservations.items():
+            totals[other.identity] += reservation.total
+        is_later = False
+        victim: tuple[int, _Reservation, asyncio.Timeout] | None = None
+        for other, reservation in self._reservations.items():
+            is_later |= other is context
+            timeout = reservation.receiving
+            if other is context or timeout is None or timeout.expired() or not reservation.promised:
                 continue
-            if (came_later or holds > held[context.identity] + room) and (found is None or holds >= found[0]):
-                found = holds, hold, hold.receiving
-        if found is not None:
-            found[1].rejected = True
-            found[2].reschedule(0)
+            total = totals[other.identity]
+            can_reject = is_later or total > totals[context.identity] + required
+            if can_reject and (victim is None or total >= victim[0]):
+                victim = total, reservation, timeout
+        if victim is not None:
+            _, reservation, timeout = victim
+            reservation.is_rejected = True
+            timeout.reschedule(0)

@@ -1,4 +1,4 @@
-"""Wrong API keys: an address that sends many is not asked for more for a while."""
+"""Invalid API keys: after too many from one address, further keys are rejected for a while without a lookup."""
 
 from __future__ import annotations
 
@@ -7,42 +7,43 @@ from collections import OrderedDict
 
 from meshhub.http.admission.rates import RateLimits, RateState
 
-_REMEMBERED = 10_000
+_MAX_VALID_KEYS_COUNT = 10_000
+"""Digests of valid keys to remember; about 1 MB, more customers than one service process serves."""
 
 
-class Guesses:
-    """Counts wrong keys by address, in the same place as requests, and allows as many as requests without a key.
+class FailedKeys:
+    """Count of invalid keys by address; an address may send as many per minute as requests without a key.
 
-    A key that was right since the service started is always looked up, so that whoever shares an
-    address with somebody who guesses goes on. What is remembered opens nothing: the database is asked
-    whether the key still holds.
+    Counts are stored where request counts are. A key that was valid since the service started is always looked up,
+    so that a customer can go on while another caller at the same address guesses keys. A remembered key grants
+    nothing: the database still decides whether it is valid.
     """
 
     def __init__(self, rates: RateLimits, per_minute: int | None) -> None:
-        """`rates` counts; so many a minute from one address are looked up."""
+        """Count with `rates`; allow `per_minute` invalid keys from one address (None: unlimited)."""
         self._rates = rates
         self._per_minute = per_minute
-        self._good: OrderedDict[bytes, None] = OrderedDict()
+        self._valid: OrderedDict[bytes, None] = OrderedDict()
 
-    async def refused(self, address: str, key: str) -> RateState | None:
-        """Where an address stands that may not try this key now; None when it may."""
-        if self._per_minute is None or _digest(key) in self._good:
+    async def check(self, address: str, key: str) -> RateState | None:
+        """Return the rate state of an address that may not try this key now; None if it may."""
+        if self._per_minute is None or _digest(key) in self._valid:
             return None
         state = await self._rates.peek(f"wrong-key:{address}", self._per_minute)
         return None if state.passed else state
 
-    async def wrong(self, address: str, key: str) -> None:
-        """Count a key that was not right, or is so no longer."""
-        self._good.pop(_digest(key), None)
+    async def count_invalid(self, address: str, key: str) -> None:
+        """Count a key that is unknown, expired or revoked."""
+        self._valid.pop(_digest(key), None)
         if self._per_minute is not None:
             await self._rates.hit(f"wrong-key:{address}", self._per_minute)
 
-    def right(self, key: str) -> None:
-        """Remember a key that was right."""
-        self._good[_digest(key)] = None
-        self._good.move_to_end(_digest(key))
-        if len(self._good) > _REMEMBERED:
-            self._good.popitem(last=False)
+    def remember_valid(self, key: str) -> None:
+        """Remember a valid key."""
+        self._valid[_digest(key)] = None
+        self._valid.move_to_end(_digest(key))
+        if len(self._valid) > _MAX_VALID_KEYS_COUNT:
+            self._valid.popitem(last=False)
 
 
 def _digest(key: str) -> bytes:

@@ -20,22 +20,23 @@ from meshhub.service.redaction import redact_error
 log = logging.getLogger("meshhub.http")
 
 _REDIS_TIMEOUT_S = 0.4
-"""Seconds for Redis to count one request, retries of its driver included; usually a millisecond."""
+"""Seconds for Redis to count one request, including retries of its driver; usually a millisecond."""
 
-_ALONE_SECONDS = 5.0
-"""How long a Redis that did not answer is left alone, or every request would wait for it."""
+_REDIS_RETRY_S = 5.0
+"""Seconds without a query after Redis failed; otherwise every request would wait for the timeout."""
 
 
 class RateState(Struct, frozen=True):
-    """Where a caller stands after a request was counted."""
+    """Rate limit of a caller after a request."""
 
     passed: bool
     limit: int
     remaining: int
     resets_in: int
+    """Seconds until the oldest counted request leaves the window."""
 
     def headers(self) -> dict[str, str]:
-        """The RateLimit headers of an answer."""
+        """Return the RateLimit response headers."""
         return {
             "RateLimit-Limit": str(self.limit),
             "RateLimit-Remaining": str(self.remaining),
@@ -44,70 +45,70 @@ class RateState(Struct, frozen=True):
 
 
 class RateLimits:
-    """Counts requests in memory, or in Redis for several servers.
+    """Request counts in memory, or in Redis for several servers.
 
-    When Redis cannot be reached, this process counts for itself until it is back: a limit that is a
-    little too generous hurts less than a service that is down.
+    While Redis is unreachable, this process counts by itself: a limit that is slightly too generous does less harm
+    than an outage.
     """
 
     def __init__(self, url: str = "memory://") -> None:
-        """`url` is one of the package `limits`. Raises ValueError when it makes no sense."""
-        self._own = Window()
-        self._alone = False
-        self._alone_until = 0.0
-        self._shared = None if url.removeprefix("async+").startswith("memory:") else _shared(url)
+        """Count in the storage at `url`, as the package `limits` writes it. Raises ValueError if it is invalid."""
+        self._window = Window()
+        self._is_redis_down = False
+        self._retry_at = 0.0
+        self._limiter = None if url.removeprefix("async+").startswith("memory:") else _shared_limiter(url)
 
     async def hit(self, identity: str, per_minute: int) -> RateState:
-        """Count one request of a caller."""
-        return await self._ask(identity, per_minute, count=True)
+        """Count a request of a caller."""
+        return await self._query(identity, per_minute, count=True)
 
     async def peek(self, identity: str, per_minute: int) -> RateState:
-        """Where a caller stands, without counting."""
-        return await self._ask(identity, per_minute, count=False)
+        """Return the rate state of a caller without counting."""
+        return await self._query(identity, per_minute, count=False)
 
-    async def _ask(self, identity: str, per_minute: int, *, count: bool) -> RateState:
-        if self._shared is not None and time.monotonic() >= self._alone_until:
-            if self._alone:
-                # one request looks whether Redis is back; the others do not wait for it
-                self._alone_until = time.monotonic() + _ALONE_SECONDS
+    async def _query(self, identity: str, per_minute: int, *, count: bool) -> RateState:
+        if self._limiter is not None and time.monotonic() >= self._retry_at:
+            if self._is_redis_down:
+                # one request retries Redis; the others do not wait for it
+                self._retry_at = time.monotonic() + _REDIS_RETRY_S
             try:
                 async with asyncio.timeout(_REDIS_TIMEOUT_S):
-                    state = await _state(self._shared, identity, per_minute, count)
+                    state = await _query_limiter(self._limiter, identity, per_minute, count)
             except Exception as error:
-                if not self._alone:
+                if not self._is_redis_down:
                     log.warning(
-                        "requests cannot be counted together (%s); this process counts for itself", type(error).__name__
+                        "the shared request counter failed (%s); this process counts by itself", type(error).__name__
                     )
-                self._alone, self._alone_until = True, time.monotonic() + _ALONE_SECONDS
+                self._is_redis_down, self._retry_at = True, time.monotonic() + _REDIS_RETRY_S
             else:
-                if self._alone:
-                    log.warning("requests are counted together again")
-                self._alone, self._alone_until = False, 0.0
+                if self._is_redis_down:
+                    log.warning("the shared request counter works again")
+                self._is_redis_down, self._retry_at = False, 0.0
                 return state
-        passed, remaining, resets_in = self._own.ask(identity, per_minute, count=count)
-        return _told(passed, per_minute, remaining, resets_in)
+        passed, remaining, resets_in = self._window.query(identity, per_minute, count=count)
+        return _rate_state(passed, per_minute, remaining, resets_in)
 
     async def close(self) -> None:
-        """Let go of the connections to Redis."""
-        bridge = getattr(self._shared.storage, "bridge", None) if self._shared is not None else None
+        """Close the connections to Redis."""
+        bridge = getattr(self._limiter.storage, "bridge", None) if self._limiter is not None else None
         if bridge is not None:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(_REDIS_TIMEOUT_S):
                     await bridge.get_connection().aclose()
 
 
-async def _state(limiter: MovingWindowRateLimiter, identity: str, per_minute: int, count: bool) -> RateState:
+async def _query_limiter(limiter: MovingWindowRateLimiter, identity: str, per_minute: int, count: bool) -> RateState:
     item = RateLimitItemPerMinute(per_minute, namespace="meshhub")
     passed = await (limiter.hit if count else limiter.test)(item, identity)
     window = await limiter.get_window_stats(item, identity)
-    return _told(passed, per_minute, int(window.remaining), math.ceil(window.reset_time - time.time()))
+    return _rate_state(passed, per_minute, int(window.remaining), math.ceil(window.reset_time - time.time()))
 
 
-def _told(passed: bool, limit: int, remaining: int, resets_in: int) -> RateState:
+def _rate_state(passed: bool, limit: int, remaining: int, resets_in: int) -> RateState:
     return RateState(passed, limit, max(0, remaining) if passed else 0, min(60, max(1, resets_in)))
 
 
-def _shared(url: str) -> MovingWindowRateLimiter:
+def _shared_limiter(url: str) -> MovingWindowRateLimiter:
     if not url.startswith("async+"):
         url = "async+" + url
     options: dict[str, Any] = {"implementation": "redispy"} if url.startswith("async+redis") else {}
@@ -116,7 +117,7 @@ def _shared(url: str) -> MovingWindowRateLimiter:
     except Exception as error:
         scheme, separator, _ = url.removeprefix("async+").partition("://")
         if not separator:
-            # without a scheme it may be a password
-            raise ValueError("rate_limit_url cannot be used: write it as redis://host:6379") from None
-        what = redact_error(str(error), url)
-        raise ValueError(f"rate_limit_url ({scheme}://…) cannot be used: {what}") from None
+            # text without a scheme may be a password
+            raise ValueError("rate_limit_url is not a URL; write it as redis://host:6379") from None
+        reason = redact_error(str(error), url)
+        raise ValueError(f"rate_limit_url ({scheme}://…) is not usable: {reason}") from None

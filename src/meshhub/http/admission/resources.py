@@ -1,4 +1,4 @@
-"""Running conversions for requests: taking turns, off the event loop, stopped when the client leaves."""
+"""Resources that requests share: conversion slots, threads, disk, and the state of the shutdown."""
 
 from __future__ import annotations
 
@@ -24,226 +24,239 @@ from meshhub.errors import (
     WorkerCrashed,
 )
 from meshhub.http.admission.disk import Disk
-from meshhub.http.admission.slots import Ticket, Turns
+from meshhub.http.admission.slots import SlotQueue, Ticket
 from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone
 from meshhub.service.settings import Settings
 
 T = TypeVar("T")
 
-_SPARE_THREADS = 8
-"""Threads beside those that wait for conversions: for reading results."""
+_RESPONSE_THREAD_COUNT = 8
+"""Threads for reading results, in addition to those that wait for conversions."""
 
-_GRANT_THREADS = 8
-"""Threads of their own for plug-ins that grant entitlements: while these are slow, conversions go on."""
+_ENTITLEMENT_THREAD_COUNT = 8
+"""Separate threads for plug-ins that grant entitlements; slow ones do not block conversions."""
 
-_ARCHIVE_THREADS = 4
-"""Threads of their own for packing and unpacking, which take seconds: many batches at once hold nobody else up."""
+_ARCHIVE_THREAD_COUNT = 4
+"""Separate threads for packing and unpacking, which take seconds; many batches do not block other requests."""
 
-_LOOKUP_THREADS = 4
-"""Threads of their own for the database of keys: when it is stuck, callers without a key go on."""
+_LOOKUP_THREAD_COUNT = 4
+"""Separate threads for the key database; if it hangs, callers without a key are still served."""
 
 _LOOKUP_TIMEOUT_S = 1.4
-"""Seconds for a lookup, with the wait for a thread; a little more than the database itself has."""
+"""Seconds for a lookup, including the wait for a thread; slightly longer than the database's own timeout."""
 
 
-class Jobs:
-    """What requests share: threads, turns, disk, and the news that the service is stopping."""
+class Resources:
+    """Slots, threads and disk of the service."""
 
     def __init__(self, settings: Settings) -> None:
-        """No thread and no folder is made before the first request. Raises InvalidSettings."""
+        """Create no thread and no folder before the first request. Raises InvalidSettings."""
         try:
             folder = settings.temporary_folder or tempfile.gettempdir()
         except OSError as error:
-            raise InvalidSettings("temporary_folder: the system has none that can be written; set one") from error
+            raise InvalidSettings("temporary_folder: the system has no writable one; set this setting") from error
         if not (Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK)):
-            raise InvalidSettings(f"temporary_folder: {folder!r} is no folder that can be written; make it first")
+            raise InvalidSettings(f"temporary_folder: {folder!r} is not a writable folder; create it first")
         self._settings = settings
-        self._threads = ThreadPoolExecutor(settings.most_at_once + _SPARE_THREADS, thread_name_prefix="meshhub")
-        self._lookups = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="meshhub-keys")
-        self._grants = ThreadPoolExecutor(_GRANT_THREADS, thread_name_prefix="meshhub-grants")
-        self._archives = ThreadPoolExecutor(_ARCHIVE_THREADS, thread_name_prefix="meshhub-archives")
-        self._turns = Turns(settings.worker_count, settings.queue)
-        self._root: Scratch | None = None
-        self.disk = Disk(self._folder_of_folders, settings.keep_free_bytes)
+        self._conversion_threads = ThreadPoolExecutor(
+            settings.most_at_once + _RESPONSE_THREAD_COUNT, thread_name_prefix="meshhub"
+        )
+        self._lookup_threads = ThreadPoolExecutor(_LOOKUP_THREAD_COUNT, thread_name_prefix="meshhub-keys")
+        self._entitlement_threads = ThreadPoolExecutor(_ENTITLEMENT_THREAD_COUNT, thread_name_prefix="meshhub-grants")
+        self._archive_threads = ThreadPoolExecutor(_ARCHIVE_THREAD_COUNT, thread_name_prefix="meshhub-archives")
+        self._slots = SlotQueue(settings.worker_count, settings.queue)
+        self._scratch: Scratch | None = None
+        self.disk = Disk(self._scratch_folder, settings.keep_free_bytes)
         self._receiving: set[asyncio.Timeout] = set()
-        self.closing = False
+        self.is_closing = False
 
     @property
-    def all_at_work(self) -> bool:
+    def are_all_workers_busy(self) -> bool:
         """Whether no worker is free."""
-        return self._turns.running >= self.workers
+        return self._slots.running >= self.workers
 
     @property
     def waiting(self) -> int:
-        """Conversions that wait for a worker."""
-        return self._turns.waiting
+        """Number of conversions that wait for a worker."""
+        return self._slots.waiting
 
     @property
     def running(self) -> int:
-        """Conversions that have a worker."""
-        return self._turns.running
+        """Number of conversions that have a worker."""
+        return self._slots.running
 
     @property
     def workers(self) -> int:
-        """Conversions that may run at once."""
+        """Maximum number of parallel conversions."""
         return self._settings.worker_count
 
     async def admit(self, context: Context, length: int | None) -> None:
-        """Wait until there is room for a request, before its body is taken. Raises ServerBusy, ShuttingDown.
+        """Wait for disk space for a request before its body is received. Raises ServerBusy, ShuttingDown.
 
-        Nothing is promised yet: an announced body that never comes holds no disk from others.
+        This promises no space yet: an announced body that never arrives blocks no other request.
         """
-        self._turns.check(context.identity)
-        await self.disk.take(context, 0, room=2 * (length or 0))
+        self._slots.check(context.identity)
+        await self.disk.reserve(context, 0, required=2 * (length or 0))
 
-    async def arrived(self, context: Context, more: int) -> None:
-        """Promise disk to a request for what comes of bytes that are about to be kept. Raises ServerBusy."""
-        # the bytes themselves are soon missing from what is free; what comes out is about as much again
-        await self.disk.take(context, more, room=2 * more)
+    async def reserve_received(self, context: Context, size: int) -> None:
+        """Promise a request the space for the output of `size` bytes that are about to be stored. Raises ServerBusy."""
+        # the stored bytes themselves soon reduce the free space; the output is about as large
+        await self.disk.reserve(context, size, required=2 * size)
 
-    async def reserve(self, context: Context, expected: int) -> None:
-        """Promise disk to a request until it is over. Raises ServerBusy."""
-        await self.disk.take(context, expected, room=expected)
+    async def reserve(self, context: Context, size: int) -> None:
+        """Promise a request disk space until it ends. Raises ServerBusy."""
+        await self.disk.reserve(context, size, required=size)
 
-    def see_disk(self) -> None:
-        """See that there would be disk for uploads if what is under way were done. Raises ServerBusy.
+    def check_disk(self) -> None:
+        """Check that there would be space for uploads once the current requests end. Raises ServerBusy.
 
-        Requests that fill the disk for a while make a busy service, not a broken one.
+        Requests that fill the disk for a while mean that the service is busy, not that it is unhealthy.
         """
         if self.disk.free_bytes() + self.disk.promised < 0:
             raise ServerBusy("the service has too little disk space for uploads now")
 
     @contextlib.asynccontextmanager
     async def receiving(self, context: Context, deadline: float | None) -> AsyncIterator[None]:
-        """Time for a body to arrive; `deadline` is of the loop's clock.
+        """Limit the time in which a body arrives; `deadline` is in the event loop's clock.
 
-        Raises TimeoutError, ServerBusy when another request needs the disk, and ShuttingDown as soon as the service
-        stops: what is not here yet gets no turn any more.
+        Raises TimeoutError, ServerBusy if another request needs the disk space, and ShuttingDown as soon as the
+        service stops, because a request that has not arrived yet would get no slot.
         """
         try:
-            async with asyncio.timeout_at(deadline) as patience:
-                self._receiving.add(patience)
-                self.disk.receive(context, patience)
+            async with asyncio.timeout_at(deadline) as timeout:
+                self._receiving.add(timeout)
+                self.disk.set_receiving(context, timeout)
                 try:
                     yield
                 finally:
-                    self.disk.receive(context, None)
-                    self._receiving.discard(patience)
+                    self.disk.set_receiving(context, None)
+                    self._receiving.discard(timeout)
         except TimeoutError:
-            if self.closing:
+            if self.is_closing:
                 raise ShuttingDown("the service is shutting down; try again in a moment") from None
             if self.disk.is_rejected(context):
-                raise self.disk.no_room() from None
+                raise self.disk.no_space() from None
             raise
 
-    def folder(self, context: Context) -> Path:
-        """A folder of the request's own, removed when the request is over."""
-        path = Path(tempfile.mkdtemp(prefix="job-", dir=self._folder_of_folders()))
+    def create_folder(self, context: Context) -> Path:
+        """Create a folder for one request; it is removed when the request ends."""
+        path = Path(tempfile.mkdtemp(prefix="job-", dir=self._scratch_folder()))
         context.cleanup.callback(shutil.rmtree, path, ignore_errors=True)
         return path
 
-    def _folder_of_folders(self) -> Path:
-        if self._root is not None and not self._root.path.is_dir():
-            # whoever tidies up temporary folders may have taken it for left behind
-            self._root.remove()
-            self._root = None
-        if self._root is None:
+    def _scratch_folder(self) -> Path:
+        if self._scratch is not None and not self._scratch.path.is_dir():
+            # a program that cleans temporary folders may have removed it
+            self._scratch.remove()
+            self._scratch = None
+        if self._scratch is None:
             sweep(self._settings.temporary_folder)
-            self._root = Scratch("service", self._settings.temporary_folder)
-        return self._root.path
+            self._scratch = Scratch("service", self._settings.temporary_folder)
+        return self._scratch.path
 
-    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a function in a thread. When this is cancelled it still waits: nothing goes on behind our back."""
-        return await self._in(self._threads, function, *arguments)
+    async def run_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a function in a thread. A cancelled call still waits for its end, so that nothing runs unobserved."""
+        return await _run_in(self._conversion_threads, function, *arguments)
 
-    async def look_up(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run what asks the database of keys in a thread. Raises KeyStoreUnavailable when it takes too long."""
-        future = asyncio.get_running_loop().run_in_executor(self._lookups, copy_context().run, function, *arguments)
+    async def run_lookup(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a query of the key database in a thread. Raises KeyStoreUnavailable after a timeout."""
+        future = asyncio.get_running_loop().run_in_executor(
+            self._lookup_threads, copy_context().run, function, *arguments
+        )
         try:
             async with asyncio.timeout(_LOOKUP_TIMEOUT_S):
                 return await future
         except TimeoutError:
-            raise KeyStoreUnavailable(f"the database of keys did not answer within {_LOOKUP_TIMEOUT_S:g} s") from None
+            raise KeyStoreUnavailable(f"the key database did not respond within {_LOOKUP_TIMEOUT_S:g} s") from None
 
-    async def entitle(self, function: Callable[..., T], *arguments: Any) -> T:
-        """As `call`, for what asks plug-ins who may do what."""
-        return await self._in(self._grants, function, *arguments)
+    async def run_entitlement(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a function that asks plug-ins for entitlements, as `run_in_thread` does."""
+        return await _run_in(self._entitlement_threads, function, *arguments)
 
-    async def archive(self, function: Callable[..., T], *arguments: Any) -> T:
-        """As `call`, for what packs and unpacks."""
-        return await self._in(self._archives, function, *arguments)
-
-    async def _in(self, threads: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any) -> T:
-        future = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, function, *arguments)
-        try:
-            return await asyncio.shield(future)
-        except asyncio.CancelledError:
-            # some cancel again and again, and then nobody is left to hear what became of it
-            future.add_done_callback(_unheard)
-            await asyncio.wait({future})
-            raise
+    async def run_archive(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a function that packs or unpacks an archive, as `run_in_thread` does."""
+        return await _run_in(self._archive_threads, function, *arguments)
 
     @contextlib.asynccontextmanager
-    async def turn(self, ticket: Ticket, deadline: float | None) -> AsyncIterator[None]:
-        """Wait for a worker; `deadline` is of the loop's clock. Raises ServerBusy, ShuttingDown."""
-        await self._turns.take(ticket, deadline)
+    async def slot(self, ticket: Ticket, deadline: float | None) -> AsyncIterator[None]:
+        """Hold a conversion slot; wait for it until `deadline`, in the event loop's clock.
+
+        Raises ServerBusy, ShuttingDown.
+        """
+        await self._slots.acquire(ticket, deadline)
         try:
             yield
         except (WorkerCrashed, Cancelled):
-            if self.closing:
-                raise ShuttingDown("the service shut down before the conversion was done; try again") from None
+            if self.is_closing:
+                raise ShuttingDown("the service shut down before the conversion ended; try again") from None
             raise
         finally:
-            self._turns.give_back(ticket)
+            self._slots.release(ticket)
 
-    async def watched(
+    async def run_while_connected(
         self, receive: Callable[[], Awaitable[Any]], work: Callable[[Cancel], Coroutine[Any, Any, T]]
     ) -> T:
-        """Do the work unless the client leaves first; then stop it, and wait until it has stopped.
+        """Run `work`, and cancel it if the client leaves first; wait until it has ended.
 
-        The framework does not stop a handler whose client is gone. Raises ClientGone.
+        The framework does not stop the handler of a client that has left. Raises ClientGone.
         """
         cancel = Cancel()
-        job = asyncio.ensure_future(work(cancel))
-        leaving = asyncio.ensure_future(_left(receive))
+        task = asyncio.ensure_future(work(cancel))
+        disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
-            await asyncio.wait({job, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not job.done():
+            await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
                 raise ClientGone
-            return job.result()
+            return task.result()
         finally:
-            leaving.cancel()
-            if not job.done():
+            disconnect.cancel()
+            if not task.done():
                 cancel()
-                job.cancel()
-                await asyncio.wait({job})
-            if not job.cancelled():
-                job.exception()
+                task.cancel()
+                await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()
             cancel.close()
 
     def stop(self) -> None:
-        """Take no more work, and refuse what waits or still arrives; what runs goes on."""
-        self.closing = True
-        self._turns.stop()
-        for patience in self._receiving:
-            if not patience.expired():
-                patience.reschedule(0)
+        """Accept no more work, and reject what waits or still arrives; running conversions go on."""
+        self.is_closing = True
+        self._slots.stop()
+        for timeout in self._receiving:
+            if not timeout.expired():
+                timeout.reschedule(0)
 
     def close(self) -> None:
-        """Stop, and remove what lies about."""
+        """Stop, end the threads, and remove the temporary files."""
         self.stop()
-        for threads in (self._threads, self._lookups, self._grants, self._archives):
+        for threads in (
+            self._conversion_threads,
+            self._lookup_threads,
+            self._entitlement_threads,
+            self._archive_threads,
+        ):
             threads.shutdown(wait=True, cancel_futures=True)
-        if self._root is not None:
-            self._root.remove()
+        if self._scratch is not None:
+            self._scratch.remove()
 
 
-def _unheard(future: asyncio.Future[Any]) -> None:
+async def _run_in(threads: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any) -> T:
+    future = asyncio.get_running_loop().run_in_executor(threads, copy_context().run, function, *arguments)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        # a second cancellation can interrupt the wait below; then nothing else would retrieve the exception
+        future.add_done_callback(_retrieve_exception)
+        await asyncio.wait({future})
+        raise
+
+
+def _retrieve_exception(future: asyncio.Future[Any]) -> None:
     if not future.cancelled():
         future.exception()
 
 
-async def _left(receive: Callable[[], Awaitable[Any]]) -> None:
+async def _wait_for_disconnect(receive: Callable[[], Awaitable[Any]]) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Turns: who may use a worker now, who waits, and who is next. Callers take turns, not requests."""
+"""Conversion slots and the queue for them. Slots are shared among callers, not among requests."""
 
 from __future__ import annotations
 
@@ -13,141 +13,146 @@ from meshhub.errors import MeshhubError, ServerBusy, ShuttingDown
 
 @dataclass(eq=False)
 class Ticket:
-    """One request of one caller; it may take several turns.
+    """Request of a caller; it may use several slots.
 
-    caller:  what the caller is counted by
-    begun:   whether it has had a turn; then it is never refused for want of room
-    refused: why it gets no turn any more
+    Attributes:
+        caller: Rate limit key of the caller.
+        has_started: Whether the request has had a slot; from then on a full queue does not reject it.
+        rejection: Why the request gets no further slot.
     """
 
     caller: str
-    begun: bool = False
-    refused: MeshhubError | None = None
+    has_started: bool = False
+    rejection: MeshhubError | None = None
 
 
 @dataclass(eq=False)
 class _Waiting:
+    """Ticket in the queue, and the future that ends its wait."""
+
     ticket: Ticket
-    turn: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    slot: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
-class Turns:
-    """So many turns at once, and one more for a caller who has none; the rest waits, a line for each caller.
+class SlotQueue:
+    """A fixed number of slots, one extra slot for a caller without any, and a queue for the rest.
 
-    The next turn is for the caller who has the fewest, of those for the one whose last is the longest
-    ago. When the waiting room is full, the last request of whoever fills it most makes way.
+    The next slot goes to the caller with the fewest slots; among those, to the caller whose last slot is the longest
+    ago. When the queue is full, reject the newest request of the caller with the most queued.
     """
 
-    def __init__(self, at_once: int, queue: int) -> None:
-        """`queue` is how many requests may wait for their first turn."""
-        self._at_once = at_once
-        self._queue = queue
+    def __init__(self, slot_count: int, queue_size: int) -> None:
+        """Allow `slot_count` conversions at once; `queue_size` requests may wait for their first slot."""
+        self._slot_count = slot_count
+        self._queue_size = queue_size
         self._waiting: list[_Waiting] = []
         self._held: Counter[str] = Counter()
-        self._last: dict[str, int] = {}
-        self._given = 0
-        self._stopped = False
+        self._last_grants: dict[str, int] = {}
+        self._grant_count = 0
+        self._is_stopped = False
 
     @property
     def running(self) -> int:
-        """How many turns are taken."""
+        """Number of slots in use."""
         return self._held.total()
 
     @property
     def waiting(self) -> int:
-        """How many turns are waited for."""
+        """Number of conversions that wait for a slot."""
         return len(self._waiting)
 
     def check(self, caller: str) -> None:
-        """See whether a new request of a caller would be let in. Raises ServerBusy, ShuttingDown."""
-        if self._stopped:
+        """Check whether the queue would accept a new request of a caller. Raises ServerBusy, ShuttingDown."""
+        if self._is_stopped:
             raise _shutting_down()
-        if self._may_have(caller):
+        if self._can_start(caller):
             return
-        guests = Counter(ticket.caller for ticket in self._guests())
-        makes_way = max(guests.values(), default=0) > guests[caller] + 1
-        if self._queue == 0 or (guests.total() >= self._queue and not makes_way):
-            raise _no_room()
+        queued = Counter(ticket.caller for ticket in self._queued_tickets())
+        can_displace = max(queued.values(), default=0) > queued[caller] + 1
+        if self._queue_size == 0 or (queued.total() >= self._queue_size and not can_displace):
+            raise _queue_full()
 
-    async def take(self, ticket: Ticket, deadline: float | None) -> None:
-        """Wait for a turn; `deadline` is of the loop's clock. Raises ServerBusy, ShuttingDown."""
-        if self._stopped:
+    async def acquire(self, ticket: Ticket, deadline: float | None) -> None:
+        """Wait for a slot until `deadline`, in the event loop's clock. Raises ServerBusy, ShuttingDown."""
+        if self._is_stopped:
             raise _shutting_down()
-        if ticket.refused is not None:
-            raise ticket.refused
-        mine = _Waiting(ticket)
-        self._waiting.append(mine)
-        self._hand_out()
-        if not mine.turn.done():
-            self._make_room()
+        if ticket.rejection is not None:
+            raise ticket.rejection
+        entry = _Waiting(ticket)
+        self._waiting.append(entry)
+        self._grant_slots()
+        if not entry.slot.done():
+            self._shrink_queue()
         try:
             async with asyncio.timeout_at(deadline):
-                await mine.turn
+                await entry.slot
         except BaseException as error:
-            if mine.turn.done() and not mine.turn.cancelled() and mine.turn.exception() is None:
-                self.give_back(ticket)
+            if entry.slot.done() and not entry.slot.cancelled() and entry.slot.exception() is None:
+                self.release(ticket)
             with contextlib.suppress(ValueError):
-                self._waiting.remove(mine)
+                self._waiting.remove(entry)
             if isinstance(error, TimeoutError):
-                raise ServerBusy("no worker came free in time; try again in a moment") from None
+                raise ServerBusy("no worker was free in time; try again in a moment") from None
             raise
 
-    def give_back(self, ticket: Ticket) -> None:
-        """Let the next one have the turn."""
+    def release(self, ticket: Ticket) -> None:
+        """Return a slot, and grant it to the next request."""
         self._held[ticket.caller] -= 1
-        self._hand_out()
+        self._grant_slots()
         caller = ticket.caller
         if not self._held[caller]:
             del self._held[caller]
-            if all(one.ticket.caller != caller for one in self._waiting):
-                self._last.pop(caller, None)
+            if all(entry.ticket.caller != caller for entry in self._waiting):
+                self._last_grants.pop(caller, None)
 
     def stop(self) -> None:
-        """Refuse everybody who waits, and who comes."""
-        self._stopped = True
-        self._refuse(self._waiting, _shutting_down)
+        """Reject all waiting and future requests."""
+        self._is_stopped = True
+        self._reject(self._waiting, _shutting_down)
 
-    def _may_have(self, caller: str) -> bool:
-        return self.running < self._at_once + (not self._held[caller])
+    def _can_start(self, caller: str) -> bool:
+        return self.running < self._slot_count + (not self._held[caller])
 
-    def _hand_out(self) -> None:
-        while able := [one for one in self._waiting if not one.turn.done() and self._may_have(one.ticket.caller)]:
-            following = min(able, key=self._rank)
-            self._waiting.remove(following)
-            caller = following.ticket.caller
+    def _grant_slots(self) -> None:
+        while ready := [
+            entry for entry in self._waiting if not entry.slot.done() and self._can_start(entry.ticket.caller)
+        ]:
+            entry = min(ready, key=self._rank)
+            self._waiting.remove(entry)
+            caller = entry.ticket.caller
             self._held[caller] += 1
-            self._given += 1
-            self._last[caller] = self._given
-            following.ticket.begun = True
-            following.turn.set_result(None)
+            self._grant_count += 1
+            self._last_grants[caller] = self._grant_count
+            entry.ticket.has_started = True
+            entry.slot.set_result(None)
 
-    def _rank(self, one: _Waiting) -> tuple[int, int]:
-        caller = one.ticket.caller
-        return self._held[caller], self._last.get(caller, 0)
+    def _rank(self, entry: _Waiting) -> tuple[int, int]:
+        caller = entry.ticket.caller
+        return self._held[caller], self._last_grants.get(caller, 0)
 
-    def _guests(self) -> list[Ticket]:
-        """The requests that wait for their first turn, in the order they came."""
-        return list(dict.fromkeys(one.ticket for one in self._waiting if not one.ticket.begun))
+    def _queued_tickets(self) -> list[Ticket]:
+        """Return the requests that wait for their first slot, in order of arrival."""
+        return list(dict.fromkeys(entry.ticket for entry in self._waiting if not entry.ticket.has_started))
 
-    def _make_room(self) -> None:
-        """Refuse a request when one too many waits: the latest of the caller who has the most."""
-        guests = self._guests()
-        if len(guests) <= self._queue:
+    def _shrink_queue(self) -> None:
+        """If the queue is too long, reject the newest request of the caller with the most queued."""
+        queued = self._queued_tickets()
+        if len(queued) <= self._queue_size:
             return
-        count = Counter(ticket.caller for ticket in guests)
-        leaving = max(reversed(guests), key=lambda ticket: count[ticket.caller])
-        leaving.refused = _no_room()
-        self._refuse([one for one in self._waiting if one.ticket is leaving], _no_room)
+        counts = Counter(ticket.caller for ticket in queued)
+        newest = max(reversed(queued), key=lambda ticket: counts[ticket.caller])
+        newest.rejection = _queue_full()
+        self._reject([entry for entry in self._waiting if entry.ticket is newest], _queue_full)
 
-    def _refuse(self, waiting: list[_Waiting], why: Callable[[], MeshhubError]) -> None:
-        for one in list(waiting):
-            self._waiting.remove(one)
-            if not one.turn.done():
-                one.turn.set_exception(why())
+    def _reject(self, entries: list[_Waiting], make_error: Callable[[], MeshhubError]) -> None:
+        for entry in list(entries):
+            self._waiting.remove(entry)
+            if not entry.slot.done():
+                entry.slot.set_exception(make_error())
 
 
-def _no_room() -> MeshhubError:
-    return ServerBusy("too many requests wait for a worker already; try again in a moment")
+def _queue_full() -> MeshhubError:
+    return ServerBusy("too many requests are waiting for a worker; try again in a moment")
 
 
 def _shutting_down() -> MeshhubError:

@@ -1,7 +1,7 @@
-"""A moving window of one minute, kept in this process.
+"""Moving window of one minute, in the memory of this process.
 
-The package `limits` has one too. It looks through every caller it knows after each request, with a
-hop to a thread for each: from a thousand callers on that took 20 of every 25 milliseconds.
+The package `limits` has one too. After each request it scans every caller, with a switch to a thread for each: with
+1000 callers, that took 20 of every 25 milliseconds.
 """
 
 from __future__ import annotations
@@ -11,45 +11,51 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable
 
-SECONDS = 60.0
+WINDOW_S = 60.0
+"""Seconds; plans limit requests per minute."""
 
-_SWEEP_SECONDS = 15.0
+_SWEEP_INTERVAL_S = 15.0
+"""Seconds between two scans for callers without recent requests; bounds the cost of a scan per request."""
 
 
 class Window:
-    """When each caller's last requests came. For one event loop: nothing in it waits, so nothing comes between."""
+    """Times of each caller's recent requests.
+
+    Use it on one event loop only. No method awaits, so that no other request can run in between.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` tells seconds."""
+        """Read the time in seconds from `clock`."""
         self._clock = clock
         self._times: dict[str, list[float]] = {}
         self._sweep_at = 0.0
 
     def __len__(self) -> int:
-        """How many callers are known."""
+        """Return the number of callers in memory."""
         return len(self._times)
 
-    def ask(self, identity: str, most: int, *, count: bool) -> tuple[bool, int, int]:
-        """Whether a request passes, how many more would, and in how many seconds the oldest one is forgotten.
+    def query(self, identity: str, limit: int, *, count: bool) -> tuple[bool, int, int]:
+        """Check a request against the limit, and count it if it passes and `count` is set.
 
-        Only what passes is counted, and only if it should be.
+        Returns:
+            Whether the request passes; how many more would pass; seconds until the oldest request leaves the window.
         """
         now = self._clock()
         self._sweep(now)
         times = self._times.get(identity, [])
-        del times[: bisect_right(times, now - SECONDS)]
-        passed = len(times) < most
+        del times[: bisect_right(times, now - WINDOW_S)]
+        passed = len(times) < limit
         if passed and count:
             times.append(now)
             self._times[identity] = times
-        resets_in = math.ceil(times[0] + SECONDS - now) if times else 0
-        return passed, max(0, most - len(times)), resets_in
+        resets_in = math.ceil(times[0] + WINDOW_S - now) if times else 0
+        return passed, max(0, limit - len(times)), resets_in
 
     def _sweep(self, now: float) -> None:
-        """Forget callers who have not come for a minute."""
+        """Remove callers that sent no request for a minute."""
         if now < self._sweep_at:
             return
-        self._sweep_at = now + _SWEEP_SECONDS
-        old = now - SECONDS
-        # a look that does not count may have left none
-        self._times = {identity: times for identity, times in self._times.items() if times and times[-1] > old}
+        self._sweep_at = now + _SWEEP_INTERVAL_S
+        oldest = now - WINDOW_S
+        # a query that does not count can leave an empty list
+        self._times = {identity: times for identity, times in self._times.items() if times and times[-1] > oldest}

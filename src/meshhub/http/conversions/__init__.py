@@ -1,1 +1,1 @@
-"""Run conversions for requests on the registry's engine, and probe that it works."""
+"""Conversions of requests on the registry's engine, and the probe of the workers."""

@@ -1,4 +1,4 @@
-"""Whether a worker converts: a cube is sent through the engine, and the answer holds for some seconds."""
+"""Readiness probe: convert a cube on the engine, and cache the result for some seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from meshhub.engine.contract import Task
 from meshhub.errors import MeshhubError, RequestError, ServerBusy, ShuttingDown
-from meshhub.http.admission.resources import Jobs
+from meshhub.http.admission.resources import Resources
 from meshhub.model.chain import Request
 from meshhub.model.plans import LOCAL
 from meshhub.model.report import Report
@@ -20,83 +20,85 @@ from meshhub.registry import Registry
 
 log = logging.getLogger("meshhub.http")
 
-FRESH_SECONDS = 5.0
-"""How long an answer holds: probes may come often and from many sides."""
+CACHE_S = 5.0
+"""Seconds for which a result is valid; several systems may probe often."""
 
-_PATIENCE = 20.0
-"""Seconds after which a cube that is still not converted counts as a failure."""
+_TIMEOUT_S = 20.0
+"""Seconds to convert the cube; a cold worker on a loaded machine needs a few."""
 
 _CORNERS = tuple((float(n & 1), float(n >> 1 & 1), float(n >> 2)) for n in range(8))
 _SIDES = ((0, 2, 3, 1), (4, 5, 7, 6), (0, 1, 5, 4), (2, 6, 7, 3), (0, 4, 6, 2), (1, 3, 7, 5))
 
 
-def cube() -> bytes:
-    """A binary STL of 12 triangles."""
-    halves = [corners for a, b, c, d in _SIDES for corners in ((a, b, c), (a, c, d))]
-    triangles = (struct.pack("<12fH", 0, 0, 0, *(x for n in half for x in _CORNERS[n]), 0) for half in halves)
-    return bytes(80) + struct.pack("<I", len(halves)) + b"".join(triangles)
+def cube_stl() -> bytes:
+    """Return a cube of 12 triangles as binary STL."""
+    triangles = [corners for a, b, c, d in _SIDES for corners in ((a, b, c), (a, c, d))]
+    records = (
+        struct.pack("<12fH", 0, 0, 0, *(value for corner in triangle for value in _CORNERS[corner]), 0)
+        for triangle in triangles
+    )
+    return bytes(80) + struct.pack("<I", len(triangles)) + b"".join(records)
 
 
 class Probe:
-    """Asks the engine at most once at a time, and not again while the last answer is fresh.
+    """Probe of the engine: at most one at a time, and none while the last result is valid.
 
-    It takes no turn from a request, and no plug-in hears of its conversions.
+    It uses no slot of the requests, and plug-ins do not receive its conversions.
     """
 
-    def __init__(self, registry: Registry, jobs: Jobs, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` tells seconds."""
+    def __init__(self, registry: Registry, resources: Resources, clock: Callable[[], float] = time.monotonic) -> None:
+        """Read the time in seconds from `clock`."""
         self._registry = registry
-        self._jobs = jobs
+        self._resources = resources
         self._clock = clock
-        self._asking: asyncio.Task[str] | None = None
-        self._asked = -FRESH_SECONDS
-        self._said = ""
+        self._running: asyncio.Task[str] | None = None
+        self._last_run = -CACHE_S
+        self._error_code = ""
 
     async def check(self) -> None:
-        """See that a worker converts. Raises ServerBusy when none does.
+        """Check that a worker converts. Raises ServerBusy if none does.
 
-        When all workers are at work they are not asked: a busy service is not a broken one, and
-        every conversion has its deadline.
+        Skip the check while all workers are busy: a busy service is healthy, and every conversion has its deadline.
         """
-        if self._asking is None and self._jobs.all_at_work:
+        if self._running is None and self._resources.are_all_workers_busy:
             return
-        fresh = self._clock() - self._asked < FRESH_SECONDS
-        if self._asking is None and not fresh:
-            self._asking = asyncio.create_task(self._ask())
-        # whoever asked first may leave, and the others still want to know
-        said = self._said if self._asking is None else await asyncio.shield(self._asking)
-        if said:
-            raise ServerBusy(f"no worker converts now ({said}); the operator's log says more")
+        is_cached = self._clock() - self._last_run < CACHE_S
+        if self._running is None and not is_cached:
+            self._running = asyncio.create_task(self._run())
+        # shield: the first caller may disconnect while others still wait for the result
+        error_code = self._error_code if self._running is None else await asyncio.shield(self._running)
+        if error_code:
+            raise ServerBusy(f"no worker can convert now ({error_code}); see the operator's log")
 
-    async def _ask(self) -> str:
+    async def _run(self) -> str:
         try:
-            self._said = await self._jobs.call(self._convert)
+            self._error_code = await self._resources.run_in_thread(self._convert_cube)
         finally:
-            self._asked, self._asking = self._clock(), None
-        return self._said
+            self._last_run, self._running = self._clock(), None
+        return self._error_code
 
-    def _convert(self) -> str:
-        """Convert the cube; what is wrong, as an error code, or ""."""
-        source, target = Source.from_bytes(cube(), "cube.stl"), Target()
+    def _convert_cube(self) -> str:
+        """Convert the cube; return the error code, or "" for success."""
+        source, target = Source.from_bytes(cube_stl(), "cube.stl"), Target()
         try:
             chain = resolve(self._registry.declarations, Request(target="stl"), source, LOCAL)
-            report = self._registry.engine.run(Task(chain=chain, source=source, target=target), timeout=_PATIENCE)
+            report = self._registry.engine.run(Task(chain=chain, source=source, target=target), timeout=_TIMEOUT_S)
         except RequestError:
-            # no plug-in knows STL here
+            # no plug-in for STL is installed
             return ""
         except MeshhubError as error:
-            if isinstance(error, ServerBusy) and self._jobs.all_at_work:
-                # all workers went to requests meanwhile
+            if isinstance(error, ServerBusy) and self._resources.are_all_workers_busy:
+                # requests have taken all workers meanwhile
                 return ""
-            if isinstance(error, ShuttingDown) or self._jobs.closing:
-                # the engine refuses or kills the cube
+            if isinstance(error, ShuttingDown) or self._resources.is_closing:
+                # the engine rejects or kills the conversion
                 return error.code
             log.error("a worker did not convert a cube: %s: %s", error.code, error.message)
             return error.code
         except Exception as error:
             log.error("a worker did not convert a cube", exc_info=error)
             return "internal_error"
-        if isinstance(report, Report) and report.target.faces == 12 and len(target.read()) == len(cube()):
+        if isinstance(report, Report) and report.target.faces == 12 and len(target.read()) == len(cube_stl()):
             return ""
-        log.error("a worker made something else of a cube")
+        log.error("a worker converted a cube to something else")
         return "conversion_failed"

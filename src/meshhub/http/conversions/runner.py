@@ -1,135 +1,164 @@
-"""Carrying out orders: one file, or many side by side, each within its deadline."""
+"""Conversions of a request: one file or a batch in parallel, each file within its deadline."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 from meshhub.engine.contract import Cancel
 from meshhub.errors import Cancelled, ConversionTimeout, MeshhubError, ServerBusy
-from meshhub.http.admission.resources import Jobs
+from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
 from meshhub.http.errors import no_room
-from meshhub.http.intake.conversion_requests import Item, Order, Outcome
-from meshhub.http.metrics import Conversion, Metrics
+from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile
+from meshhub.http.metrics import Measurement, Metrics
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Target
 from meshhub.registry import Registry
 
 log = logging.getLogger("meshhub.http")
 
+_MIN_TIMEOUT_S = 0.05
+"""Seconds; the engine needs a positive timeout, also when the deadline of the request passes just now."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What all files of a request share.
+
+    Attributes:
+        conversion: Target, options and caller.
+        ticket: Place of the request in the slot queue.
+        deadline: When the whole request must end, in the event loop's clock; None: no deadline.
+        cancel: Stops the conversions when the client leaves.
+    """
+
+    conversion: ConversionRequest
+    ticket: Ticket
+    deadline: float | None
+    cancel: Cancel
+
+    def remaining_s(self) -> float | None:
+        """Return the seconds that a conversion may take: the plan's timeout, or less if the deadline is nearer."""
+        timeout = self.conversion.caller.plan.limits.conversion_timeout_seconds
+        if self.deadline is None:
+            return timeout
+        remaining = max(_MIN_TIMEOUT_S, self.deadline - asyncio.get_running_loop().time())
+        return remaining if timeout is None else min(timeout, remaining)
+
+    def is_late(self) -> bool:
+        """Return whether the deadline has passed."""
+        return self.deadline is not None and asyncio.get_running_loop().time() >= self.deadline
+
 
 class Conversions:
-    """Runs orders on a registry. A ticket stands for the request; deadlines are of the loop's clock; None is none."""
+    """Runner of conversions on a registry."""
 
-    def __init__(self, registry: Registry, jobs: Jobs, metrics: Metrics, at_once: int) -> None:
-        """`at_once` is how many files of one batch run side by side."""
+    def __init__(self, registry: Registry, resources: Resources, metrics: Metrics, batch_size: int) -> None:
+        """Convert up to `batch_size` files of one batch in parallel."""
         self._registry = registry
-        self._jobs = jobs
+        self._resources = resources
         self._metrics = metrics
-        self._at_once = at_once
+        self._batch_size = batch_size
 
-    async def one(
-        self, order: Order, item: Item, folder: Path, ticket: Ticket, deadline: float | None, cancel: Cancel
-    ) -> tuple[Report, Target]:
+    async def convert(self, execution: Execution, file: InputFile, folder: Path) -> tuple[Report, Target]:
         """Convert one file into the folder. Raises MeshhubError."""
-        written = self._registry.declarations.format_of(order.request.target or "")
-        with self._metrics.conversion(written.id if written else "") as counted:
-            async with self._jobs.turn(ticket, deadline):
-                counted.begin()
-                return await self._jobs.call(
-                    self._convert, order, item, folder, _left(order, deadline), cancel, counted
+        target_format = self._registry.declarations.format_of(execution.conversion.request.target or "")
+        with self._metrics.measure(target_format.id if target_format else "") as measurement:
+            async with self._resources.slot(execution.ticket, execution.deadline):
+                measurement.start()
+                return await self._resources.run_in_thread(
+                    self._convert, execution, file, folder, execution.remaining_s(), measurement
                 )
 
-    async def inspected(
-        self, order: Order, item: Item, ticket: Ticket, deadline: float | None, cancel: Cancel
-    ) -> Inspection:
-        """Look at one file. Raises MeshhubError."""
-        with self._metrics.conversion(None) as counted:
-            async with self._jobs.turn(ticket, deadline):
-                counted.begin()
-                found = await self._jobs.call(self._inspect, order, item, _left(order, deadline), cancel)
-                counted.source = found.source.format
-                return found
+    async def inspect(self, execution: Execution, file: InputFile) -> Inspection:
+        """Inspect one file. Raises MeshhubError."""
+        with self._metrics.measure(None) as measurement:
+            async with self._resources.slot(execution.ticket, execution.deadline):
+                measurement.start()
+                inspection = await self._resources.run_in_thread(
+                    self._inspect, execution, file, execution.remaining_s()
+                )
+                measurement.source = inspection.source.format
+                return inspection
 
-    async def many(
-        self, order: Order, items: list[Item], folder: Path, ticket: Ticket, deadline: float | None, cancel: Cancel
-    ) -> list[Outcome]:
-        """Convert every file, in the order they came. A file that fails hurts no other.
+    async def convert_batch(self, execution: Execution, files: list[InputFile], folder: Path) -> list[FileResult]:
+        """Convert every file; return the results in the same order. A failure does not affect the other files.
 
-        When the deadline of the whole request passes, the files not yet done are `conversion_timeout`.
+        When the deadline of the request passes, the remaining files fail with `conversion_timeout`.
         """
-        at_once = asyncio.Semaphore(self._at_once)
+        semaphore = asyncio.Semaphore(self._batch_size)
 
-        async def outcome(number: int, item: Item) -> Outcome:
-            async with at_once:
-                return await self._outcome(order, item, folder / f"out-{number}", ticket, deadline, cancel)
+        async def convert_next(number: int, file: InputFile) -> FileResult:
+            async with semaphore:
+                return await self._convert_in_batch(execution, file, folder / f"out-{number}")
 
-        done = await asyncio.gather(
-            *(outcome(number, item) for number, item in enumerate(items)),
-            # else it would be over with the first that is stopped, and the folder gone under those still running
+        results = await asyncio.gather(
+            *(convert_next(number, file) for number, file in enumerate(files)),
+            # otherwise the first exception would return, and remove the folder while other files are still converted
             return_exceptions=True,
         )
-        outcomes = []
-        for one in done:
-            if isinstance(one, BaseException):
-                raise one
-            outcomes.append(one)
-        return outcomes
+        file_results = []
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+            file_results.append(result)
+        return file_results
 
-    async def _outcome(
-        self, order: Order, item: Item, folder: Path, ticket: Ticket, deadline: float | None, cancel: Cancel
-    ) -> Outcome:
+    async def _convert_in_batch(self, execution: Execution, file: InputFile, folder: Path) -> FileResult:
         try:
-            if item.refused is not None:
-                raise item.refused
-            if deadline is not None and asyncio.get_running_loop().time() >= deadline:
-                raise _out_of_time()
+            if file.rejection is not None:
+                raise file.rejection
+            if execution.is_late():
+                raise _deadline_passed()
             folder.mkdir()
-            report, target = await self.one(order, item, folder, ticket, deadline, cancel)
+            report, target = await self.convert(execution, file, folder)
         except Cancelled:
             raise
         except MeshhubError as raised:
-            # a file that was cut short, or never had its turn, because the whole request had no time left
-            late = deadline is not None and asyncio.get_running_loop().time() >= deadline
-            error = _out_of_time() if late and isinstance(raised, ConversionTimeout | ServerBusy) else raised
-            return Outcome(item, error_code=error.code, error=error.message)
+            # the deadline of the request interrupted the conversion, or passed while it waited for a slot
+            is_interrupted = isinstance(raised, ConversionTimeout | ServerBusy) and execution.is_late()
+            error = _deadline_passed() if is_interrupted else raised
+            return FileResult(file, error_code=error.code, error=error.message)
         except Exception as error:
             busy = no_room(error)
             if busy is not None:
-                return Outcome(item, error_code=busy.code, error=busy.message)
+                return FileResult(file, error_code=busy.code, error=busy.message)
             log.error("unexpected error in a batch", exc_info=error)
-            return Outcome(item, error_code="internal_error", error="something went wrong in the service")
-        return Outcome(item, report, target)
+            return FileResult(file, error_code="internal_error", error="an unexpected error occurred in the service")
+        return FileResult(file, report, target)
 
     def _convert(
-        self, order: Order, item: Item, folder: Path, timeout: float | None, cancel: Cancel, counted: Conversion
+        self,
+        execution: Execution,
+        file: InputFile,
+        folder: Path,
+        timeout_s: float | None,
+        measurement: Measurement,
     ) -> tuple[Report, Target]:
-        source = item.source()
-        chain = self._registry.resolve(order.request, source, order.caller)
-        counted.source = chain.source_format
+        source = file.source()
+        chain = self._registry.resolve(execution.conversion.request, source, execution.conversion.caller)
+        measurement.source = chain.source_format
         extension = self._registry.declarations.formats[chain.target_format].extensions[0]
         target = Target("model" + extension, folder=folder)
-        return self._registry.run(chain, source, target, timeout=timeout, cancel=cancel), target
+        return self._registry.run(chain, source, target, timeout=timeout_s, cancel=execution.cancel), target
 
-    def _inspect(self, order: Order, item: Item, timeout: float | None, cancel: Cancel) -> Inspection:
-        options = dict(order.request.options)
-        return self._registry.inspect(item.source(), caller=order.caller, timeout=timeout, cancel=cancel, **options)
-
-
-def _left(order: Order, deadline: float | None) -> float | None:
-    """The seconds that one conversion may take: the plan's, or what is left of the whole request."""
-    own = order.caller.plan.limits.conversion_timeout_seconds
-    if deadline is None:
-        return own
-    left = max(0.05, deadline - asyncio.get_running_loop().time())
-    return left if own is None else min(own, left)
+    def _inspect(self, execution: Execution, file: InputFile, timeout_s: float | None) -> Inspection:
+        conversion = execution.conversion
+        return self._registry.inspect(
+            file.source(),
+            caller=conversion.caller,
+            timeout=timeout_s,
+            cancel=execution.cancel,
+            **conversion.request.options,
+        )
 
 
-def _out_of_time() -> ConversionTimeout:
+def _deadline_passed() -> ConversionTimeout:
     return ConversionTimeout(
-        "the time for the whole request was up before this file was done; send fewer files at once, "
+        "the deadline of the request passed before this file was converted; send fewer files at once, "
         "or reduce them with {optimize_target_faces}",
         options=("optimize_target_faces",),
     )

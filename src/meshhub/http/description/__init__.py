@@ -1,1 +1,1 @@
-"""The OpenAPI document and its page."""
+"""Description of the service: the OpenAPI document and its page."""

@@ -1,6 +1,6 @@
-"""The OpenAPI 3.1 document, made from the registry: every option that a plug-in declares is a field of a form.
+"""OpenAPI 3.1 document of a registry: every option of a plug-in is a field of a form.
 
-Client generators read it too (`tox -e clients`), so it uses the part of JSON Schema that they understand.
+Client generators read it too (`tox -e clients`), so it uses the part of JSON Schema that they support.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from inspect import cleandoc
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from meshhub.http.description import examples
 from meshhub.http.endpoints.health import Health
 from meshhub.http.endpoints.plan import PlanAnswer
 from meshhub.http.errors import MEANING, STATUS, ErrorBody
-from meshhub.http.responses.reports import CONVERTED, FAILED, HEADER
+from meshhub.http.headers import RESPONSE_HEADERS, header_names
 from meshhub.model.capabilities import Frame
 from meshhub.model.options import HostOptions, option_fields
 from meshhub.model.plans import Limits
@@ -28,29 +29,11 @@ Json = dict[str, Any]
 
 _REFERENCE = "#/components/schemas/{name}"
 
-_RESPONSES = (Inspection, PlanAnswer, Supported, Health, ErrorBody)
-_WHOLE = (Inspection, Limits, Frame)
+_RESPONSE_TYPES = (Inspection, PlanAnswer, Supported, Health, ErrorBody)
+_FULLY_ENCODED = (Inspection, Limits, Frame)
 """Structs that are encoded with all fields; msgspec's schema requires only the fields that decoding requires."""
 
 _BYTES = {"type": "string", "format": "binary"}
-
-_ALWAYS_HEADERS = ("X-Request-ID",)
-_RATE = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
-_HEADERS = {
-    "X-Request-ID": ("string", "The request's id, sent or made by the service; it is in errors and in the log."),
-    "RateLimit-Limit": ("integer", "Requests that the plan allows in a minute."),
-    "RateLimit-Remaining": ("integer", "Requests left in this minute."),
-    "RateLimit-Reset": ("integer", "Seconds until a request is left again."),
-    "Retry-After": ("integer", "Seconds after which the same request may succeed."),
-    "WWW-Authenticate": ("string", "The header that carries the API key."),
-    "Accept-Encoding": ("string", "With `unsupported_encoding`: the encodings that a body may have."),
-    "ETag": ("string", "The version of the response, for If-None-Match."),
-    "Content-Disposition": ("string", "The name of the file: that of the upload with the new extension."),
-    HEADER: ("string", "JSON in ASCII: notes, losses, faces before and after, seconds; at most 4096 bytes."),
-    CONVERTED: ("integer", "Files that were converted."),
-    FAILED: ("integer", "Files that failed; errors.json in the ZIP has the reasons."),
-}
-_STATUS_HEADERS = {401: ("WWW-Authenticate",), 415: ("Accept-Encoding",), 429: ("Retry-After",), 503: ("Retry-After",)}
 
 _TAGS = {
     "conversion": "Convert and inspect model files.",
@@ -58,19 +41,19 @@ _TAGS = {
     "monitoring": "Probes and metrics; no API key, no rate limit.",
 }
 
-_ALWAYS = ("request_timeout", "invalid_api_key", "rate_limit_exceeded", "internal_error", "server_busy")
-_FORM = (
+_COMMON_CODES = ("request_timeout", "invalid_api_key", "rate_limit_exceeded", "internal_error", "server_busy")
+_FORM_CODES = (
     "bad_request", "invalid_multipart", "missing_field", "invalid_option", "premium_format_required",
     "request_refused", "file_too_large", "shutting_down", "unsupported_format", "unsupported_encoding",
     "unreadable_file", "empty_model",
     "external_reference", "unsafe_archive", "model_too_complex", "conversion_failed", "worker_crashed",
     "conversion_timeout",
 )  # fmt: skip
-_CONVERTS = (*_FORM, "unsupported_target")
+_CONVERT_CODES = (*_FORM_CODES, "unsupported_target")
 
 
 def document(registry: Registry) -> Json:
-    """Return the whole document as plain data."""
+    """Return the OpenAPI document as plain data."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -101,7 +84,8 @@ def document(registry: Registry) -> Json:
         "components": {
             "schemas": _schemas(),
             "headers": {
-                name: {"description": text, "schema": {"type": kind}} for name, (kind, text) in _HEADERS.items()
+                header.name: {"description": header.description, "schema": {"type": header.kind}}
+                for header in RESPONSE_HEADERS
             },
             "examples": {code: {"value": _error_example(code)} for code in STATUS},
             "securitySchemes": {
@@ -117,14 +101,14 @@ def document(registry: Registry) -> Json:
 
 
 def _schemas() -> Json:
-    _, components = msgspec.json.schema_components(_RESPONSES, ref_template=_REFERENCE)
-    for struct in _WHOLE:
+    _, components = msgspec.json.schema_components(_RESPONSE_TYPES, ref_template=_REFERENCE)
+    for struct in _FULLY_ENCODED:
         components[struct.__name__]["required"] = list(struct.__struct_fields__)
     error = components["ErrorBody"]
     error["properties"]["error_code"]["examples"] = list(STATUS)
     error["properties"]["details"] = {
         "type": "array",
-        "description": "When every file of a batch failed: each with its reason.",
+        "description": "The error of each file of a batch, if all files failed.",
         "items": _reference("FileError"),
     }
     components["FileError"] = {
@@ -137,7 +121,7 @@ def _schemas() -> Json:
 
 
 def _simplify(schema: Any) -> Any:
-    """Return a response's schema in words that client generators understand.
+    """Return a response's schema with the keywords that client generators support.
 
     A tuple, which holds one type in all responses, becomes an array (`items: false` fails in openapi-python-client,
     and openapi-generator ignores `prefixItems`), an enum gets its type, a docstring loses its indentation. Defaults
@@ -162,35 +146,36 @@ def _error_example(code: str) -> Json:
 
 
 def option_properties(registry: Registry, *, converts: bool) -> Json:
-    """The options as properties of a form: everyone's, or for an inspection only the host's and the readers'."""
-    have = registry.declarations
-    structs = [(None, HostOptions), *((one.capability.format.label, one.capability.options) for one in have.readers)]
+    """Return the options as properties of a form; an inspection has only those of the host and the readers."""
+    declarations = registry.declarations
+    structs: list[tuple[str | None, type[Struct]]] = [(None, HostOptions)]
+    structs += [(reader.capability.format.label, reader.capability.options) for reader in declarations.readers]
     if converts:
-        structs += [(one.capability.label, one.capability.options) for one in have.operations]
-        structs += [(one.capability.format.label, one.capability.options) for one in have.writers]
-    found: Json = {}
+        structs += [(operation.capability.label, operation.capability.options) for operation in declarations.operations]
+        structs += [(writer.capability.format.label, writer.capability.options) for writer in declarations.writers]
+    properties: Json = {}
     for owner, struct in structs:
         for field in option_fields(struct):
-            if field.name in found:
+            if field.name in properties:
                 continue
             schema = field.schema()
-            described = [f"{owner}." if owner else "", field.description]
-            # openapi-python-client sends every `default`, and the service then takes the option as requested
+            texts = [f"{owner}." if owner else "", field.description]
+            # not as `default`: openapi-python-client sends every default, which the service takes as a requested option
             if "default" in schema:
                 default = schema.pop("default")
-                described.append(f"Default: {str(default).lower() if isinstance(default, bool) else default}.")
-            found[field.name] = {**schema, "description": " ".join(filter(None, described))}
-    return found
+                texts.append(f"Default: {str(default).lower() if isinstance(default, bool) else default}.")
+            properties[field.name] = {**schema, "description": " ".join(filter(None, texts))}
+    return properties
 
 
 def _form(registry: Registry, main: Json, required: list[str], *, converts: bool, zips: bool = True) -> Json:
     properties: Json = dict(main)
     if converts:
-        targets = sorted({one.capability.format.id for one in registry.declarations.writers})
+        targets = sorted({writer.capability.format.id for writer in registry.declarations.writers})
         properties["target"] = {
             "type": "string",
             "title": "Target format",
-            "description": "The format to convert to. Letter case and a leading dot are forgiven.",
+            "description": "The format to convert to. Letter case and a leading dot are ignored.",
             "examples": targets,
             "minLength": 1,
         }
@@ -210,88 +195,87 @@ def _binary(title: str) -> Json:
     return {**_BYTES, "title": title, "contentMediaType": "application/octet-stream"}
 
 
-def _files(description: str, media_types: Iterable[str], *headers: str) -> Json:
-    """Return the response that carries a file in one of these media types."""
+def _files(description: str, media_types: Iterable[str]) -> Json:
+    """Return the response with a file in one of these media types."""
     contents = {
-        # a glTF is JSON, and whatever ends in "+json" is read as such
+        # glTF is JSON, and clients parse every media type that ends in "+json"
         media_type: {"schema": {"type": "object"} if media_type.endswith("json") else _BYTES}
-        # first, since openapi-python-client knows no other binary type and generators take the first of several
+        # first, because generators use the first media type, and openapi-python-client supports no other binary type
         for media_type in ("application/octet-stream", *sorted(media_types))
     }
-    return {"description": description, "headers": _headers(*headers, "Content-Disposition"), "content": contents}
+    return {"description": description, "content": contents}
 
 
 def _convert(registry: Registry) -> Json:
     media_types = {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
-    answer = _files("The converted file.", media_types, HEADER)
+    response = _files("The converted file.", media_types)
     body = _form(registry, {"file": _binary("The model")}, ["file", "target"], converts=True, zips=False)
-    return _operation("convert", "Convert one file", "conversion", answer, _CONVERTS, body)
+    return _operation("convert", "Convert one file", "conversion", response, _CONVERT_CODES, body)
 
 
 def _convert_many(registry: Registry) -> Json:
     files = {"type": "array", "items": _binary("A model"), "minItems": 1, "title": "The models"}
     body = _form(registry, {"files": files}, ["files", "target"], converts=True)
-    codes = (*_CONVERTS, "too_many_files")
+    codes = (*_CONVERT_CODES, "too_many_files")
     return _operation("convert_many", "Convert several files into one ZIP", "conversion", _zip(), codes, body)
 
 
 def _convert_batch(registry: Registry) -> Json:
     archive = _binary("A ZIP of models, with the files that belong to them")
     body = _form(registry, {"archive": archive}, ["archive", "target"], converts=True)
-    codes = (*_CONVERTS, "too_many_files", "archive_too_large")
+    codes = (*_CONVERT_CODES, "too_many_files", "archive_too_large")
     return _operation("convert_batch", "Convert the models of a ZIP into another", "conversion", _zip(), codes, body)
 
 
 def _zip() -> Json:
-    description = "A ZIP with the converted files, errors.json when some failed, report.json when asked for."
-    return _files(description, ("application/zip",), HEADER, CONVERTED, FAILED)
+    description = "A ZIP with the converted files, errors.json if some failed, report.json if requested."
+    return _files(description, ("application/zip",))
 
 
 def _inspect(registry: Registry) -> Json:
     body = _form(registry, {"file": _binary("The model")}, ["file"], converts=False)
-    answer = _json("Size, faces, bodies, holes, volume of the model.", _reference("Inspection"), examples.INSPECTION)
-    return _operation("inspect", "Is it printable?", "conversion", answer, _FORM, body)
+    response = _json("Size, faces, bodies, holes, volume of the model.", _reference("Inspection"), examples.INSPECTION)
+    return _operation("inspect", "Is it printable?", "conversion", response, _FORM_CODES, body)
 
 
 def _plan() -> Json:
-    answer = _json("The plan.", _reference("PlanAnswer"), examples.PLAN)
-    return _operation("plan", "The caller's plan, limits and use", "description", answer)
+    response = _json("The plan.", _reference("PlanAnswer"), examples.PLAN)
+    return _operation("plan", "The caller's plan, limits and use", "description", response)
 
 
 def _supported() -> Json:
-    answer = _json("Formats, operations and options for this caller.", _reference("Supported"), examples.SUPPORTED)
-    answer["headers"] = _headers("ETag")
-    operation = _operation("supported", "Formats, operations and options", "description", answer)
+    response = _json("Formats, operations and options for this caller.", _reference("Supported"), examples.SUPPORTED)
+    operation = _operation("supported", "Formats, operations and options", "description", response)
     operation["responses"]["304"] = {
         "description": "Nothing has changed since the ETag in If-None-Match.",
-        "headers": _headers("ETag", *_ALWAYS_HEADERS, *_RATE),
+        "headers": _headers("supported", "description", 304),
     }
     return operation
 
 
 def _health(name: str, summary: str, codes: tuple[str, ...]) -> Json:
-    answer = _json(summary + ".", _reference("Health"), {"status": name})
-    return _operation(f"health_{name}", summary, "monitoring", answer, codes)
+    response = _json(summary + ".", _reference("Health"), {"status": name})
+    return _operation(f"health_{name}", summary, "monitoring", response, codes)
 
 
 def _metrics() -> Json:
     example = "# TYPE meshhub_requests_total counter\n"
-    answer = {
+    response = {
         "description": "Prometheus' text format. The operator decides who may read it.",
         "content": {"text/plain": {"schema": {"type": "string"}, "example": example}},
     }
-    return _operation("metrics", "Counters of the service", "monitoring", answer, ("not_found",))
+    return _operation("metrics", "Counters of the service", "monitoring", response, ("not_found",))
 
 
 def _schema_page() -> Json:
-    answer = _json("This document, or a page for browsers (Accept: text/html).", {"type": "object"}, examples.SCHEMA)
-    answer["content"]["text/html"] = {"schema": {"type": "string"}}
-    return _operation("schema_page", "This document as a page", "description", answer)
+    response = _json("This document, or a page for browsers (Accept: text/html).", {"type": "object"}, examples.SCHEMA)
+    response["content"]["text/html"] = {"schema": {"type": "string"}}
+    return _operation("schema_page", "This document as a page", "description", response)
 
 
 def _schema_document() -> Json:
-    answer = _json("OpenAPI 3.1.", {"type": "object"}, examples.SCHEMA)
-    return _operation("schema_document", "This document", "description", answer)
+    response = _json("OpenAPI 3.1.", {"type": "object"}, examples.SCHEMA)
+    return _operation("schema_document", "This document", "description", response)
 
 
 def _json(description: str, schema: Json, example: Json) -> Json:
@@ -302,23 +286,20 @@ def _reference(name: str, kind: str = "schemas") -> Json:
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
-def _headers(*names: str) -> Json:
-    return {name: _reference(name, "headers") for name in names}
+def _headers(operation: str, tag: str, status: int) -> Json:
+    return {name: _reference(name, "headers") for name in header_names(operation, tag, status)}
 
 
 def _operation(
-    name: str, summary: str, tag: str, answer: Json, codes: tuple[str, ...] = (), body: Json | None = None
+    name: str, summary: str, tag: str, response: Json, codes: tuple[str, ...] = (), body: Json | None = None
 ) -> Json:
-    headers: tuple[str, ...] = _ALWAYS_HEADERS
     if tag != "monitoring":
-        codes = (*codes, *_ALWAYS)
-        headers = (*headers, *_RATE)
-    answer = {**answer, "headers": {**answer.get("headers", {}), **_headers(*headers)}}
+        codes = (*codes, *_COMMON_CODES)
     operation: Json = {
         "operationId": name,
         "summary": summary,
         "tags": [tag],
-        "responses": {"200": answer, **_errors(codes, headers)},
+        "responses": {"200": {**response, "headers": _headers(name, tag, 200)}, **_errors(name, tag, codes)},
     }
     if tag == "monitoring":
         operation["security"] = []
@@ -327,15 +308,15 @@ def _operation(
     return operation
 
 
-def _errors(codes: tuple[str, ...], headers: tuple[str, ...]) -> Json:
-    """Return the error responses by status, each with the codes it can carry."""
-    codes_of: dict[int, list[str]] = {}
+def _errors(operation: str, tag: str, codes: tuple[str, ...]) -> Json:
+    """Return the error responses by status, each with its possible codes."""
+    codes_by_status: dict[int, list[str]] = {}
     for code in dict.fromkeys(codes):
-        codes_of.setdefault(STATUS[code], []).append(code)
+        codes_by_status.setdefault(STATUS[code], []).append(code)
     return {
         str(status): {
             "description": "\n".join(f"- `{code}`: {MEANING[code]}" for code in codes),
-            "headers": _headers(*headers, *_STATUS_HEADERS.get(status, ())),
+            "headers": _headers(operation, tag, status),
             "content": {
                 "application/json": {
                     "schema": _reference("ErrorBody"),
@@ -343,5 +324,5 @@ def _errors(codes: tuple[str, ...], headers: tuple[str, ...]) -> Json:
                 }
             },
         }
-        for status, codes in sorted(codes_of.items())
+        for status, codes in sorted(codes_by_status.items())
     }

@@ -1,4 +1,4 @@
-"""The OpenAPI document as a page for people: plain HTML, no script, nothing fetched from anywhere."""
+"""OpenAPI document as a page for people: plain HTML without scripts and external resources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pre{background:#8882;padding:.8rem;overflow-x:auto}code{font-family:ui-monospace
 
 
 def page(document: Json) -> str:
-    """The whole page."""
+    """Return the page for an OpenAPI document."""
     info = document["info"]
     sections = [
         _section(path, method, operation)
@@ -44,7 +44,7 @@ def _section(path: str, method: str, operation: Json) -> str:
     return (
         f"<h2><span class=method>{method.upper()}</span><code>{escape(path)}</code></h2>"
         f"<p>{escape(operation['summary'])}</p>{_example(path, method, form)}{_fields(form)}"
-        f"{_answers(operation['responses'])}"
+        f"{_responses(operation['responses'])}"
     )
 
 
@@ -60,49 +60,43 @@ def _example(path: str, method: str, form: Json | None) -> str:
 def _fields(form: Json | None) -> str:
     if form is None:
         return ""
-    rows = [
+    rows = "".join(
         f"<tr><td><code>{escape(name)}</code>{' *' if name in form['required'] else ''}</td>"
-        f"<td>{escape(_kind(field))}</td><td>{escape(field.get('description') or field.get('title', ''))}</td></tr>"
+        f"<td>{escape(_describe_value(field))}</td>"
+        f"<td>{escape(field.get('description') or field.get('title', ''))}</td></tr>"
         for name, field in form["properties"].items()
-    ]
-    return f"<table><tr><th>Field</th><th>Value</th><th></th></tr>{''.join(rows)}</table>"
+    )
+    return f"<table><tr><th>Field</th><th>Value</th><th></th></tr>{rows}</table>"
 
 
-def _kind(field: Json) -> str:
+def _describe_value(field: Json) -> str:
     if field.get("format") == "binary":
         return "file"
     if field.get("items", {}).get("format") == "binary":
         return "files"
     if "enum" in field:
         return " | ".join(field["enum"])
-    bounds = [
-        text
-        for word, text in (
-            ("minimum", f"≥ {format_number(field['minimum'])}" if "minimum" in field else ""),
-            (
-                "exclusiveMinimum",
-                f"> {format_number(field['exclusiveMinimum'])}" if "exclusiveMinimum" in field else "",
-            ),
-            ("maximum", f"≤ {format_number(field['maximum'])}" if "maximum" in field else ""),
-        )
-        if word in field
-    ]
+    symbols = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤"}
+    bounds = [f"{symbol} {format_number(field[word])}" for word, symbol in symbols.items() if word in field]
     kind = {"boolean": "true | false", "integer": "whole number", "number": "number"}.get(field["type"], "text")
     if field.get("examples"):
         return " | ".join(field["examples"])
     return " ".join([kind, *bounds])
 
 
-def _answers(responses: Json) -> str:
+def _responses(responses: Json) -> str:
     rows = [
-        f"<tr><td>{escape(status)}</td><td>{_described(answer['description'])}</td></tr>"
-        for status, answer in responses.items()
+        f"<tr><td>{escape(status)}</td><td>{_render_text(response['description'])}</td></tr>"
+        for status, response in responses.items()
     ]
     return f"<table><tr><th>Status</th><th></th></tr>{''.join(rows)}</table>"
 
 
-def _described(text: str) -> str:
-    """A description, of which only line ends, a list's dashes and marks of code are Markdown."""
-    lines = [line.removeprefix("- ") for line in text.split("\n")]
-    parts = [escape(line).split("`") for line in lines]
-    return "<br>".join("".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(one)) for one in parts)
+def _render_text(text: str) -> str:
+    """Render a description whose only Markdown is line ends, list dashes and backticks."""
+    return "<br>".join(_render_line(line.removeprefix("- ")) for line in text.split("\n"))
+
+
+def _render_line(line: str) -> str:
+    parts = escape(line).split("`")
+    return "".join(f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts))

@@ -1,1 +1,1 @@
-"""One module per resource, and the guard that every request passes first."""
+"""Endpoints, one module per resource, and the access check that runs before them."""

@@ -1,4 +1,4 @@
-"""POST /convert-batch: a ZIP of models in, a ZIP of converted models out."""
+"""POST /convert-batch: convert a ZIP of models to a ZIP of converted models."""
 
 from __future__ import annotations
 
@@ -7,33 +7,32 @@ from pathlib import Path
 from litestar import post
 from litestar.response import Stream
 
-from meshhub.http.endpoints.convert_many import converted
-from meshhub.http.intake import archives as bundles
-from meshhub.http.intake.conversion_requests import Item, check
+from meshhub.http.endpoints.convert_many import convert_to_zip
+from meshhub.http.intake.archives import open_archive, select_entries, unpack
+from meshhub.http.intake.conversion_requests import InputFile
 from meshhub.http.intake.names import stem
-from meshhub.http.state import AnyRequest, Shared, Taken, shared_of, take
+from meshhub.http.state import AnyRequest, ReceivedRequest, ServiceState, receive_request, state_of
 
 
 @post("/convert-batch", status_code=200, request_max_body_size=None)
 async def convert_batch(request: AnyRequest) -> Stream:
     """Convert the models of an archive to one format."""
-    shared = shared_of(request)
-    taken = await take(request, "archive")
-    report = check(shared.registry, taken.order)
-    upload = taken.form.files[0]
-    items = await _unpacked(shared, taken, upload.path)
-    return await converted(request, shared, taken, items, f"{stem(upload.name)}-converted.zip", report=report)
+    state = state_of(request)
+    received = await receive_request(request, "archive")
+    upload = received.form.files[0]
+    files = await _unpack_upload(state, received, upload.path)
+    return await convert_to_zip(request, received, files, f"{stem(upload.name)}-converted.zip")
 
 
-async def _unpacked(shared: Shared, taken: Taken, path: Path) -> list[Item]:
-    """The archive's files in a folder of their own. Raises MeshhubError."""
-    limits = taken.order.caller.plan.limits
-    archive = await shared.jobs.archive(bundles.opened, path)
+async def _unpack_upload(state: ServiceState, received: ReceivedRequest, path: Path) -> list[InputFile]:
+    """Unpack the archive into a folder of its own. Raises MeshhubError."""
+    resources, limits = state.resources, received.conversion.caller.plan.limits
+    archive = await resources.run_archive(open_archive, path)
     try:
-        entries = bundles.wanted(archive, limits)
-        await shared.jobs.reserve(taken.context, 2 * sum(entry.size for entry in entries))
-        folder = taken.folder / "unpacked"
+        entries = select_entries(archive, limits)
+        await resources.reserve(received.context, 2 * sum(entry.size for entry in entries))
+        folder = received.folder / "unpacked"
         folder.mkdir()
-        return await shared.jobs.archive(bundles.unpacked, archive, entries, folder, shared.registry, limits)
+        return await resources.run_archive(unpack, archive, entries, folder, state.registry, limits)
     finally:
         archive.close()

@@ -1,4 +1,4 @@
-"""POST /convert-many: several files in, one ZIP out."""
+"""POST /convert-many: convert several files to one ZIP."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from litestar import post
 from litestar.response import Stream
 
 from meshhub.engine.contract import Cancel
-from meshhub.http.intake.conversion_requests import Item, Outcome, check
+from meshhub.http.intake.conversion_requests import FileResult, InputFile
 from meshhub.http.intake.names import stem
-from meshhub.http.responses.results import batch_answer, packed, refuse_if_all_failed
-from meshhub.http.state import AnyRequest, Shared, Taken, shared_of, take
+from meshhub.http.responses.results import batch_response, pack_results, raise_if_all_failed
+from meshhub.http.state import AnyRequest, ReceivedRequest, receive_request, state_of
 
 
 @post("/convert-many", status_code=200, request_max_body_size=None)
 async def convert_many(request: AnyRequest) -> Stream:
     """Convert several files to one format."""
-    shared = shared_of(request)
-    taken = await take(request, "files")
-    report = check(shared.registry, taken.order)
-    items = [Item(name=one.name, folder="", stem=stem(one.name), path=one.path) for one in taken.form.files]
-    return await converted(request, shared, taken, items, "converted.zip", report=report)
+    received = await receive_request(request, "files")
+    files = [
+        InputFile(name=upload.name, folder="", stem=stem(upload.name), path=upload.path)
+        for upload in received.form.files
+    ]
+    return await convert_to_zip(request, received, files, "converted.zip")
 
 
-async def converted(
-    request: AnyRequest, shared: Shared, taken: Taken, items: list[Item], name: str, *, report: bool
-) -> Stream:
-    """The ZIP of these files, converted, with `report.json` when it is wanted. Raises ServiceError when all fail."""
+async def convert_to_zip(request: AnyRequest, received: ReceivedRequest, files: list[InputFile], name: str) -> Stream:
+    """Convert files to a ZIP, with `report.json` if requested. Raises ServiceError if all files fail."""
+    state = state_of(request)
 
-    async def work(cancel: Cancel) -> list[Outcome]:
-        return await shared.conversions.many(taken.order, items, taken.folder, taken.ticket, taken.deadline, cancel)
+    async def work(cancel: Cancel) -> list[FileResult]:
+        return await state.conversions.convert_batch(received.execution(cancel), files, received.folder)
 
-    outcomes = await shared.jobs.watched(request.receive, work)
-    refuse_if_all_failed(outcomes)
-    written = shared.registry.declarations.format_of(taken.order.request.target or "")
-    assert written is not None
-    path = taken.folder / "result.zip"
-    await shared.jobs.archive(packed, path, outcomes, written.extensions[0], report)
-    return batch_answer(shared.jobs, path, name, outcomes)
+    results = await state.resources.run_while_connected(request.receive, work)
+    raise_if_all_failed(results)
+    target_format = state.registry.declarations.format_of(received.conversion.request.target or "")
+    assert target_format is not None
+    path, wants_report = received.folder / "result.zip", received.conversion.wants_report
+    await state.resources.run_archive(pack_results, path, results, target_format.extensions[0], wants_report)
+    return batch_response(state.resources, path, name, results)

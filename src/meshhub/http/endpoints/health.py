@@ -1,4 +1,4 @@
-"""GET /health/live and /health/ready, for probes: no key, not counted."""
+"""GET /health/live and /health/ready, for probes: no API key, no rate limit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal, NotRequired, TypedDict
 from litestar import get
 
 from meshhub.errors import ServerBusy, ShuttingDown
-from meshhub.http.endpoints.guard import OPEN
-from meshhub.http.state import AnyRequest, shared_of
+from meshhub.http.endpoints.access import PUBLIC
+from meshhub.http.state import AnyRequest, state_of
 
 
 class Health(TypedDict):
@@ -18,25 +18,25 @@ class Health(TypedDict):
     faults: NotRequired[list[str]]
 
 
-@get("/health/live", opt=OPEN)
+@get("/health/live", opt=PUBLIC)
 async def live() -> Health:
-    """The process answers."""
+    """Report that the process responds."""
     return {"status": "live"}
 
 
-@get("/health/ready", opt=OPEN)
+@get("/health/ready", opt=PUBLIC)
 async def ready(request: AnyRequest) -> Health:
-    """The service takes requests, there is disk for uploads, a worker converts a cube, and reviews can be made.
+    """Check that the service accepts requests, has disk for uploads, converts a cube, and can review requests.
 
-    Hooks of plug-ins that are off are listed as `faults`; without reviews every conversion would be rejected.
+    `faults` lists the disabled hooks of plug-ins. Without reviews, every conversion would be rejected.
     """
-    shared = shared_of(request)
-    if shared.jobs.closing:
-        raise ShuttingDown("the service is shutting down; send requests elsewhere")
-    shared.jobs.see_disk()
-    await shared.probe.check()
-    off = shared.registry.hooks.faults
-    faults = [f"{fault.plugin} ({fault.origin}): {fault.message}" for fault in off]
-    if any(fault.hook == "meshhub_review" for fault in off):
+    state = state_of(request)
+    if state.resources.is_closing:
+        raise ShuttingDown("the service is shutting down; send requests to another instance")
+    state.resources.check_disk()
+    await state.probe.check()
+    disabled = state.registry.hooks.faults
+    faults = [f"{fault.plugin} ({fault.origin}): {fault.message}" for fault in disabled]
+    if any(fault.hook == "meshhub_review" for fault in disabled):
         raise ServerBusy(f"requests cannot be reviewed now; {'; '.join(faults)}")
     return {"status": "ready", "faults": faults} if faults else {"status": "ready"}

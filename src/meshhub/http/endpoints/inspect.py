@@ -1,4 +1,4 @@
-"""POST /inspect: what a file holds, and whether it is printable."""
+"""POST /inspect: report the content of a file, and whether it is printable."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import msgspec
 from litestar import Response, post
 
 from meshhub.engine.contract import Cancel
-from meshhub.http.intake.conversion_requests import Item
-from meshhub.http.state import AnyRequest, shared_of, take
+from meshhub.http.intake.conversion_requests import InputFile
+from meshhub.http.state import AnyRequest, receive_request, state_of
 from meshhub.model.report import Inspection
 
 
 @post("/inspect", status_code=200, request_max_body_size=None)
 async def inspect(request: AnyRequest) -> Response[bytes]:
-    """Look at one file: format, unit, size, faces, bodies, holes, volume."""
-    shared = shared_of(request)
-    taken = await take(request, "file", converts=False)
-    upload = taken.form.files[0]
-    item = Item(name=upload.name, folder="", stem="", path=upload.path)
+    """Inspect one file: format, unit, size, faces, bodies, holes, volume."""
+    state = state_of(request)
+    received = await receive_request(request, "file", converts=False)
+    upload = received.form.files[0]
+    file = InputFile(name=upload.name, folder="", stem="", path=upload.path)
 
     async def work(cancel: Cancel) -> Inspection:
-        return await shared.conversions.inspected(taken.order, item, taken.ticket, taken.deadline, cancel)
+        return await state.conversions.inspect(received.execution(cancel), file)
 
-    found = await shared.jobs.watched(request.receive, work)
-    return Response(msgspec.json.encode(found), media_type="application/json")
+    inspection = await state.resources.run_while_connected(request.receive, work)
+    return Response(msgspec.json.encode(inspection), media_type="application/json")

@@ -1,4 +1,4 @@
-"""GET /metrics, for Prometheus: no key, not counted, and unless told only for this machine."""
+"""GET /metrics, for Prometheus: no API key, no rate limit, and by default only for programs on this machine."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import ipaddress
 from litestar import Response, get
 from litestar.exceptions import NotFoundException
 
-from meshhub.http.endpoints.guard import OPEN
-from meshhub.http.state import AnyRequest, shared_of
+from meshhub.http.endpoints.access import PUBLIC
+from meshhub.http.state import AnyRequest, state_of
 
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
-_FORWARDED = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+_PROXY_HEADERS = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
-@get("/metrics", opt=OPEN)
+@get("/metrics", opt=PUBLIC)
 async def metrics(request: AnyRequest) -> Response[bytes]:
-    """What the service has counted since it started."""
-    shared = shared_of(request)
-    allowed = shared.settings.metrics
-    if allowed == "off" or (allowed == "loopback" and not _from_here(request)):
+    """Return the metrics since the start of the service."""
+    state = state_of(request)
+    access = state.settings.metrics
+    if access == "off" or (access == "loopback" and not _is_local(request)):
         raise NotFoundException
-    return Response(shared.metrics.text(), headers={"Content-Type": TEXT_FORMAT, "Cache-Control": "no-store"})
+    return Response(state.metrics.export(), headers={"Content-Type": TEXT_FORMAT, "Cache-Control": "no-store"})
 
 
-def _from_here(request: AnyRequest) -> bool:
-    """Whether a program on this machine asks for itself: a proxy here asks for somebody else."""
-    if any(name in request.headers for name in _FORWARDED):
+def _is_local(request: AnyRequest) -> bool:
+    """Return whether a program on this machine sent the request for itself, and not as a proxy."""
+    if any(name in request.headers for name in _PROXY_HEADERS):
         return False
     peer = request.client.host if request.client else ""
     if not peer:

@@ -1,4 +1,4 @@
-"""GET /plan: what the caller may do, and how much of it is left."""
+"""GET /plan: the caller's plan, its limits, and the use of the rate limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from litestar import Response, get
 
 from meshhub.http.context import context_of
-from meshhub.http.state import AnyRequest, caller_of, shared_of
+from meshhub.http.state import AnyRequest, caller_of, state_of
 from meshhub.model.plans import Limits
 
 
@@ -31,16 +31,15 @@ class PlanAnswer(TypedDict):
 
 @get("/plan")
 async def plan(request: AnyRequest) -> Response[bytes]:
-    """The caller's plan, its limits, and what is left of them."""
-    shared = shared_of(request)
+    """Return the caller's plan, its limits, and the use of the rate limit."""
     context = context_of(request.scope)
-    mine = caller_of(request).plan
-    writers = shared.registry.declarations.writers
-    told: PlanAnswer = {
-        "plan": mine.id,
-        "label": mine.label,
-        "limits": mine.limits,
-        "premium_formats": sorted({one.capability.format.id for one in writers if one.capability.requires}),
+    caller_plan = caller_of(request).plan
+    writers = state_of(request).registry.declarations.writers
+    payload: PlanAnswer = {
+        "plan": caller_plan.id,
+        "label": caller_plan.label,
+        "limits": caller_plan.limits,
+        "premium_formats": sorted({writer.capability.format.id for writer in writers if writer.capability.requires}),
         "usage": {"requests_remaining": context.remaining, "resets_in_seconds": context.resets_in},
     }
-    return Response(msgspec.json.encode(told), media_type="application/json", headers={"Cache-Control": "no-store"})
+    return Response(msgspec.json.encode(payload), media_type="application/json", headers={"Cache-Control": "no-store"})

@@ -1,4 +1,4 @@
-"""GET /supported: formats, operations and options, as the registry declares them."""
+"""GET /supported: formats, operations and options of the registry."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import re
 import msgspec
 from litestar import Response, get
 
-from meshhub.http.state import AnyRequest, caller_of, shared_of
-from meshhub.supported import supported as told_by
+from meshhub.http.state import AnyRequest, caller_of, state_of
+from meshhub.supported import supported as list_supported
 
 
 @get("/supported")
 async def supported(request: AnyRequest) -> Response[bytes]:
-    """What this caller can read, write and ask for."""
-    body = msgspec.json.encode(told_by(shared_of(request).registry, caller_of(request)))
+    """Return the formats, operations and options for this caller."""
+    body = msgspec.json.encode(list_supported(state_of(request).registry, caller_of(request)))
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "X-Api-Key"}
     if _matches(request.headers.get("if-none-match", ""), etag):
@@ -23,6 +23,6 @@ async def supported(request: AnyRequest) -> Response[bytes]:
     return Response(body, media_type="application/json", headers=headers)
 
 
-def _matches(sent: str, etag: str) -> bool:
-    """Whether the client has this version already (RFC 9110 §13.1.2: compared weakly)."""
-    return sent.strip() == "*" or etag in re.findall(r'"[^"]*"', sent)
+def _matches(if_none_match: str, etag: str) -> bool:
+    """Return whether the client has this version already (RFC 9110 §13.1.2: weak comparison)."""
+    return if_none_match.strip() == "*" or etag in re.findall(r'"[^"]*"', if_none_match)

@@ -1,1 +1,1 @@
-"""From a request body to files and a conversion request."""
+"""Request intake: multipart forms, archives, file names, conversion requests."""

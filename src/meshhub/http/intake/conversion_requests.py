@@ -1,4 +1,4 @@
-"""What a conversion request asks for, and the files it asks it for."""
+"""Conversion requests: the target and options of a form, its files, and the result for each file."""
 
 from __future__ import annotations
 
@@ -14,28 +14,32 @@ from meshhub.model.options import FALSE, TRUE
 from meshhub.model.plans import Caller
 from meshhub.model.report import Report
 from meshhub.model.source import Source, Target
-from meshhub.pipeline.resolve import check_request
+from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
 
-_WHERE = {"file": "/convert or /inspect", "files": "/convert-many", "archive": "/convert-batch"}
+_ENDPOINTS = {"file": "/convert or /inspect", "files": "/convert-many", "archive": "/convert-batch"}
 
 
 @dataclass(frozen=True)
-class Order:
-    """A target format (None: only look), options as text, and what was said about `report.json`."""
+class ConversionRequest:
+    """Checked conversion or unchecked inspection, its caller, and whether `report.json` is requested."""
 
-    request: Request
+    request: Request | CheckedRequest
     caller: Caller
-    report: str = ""
+    wants_report: bool = False
 
 
 @dataclass(frozen=True)
-class Item:
-    """One file of a batch.
+class InputFile:
+    """One file to convert or inspect.
 
-    name:         how the caller knows it
-    folder, stem: where its result goes in the ZIP
-    refused:      why it is not even tried
+    Attributes:
+        name: Name that the caller knows.
+        folder: Folder of the result in the ZIP.
+        stem: Name of the result without its extension.
+        path: Content of the file.
+        companions: Paths of the companions by name.
+        rejection: Why the file is not converted at all.
     """
 
     name: str
@@ -43,63 +47,60 @@ class Item:
     stem: str
     path: Path
     companions: Mapping[str, Path] = field(default_factory=dict)
-    refused: MeshhubError | None = None
+    rejection: MeshhubError | None = None
 
     def source(self) -> Source:
-        """What the reader gets."""
+        """Return the source for a reader."""
         return Source(self.name, path=self.path, companions=self.companions)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What became of one file: a report and the target, or an error."""
+class FileResult:
+    """Result of one file: a report and the target, or an error."""
 
-    item: Item
+    file: InputFile
     report: Report | None = None
     target: Target | None = None
     error_code: str = ""
     error: str = ""
 
     def failure(self) -> dict[str, str]:
-        """The row of `errors.json`."""
-        return {"file": self.item.name, "error": self.error, "error_code": self.error_code}
+        """Return the row of `errors.json`."""
+        return {"file": self.file.name, "error": self.error, "error_code": self.error_code}
 
 
-def order_from(form: Form, main: MainField, caller: Caller, *, converts: bool) -> Order:
-    """The order of a form. Raises ServiceError for missing fields."""
+def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, *, converts: bool) -> ConversionRequest:
+    """Return the request of a form, with all checks that do not depend on its files.
+
+    Calls no hook, because this runs on the event loop. The access check has already added the caller's entitlements.
+
+    Raises:
+        ServiceError: A field is missing.
+        RequestError, MissingDependency: The target, an entitlement or an option of a conversion is invalid.
+    """
     texts = dict(form.texts)
     if not form.files and form.stray_files:
         raise wrong_field(form.stray_files[0], main)
     if not form.files:
-        strays = [name for name in MAIN_FIELDS if name in texts]
-        hint = f"; {strays[0]!r} belongs to {_WHERE[strays[0]]}" if strays else f" (curl -F {main}=@model.stl)"
+        others = [name for name in MAIN_FIELDS if name in texts]
+        hint = f"; {others[0]!r} belongs to {_ENDPOINTS[others[0]]}" if others else f" (curl -F {main}=@model.stl)"
         raise ServiceError(f"the field {main!r} with the file is missing{hint}", code="missing_field")
-    target = None
-    report = ""
-    if converts:
-        target = texts.pop("target", "").strip()
-        if not target:
-            raise ServiceError(
-                "the field 'target' is missing: say the format to convert to (target=3mf)", code="missing_field"
-            )
-        report = texts.pop("report", "")
-    return Order(Request(target=target, options=texts), caller, report)
+    if not converts:
+        return ConversionRequest(Request(target=None, options=texts), caller)
+    target = texts.pop("target", "").strip()
+    if not target:
+        raise ServiceError(
+            "the field 'target' is missing; set it to the output format (target=3mf)", code="missing_field"
+        )
+    report = texts.pop("report", "")
+    checked = registry.check(Request(target=target, options=texts), caller)
+    return ConversionRequest(checked, caller, wants_report=_parse_report_flag(report))
 
 
-def check(registry: Registry, order: Order) -> bool:
-    """Check the target, the entitlements and the options of a request, which do not depend on its files.
-
-    Return whether `report.json` is requested. Raises what `check_request` raises. Calls no hook: this runs on the
-    event loop, and the caller's entitlements are complete already.
-    """
-    check_request(registry.declarations, order.request, order.caller)
-    return _flag("report", order.report)
-
-
-def _flag(name: str, text: str) -> bool:
+def _parse_report_flag(text: str) -> bool:
     word = text.strip().lower()
     if word in TRUE:
         return True
     if not word or word in FALSE:
         return False
-    raise InvalidOption(f"option {name!r} must be true, 1, yes or on, or their opposites, got {quote(text)}")
+    raise InvalidOption(f"option 'report' must be true, 1, yes or on, or their opposites, got {quote(text)}")

@@ -1,4 +1,4 @@
-"""Names: harmless labels for uploads, entries of result archives, Content-Disposition."""
+"""File names: safe labels for uploads, entry names of result archives, Content-Disposition."""
 
 from __future__ import annotations
 
@@ -10,81 +10,82 @@ from urllib.parse import quote
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _NOT_IN_NAMES = re.compile(r'[<>:"|?*]')
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.ASCII)
-_LONGEST = 150
+_MAX_LENGTH = 150
+"""Characters; file systems allow 255 bytes, and a suffix and UTF-8 must fit too."""
 
 
-def label(sent: str, otherwise: str = "model") -> str:
-    """A plain file name from whatever a client sent: no folders, no control characters, not too long.
+def label(filename: str, default: str = "model") -> str:
+    """Return a plain file name from any text of a client: no folders, no control characters, limited length.
 
-    It only labels: an upload is never stored under it.
+    The result is only a label; uploads are never stored under it.
     """
-    last = sent.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    return _component(last) or otherwise
+    last = filename.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    return _clean_component(last) or default
 
 
 def folder_label(path: str) -> str:
-    """The folders of an archive's entry, each made harmless; "" when it lies at the top."""
-    parts = path.replace("\\", "/").split("/")[:-1]
-    return "/".join(part for part in (_component(one) for one in parts) if part)
+    """Return the folders of an archive entry as safe labels; "" for an entry at the top."""
+    components = path.replace("\\", "/").split("/")[:-1]
+    return "/".join(filter(None, map(_clean_component, components)))
 
 
-def _component(text: str) -> str:
+def _clean_component(text: str) -> str:
     text = unicodedata.normalize("NFC", text)
     text = _NOT_IN_NAMES.sub("_", _CONTROL.sub("", text)).strip()
     text = text.rstrip(". ") if text.strip(". ") else ""
     if _DEVICES.fullmatch(text):
         text = "_" + text
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_LENGTH:
         stem, dot, extension = text.rpartition(".")
-        cut = _LONGEST - len(dot + extension)
-        text = (stem[:cut] + dot + extension) if stem and cut > 0 else text[:_LONGEST]
+        cut = _MAX_LENGTH - len(dot + extension)
+        text = (stem[:cut] + dot + extension) if stem and cut > 0 else text[:_MAX_LENGTH]
     return text
 
 
 def stem(name: str) -> str:
-    """A file name without its last extension; a name that is all extension is kept."""
+    """Return a file name without its last extension; a name that consists of an extension stays as it is."""
     before, dot, _ = name.rpartition(".")
     return before if dot and before else name
 
 
 class EntryNames:
-    """Gives out the names of a result archive's entries; none twice, also where case is not told apart."""
+    """Unique entry names of a result archive, also on file systems that ignore case."""
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        """`taken` are never given out."""
-        self._taken = {_same(name) for name in taken}
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        """Never assign the `reserved` names."""
+        self._used = {_normalize(name) for name in reserved}
 
-    def take(self, folder: str, base: str, extension: str) -> str:
-        """The name for a converted file: its stem and the new extension; a second one gets `-2`."""
+    def assign(self, folder: str, base: str, extension: str) -> str:
+        """Assign the name of a converted file: its stem and the new extension; `-2` distinguishes a second one."""
         number = 1
         while True:
-            ending = "" if number == 1 else f"-{number}"
-            name = joined(folder, f"{base}{ending}{extension}")
-            if self.free(name):
-                self._taken.add(_same(name))
+            suffix = "" if number == 1 else f"-{number}"
+            name = entry_path(folder, f"{base}{suffix}{extension}")
+            if self.is_free(name):
+                self._used.add(_normalize(name))
                 return name
             number += 1
 
-    def free(self, name: str) -> bool:
-        """Whether a name may still be given out."""
-        return _same(name) not in self._taken
+    def is_free(self, name: str) -> bool:
+        """Return whether a name is still unused."""
+        return _normalize(name) not in self._used
 
-    def hold(self, name: str) -> None:
-        """Take a name as it is."""
-        self._taken.add(_same(name))
+    def reserve(self, name: str) -> None:
+        """Mark a name as used."""
+        self._used.add(_normalize(name))
 
 
-def joined(folder: str, name: str) -> str:
-    """A path inside an archive."""
+def entry_path(folder: str, name: str) -> str:
+    """Return the path of a file inside an archive."""
     return f"{folder}/{name}" if folder else name
 
 
-def _same(name: str) -> str:
+def _normalize(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
 def content_disposition(name: str) -> str:
-    """`attachment` with an ASCII `filename` for old clients and the whole name in `filename*` (RFC 6266)."""
+    """Return `attachment` with an ASCII `filename` for old clients and the full name in `filename*` (RFC 6266)."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode("ascii")
     plain = re.sub(r"[^A-Za-z0-9 ._()+=@-]", "_", plain).strip()
     base, dot, extension = plain.rpartition(".")

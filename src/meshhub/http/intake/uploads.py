@@ -1,6 +1,6 @@
-"""Uploads: multipart bodies parsed while they arrive, files straight to disk, every limit kept on the way.
+"""Uploads: multipart bodies, parsed while they arrive, with files written to disk and all limits enforced.
 
-The framework's own parser cannot limit one file, and answers 400 or 500 where 413 or 400 is due.
+The framework's own parser cannot limit one file, and answers 400 or 500 where 413 or 400 is correct.
 """
 
 from __future__ import annotations
@@ -16,24 +16,32 @@ from urllib.parse import unquote_to_bytes
 from multipart import MultipartError, PushMultipartParser, parse_options_header
 
 from meshhub.errors import quote
-from meshhub.http.admission.resources import Jobs
+from meshhub.http.admission.resources import Resources
 from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone, ServiceError
 from meshhub.http.intake.names import label
 from meshhub.model.plans import Limits
 
 MEGABYTE = 1 << 20
-FORM_BYTES = MEGABYTE
-"""What the text fields and the multipart framing of one form may take beside the files."""
+"""Bytes."""
 
-_STEP = MEGABYTE
-"""Disk is asked for in such steps."""
+MAX_FORM_BYTES = MEGABYTE
+"""Bytes of the text fields and the multipart framing of a form, in addition to its files."""
 
-TEXT_BYTES = 16_384
-"""The longest text field."""
+_RESERVATION_BYTES = MEGABYTE
+"""Bytes of disk per reservation; small uploads reserve little, large ones check the disk often enough."""
 
-TEXT_PARTS = 100
-"""The most text fields."""
+MAX_TEXT_BYTES = 16_384
+"""Bytes of a text field; the longest option values are far shorter."""
+
+MAX_TEXT_COUNT = 100
+"""Text fields of a form; a few times the number of options."""
+
+MAX_SEGMENT_COUNT = 10_000
+"""Parts of a form; more than any plan allows in files, and bounds the cost of empty parts."""
+
+MAX_BOUNDARY_LENGTH = 200
+"""Characters; RFC 2046 §5.1.1 allows 70, some clients send more."""
 
 MAIN_FIELDS = ("file", "files", "archive")
 
@@ -47,8 +55,8 @@ MainField = Literal["file", "files", "archive"]
 
 
 @dataclass(frozen=True)
-class Uploaded:
-    """A file that came: its harmless label, and where its bytes lie."""
+class UploadedFile:
+    """File of a form: its safe label, and the path of its content."""
 
     name: str
     path: Path
@@ -57,11 +65,23 @@ class Uploaded:
 
 @dataclass
 class Form:
-    """A whole form; `stray_files` names the fields that carried a file in the place of the endpoint's own field."""
+    """Complete form; `stray_files` names the fields that carried a file although the endpoint has another field."""
 
-    files: list[Uploaded] = field(default_factory=list)
+    files: list[UploadedFile] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     stray_files: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class UploadRules:
+    """What an endpoint and a plan allow: the field that carries the file, the limits, and the deadline.
+
+    `deadline` is in the event loop's clock; None: no deadline.
+    """
+
+    main: MainField
+    limits: Limits
+    deadline: float | None = None
 
 
 def check_encoding(encoding: str) -> None:
@@ -74,27 +94,28 @@ def check_encoding(encoding: str) -> None:
         )
 
 
-def check_length(declared: str | None, main: MainField, limits: Limits) -> int | None:
-    """The declared length of a body that is not too large. Raises ServiceError."""
-    if declared is None:
+def check_length(content_length: str | None, main: MainField, limits: Limits) -> int | None:
+    """Return the announced length of a body; None without Content-Length. Raises ServiceError if it is too large."""
+    if content_length is None:
         return None
-    if not declared.isascii() or not declared.isdigit():
+    if not content_length.isascii() or not content_length.isdigit():
         raise ServiceError("Content-Length must be a whole number")
-    length = int(declared[:19])
-    most = body_limit(main, limits)
-    if most is not None and length > most:
+    length = int(content_length[:19])
+    limit = max_body_bytes(main, limits)
+    if limit is not None and length > limit:
         raise too_large(main, limits, f"the request announces {length} bytes")
     return length
 
 
-def body_limit(main: MainField, limits: Limits) -> int | None:
-    """The most bytes that a body may have, framing included."""
-    bounds = [one for one in (limits.max_request_bytes, limits.max_file_bytes if main != "files" else None) if one]
-    return min(bounds) + FORM_BYTES if bounds else None
+def max_body_bytes(main: MainField, limits: Limits) -> int | None:
+    """Return the maximum size of a body, including framing; None for no limit."""
+    candidates = (limits.max_request_bytes, limits.max_file_bytes if main != "files" else None)
+    bounds = [bound for bound in candidates if bound]
+    return min(bounds) + MAX_FORM_BYTES if bounds else None
 
 
-def too_large(main: MainField, limits: Limits, what: str) -> ServiceError:
-    """The error for bytes beyond the plan."""
+def too_large(main: MainField, limits: Limits, problem: str) -> ServiceError:
+    """Return the error for bytes beyond the plan's limits."""
     code = "archive_too_large" if main == "archive" else "file_too_large"
     bounds = []
     if limits.max_file_bytes is not None:
@@ -102,50 +123,48 @@ def too_large(main: MainField, limits: Limits, what: str) -> ServiceError:
     if limits.max_request_bytes is not None:
         bounds.append(f"{limits.max_request_bytes} bytes in one request")
     return ServiceError(
-        f"{what}; this plan allows {' and '.join(bounds)}: send less, or use the key of a plan that allows more",
+        f"{problem}; this plan allows {' and '.join(bounds)}: send less, or use the key of a plan that allows more",
         code=code,
     )
 
 
-async def receive_form(
-    request: Any, context: Context, main: MainField, limits: Limits, folder: Path, deadline: float | None, jobs: Jobs
-) -> Form:
-    """The form of a request, its files in `folder`; `deadline` is of the loop's clock.
+async def receive_form(request: Any, context: Context, rules: UploadRules, folder: Path, resources: Resources) -> Form:
+    """Receive the form of a request, with its files in `folder`.
 
-    Disk is promised as bytes arrive. Raises ServiceError, ServerBusy, ShuttingDown, ClientGone.
+    Disk space is reserved as bytes arrive. Raises ServiceError, ServerBusy, ShuttingDown, ClientGone.
     """
-    parser = _parser(request.headers.get("content-type", ""))
-    reading = _Reading(main, limits, folder)
-    most = body_limit(main, limits)
-    received = promised = 0
+    parser = _create_parser(request.headers.get("content-type", ""))
+    builder = _FormBuilder(rules.main, rules.limits, folder)
+    limit = max_body_bytes(rules.main, rules.limits)
+    received = reserved = 0
     try:
-        async with jobs.receiving(context, deadline):
+        async with resources.receiving(context, rules.deadline):
             async for chunk in _chunks(request.receive, context):
                 received += len(chunk)
-                if most is not None and received > most:
-                    raise too_large(main, limits, f"the request is larger than {most} bytes")
-                if received > promised:
-                    await jobs.arrived(context, _STEP)
-                    promised += _STEP
+                if limit is not None and received > limit:
+                    raise too_large(rules.main, rules.limits, f"the request is larger than {limit} bytes")
+                if received > reserved:
+                    await resources.reserve_received(context, _RESERVATION_BYTES)
+                    reserved += _RESERVATION_BYTES
                 if not parser.closed:
                     for event in parser.parse(chunk):
-                        reading.take(event)
+                        builder.handle(event)
         if not parser.closed:
             parser.close()
     except TimeoutError:
-        raise ServiceError("the upload took longer than this plan allows one request; send less at once") from None
+        raise ServiceError("the upload took longer than this plan allows for a request; send less at once") from None
     except MultipartError as error:
         raise ServiceError(
-            f"the body is not valid multipart/form-data: {error.args[0]}; let your HTTP library build the form",
+            f"the body is not valid multipart/form-data: {error.args[0]}; let your HTTP library create the form",
             code="invalid_multipart",
         ) from None
     finally:
-        reading.close()
-    return reading.form
+        builder.close()
+    return builder.form
 
 
 async def _chunks(receive: Any, context: Context) -> AsyncIterator[bytes]:
-    while not context.body_read:
+    while not context.is_body_read:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
@@ -153,24 +172,24 @@ async def _chunks(receive: Any, context: Context) -> AsyncIterator[bytes]:
             yield message["body"]
 
 
-def _parser(content_type: str) -> PushMultipartParser:
+def _create_parser(content_type: str) -> PushMultipartParser:
     kind, options = parse_options_header(content_type)
     if kind != "multipart/form-data":
         raise ServiceError(
-            f"send the form as multipart/form-data (curl -F), not as {kind[:60] or 'a body without a type'}",
+            f"send the form as multipart/form-data (curl -F), not as {kind[:60] or 'a body without Content-Type'}",
             code="invalid_multipart",
         )
     boundary = options.get("boundary", "")
-    if not boundary or len(boundary) > 200 or not boundary.isascii():
+    if not boundary or len(boundary) > MAX_BOUNDARY_LENGTH or not boundary.isascii():
         raise ServiceError(
-            "Content-Type names no usable boundary; let your HTTP library set this header", code="invalid_multipart"
+            "Content-Type has no valid boundary; let your HTTP library set this header", code="invalid_multipart"
         )
-    # names are labels: decoded below, where a stray byte does no harm
-    return PushMultipartParser(boundary, max_segment_count=10_000, header_charset="latin-1")
+    # names are labels and are decoded below, where an invalid byte does no harm
+    return PushMultipartParser(boundary, max_segment_count=MAX_SEGMENT_COUNT, header_charset="latin-1")
 
 
-class _Reading:
-    """Takes the parser's events: files to disk, texts to memory, each within its limits."""
+class _FormBuilder:
+    """Form under construction from the parser's events: files go to disk, texts to memory, within the limits."""
 
     def __init__(self, main: MainField, limits: Limits, folder: Path) -> None:
         self.form = Form()
@@ -181,85 +200,91 @@ class _Reading:
         self._path = folder
         self._text: bytearray | None = None
         self._name = ""
-        self._sent = ""
+        self._filename = ""
         self._label = ""
         self._charset = "utf-8"
         self._size = 0
         self._is_stray_file = False
 
-    def take(self, event: Any) -> None:
-        """One event: a part begins, some of its bytes, or it ends (None)."""
+    def handle(self, event: Any) -> None:
+        """Handle an event: the start of a part, some of its bytes, or its end (None)."""
         if event is None:
-            self._end()
+            self._end_part()
         elif isinstance(event, bytes | bytearray):
-            self._bytes(event)
+            self._add_bytes(event)
         else:
-            self._begin(event)
+            self._begin_part(event)
 
     def close(self) -> None:
-        """Let go of a file that was not finished."""
+        """Close an incomplete file."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def _begin(self, part: Any) -> None:
+    def _begin_part(self, part: Any) -> None:
         encoding = part.header("Content-Transfer-Encoding", "binary").strip().lower()
         if encoding not in ("binary", "8bit", "7bit"):
-            raise _invalid(f"a part is encoded as {quote(encoding)}; send its bytes as they are")
+            raise _invalid(f"a part is encoded as {quote(encoding)}; send its bytes unencoded")
         self._size = 0
-        self._name = _unicode(part.name)
+        self._name = _decode_header(part.name)
         if self._name == self._main:
-            if self._main != "files" and self.form.files:
-                raise ServiceError(f"the field {self._main!r} was sent twice; send it once, or use /convert-many")
-            most = self._limits.max_batch_files
-            if self._main == "files" and most is not None and len(self.form.files) >= most:
-                raise ServiceError(
-                    f"more than {most} files were sent; this plan allows {most} in one batch: send fewer at once",
-                    code="too_many_files",
-                )
-            self._sent = _file_name(part)
-            self._label = label(self._sent)
-            self._path = self._folder / f"upload-{len(self.form.files)}-{secrets.token_hex(4)}"
-            self._file = self._path.open("xb")
-            return
-        self._is_stray_file = self._name not in MAIN_FIELDS and bool(_file_name(part))
+            self._begin_file(part)
+        else:
+            self._begin_text(part)
+
+    def _begin_file(self, part: Any) -> None:
+        if self._main != "files" and self.form.files:
+            raise ServiceError(f"the field {self._main!r} was sent twice; send it once, or use /convert-many")
+        limit = self._limits.max_batch_files
+        if self._main == "files" and limit is not None and len(self.form.files) >= limit:
+            raise ServiceError(
+                f"more than {limit} files were sent; this plan allows {limit} in one batch: send fewer at once",
+                code="too_many_files",
+            )
+        self._filename = _filename_of(part)
+        self._label = label(self._filename)
+        self._path = self._folder / f"upload-{len(self.form.files)}-{secrets.token_hex(4)}"
+        self._file = self._path.open("xb")
+
+    def _begin_text(self, part: Any) -> None:
+        self._is_stray_file = self._name not in MAIN_FIELDS and bool(_filename_of(part))
         if self._is_stray_file:
             self.form.stray_files.append(self._name)
         if self._name in self.form.texts:
             raise ServiceError(f"the field {quote(self._name)} was sent twice; send it once")
-        if len(self.form.texts) >= TEXT_PARTS:
-            raise _invalid(f"the form has more than {TEXT_PARTS} text fields")
+        if len(self.form.texts) >= MAX_TEXT_COUNT:
+            raise _invalid(f"the form has more than {MAX_TEXT_COUNT} text fields")
         charset = (part.charset or "utf-8").lower()
         if charset not in _CHARSETS:
-            raise _invalid(f"the charset {quote(charset)} of field {quote(self._name)} is not known; send UTF-8")
+            raise _invalid(f"the charset {quote(charset)} of field {quote(self._name)} is not supported; send UTF-8")
         self._charset = _CHARSETS[charset]
         self._text = bytearray()
 
-    def _bytes(self, data: bytes | bytearray) -> None:
+    def _add_bytes(self, data: bytes | bytearray) -> None:
         self._size += len(data)
         if self._file is not None:
-            most = self._limits.max_file_bytes
-            if most is not None and self._size > most:
-                raise too_large(self._main, self._limits, f"{self._label!r} is larger than {most} bytes")
+            limit = self._limits.max_file_bytes
+            if limit is not None and self._size > limit:
+                raise too_large(self._main, self._limits, f"{self._label!r} is larger than {limit} bytes")
             self._file.write(data)
         elif self._text is not None:
             if self._name in MAIN_FIELDS:
                 return
-            if self._size > TEXT_BYTES:
+            if self._size > MAX_TEXT_BYTES:
                 if self._is_stray_file:
                     raise wrong_field(self._name, self._main)
-                raise _invalid(f"the text field {quote(self._name)} is longer than {TEXT_BYTES} bytes")
+                raise _invalid(f"the text field {quote(self._name)} is longer than {MAX_TEXT_BYTES} bytes")
             self._text += data
 
-    def _end(self) -> None:
+    def _end_part(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
-            # a browser's form sends a nameless, empty part where no file was chosen
-            if self._sent or self._size:
-                self.form.files.append(Uploaded(self._label, self._path, self._size))
+            # a browser sends a nameless, empty part for a file input without a selected file
+            if self._filename or self._size:
+                self.form.files.append(UploadedFile(self._label, self._path, self._size))
             else:
-                # there may be thousands of them
+                # a form can have thousands of them
                 self._path.unlink()
         elif self._text is not None:
             try:
@@ -272,9 +297,9 @@ class _Reading:
 
 
 def wrong_field(name: str, main: MainField) -> ServiceError:
-    """Return the error for a file in a field where none is expected."""
+    """Return the error for a file in a field that takes no file."""
     return ServiceError(
-        f"the file came in the field {quote(name)}; send it in {main!r} (curl -F {main}=@model.stl)",
+        f"the file is in the field {quote(name)}; send it in {main!r} (curl -F {main}=@model.stl)",
         code="missing_field",
     )
 
@@ -283,14 +308,14 @@ def _invalid(message: str) -> ServiceError:
     return ServiceError(message, code="invalid_multipart")
 
 
-def _unicode(raw: str) -> str:
-    """A header's text, which was taken byte by byte, as the UTF-8 it should be."""
+def _decode_header(raw: str) -> str:
+    """Decode header text, which the parser decoded as Latin-1, as UTF-8."""
     return raw.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
-def _file_name(part: Any) -> str:
-    """The name that a part's file was sent under, in either of the spellings that clients use; "" without one."""
+def _filename_of(part: Any) -> str:
+    """Return the file name of a part, in either of the notations that clients use; "" without one."""
     if part.filename:
-        return _unicode(part.filename)
+        return _decode_header(part.filename)
     extended = _EXTENDED_NAME.search(part.header("Content-Disposition", ""))
     return unquote_to_bytes(extended[1]).decode("utf-8", "replace") if extended else ""

@@ -1,1 +1,1 @@
-"""Responses that carry files, and the reports beside them."""
+"""Successful conversion responses: files, ZIPs, report headers."""

@@ -1,4 +1,4 @@
-"""What is told beside a converted file: the report header, and `report.json` inside a ZIP."""
+"""Report header of a converted file or a batch."""
 
 from __future__ import annotations
 
@@ -8,42 +8,36 @@ from typing import Any
 from meshhub.model.notes import Note
 from meshhub.model.report import Report
 
-HEADER = "X-Meshhub-Report"
-CONVERTED = "X-Meshhub-Converted"
-FAILED = "X-Meshhub-Failed"
-
-HEADER_BYTES = 4096
-"""The longest report header; many clients and proxies refuse 8 KB of headers."""
+MAX_HEADER_BYTES = 4096
+"""Bytes of the report header; many clients and proxies reject responses with 8 KB of headers."""
 
 
-def file_header(report: Report, extra: tuple[Note, ...] = ()) -> str:
-    """The header of one converted file."""
-    said = {
+def file_header(report: Report, extra_notes: tuple[Note, ...] = ()) -> str:
+    """Return the report header of one converted file."""
+    notes = (*report.notes, *extra_notes)
+    payload = {
         "source": report.source.format,
         "target": report.target.format,
         "faces_in": report.source.faces,
         "faces_out": report.target.faces,
         "seconds": report.seconds,
         "losses": [{"feature": loss.feature, "step": loss.step} for loss in report.losses],
-        "notes": [
-            {key: value for key, value in (("code", one.code), ("message", one.message), ("step", one.step)) if value}
-            for one in (*report.notes, *extra)
-        ],
+        "notes": [_note_fields(note) for note in notes],
     }
-    if len(_ascii(said)) <= HEADER_BYTES:
-        return _ascii(said)
-    # texts go first: the codes say what happened, /inspect and report.json say it at length
-    said["notes"] = [{"code": note.code} for note in (*report.notes, *extra)]
-    return _cut(said, "notes", "losses")
+    if len(_encode(payload)) <= MAX_HEADER_BYTES:
+        return _encode(payload)
+    # drop the texts first: the codes name the problems, and /inspect and report.json have the texts
+    payload["notes"] = [{"code": note.code} for note in notes]
+    return _truncate(payload, "notes", "losses")
 
 
 def batch_header(reports: list[tuple[str, Report]], failed: int) -> str:
-    """The header of a ZIP: totals, and the codes of the notes of each converted file."""
+    """Return the report header of a ZIP: totals, and the note codes of each converted file."""
     notes: dict[str, list[str]] = {}
     for name, report in reports:
         codes = notes.setdefault(name, [])
         codes += [code for code in dict.fromkeys(note.code for note in report.notes) if code not in codes]
-    said = {
+    payload = {
         "converted": len(reports),
         "failed": failed,
         "faces_in": sum(report.source.faces for _, report in reports),
@@ -51,20 +45,25 @@ def batch_header(reports: list[tuple[str, Report]], failed: int) -> str:
         "seconds": round(sum(report.seconds for _, report in reports), 4),
         "notes": {name: codes for name, codes in notes.items() if codes},
     }
-    return _ascii(said) if len(_ascii(said)) <= HEADER_BYTES else _cut(said, "notes")
+    return _encode(payload) if len(_encode(payload)) <= MAX_HEADER_BYTES else _truncate(payload, "notes")
 
 
-def _cut(said: dict[str, Any], *fields: str) -> str:
-    """As much of the last entries of these fields left out as is needed."""
-    said["truncated"] = True
+def _note_fields(note: Note) -> dict[str, str]:
+    fields = (("code", note.code), ("message", note.message), ("step", note.step))
+    return {key: value for key, value in fields if value}
+
+
+def _truncate(payload: dict[str, Any], *fields: str) -> str:
+    """Drop entries from the end of these fields until the header is short enough."""
+    payload["truncated"] = True
     for name in fields:
-        entries = list(said[name].items()) if isinstance(said[name], dict) else said[name]
-        kept = len(entries)
-        while len(_ascii(said)) > HEADER_BYTES and kept:
-            kept //= 2
-            said[name] = type(said[name])(entries[:kept])
-    return _ascii(said)
+        entries = list(payload[name].items()) if isinstance(payload[name], dict) else payload[name]
+        count = len(entries)
+        while len(_encode(payload)) > MAX_HEADER_BYTES and count:
+            count //= 2
+            payload[name] = type(payload[name])(entries[:count])
+    return _encode(payload)
 
 
-def _ascii(said: dict[str, Any]) -> str:
-    return json.dumps(said, ensure_ascii=True, separators=(",", ":"))
+def _encode(payload: dict[str, Any]) -> str:
+    return json.dumps(payload, ensure_ascii=True, separators=(",", ":"))

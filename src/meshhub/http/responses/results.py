@@ -1,4 +1,4 @@
-"""Answers that carry files: a converted model, or a ZIP of many."""
+"""Responses with files: one converted model, or a ZIP of several."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from typing import Any
 import msgspec
 from litestar.response import Stream
 
-from meshhub.http.admission.resources import Jobs
+from meshhub.http.admission.resources import Resources
 from meshhub.http.errors import RETRY_AFTER, ServiceError
-from meshhub.http.intake.conversion_requests import Outcome
-from meshhub.http.intake.names import EntryNames, content_disposition, joined
-from meshhub.http.responses.reports import CONVERTED, FAILED, HEADER, batch_header
+from meshhub.http.headers import CONVERTED, FAILED, REPORT
+from meshhub.http.intake.conversion_requests import FileResult
+from meshhub.http.intake.names import EntryNames, content_disposition, entry_path
+from meshhub.http.responses.reports import batch_header
 from meshhub.model.report import Report
 from meshhub.model.source import Target
 
-ERRORS = "errors.json"
-REPORT = "report.json"
+ERRORS_NAME = "errors.json"
+REPORT_NAME = "report.json"
 
-_CHUNK = 1 << 20
-_NO_TIME = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that a ZIP can say: the same files give the same bytes at any time of day."""
+_CHUNK_BYTES = 1 << 20
+"""Bytes of a file in memory at a time."""
 
-_PACKED = frozenset((".3mf", ".png", ".jpg", ".jpeg", ".webp"))
-"""Contents that are compressed already."""
+_TIMESTAMP = (1980, 1, 1, 0, 0, 0)
+"""Earliest time that a ZIP can store; a constant, so that equal files give equal bytes."""
+
+_COMPRESSED_SUFFIXES = frozenset((".3mf", ".png", ".jpg", ".jpeg", ".webp"))
 
 
-def file_answer(jobs: Jobs, path: Path, media_type: str, name: str, headers: dict[str, str]) -> Stream:
-    """An answer that sends a file in pieces, never whole in memory."""
+def file_response(resources: Resources, path: Path, media_type: str, name: str, headers: dict[str, str]) -> Stream:
+    """Return a response that streams a file in chunks, never entirely in memory."""
     size = path.stat().st_size
     return Stream(
-        _pieces(jobs, path, size),
+        _stream_file(resources, path, size),
         media_type=media_type,
         status_code=200,
         headers={
@@ -47,110 +49,115 @@ def file_answer(jobs: Jobs, path: Path, media_type: str, name: str, headers: dic
     )
 
 
-async def _pieces(jobs: Jobs, path: Path, size: int) -> AsyncIterator[bytes]:
-    # no read at the end of the file: the client may leave as soon as it has all the bytes it was promised
-    for start in range(0, size, _CHUNK):
-        yield await jobs.call(_piece, path, start)
+async def _stream_file(resources: Resources, path: Path, size: int) -> AsyncIterator[bytes]:
+    # no read at the end of the file: the client may disconnect as soon as it has Content-Length bytes
+    for start in range(0, size, _CHUNK_BYTES):
+        yield await resources.run_in_thread(_read_chunk, path, start)
 
 
-def _piece(path: Path, start: int) -> bytes:
-    """A part of a file, opened in the thread that reads it: nobody can close it meanwhile."""
+def _read_chunk(path: Path, start: int) -> bytes:
+    """Read a part of a file; the thread opens the file itself, so that nothing else can close it meanwhile."""
     with path.open("rb") as file:
         file.seek(start)
-        return file.read(_CHUNK)
+        return file.read(_CHUNK_BYTES)
 
 
-def batch_answer(jobs: Jobs, path: Path, name: str, outcomes: list[Outcome]) -> Stream:
-    """The answer with a ZIP that `packed` made."""
-    done = [(outcome.item.name, outcome.report) for outcome in outcomes if outcome.report is not None]
-    failed = len(outcomes) - len(done)
+def batch_response(resources: Resources, path: Path, name: str, results: list[FileResult]) -> Stream:
+    """Return the response with a ZIP from `pack_results`."""
+    reports = [(result.file.name, result.report) for result in results if result.report is not None]
+    failed = len(results) - len(reports)
     headers = {
-        HEADER: batch_header(done, failed),
-        CONVERTED: str(len(done)),
+        REPORT: batch_header(reports, failed),
+        CONVERTED: str(len(reports)),
         FAILED: str(failed),
     }
-    return file_answer(jobs, path, "application/zip", name, headers)
+    return file_response(resources, path, "application/zip", name, headers)
 
 
-def refuse_if_all_failed(outcomes: list[Outcome]) -> None:
-    """Raises ServiceError with the whole list, when no file was converted.
+def raise_if_all_failed(results: list[FileResult]) -> None:
+    """Raise ServiceError with all failures if no file was converted.
 
-    What failed for want of room may succeed later, whatever is wrong with the rest: then that is said.
+    If a file failed because the service was busy, the error says so: it may succeed later, the other failures
+    notwithstanding.
     """
-    if any(outcome.report is not None for outcome in outcomes):
+    if any(result.report is not None for result in results):
         return
-    codes = {outcome.error_code for outcome in outcomes}
+    codes = {result.error_code for result in results}
     codes = codes & RETRY_AFTER.keys() or codes
-    first = next(outcome for outcome in outcomes if outcome.error_code in codes)
-    text = f"{first.item.name!r} could not be converted: {first.error}"
-    if len(outcomes) > 1:
-        text = f"none of the {len(outcomes)} files could be converted, see details; the first: {first.error}"
+    first = next(result for result in results if result.error_code in codes)
+    message = f"{first.file.name!r} could not be converted: {first.error}"
+    if len(results) > 1:
+        message = f"none of the {len(results)} files could be converted, see details; the first error: {first.error}"
     raise ServiceError(
-        text,
+        message,
         code=codes.pop() if len(codes) == 1 else "conversion_failed",
-        details=[outcome.failure() for outcome in outcomes],
-        headers={CONVERTED: "0", FAILED: str(len(outcomes))},
+        details=[result.failure() for result in results],
+        headers={CONVERTED: "0", FAILED: str(len(results))},
     )
 
 
-def packed(path: Path, outcomes: list[Outcome], extension: str, report: bool) -> None:
-    """Write the ZIP: the converted files, `errors.json` when some failed, `report.json` when it was asked for."""
-    names = EntryNames((ERRORS, REPORT))
-    held: dict[str, bytes] = {}
-    told: list[dict[str, Any]] = []
+def pack_results(path: Path, results: list[FileResult], extension: str, report: bool) -> None:
+    """Write the ZIP: converted files, `errors.json` if some failed, `report.json` if `report` is set."""
+    rows: list[dict[str, Any]] = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for outcome in outcomes:
-            if outcome.report is None or outcome.target is None:
-                told.append(outcome.failure())
+        packer = _Packer(archive, extension)
+        for result in results:
+            if result.report is None or result.target is None:
+                rows.append(result.failure())
                 continue
-            name = _place(archive, names, held, outcome, outcome.target, extension)
-            told.append(_row(outcome, name, outcome.report))
-        failures = [outcome.failure() for outcome in outcomes if outcome.report is None]
+            name = packer.add(result, result.target)
+            rows.append(_report_row(result, name, result.report))
+        failures = [result.failure() for result in results if result.report is None]
         if failures:
-            _add(archive, ERRORS, msgspec.json.format(msgspec.json.encode(failures), indent=2))
+            _add_json(archive, ERRORS_NAME, failures)
         if report:
-            _add(archive, REPORT, msgspec.json.format(msgspec.json.encode({"files": told}), indent=2))
+            _add_json(archive, REPORT_NAME, {"files": rows})
 
 
-def _row(outcome: Outcome, name: str, report: Report) -> dict[str, Any]:
-    return {"file": outcome.item.name, "output": name, "report": report}
+def _report_row(result: FileResult, name: str, report: Report) -> dict[str, Any]:
+    return {"file": result.file.name, "output": name, "report": report}
 
 
-def _place(
-    archive: zipfile.ZipFile,
-    names: EntryNames,
-    held: dict[str, bytes],
-    outcome: Outcome,
-    target: Target,
-    extension: str,
-) -> str:
-    """Put a converted file and its companions side by side; the name of its entry.
+class _Packer:
+    """Writer of converted files and their companions into a ZIP."""
 
-    The model names its companions, so they cannot be renamed: where another model's companions
-    have the same names and other contents, this model gets a folder of its own. `held` has the digests
-    of the companions that lie in the archive.
-    """
-    folder, stem = outcome.item.folder, outcome.item.stem
-    assert target.folder is not None
-    # textures may be as large as the model, and a batch may have hundreds: none of them is held
-    companions = {name: _digest(target.folder / name) for name in target.names[1:]}
-    taken = (joined(folder, name) for name in companions)
-    if any(not names.free(name) and held.get(name) != companions[name.rpartition("/")[2]] for name in taken):
+    def __init__(self, archive: zipfile.ZipFile, extension: str) -> None:
+        self._archive = archive
+        self._extension = extension
+        self._names = EntryNames((ERRORS_NAME, REPORT_NAME))
+        # SHA-256 of each companion in the archive, by entry name
+        self._digests: dict[str, bytes] = {}
+
+    def add(self, result: FileResult, target: Target) -> str:
+        """Add a converted file with its companions next to it; return the name of its entry.
+
+        The model refers to its companions by name, so they cannot be renamed. If another model's companions have the
+        same names and different content, this model gets a folder of its own.
+        """
+        assert target.folder is not None
+        # textures may be as large as the model, and a batch may have hundreds: keep only digests
+        companions = {name: _digest(target.folder / name) for name in target.names[1:]}
+        folder = self._choose_folder(result.file.folder, result.file.stem, companions)
+        entry = self._names.assign(folder, result.file.stem, self._extension)
+        _copy(self._archive, entry, target.folder / target.name)
+        for name, digest in companions.items():
+            companion = entry_path(folder, name)
+            if self._names.is_free(companion):
+                self._names.reserve(companion)
+                self._digests[companion] = digest
+                _copy(self._archive, companion, target.folder / name)
+        return entry
+
+    def _choose_folder(self, folder: str, stem: str, companions: dict[str, bytes]) -> str:
+        paths = {entry_path(folder, name): digest for name, digest in companions.items()}
+        if all(self._names.is_free(path) or self._digests.get(path) == digest for path, digest in paths.items()):
+            return folder
         number = 1
-        own = joined(folder, stem)
-        while any(not names.free(joined(own, name)) for name in companions):
+        own = entry_path(folder, stem)
+        while any(not self._names.is_free(entry_path(own, name)) for name in companions):
             number += 1
-            own = joined(folder, f"{stem}-{number}")
-        folder = own
-    entry = names.take(folder, stem, extension)
-    _copy(archive, entry, target.folder / target.name)
-    for name, digest in companions.items():
-        beside = joined(folder, name)
-        if names.free(beside):
-            names.hold(beside)
-            held[beside] = digest
-            _copy(archive, beside, target.folder / name)
-    return entry
+            own = entry_path(folder, f"{stem}-{number}")
+        return own
 
 
 def _digest(path: Path) -> bytes:
@@ -159,18 +166,19 @@ def _digest(path: Path) -> bytes:
 
 
 def _copy(archive: zipfile.ZipFile, name: str, path: Path) -> None:
-    with path.open("rb") as source, archive.open(_info(name), "w") as sink:
-        shutil.copyfileobj(source, sink, _CHUNK)
+    with path.open("rb") as source, archive.open(_entry_info(name), "w") as sink:
+        shutil.copyfileobj(source, sink, _CHUNK_BYTES)
 
 
-def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
-    with archive.open(_info(name), "w") as sink:
-        sink.write(data)
+def _add_json(archive: zipfile.ZipFile, name: str, payload: Any) -> None:
+    with archive.open(_entry_info(name), "w") as sink:
+        sink.write(msgspec.json.format(msgspec.json.encode(payload), indent=2))
 
 
-def _info(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, _NO_TIME)
-    info.compress_type = zipfile.ZIP_STORED if Path(name).suffix.lower() in _PACKED else zipfile.ZIP_DEFLATED
+def _entry_info(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name, _TIMESTAMP)
+    is_compressed = Path(name).suffix.lower() in _COMPRESSED_SUFFIXES
+    info.compress_type = zipfile.ZIP_STORED if is_compressed else zipfile.ZIP_DEFLATED
     info.external_attr = 0o644 << 16
     info.create_system = 3
     return info

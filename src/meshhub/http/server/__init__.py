@@ -1,1 +1,1 @@
-"""The ASGI application and the server process: application, middleware, connections, memory."""
+"""ASGI application and server process: middleware, connections, memory, tracing."""

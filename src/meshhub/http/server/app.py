@@ -1,4 +1,4 @@
-"""The application: parts put together, handlers registered."""
+"""The ASGI application: its components, endpoints and shutdown."""
 
 from __future__ import annotations
 
@@ -12,36 +12,50 @@ from meshhub.engine.plugin_records import PluginRecords
 from meshhub.engine.worker import Limits as WorkerLimits
 from meshhub.errors import InvalidSettings
 from meshhub.http.admission.addresses import networks
-from meshhub.http.admission.failed_keys import Guesses
+from meshhub.http.admission.failed_keys import FailedKeys
 from meshhub.http.admission.rates import RateLimits
-from meshhub.http.admission.resources import Jobs
+from meshhub.http.admission.resources import Resources
 from meshhub.http.conversions.probe import Probe
 from meshhub.http.conversions.runner import Conversions
 from meshhub.http.description.openapi import document
 from meshhub.http.description.page import page
+from meshhub.http.endpoints.access import check_access
 from meshhub.http.endpoints.convert import convert
 from meshhub.http.endpoints.convert_batch import convert_batch
 from meshhub.http.endpoints.convert_many import convert_many
-from meshhub.http.endpoints.guard import gate
 from meshhub.http.endpoints.health import live, ready
 from meshhub.http.endpoints.inspect import inspect
-from meshhub.http.endpoints.metrics import metrics as metrics_page
+from meshhub.http.endpoints.metrics import metrics
 from meshhub.http.endpoints.plan import plan
 from meshhub.http.endpoints.schema import schema_document, schema_page
 from meshhub.http.endpoints.supported import supported
 from meshhub.http.errors import answer_error
 from meshhub.http.metrics import Metrics
-from meshhub.http.server.middleware import Service
-from meshhub.http.state import Shared
+from meshhub.http.server.middleware import MeshhubApp
+from meshhub.http.state import ServiceState
 from meshhub.registry import Registry
 from meshhub.service.keys import KeyStore
 from meshhub.service.settings import Settings
 
+_HANDLERS = [
+    convert,
+    convert_many,
+    convert_batch,
+    plan,
+    supported,
+    inspect,
+    live,
+    ready,
+    metrics,
+    schema_page,
+    schema_document,
+]
 
-def isolated(settings: Settings) -> Isolated:
-    """The engine that the settings describe: a process for every conversion.
 
-    Who waits is the service's to say, so the engine has room for all that it lets in, and for the probe.
+def create_engine(settings: Settings) -> Isolated:
+    """Return the engine that the settings describe: a process for every conversion.
+
+    The service itself limits the number of conversions, so the engine accepts all of them and the probe.
     """
     return Isolated(
         workers=settings.most_at_once + 1,
@@ -52,8 +66,8 @@ def isolated(settings: Settings) -> Isolated:
     )
 
 
-def hook_process(settings: Settings) -> HookProcess:
-    """Return where third parties' hooks run in a service: in one process, with deadlines; plug-ins are probed first."""
+def create_hook_process(settings: Settings) -> HookProcess:
+    """Return the process for hooks of third-party plug-ins, with deadlines; it probes plug-ins first."""
     return HookProcess(folder=settings.temporary_folder, log=settings.log, records=PluginRecords())
 
 
@@ -62,23 +76,52 @@ def create_app(
     registry: Registry | None = None,
     keys: KeyStore | None = None,
     engine: Engine | None = None,
-) -> Service:
-    """The service, for any ASGI server. Run one process: the limits and the queue are its own.
+) -> MeshhubApp:
+    """Create the service as an ASGI application. Run it in one process: it keeps limits and queue in memory.
 
-    settings: from the environment unless given
-    registry: built-ins and installed plug-ins unless given; it runs conversions on its own engine, and hooks where
-              it says (default: in this process, without a deadline; see `hook_process`)
-    keys:     the store that the settings name unless given
-    engine:   for the registry made here; a process for every conversion unless given
-
-    Raises InvalidSettings for settings that make no sense. What is made here is closed with the service.
+    Args:
+        settings: Default: from the environment.
+        registry: Default: built-in and installed plug-ins, with hooks of third parties in a process of their own. A
+            given registry converts on its own engine, and runs hooks where it is set up to (default: in this process,
+            without a deadline).
+        keys: Default: the store that the settings name.
+        engine: Engine of the default registry. Default: a process for every conversion.
+    Returns:
+        Application; its shutdown closes the components that this function creates.
+    Raises:
+        InvalidSettings: A setting has an invalid value.
     """
     settings = settings or Settings.from_environment()
     if registry is not None and engine is not None:
-        raise ValueError("give the engine to the registry: Registry(engine=…)")
-    own_registry, own_keys = registry is None, keys is None
-    if registry is None:
-        registry = Registry(engine=engine or isolated(settings), hooks=hook_process(settings))
+        raise ValueError("pass the engine to the registry: Registry(engine=…)")
+    owns_registry, owns_keys = registry is None, keys is None
+    registry = registry or Registry(engine=engine or create_engine(settings), hooks=create_hook_process(settings))
+    state = _create_state(settings, registry, keys)
+
+    async def close() -> None:
+        state.resources.stop()
+        await state.rates.close()
+        if owns_registry:
+            state.registry.close()
+        state.resources.close()
+        if owns_keys:
+            state.keys.close()
+
+    app = MeshhubApp(
+        route_handlers=_HANDLERS,
+        guards=[check_access],
+        exception_handlers={HTTPException: answer_error, Exception: answer_error},
+        on_shutdown=[close],
+        # description/openapi.py creates the document: the framework cannot see the options of plug-ins
+        openapi_config=None,
+        logging_config=None,
+        debug=False,
+    )
+    app.state.service = state
+    return app
+
+
+def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None) -> ServiceState:
     plans = settings.in_force(registry.plans)
     try:
         keys = keys or KeyStore(settings.database_url)
@@ -88,55 +131,21 @@ def create_app(
         rates = RateLimits(settings.rate_limit_url)
     except ValueError as error:
         raise InvalidSettings(str(error)) from error
-    jobs = Jobs(settings)
-    described = document(registry)
-    metrics = Metrics(registry, jobs, frozenset(described["paths"]))
-    shared = Shared(
+    resources = Resources(settings)
+    schema = document(registry)
+    service_metrics = Metrics(registry, resources, frozenset(schema["paths"]))
+    return ServiceState(
         settings=settings,
         registry=registry,
         keys=keys,
-        jobs=jobs,
+        resources=resources,
         rates=rates,
-        guesses=Guesses(rates, plans[settings.free_plan].limits.requests_per_minute),
-        conversions=Conversions(registry, jobs, metrics, settings.batch_worker_count),
-        probe=Probe(registry, jobs),
-        metrics=metrics,
+        failed_keys=FailedKeys(rates, plans[settings.free_plan].limits.requests_per_minute),
+        conversions=Conversions(registry, resources, service_metrics, settings.batch_worker_count),
+        probe=Probe(registry, resources),
+        metrics=service_metrics,
         plans=plans,
         trusted=networks(settings.trusted_proxies),
-        schema_document=msgspec.json.encode(described),
-        schema_page=page(described).encode(),
+        schema_document=msgspec.json.encode(schema),
+        schema_page=page(schema).encode(),
     )
-
-    async def close() -> None:
-        jobs.stop()
-        await shared.rates.close()
-        if own_registry:
-            shared.registry.close()
-        jobs.close()
-        if own_keys:
-            shared.keys.close()
-
-    app = Service(
-        route_handlers=[
-            convert,
-            convert_many,
-            convert_batch,
-            plan,
-            supported,
-            inspect,
-            live,
-            ready,
-            metrics_page,
-            schema_page,
-            schema_document,
-        ],
-        guards=[gate],
-        exception_handlers={HTTPException: answer_error, Exception: answer_error},
-        on_shutdown=[close],
-        # the document is our own: the framework cannot tell the fields that plug-ins declare
-        openapi_config=None,
-        logging_config=None,
-        debug=False,
-    )
-    app.state.shared = shared
-    return app

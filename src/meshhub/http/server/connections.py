@@ -1,4 +1,4 @@
-"""One connection: no sender and no reader may hold it for nothing, and what is no HTTP is told so like every error."""
+"""Connections: timeouts for idle senders and readers, limits per address, and JSON errors for non-HTTP input."""
 
 from __future__ import annotations
 
@@ -16,179 +16,180 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from meshhub.engine.logs import REQUEST
 from meshhub.http.admission.addresses import Network, is_trusted, rate_identity
-from meshhub.http.context import request_id
+from meshhub.http.context import choose_request_id
 from meshhub.http.errors import RETRY_AFTER, ErrorBody
 
 log = logging.getLogger("meshhub.http")
 
-HEADER_SECONDS = 15.0
-"""How long a request's line and headers may take, from the connection or from their first byte."""
+HEADER_TIMEOUT_S = 15.0
+"""Seconds to receive the request line and headers; bounds connections that send nothing."""
 
-STALL_SECONDS = 60.0
-"""How long an answer may wait without the reader taking any of it."""
+STALL_TIMEOUT_S = 60.0
+"""Seconds without progress of a download before the connection is dropped."""
 
-MOST_HEADER_BYTES = 64 << 10
-"""Of a request's line and headers together, and of the line before a chunk."""
+MAX_HEADER_BYTES = 64 << 10
+"""Bytes of the request line and headers together, and of the line before a chunk."""
 
-TINY_CHUNKS = 1000
-"""So many chunks of a body may be as small as they like."""
+MIN_CHECKED_CHUNK_COUNT = 1000
+"""Chunks of a body whose size is not checked; small bodies may use tiny chunks."""
 
-_SMALL_CHUNK = 64
-"""Bytes that they must have on average from then on: to parse one takes as long as many kilobytes in one piece, and
-nobody else is served meanwhile."""
+_MIN_MEAN_CHUNK_BYTES = 64
+"""Mean bytes of further chunks. Parsing a chunk takes as long as kilobytes in one piece, and blocks other requests."""
 
 UNCOUNTED = "-"
-"""What connections of trusted proxies and of Unix sockets stand under."""
+"""Key of connections without a limit: those of trusted proxies and Unix sockets."""
 
-ASK_SECONDS = 0.2
-"""After this, and then ever more seldom, a client that sends no more is asked whether it still listens."""
+FIRST_LIVENESS_CHECK_S = 0.2
+"""Seconds after the client's end of input until the first check whether it still reads; each wait is twice the last."""
 
-_SELDOM_SECONDS = 5.0
-_PATIENCE = 1.5
-"""The longest wait between two looks at a client that cannot be asked: 3 seconds in all."""
+_MAX_LIVENESS_INTERVAL_S = 5.0
+"""Seconds between two checks at most."""
 
+_MAX_UNCHECKED_INTERVAL_S = 1.5
+"""Seconds of the last wait for a client that cannot be checked; 3 seconds in all."""
 
 ABORT = "meshhub.abort"
-"""Extension of the ASGI scope: drops the connection with all that waits to be sent."""
+"""ASGI scope extension: drops the connection and discards unsent data."""
 
 
 class Peers:
-    """How many connections each address has, IPv6 by /64. A trusted proxy's are of many callers, and not counted."""
+    """Number of connections of each address (IPv6: /64). Connections of trusted proxies are not limited."""
 
-    def __init__(self, most: int, trusted: Sequence[Network]) -> None:
-        """`most` connections of one address are taken."""
-        self._most = most
+    def __init__(self, limit: int, trusted: Sequence[Network]) -> None:
+        """Allow `limit` connections of one address."""
+        self._limit = limit
         self._trusted = trusted
-        self._open: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
-    def come(self, peer: str) -> str:
-        """Count a connection; what it is counted by, or "" when it is one too many."""
-        address = rate_identity(peer) if peer and not is_trusted(peer, self._trusted) else UNCOUNTED
-        if address != UNCOUNTED and self._open[address] >= self._most:
+    def add(self, peer: str) -> str:
+        """Count a connection; return the key to pass to `remove`, or "" if the limit is reached."""
+        key = rate_identity(peer) if peer and not is_trusted(peer, self._trusted) else UNCOUNTED
+        if key != UNCOUNTED and self._counts[key] >= self._limit:
             return ""
-        self._open[address] += 1
-        return address
+        self._counts[key] += 1
+        return key
 
-    def leave(self, address: str) -> None:
-        """The connection is over."""
-        self._open[address] -= 1
-        if self._open[address] <= 0:
-            del self._open[address]
+    def remove(self, key: str) -> None:
+        """Count a closed connection."""
+        self._counts[key] -= 1
+        if self._counts[key] <= 0:
+            del self._counts[key]
 
 
-class _Parsed(h11.Connection):
-    """h11's, which takes bodies in chunks of a single byte as long as they come."""
+class _Parser(h11.Connection):
+    """h11 parser that rejects bodies in thousands of tiny chunks."""
 
-    _chunks = _chunked = 0
+    _chunk_count = _body_bytes = 0
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """What comes next. Raises RemoteProtocolError also for chunks that are tiny by the thousand."""
+        """Return the next event. Raises RemoteProtocolError also for tiny chunks."""
         event = super().next_event()
         if isinstance(event, h11.Request):
-            self._chunks = self._chunked = 0
+            self._chunk_count = self._body_bytes = 0
         elif isinstance(event, h11.Data):
-            # a body of known length has none, however its bytes arrive
-            self._chunks += event.chunk_end
-            self._chunked += len(event.data)
-            if self._chunks > TINY_CHUNKS and self._chunked < _SMALL_CHUNK * self._chunks:
+            # chunk_end is never set for a body with Content-Length
+            self._chunk_count += event.chunk_end
+            self._body_bytes += len(event.data)
+            is_tiny = self._body_bytes < _MIN_MEAN_CHUNK_BYTES * self._chunk_count
+            if self._chunk_count > MIN_CHECKED_CHUNK_COUNT and is_tiny:
                 raise h11.RemoteProtocolError("the chunks are too small")
         return event
 
 
 class Connection(H11Protocol):
-    """uvicorn's, which by itself waits for ever for headers and readers, and takes half a farewell for a whole one."""
+    """uvicorn connection with timeouts for headers and readers, and support for half-closed connections."""
 
-    def __init__(self, *arguments: Any, peers: Peers, **more: Any) -> None:
-        """As uvicorn makes it; `peers` counts the connections of each address."""
-        super().__init__(*arguments, **more)
-        self.conn = _Parsed(h11.SERVER, MOST_HEADER_BYTES)
+    def __init__(self, *arguments: Any, peers: Peers, **keywords: Any) -> None:
+        """Create the connection as uvicorn does; `peers` counts the connections of each address."""
+        super().__init__(*arguments, **keywords)
+        self.conn = _Parser(h11.SERVER, MAX_HEADER_BYTES)
         self._peers = peers
-        self._counted = ""
-        self._headers: asyncio.TimerHandle | None = None
-        self._stall: asyncio.TimerHandle | None = None
-        self._asking: asyncio.TimerHandle | None = None
-        self._ended = False
+        self._peer_key = ""
+        self._header_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
+        self._liveness_timer: asyncio.TimerHandle | None = None
+        self._has_input_ended = False
         self._app = self.app
-        self.app = self._with_abort
+        self.app = self._call_app
 
-    async def _with_abort(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _call_app(self, scope: Any, receive: Any, send: Any) -> None:
         """Call the application with the extension ABORT."""
         scope = {**scope, "extensions": {**scope.get("extensions", {}), ABORT: self.transport.abort}}
         await self._app(scope, receive, send)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, and expect headers."""
+        """Start the timeout for headers, and reject the connection if its address has too many."""
         super().connection_made(transport)
-        self._expect_headers()
-        self._counted = self._peers.come(self.client[0] if self.client else "")
-        if not self._counted:
-            self._refuse(503, "server_busy", "too many connections are open from your address; close some")
+        self._start_header_timer()
+        self._peer_key = self._peers.add(self.client[0] if self.client else "")
+        if not self._peer_key:
+            self._reject(503, "server_busy", "too many connections are open from your address; close some")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
-        self._stop_headers()
-        self._stop_stall()
-        if self._asking is not None:
-            self._asking.cancel()
-        if self._counted:
-            self._peers.leave(self._counted)
+        """Stop the timers, and release the connection's place."""
+        self._stop_header_timer()
+        self._stop_stall_timer()
+        if self._liveness_timer is not None:
+            self._liveness_timer.cancel()
+        if self._peer_key:
+            self._peers.remove(self._peer_key)
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The client sends no more: it left, or it has said all and waits for the answer, as `nc` does."""
+        """Keep a half-closed connection open while its response is pending; `nc` closes its side early."""
         if self.cycle is None or self.cycle.more_body or self.cycle.response_complete:
             return False
-        if not self._ended:
-            self._ended = True
-            self._ask_again_in(ASK_SECONDS)
+        if not self._has_input_ended:
+            self._has_input_ended = True
+            self._schedule_liveness_check(FIRST_LIVENESS_CHECK_S)
         return True
 
     def on_response_complete(self) -> None:
-        """Go on to the next request, or close what brings no more."""
+        """Continue with the next request, or close a half-closed connection."""
         super().on_response_complete()
-        if self._ended and self.cycle.response_complete:
+        if self._has_input_ended and self.cycle.response_complete:
             self.transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes, and see whether they complete the headers."""
+        """Parse bytes, and stop the timeout for headers when they are complete."""
         super().data_received(data)
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
-            self._expect_headers()
+            self._start_header_timer()
         else:
-            self._stop_headers()
+            self._stop_header_timer()
 
     def pause_writing(self) -> None:
-        """The reader is slower than the answer."""
+        """Watch the client's progress: it reads slower than the service sends."""
         super().pause_writing()
-        self._watch_reader(self.transport.get_write_buffer_size())
+        self._start_stall_timer(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """The reader has caught up."""
+        """Stop watching: the client has read enough."""
         super().resume_writing()
-        self._stop_stall()
+        self._stop_stall_timer()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
-        """Answer what is not HTTP; uvicorn would do so in plain text."""
+        """Send a JSON error for invalid HTTP; uvicorn's own is plain text."""
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             self.transport.close()
             return
-        text = (
-            "the request is not valid HTTP/1.1: its first line, a header, Content-Length or a chunk is malformed, "
-            "the headers are too long, or the chunks too small; let an HTTP library send it"
+        message = (
+            "invalid HTTP/1.1: the request line, a header, Content-Length or a chunk is malformed, too long or too "
+            "small; send it with an HTTP library"
         )
-        self._refuse(400, "bad_request", text)
+        self._reject(400, "bad_request", message)
 
-    def _refuse(self, status: int, code: str, text: str) -> None:
-        """Answer without the application, and close."""
-        own_id = request_id(None)
-        told_by = REQUEST.set(own_id)
-        log.info("answered %d %s to %s: %s", status, code, self.client[0] if self.client else "local", text)
-        REQUEST.reset(told_by)
-        body = msgspec.json.encode(ErrorBody(text, code, own_id))
+    def _reject(self, status: int, code: str, message: str) -> None:
+        """Send an error without the application, and close the connection."""
+        request_id = choose_request_id(None)
+        token = REQUEST.set(request_id)
+        log.info("answered %d %s to %s: %s", status, code, self.client[0] if self.client else "local", message)
+        REQUEST.reset(token)
+        body = msgspec.json.encode(ErrorBody(message, code, request_id))
         headers = {
             "content-type": "application/json",
             "content-length": str(len(body)),
-            "x-request-id": own_id,
+            "x-request-id": request_id,
             "connection": "close",
             **({"retry-after": str(RETRY_AFTER[code])} if code in RETRY_AFTER else {}),
         }
@@ -200,57 +201,58 @@ class Connection(H11Protocol):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
-    def _ask_again_in(self, seconds: float) -> None:
-        self._asking = self.loop.call_later(seconds, self._ask, seconds)
+    def _schedule_liveness_check(self, delay_s: float) -> None:
+        self._liveness_timer = self.loop.call_later(delay_s, self._check_liveness, delay_s)
 
-    def _ask(self, waited: float) -> None:
-        """See whether a client that sends no more still listens.
+    def _check_liveness(self, last_delay_s: float) -> None:
+        """Check whether a client that ended its input still reads.
 
-        Both look alike until something is sent: who has left answers it with a reset. So an interim
-        answer is sent, which RFC 9110 §15.2 lets every client of HTTP/1.1 expect. One of HTTP/1.0 cannot be
-        asked, and has three seconds.
+        A client that has left resets the connection when it receives data; otherwise both cases look alike. Therefore
+        send an interim response, which every HTTP/1.1 client must accept (RFC 9110 §15.2). HTTP/1.0 clients cannot be
+        checked and get three seconds.
         """
         if self.transport.is_closing() or self.cycle.response_started:
             return
-        held = self.transport.get_extra_info("socket")
-        unasked = self.scope["http_version"] == "1.0"
-        if (unasked and waited > _PATIENCE) or held.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+        connection = self.transport.get_extra_info("socket")
+        is_http_1_0 = self.scope["http_version"] == "1.0"
+        is_expired = is_http_1_0 and last_delay_s > _MAX_UNCHECKED_INTERVAL_S
+        if is_expired or connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.transport.abort()
             return
-        if not unasked:
+        if not is_http_1_0:
             interim = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
             self.transport.write(self.conn.send(interim) or b"")
-        self._ask_again_in(min(2 * waited, _SELDOM_SECONDS))
+        self._schedule_liveness_check(min(2 * last_delay_s, _MAX_LIVENESS_INTERVAL_S))
 
-    def _expect_headers(self) -> None:
-        if self._headers is None:
-            self._headers = self.loop.call_later(HEADER_SECONDS, self._headers_late)
+    def _start_header_timer(self) -> None:
+        if self._header_timer is None:
+            self._header_timer = self.loop.call_later(HEADER_TIMEOUT_S, self._handle_header_timeout)
 
-    def _headers_late(self) -> None:
-        """Answer a request whose headers do not end; close a connection that has sent nothing."""
+    def _handle_header_timeout(self) -> None:
+        """Answer a request with incomplete headers; close a connection that has sent nothing."""
         if self.conn.trailing_data[0]:
-            text = f"the headers of the request did not end within {HEADER_SECONDS:g} s; send it again"
-            self._refuse(408, "request_timeout", text)
+            message = f"the request headers were not complete within {HEADER_TIMEOUT_S:g} s; send the request again"
+            self._reject(408, "request_timeout", message)
         else:
             self.transport.abort()
 
-    def _stop_headers(self) -> None:
-        if self._headers is not None:
-            self._headers.cancel()
-            self._headers = None
+    def _stop_header_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
 
-    def _stop_stall(self) -> None:
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
+    def _stop_stall_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
 
-    def _watch_reader(self, unsent: int) -> None:
-        self._stall = self.loop.call_later(STALL_SECONDS, self._stalled, unsent)
+    def _start_stall_timer(self, unsent_bytes: int) -> None:
+        self._stall_timer = self.loop.call_later(STALL_TIMEOUT_S, self._check_progress, unsent_bytes)
 
-    def _stalled(self, unsent: int) -> None:
-        now = self.transport.get_write_buffer_size()
-        if now < unsent:
-            self._watch_reader(now)
+    def _check_progress(self, unsent_bytes: int) -> None:
+        remaining = self.transport.get_write_buffer_size()
+        if remaining < unsent_bytes:
+            self._start_stall_timer(remaining)
         else:
-            # what waits to be sent is let go of, so that the request and its folder end
+            # discard the unsent data, so that the request ends and its folder is removed
             self.transport.abort()

@@ -1,4 +1,4 @@
-"""`serve()`: the service under uvicorn, in this process, until it is told to stop."""
+"""`serve()`: run the service under uvicorn in this process until SIGINT or SIGTERM."""
 
 from __future__ import annotations
 
@@ -20,190 +20,200 @@ from msgspec import structs
 from meshhub.engine import logs
 from meshhub.engine.scratch import Scratch, sweep
 from meshhub.errors import InvalidSettings, KeyStoreUnavailable, ServerBusy
-from meshhub.http.server.app import create_app, isolated
+from meshhub.http.server.app import create_app, create_engine
 from meshhub.http.server.connections import Connection, Peers
-from meshhub.http.server.memory import give_back, one_heap, settle
-from meshhub.http.server.tracing import traced
-from meshhub.http.state import Shared
+from meshhub.http.server.memory import freeze_objects, trim_heap, use_one_heap
+from meshhub.http.server.tracing import add_tracing
+from meshhub.http.state import ServiceState
 from meshhub.service.settings import Loaded, Settings, load
 
 log = logging.getLogger("meshhub.http")
 
-_MOST_FILES = 65_536
+_MAX_OPEN_FILES_COUNT = 65_536
+"""Open files and sockets; well above what the connections and uploads of one machine need."""
 
-_LONGEST_PATH = 60
-"""Characters: those of a socket's path are few, and Python adds some thirty."""
+_MAX_TEMPORARY_PATH_LENGTH = 60
+"""Characters; the path of a Unix socket is limited to about 100, and Python appends some 30."""
 
-_TIDY_SECONDS = 60.0
+_TRIM_INTERVAL_S = 60.0
+"""Seconds between two calls of malloc_trim, which take milliseconds."""
 
-_LAST_SECONDS = 5
-"""What is left for answers to go out, after the conversions that still ran were stopped."""
+_FINAL_RESPONSE_S = 5
+"""Seconds to send the responses of conversions that the shutdown has stopped."""
+
+_POLL_INTERVAL_S = 0.05
+"""Seconds between two checks for running conversions during the shutdown."""
+
+_KEEP_ALIVE_S = 15
+"""Seconds that an idle connection stays open."""
 
 
 def serve(host: str = "127.0.0.1", port: int = 8000, settings: Settings | None = None) -> None:
-    """Serve until SIGINT or SIGTERM. Port 0 takes a free one; the log tells which.
+    """Serve until SIGINT or SIGTERM. Port 0 selects a free port, which the log reports.
 
-    Then requests that wait or come are refused, running ones have `shutdown_seconds`, and what still
-    runs is stopped, at a second signal at once.
+    After the signal, waiting and new requests are rejected, and running conversions have `shutdown_seconds` before
+    they are stopped. A second signal stops them at once.
 
-    Raises InvalidSettings for settings that make no sense, OSError when the address cannot be had.
+    Raises:
+        InvalidSettings: A setting has an invalid value.
+        OSError: The address is not available.
     """
-    one_heap()
+    use_one_heap()
     loaded = Loaded(settings, {}) if settings is not None else load()
     settings = loaded.settings
     logs.to_stderr(settings.log)
-    with _temporary_files_in_a_folder_of_ours(settings) as settings:
+    with _own_temporary_folder(settings) as settings:
         try:
-            # a plug-in may print as it is imported
-            with _stdout_to_stderr():
-                app = create_app(settings, engine=isolated(settings))
+            # importing a plug-in may print
+            with _redirect_stdout_to_stderr():
+                app = create_app(settings, engine=create_engine(settings))
         except InvalidSettings as error:
             raise loaded.located(error) from None
-        shared: Shared = app.state.shared
-        server = Server(configured(traced(app), shared), shared)
-        _may_open_as_many_files_as_it_can()
-        settle()
-        with contextlib.closing(_listening(host, port)) as listener:
+        state: ServiceState = app.state.service
+        server = Server(create_config(add_tracing(app), state), state)
+        _raise_open_files_limit()
+        freeze_objects()
+        with contextlib.closing(_listen(host, port)) as listener:
             server.run(sockets=[listener])
 
 
-def configured(app: object, shared: Shared) -> uvicorn.Config:
-    """How uvicorn is run: it believes no proxy, writes no log of its own, and says not what it is."""
+def create_config(app: object, state: ServiceState) -> uvicorn.Config:
+    """Return the uvicorn configuration: no proxy headers, no logs of its own, no `Server` header."""
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
-        # whatever else is installed: headers and readers are waited for as Connection says
-        http=partial(Connection, peers=Peers(shared.settings.connections_per_address, shared.trusted)),  # type: ignore[arg-type]
+        # not httptools, even if it is installed: Connection has the timeouts
+        http=partial(Connection, peers=Peers(state.settings.connections_per_address, state.trusted)),  # type: ignore[arg-type]
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
-        # its warnings tell what the service tells itself
+        # the service logs what uvicorn's warnings report
         log_level="error",
-        # X-Forwarded-For is read by the service, which knows whom to trust
+        # the service evaluates X-Forwarded-For itself, with the trusted proxies of the settings
         proxy_headers=False,
         server_header=False,
-        timeout_keep_alive=15,
+        timeout_keep_alive=_KEEP_ALIVE_S,
     )
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that tells the service when it stops."""
+    """uvicorn server that starts a worker first, and shuts the service down in order."""
 
-    def __init__(self, config: uvicorn.Config, shared: Shared) -> None:
-        """`shared` are the parts of the service that the configuration names."""
+    def __init__(self, config: uvicorn.Config, state: ServiceState) -> None:
+        """Serve the application of `config`, whose state is `state`."""
         super().__init__(config)
-        self._shared = shared
-        self._hurried = False
-        self._warming: asyncio.Future[None] | None = None
-        self._tidying: asyncio.Future[None] | None = None
+        self._state = state
+        self._is_second_signal = False
+        self._warm_up_task: asyncio.Future[None] | None = None
+        self._trim_task: asyncio.Future[None] | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """Stop at the first signal; at the second, stop what still runs too.
+        """Stop at the first signal; stop running conversions too at the second.
 
-        uvicorn's own would raise the signal once more when all is over: the service ends well, with exit
-        status 0 and not by the signal.
+        uvicorn would raise the signal again at the end. The service exits with status 0 instead.
         """
-        self._hurried = self.should_exit
+        self._is_second_signal = self.should_exit
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and log where."""
+        """Start to listen, and log the address."""
         await super().startup(sockets)
-        self._warming = asyncio.ensure_future(self._warm())
-        self._tidying = asyncio.ensure_future(self._tidy())
+        self._warm_up_task = asyncio.ensure_future(self._warm_up())
+        self._trim_task = asyncio.ensure_future(self._trim_regularly())
         for listener in sockets or ():
             address = listener.getsockname()
             shown = f"[{address[0]}]" if ":" in address[0] else address[0]
             log.info("meshhub serves http://%s:%d, described at /schema", shown, address[1])
 
-    async def _warm(self) -> None:
-        """Convert a cube, so that the first caller need not wait until the libraries are loaded; look for the keys."""
-        shared = self._shared
+    async def _warm_up(self) -> None:
+        """Check the key database, and convert a cube so that the first caller need not wait for imports."""
+        state = self._state
         try:
-            await shared.jobs.look_up(shared.keys.look)
+            await state.resources.run_lookup(state.keys.look)
         except KeyStoreUnavailable as error:
-            log.warning("%s; callers with a key get 503 until it can be", error.message)
+            log.warning("%s; callers with a key get 503 until the database is available", error.message)
         with contextlib.suppress(ServerBusy):
-            await shared.probe.check()
+            await state.probe.check()
 
-    async def _tidy(self) -> None:
-        """Give memory back now and then, for as long as the service runs."""
+    async def _trim_regularly(self) -> None:
+        """Return free memory to the system at regular intervals."""
         while not self.should_exit:
-            await asyncio.sleep(_TIDY_SECONDS)
-            give_back()
+            await asyncio.sleep(_TRIM_INTERVAL_S)
+            trim_heap()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Refuse what waits and what comes, let what runs finish for a while, stop the rest.
+        """Reject waiting and new requests, give running conversions some time, then stop them.
 
-        Until what runs is done, connections are still taken, so that whoever comes is told.
+        Accept connections until the running conversions have ended, so that new callers get an error response.
         """
-        jobs, loop = self._shared.jobs, asyncio.get_running_loop()
-        jobs.stop()
-        if self._tidying is not None:
-            self._tidying.cancel()
-        end = loop.time() + self._shared.settings.shutdown_seconds
-        log.info("stopping; %d conversions still run", jobs.running)
-        while jobs.running and not self._hurried and loop.time() < end:
-            await asyncio.sleep(0.05)
-        if jobs.running:
-            self._shared.registry.close()
-        left = 0.0 if self._hurried else max(0.0, end - loop.time())
-        self.config.timeout_graceful_shutdown = int(left + _LAST_SECONDS)
+        resources, loop = self._state.resources, asyncio.get_running_loop()
+        resources.stop()
+        if self._trim_task is not None:
+            self._trim_task.cancel()
+        deadline = loop.time() + self._state.settings.shutdown_seconds
+        log.info("stopping; %d conversions still run", resources.running)
+        while resources.running and not self._is_second_signal and loop.time() < deadline:
+            await asyncio.sleep(_POLL_INTERVAL_S)
+        if resources.running:
+            self._state.registry.close()
+        remaining = 0.0 if self._is_second_signal else max(0.0, deadline - loop.time())
+        self.config.timeout_graceful_shutdown = int(remaining + _FINAL_RESPONSE_S)
         await super().shutdown(sockets)
         log.info("stopped")
 
 
 @contextlib.contextmanager
-def _stdout_to_stderr() -> Iterator[None]:
-    """Send what this process prints to standard error, also from native code and child processes."""
+def _redirect_stdout_to_stderr() -> Iterator[None]:
+    """Redirect standard output to standard error, also for native code and child processes."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    stdout = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
         sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 @contextlib.contextmanager
-def _temporary_files_in_a_folder_of_ours(settings: Settings) -> Iterator[Settings]:
-    """Settings whose folder is told, while Python's own temporary files go where the next start removes them.
+def _own_temporary_folder(settings: Settings) -> Iterator[Settings]:
+    """Put Python's own temporary files into a folder that the next start of the service removes.
 
-    The fork server's socket is one of them, and `kill -9` leaves it behind.
+    The socket of the fork server is one of them, and `kill -9` leaves it behind. The settings that this yields name the
+    folder for uploads.
     """
     try:
-        usual = tempfile.gettempdir()
+        system_folder = tempfile.gettempdir()
         sweep()
-        own = Scratch("service")
+        scratch = Scratch("service")
     except OSError:
-        # what cannot be written is told where the settings are checked
+        # create_app reports a folder that is not writable
         yield settings
         return
-    # as the program ends: after multiprocessing (-100) has removed its own folder in it, which must be there
-    Finalize(None, own.remove, exitpriority=-200)
-    before = tempfile.tempdir
-    if len(str(own.path)) <= _LONGEST_PATH:
-        tempfile.tempdir = str(own.path)
+    # remove it at exit, after multiprocessing (priority -100) has removed its own folder inside
+    Finalize(None, scratch.remove, exitpriority=-200)
+    previous = tempfile.tempdir
+    if len(str(scratch.path)) <= _MAX_TEMPORARY_PATH_LENGTH:
+        tempfile.tempdir = str(scratch.path)
     try:
-        yield structs.replace(settings, temporary_folder=settings.temporary_folder or usual)
+        yield structs.replace(settings, temporary_folder=settings.temporary_folder or system_folder)
     finally:
-        tempfile.tempdir = before
+        tempfile.tempdir = previous
 
 
-def _may_open_as_many_files_as_it_can() -> None:
-    """Raise the limit that shells set low for programs of long ago."""
+def _raise_open_files_limit() -> None:
+    """Raise the soft limit of open files, which shells set too low for a server (1024)."""
     if sys.platform != "win32":
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        limit = _MAX_OPEN_FILES_COUNT if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES_COUNT)
+        if soft != resource.RLIM_INFINITY and soft < limit:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -212,5 +222,5 @@ def _listening(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise OSError(error.errno, f"{host}:{port} cannot be listened on: {error.strerror or error}") from error
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror or error}") from error
     return listener

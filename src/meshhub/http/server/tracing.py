@@ -1,4 +1,4 @@
-"""A span of OpenTelemetry for each request, when a place to send them is named and the extra is installed."""
+"""OpenTelemetry spans of requests, if an exporter endpoint is configured and the extra is installed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 log = logging.getLogger("meshhub.http")
 
-ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-"""OpenTelemetry's own variables; the rest of them work too."""
+ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""OpenTelemetry's own environment variables; its other variables work too."""
 
-_NOT_TRACED = "/health/live,/health/ready,/metrics"
+_UNTRACED_PATHS = "/health/live,/health/ready,/metrics"
 
 
-def traced(app: Any, environment: Mapping[str, str] = os.environ) -> Any:
-    """The application with its requests traced, or as it is when nobody wants to know."""
-    if not any(environment.get(name, "").strip() for name in ENDPOINTS):
+def add_tracing(app: Any, environment: Mapping[str, str] = os.environ) -> Any:
+    """Return the application with traced requests, or the application itself if no endpoint is configured."""
+    if not any(environment.get(name, "").strip() for name in ENDPOINT_VARIABLES):
         return app
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -31,8 +31,8 @@ def traced(app: Any, environment: Mapping[str, str] = os.environ) -> Any:
     name = environment.get("OTEL_SERVICE_NAME") or "meshhub"
     provider = TracerProvider(resource=Resource.create({SERVICE_NAME: name}), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    # the last spans go out with the service, whatever the program around it does then
+    # flush the last spans when the service stops, also if the process goes on
     app.on_shutdown.append(provider.shutdown)
     return OpenTelemetryMiddleware(
-        app, tracer_provider=provider, excluded_urls=_NOT_TRACED, exclude_spans=["receive", "send"]
+        app, tracer_provider=provider, excluded_urls=_UNTRACED_PATHS, exclude_spans=["receive", "send"]
     )

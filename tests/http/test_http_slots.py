@@ -1,4 +1,4 @@
-"""Turns: callers share the workers and the waiting room, whatever one of them sends."""
+"""Slots and queue: callers share the workers and the queue, however many requests one of them sends."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from http_serving import Running, refused, until, unzipped, zip_of
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import ServerBusy, ShuttingDown
-from meshhub.http.admission.slots import Ticket, Turns
+from meshhub.http.admission.slots import SlotQueue, Ticket
 
 
-class Hall:
-    """Requests at the turns, named by their caller and a number."""
+class Simulation:
+    """Requests that use a slot queue, named by their caller and a number."""
 
     def __init__(self, at_once: int, queue: int) -> None:
-        self.turns = Turns(at_once, queue)
+        self.slots = SlotQueue(at_once, queue)
         self.begun: list[str] = []
         self.refused: list[str] = []
         self._leave: dict[str, asyncio.Event] = {}
@@ -45,7 +45,7 @@ class Hall:
 
     async def _request(self, name: str, ticket: Ticket) -> None:
         try:
-            await self.turns.take(ticket, None)
+            await self.slots.acquire(ticket, None)
         except (ServerBusy, ShuttingDown):
             self.refused.append(name)
             return
@@ -53,7 +53,7 @@ class Hall:
         try:
             await self._leave[name].wait()
         finally:
-            self.turns.give_back(ticket)
+            self.slots.release(ticket)
 
     async def close(self) -> None:
         for event in self._leave.values():
@@ -68,113 +68,113 @@ async def rest() -> None:
 
 def test_whoever_has_none_comes_first() -> None:
     async def story() -> None:
-        hall = Hall(2, 10)
-        await hall.come("a1", "a2", "a3", "a4")
-        assert hall.begun == ["a1", "a2"]
+        simulation = Simulation(2, 10)
+        await simulation.come("a1", "a2", "a3", "a4")
+        assert simulation.begun == ["a1", "a2"]
         # one more than two, for somebody who has none
-        await hall.come("b1", "b2", "c1")
-        assert hall.begun[2:] == ["b1"]
-        await hall.leave("a1")
-        assert hall.begun[3:] == ["c1"]
-        await hall.leave("b1")
-        assert hall.begun[4:] == ["b2"]
-        await hall.leave("c1", "b2")
-        assert hall.begun[5:] == ["a3"]
-        await hall.close()
-        assert sorted(hall.begun) == ["a1", "a2", "a3", "a4", "b1", "b2", "c1"]
-        assert hall.turns.running == hall.turns.waiting == 0
+        await simulation.come("b1", "b2", "c1")
+        assert simulation.begun[2:] == ["b1"]
+        await simulation.leave("a1")
+        assert simulation.begun[3:] == ["c1"]
+        await simulation.leave("b1")
+        assert simulation.begun[4:] == ["b2"]
+        await simulation.leave("c1", "b2")
+        assert simulation.begun[5:] == ["a3"]
+        await simulation.close()
+        assert sorted(simulation.begun) == ["a1", "a2", "a3", "a4", "b1", "b2", "c1"]
+        assert simulation.slots.running == simulation.slots.waiting == 0
 
     asyncio.run(story())
 
 
-def test_callers_take_turns_however_many_requests_they_have() -> None:
+def test_callers_get_slots_in_turn_however_many_requests_they_have() -> None:
     async def story() -> None:
-        hall = Hall(1, 100)
-        await hall.come("x0", "y0")
-        await hall.come(*(f"a{n}" for n in range(30)), "b0", "b1", "c0")
-        await hall.leave("x0", "y0")
-        assert hall.begun[2:] == ["a0", "b0"]
-        await hall.leave("b0", "c0", "b1")
-        assert hall.begun[4:] == ["c0", "b1"]
-        await hall.leave("a0", "a1")
-        assert hall.begun[6:] == ["a1", "a2"]
-        await hall.close()
+        simulation = Simulation(1, 100)
+        await simulation.come("x0", "y0")
+        await simulation.come(*(f"a{n}" for n in range(30)), "b0", "b1", "c0")
+        await simulation.leave("x0", "y0")
+        assert simulation.begun[2:] == ["a0", "b0"]
+        await simulation.leave("b0", "c0", "b1")
+        assert simulation.begun[4:] == ["c0", "b1"]
+        await simulation.leave("a0", "a1")
+        assert simulation.begun[6:] == ["a1", "a2"]
+        await simulation.close()
 
     asyncio.run(story())
 
 
 def test_a_flood_fills_its_own_line_and_no_others() -> None:
     async def story() -> None:
-        hall = Hall(1, 4)
-        await hall.come("x0", "y0", *(f"a{n}" for n in range(4)))
-        hall.turns.check("b")
+        simulation = Simulation(1, 4)
+        await simulation.come("x0", "y0", *(f"a{n}" for n in range(4)))
+        simulation.slots.check("b")
         with pytest.raises(ServerBusy):
-            hall.turns.check("a")
-        await hall.come("a4")
-        assert hall.refused == ["a4"]
-        await hall.come("b0", "c0")
-        assert hall.refused == ["a4", "a3", "a2"]
+            simulation.slots.check("a")
+        await simulation.come("a4")
+        assert simulation.refused == ["a4"]
+        await simulation.come("b0", "c0")
+        assert simulation.refused == ["a4", "a3", "a2"]
         # two of one caller and one of each other: nobody makes way for as many as they have
         with pytest.raises(ServerBusy):
-            hall.turns.check("b")
-        await hall.come("b1")
-        assert hall.refused[3:] == ["b1"]
-        hall.turns.check("d")
-        await hall.close()
-        assert set(hall.begun) == {"x0", "y0", "a0", "a1", "b0", "c0"}
+            simulation.slots.check("b")
+        await simulation.come("b1")
+        assert simulation.refused[3:] == ["b1"]
+        simulation.slots.check("d")
+        await simulation.close()
+        assert set(simulation.begun) == {"x0", "y0", "a0", "a1", "b0", "c0"}
 
     asyncio.run(story())
 
 
 def test_without_a_queue_nobody_waits() -> None:
     async def story() -> None:
-        hall = Hall(1, 0)
-        await hall.come("a0", "b0", "c0")
-        assert hall.refused == ["c0"]
+        simulation = Simulation(1, 0)
+        await simulation.come("a0", "b0", "c0")
+        assert simulation.refused == ["c0"]
         with pytest.raises(ServerBusy):
-            hall.turns.check("c")
-        await hall.close()
+            simulation.slots.check("c")
+        await simulation.close()
 
     asyncio.run(story())
 
 
 def test_a_batch_that_has_begun_is_not_refused() -> None:
     async def story() -> None:
-        turns = Turns(1, 0)
+        slots = SlotQueue(1, 0)
         batch, other = Ticket("a"), Ticket("b")
-        await turns.take(batch, None)
-        await turns.take(other, None)
-        second = asyncio.ensure_future(turns.take(batch, None))
+        await slots.acquire(batch, None)
+        await slots.acquire(other, None)
+        second = asyncio.ensure_future(slots.acquire(batch, None))
         await rest()
         assert not second.done()
-        turns.give_back(other)
-        turns.give_back(batch)
+        slots.release(other)
+        slots.release(batch)
         await second
-        turns.give_back(batch)
+        slots.release(batch)
 
     asyncio.run(story())
 
 
 def test_all_files_of_a_refused_batch_are() -> None:
     async def story() -> None:
-        turns = Turns(1, 1)
-        await turns.take(Ticket("x"), None)
-        await turns.take(Ticket("y"), None)
+        slots = SlotQueue(1, 1)
+        await slots.acquire(Ticket("x"), None)
+        await slots.acquire(Ticket("y"), None)
         first, second = Ticket("a"), Ticket("a")
-        waiting = asyncio.ensure_future(turns.take(first, None))
-        files = [asyncio.ensure_future(turns.take(second, None)) for _ in range(2)]
+        waiting = asyncio.ensure_future(slots.acquire(first, None))
+        files = [asyncio.ensure_future(slots.acquire(second, None)) for _ in range(2)]
         await rest()
         assert not waiting.done()
         for file in files:
             with pytest.raises(ServerBusy):
                 await file
         with pytest.raises(ServerBusy):
-            await turns.take(second, None)
-        turns.stop()
+            await slots.acquire(second, None)
+        slots.stop()
         with pytest.raises(ShuttingDown):
             await waiting
         with pytest.raises(ShuttingDown):
-            turns.check("a")
+            slots.check("a")
 
     asyncio.run(story())
 
@@ -187,29 +187,29 @@ def test_all_files_of_a_refused_batch_are() -> None:
 )
 def test_no_turn_is_lost_and_none_is_given_twice(at_once: int, queue: int, moves: list[tuple[str, int]]) -> None:
     async def story() -> None:
-        hall = Hall(at_once, queue)
+        simulation = Simulation(at_once, queue)
         names: list[str] = []
         for move, number in moves:
             if move == "come":
                 names.append(f"{'abc'[number % 3]}{len(names)}")
-                await hall.come(names[-1])
+                await simulation.come(names[-1])
             elif names and move == "leave":
-                await hall.leave(names[number % len(names)])
+                await simulation.leave(names[number % len(names)])
             elif names:
-                await hall.give_up(names[number % len(names)])
-            assert hall.turns.running <= at_once + 1
-            assert hall.turns.waiting <= queue
-            assert not hall.turns.waiting or hall.turns.running >= at_once
+                await simulation.give_up(names[number % len(names)])
+            assert simulation.slots.running <= at_once + 1
+            assert simulation.slots.waiting <= queue
+            assert not simulation.slots.waiting or simulation.slots.running >= at_once
         if names:
-            await hall.close()
-        assert hall.turns.running == hall.turns.waiting == 0
+            await simulation.close()
+        assert simulation.slots.running == simulation.slots.waiting == 0
 
     asyncio.run(story())
 
 
 def test_a_flood_of_one_caller_starves_nobody(serve: Callable[..., Running], engine: Isolated, tmp_path: Path) -> None:
     running = serve(engine, workers=1, queue=4, trusted_proxies=("127.0.0.1",))
-    jobs: Any = running.server.config.app.state.shared.jobs  # type: ignore[union-attr]
+    resources: Any = running.server.config.app.state.service.resources  # type: ignore[union-attr]
     go = tmp_path / "go"
 
     def flooding(_: int) -> Any:
@@ -218,10 +218,10 @@ def test_a_flood_of_one_caller_starves_nobody(serve: Callable[..., Running], eng
     with ThreadPoolExecutor(8) as threads:
         try:
             first = threads.submit(flooding, 0)
-            until(lambda: jobs.running == 1)
+            until(lambda: resources.running == 1)
             flood = [threads.submit(flooding, number) for number in range(1, 7)]
             until(lambda: sum(one.done() for one in flood) == 2)
-            assert jobs.waiting == 4
+            assert resources.waiting == 4
             for answer in (one.result() for one in flood if one.done()):
                 refused(answer, 503, "server_busy")
                 assert int(answer.headers["retry-after"]) > 0
@@ -239,7 +239,7 @@ def test_an_archive_that_makes_way_is_refused_as_a_whole(
     serve: Callable[..., Running], engine: Isolated, tmp_path: Path
 ) -> None:
     running = serve(engine, workers=1, queue=2, trusted_proxies=("127.0.0.1",))
-    jobs: Any = running.server.config.app.state.shared.jobs  # type: ignore[union-attr]
+    resources: Any = running.server.config.app.state.service.resources  # type: ignore[union-attr]
     go = tmp_path / "go"
 
     def waiting_as(address: str) -> Any:
@@ -248,12 +248,12 @@ def test_an_archive_that_makes_way_is_refused_as_a_whole(
     with ThreadPoolExecutor(5) as threads:
         try:
             at_work = [threads.submit(waiting_as, f"7.7.7.{number}") for number in range(2)]
-            until(lambda: jobs.running == 2)
+            until(lambda: resources.running == 2)
             first = threads.submit(waiting_as, "6.6.6.6")
-            until(lambda: jobs.waiting == 1)
+            until(lambda: resources.waiting == 1)
             archive = zip_of({"a.toy": b"toy", "b.unknown": b"no model"})
             batch = threads.submit(running.batch, archive, headers={"X-Forwarded-For": "6.6.6.6"})
-            until(lambda: jobs.waiting == 2)
+            until(lambda: resources.waiting == 2)
             other = threads.submit(waiting_as, "8.8.8.8")
             refused(batch.result(30), 503, "server_busy")
         finally:

@@ -1,0 +1,73 @@
+"""Response headers that the OpenAPI document describes, and the responses that carry them.
+
+A new header needs an entry here and the line that sets it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+REPORT = "X-Meshhub-Report"
+CONVERTED = "X-Meshhub-Converted"
+FAILED = "X-Meshhub-Failed"
+
+_CONVERT = ("convert", "convert_many", "convert_batch")
+_BATCH = ("convert_many", "convert_batch")
+_LIMITED = ("conversion", "description")
+
+
+@dataclass(frozen=True)
+class ResponseHeader:
+    """Response header in the OpenAPI document.
+
+    Attributes:
+        name: Name of the header.
+        kind: JSON Schema type of its value.
+        description: Meaning for the caller.
+        statuses: Statuses of the responses that carry it; empty: all.
+        operations: Ids or tags of the operations whose responses carry it; empty: all.
+    """
+
+    name: str
+    kind: str
+    description: str
+    statuses: tuple[int, ...] = ()
+    operations: tuple[str, ...] = ()
+
+
+RESPONSE_HEADERS = (
+    ResponseHeader(
+        REPORT, "string", "JSON in ASCII: notes, losses, faces before and after, seconds; at most 4096 bytes.",
+        (200,), _CONVERT,
+    ),
+    ResponseHeader(CONVERTED, "integer", "Files that were converted.", (200,), _BATCH),
+    ResponseHeader(FAILED, "integer", "Files that failed; errors.json in the ZIP has the reasons.", (200,), _BATCH),
+    ResponseHeader(
+        "Content-Disposition", "string", "The name of the file: that of the upload with the new extension.",
+        (200,), _CONVERT,
+    ),
+    ResponseHeader("ETag", "string", "The version of the response, for If-None-Match.", (200, 304), ("supported",)),
+    ResponseHeader("X-Request-ID", "string", "Id of the request, for errors and logs; sent or generated."),
+    ResponseHeader(
+        "RateLimit-Limit", "integer", "Requests that the plan allows in a minute.", operations=_LIMITED
+    ),
+    ResponseHeader("RateLimit-Remaining", "integer", "Requests left in this minute.", operations=_LIMITED),
+    ResponseHeader(
+        "RateLimit-Reset", "integer", "Seconds until another request is available.", operations=_LIMITED
+    ),
+    ResponseHeader("WWW-Authenticate", "string", "The header that carries the API key.", (401,)),
+    ResponseHeader(
+        "Accept-Encoding", "string", "With `unsupported_encoding`: the encodings that a body may have.", (415,)
+    ),
+    ResponseHeader("Retry-After", "integer", "Seconds after which the same request may succeed.", (429, 503)),
+)  # fmt: skip
+
+
+def header_names(operation: str, tag: str, status: int) -> list[str]:
+    """Return the names of the headers in the responses of an operation with this status."""
+    return [
+        header.name
+        for header in RESPONSE_HEADERS
+        if (not header.statuses or status in header.statuses)
+        and (not header.operations or not {operation, tag}.isdisjoint(header.operations))
+    ]
