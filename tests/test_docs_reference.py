@@ -45,14 +45,14 @@ def emitter(path: Path) -> str:
 
 
 def emitted_notes() -> dict[str, set[str]]:
-    """Every note code in the source with its emitters: the first argument of note(), Note() and Findings.add()."""
+    """Every note code in the source with its emitters: the first argument of note(), Note() and LimitedNotes.add()."""
     codes: dict[str, set[str]] = {}
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             function = ast.unparse(node.func)
-            if function.rpartition(".")[2] in ("note", "Note") or re.search(r"findings\.add$", function):
+            if function.rpartition(".")[2] in ("note", "Note") or re.search(r"_notes\.add$", function):
                 code = node.args[0]
                 literal = isinstance(code, ast.Constant) and isinstance(code.value, str)
                 names = {code.value} if literal else DYNAMIC_CODES[ast.unparse(code)]
@@ -66,7 +66,7 @@ def test_every_note_code_is_documented_with_its_emitters() -> None:
     emitted = emitted_notes()
     # 3MF keeps the codes of slicers' paint in a table
     paint = {code for code in rows if code.endswith("_paint_dropped")}
-    slicer = next(SOURCE.rglob("threemf/**/slicer.py")).read_text(encoding="utf-8")
+    slicer = next(SOURCE.rglob("threemf/**/slicer_project.py")).read_text(encoding="utf-8")
     assert set(re.findall(r'"(\w+_paint_dropped)"', slicer)) == paint
     assert {code: emitters for code, emitters in rows.items() if code not in paint} == emitted
 

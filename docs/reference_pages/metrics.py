@@ -23,13 +23,13 @@ def page() -> str:
     # a metric shows its labels once it has counted something
     hooks = SimpleNamespace(faults=[SimpleNamespace(plugin="toy", hook="sniff")])
     registry = SimpleNamespace(declarations=REGISTRY.declarations, hooks=hooks)
-    jobs = SimpleNamespace(waiting=0, running=0, workers=1)
-    metrics = Metrics(cast(Any, registry), cast(Any, jobs), frozenset(["/convert"]))
-    metrics.answered("/convert", 200, 1, 1)
-    with metrics.conversion("stl") as conversion:
-        conversion.begin()
+    resources = SimpleNamespace(waiting=0, running=0, workers=1)
+    metrics = Metrics(cast(Any, registry), cast(Any, resources), frozenset(["/convert"]))
+    metrics.count_request("/convert", 200, 1, 1)
+    with metrics.measure("stl") as measurement:
+        measurement.start()
     rows = []
-    for family in text_string_to_metric_families(metrics.text().decode()):
+    for family in text_string_to_metric_families(metrics.export().decode()):
         if not family.name.startswith("meshhub_") or family.name.endswith("_created"):
             continue
         labels = dict.fromkeys(label for sample in family.samples for label in sample.labels if label != "le")

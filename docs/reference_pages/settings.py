@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
-import re
+import textwrap
+from itertools import pairwise
 
 from meshhub.model.plans import Limits
 from meshhub.service.settings import FILE, NAMES, PREFIX, Settings
@@ -26,34 +28,22 @@ OTHER_VARIABLES = (
 )
 
 
-LIMITS = {
-    "max_file_bytes": "Bytes of each file, and of the archive.",
-    "max_batch_files": "Models in one request.",
-    "requests_per_minute": "Requests in any 60 seconds, without a key by address; health and metrics are not counted.",
-    "conversion_timeout_seconds": "Seconds of each conversion.",
-    "max_request_bytes": "Bytes of one request, and of what its archive unpacks to.",
-    "request_timeout_seconds": "Seconds of one request with its download; files not done are `conversion_timeout`.",
-}
-
-
 def descriptions(kind: type) -> dict[str, str]:
-    """Return what a class docstring says about each field, from its lines `name: text`."""
-    fields = set(kind.__struct_fields__)
-    found: dict[str, str] = {}
-    names: list[str] = []
-    for line in inspect.cleandoc(kind.__doc__ or "").splitlines():
-        match = re.match(r"\s*((?:\w+)(?:, \w+)*): +(.*)", line)
-        if match and fields.issuperset(match[1].split(", ")):
-            names, text = match[1].split(", "), match[2]
-            found |= dict.fromkeys(names, text)
-        elif line.strip() and names:
-            found |= {name: f"{found[name]} {line.strip()}" for name in names}
-        else:
-            names = []
-    missing = set(fields) - set(found)
+    """Return the docstring of each field of a class: the text below its declaration."""
+    (declaration,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    texts: dict[str, str] = {}
+    for field, text in pairwise(getattr(declaration, "body", [])):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+        ):
+            texts[field.target.id] = " ".join(str(text.value.value).split())
+    missing = set(kind.__struct_fields__) - set(texts)
     if missing:
-        raise ValueError(f"the docstring of {kind.__name__} does not describe {', '.join(sorted(missing))}")
-    return {name: text[:1].upper() + text[1:].rstrip(".") + "." for name, text in found.items()}
+        raise ValueError(f"{kind.__name__} has fields without a docstring: {', '.join(sorted(missing))}")
+    return texts
 
 
 def _default(value: object) -> str:
@@ -68,7 +58,7 @@ def _limit(value: float | None) -> str:
 
 def page() -> str:
     """Return the page."""
-    defaults, texts = Settings(), descriptions(Settings)
+    defaults, texts, limits = Settings(), descriptions(Settings), descriptions(Limits)
     plans = list(REGISTRY.plans.values())
     rows = [(code(PREFIX + name.upper()), _default(getattr(defaults, name)), texts[name]) for name in NAMES]
     return page_of(
@@ -80,7 +70,7 @@ def page() -> str:
         table(
             ("limit", *(plan.label for plan in plans), "meaning"),
             (
-                (code(name), *(_limit(getattr(plan.limits, name)) for plan in plans), LIMITS[name])
+                (code(name), *(_limit(getattr(plan.limits, name)) for plan in plans), limits[name])
                 for name in Limits.__struct_fields__
             ),
         ),
