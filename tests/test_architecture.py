@@ -33,7 +33,8 @@ LAYERS = {
 """The same order inside large packages."""
 
 WITHOUT_NUMPY = (
-    "errors model.capabilities model.notes model.options model.report model.source model.plans model.chain hookspecs "
+    "errors model.capabilities model.notes model.options model.report model.source model.plans model.chain "
+    "model.deadline hookspecs "
     "pipeline.loading pipeline.declarations pipeline.collecting pipeline.resolve service.settings engine.scratch "
     "engine.logs registry supported builtin_plugins.stl builtin_plugins.step builtin_plugins.repair"
 ).split()

@@ -52,7 +52,7 @@ def emitted_notes() -> dict[str, set[str]]:
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             function = ast.unparse(node.func)
-            if function.rpartition(".")[2] in ("note", "Note") or re.search(r"_notes\.add$", function):
+            if function.rpartition(".")[2] in ("note", "Note") or re.search(r"notes\.add$", function):
                 code = node.args[0]
                 literal = isinstance(code, ast.Constant) and isinstance(code.value, str)
                 names = {code.value} if literal else DYNAMIC_CODES[ast.unparse(code)]

@@ -11,8 +11,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,6 +114,16 @@ def test_in_process_a_deadline_takes_effect_between_steps() -> None:
     with pytest.raises(ConversionTimeout):
         here.inspect(Source.from_bytes(b"toy! sleep 0.3", "a.toy"), timeout=0.1)
     assert convert(here, "toy! sleep 0.3")[0].ok
+
+
+@pytest.mark.parametrize("engine", [InProcess, lambda: Isolated(workers=1)], ids=["in-process", "isolated"])
+def test_a_step_can_ask_how_much_time_is_left(engine: Callable[[], Any]) -> None:
+    with contextlib.closing(Registry([toys], entry_points=False, engine=engine())) as here:
+        bounded, _ = convert(here, "toy! time-left", timeout=600)
+        unbounded = here.convert(Source.from_bytes(b"toy! time-left", "a.toy"), Target(), to="toy")
+    (left,) = [note.message for note in bounded.notes if note.code == "time_left"]
+    assert 0 < float(left) < 600
+    assert [note.message for note in unbounded.notes if note.code == "time_left"] == ["None"]
 
 
 def test_in_process_a_late_last_step_writes_no_file(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from meshhub.builtin_plugins.step.writing import kernel_check
 from meshhub.builtin_plugins.step.writing.kernel_check import KernelSolid, Verdict
 from meshhub.builtin_plugins.step.writing.strings import encode_string
 from meshhub.errors import ConversionFailed
+from meshhub.model.deadline import bounded_by
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.model.source import Target
@@ -465,6 +466,16 @@ def test_a_check_that_fails_is_never_called_valid(
     assert [note.code for note in remarks.notes] == codes
     assert remarks.figures["step_check"] == check
     assert not remarks.figures.get("valid_solids")
+
+
+def test_the_check_leaves_time_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[float] = []
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds: limits.append(seconds))
+    with bounded_by(time.monotonic() + 8):
+        written(scene_of(brick()))
+    written(scene_of(brick()))
+    assert limits[0] <= 4 < limits[1] <= kernel_check.MAX_CHECK_S
 
 
 def test_without_the_kernel_only_the_own_check_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

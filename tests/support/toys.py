@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 
 from meshhub import Format, Frame, Magic, Operation, Reader, Scene, Source, Stage, Target, Writer, hookimpl, note
 from meshhub.engine.worker import Limits, serve
+from meshhub.model.deadline import seconds_left
 from meshhub.model.scene import Mesh, Part
 from models import brick, scene_of
 
@@ -87,6 +88,8 @@ def read(source: Source, options: ToyReaderOptions) -> Scene:
         # late: the parent has looked at it meanwhile
         time.sleep(0 if word == "crash" else 1)
         ctypes.string_at(0)
+    if word == "time-left":
+        note("time_left", str(seconds_left()))
     if word == "exit":
         os._exit(3)
     if word == "memory":

@@ -11,16 +11,21 @@ from msgspec import Struct
 
 from meshhub.errors import Cancelled, ConversionTimeout
 from meshhub.model.chain import Chain, Position
+from meshhub.model.deadline import bounded_by
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Source, Target
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """A chain, what it reads, and where it writes; an inspection when there is no target."""
+    """A chain with its source and target; an inspection if there is no target.
+
+    deadline: when the engine stops the task, in seconds of the monotonic clock; engines set it
+    """
 
     chain: Chain
     source: Source
     target: Target | None = None
+    deadline: float | None = None
 
 
 class Cancel:
@@ -87,9 +92,10 @@ def perform(task: Task, check: Callable[[int], None] = lambda _: None) -> Report
     """
     from meshhub.pipeline.execute import execute, execute_inspection
 
-    if task.target is None:
-        return execute_inspection(task.chain, task.source, check)
-    return execute(task.chain, task.source, task.target, check)
+    with bounded_by(task.deadline):
+        if task.target is None:
+            return execute_inspection(task.chain, task.source, check)
+        return execute(task.chain, task.source, task.target, check)
 
 
 def late(seconds: float | None, position: Position) -> ConversionTimeout:

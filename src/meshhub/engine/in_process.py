@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from msgspec import structs
+
 from meshhub.engine.contract import Cancel, Task, late, left, perform
 from meshhub.model.chain import Position
 from meshhub.model.report import Inspection, Report
@@ -29,7 +31,7 @@ class InProcess:
             if until is not None and time.monotonic() >= until:
                 raise late(timeout, Position(task.chain, step - 1 if step else None))
 
-        return perform(task, check)
+        return perform(structs.replace(task, deadline=until), check)
 
     def close(self) -> None:
         """Nothing is held."""

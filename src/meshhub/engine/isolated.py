@@ -154,7 +154,8 @@ class Isolated:
                     if written.folder is not None and task.target.folder is not None:
                         folders.callback(remove_tree, written.folder)
                         watched.append(written.folder)
-                worker = self._worker(msgspec.structs.replace(task, target=written), scratch.path)
+                deadline = None if timeout is None else begun + timeout
+                worker = self._worker(msgspec.structs.replace(task, target=written, deadline=deadline), scratch.path)
             self._workers.add(worker)
             if self._closed:
                 # while this worker was started; whoever closed has not seen it

@@ -26,6 +26,7 @@ from meshhub.builtin_plugins.step.writing.assembly import (
 from meshhub.builtin_plugins.step.writing.brep import BrepModel, WrittenIds, write_model
 from meshhub.builtin_plugins.step.writing.document import ProductIds, StepDocument
 from meshhub.builtin_plugins.step.writing.kernel_check import (
+    MAX_CHECK_RATIO,
     MAX_CHECK_S,
     MAX_FACES_COUNT,
     Verdict,
@@ -41,6 +42,7 @@ from meshhub.builtin_plugins.step.writing.kernel_comparison import (
 from meshhub.builtin_plugins.step.writing.model_builder import build_model
 from meshhub.builtin_plugins.step.writing.part21 import Part21Writer, choose_decimals
 from meshhub.errors import ConversionFailed
+from meshhub.model.deadline import seconds_left
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Color, Scene
 from meshhub.model.source import Target
@@ -150,7 +152,9 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     writer = _SceneWriter(scene, options, shapes, placements, uses, {})
     with target.open() as stream:
         products = writer.write_scene(stream)
-    deadline = time.monotonic() + MAX_CHECK_S
+    left = seconds_left()
+    limit = MAX_CHECK_S if left is None else min(MAX_CHECK_S, MAX_CHECK_RATIO * left)
+    deadline = time.monotonic() + limit
     verdict = _check_file(target, products, deadline)
     faults = _find_faults(writer, products, verdict, deadline)
     if faults and options.step_surfaces == "analytic":
@@ -174,8 +178,7 @@ def _check_file(target: Target, products: list[_WrittenProduct | None], deadline
     if verdict is None:
         note(
             "step_unchecked",
-            f"OpenCASCADE did not finish its check of the STEP file within {MAX_CHECK_S:g} s; "
-            "only the writer's own checks were made",
+            "OpenCASCADE did not finish its check of the STEP file in time; only the writer's own checks were made",
         )
     return verdict
 

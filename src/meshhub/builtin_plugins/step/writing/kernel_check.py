@@ -24,7 +24,9 @@ from typing import Any, NamedTuple
 MAX_FACES_COUNT = 2_000
 """Faces; OpenCASCADE takes about a millisecond to read each, and the same time to check it."""
 MAX_CHECK_S = 10.0
-"""Seconds for all checks of one file; a writer cannot query the deadline of its conversion."""
+"""Seconds for all checks of one file; OpenCASCADE reads and checks MAX_FACES in less."""
+MAX_CHECK_RATIO = 0.5
+"""Share of the time until the deadline that the checks may take; the rest is for writing the file again."""
 
 _BLOCK_BYTES = 1 << 16
 """Bytes to read from a pipe at a time; the usual capacity of a pipe."""
