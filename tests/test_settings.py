@@ -199,7 +199,7 @@ def serve(**environment: str) -> subprocess.CompletedProcess[str]:
         ("MESHHUB_FREE_PLAN", "gold", "free_plan: unknown plan 'gold'"),
         ("MESHHUB_RATE_LIMIT_URL", "pigeon://u:geheim@x", "rate_limit_url"),
         ("MESHHUB_DATABASE_URL", "pigeon://u:geheim@x/db", "database_url"),
-        ("MESHHUB_TEMPORARY_FOLDER", "/nowhere/at-all", "temporary_folder: '/nowhere/at-all' is no folder"),
+        ("MESHHUB_TEMPORARY_FOLDER", "/nowhere/at-all", "temporary_folder: '/nowhere/at-all' is not a writable folder"),
         ("MESHHUB_PLAN_GOLD_MAX_BATCH_FILES", "3", "plans.gold: unknown plan 'gold'"),
     ],
 )

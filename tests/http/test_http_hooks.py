@@ -21,14 +21,13 @@ import pytest
 if sys.platform != "linux":
     pytest.skip("misdeeds are done, and looked for, as Linux has them", allow_module_level=True)
 
-from neighbours import Neighbour, ball
-
 from distributions import install
 from hostile_plugin import GRANTS, HOOKS, living
 from http_serving import Running, refused, serving, until, zip_of
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.plugin_records import PluginRecords
+from neighbors import Neighbour, ball
 
 MISDEEDS = ("hang", "busy-loop", "segfault", "exit-at-once", "print-without-end", "fork-children", "daemonise-and-hang")
 ANSWERS = {"sniff": 415, "review": 500, "grants": 200, "finished": 200}

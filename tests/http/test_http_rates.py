@@ -269,7 +269,7 @@ def test_a_redis_that_is_back_is_told_of(caplog: pytest.LogCaptureFixture, monke
     monkeypatch.setattr(rates, "_REDIS_RETRY_S", -1)
     limits = RateLimits("redis://127.0.0.1:1/0")
     assert asyncio.run(_hits(limits, 3)) == [True, True, True]
-    limits._shared = MovingWindowRateLimiter(MemoryStorage())
+    limits._limiter = MovingWindowRateLimiter(MemoryStorage())
     assert asyncio.run(_hits(limits, 4)) == [True, True, True, False]
     assert caplog.text.count("counts by itself") == caplog.text.count("works again") == 1
 

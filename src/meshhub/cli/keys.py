@@ -90,7 +90,7 @@ def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
 
     key, record = store.rotate(key_id, grace=grace_hours * _HOUR_S, expires=_from_now(expires_days))
     click.echo(key)
-    state = f"stays valid for {grace_hours:g} hours" if grace_hours else "is revoked"
+    state = f"stays valid for {grace_hours:g} more hours" if grace_hours else "is revoked"
     click.echo(f"created key {record.id}; it cannot be shown again. {public(key_id)} {state}", err=True)
 
 
