@@ -306,3 +306,44 @@ def test_what_cannot_be_read_is_status_3(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         stl(tmp_path / "a.stl").chmod(0)
         assert meshhub_cli("convert", "a.stl", "b.ply", cwd=tmp_path).returncode == 3
+
+
+@posix
+def test_a_link_with_the_name_of_a_derived_output_is_not_followed(tmp_path: Path) -> None:
+    stl(tmp_path / "a.stl")
+    stl(tmp_path / "b.stl", (5, 5, 5))
+    (tmp_path / "out").mkdir()
+    for link in (tmp_path / "a.3mf", tmp_path / "out" / "a.3mf"):
+        link.symlink_to(tmp_path / "b.stl")
+    before = (tmp_path / "b.stl").read_bytes()
+    single = meshhub_cli("convert", "a.stl", "--to", "3mf", "--force", cwd=tmp_path)
+    assert single.returncode == 2
+    assert b"a.3mf is a link" in single.stderr
+    batch = meshhub_cli("convert", "a.stl", "--to", "3mf", "-o", "out", "--force", cwd=tmp_path)
+    assert batch.returncode == 1
+    assert b"[output_exists]" in batch.stderr
+    assert (tmp_path / "b.stl").read_bytes() == before
+
+
+def test_a_second_path_is_kept_where_the_first_has_no_extension(tmp_path: Path) -> None:
+    stl(tmp_path / "part.stl").rename(tmp_path / "part")
+    before = stl(tmp_path / "b.stl", (5, 5, 5)).read_bytes()
+    done = meshhub_cli("convert", "part", "b.stl", "--force", cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"--output-dir" in done.stderr
+    assert (tmp_path / "b.stl").read_bytes() == before
+
+
+def test_what_a_plugin_prints_while_it_loads_stays_out_of_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "site" / "noisy-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: noisy\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[meshhub]\nnoisy = noisy\n")
+    (info.parent / "noisy.py").write_text("print('loading')\n")
+    monkeypatch.setenv("PYTHONPATH", str(info.parent))
+    done = meshhub_cli("convert", stl(tmp_path / "a.stl"), "-", "--to", "ply", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(b"ply\n")
+    assert b"loading" in done.stderr

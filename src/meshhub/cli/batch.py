@@ -47,6 +47,11 @@ def convert_batch(
                 raise RequestError(
                     f"{target} is an input of this command; name another --output-dir", code=OutputExists.code
                 )
+            if target.is_symlink():
+                raise RequestError(
+                    f"{target} is a link to another file; remove it, or name another --output-dir",
+                    code=OutputExists.code,
+                )
             target.parent.mkdir(parents=True, exist_ok=True)
             conversion.report = registry.convert(
                 conversion.source, target, to=to, timeout=flags.timeout, overwrite=flags.force, **options

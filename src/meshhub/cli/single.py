@@ -34,7 +34,10 @@ def choose_output(registry: Registry, paths: tuple[str, ...], to: str | None) ->
         return STREAM, STREAM
     if Path(paths[0]).is_dir():
         raise click.UsageError(f"{paths[0]} is a folder; to convert the files in it, add --output-dir DIR")
-    return paths[0], str(Path(paths[0]).with_suffix(extension_of(registry, to)))
+    target = Path(paths[0]).with_suffix(extension_of(registry, to))
+    if target.is_symlink():
+        raise click.UsageError(f"{target} is a link to another file; give that file, or another one, as OUTPUT")
+    return paths[0], str(target)
 
 
 def _check_output(registry: Registry, source: str, target: str, to: str | None) -> None:
@@ -49,7 +52,8 @@ def _check_output(registry: Registry, source: str, target: str, to: str | None) 
         return
     if path.suffix.lower() not in target_format.extensions and (exists or by_extension is not None):
         raise click.UsageError(f"{target} does not have an extension of the format {target_format.id}; {hint}")
-    if exists and by_extension is not None and source != STREAM and format_of(Path(source).suffix) == by_extension:
+    source_format = format_of(Path(source).suffix)
+    if exists and by_extension is not None and source != STREAM and source_format in (by_extension, None):
         raise click.UsageError(f"{target} exists and has the format of the input, so it may be one; {hint}")
 
 
@@ -91,6 +95,8 @@ def _convert_to_stream(registry: Registry, source: str, flags: ConvertFlags, opt
         sys.stdout.buffer.write(target.read())
         sys.stdout.buffer.flush()
     except OSError as error:
+        # what the buffer still holds would fail again when Python flushes it at the end, with exit status 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OSError(error.errno, error.strerror, "standard output") from error
     if len(target.names) > 1:
         click.echo("note: materials and textures need files of their own and were left out; give an OUTPUT", err=True)

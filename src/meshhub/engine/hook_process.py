@@ -176,7 +176,10 @@ class HookProcess(Hooks):
         try:
             score: int = self._ask(hook, SNIFF, Sniffing(reader.capability.sniff or "", head, size), budget)
         except Exception as error:
-            log.warning("the sniffer of plug-in %r (%s) failed: %s", plugin.name, plugin.origin, error)
+            details = error if log.isEnabledFor(logging.DEBUG) else None
+            log.warning(
+                "the sniffer of plug-in %r (%s) failed: %s", plugin.name, plugin.origin, error, exc_info=details
+            )
             return None
         return score
 
@@ -213,7 +216,8 @@ class HookProcess(Hooks):
             try:
                 self._ask_hook(plugin, LISTENER, arguments)
             except Exception as error:
-                log.error("plug-in %r failed to hear of a finished conversion: %s", plugin.name, error)
+                details = error if log.isEnabledFor(logging.DEBUG) else None
+                log.error("the listener of plug-in %r failed: %s", plugin.name, error, exc_info=details)
 
     def _ask(self, name: HookName, hook: str, arguments: msgspec.Struct, budget: float | None) -> Any:
         """Return what a hook returns. Raises PluginError when it fails or is off, EngineError, OSError."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from typing import Any
@@ -127,7 +129,9 @@ class Plugins:
             if reason:
                 self._add_fault(plugin, reason)
             else:
-                self._load(plugin, point.load)
+                # standard output may carry a model, or JSON
+                with contextlib.redirect_stdout(sys.stderr):
+                    self._load(plugin, point.load)
 
     def _load(self, plugin: Plugin, load: Callable[[], object]) -> None:
         try:

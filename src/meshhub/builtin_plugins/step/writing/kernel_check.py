@@ -132,7 +132,7 @@ def _send_answer(data: bytes, sink: int, seconds: float) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(null, stream)
-        os.write(sink, json.dumps(judge(data)).encode())
+        os.write(sink, json.dumps(judge_or_reject(data)).encode())
         status = 0
     finally:
         os._exit(status)
@@ -186,8 +186,18 @@ def judge(data: bytes) -> tuple[bool, list[tuple[bool, float]]]:
     return BRepCheck_Analyzer(shape).IsValid(), solids
 
 
+def judge_or_reject(data: bytes) -> tuple[bool, list[tuple[bool, float]]]:
+    """Judge a STEP file; one on which OpenCASCADE raises an exception is invalid."""
+    try:
+        return judge(data)
+    except ImportError:
+        raise
+    except Exception:
+        return False, []
+
+
 if __name__ == "__main__":
     # OpenCASCADE prints to standard output: the answer goes to a copy of it
     _answer_stream = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    os.write(_answer_stream, json.dumps(judge(sys.stdin.buffer.read())).encode())
+    os.write(_answer_stream, json.dumps(judge_or_reject(sys.stdin.buffer.read())).encode())
