@@ -47,9 +47,9 @@ def convert_batch(
                 raise RequestError(
                     f"{target} is an input of this command; name another --output-dir", code=OutputExists.code
                 )
-            if target.is_symlink():
+            if target.is_symlink() and not target.resolve().is_relative_to(output_dir.resolve()):
                 raise RequestError(
-                    f"{target} is a link to another file; remove it, or name another --output-dir",
+                    f"{target} is a link out of the output folder; remove it, or name another --output-dir",
                     code=OutputExists.code,
                 )
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -53,7 +53,9 @@ def _check_output(registry: Registry, source: str, target: str, to: str | None) 
     if path.suffix.lower() not in target_format.extensions and (exists or by_extension is not None):
         raise click.UsageError(f"{target} does not have an extension of the format {target_format.id}; {hint}")
     source_format = format_of(Path(source).suffix)
-    if exists and by_extension is not None and source != STREAM and source_format in (by_extension, None):
+    # the name of a stream or a pipe says nothing about its format
+    is_named = source != STREAM and not source.startswith(("/dev/", "/proc/"))
+    if exists and by_extension is not None and is_named and source_format in (by_extension, None):
         raise click.UsageError(f"{target} exists and has the format of the input, so it may be one; {hint}")
 
 
