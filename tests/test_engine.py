@@ -603,3 +603,21 @@ def test_processor_time_is_a_deadline_too(tmp_path: Path) -> None:
         assert misbehave(registry, tmp_path / "busy-loop", timeout=300) == "conversion_timeout"
     finally:
         registry.close()
+
+
+def test_a_worker_that_ends_before_its_task_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Isolated.start
+    starts = []
+
+    def lose_the_connection(connection: Any, *_: Any) -> None:
+        connection.poll(60)
+        os._exit(0)
+
+    def start_lost_once(engine: Isolated, *arguments: Any, **options: Any) -> Worker:
+        starts.append(1)
+        return start(engine, False, lose_the_connection) if len(starts) == 1 else start(engine, *arguments, **options)
+
+    monkeypatch.setattr(Isolated, "start", start_lost_once)
+    with contextlib.closing(Registry([toys], entry_points=False, engine=Isolated(workers=1, method="fork"))) as here:
+        assert convert(here, "toy!")[0].ok
+    assert len(starts) > 1

@@ -27,7 +27,7 @@ from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.logs import REQUEST, Kind
 from meshhub.engine.results import staged, told
 from meshhub.engine.scratch import Scratch, remove_tree, sweep
-from meshhub.engine.supervision import Worker, answer_of
+from meshhub.engine.supervision import TaskNotStarted, Worker, answer_of
 from meshhub.engine.worker import Limits, serve
 from meshhub.errors import EngineError, ServerBusy, ShuttingDown, WorkerCrashed
 from meshhub.model.report import Inspection, Report
@@ -155,12 +155,21 @@ class Isolated:
                         folders.callback(remove_tree, written.folder)
                         watched.append(written.folder)
                 deadline = None if timeout is None else begun + timeout
-                worker = self._worker(msgspec.structs.replace(task, target=written, deadline=deadline), scratch.path)
+                given = msgspec.structs.replace(task, target=written, deadline=deadline)
+                worker = self._worker(given, scratch.path)
             self._workers.add(worker)
             if self._closed:
                 # while this worker was started; whoever closed has not seen it
                 raise _shutting_down()
-            answer = answer_of(worker, self._limits, watched, begun, timeout, cancel, task.chain)
+            try:
+                answer = answer_of(worker, self._limits, watched, begun, timeout, cancel, task.chain)
+            except TaskNotStarted:
+                self._workers.discard(worker)
+                worker.end(_LONGEST_DYING)
+                with _room():
+                    worker = self._worker(given, scratch.path)
+                self._workers.add(worker)
+                answer = answer_of(worker, self._limits, watched, begun, timeout, cancel, task.chain)
             # nothing may still write what is looked at and taken
             if not worker.stop(_patience(begun, timeout)):
                 raise WorkerCrashed("the conversion's process could not be stopped; try again")

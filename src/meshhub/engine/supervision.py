@@ -101,6 +101,14 @@ class Worker:
         return self._gone
 
 
+_CLEAN_END = "exit status 0"
+"""How a worker ends that could not receive its task."""
+
+
+class TaskNotStarted(WorkerCrashed):
+    """A worker ended by itself before it began its task; another worker can take it."""
+
+
 def answer_of(
     worker: Worker,
     limits: Limits,
@@ -230,7 +238,8 @@ def _crashed(worker: Worker, limits: Limits, position: Position) -> MeshhubError
         )
     if how.endswith("SIGKILL") and not position.is_foreign:
         how += ", perhaps because the machine ran out of memory: reduce the model with {optimize_target_faces}"
-    return WorkerCrashed(
+    kind = WorkerCrashed if position.text or how != _CLEAN_END else TaskNotStarted
+    return kind(
         f"the conversion's process ended{position.text}: {how}; {position.remedy}", options=("optimize_target_faces",)
     )
 
