@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from meshhub.toolkit.containment import TURN, group_by_shell
 from models import brick, sphere
+
+pytestmark = pytest.mark.once
 
 
 def test_a_shell_contains_the_points_inside_it() -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from meshhub.service.settings import FILE, NAMES, PREFIX, Settings
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 UNIT = ROOT / "deploy" / "meshhub.service"
 IMAGE = ROOT / "Dockerfile"

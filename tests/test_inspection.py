@@ -15,6 +15,8 @@ from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.pipeline.inspection import inspect
 from models import brick, moved_by, scene_of, sphere
 
+pytestmark = pytest.mark.once
+
 
 def joined(*meshes: Mesh) -> Mesh:
     first = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])

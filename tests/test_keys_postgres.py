@@ -19,6 +19,8 @@ import sqlalchemy as sql
 from meshhub.errors import InvalidKey, KeyStoreUnavailable
 from meshhub.service.keys import KeyStore
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def url() -> Iterator[str]:

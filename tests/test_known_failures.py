@@ -17,6 +17,8 @@ import corpus_check
 from meshhub import MeshhubError, Registry, Report, Source, Target, UnreadableFile
 from models import brick, edge_counts, sphere
 
+pytestmark = pytest.mark.once
+
 REGISTRY = Registry(entry_points=False)
 MESH_TARGETS = ("stl", "obj", "ply", "glb", "gltf", "3mf")
 CORE = "http://schemas.microsoft.com/3dmanufacturing/core/2015/02"

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.polygons import triangulate, triangulate_corners
 
+pytestmark = pytest.mark.once
+
 
 def lift(flat: Float64, tilt: float = 0.0) -> Float64:
     """Flat points as a polygon in space, tilted about x."""

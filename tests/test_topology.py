@@ -13,6 +13,8 @@ from meshhub.model.scene import Int32
 from meshhub.toolkit import topology
 from models import brick, moved_by, sphere
 
+pytestmark = pytest.mark.once
+
 
 def together(*faces: Int32) -> Int32:
     """Face arrays over points of their own."""

@@ -17,6 +17,8 @@ from meshhub.toolkit.geometry import bounds
 from models import brick, scene_of, sphere
 from threemf_models import CORE, PRODUCTION, mesh_xml, model, package, thing
 
+pytestmark = pytest.mark.once
+
 BRICK = brick()
 BALL = sphere(200)
 """More than the bytes below which the fast path is not taken."""

@@ -23,6 +23,8 @@ from meshhub.model.scene import Image, Material, Mesh, Part, Scene, UInt8
 from meshhub.toolkit.geometry import to_frame
 from models import brick
 
+pytestmark = pytest.mark.once
+
 BRICK = brick(0.1, 0.2, 0.3)
 """Meters."""
 

@@ -45,6 +45,8 @@ from meshhub.model.source import Source
 from meshhub.toolkit.geometry import bounds, placed_mesh, soup, welded
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
+pytestmark = pytest.mark.once
+
 
 def turned(angle: float, axis: str = "z") -> np.ndarray[Any, Any]:
     matrix: np.ndarray[Any, Any] = trimesh.transformations.rotation_matrix(

@@ -28,6 +28,8 @@ from meshhub.model.source import Source, Target
 from meshhub.toolkit.geometry import bounds, soup, welded
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
+pytestmark = pytest.mark.once
+
 PNG = b"\x89PNG\r\n\x1a\n" + b"a picture"
 JPEG = b"\xff\xd8\xff\xe0" + b"another"
 

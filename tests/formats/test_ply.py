@@ -29,6 +29,8 @@ from meshhub.model.source import Source, Target
 from meshhub.toolkit.geometry import bounds, soup, welded
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
+pytestmark = pytest.mark.once
+
 ENCODINGS = ("ascii", "binary_little_endian", "binary_big_endian")
 CODES = {"char": "b", "uchar": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "float": "f", "double": "d"}
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture"

@@ -43,6 +43,8 @@ from OCP.TopExp import TopExp_Explorer
 from OCP.TopLoc import TopLoc_Location
 from OCP.TopoDS import TopoDS, TopoDS_Compound
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 DAMAGE = runpy.run_path(str(ROOT / "benchmarks" / "step_mutations.py"))
 

@@ -28,6 +28,8 @@ from meshhub.model.source import Source, Target
 from meshhub.toolkit.geometry import bounds, soup
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
+pytestmark = pytest.mark.once
+
 
 def load(data: bytes) -> Scene:
     return read(Source.from_bytes(data, "model.stl"), NoOptions())

@@ -13,6 +13,8 @@ from http_serving import Running
 from meshhub.registry import Registry
 from test_docs_samples import PAGES, ROOT, SERVICE, commands, shell
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

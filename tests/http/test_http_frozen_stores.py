@@ -21,7 +21,7 @@ from http_serving import Running, refused, serving, until
 from meshhub.errors import KeyStoreUnavailable
 from meshhub.service.keys import KeyStore
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [pytest.mark.once, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 ANSWER_S = 2.0
 """Seconds within which callers with a key get 503."""

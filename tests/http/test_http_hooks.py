@@ -29,6 +29,8 @@ from meshhub.engine.isolated import Isolated
 from meshhub.engine.plugin_records import PluginRecords
 from neighbors import Neighbour, ball
 
+pytestmark = pytest.mark.once
+
 MISDEEDS = ("hang", "busy-loop", "segfault", "exit-at-once", "print-without-end", "fork-children", "daemonise-and-hang")
 ANSWERS = {"sniff": 415, "review": 500, "grants": 200, "finished": 200}
 """By hook: the status for a caller whose hook hangs or ends the process."""

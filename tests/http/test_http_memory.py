@@ -11,6 +11,8 @@ import pytest
 
 from meshhub.http.server.memory import trim_heap, use_one_heap
 
+pytestmark = pytest.mark.once
+
 CODE = """
 import ctypes, sys, threading
 from meshhub.http.server.memory import use_one_heap

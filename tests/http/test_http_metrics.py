@@ -25,6 +25,8 @@ from meshhub.engine.logs import FIELDS, JsonLines
 from meshhub.errors import ConversionTimeout
 from meshhub.service.settings import Settings
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[2]
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 

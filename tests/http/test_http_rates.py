@@ -23,6 +23,8 @@ from meshhub.http.admission.rates import RateLimits
 from meshhub.http.admission.window import Window
 from meshhub.model.plans import Caller
 
+pytestmark = pytest.mark.once
+
 PLANS = {"free": {"requests_per_minute": 30}, "pro": {"requests_per_minute": 50}}
 
 

@@ -20,6 +20,8 @@ import pytest
 
 from meshhub.http.admission.rates import RateLimits
 
+pytestmark = pytest.mark.once
+
 URL = os.environ.get("MESHHUB_TEST_REDIS_URL", "")
 if not URL:
     pytest.skip("MESHHUB_TEST_REDIS_URL names no Redis", allow_module_level=True)

@@ -10,6 +10,8 @@ from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.builtin_plugins.stl.writer import write
 from models import brick, scene_of
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def stl() -> bytes:

@@ -19,6 +19,8 @@ import pytest
 
 from meshhub.http.server import tracing
 
+pytestmark = pytest.mark.once
+
 
 def test_without_a_place_to_send_them_nothing_is_traced() -> None:
     app = object()

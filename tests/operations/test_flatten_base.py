@@ -16,6 +16,8 @@ from meshhub.model.scene import Float64, Int32, Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, soup
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
+pytestmark = pytest.mark.once
+
 
 def flattened(scene: Scene, depth: float) -> Scene:
     return run(scene, FlattenBaseOptions(flatten_base_mm=depth))

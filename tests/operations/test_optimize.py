@@ -15,6 +15,8 @@ from meshhub.model.scene import Float64, Image, Int32, Material, Mesh, Part, Sce
 from meshhub.toolkit.geometry import soup
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(params=["meshlab", "base"])
 def half(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:

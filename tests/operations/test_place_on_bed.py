@@ -12,6 +12,8 @@ from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, soup
 from models import brick, moved_by, scene_of, sphere
 
+pytestmark = pytest.mark.once
+
 
 def placed(scene: Scene) -> Scene:
     return run(scene, PlaceOnBedOptions(place_on_bed=True))

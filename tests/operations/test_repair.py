@@ -18,6 +18,8 @@ from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Float64, Int32, Material, Mesh, Part, Scene
 from models import brick, edge_counts, moved_by, scene_of, sphere, volume
 
+pytestmark = pytest.mark.once
+
 
 def mended(scene: Scene | Mesh) -> tuple[Scene, Remarks]:
     """The scene after repair, and what was said."""

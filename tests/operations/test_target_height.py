@@ -15,6 +15,8 @@ from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, soup
 from models import brick, moved_by, scene_of, sphere
 
+pytestmark = pytest.mark.once
+
 
 def scaled(scene: Scene, height: float) -> Scene:
     return run(scene, TargetHeightOptions(target_height_mm=height))
