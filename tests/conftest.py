@@ -1,4 +1,4 @@
-"""What every test may ask for."""
+"""Fixtures and settings of all tests."""
 
 from __future__ import annotations
 
@@ -9,23 +9,32 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# a build must not turn red for an example that nobody can reproduce: new ones are looked for outside of it
+# in CI, hypothesis repeats the same examples, so that a failure can be reproduced; developers search for new ones
 settings.register_profile("ci", derandomize=True, deadline=None)
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use the corpus, before `-m` selects."""
+    for item in items:
+        if "corpus" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.real_files)
+
+
 @pytest.fixture(scope="session")
 def corpus() -> Path:
-    """The folder of real files, named by MESHHUB_CORPUS."""
-    named = os.environ.get("MESHHUB_CORPUS", "")
-    if not named or not (Path(named) / "INDEX.csv").is_file():
+    """Return the folder of real files that MESHHUB_CORPUS names."""
+    folder = os.environ.get("MESHHUB_CORPUS")
+    if not folder:
         pytest.skip("MESHHUB_CORPUS does not name a folder of real files")
-    return Path(named)
+    assert (Path(folder) / "INDEX.csv").is_file(), f"MESHHUB_CORPUS names {folder}, which has no INDEX.csv"
+    return Path(folder)
 
 
 @pytest.fixture(scope="session")
 def corpus_index(corpus: Path) -> list[dict[str, str]]:
-    """The rows of the corpus's INDEX.csv."""
+    """Return the rows of the corpus's INDEX.csv."""
     with (corpus / "INDEX.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))

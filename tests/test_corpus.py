@@ -9,8 +9,6 @@ import pytest
 
 import corpus_check
 
-pytestmark = pytest.mark.once
-
 FOLDER = Path(os.environ.get("MESHHUB_CORPUS", "."))
 SAMPLE = corpus_check.rows(FOLDER)[::9] if (FOLDER / "INDEX.csv").is_file() else []
 
