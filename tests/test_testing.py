@@ -33,6 +33,8 @@ from meshhub.testing import Contract, OperationContract, ReaderContract, WriterC
 from meshhub.testing.comparison import describe_difference
 from meshhub.testing.sample_scenes import FEATURE_SCENES, brick, full, unusual
 
+pytestmark = pytest.mark.once
+
 CONTRACTS: dict[str, tuple[type[Contract[Any]], dict[str, Any]]] = {
     "reader": (ReaderContract, {"format_id": "demo"}),
     "writer": (WriterContract, {"format_id": "demo"}),

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
+]
 
 CLI = "import sys; sys.argv = ['meshhub', 'serve', '--port', '0']; from meshhub.cli import main; main()"
 
