@@ -159,12 +159,17 @@ def test_a_grant_that_misbehaves_grants_nothing(
 
 
 @pytest.mark.parametrize("name", ["hang", "ignore-signals", "segfault", "exit-at-once", "fork-children"])
-def test_a_listener_that_misbehaves_delays_nobody(registry: Registry, work: Path, tmp_path: Path, name: str) -> None:
-    begun = time.monotonic()
-    source = Source.from_bytes(b"hooked", "a.hooked")
-    for _ in range(3):
-        registry.convert(source, Target(), to="stl", hooked_finished=str(tmp_path / name))
-    assert time.monotonic() - begun < 2.5, "three listeners with a second each were waited for"
+def test_a_misbehaving_listener_delays_no_conversion(registry: Registry, work: Path, tmp_path: Path, name: str) -> None:
+    def convert(**options: str) -> float:
+        start = time.monotonic()
+        for _ in range(3):
+            registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", **options)
+        return time.monotonic() - start
+
+    convert()
+    usual_s = convert()
+    # a registry that waits for each listener until its timeout takes 3 s longer
+    assert convert(hooked_finished=str(tmp_path / name)) < usual_s + 2.5
     assert sniffed(registry) == "hooked"
     registry.close()
     assert list(work.iterdir()) == []
