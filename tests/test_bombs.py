@@ -168,6 +168,6 @@ def test_step_is_stopped_at_its_deadline(what: str, stepping: Registry) -> None:
 @pytest.fixture(scope="module")
 def stepping() -> Iterator[Any]:
     """A process for every conversion."""
-    pytest.importorskip("OCP")
+    pytest.importorskip("OCP", reason="STEP needs the extra step")
     with contextlib.closing(Isolated(workers=1)) as engine:
         yield Registry(entry_points=False, engine=engine)

@@ -376,7 +376,7 @@ def test_python_and_the_command_line_give_the_same_bytes(tmp_path: Path) -> None
 
 
 def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("sqlalchemy", reason="keys need the extra http")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.delenv("MESHHUB_DATABASE_URL", raising=False)
     assert json.loads(meshhub_cli("keys", "list", "--json").stdout) == []

@@ -118,7 +118,7 @@ def without_service(page: str) -> bool:
 def test_commands_run(folder: Path, page: str) -> None:
     for command in commands(page):
         if command.startswith("meshhub keys"):
-            pytest.importorskip("sqlalchemy")
+            pytest.importorskip("sqlalchemy", reason="keys need the extra http")
         result = shell(command, folder)
         assert result.returncode == 0, f"{command}: {result.stderr}"
 

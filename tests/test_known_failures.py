@@ -9,6 +9,7 @@ import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
+import lib3mf
 import numpy as np
 import pytest
 import trimesh
@@ -250,7 +251,6 @@ def test_7_a_missing_texture_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["a.stl", "a.ply", "a.glb"])
 def test_8_lib3mf_takes_every_3mf_strictly(name: str) -> None:
-    lib3mf = pytest.importorskip("lib3mf")
     data = {
         "a.stl": stl(plain()),
         "a.ply": coloured_ply(),

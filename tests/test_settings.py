@@ -204,7 +204,7 @@ def serve(**environment: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_a_service_does_not_start_with_nonsense(variable: str, value: str, told: str) -> None:
-    pytest.importorskip("litestar")
+    pytest.importorskip("litestar", reason="the service needs the extra http")
     done = serve(**{variable: value})
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
@@ -214,7 +214,7 @@ def test_a_service_does_not_start_with_nonsense(variable: str, value: str, told:
 
 
 def test_config_shows_what_is_taken_where_nothing_is_set() -> None:
-    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("sqlalchemy", reason="keys need the extra http")
     environment = {name: "" for name in os.environ if name.startswith(PREFIX)}
     told = json.loads(config("--json", XDG_DATA_HOME="/data", **environment).stdout)
     assert told["workers"] == {"value": cores(), "origin": "default"}
@@ -280,7 +280,7 @@ def test_the_documented_file_is_one(tmp_path: Path) -> None:
 
 
 def test_keys_lie_where_the_file_says(tmp_path: Path) -> None:
-    pytest.importorskip("sqlalchemy")
+    pytest.importorskip("sqlalchemy", reason="keys need the extra http")
     environment = written(tmp_path / "meshhub.toml", f'database_url = "sqlite:///{tmp_path}/there.db"')
     command = [sys.executable, "-m", "meshhub", "keys", "create", "--plan", "pro"]
     subprocess.run(command, env={**os.environ, **environment}, capture_output=True, check=True)

@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 import pytest
+import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -816,7 +818,6 @@ def test_the_scene_is_left_as_it_was() -> None:
     "scene", [scene_of(brick()), scene_of(sphere()), painted()], ids=["brick", "sphere", "painted"]
 )
 def test_trimesh_reads_written_files(scene: Scene, tmp_path: Path) -> None:
-    trimesh = pytest.importorskip("trimesh")
     target = Target("model.obj", folder=tmp_path)
     write(scene, target, ObjWriterOptions())
     found = trimesh.load(tmp_path / "model.obj", process=False, force="mesh")
@@ -826,10 +827,8 @@ def test_trimesh_reads_written_files(scene: Scene, tmp_path: Path) -> None:
 
 
 def test_trimesh_sees_colours_and_pictures(tmp_path: Path) -> None:
-    trimesh = pytest.importorskip("trimesh")
-    pillow = pytest.importorskip("PIL.Image")
     buffer = io.BytesIO()
-    pillow.new("RGB", (2, 2), (255, 0, 0)).save(buffer, "PNG")
+    PIL.Image.new("RGB", (2, 2), (255, 0, 0)).save(buffer, "PNG")
     ball = replace(sphere(), uv=np.zeros((len(sphere().vertices), 2)), face_material=np.zeros(len(sphere().faces)))
     scene = replace(
         scene_of(ball), materials=(Material("skin", (1, 1, 1, 1), 0),), images=(Image(buffer.getvalue(), "image/png"),)
@@ -849,7 +848,6 @@ def test_assimp_reads_written_files(tmp_path: Path) -> None:
     subprocess.run(
         ["assimp", "export", "model.obj", "out.stl", "-fstlb"], cwd=tmp_path, check=True, capture_output=True
     )
-    trimesh = pytest.importorskip("trimesh")
     found = trimesh.load(tmp_path / "out.stl", process=False)
     assert len(found.faces) == scene.face_count
     assert found.volume == pytest.approx(volume(*soup(scene)), rel=1e-5)
@@ -889,7 +887,6 @@ def test_sniffing(head: bytes, sure: bool) -> None:
 
 
 def test_the_corpus_ends_as_expected(corpus: Path, corpus_index: list[dict[str, str]]) -> None:
-    trimesh = pytest.importorskip("trimesh")
     wrong: list[str] = []
     judged = 0
     for row in corpus_index:

@@ -258,7 +258,7 @@ async def _hits(limits: RateLimits, count: int) -> list[bool]:
 
 
 def test_without_redis_the_process_counts_for_itself(caplog: pytest.LogCaptureFixture) -> None:
-    pytest.importorskip("redis")
+    pytest.importorskip("redis", reason="Redis needs the extra redis")
     limits = RateLimits("redis://127.0.0.1:1/0")
     assert asyncio.run(_hits(limits, 5)) == [True, True, True, False, False]
     # it is neither asked nor told of for every request
@@ -267,7 +267,7 @@ def test_without_redis_the_process_counts_for_itself(caplog: pytest.LogCaptureFi
 
 
 def test_a_redis_that_is_back_is_told_of(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("redis")
+    pytest.importorskip("redis", reason="Redis needs the extra redis")
     monkeypatch.setattr(rates, "_REDIS_RETRY_S", -1)
     limits = RateLimits("redis://127.0.0.1:1/0")
     assert asyncio.run(_hits(limits, 3)) == [True, True, True]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -21,8 +22,6 @@ from meshhub import Registry
 from meshhub.http.description.openapi import document
 
 pytestmark = pytest.mark.once
-
-schemathesis = pytest.importorskip("schemathesis")
 
 WANTED = int(os.environ.get("MESHHUB_TEST_SCHEMA", "0"))
 QUICK = settings(

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.once
 def half(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """With the better half of reduction, and without it."""
     if request.param == "meshlab":
-        pytest.importorskip("pymeshlab")
+        pytest.importorskip("pymeshlab", reason="the second stage needs the extra meshlab")
     else:
         monkeypatch.setattr(meshlab, "is_available", lambda: False)
     return str(request.param)
