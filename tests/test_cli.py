@@ -65,6 +65,7 @@ def test_the_main_job(tmp_path: Path) -> None:
     assert done.stdout == b""
 
 
+@pytest.mark.once
 def test_every_target_from_the_example(tmp_path: Path) -> None:
     for target in ("stl", "obj", "ply", "glb", "gltf", "3mf", "step"):
         done = meshhub_cli("convert", EXAMPLE, tmp_path / f"bracket.{target}", "--repair")

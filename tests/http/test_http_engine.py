@@ -296,7 +296,8 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_what_a_killed_service_left_is_removed_by_the_next(tmp_path: Path, stack: contextlib.ExitStack) -> None:
+@pytest.mark.once
+def test_the_next_service_removes_the_files_of_a_killed_one(tmp_path: Path, stack: contextlib.ExitStack) -> None:
     environment = {
         **os.environ,
         "XDG_DATA_HOME": str(tmp_path / "data"),
