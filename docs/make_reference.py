@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from reference_pages import cli, decisions, errors, hooks, http, metrics, options, settings
+from reference_pages import cli, decisions, errors, hooks, http, metrics, options, settings, typed_options
 
 DOCS = Path(__file__).parent
 
@@ -18,6 +18,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/metrics.md": metrics.page,
     "reference/hooks.md": hooks.page,
     "decisions/index.md": decisions.page,
+    "../src/meshhub/model/convert_options.py": typed_options.page,
 }
 
 

@@ -1,36 +1,73 @@
 """The object to embed: load plug-ins, resolve requests, run chains.
 
-registry = Registry()
-report = registry.convert("bracket.stl", "bracket.3mf", repair=True, target_height_mm=40)
+with Registry() as registry:
+    report = registry.convert("bracket.stl", "bracket.3mf", repair=True, target_height_mm=40)
 """
 
 from __future__ import annotations
 
 import copy
+import functools
+import io
 import logging
-import os
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
-from typing import cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from msgspec import structs
 
 from meshhub.engine.contract import Cancel, Engine, Task
 from meshhub.engine.in_process import InProcess
-from meshhub.errors import MeshhubError, PluginError, RequestRefused, UnsupportedTarget
+from meshhub.errors import MeshhubError, PluginError, RequestRefused
+from meshhub.model.capabilities import Format, Operation
 from meshhub.model.chain import Chain, Request
+from meshhub.model.options import OptionField
 from meshhub.model.plans import LOCAL, Caller, Objection, Plan
 from meshhub.model.report import Failure, FileReport, Inspection, Report
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.hooks import Hooks
+from meshhub.pipeline.inputs import Input, as_source
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
-from meshhub.pipeline.output import staged_output
+from meshhub.pipeline.output import Output, open_output, target_format
 from meshhub.pipeline.resolve import CheckedRequest, check_request, resolve
+from meshhub.pipeline.scene_steps import SCENE_WRITER, decode
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from meshhub.model.convert_options import ConvertOptions
+    from meshhub.model.scene import Scene
 
 log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _async_twin(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Return a coroutine function that calls a method in a thread, and stops it when its task is cancelled."""
+
+    @functools.wraps(method)
+    async def twin(*args: P.args, **kwargs: P.kwargs) -> R:
+        import asyncio
+
+        cancel = kwargs.setdefault("cancel", None) or Cancel()
+        kwargs["cancel"] = cancel
+        work = asyncio.ensure_future(asyncio.to_thread(method, *args, **kwargs))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            assert isinstance(cancel, Cancel)
+            cancel()
+            # nobody awaits the work any more: its error has been seen
+            work.add_done_callback(lambda done: done.cancelled() or done.exception())
+            raise
+
+    twin.__doc__ = f"Call `{method.__name__}` in a thread; cancelling the task stops the conversion as `cancel` does."
+    return twin
 
 
 class Registry:
@@ -70,6 +107,16 @@ class Registry:
         hooks.attach(self._loaded)
         return registry
 
+    def __enter__(self) -> Registry:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        formats = f"{len(self.formats)} formats, {len(self.operations)} operations"
+        return f"<Registry: {len(self.plugins)} plug-ins, {formats}, {type(self._engine).__name__}>"
+
     @property
     def engine(self) -> Engine:
         """Where chains run."""
@@ -84,6 +131,21 @@ class Registry:
     def declarations(self) -> Declarations:
         """Every registered format, reader, writer and operation."""
         return self._collected.declarations
+
+    @property
+    def formats(self) -> Mapping[str, Format]:
+        """Formats by id; `declarations` says which can be read and written."""
+        return self.declarations.formats
+
+    @property
+    def operations(self) -> Mapping[str, Operation]:
+        """Operations by id, in the order in which chains run them."""
+        return {declared.capability.id: declared.capability for declared in self.declarations.operations}
+
+    @property
+    def options(self) -> Mapping[str, OptionField]:
+        """Options of the host, and of all readers, operations and writers, by name."""
+        return self.declarations.fields()
 
     @property
     def plans(self) -> Mapping[str, Plan]:
@@ -142,46 +204,92 @@ class Registry:
 
     def convert(
         self,
-        source: str | os.PathLike[str] | Source,
-        target: str | os.PathLike[str] | Target,
+        source: Input,
+        target: Output,
         *,
         to: str | None = None,
         caller: Caller = LOCAL,
         timeout: float | None = None,
         cancel: Cancel | None = None,
         overwrite: bool = True,
-        **options: object,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[ConvertOptions],
     ) -> Report:
-        """Convert one file.
+        """Convert one model.
 
-        The target appears whole or not at all: it is written to a temporary folder beside it and then renamed.
+        A target path appears whole or not at all: the file is written to a temporary folder beside it and then
+        renamed.
 
         Args:
-            source: Path, or a named source with its companions.
-            target: Path, or a target in memory or in a folder.
+            source: Path, content of a file, binary file, scene, or a named source with its companions.
+            target: Path, binary file, or a target in memory or in a folder.
             to: Target format (default: the target's extension).
             caller: Its plan decides about entitlements (default: all of them).
             timeout: Seconds until the engine stops the conversion.
             cancel: Stops the conversion from another thread.
             overwrite: Whether to replace an existing target. An existing file with the name of a companion and other
                 content always stays.
-            options: Option fields of readers, operations, writers and the host.
+            options: Options by name; for those of installed plug-ins, and for names that a program computes.
+            keywords: Built-in options, which type checkers know.
         Raises:
             MeshhubError: The request is invalid, or the conversion failed.
             OSError: The target cannot be written.
+            TypeError: The source or the target is none of the above.
         """
-        source = source if isinstance(source, Source) else Source.from_path(source)
-        if isinstance(target, Target):
-            if to is None:
-                raise UnsupportedTarget("a target in memory has no extension; name the format with to=")
-            chain = self.resolve(Request(target=to, options=options), source, caller)
-            return self._perform(Task(chain=chain, source=source, target=target), timeout, cancel)
-        path = Path(target)
-        if to is None and not path.suffix:
-            raise UnsupportedTarget(f"{str(path)!r} has no extension that names a format; add one, or name a format")
-        chain = self.resolve(Request(target=to or path.suffix, options=options), source, caller)
-        with staged_output(path, overwrite=overwrite) as staged:
+        source = as_source(source)
+        request = Request(target=target_format(target, to), options={**options, **keywords})
+        chain = self.resolve(request, source, caller)
+        with open_output(target, overwrite=overwrite) as staged:
             return self._perform(Task(chain=chain, source=source, target=staged), timeout, cancel)
+
+    def convert_bytes(self, source: Input, to: str, **options: Any) -> bytes:
+        """Convert one model and return the content of the file.
+
+        Args:
+            source: As for `convert`.
+            to: Target format.
+            options: Keywords and options of `convert`.
+        Raises:
+            MeshhubError: The request is invalid, or the conversion failed.
+            UnsupportedTarget: The result has companions, such as textures; convert to a `Target` instead.
+        """
+        content = io.BytesIO()
+        self.convert(source, content, to=to, **options)
+        return content.getvalue()
+
+    def read(
+        self,
+        source: Input,
+        *,
+        caller: Caller = LOCAL,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[ConvertOptions],
+    ) -> Scene:
+        """Read one model, run the operations that options name, and return the scene in millimeters, Z up.
+
+        `convert` writes a scene.
+
+        Args:
+            source: Path, content of a file, binary file, scene, or a named source with its companions.
+            caller: Its plan decides about entitlements (default: all of them).
+            timeout: Seconds until the engine stops.
+            cancel: Stops the engine from another thread.
+            options: Options by name; for those of installed plug-ins, and for names that a program computes.
+            keywords: Built-in options, which type checkers know.
+        Raises:
+            MeshhubError: The request is invalid, the file cannot be read, or an operation failed.
+        """
+        source, target = as_source(source), Target("scene")
+        checked = self.check(Request(target=None, options={**options, **keywords}), self.entitled(caller))
+        chain = self.resolve(replace(checked, target=None, writer=SCENE_WRITER), source, caller)
+        self._perform(Task(chain=chain, source=source, target=target), timeout, cancel)
+        return decode(target.read())
+
+    def write(self, scene: Scene, target: Output, *, to: str | None = None, **options: Any) -> Report:
+        """Write a scene: `convert` with a scene as its source, which has the same keywords and options."""
+        return self.convert(scene, target, to=to, **options)
 
     def run(
         self,
@@ -197,17 +305,24 @@ class Registry:
 
     def inspect(
         self,
-        source: str | os.PathLike[str] | Source,
+        source: Input,
         *,
         caller: Caller = LOCAL,
         timeout: float | None = None,
         cancel: Cancel | None = None,
-        **options: object,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[ConvertOptions],
     ) -> Inspection:
-        """Inspect one file: size, holes, bodies, whether it is printable. Raises MeshhubError."""
-        source = source if isinstance(source, Source) else Source.from_path(source)
-        chain = self.resolve(Request(target=None, options=options), source, caller)
+        """Inspect one model: size, holes, bodies, whether it is printable. Raises MeshhubError."""
+        source = as_source(source)
+        chain = self.resolve(Request(target=None, options={**options, **keywords}), source, caller)
         return cast(Inspection, self._engine.run(Task(chain=chain, source=source), timeout=timeout, cancel=cancel))
+
+    convert_async = _async_twin(convert)
+    convert_bytes_async = _async_twin(convert_bytes)
+    read_async = _async_twin(read)
+    write_async = _async_twin(write)
+    inspect_async = _async_twin(inspect)
 
     def close(self) -> None:
         """Close the engine, and end the process of hooks if there is one."""

@@ -31,20 +31,28 @@ Color = tuple[float, float, float, float]
 """Red, green, blue in sRGB encoding and alpha, each 0 to 1."""
 
 
+class InvalidScene(ValueError):
+    """An array has another shape than its mesh needs, or an index is out of range."""
+
+
 def _freeze(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...], name: str) -> Any:
     """Return a read-only, contiguous view of an array; None in `shape` allows any length.
 
+    A writable array is copied: its owner may change it later.
+
     Raises:
-        ValueError: The array has another shape; the message names it.
+        InvalidScene: The array has another shape; the message names it.
     """
     array = np.ascontiguousarray(values, dtype=dtype)
+    if isinstance(values, np.ndarray) and values.flags.writeable and np.may_share_memory(array, values):
+        array = array.copy()
     if array.size == 0 and array.ndim == 1 and len(shape) == 2:
         array = array.reshape(0, shape[1] or 0)
     if array.ndim != len(shape) or any(
         expected is not None and expected != actual for expected, actual in zip(shape, array.shape, strict=True)
     ):
         expected_shape = "×".join("n" if side is None else str(side) for side in shape)
-        raise ValueError(f"{name} must be an array of shape {expected_shape}, got {array.shape}")
+        raise InvalidScene(f"{name} must be an array of shape {expected_shape}, got {array.shape}")
     view: NDArray[Any] = array.view()
     view.flags.writeable = False
     return view
@@ -54,10 +62,11 @@ def _freeze(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...],
 class Mesh:
     """Triangle mesh.
 
-    Vertices with several normals, texture coordinates or colors are duplicated.
+    Vertices with several normals, texture coordinates or colors are duplicated. Arrays that are writable are copied;
+    the mesh shares read-only arrays with the caller.
 
     Raises:
-        ValueError: An array has another shape.
+        InvalidScene: An array has another shape, or a face has a vertex that does not exist; a ValueError.
     """
 
     vertices: Float64
@@ -87,6 +96,11 @@ class Mesh:
         put(self, "vertices", _freeze(self.vertices, np.float64, (None, 3), "vertices"))
         put(self, "faces", _freeze(self.faces, np.int32, (None, 3), "faces"))
         n, m = len(self.vertices), len(self.faces)
+        # as unsigned numbers, negative indices are too large as well: one pass finds both
+        if m and self.faces.view(np.uint32).max() >= n:
+            raise InvalidScene(
+                f"faces have indices from {self.faces.min()} to {self.faces.max()}, but there are {n} vertices"
+            )
         if self.normals is not None:
             put(self, "normals", _freeze(self.normals, np.float32, (n, 3), "normals"))
         if self.uv is not None:
@@ -96,13 +110,20 @@ class Mesh:
         if self.face_material is not None:
             put(self, "face_material", _freeze(self.face_material, np.int32, (m,), "face_material"))
 
+    def __repr__(self) -> str:
+        """Describe the mesh in one line; arrays would fill the screen."""
+        attributes = ("normals", "uv", "colors", "face_material")
+        present = [name for name in attributes if getattr(self, name) is not None]
+        named = [f"name={self.name!r}"] if self.name else []
+        return f"Mesh({', '.join([f'{len(self.vertices)} vertices', f'{len(self.faces)} faces', *present, *named])})"
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
     """Placed instance of a mesh.
 
     Raises:
-        ValueError: The matrix has another shape.
+        InvalidScene: The matrix has another shape; a ValueError.
     """
 
     mesh: int
@@ -202,6 +223,10 @@ class Image:
     name: str = ""
     """File name or label."""
 
+    def __repr__(self) -> str:
+        """Describe the image in one line, without its content."""
+        return f"Image({self.media_type!r}, {len(self.data)} bytes, name={self.name!r})"
+
 
 @dataclass(frozen=True, eq=False)
 class Scene:
@@ -232,6 +257,12 @@ class Scene:
         """Convert sequences to tuples."""
         for name in ("meshes", "parts", "materials", "images"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    def __repr__(self) -> str:
+        """Describe the scene in one line."""
+        counts = {"mesh": self.meshes, "part": self.parts, "material": self.materials, "image": self.images}
+        words = [f"{len(items)} {noun}" for noun, items in counts.items() if items]
+        return f"Scene({', '.join([*words, f'{self.face_count} faces', f'{self.frame.unit}, {self.frame.up} up'])})"
 
     @property
     def face_count(self) -> int:

@@ -13,6 +13,7 @@ from meshhub.model.options import Value
 from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declarations, Declared, load
 from meshhub.pipeline.entitlement import choose_installed
+from meshhub.pipeline.scene_steps import SCENE_READER, SceneSource
 
 log = logging.getLogger(__name__)
 
@@ -89,6 +90,8 @@ def identify(
         UnsupportedFormat: Neither content nor extension names a readable format.
         MissingDependency: The reader needs a package that is not installed.
     """
+    if isinstance(source, SceneSource):
+        return Identification(SCENE_READER, "scene of the program")
     if input_format is not None:
         return Identification(choose_installed(readers_named(declarations, input_format)), "option input_format")
 

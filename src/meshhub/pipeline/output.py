@@ -10,13 +10,59 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, TypeAlias, Union
 
-from meshhub.errors import DiskFull, OutputExists
+from meshhub.errors import DiskFull, OutputExists, UnsupportedTarget
 from meshhub.model.source import Target
+
+Output: TypeAlias = Union[str, "os.PathLike[str]", BinaryIO, Target]
+"""Path, binary file, or target in memory or in a folder."""
+
+
+def target_format(output: Output, to: str | None) -> str:
+    """Return the name of the target format: `to`, or the extension of a path. Raises UnsupportedTarget."""
+    if to is not None:
+        return to
+    if not isinstance(output, str | os.PathLike):
+        raise UnsupportedTarget("a target in memory has no extension; name the format with to=")
+    path = Path(output)
+    if not path.suffix:
+        raise UnsupportedTarget(f"{str(path)!r} has no extension that names a format; add one, or name a format")
+    return path.suffix
 
 
 @contextlib.contextmanager
-def staged_output(path: Path, *, overwrite: bool) -> Iterator[Target]:
+def open_output(output: Output, *, overwrite: bool) -> Iterator[Target]:
+    """Yield the target of an output; complete the output when the block ends without an error.
+
+    Args:
+        output: A path is replaced as a whole. A binary file gets the content at its position.
+        overwrite: Whether to replace an existing file; concerns paths alone.
+    Raises:
+        OutputExists, OSError: See `_staged_output`.
+        UnsupportedTarget: A binary file cannot hold the companions of the result.
+        TypeError: The value is not an output.
+    """
+    if isinstance(output, Target):
+        yield output
+    elif isinstance(output, str | os.PathLike):
+        with _staged_output(Path(output), overwrite=overwrite) as target:
+            yield target
+    elif hasattr(output, "write"):
+        target = Target()
+        yield target
+        if len(target.names) > 1:
+            raise UnsupportedTarget(
+                f"the result needs the companions {', '.join(target.names[1:])}, which one file cannot hold; "
+                "convert to a path or to a Target"
+            )
+        output.write(target.read())
+    else:
+        raise TypeError(f"the target must be a path, a binary file or a Target, not {type(output).__name__}")
+
+
+@contextlib.contextmanager
+def _staged_output(path: Path, *, overwrite: bool) -> Iterator[Target]:
     """Yield a target in a temporary folder beside `path`; move it to its place when the block ends without an error.
 
     Args:

@@ -71,8 +71,6 @@ def _find_mesh_fault(mesh: Mesh, max_extent: float, material_count: int) -> str:
         return "has coordinates that are not finite numbers"
     if len(mesh.vertices) and np.abs(mesh.vertices).max() > max_extent:
         return f"has coordinates beyond {format_number(max_extent)}"
-    if len(mesh.faces) and (mesh.faces.min() < 0 or mesh.faces.max() >= len(mesh.vertices)):
-        return "has faces with indices of vertices that do not exist"
     material = mesh.face_material
     if material is not None and len(material) and (material.min() < -1 or material.max() >= material_count):
         return "has faces with materials that do not exist"

@@ -152,7 +152,7 @@ class Conversions:
             caller=conversion.caller,
             timeout=timeout_s,
             cancel=execution.cancel,
-            **conversion.request.options,
+            options=conversion.request.options,
         )
 
 

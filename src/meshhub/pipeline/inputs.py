@@ -1,0 +1,50 @@
+"""What a program may convert: a path, bytes, a binary file, a scene, or a source."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import PurePath
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias, TypeGuard, Union
+
+from meshhub.model.source import Source
+from meshhub.pipeline.scene_steps import SceneSource
+
+if TYPE_CHECKING:
+    from meshhub.model.scene import Scene
+
+Input: TypeAlias = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, BinaryIO, "Scene", Source]
+"""Path, content of a file, binary file, scene, or source."""
+
+
+def as_source(value: Input) -> Source:
+    """Return the source for an input.
+
+    Bytes have no name, so their content alone determines the format. A binary file is read from its position; its
+    name, if it has one, helps as an extension does. Neither has companions: use `Source.from_bytes` to pass some.
+
+    Raises:
+        TypeError: The value is none of these.
+        OSError, UnreadableFile: See `Source.from_path`.
+    """
+    if isinstance(value, Source):
+        return value
+    if isinstance(value, str | os.PathLike):
+        return Source.from_path(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return Source.from_bytes(bytes(value), "model")
+    if is_scene(value):
+        return SceneSource(value)
+    if hasattr(value, "read"):
+        content = value.read()
+        if isinstance(content, bytes):
+            name = getattr(value, "name", None)
+            return Source.from_bytes(content, PurePath(name).name if isinstance(name, str) else "model")
+        raise TypeError("the file is open in text mode; open it with mode 'rb'")
+    raise TypeError(f"a model must be a path, bytes, a binary file, a Scene or a Source, not {type(value).__name__}")
+
+
+def is_scene(value: object) -> TypeGuard[Scene]:
+    """Return whether a value is a scene, without importing numpy for programs that have none."""
+    module = sys.modules.get("meshhub.model.scene")
+    return module is not None and isinstance(value, module.Scene)
