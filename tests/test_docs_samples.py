@@ -28,8 +28,8 @@ NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
 PLAIN = {"text", "nginx"}
 """Languages of blocks that are not code, or have a test of their own (nginx in tests/test_deploy.py)."""
 
-FILES = {"docs/tutorial/first-plugin.md", "docs/how-to/write-a-plugin.md"}
-"""Pages whose blocks are the files that tests/test_docs_plugins.py writes and runs."""
+FILES = {"docs/tutorial/first-plugin.md", "docs/how-to/write-a-plugin.md", "docs/how-to/frameworks.md"}
+"""Pages whose blocks are the files that tests/test_docs_plugins.py and tests/guides write and run."""
 
 SERVICE = "http://127.0.0.1:8000/"
 """Address of the service in commands; tests/http/test_http_docs.py runs pages that use it."""

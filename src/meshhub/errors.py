@@ -210,6 +210,12 @@ class MeshhubError(Exception):
         if code is not None:
             self.code = code
 
+    @property
+    def http_status(self) -> int:
+        """The status of the HTTP response: that of the code, or that of the class for a code of a plug-in."""
+        row = ERROR_CODES.get(self.code)
+        return row.http_status if row is not None and row.http_status is not None else self.fallback_http_status
+
     def spelled(self, spelling: Callable[[str], str]) -> str:
         """Return the message with the names of options as an interface spells them.
 

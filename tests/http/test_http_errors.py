@@ -17,7 +17,7 @@ from http_serving import Running, refused, zip_of
 from meshhub.cli.exits import exit_status
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import ERROR_CODES, ConversionTimeout, MeshhubError, UnsafeArchive, WorkerCrashed
-from meshhub.http.errors import MEANING, STATUS, status_of
+from meshhub.http.errors import MEANING, STATUS
 from meshhub.model.report import Inspection, Report
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
@@ -141,10 +141,10 @@ def test_no_class_changes_its_code_or_statuses(
 ) -> None:
     kind = next(kind for kind in subclasses_of(MeshhubError) if kind.__name__ == name)
     error, with_own_code = kind("x"), kind("x", code="a_code_of_its_own")
-    assert (error.code, status_of(error), exit_status(error)) == (code, status, exit_of)
-    assert (status_of(with_own_code), exit_status(with_own_code)) == (status_of_own_code, exit_of)
+    assert (error.code, error.http_status, exit_status(error)) == (code, status, exit_of)
+    assert (with_own_code.http_status, exit_status(with_own_code)) == (status_of_own_code, exit_of)
     derived = type("OfAPlugin", (kind,), {"code": "a_code_of_a_plugin"})("x")
-    assert (status_of(derived), exit_status(derived)) == (status_of_own_code, exit_of)
+    assert (derived.http_status, exit_status(derived)) == (status_of_own_code, exit_of)
 
 
 def test_every_class_is_pinned() -> None:

@@ -75,11 +75,6 @@ class ErrorBody(Struct, frozen=True, omit_defaults=True):
     details: list[dict[str, str]] | None = None
 
 
-def status_of(error: MeshhubError) -> int:
-    """Return the HTTP status of an error: that of its code, or that of its class for a plug-in's own code."""
-    return STATUS.get(error.code, error.fallback_http_status)
-
-
 def no_room(error: Exception) -> ServerBusy | None:
     """Convert a system error for lack of disk space, files or memory to ServerBusy; return None for other errors."""
     if not isinstance(error, OSError) or error.errno not in _OUT_OF_RESOURCES:
@@ -120,7 +115,7 @@ def _convert_routing_error(request: Request[Any, Any, Any], error: HTTPException
 
 
 def _respond(request: Request[Any, Any, Any], error: MeshhubError) -> Response[bytes]:
-    status = status_of(error)
+    status = error.http_status
     details, headers = (error.details, dict(error.headers)) if isinstance(error, ServiceError) else (None, {})
     context = context_of(request.scope)
     context.error_code = error.code
