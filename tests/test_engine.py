@@ -332,6 +332,54 @@ def test_a_child_that_was_forked_from_a_thread_has_workers_of_its_own(tmp_path: 
 
 
 @forks
+@pytest.mark.parametrize(
+    "pause",
+    [
+        # a sniffer is imported
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'meshhub.builtin_plugins.gltf.sniff':\n"
+        "            pause()\n"
+        "sys.meta_path.insert(0, Finder())\n",
+        # Python's resource tracker is started
+        "from multiprocessing import util\n"
+        "start = util.spawnv_passfds\n"
+        "def start_after_pause(*arguments):\n"
+        "    pause()\n"
+        "    return start(*arguments)\n"
+        "util.spawnv_passfds = start_after_pause\n",
+    ],
+    ids=["import", "resource-tracker"],
+)
+def test_a_child_converts_when_it_was_forked_while_another_thread_held_a_lock_of_python(
+    tmp_path: Path, pause: str
+) -> None:
+    script = written(
+        tmp_path,
+        f"{CONVERT}"
+        "from meshhub.engine import isolated\n"
+        "isolated.PRELOAD = ()\n"
+        "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1))\n"
+        "is_held = threading.Event()\n"
+        "def pause():\n"
+        "    if not is_held.is_set():\n"
+        "        is_held.set()\n"
+        "        time.sleep(0.3)\n"
+        f"{pause}"
+        "thread = threading.Thread(target=convert)\n"
+        "thread.start()\n"
+        "is_held.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(0 if convert() == 'plain' else 1)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+        "thread.join()\n"
+        "registry.close()\n",
+    )
+    assert printed(script) == ["0"]
+
+
+@forks
 @pytest.mark.parametrize("method", ["forkserver", "fork", "spawn"])
 def test_a_daemonic_process_may_convert(tmp_path: Path, method: str) -> None:
     """As the workers of pools and task queues are, whose parent has converted before."""

@@ -31,6 +31,7 @@ from meshhub.engine.supervision import TaskNotStarted, Worker, answer_of
 from meshhub.engine.worker import Limits, serve
 from meshhub.errors import EngineError, ServerBusy, ShuttingDown, WorkerCrashed
 from meshhub.model.report import Inspection, Report
+from meshhub.pipeline.fork_lock import ForkLock
 
 log = logging.getLogger(__name__)
 
@@ -71,9 +72,9 @@ SINGLE_THREADED = {
 _NO_PROCESSES = frozenset({errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOTSUP})
 """Errors of a system that starts no process for this program, now or later."""
 
-_STARTING = threading.RLock()
-"""Held while a process is started: the environment, the temporary folder and Python's own record of this process, which
-all engines share, are changed meanwhile."""
+_STARTING = ForkLock()
+"""Held while a process is started, which changes what all engines share: the environment, the temporary folder, and
+Python's own record of this process."""
 
 
 class Isolated:
@@ -273,28 +274,22 @@ class Isolated:
         """Start a process in `target`, which gets a pipe, the limits, a mark, how to log, and the arguments."""
         ours, theirs = self._context.Pipe()
         mark = marks.new_mark()
-        if self._context.get_start_method() != "fork":
-            # Its start would unblock SIGINT.
-            resource_tracker.ensure_running()
-        with (
-            contextlib.closing(theirs),
-            _STARTING,
-            _environment(SINGLE_THREADED),
-            _short_paths(),
-            _children_allowed(),
-            _no_interrupt(),
-        ):
-            _leave_lost_fork_server()
-            if self._context.get_start_method() == "forkserver":
-                self._context.set_forkserver_preload(list(PRELOAD))
-            process = self._context.Process(  # type: ignore[attr-defined]
-                name=_WORKER_WITH_MAIN if with_main else _WORKER,
-                target=target,
-                args=(theirs, self._limits, mark, self._log, *arguments),
-                daemon=True,
-            )
-            _launch(process)
-            _hide(process)
+        with contextlib.closing(theirs), _STARTING.held():
+            if self._context.get_start_method() != "fork":
+                # Its start would unblock SIGINT.
+                resource_tracker.ensure_running()
+            with _environment(SINGLE_THREADED), _short_paths(), _children_allowed(), _no_interrupt():
+                _leave_lost_fork_server()
+                if self._context.get_start_method() == "forkserver":
+                    self._context.set_forkserver_preload(list(PRELOAD))
+                process = self._context.Process(  # type: ignore[attr-defined]
+                    name=_WORKER_WITH_MAIN if with_main else _WORKER,
+                    target=target,
+                    args=(theirs, self._limits, mark, self._log, *arguments),
+                    daemon=True,
+                )
+                _launch(process)
+                _hide(process)
         return Worker(process, ours, mark)
 
 
@@ -302,20 +297,8 @@ _ENGINES: weakref.WeakSet[Isolated] = weakref.WeakSet()
 """The engines of this process, which a fork copies."""
 
 
-def _before_fork() -> None:
-    """Wait until no other thread starts a process: a child would keep the changed environment and Python's locks."""
-    _STARTING.acquire()
-
-
-def _after_fork() -> None:
-    _STARTING.release()
-
-
 def _begin_in_child() -> None:
     """Leave everything of the parent's to the parent: its workers, their pipes, its fork server, its folders."""
-    # in a worker, which is forked while it is held, nobody would release it
-    global _STARTING
-    _STARTING = threading.RLock()
     processes.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
     if _fork_server()._forkserver_pid is not None:
         _leave_fork_server()
@@ -324,7 +307,7 @@ def _begin_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_begin_in_child)
+    os.register_at_fork(after_in_child=_begin_in_child)
 
 
 def _fork_server() -> Any:

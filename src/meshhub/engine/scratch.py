@@ -14,25 +14,24 @@ import shutil
 import stat
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
+
+from meshhub.pipeline.fork_lock import ForkLock
 
 _NAME = re.compile(r"meshhub-(?:job|service)-(\d+)-[A-Za-z0-9_]+", re.ASCII)
 
 _YOUNG_SECONDS = 60.0
 """So long a folder may be without its lock while its maker, in another container, is still making it."""
 
-_MAKING = threading.Lock()
+_MAKING = ForkLock()
+"""Held while a folder is made: another thread would take it for one that a killed program left."""
 
 _LOCKS: set[int] = set()
 """The locks that this process holds. Forked children let go of them: a folder is locked as long as its maker lives."""
 
 
 def _begin_in_child() -> None:
-    # another thread of the parent may have held it
-    global _MAKING
-    _MAKING = threading.Lock()
     for lock in _LOCKS:
         os.close(lock)
     _LOCKS.clear()
@@ -47,7 +46,7 @@ class Scratch:
 
     def __init__(self, kind: str, folder: str | Path | None = None) -> None:
         self._maker = os.getpid()
-        with _MAKING:
+        with _MAKING.held():
             self.path = Path(tempfile.mkdtemp(prefix=f"meshhub-{kind}-{self._maker}-", dir=folder))
             try:
                 self._lock = _locked(self.path)
@@ -115,7 +114,7 @@ def sweep(folder: str | Path | None = None) -> int:
     if sys.platform == "win32":
         return 0
     swept = 0
-    with _MAKING, contextlib.suppress(OSError), os.scandir(folder or tempfile.gettempdir()) as entries:
+    with _MAKING.held(), contextlib.suppress(OSError), os.scandir(folder or tempfile.gettempdir()) as entries:
         for entry in entries:
             named = _NAME.fullmatch(entry.name)
             if named is None:

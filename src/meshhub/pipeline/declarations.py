@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
@@ -12,8 +13,12 @@ from msgspec import Struct
 from meshhub.model import options as opt
 from meshhub.model.capabilities import Capability, Format, Operation, Reader, Writer
 from meshhub.model.options import OptionField
+from meshhub.pipeline.fork_lock import ForkLock
 
 C = TypeVar("C", bound=Capability)
+
+_IMPORTING = ForkLock()
+"""Held while the code of a plug-in is imported."""
 
 
 class Declared(Struct, Generic[C], frozen=True):
@@ -104,5 +109,8 @@ def load(reference: str) -> Callable[..., Any]:
     module, colon, attribute = reference.partition(":")
     if not colon or not module or not attribute:
         raise ValueError(f"{reference!r} must have the form package.module:function")
+    if module not in sys.modules:
+        with _IMPORTING.held():
+            importlib.import_module(module)
     function: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
     return function
