@@ -245,6 +245,59 @@ def test_a_hook_that_fails_for_three_callers_is_off(registry: Registry, tmp_path
     reviewed(registry, "")
 
 
+def test_a_hook_that_raises_for_every_caller_is_a_fault(registry: Registry, tmp_path: Path) -> None:
+    def review(caller: str, how: object) -> None:
+        CALLER.set(caller)
+        with contextlib.suppress(PluginError):
+            reviewed(registry, how)
+
+    broken = tmp_path / "raise-something"
+    for caller, how in (("one", broken), ("two", broken), ("four", ""), ("three", broken), ("one", broken)):
+        review(caller, how)
+    assert registry.faults == (), "it succeeds for others"
+    review("two", broken)
+    (fault,) = registry.faults
+    assert (fault.hook, fault.message.partition(",")[0]) == ("meshhub_review", "meshhub_review raised an error")
+    with pytest.raises(PluginError, match="failed, so the request was rejected"):
+        reviewed(registry, "")
+
+
+SLOW = """
+import time
+from meshhub import hookimpl
+
+@hookimpl
+def meshhub_review(chain, caller):
+    if caller.id == "slow":
+        time.sleep(1.2)
+    return []
+"""
+
+
+def test_a_hook_that_another_interrupts_is_not_to_blame(
+    distribution: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_review.py").write_text(SLOW)
+    install(tmp_path, "meshhub-slow", slow="slow_review")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with contextlib.closing(Registry(hooks=HookProcess(sniff_s=1, hook_s=2))) as registry:
+        assert sniffed(registry) == "hooked"
+
+        def review(name: str) -> None:
+            CALLER.set(name)
+            caller = Caller(plan=Plan(id="free", label="Free"), id="slow")
+            with contextlib.suppress(PluginError):
+                registry.resolve(Request(target="stl"), Source.from_bytes(b"hooked", "a.hooked"), caller)
+
+        with ThreadPoolExecutor(4) as threads:
+            slow = [threads.submit(review, name) for name in ("one", "two", "three")]
+            time.sleep(0.1)
+            assert sniffed(registry, tmp_path / "hang") == "unsupported_format"
+            for one in slow:
+                one.result()
+        assert registry.faults == ()
+
+
 def test_a_hook_is_tried_again_after_a_minute() -> None:
     now = 1000.0
     hook = HookName("p", "p 1", "sniff p")

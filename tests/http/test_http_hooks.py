@@ -141,6 +141,25 @@ def test_an_archive_of_files_to_sniff_takes_no_longer_than_one(running: Running,
     assert time.monotonic() - begun < 15
 
 
+def test_slow_grants_of_one_caller_delay_nobody_else(running: Running, folder: Path) -> None:
+    slow, other = new_key(running), new_key(running)
+    (folder / "installed" / GRANTS).write_text(f"{running.keys.check(slow).id} {folder / 'rest'}\n")
+
+    def ask(key: str) -> float:
+        begun = time.monotonic()
+        assert httpx.get(f"{running.url}/plan", headers={"X-Api-Key": key}, timeout=60).status_code == 200
+        return time.monotonic() - begun
+
+    ask(other)
+    with ThreadPoolExecutor(40) as threads:
+        flood = [threads.submit(ask, slow) for _ in range(40)]
+        until(lambda: any(one.done() for one in flood))
+        ask(other)
+        assert sum(one.done() for one in flood) < 30, "the other caller waited for its turn behind them all"
+        for one in flood:
+            one.result()
+
+
 PROGRAM = "from meshhub.cli import main; main()"
 
 
@@ -179,6 +198,8 @@ def test_the_program_outlives_its_plugins(program: tuple[subprocess.Popen[bytes]
     process, url, folder = program
     with httpx.Client(base_url=url, timeout=60) as client:
         assert "exits" in {fault["plugin"] for fault in client.get("/supported").json()["faults"]}
+        # without TCP_NODELAY, each of them takes 40 ms
+        assert min(client.get("/health/live").elapsed.total_seconds() for _ in range(50)) < 0.03
         for name, status in (("witness", 200), ("exit-at-once", 415), ("segfault", 415), ("hang", 415)):
             files = {"file": ("nameless", f"hooked {folder / name}")}
             answer = client.post("/convert", files=files, data={"target": "stl"})

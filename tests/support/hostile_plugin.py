@@ -263,6 +263,13 @@ def write_many_files(pids: Path) -> None:
 
 
 @misdeed("ok")
+def rest(pids: Path) -> Scene:
+    """Slow, but in time."""
+    time.sleep(0.7)
+    return good()
+
+
+@misdeed("ok")
 def hide_files(pids: Path) -> Scene:
     """Too deep for a path, and without rights."""
     here = Path(tempfile.gettempdir())

@@ -67,6 +67,16 @@ class Failures:
             own = len(times) == CALLERS_COUNT and times[-1] > now - OFF_S
             return own or hook in self._off_at(now)
 
+    def is_off_for_all(self, hook: HookName) -> bool:
+        """Return whether a hook must not be called now for any caller."""
+        with self._lock:
+            return hook in self._off_at(self._clock())
+
+    def forget(self, hook: HookName) -> None:
+        """Forget the failures of a hook that is not off."""
+        with self._lock:
+            self._times.pop(hook, None)
+
     def off(self) -> Iterator[tuple[HookName, str]]:
         """Yield the hooks that are off for all callers, and how each failed last."""
         with self._lock:

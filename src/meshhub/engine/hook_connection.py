@@ -40,15 +40,21 @@ class HookFailed(Exception):
     """A hook took too long, or ended its process."""
 
 
+class HookLate(HookFailed):
+    """A hook took longer than its budget."""
+
+
 class CallLost(Exception):
     """The process ended during a call that is not certainly to blame.
 
     began: whether the hook had been called, so that it may be to blame
+    late:  whether it used up its budget
     """
 
-    def __init__(self, *, began: bool) -> None:
+    def __init__(self, *, began: bool, late: bool = False) -> None:
         super().__init__("the process of plug-ins ended")
         self.began = began
+        self.late = late
 
 
 class _Call:
@@ -157,8 +163,8 @@ class HookConnection:
         if call.began is None:
             return CallLost(began=False)
         if any(other.began is not None for name, other in self._calls.items() if name not in (number, LOADING)):
-            return CallLost(began=True)
-        return HookFailed(f"took longer than {budget or 0:g} s")
+            return CallLost(began=True, late=True)
+        return HookLate(f"took longer than {budget or 0:g} s")
 
     def _read_until(self, due: float) -> bool:
         """Read, or wait for the thread that reads, until something changes; return False when `due` has passed.

@@ -17,13 +17,13 @@ from typing import Any
 import msgspec
 
 from meshhub.engine.failures import OFF_S, Failures, HookName
-from meshhub.engine.hook_connection import CallLost, HookConnection, HookFailed
+from meshhub.engine.hook_connection import CallLost, HookConnection, HookFailed, HookLate
 from meshhub.engine.hook_worker import ARGUMENTS, RESULTS, SNIFF, Question, Reply, Sniffing
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.logs import Kind
 from meshhub.engine.plugin_records import PluginRecords
 from meshhub.engine.worker import Limits
-from meshhub.errors import EngineError, PluginError, ShuttingDown
+from meshhub.errors import EngineError, PluginError, ShuttingDown, printable
 from meshhub.model.capabilities import Reader
 from meshhub.pipeline.declarations import Declared
 from meshhub.pipeline.hooks import Hooks
@@ -89,6 +89,7 @@ class HookProcess(Hooks):
         self._records = records
         self._probed: dict[str, str] = {}
         self._failures = Failures()
+        self._errors = Failures()
         self._lock = threading.Lock()
         self._starting = threading.Lock()
         self._connection: HookConnection | None = None
@@ -141,7 +142,7 @@ class HookProcess(Hooks):
                 hook.origin,
                 hook.title,
             )
-            for hook, why in self._failures.off()
+            for hook, why in (*self._failures.off(), *self._errors.off())
         )
 
     def close(self) -> None:
@@ -223,7 +224,7 @@ class HookProcess(Hooks):
         """Return what a hook returns. Raises PluginError when it fails or is off, EngineError, OSError."""
         caller = CALLER.get()
         what = f"{name.title} of plug-in {name.plugin!r} ({name.origin})"
-        if self._failures.is_off(name, caller):
+        if self._failures.is_off(name, caller) or self._errors.is_off_for_all(name):
             raise PluginError(f"{what} is off, because it failed before")
         if budget is not None and budget <= 0:
             raise PluginError(f"{what} was not called: no time was left")
@@ -231,14 +232,18 @@ class HookProcess(Hooks):
         try:
             reply = self._reply(question, budget)
         except HookFailed as error:
-            if self._failures.add(name, caller, str(error)):
-                log.error("%s %s, for several callers, and is off for %g s", what, error, OFF_S)
-            self._record()
+            # a sniffer that others left little time is not to blame
+            if not isinstance(error, HookLate) or budget == (self._sniff_s if hook == SNIFF else self._hook_s):
+                self._count(self._failures, name, str(error))
             raise PluginError(f"{what} {error}") from None
         if reply.state != "done":
-            failure = PluginError(f"{what} raised an error")
+            self._count(self._errors, name, "raised an error")
+            # for the log alone: the error's text may hold secrets
+            failure = PluginError(printable(f"{what} raised {reply.error.strip().splitlines()[-1]}"))
             failure.add_note(reply.error)
             raise failure
+        # one caller's content may raise errors: they add up only while the hook succeeds for nobody
+        self._errors.forget(name)
         return msgspec.msgpack.decode(reply.result, type=RESULTS[hook])
 
     def _reply(self, question: Question, budget: float | None) -> Reply:
@@ -252,7 +257,8 @@ class HookProcess(Hooks):
                 self._leave(connection)
                 if lost.began:
                     spent = time.monotonic() - begun
-                    return self._reply_alone(question, budget and max(budget - spent, min(budget, _ALONE_S)))
+                    alone_s = budget and max(budget - spent, min(budget, _ALONE_S))
+                    return self._reply_alone(question, budget, alone_s, is_late=lost.late)
                 continue
             except BaseException:
                 self._leave(connection)
@@ -262,11 +268,15 @@ class HookProcess(Hooks):
             return reply
         raise EngineError("the process of plug-ins ends before it answers; see meshhub plugins")
 
-    def _reply_alone(self, question: Question, budget: float | None) -> Reply:
-        """Ask in a process of the question's own: there, who is to blame is certain."""
+    def _reply_alone(self, question: Question, budget: float | None, alone_s: float | None, *, is_late: bool) -> Reply:
+        """Ask in a process of the question's own, for `alone_s`: there, who is to blame is certain."""
         connection = self._start(self._points())
         try:
-            return connection.ask(question, budget)
+            return connection.ask(question, alone_s)
+        except HookLate:
+            if is_late:
+                raise HookLate(f"took longer than {budget or 0:g} s") from None
+            raise EngineError("another hook ended the process, and the rest of the time was too short") from None
         except CallLost:
             raise EngineError("the process of plug-ins ended before it answered") from None
         finally:
@@ -298,9 +308,12 @@ class HookProcess(Hooks):
         connection.close()
         self._open.discard(connection)
 
-    def _record(self) -> None:
-        if self._records is not None:
-            self._records.keep_faults(self.faults, OFF_S)
+    def _count(self, failures: Failures, name: HookName, why: str) -> None:
+        if failures.add(name, CALLER.get(), why):
+            title = f"{name.title} of plug-in {name.plugin!r} ({name.origin})"
+            log.error("%s %s, for several callers, and is off for %g s", title, why, OFF_S)
+            if self._records is not None:
+                self._records.keep_faults(self.faults, OFF_S)
 
 
 def _close_all(connections: set[HookConnection]) -> None:

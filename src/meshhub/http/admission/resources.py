@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import shutil
 import tempfile
@@ -34,8 +35,8 @@ T = TypeVar("T")
 _RESPONSE_THREAD_COUNT = 8
 """Threads for reading results, in addition to those that wait for conversions."""
 
-_ENTITLEMENT_THREAD_COUNT = 8
-"""Separate threads for plug-ins that grant entitlements; slow ones do not block conversions."""
+_ENTITLEMENT_SLOT_COUNT = 8
+"""Separate slots for plug-ins that grant entitlements; slow ones do not block conversions."""
 
 _ARCHIVE_THREAD_COUNT = 4
 """Separate threads for packing and unpacking, which take seconds; many batches do not block other requests."""
@@ -63,7 +64,9 @@ class Resources:
             settings.most_at_once + _RESPONSE_THREAD_COUNT, thread_name_prefix="meshhub"
         )
         self._lookup_threads = ThreadPoolExecutor(_LOOKUP_THREAD_COUNT, thread_name_prefix="meshhub-keys")
-        self._entitlement_threads = ThreadPoolExecutor(_ENTITLEMENT_THREAD_COUNT, thread_name_prefix="meshhub-grants")
+        # the queue has one extra slot
+        self._entitlement_threads = ThreadPoolExecutor(_ENTITLEMENT_SLOT_COUNT + 1, thread_name_prefix="meshhub-grants")
+        self._entitlement_slots = SlotQueue(_ENTITLEMENT_SLOT_COUNT, math.inf)
         self._archive_threads = ThreadPoolExecutor(_ARCHIVE_THREAD_COUNT, thread_name_prefix="meshhub-archives")
         self._slots = SlotQueue(settings.worker_count, settings.queue)
         self._scratch: Scratch | None = None
@@ -170,9 +173,17 @@ class Resources:
         except TimeoutError:
             raise KeyStoreUnavailable(f"the key database did not respond within {_LOOKUP_TIMEOUT_S:g} s") from None
 
-    async def run_entitlement(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a function that asks plug-ins for entitlements, as `run_in_thread` does."""
-        return await _run_in(self._entitlement_threads, function, *arguments)
+    async def run_entitlement(self, caller: str, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a function that asks plug-ins for entitlements, as `run_in_thread` does.
+
+        Callers take turns, so the slow hooks of one caller do not delay the others.
+        """
+        ticket = Ticket(caller)
+        await self._entitlement_slots.acquire(ticket, None)
+        try:
+            return await _run_in(self._entitlement_threads, function, *arguments)
+        finally:
+            self._entitlement_slots.release(ticket)
 
     async def run_archive(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a function that packs or unpacks an archive, as `run_in_thread` does."""

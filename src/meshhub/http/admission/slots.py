@@ -1,4 +1,4 @@
-"""Conversion slots and the queue for them. Slots are shared among callers, not among requests."""
+"""Slots for conversions and hooks, and the queue for them. Slots are shared among callers, not among requests."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class SlotQueue:
     ago. When the queue is full, reject the newest request of the caller with the most queued.
     """
 
-    def __init__(self, slot_count: int, queue_size: int) -> None:
-        """Allow `slot_count` conversions at once; `queue_size` requests may wait for their first slot."""
+    def __init__(self, slot_count: int, queue_size: float) -> None:
+        """Allow `slot_count` calls at once; `queue_size` requests may wait for their first slot."""
         self._slot_count = slot_count
         self._queue_size = queue_size
         self._waiting: list[_Waiting] = []

@@ -39,7 +39,7 @@ async def check_access(connection: ASGIConnection[Any, Any, Any, Any], handler: 
     await _count_request(state, context, caller)
     CALLER.set(context.identity)
     # off the event loop: a plug-in may query other services
-    context.caller = await state.resources.run_entitlement(state.registry.entitled, caller)
+    context.caller = await state.resources.run_entitlement(context.identity, state.registry.entitled, caller)
 
 
 async def _count_request(state: ServiceState, context: Context, caller: Caller) -> None:
