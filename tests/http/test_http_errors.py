@@ -337,6 +337,12 @@ def test_a_file_in_an_unknown_field_is_named_with_the_right_one(
     assert f"{main!r}" in error
 
 
+def test_a_second_file_is_named_by_its_field(service: Running) -> None:
+    files = {"file": ("a.toy", b"toy"), "texture": ("a.png", b"\x89PNG\xff")}
+    error = refused(service.post("/convert", files, {"target": "toy"}), 400, "missing_field")["error"]
+    assert "the field 'texture' takes no file" in error
+
+
 def test_request_ids(service: Running) -> None:
     assert service.get("/plan", headers={"X-Request-ID": "abc-1.2"}).headers["x-request-id"] == "abc-1.2"
     for sent in ("", "a b", "x" * 200, "é".encode(), 'x"y'):

@@ -299,7 +299,7 @@ class _FormBuilder:
 def wrong_field(name: str, main: MainField) -> ServiceError:
     """Return the error for a file in a field that takes no file."""
     return ServiceError(
-        f"the file is in the field {quote(name)}; send it in {main!r} (curl -F {main}=@model.stl)",
+        f"the field {quote(name)} takes no file; send the file in {main!r} alone (curl -F {main}=@model.stl)",
         code="missing_field",
     )
 
