@@ -486,6 +486,17 @@ def test_without_the_kernel_only_the_own_check_is_named(monkeypatch: pytest.Monk
     assert not remarks.notes
 
 
+def test_a_file_that_is_too_large_for_the_check_has_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+    monkeypatch.setattr(writer, "MAX_FACES_COUNT", 5)
+    _, remarks = written(scene_of(brick()))
+    assert remarks.figures["step_check"] == "writer"
+    assert "valid_solids" not in remarks.figures
+    (note,) = remarks.notes
+    assert note.code == "step_unchecked"
+    assert "6 faces, and OpenCASCADE checks at most 5" in note.message
+
+
 def test_what_crashes_or_hangs_the_kernel_is_no_valid_file(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("OCP.STEPControl", reason="where it is not loaded, the check has a process of another kind")
     target, _ = written(scene_of(brick()))

@@ -172,13 +172,22 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
 
 def _check_file(target: Target, products: list[_WrittenProduct | None], deadline: float) -> Verdict | None:
     """Return the file as OpenCASCADE reads it; None if it is not installed, the file too large, or the time over."""
-    if not is_available() or sum(product.figures["faces"] for product in products if product) > MAX_FACES_COUNT:
+    if not is_available():
+        return None
+    faces_count = sum(product.figures["faces"] for product in products if product)
+    if faces_count > MAX_FACES_COUNT:
+        note(
+            "step_unchecked",
+            f"the STEP file has {faces_count} faces, and OpenCASCADE checks at most {MAX_FACES_COUNT}; "
+            "only the writer's own checks were made, so a solid may be invalid",
+        )
         return None
     verdict = read_back(target.read(), deadline - time.monotonic())
     if verdict is None:
         note(
             "step_unchecked",
-            "OpenCASCADE did not finish its check of the STEP file in time; only the writer's own checks were made",
+            "OpenCASCADE did not finish its check of the STEP file in time; only the writer's own checks were made, "
+            "so a solid may be invalid",
         )
     return verdict
 
