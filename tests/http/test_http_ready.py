@@ -20,6 +20,7 @@ from meshhub.errors import ServerBusy, WorkerCrashed
 from meshhub.hookspecs import hookimpl
 from meshhub.http.admission.resources import Resources
 from meshhub.http.conversions.probe import CACHE_S, Probe, cube_stl
+from meshhub.model.capabilities import Format, Reader
 from meshhub.model.report import Inspection, Report
 from meshhub.registry import Registry
 from meshhub.service.settings import Settings
@@ -77,6 +78,33 @@ def test_ready_proves_that_a_worker_converts(tmp_path: Path) -> None:
         assert answers[0].json() == {"status": "ready"}
         assert engine.ran == 1
         assert listener.heard == 0
+
+
+def sniff_in_the_server(head: bytes, size: int) -> int:
+    SNIFFED.append(size)
+    return 0
+
+
+SNIFFED: list[int] = []
+"""Sizes of the files that a third party's sniffer has looked at in this process."""
+
+
+class WithSniffer:
+    """A plug-in with a sniffer, which could hang or end the process."""
+
+    @hookimpl
+    def meshhub_readers(self) -> list[Reader]:
+        sniffing = Format(id="sniffing", label="Sniffing", extensions=(".sniffing",), media_types=("model/x-sniffing",))
+        run = f"{__name__}:sniff_in_the_server"
+        return [Reader(format=sniffing, run=run, sniff=run)]
+
+
+def test_the_cube_is_not_given_to_sniffers() -> None:
+    engine = Counting()
+    probe = Probe(Registry([WithSniffer()], entry_points=False, engine=engine), Resources(Settings()))
+    asyncio.run(probe.check())
+    assert engine.ran == 1
+    assert SNIFFED == []
 
 
 def test_not_ready_when_workers_crash(tmp_path: Path) -> None:

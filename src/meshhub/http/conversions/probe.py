@@ -81,7 +81,9 @@ class Probe:
         """Convert the cube; return the error code, or "" for success."""
         source, target = Source.from_bytes(cube_stl(), "cube.stl"), Target()
         try:
-            chain = resolve(self._registry.declarations, Request(target="stl"), source, LOCAL)
+            # a named format: the sniffers of third parties must not run in this process
+            request = Request(target="stl", options={"input_format": "stl"})
+            chain = resolve(self._registry.declarations, request, source, LOCAL)
             report = self._registry.engine.run(Task(chain=chain, source=source, target=target), timeout=_TIMEOUT_S)
         except RequestError:
             # no plug-in for STL is installed
