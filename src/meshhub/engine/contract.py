@@ -101,15 +101,9 @@ def perform(task: Task, check: Callable[[int], None] = lambda _: None) -> Report
 def late(seconds: float | None, position: Position) -> ConversionTimeout:
     """The error of a task whose time is up."""
     return ConversionTimeout(
-        f"the conversion took longer than {seconds:g} s{position.text} and was stopped; {smaller(position)}",
+        f"the conversion took longer than {seconds:g} s{position.text} and was stopped; {position.reduction}",
         options=("optimize_target_faces",),
     )
-
-
-def smaller(position: Position) -> str:
-    """Return what to do about a task that needs too much; the text mentions the option `optimize_target_faces`."""
-    report = f" or {position.remedy}" if position.is_foreign else ""
-    return f"reduce the model ({{optimize_target_faces}}){report}"
 
 
 def left() -> Cancelled:

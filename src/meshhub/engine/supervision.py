@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from meshhub.engine import descendants as marks
-from meshhub.engine.contract import Cancel, late, left, smaller
+from meshhub.engine.contract import Cancel, late, left
 from meshhub.engine.worker import LONGEST_ANSWER, Answer, Limits, unmapped_bytes
 from meshhub.errors import (
     ConversionTimeout,
@@ -227,13 +227,13 @@ def _crashed(worker: Worker, limits: Limits, position: Position) -> MeshhubError
     how = how_it_ended(worker.process)
     if how.endswith("SIGXCPU"):
         return ConversionTimeout(
-            f"the conversion took more processor time than it may{position.text} and was stopped; {smaller(position)}",
+            f"the conversion took more processor time than it may{position.text} and was stopped; {position.reduction}",
             options=("optimize_target_faces",),
         )
     if worker.took > limits.memory_bytes * _MUCH:
         return ModelTooComplex(
             f"the conversion's process ended{position.text} ({how}); it had taken {worker.took:,} of "
-            f"{limits.memory_bytes:,} bytes of memory; reduce the model first ({{optimize_target_faces}})",
+            f"{limits.memory_bytes:,} bytes of memory; {position.reduction}",
             options=("optimize_target_faces",),
         )
     if how.endswith("SIGKILL") and not position.is_foreign:
@@ -263,7 +263,7 @@ def _look(worker: Worker, limits: Limits, folders: Sequence[Path], position: Pos
     if size > limits.file_bytes:
         raise ModelTooComplex(
             f"the conversion wrote more than the {limits.file_bytes:,} bytes that one may{position.text}; "
-            "reduce the model first ({optimize_target_faces})",
+            + position.reduction,
             options=("optimize_target_faces",),
         )
     worker.weigh(limits)
@@ -273,8 +273,7 @@ def _look(worker: Worker, limits: Limits, folders: Sequence[Path], position: Pos
     # the first sum is quick and counts what they share for each; the second is right
     if len(processes) > 1 and all(sum(map(one, processes)) > limits.memory_bytes for one in (_resident, _share)):
         raise ModelTooComplex(
-            f"the conversion needs more memory than one may take{position.text}; "
-            "reduce the model first ({optimize_target_faces})",
+            f"the conversion needs more memory than one may take{position.text}; {position.reduction}",
             options=("optimize_target_faces",),
         )
 

@@ -153,7 +153,7 @@ def _encoded(task: Task, progress: _Progress) -> bytes:
             error_class=ModelTooComplex.__name__,
             error_code=ModelTooComplex.code,
             error=f"the model needs more memory than one conversion may take{progress.position.text}; "
-            "reduce it first ({optimize_target_faces})",
+            + progress.position.reduction,
             options=("optimize_target_faces",),
         )
     try:

@@ -143,4 +143,19 @@ class Position:
     def remedy(self) -> str:
         """The advice after a crash: the file is only suspected if no code of a third party ran."""
         foreign = [step for step in self._begun if step.is_foreign]
-        return f"report it to the maintainer of {foreign[-1].plugin!r}" if foreign else "the file may be damaged"
+        if not foreign:
+            return "the file may be damaged"
+        # the text of the position names the distribution of its own step
+        origin = f" ({foreign[-1].origin})" if foreign[-1] is not self.step else ""
+        return f"report it to the maintainer of {foreign[-1].plugin!r}{origin}"
+
+    @property
+    def reduction(self) -> str:
+        """The advice after a step that needs too much time, memory or disk; it mentions `optimize_target_faces`.
+
+        The size of the model is not suspected if the step runs code of a third party.
+        """
+        if self._begun and self.step.is_foreign:
+            return self.remedy
+        report = f" or {self.remedy}" if self.is_foreign else ""
+        return f"reduce the model ({{optimize_target_faces}}){report}"

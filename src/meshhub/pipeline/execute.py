@@ -244,12 +244,12 @@ def _attributed(error: BaseException, subject: str, position: Position) -> Meshh
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return ModelTooComplex(
-            f"{subject} ran out of memory; reduce the model first ({{optimize_target_faces}})",
+            f"{subject} ran out of memory; {position.reduction}",
             options=("optimize_target_faces",),
         )
     if number == errno.EFBIG:
         return ModelTooComplex(
-            f"{subject} exceeded the maximum size of a file; reduce the model first ({{optimize_target_faces}})",
+            f"{subject} exceeded the maximum size of a file; {position.reduction}",
             options=("optimize_target_faces",),
         )
     if number in _DISK_FULL:

@@ -1,0 +1,151 @@
+"""Errors of steps that run third parties' code: they name the plug-in and its distribution, not the file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+if sys.platform != "linux":
+    pytest.skip("workers have these limits on Linux", allow_module_level=True)
+
+from distributions import install
+from meshhub import ConversionTimeout, Isolated, MeshhubError, Registry, Source, Target
+from meshhub.engine.worker import Limits
+from meshhub.model.chain import Position, Request
+from test_cli import meshhub_cli
+
+PLUGIN = """
+import ctypes, errno, os, signal, tempfile, time
+from typing import Annotated
+from meshhub import Format, Mesh, Operation, Part, Reader, Scene, Stage, hookimpl
+from msgspec import Meta, Struct
+
+class Options(Struct, frozen=True, kw_only=True):
+    culprit: Annotated[str | None, Meta(title="Misdeed")] = None
+
+def fail(name):
+    if name == "sleep":
+        time.sleep(1.5)
+    if name == "hang":
+        time.sleep(600)
+    while name == "compute":
+        pass
+    if name == "crash":
+        ctypes.string_at(0)
+    if name == "exit":
+        os._exit(0)
+    if name == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if name == "memory":
+        bytearray(1 << 30)
+    if name == "take":
+        held = bytearray(200 << 20)
+        time.sleep(0.5)
+        os.abort()
+    if name == "disk":
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(bytes(3 << 20)), file.flush()
+            with tempfile.NamedTemporaryFile() as other:
+                other.write(bytes(3 << 20)), other.flush()
+                time.sleep(600)
+    if name == "file":
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+def read(source, options):
+    import numpy as np
+    fail(source.read().decode())
+    points = np.array([[0, 0, 0], [9, 0, 0], [0, 9, 0], [0, 0, 9]], float)
+    mesh = Mesh(points, np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]], np.int32))
+    return Scene(meshes=(mesh,), parts=(Part(0),))
+
+def run(scene, options):
+    fail(options.culprit)
+    return scene
+
+@hookimpl
+def meshhub_readers():
+    return [Reader(format=Format(id="culprit", label="Culprit", extensions=(".culprit",), media_types=("model/x-c",)),
+                   run="culprit:read")]
+
+@hookimpl
+def meshhub_operations():
+    return [Operation(id="culprit", label="Misbehave", stage=Stage.PLACE, run="culprit:run", options=Options)]
+"""
+
+MISDEEDS = {
+    "hang": "conversion_timeout",
+    "compute": "conversion_timeout",
+    "crash": "worker_crashed",
+    "exit": "worker_crashed",
+    "kill": "worker_crashed",
+    "memory": "model_too_complex",
+    "take": "model_too_complex",
+    "disk": "model_too_complex",
+    "file": "model_too_complex",
+}
+
+LIMITS = Limits(memory_bytes=400 << 20, file_bytes=4 << 20, cpu_seconds=2)
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "installed"
+    install(folder, "meshhub-culprit", culprit="culprit")
+    (folder / "culprit.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "culprit", raising=False)
+    return folder
+
+
+@pytest.fixture
+def registry(installed: Path) -> Iterator[Registry]:
+    registry = Registry(engine=Isolated(workers=1, limits=LIMITS))
+    yield registry
+    registry.close()
+
+
+@pytest.mark.parametrize("step", ["reader", "operation"])
+@pytest.mark.parametrize("name", MISDEEDS)
+def test_the_file_is_not_blamed_for_a_plugin(registry: Registry, step: str, name: str) -> None:
+    source = Source.from_bytes(name.encode() if step == "reader" else b"good", "a.culprit")
+    options = {"culprit": name} if step == "operation" else {}
+    with pytest.raises(MeshhubError) as caught:
+        registry.convert(source, Target(), to="stl", timeout=3 if name == "hang" else 30, **options)
+    assert caught.value.code == MISDEEDS[name]
+    expected = {"reader": "the reader of Culprit", "operation": "the operation Misbehave"}[step]
+    assert f"{expected} (plug-in 'culprit', meshhub-culprit 1.2)" in caught.value.message
+    assert "report it to the maintainer of 'culprit'" in caught.value.message
+    for word in ("reduce", "optimize_target_faces", "damaged"):
+        assert word not in caught.value.message
+
+
+def test_a_built_in_step_after_a_plugin_names_both_remedies(installed: Path) -> None:
+    chain = Registry().resolve(Request(target="stl"), Source.from_bytes(b"good", "a.culprit"))
+    late = Position(chain, 1)
+    assert late.text == " in the writer of STL (plug-in 'stl')"
+    assert late.reduction == (
+        "reduce the model ({optimize_target_faces}) or report it to the maintainer of 'culprit' (meshhub-culprit 1.2)"
+    )
+
+
+def test_in_process_a_plugin_that_is_late_is_named(installed: Path) -> None:
+    registry = Registry()
+    registry.convert(Source.from_bytes(b"good", "a.culprit"), Target(), to="stl")
+    with pytest.raises(ConversionTimeout, match=r"meshhub-culprit 1\.2.*; report it to the maintainer") as caught:
+        registry.convert(Source.from_bytes(b"sleep", "a.culprit"), Target(), to="stl", timeout=1)
+    assert "reduce" not in caught.value.message
+
+
+def test_the_command_line_names_the_plugin_that_hangs(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), *sys.path]))
+    (tmp_path / "a.culprit").write_text("hang")
+    done = meshhub_cli("convert", "a.culprit", "a.stl", "--timeout", "1", cwd=tmp_path)
+    assert done.returncode == 5
+    assert b"meshhub-culprit 1.2" in done.stderr
+    assert b"--optimize-target-faces" not in done.stderr
