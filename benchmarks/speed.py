@@ -167,7 +167,7 @@ def assimp_converts(source: Path, target: Path) -> list[str]:
 
 
 def meshhub_program(source: Path, target: Path) -> list[str]:
-    return [sys.executable, "-m", "meshhub", "convert", str(source), str(target), "--force", "--quiet"]
+    return [sys.executable, "-m", "meshhub", "convert", str(source), "--output", str(target), "--force", "--quiet"]
 
 
 JOBS: dict[str, tuple[str, int, str, list[Callable[..., object]]]] = {

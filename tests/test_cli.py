@@ -80,7 +80,7 @@ def test_an_existing_file_needs_force(tmp_path: Path) -> None:
     assert done.returncode == 6
     assert b"--force" in done.stderr
     assert target.read_text() == "mine"
-    assert meshhub_cli("convert", source, target, "--force").returncode == 0
+    assert meshhub_cli("convert", source, "--output", target, "--force").returncode == 0
     assert target.read_bytes().startswith(b"ply")
     assert names(tmp_path) == ["a.stl", "b.ply"]
 
@@ -125,7 +125,7 @@ def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
         if led_to == "there.ply":
             link.write_bytes(b"old")
             assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link).returncode == 6
-        assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link, "--force").returncode == 0
+        assert meshhub_cli("convert", stl(tmp_path / "a.stl"), "--output", link, "--force").returncode == 0
         assert link.is_symlink()
         assert (tmp_path / "models" / led_to).read_bytes().startswith(b"ply")
     link.unlink()
@@ -173,6 +173,18 @@ def test_a_batch_goes_on_after_a_failure(tmp_path: Path) -> None:
     again = meshhub_cli("convert", parts / "a.stl", "--to", "ply", "--output-dir", out, "--json")
     assert again.returncode == 1
     assert json.loads(again.stdout)[0]["error_code"] == "output_exists"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal ends a program in another way there")
+def test_an_interrupt_during_the_imports_prints_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    for program in (["-m", "meshhub"], ["-c", "from meshhub.__main__ import main; main()"]):
+        done = subprocess.run(
+            [sys.executable, *program, "serve"], env=environment, capture_output=True, timeout=50, check=False
+        )
+        assert done.returncode == -signal.SIGINT
+        assert done.stderr == b""
 
 
 def test_an_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,13 +65,91 @@ def test_two_matches_of_a_pattern_are_two_inputs(
     assert contents(tmp_path) == before
 
 
-def test_an_output_of_another_format_is_replaced_with_force(tmp_path: Path) -> None:
+@pytest.mark.parametrize("to", [[], ["--to", "obj"]])
+@pytest.mark.parametrize("paths", [("a.stl", "b.obj"), ("a.stl", "b.OBJ"), ("a.stl", "link.obj"), ("part", "b.obj")])
+def test_a_second_model_is_kept_even_with_force(tmp_path: Path, paths: tuple[str, str], to: list[str]) -> None:
+    """`convert * --force` where the pattern matches two files of different formats."""
     stl(tmp_path / "a.stl")
-    for again in ([], ["--force"]):
-        done = meshhub_cli("convert", "a.stl", "a.ply", "--to", "ply", *again, cwd=tmp_path)
+    stl(tmp_path / "part.stl").rename(tmp_path / "part")
+    for name in ("b.obj", "b.OBJ"):
+        (tmp_path / name).write_text(OBJ)
+    (tmp_path / "link.obj").symlink_to("b.obj")
+    before = contents(tmp_path)
+    done = meshhub_cli("convert", *paths, *to, "--force", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"--output {paths[1]} --force" in done.stderr.decode()
+    assert b"--output-dir DIR" in done.stderr
+    assert contents(tmp_path) == before
+
+
+def test_a_second_model_without_force_names_the_flags(tmp_path: Path) -> None:
+    stl(tmp_path / "a.stl")
+    (tmp_path / "b c.obj").write_text(OBJ)
+    done = meshhub_cli("convert", "a.stl", "b c.obj", "--json", cwd=tmp_path)
+    assert done.returncode == 6
+    outcome = json.loads(done.stdout)
+    assert outcome["error_code"] == "output_exists"
+    assert outcome["error"].count("use --output 'b c.obj' --force to overwrite it") == 1
+    (tmp_path / "a.obj").write_text(OBJ)
+    derived = meshhub_cli("convert", "a.stl", "--to", "obj", cwd=tmp_path)
+    assert derived.returncode == 6
+    assert b"use --force to overwrite it" in derived.stderr
+
+
+def test_a_named_output_is_replaced_with_force(tmp_path: Path) -> None:
+    stl(tmp_path / "a.stl")
+    command = ("convert", "a.stl", "--output", "a.ply")
+    assert meshhub_cli(*command, cwd=tmp_path).returncode == 0
+    first = (tmp_path / "a.ply").read_bytes()
+    refused = meshhub_cli(*command, cwd=tmp_path)
+    assert refused.returncode == 6
+    assert b"use --force to overwrite it" in refused.stderr
+    (tmp_path / "a.ply").write_text("other")
+    assert meshhub_cli(*command, "--force", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "a.ply").read_bytes() == first
+    # also a model of the input's format, and a file whose extension names no format
+    stl(tmp_path / "b.stl", (5, 5, 5))
+    (tmp_path / "a.tmp").write_text("other")
+    for output in ("b.stl", "a.tmp"):
+        done = meshhub_cli("convert", "a.stl", "--output", output, "--to", "stl", "--force", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.tmp").read_bytes() == (tmp_path / "b.stl").read_bytes()
+    piped = meshhub_cli("convert", "a.stl", "--output", "-", "--to", "ply", cwd=tmp_path)
+    assert piped.stdout == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["a.stl", "--output", "a.stl", "--force"], "the input itself"),
+        (["a.stl", "--output", "hard.stl", "--force"], "the input itself"),
+        (["a.stl", "b.stl", "--output", "c.stl"], "--output takes one INPUT"),
+        (["a.stl", "--output", "b.stl", "--to", "ply", "--force"], "extension of the format ply"),
+        (["a.stl", "--output", "c.ply", "--to", "ply", "--output-dir", "out"], "give one of them"),
+    ],
+)
+def test_a_named_output_that_cannot_be_meant_is_refused(tmp_path: Path, arguments: list[str], reason: str) -> None:
+    stl(tmp_path / "b.stl", (5, 5, 5))
+    os.link(stl(tmp_path / "a.stl"), tmp_path / "hard.stl")
+    before = contents(tmp_path)
+    done = meshhub_cli("convert", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert reason in done.stderr.decode()
+    assert contents(tmp_path) == before
+
+
+def test_an_output_that_cannot_be_an_input_is_replaced_with_force(tmp_path: Path) -> None:
+    source = stl(tmp_path / "a.stl")
+    (tmp_path / "a.ply").touch()
+    assert meshhub_cli("convert", "a.stl", "a.ply", "--force", cwd=tmp_path).returncode == 0
+    first = (tmp_path / "a.ply").read_bytes()
+    for arguments in (("-", "a.ply"), ("a.stl", "--to", "ply")):
+        (tmp_path / "a.ply").write_text("other")
+        done = meshhub_cli("convert", *arguments, "--force", stdin=source.read_bytes(), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "a.ply").read_bytes() == first
     assert meshhub_cli("convert", "a.stl", "a.tmp", "--to", "ply", cwd=tmp_path).returncode == 0
-    assert (tmp_path / "a.tmp").read_bytes() == (tmp_path / "a.ply").read_bytes()
+    assert (tmp_path / "a.tmp").read_bytes() == first
 
 
 def test_companions_replace_nothing(tmp_path: Path) -> None:
@@ -325,6 +403,27 @@ def test_a_link_with_the_name_of_a_derived_output_is_not_followed(tmp_path: Path
     assert (tmp_path / "b.stl").read_bytes() == before
 
 
+@posix
+def test_a_batch_replaces_no_file_through_a_link(tmp_path: Path) -> None:
+    """Neither another file of the output folder, nor one behind a linked folder."""
+    (tmp_path / "parts" / "sub").mkdir(parents=True)
+    for name in ("a.stl", "sub/b.stl", "sub/c.stl"):
+        stl(tmp_path / "parts" / name)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out" / "keep.ply").write_text("mine")
+    (tmp_path / "out" / "a.ply").symlink_to("keep.ply")
+    (tmp_path / "out" / "sub").symlink_to("../elsewhere")
+    (tmp_path / "elsewhere" / "b.ply").write_text("mine")
+    done = meshhub_cli("convert", "parts", "--to", "ply", "-o", "out", "--force", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    outcomes = {Path(outcome["file"]).name: outcome for outcome in json.loads(done.stdout)}
+    assert outcomes["a.stl"]["error_code"] == outcomes["b.stl"]["error_code"] == "output_exists"
+    assert "link" in outcomes["a.stl"]["error"]
+    assert "report" in outcomes["c.stl"]
+    assert (tmp_path / "out" / "keep.ply").read_text() == (tmp_path / "elsewhere" / "b.ply").read_text() == "mine"
+
+
 def test_a_second_path_is_kept_where_the_first_has_no_extension(tmp_path: Path) -> None:
     stl(tmp_path / "part.stl").rename(tmp_path / "part")
     before = stl(tmp_path / "b.stl", (5, 5, 5)).read_bytes()
@@ -347,3 +446,18 @@ def test_what_a_plugin_prints_while_it_loads_stays_out_of_the_output(
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(b"ply\n")
     assert b"loading" in done.stderr
+
+
+@posix
+@pytest.mark.parametrize("arguments", [("convert", "a.stl", "-", "--to", "ply"), ("formats",), ("inspect", "a.stl")])
+def test_a_reader_of_the_output_that_ends_early_ends_the_command_quietly(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    stl(tmp_path / "a.stl")
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "meshhub", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, timeout=100, check=False)
+    os.close(write)
+    assert done.returncode == 128 + 13
+    assert done.stderr == b""

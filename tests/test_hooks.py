@@ -28,6 +28,7 @@ from meshhub.engine.hook_process import CALLER, HookProcess
 from meshhub.engine.plugin_records import PluginRecords
 from meshhub.model.chain import Request
 from meshhub.pipeline.loading import Fault
+from neighbors import ball
 
 HARMFUL = tuple(name for name in hostile_plugin.SURVIVED if name not in ("exit-politely", "raise-something"))
 HARMLESS = ("fork-children", "daemonise")
@@ -398,11 +399,16 @@ def test_faults_of_a_running_service_can_be_read(tmp_path: Path) -> None:
 # the command line
 
 
-def meshhub(*arguments: str, path: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+def meshhub_bytes(*arguments: str, path: Path, cache: Path) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), *sys.path]), "XDG_CACHE_HOME": str(cache)}
     return subprocess.run(
-        [sys.executable, "-m", "meshhub", *arguments], env=environment, capture_output=True, text=True, timeout=100
+        [sys.executable, "-m", "meshhub", *arguments], env=environment, capture_output=True, timeout=100
     )
+
+
+def meshhub(*arguments: str, path: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+    done = meshhub_bytes(*arguments, path=path, cache=cache)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.mark.parametrize("name", ["exit-at-once", "busy-loop"])
@@ -466,3 +472,72 @@ def test_help_and_listings_probe_nothing(distribution: Path, tmp_path: Path) -> 
     for arguments in (("--help",), ("convert", "--help"), ("formats",)):
         assert meshhub(*arguments, path=distribution, cache=tmp_path / "cache").returncode == 0
     assert not (tmp_path / "cache").exists()
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """Distributions that end, hold or disturb the program that imports them, beside one that works."""
+    folder = tmp_path / "broken"
+    noisy = (
+        "import os, subprocess\nfrom meshhub import hookimpl\n"
+        "print('printed')\nos.write(1, b'written')\nsubprocess.run(['echo', 'child'])\n"
+        "@hookimpl\ndef meshhub_readers():\n    os.write(1, b'read')\n    return []"
+    )
+    codes = {
+        **IMPORTS,
+        "raises": "raise KeyError('at import')",
+        "quits": "raise SystemExit(0)",
+        "interrupts": "raise KeyboardInterrupt",
+        "declares": "from meshhub import hookimpl\n@hookimpl\ndef meshhub_readers(): raise SystemExit(0)",
+        "noisy": noisy,
+    }
+    for name, code in codes.items():
+        install(folder, f"meshhub-{name}", **{name: f"broken_{name}"})
+        (folder / f"broken_{name}.py").write_text(f"{code}\n")
+    return folder
+
+
+def test_the_command_line_survives_imports_and_names_the_distribution(broken: Path, tmp_path: Path) -> None:
+    source = tmp_path / "a.stl"
+    source.write_bytes(ball(1))
+    plain = meshhub_bytes("convert", str(source), "-", "--to", "ply", "-q", path=tmp_path, cache=tmp_path / "none")
+    piped = meshhub_bytes("convert", str(source), "-", "--to", "ply", path=broken, cache=tmp_path / "cache")
+    assert piped.returncode == 0, piped.stderr
+    assert piped.stdout == plain.stdout
+    for name in ("sleeps", "exits", "crashes", "raises", "quits", "interrupts", "declares"):
+        assert f"fault: {name} (meshhub-{name} 1.2): ".encode() in piped.stderr, name
+    assert b"noisy (" not in piped.stderr
+    # nothing is probed again
+    begun = time.monotonic()
+    for arguments in (("inspect", str(source), "--json"), ("explain", str(source), "ply"), ("plugins",), ("formats",)):
+        done = meshhub(*arguments, path=broken, cache=tmp_path / "cache")
+        assert done.returncode == (1 if arguments == ("plugins",) else 0), done.stderr
+        assert ("fault: exits" in done.stderr) == (arguments != ("formats",))
+        assert "written" not in done.stdout
+    assert "stl" in meshhub("convert", "--help", path=broken, cache=tmp_path / "cache").stdout.lower()
+    assert time.monotonic() - begun < 60
+
+
+def test_verbose_shows_the_traceback_of_an_import(broken: Path, tmp_path: Path) -> None:
+    for name in (*IMPORTS, "interrupts", "noisy"):
+        (broken / f"broken_{name}.py").write_text("")
+    for verbose in ((), ("-v",)):
+        done = meshhub(*verbose, "plugins", path=broken, cache=tmp_path / "cache")
+        assert done.returncode == 1
+        assert ("Traceback" in done.stderr) == bool(verbose)
+        assert (", in meshhub_readers" in done.stderr) == bool(verbose)
+        assert "fault: raises (meshhub-raises 1.2): cannot be loaded" in done.stderr
+
+
+def test_all_plugins_are_probed_before_one_is_loaded(tmp_path: Path) -> None:
+    """A probe forks, which a thread of a loaded plug-in would disturb."""
+    folder = tmp_path / "installed"
+    for name in ("first", "second"):
+        install(folder, f"meshhub-{name}", **{name: f"order_{name}"})
+        (folder / f"order_{name}.py").write_text(
+            f"import os\nwith open({str(tmp_path / 'order')!r}, 'a') as file: file.write(f'{{os.getpid()}} ')\n"
+        )
+    assert meshhub("plugins", path=folder, cache=tmp_path / "cache").returncode == 0
+    first_probe, second_probe, first_load, second_load = (tmp_path / "order").read_text().split()
+    assert first_load == second_load
+    assert len({first_probe, second_probe, first_load}) == 3

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import sys
-from typing import cast
+from typing import Any, cast
 
 import click
 
@@ -25,6 +26,10 @@ _COMMANDS = {
 }
 
 
+_SIGPIPE = 13
+"""Number of the signal; Python ignores it, and Windows does not have it."""
+
+
 class _Lazy(click.Group):
     """A group that imports a command when it is called, so that listing formats loads nothing else."""
 
@@ -39,6 +44,17 @@ class _Lazy(click.Group):
             return None
         module, _, attribute = reference.partition(":")
         return cast(click.Command, getattr(importlib.import_module(module), attribute))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; end as by SIGPIPE if nobody reads its output any more, as `| head` does."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # what the buffers still hold would fail again when Python flushes them at the end
+            null = os.open(os.devnull, os.O_WRONLY)
+            for stream in (1, 2):
+                os.dup2(null, stream)
+            ctx.exit(SIGNALED + _SIGPIPE)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -13,9 +13,9 @@ import click
 import msgspec
 
 from meshhub.cli import show
-from meshhub.cli.conversion import ConvertFlags, closing, extension_of
+from meshhub.cli.conversion import ConvertFlags, closing, extension_of, suggesting_overwrite
 from meshhub.cli.exits import BATCH_FAILED, code_of, explained
-from meshhub.cli.files import bounded_hooks, expand_inputs, identity, make_unique, worker_log
+from meshhub.cli.files import bounded_hooks, expand_inputs, identity, leads_elsewhere, make_unique, worker_log
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
 from meshhub.model.report import Report
@@ -47,15 +47,17 @@ def convert_batch(
                 raise RequestError(
                     f"{target} is an input of this command; name another --output-dir", code=OutputExists.code
                 )
-            if target.is_symlink() and not target.resolve().is_relative_to(output_dir.resolve()):
+            if leads_elsewhere(target, output_dir):
                 raise RequestError(
-                    f"{target} is a link out of the output folder; remove it, or name another --output-dir",
+                    f"{target} is a link to another file, or in a linked folder; remove the link, or name another "
+                    "--output-dir",
                     code=OutputExists.code,
                 )
             target.parent.mkdir(parents=True, exist_ok=True)
-            conversion.report = registry.convert(
-                conversion.source, target, to=to, timeout=flags.timeout, overwrite=flags.force, **options
-            )
+            with suggesting_overwrite("--force"):
+                conversion.report = registry.convert(
+                    conversion.source, target, to=to, timeout=flags.timeout, overwrite=flags.force, **options
+                )
         except (MeshhubError, OSError) as error:
             conversion.error = error
         return conversion

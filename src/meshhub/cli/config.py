@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from meshhub.cli import show
+from meshhub.cli.loading import load_registry
 from meshhub.errors import InvalidSettings, format_number
-from meshhub.registry import Registry
 from meshhub.service.redaction import redact_url
 from meshhub.service.settings import LIMITS, NAMES, Settings, load
 
@@ -61,7 +61,7 @@ def _get_value(settings: Settings, name: str) -> Any:
 
 def _list_limits(settings: Settings) -> dict[str, Any]:
     """Return the limits of all plans by their names in the settings file. Raise InvalidSettings."""
-    plans = settings.in_force(Registry().plans)
+    plans = settings.in_force(load_registry(probe=True).plans)
     return {f"plans.{plan.id}.{limit}": getattr(plan.limits, limit) for plan in plans.values() for limit in LIMITS}
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from meshhub.errors import OutputExists
 from meshhub.pipeline.resolve import unsupported_target
 from meshhub.registry import Registry
 
@@ -16,6 +17,7 @@ class ConvertFlags(Struct, frozen=True, kw_only=True):
     """Flags of `meshhub convert` besides the options of plug-ins; `timeout` in seconds, None for no limit."""
 
     to: str | None
+    output: str | None
     output_dir: Path | None
     force: bool
     jobs: int | None
@@ -39,3 +41,12 @@ def closing(registry: Registry) -> Iterator[None]:
         yield
     finally:
         registry.close()
+
+
+@contextlib.contextmanager
+def suggesting_overwrite(flags: str) -> Iterator[None]:
+    """Add the flags that replace an existing output to the error that it exists."""
+    try:
+        yield
+    except OutputExists as error:
+        raise OutputExists(f"{error.message}; use {flags} to overwrite it") from error

@@ -6,7 +6,7 @@ import logging
 
 import click
 
-from meshhub.errors import ERROR_CODES, MeshhubError, OutputExists, UnreadableFile, exit_status_of, printable
+from meshhub.errors import ERROR_CODES, MeshhubError, UnreadableFile, exit_status_of, printable
 from meshhub.model.options import flag_of
 
 BATCH_FAILED = 1
@@ -21,7 +21,7 @@ SIGNALED = 128
 EXIT_HELP = """\b
 Exit status: 0 success · 1 some files of a batch failed · 2 invalid request · 3 unreadable input ·
 4 conversion failed · 5 timeout or worker crash · 6 output cannot be written · 7 missing package ·
-70 internal error · 130 interrupted · 129 SIGHUP · 143 SIGTERM
+70 internal error · 130 interrupted · 129 SIGHUP · 141 SIGPIPE · 143 SIGTERM
 """
 
 
@@ -45,8 +45,6 @@ def exit_status(error: BaseException) -> int:
 
 def explained(error: BaseException) -> str:
     """Describe an error in one line, with its code."""
-    if isinstance(error, OutputExists):
-        return f"{error.message}; use --force to overwrite it [{error.code}]"
     if isinstance(error, MeshhubError):
         return f"{error.spelled(flag_of)} [{error.code}]"
     if isinstance(error, OSError):

@@ -121,6 +121,16 @@ def make_unique(path: Path, taken: set[str]) -> Path:
     return candidate
 
 
+def leads_elsewhere(target: Path, folder: Path) -> bool:
+    """Return whether a derived output is, through links, an existing file that the command did not name.
+
+    A link to a file that does not exist yet is followed if it stays in the folder.
+    """
+    if not os.path.lexists(target):
+        return False
+    return (target.is_symlink() and target.exists()) or not target.resolve().is_relative_to(folder.resolve())
+
+
 def _comparison_key(path: Path) -> str:
     """Return a text that is equal for two paths if any file system may treat them as one file."""
     return unicodedata.normalize("NFC", os.path.realpath(path).casefold())

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from meshhub.cli.loading import load_registry, print_faults
 from meshhub.model.options import HostOptions, OptionField, option_fields
 from meshhub.registry import Registry
 
@@ -24,10 +25,16 @@ class RegistryCommand(click.Command):
         self._fields: dict[str, OptionField] = {}
         self._own = list(self.params)
 
-    def registry(self) -> Registry:
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; new plug-ins are probed first, unless help or a completion is asked for."""
+        only_lists = ctx.resilient_parsing or not set(args).isdisjoint(ctx.help_option_names)
+        self.registry(probe=not only_lists)
+        return super().parse_args(ctx, args)
+
+    def registry(self, *, probe: bool = False) -> Registry:
         """Return the registry, built when flags are first needed."""
         if self._registry is None:
-            self._registry = Registry()
+            self._registry = load_registry(probe=probe)
             self._fields = self.fields(self._registry)
             self.params = [*self._own, *(_flag(field) for field in self._fields.values())]
         return self._registry
@@ -46,6 +53,8 @@ class RegistryCommand(click.Command):
         values = {name: ctx.params.pop(name) for name in self._fields if name in ctx.params}
         ctx.params["options"] = {name: value for name, value in values.items() if value is not None}
         ctx.params["registry"] = self.registry()
+        if not ctx.params.get("quiet"):
+            print_faults(self.registry().faults)
         return super().invoke(ctx)
 
 

@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from meshhub.cli import show
+from meshhub.cli.loading import load_registry
 from meshhub.errors import InvalidOption, InvalidSettings, MissingDependency, quote
-from meshhub.registry import Registry
 from meshhub.service.settings import load
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def keys() -> None:
 @click.option("--expires-days", type=_EXPIRES_DAYS, metavar="DAYS", help="Days until the key expires; default: never.")
 def create(plan: str, label: str, expires_days: int | None) -> None:
     """Create a key, and print it on standard output. It cannot be shown again."""
-    plans = Registry().plans
+    plans = load_registry(probe=True).plans
     if plan not in plans:
         raise InvalidOption(f"unknown plan {quote(plan)}; known are {', '.join(sorted(plans))}")
     key, record = _store().create(plan, label=label, expires=_from_now(expires_days))

@@ -9,10 +9,9 @@ import click
 import msgspec
 
 from meshhub.cli import show
-from meshhub.engine.hook_process import HookProcess
+from meshhub.cli.loading import load_registry
 from meshhub.engine.plugin_records import PluginRecords
 from meshhub.model.plans import LOCAL
-from meshhub.registry import Registry
 from meshhub.supported import supported
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -26,7 +25,7 @@ def _flag_of(option: str) -> str:
 @_json
 def formats(as_json: bool) -> None:
     """List the formats that can be read and written, with their options."""
-    listed: dict[str, Any] = dict(supported(Registry(), LOCAL)["formats"])
+    listed: dict[str, Any] = dict(supported(load_registry(probe=False), LOCAL)["formats"])
     if as_json:
         show.as_json(listed)
         return
@@ -47,7 +46,7 @@ def formats(as_json: bool) -> None:
 @_json
 def operations(as_json: bool) -> None:
     """List the operations in the order in which they run, with their options."""
-    listed: list[Any] = list(supported(Registry(), LOCAL)["operations"])
+    listed: list[Any] = list(supported(load_registry(probe=False), LOCAL)["operations"])
     if as_json:
         show.as_json(listed)
         return
@@ -66,11 +65,9 @@ def operations(as_json: bool) -> None:
 @click.pass_context
 def plugins(ctx: click.Context, as_json: bool) -> None:
     """List the loaded plug-ins and their faults."""
-    records = PluginRecords()
-    # a plug-in that hangs, or ends the process, while it is loaded is listed as a fault
-    with contextlib.closing(Registry(hooks=HookProcess(method="fork", records=records))) as registry:
+    with contextlib.closing(load_registry(probe=True)) as registry:
         listed: dict[str, Any] = dict(supported(registry, LOCAL))
-    listed["faults"] += msgspec.to_builtins(records.faults())
+    listed["faults"] += msgspec.to_builtins(PluginRecords().faults())
     if as_json:
         show.as_json({"plugins": listed["plugins"], "faults": listed["faults"]})
     else:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from meshhub.cli import show
-from meshhub.cli.conversion import ConvertFlags, closing, extension_of
+from meshhub.cli.conversion import ConvertFlags, closing, extension_of, suggesting_overwrite
 from meshhub.cli.exits import code_of, explained
 from meshhub.cli.files import STREAM, bounded_hooks, identity, read_from, worker_log
 from meshhub.engine.isolated import Isolated
@@ -20,73 +21,99 @@ from meshhub.model.report import Report
 from meshhub.model.source import Target
 from meshhub.registry import Registry
 
+_SEVERAL_HINT = "to convert several files, name a folder: --output-dir DIR"
 
-def choose_output(registry: Registry, paths: tuple[str, ...], to: str | None) -> tuple[str, str]:
+
+class Output(NamedTuple):
+    """Output of a single conversion; `overwrite` are the flags that replace an existing one."""
+
+    path: str
+    overwrite: str = "--force"
+
+
+def choose_output(registry: Registry, paths: tuple[str, ...], flags: ConvertFlags) -> tuple[str, Output]:
     """Return input and output of a single conversion. Raises click.UsageError, UnsupportedTarget."""
-    if len(paths) > 2:
+    source, *others = paths
+    if flags.output is not None:
+        if others:
+            raise click.UsageError("--output takes one INPUT; several inputs need --to FORMAT and --output-dir DIR")
+        _check_extension(registry, flags.output, flags.to)
+        return source, Output(flags.output)
+    if len(others) > 1:
         raise click.UsageError("several inputs need --to FORMAT and --output-dir DIR")
-    if len(paths) == 2:
-        _check_output(registry, paths[0], paths[1], to)
-        return paths[0], paths[1]
-    if to is None:
+    if others:
+        return source, _check_second_path(registry, source, others[0], flags)
+    if flags.to is None:
         raise click.UsageError("give an OUTPUT, or --to FORMAT to write beside the input")
-    if paths[0] == STREAM:
-        return STREAM, STREAM
-    if Path(paths[0]).is_dir():
-        raise click.UsageError(f"{paths[0]} is a folder; to convert the files in it, add --output-dir DIR")
-    target = Path(paths[0]).with_suffix(extension_of(registry, to))
+    if source == STREAM:
+        return STREAM, Output(STREAM)
+    if Path(source).is_dir():
+        raise click.UsageError(f"{source} is a folder; to convert the files in it, add --output-dir DIR")
+    target = Path(source).with_suffix(extension_of(registry, flags.to))
     if target.is_symlink():
         raise click.UsageError(f"{target} is a link to another file; give that file, or another one, as OUTPUT")
-    return paths[0], str(target)
+    return source, Output(str(target))
 
 
-def _check_output(registry: Registry, source: str, target: str, to: str | None) -> None:
-    """Reject a second path that is probably an input, as when a shell expands `*.stl` to two files."""
+def _check_extension(registry: Registry, target: str, to: str | None) -> None:
+    """Reject an output whose extension contradicts `--to`."""
     format_of = registry.declarations.format_of
+    suffix = Path(target).suffix.lower()
+    target_format = None if to is None else format_of(to)
+    if target_format is not None and suffix not in target_format.extensions and format_of(suffix) is not None:
+        raise click.UsageError(f"{target} does not have an extension of the format {target_format.id}; {_SEVERAL_HINT}")
+
+
+def _check_second_path(registry: Registry, source: str, target: str, flags: ConvertFlags) -> Output:
+    """Reject a second path that may be an input: a shell expands `*` to two paths, too."""
+    _check_extension(registry, target, flags.to)
     path = Path(target)
-    by_extension = format_of(path.suffix)
-    target_format = by_extension if to is None else format_of(to)
-    exists = path.is_file() and path.stat().st_size > 0
-    hint = "to convert several files, name a folder: --output-dir DIR"
-    if target_format is None:
-        return
-    if path.suffix.lower() not in target_format.extensions and (exists or by_extension is not None):
-        raise click.UsageError(f"{target} does not have an extension of the format {target_format.id}; {hint}")
-    source_format = format_of(Path(source).suffix)
-    # the name of a stream or a pipe says nothing about its format
+    # the name of a stream or a pipe is not a match of a pattern
     is_named = source != STREAM and not source.startswith(("/dev/", "/proc/"))
-    if exists and by_extension is not None and is_named and source_format in (by_extension, None):
-        raise click.UsageError(f"{target} exists and has the format of the input, so it may be one; {hint}")
+    if not is_named or not path.is_file() or path.stat().st_size == 0:
+        return Output(target)
+    declarations = registry.declarations
+    by_extension, source_format = (declarations.format_of(Path(name).suffix) for name in (target, source))
+    is_model = bool(declarations.readers_of(by_extension))
+    replacing = f"--output {shlex.quote(target)} --force"
+    is_input = is_model and (flags.force or source_format in (by_extension, None))
+    if is_input or (by_extension is None and flags.to is not None):
+        raise click.UsageError(f"{target} exists and may be an input; to replace it: {replacing}; {_SEVERAL_HINT}")
+    return Output(target, replacing if is_model else "--force")
 
 
-def convert_single(registry: Registry, source: str, target: str, flags: ConvertFlags, options: dict[str, Any]) -> None:
+def convert_single(
+    registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
+) -> None:
     """Convert one file and print the report."""
     engine = Isolated(workers=1, method="fork", log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout))
     try:
         with closing(registry):
-            if target == STREAM:
+            if output.path == STREAM:
                 report = _convert_to_stream(registry, source, flags, options)
             else:
-                report = _convert_to_file(registry, source, target, flags, options)
+                report = _convert_to_file(registry, source, output, flags, options)
     except (MeshhubError, OSError) as error:
-        if flags.as_json and target != STREAM:
+        if flags.as_json and output.path != STREAM:
             show.as_json({"error": explained(error), "error_code": code_of(error)})
         raise
     if flags.as_json:
         show.as_json(report)
     elif not flags.quiet:
-        _print_report(target, report)
+        _print_report(output.path, report)
 
 
 def _convert_to_file(
-    registry: Registry, source: str, target: str, flags: ConvertFlags, options: dict[str, Any]
+    registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
 ) -> Report:
+    target = output.path
     if Path(target).is_file() and identity(target) == identity(source):
         raise click.UsageError(f"{target} is the input itself; give another OUTPUT")
-    return registry.convert(
-        read_from(source), target, to=flags.to, timeout=flags.timeout, overwrite=flags.force, **options
-    )
+    with suggesting_overwrite(output.overwrite):
+        return registry.convert(
+            read_from(source), target, to=flags.to, timeout=flags.timeout, overwrite=flags.force, **options
+        )
 
 
 def _convert_to_stream(registry: Registry, source: str, flags: ConvertFlags, options: dict[str, Any]) -> Report:

@@ -21,14 +21,14 @@ from meshhub.engine.hook_connection import CallLost, HookConnection, HookFailed,
 from meshhub.engine.hook_worker import ARGUMENTS, RESULTS, SNIFF, Question, Reply, Sniffing
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.logs import Kind
-from meshhub.engine.plugin_records import PluginRecords
+from meshhub.engine.plugin_records import PluginRecords, points_of
 from meshhub.engine.worker import Limits
 from meshhub.errors import EngineError, PluginError, ShuttingDown, printable
 from meshhub.model.capabilities import Reader
 from meshhub.pipeline.declarations import Declared
 from meshhub.pipeline.hooks import Hooks
 from meshhub.pipeline.identify import Sniff, sniff_here
-from meshhub.pipeline.loading import GROUP, LISTENER, Fault, Plugin, origin_of
+from meshhub.pipeline.loading import LISTENER, Fault, Plugin, origin_of
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class HookProcess(Hooks):
             return ""
         origin = origin_of(point)
         if origin not in self._probed:
-            points = [other for other in metadata.entry_points(group=GROUP) if origin_of(other) == origin]
+            points = points_of(point)
             known = self._records.probe_of(points)
             self._probed[origin] = known if known is not None else self._probe(points)
             self._records.keep_probe(points, self._probed[origin])

@@ -19,7 +19,7 @@ import platformdirs
 from msgspec import Struct
 
 from meshhub.engine.scratch import lives
-from meshhub.pipeline.loading import Fault, origin_of
+from meshhub.pipeline.loading import GROUP, Fault, origin_of
 
 T = TypeVar("T", bound=Struct)
 
@@ -55,6 +55,10 @@ class PluginRecords:
         if probe is None or (probe.why and probe.at < time.time() - _RETRY_S):
             return None
         return probe.why
+
+    def recorded_refusal(self, point: metadata.EntryPoint) -> str:
+        """Return why the distribution of an entry point must not be loaded; "" if it may be, or was not probed."""
+        return self.probe_of(points_of(point)) or ""
 
     def keep_probe(self, points: Sequence[metadata.EntryPoint], why: str) -> None:
         """Record the result of a probe."""
@@ -95,6 +99,12 @@ def _read(path: Path, kind: type[T]) -> T | None:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (OSError, msgspec.MsgspecError):
         return None
+
+
+def points_of(point: metadata.EntryPoint) -> list[metadata.EntryPoint]:
+    """Return the entry points of the distribution that an entry point belongs to."""
+    origin = origin_of(point)
+    return [other for other in metadata.entry_points(group=GROUP) if origin_of(other) == origin]
 
 
 def _key(points: Sequence[metadata.EntryPoint]) -> str:

@@ -32,7 +32,7 @@ Value = bool | int | float | str | None
 """Parsed value of an option field; None if the field is absent."""
 
 RESERVED = frozenset(
-    "file files archive target report output_dir force json jobs timeout input_unit input_up input_format "
+    "file files archive target report output output_dir force json jobs timeout input_unit input_up input_format "
     "source to caller cancel overwrite options".split()
 )
 """Field names of the interfaces, keywords of `Registry`, and options of the host, which plug-ins may not use."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -12,6 +13,8 @@ from meshhub.model.options import RESERVED, HostOptions, option_fields
 from meshhub.model.plans import Plan
 from meshhub.pipeline.declarations import Declarations, Declared, declare, is_importable
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -91,7 +94,8 @@ class _Collector:
         for plugin in self._plugins.having(hook):
             try:
                 items = self._plugins.call(plugin.name, hook, {})
-            except Exception as error:
+            except (Exception, SystemExit) as error:
+                log.debug("%s of plug-in %r (%s) failed", hook, plugin.name, plugin.origin, exc_info=error)
                 self._add_fault(plugin, f"{hook} failed: {type(error).__name__}: {error}")
                 continue
             for item in items:

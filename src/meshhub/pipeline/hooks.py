@@ -24,7 +24,7 @@ class Hooks:
         """Return why an entry point must not be loaded in this process, or ""."""
         return ""
 
-    def call(self, hook: str, **arguments: object) -> Iterator[tuple[Plugin, list[Any], Exception | None]]:
+    def call(self, hook: str, **arguments: object) -> Iterator[tuple[Plugin, list[Any], BaseException | None]]:
         """Call a hook on every plug-in that implements it.
 
         Yields:
@@ -33,7 +33,7 @@ class Hooks:
         for plugin in self._plugins.having(hook):
             try:
                 items, error = self._call_one(plugin, hook, arguments), None
-            except Exception as raised:
+            except (Exception, SystemExit) as raised:
                 items, error = [], raised
             yield plugin, items, error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
@@ -15,6 +16,8 @@ from msgspec import Struct
 
 from meshhub import hookspecs
 from meshhub.model.chain import BUILT_IN, GIVEN
+
+log = logging.getLogger(__name__)
 
 GROUP = "meshhub"
 """The entry-point group that third-party distributions register under."""
@@ -123,9 +126,11 @@ class Plugins:
         self, points: Iterable[metadata.EntryPoint], refusal: Callable[[metadata.EntryPoint], str] | None
     ) -> None:
         unique = {(point.name, point.value): point for point in points}
+        # all are probed before one is loaded: a probe may fork, which a thread of a loaded plug-in would disturb
+        reasons = {key: refusal(point) if refusal is not None else "" for key, point in unique.items()}
         for (name, value), point in sorted(unique.items()):
             plugin = Plugin(name, origin_of(point), value)
-            reason = refusal(point) if refusal is not None else ""
+            reason = reasons[name, value]
             if reason:
                 self._add_fault(plugin, reason)
             else:
@@ -137,7 +142,7 @@ class Plugins:
         try:
             implementation = load()
         except (Exception, SystemExit) as error:
-            self._add_fault(plugin, f"cannot be loaded ({plugin.origin}): {type(error).__name__}: {error}")
+            self._add_fault(plugin, f"cannot be loaded ({plugin.origin}): {type(error).__name__}: {error}", error)
         else:
             self._register(plugin, implementation)
 
@@ -145,8 +150,8 @@ class Plugins:
         if inspect.isclass(implementation):
             try:
                 implementation = implementation()
-            except Exception as error:
-                self._add_fault(plugin, f"cannot be instantiated: {type(error).__name__}: {error}")
+            except (Exception, SystemExit) as error:
+                self._add_fault(plugin, f"cannot be instantiated: {type(error).__name__}: {error}", error)
                 return
         conflict = self._find_conflict(plugin, implementation)
         if conflict:
@@ -178,7 +183,9 @@ class Plugins:
         elif self._manager.parse_hookimpl_opts(implementation, attribute) is None:
             self._add_fault(plugin, f"{attribute} lacks the @hookimpl marker and is not called")
 
-    def _add_fault(self, plugin: Plugin, message: str) -> None:
+    def _add_fault(self, plugin: Plugin, message: str, error: BaseException | None = None) -> None:
+        if error is not None:
+            log.debug("plug-in %r (%s) %s", plugin.name, plugin.origin, message, exc_info=error)
         self.faults.append(Fault(plugin.name, message, plugin.origin))
 
 
