@@ -80,7 +80,7 @@ def test_an_existing_file_needs_force(tmp_path: Path) -> None:
     assert done.returncode == 6
     assert b"--force" in done.stderr
     assert target.read_text() == "mine"
-    assert meshhub_cli("convert", source, "--output", target, "--force").returncode == 0
+    assert meshhub_cli("convert", source, target, "--force").returncode == 0
     assert target.read_bytes().startswith(b"ply")
     assert names(tmp_path) == ["a.stl", "b.ply"]
 
@@ -125,7 +125,7 @@ def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
         if led_to == "there.ply":
             link.write_bytes(b"old")
             assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link).returncode == 6
-        assert meshhub_cli("convert", stl(tmp_path / "a.stl"), "--output", link, "--force").returncode == 0
+        assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link, "--force").returncode == 0
         assert link.is_symlink()
         assert (tmp_path / "models" / led_to).read_bytes().startswith(b"ply")
     link.unlink()

@@ -138,6 +138,19 @@ def test_a_named_output_that_cannot_be_meant_is_refused(tmp_path: Path, argument
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize("target", ["obj", "ply", "glb", "gltf", "3mf", "step"])
+def test_the_same_command_runs_again_with_force(tmp_path: Path, target: str) -> None:
+    stl(tmp_path / "a.stl")
+    command = ("convert", "a.stl", f"a.{target}")
+    if meshhub_cli(*command, cwd=tmp_path).returncode == 7:
+        pytest.skip("a package that this target needs is not installed")
+    first = (tmp_path / f"a.{target}").read_bytes()
+    stl(tmp_path / "a.stl", (5, 5, 5))
+    again = meshhub_cli(*command, "--force", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / f"a.{target}").read_bytes() != first
+
+
 def test_an_output_that_cannot_be_an_input_is_replaced_with_force(tmp_path: Path) -> None:
     source = stl(tmp_path / "a.stl")
     (tmp_path / "a.ply").touch()

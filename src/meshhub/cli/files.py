@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 import unicodedata
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 from types import FrameType
@@ -14,10 +16,13 @@ import click
 
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.logs import Kind
-from meshhub.model.source import Source
+from meshhub.model.source import HEAD_BYTES, Source
 
 STREAM = "-"
 """The path that stands for standard input or output."""
+
+_MODEL_OF_3MF = "3D/3dmodel.model"
+"""Entry of a 3MF file that names the program that wrote it."""
 
 MAX_TIMEOUT_S = 1e9
 """Seconds; clocks and polls of the system overflow not far above."""
@@ -119,6 +124,19 @@ def make_unique(path: Path, taken: set[str]) -> Path:
         candidate = path.with_name(f"{path.stem}-{number}{path.suffix}")
     taken.add(key)
     return candidate
+
+
+def is_own_output(path: Path) -> bool:
+    """Return whether meshhub wrote a file: every built-in writer puts this name near the beginning."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+        if head.startswith(b"PK"):
+            with zipfile.ZipFile(path) as archive, archive.open(_MODEL_OF_3MF) as model:
+                head = model.read(HEAD_BYTES)
+    except (OSError, KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error):
+        return False
+    return b"meshhub" in head
 
 
 def leads_elsewhere(target: Path, folder: Path) -> bool:

@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from msgspec import structs
 
 from meshhub.cli import show
 from meshhub.cli.conversion import ConvertFlags, closing, extension_of, suggesting_overwrite
 from meshhub.cli.exits import code_of, explained
-from meshhub.cli.files import STREAM, bounded_hooks, identity, read_from, worker_log
+from meshhub.cli.files import STREAM, bounded_hooks, identity, is_own_output, read_from, worker_log
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, printable
+from meshhub.model.chain import BUILT_IN
 from meshhub.model.report import Report
-from meshhub.model.source import Target
+from meshhub.model.source import Source, Target
+from meshhub.pipeline.identify import identify
 from meshhub.registry import Registry
 
 _SEVERAL_HINT = "to convert several files, name a folder: --output-dir DIR"
@@ -76,10 +79,23 @@ def _check_second_path(registry: Registry, source: str, target: str, flags: Conv
     by_extension, source_format = (declarations.format_of(Path(name).suffix) for name in (target, source))
     is_model = bool(declarations.readers_of(by_extension))
     replacing = f"--output {shlex.quote(target)} --force"
-    is_input = is_model and (flags.force or source_format in (by_extension, None))
+    # the same command may run again: a result of meshhub is not an original
+    is_original = is_model and _holds_model(registry, path) and not is_own_output(path)
+    is_input = is_model and (source_format in (by_extension, None) or (flags.force and is_original))
     if is_input or (by_extension is None and flags.to is not None):
         raise click.UsageError(f"{target} exists and may be an input; to replace it: {replacing}; {_SEVERAL_HINT}")
-    return Output(target, replacing if is_model else "--force")
+    return Output(target, replacing if is_original else "--force")
+
+
+def _holds_model(registry: Registry, path: Path) -> bool:
+    """Return whether the content of a file, not its name, is that of a model in a built-in format."""
+    declarations = registry.declarations
+    readers = tuple(reader for reader in declarations.readers if reader.origin == BUILT_IN)
+    try:
+        identify(structs.replace(declarations, readers=readers), Source("model", path=path))
+    except MeshhubError:
+        return False
+    return True
 
 
 def convert_single(

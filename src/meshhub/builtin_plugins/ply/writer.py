@@ -44,6 +44,7 @@ def write(scene: Scene, target: Target, options: PlyWriterOptions) -> None:
     lines = [
         "ply",
         f"format {'ascii' if options.ply_ascii else 'binary_little_endian'} 1.0",
+        "comment written by meshhub",
         "comment unit: millimetre",
     ]
     lines.append(f"element vertex {len(mesh.vertices)}")

@@ -96,6 +96,7 @@ def _format_metadata(scene: Scene) -> bytes:
     values = {name: escape_xml(scene.metadata.get(name, "")) for name in _METADATA}
     if scene.name:
         values["Title"] = escape_xml(scene.name)
+    values["Application"] = "meshhub"
     return "".join(f'<metadata name="{name}">{text}</metadata>\n' for name, text in values.items() if text).encode()
 
 
