@@ -17,29 +17,29 @@ from meshhub.engine.isolated import Isolated
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Isolated]:
-    """One engine for all servers."""
-    made = Isolated(workers=4)
-    yield made
-    made.close()
+    """Create the engine that all servers share."""
+    shared = Isolated(workers=4)
+    yield shared
+    shared.close()
 
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server with the plans as they are, but for the rate; conversions run in its process."""
+    """Serve with the default plans, except for the rate limit; conversions run in the server process."""
     with serving(tmp_path_factory.mktemp("service"), {"workers": 4}, None, (service_plugins.Reviewer,)) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def isolated(tmp_path_factory: pytest.TempPathFactory, engine: Isolated) -> Iterator[Running]:
-    """The same with a process for every conversion."""
+    """Serve with a worker process for each conversion."""
     with serving(tmp_path_factory.mktemp("isolated"), {"workers": 4}, engine) as running:
         yield running
 
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., Running]]:
-    """Servers with settings of their own; conversions run in the process unless an engine is given."""
+    """Start servers with their own settings; default: conversions run in the server process."""
     with contextlib.ExitStack() as stack:
         count = iter(range(100))
 
@@ -53,6 +53,6 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Running]]:
 
 @pytest.fixture(scope="session")
 def pro(service: Running) -> dict[str, str]:
-    """The header of a Pro customer."""
+    """Return the header of a Pro customer."""
     key, _ = service.keys.create("pro", label="tests")
     return {"X-Api-Key": key}

@@ -33,7 +33,7 @@ def failures(entries: dict[str, bytes]) -> dict[str, str]:
     return {one["file"]: one["error_code"] for one in found}
 
 
-def test_many_files_become_one_zip(service: Running) -> None:
+def test_several_files_are_answered_with_one_zip(service: Running) -> None:
     answer = service.many(("a.toy", b"toy"), ("sub/b.toy", b"toy"), ("c c.toy", b"toy"))
     assert list(unzipped(answer)) == ["a.toy", "b.toy", "c c.toy"]
     assert answer.headers["x-meshhub-converted"] == "3"
@@ -42,7 +42,7 @@ def test_many_files_become_one_zip(service: Running) -> None:
     assert (report["converted"], report["failed"], report["faces_in"], report["faces_out"]) == (3, 0, 36, 36)
 
 
-def test_names_are_never_given_twice(service: Running, pro: dict[str, str]) -> None:
+def test_entries_of_the_zip_have_distinct_names(service: Running, pro: dict[str, str]) -> None:
     names = ["a.toy", "a.toy", "A.toy", "a.stl", "a-2.toy", "errors.toy", "ä.toy", "ä.toy"]
     answer = service.many(*((name, b"toy") for name in names), headers=pro)
     assert list(unzipped(answer)) == [
@@ -50,13 +50,13 @@ def test_names_are_never_given_twice(service: Running, pro: dict[str, str]) -> N
     ]  # fmt: skip
 
 
-def test_files_of_one_name_are_all_counted(service: Running) -> None:
+def test_files_with_the_same_name_are_all_counted(service: Running) -> None:
     answer = service.many(("a.toy", b"toy"), ("a.toy", b"toy"))
     assert told(answer)["faces_in"] == 24
     assert answer.headers["x-meshhub-converted"] == "2"
 
 
-def test_textures_are_packed_without_being_held_in_memory(tmp_path: Path) -> None:
+def test_textures_are_packed_without_being_loaded_into_memory(tmp_path: Path) -> None:
     size = 8 << 20
     report = Report(source=FileReport(format="glb"), target=FileReport(format="obj"))
     outcomes = []
@@ -81,14 +81,14 @@ def test_textures_are_packed_without_being_held_in_memory(tmp_path: Path) -> Non
         assert [set(archive.read(name)) for name in ("texture.png", "2/texture.png")] == [{b"r"[0]}, {b"g"[0]}]
 
 
-def test_a_report_names_each_code_of_a_file_once() -> None:
+def test_a_report_lists_each_code_of_a_file_once() -> None:
     one, other = (Note(code=code, message="told") for code in ("frame_converted", "material_simplified"))
     report = Report(source=FileReport(format="gltf"), target=FileReport(format="glb"), notes=(one, other, one))
     said = json.loads(batch_header([("a.gltf", report), ("b.gltf", report), ("a.gltf", report)], 0))
     assert said["notes"] == {name: ["frame_converted", "material_simplified"] for name in ("a.gltf", "b.gltf")}
 
 
-def test_the_report_of_a_large_batch_is_cut(service: Running, pro: dict[str, str]) -> None:
+def test_the_report_header_of_a_large_batch_is_truncated(service: Running, pro: dict[str, str]) -> None:
     answer = service.many(*((f"{'long' * 20}{n}.toy", b"toy") for n in range(100)), headers=pro)
     report = told(answer)
     assert report["truncated"] is True
@@ -97,7 +97,7 @@ def test_the_report_of_a_large_batch_is_cut(service: Running, pro: dict[str, str
     assert 0 < len(report["notes"]) < 100
 
 
-def test_failures_are_listed_and_counted(service: Running) -> None:
+def test_failed_files_are_listed_and_counted(service: Running) -> None:
     answer = service.many(("a.toy", b"toy"), ("b.toy", b"toy empty"), ("c.xyz", b"???"))
     entries = unzipped(answer)
     assert list(entries) == ["a.toy", "errors.json"]
@@ -106,21 +106,21 @@ def test_failures_are_listed_and_counted(service: Running) -> None:
     assert answer.headers["x-meshhub-failed"] == "2"
 
 
-def test_when_all_fail_the_list_is_in_the_details(service: Running) -> None:
+def test_the_error_details_list_the_files_if_all_of_them_fail(service: Running) -> None:
     body = refused(service.many(("a.toy", b"toy empty"), ("b.toy", b"toy empty")), 422, "empty_model")
     assert [one["file"] for one in body["details"]] == ["a.toy", "b.toy"]
     body = refused(service.many(("a.toy", b"toy empty"), ("c.xyz", b"???")), 422, "conversion_failed")
     assert {one["error_code"] for one in body["details"]} == {"empty_model", "unsupported_format"}
 
 
-def test_an_unexpected_error_hurts_one_file_only(service: Running) -> None:
+def test_an_unexpected_error_fails_only_its_file(service: Running) -> None:
     answer = service.many(("a.toy", b"toy"), ("b.toy", b"toy fault"))
     entries = unzipped(answer)
     assert failures(entries) == {"b.toy": "conversion_failed"}
     assert b"secret" not in entries["errors.json"]
 
 
-def test_a_report_is_added_when_it_is_asked_for(service: Running) -> None:
+def test_the_zip_contains_a_report_on_request(service: Running) -> None:
     entries = unzipped(service.many(("a.toy", b"toy"), ("b.toy", b"toy empty"), report="true"))
     assert list(entries) == ["a.toy", "errors.json", "report.json"]
     done, failed = json.loads(entries["report.json"])["files"]
@@ -136,13 +136,13 @@ def test_the_same_request_gives_the_same_bytes(service: Running) -> None:
     assert first.content == second.content
 
 
-def test_companions_go_beside_the_model(service: Running) -> None:
+def test_companions_are_written_beside_their_model(service: Running) -> None:
     entries = unzipped(service.many(("a.toy", b"toy"), ("b.toy", b"toy"), toy_twins="on"))
     assert list(entries) == ["a.toy", "twin.txt", "b.toy"]
     assert entries["twin.txt"] == b"3"
 
 
-def test_companions_that_differ_get_a_folder_of_their_own(service: Running) -> None:
+def test_different_companions_with_the_same_name_get_separate_folders(service: Running) -> None:
     """An .obj names its .mtl, which therefore cannot be renamed."""
     red, blue = (f"v 0 0 0 {c}\nv 1 0 0 {c}\nv 0 1 0 {c}\nusemtl m\nf 1 2 3\n".encode() for c in ("1 0 0", "0 0 1"))
     archive = zip_of(
@@ -163,7 +163,7 @@ def test_companions_that_differ_get_a_folder_of_their_own(service: Running) -> N
         assert colour in entries[f"{beside}/{library}".lstrip("/")]
 
 
-def test_an_archive_keeps_its_folders(service: Running) -> None:
+def test_the_folders_of_an_archive_are_kept(service: Running) -> None:
     archive = zip_of(
         {"z/a.toy": b"toy", "a.toy": b"toy", "z/y/a.toy": b"toy", "__MACOSX/z/._a.toy": b"x", "z/.DS_Store": b"x"}
     )
@@ -172,18 +172,18 @@ def test_an_archive_keeps_its_folders(service: Running) -> None:
     assert 'filename="models-converted.zip"' in answer.headers["content-disposition"]
 
 
-def test_unknown_files_of_an_archive_are_failures(service: Running) -> None:
+def test_files_of_unknown_formats_in_an_archive_fail(service: Running) -> None:
     archive = zip_of({"a.toy": b"toy", "readme.txt": b"about a.toy", "b.toy": b"toy", "c.toy": b"toy"})
     entries = unzipped(service.batch(archive))
     assert list(entries) == ["a.toy", "b.toy", "c.toy", "errors.json"]
     assert failures(entries) == {"readme.txt": "unsupported_format"}
 
 
-def test_a_model_without_an_extension_is_known_by_its_content(service: Running) -> None:
+def test_a_model_without_an_extension_is_identified_by_its_content(service: Running) -> None:
     assert list(unzipped(service.batch(zip_of({"odd.name": b"toy", "none": b"toy"})))) == ["odd.toy", "none.toy"]
 
 
-def test_companions_are_used_and_not_counted(service: Running) -> None:
+def test_companions_are_used_but_not_counted_as_models(service: Running) -> None:
     archive = zip_of(
         {
             "m/a.toy": b"toy needs Textures/Wood%20Grain.PNG",
@@ -201,18 +201,18 @@ def test_companions_are_used_and_not_counted(service: Running) -> None:
     assert failures(entries) == {"stray.png": "unsupported_format"}
 
 
-def test_a_companion_that_is_missing_is_said(service: Running) -> None:
+def test_a_missing_companion_is_reported(service: Running) -> None:
     entries = unzipped(service.batch(zip_of({"a.toy": b"toy needs x.png", "b.toy": b"toy"})))
     assert failures(entries) == {"a.toy": "external_reference"}
 
 
-def test_a_file_too_large_inside_an_archive_is_one_failure(serve: Any) -> None:
+def test_a_file_over_the_limit_in_an_archive_fails_alone(serve: Any) -> None:
     small = serve(plan_limits={"free": {"max_file_bytes": 50_000, "requests_per_minute": 1000}})
     archive = zip_of({"a.toy": b"toy", "b.toy": bytes(range(256)) * 300})
     assert failures(unzipped(small.batch(archive))) == {"b.toy": "file_too_large"}
 
 
-def test_a_damaged_entry_is_one_failure(service: Running) -> None:
+def test_a_damaged_entry_fails_alone(service: Running) -> None:
     sound = b"toy " + bytes(range(256)) * 4
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_STORED) as archive:
@@ -222,7 +222,7 @@ def test_a_damaged_entry_is_one_failure(service: Running) -> None:
     assert failures(unzipped(service.batch(broken))) == {"b.toy": "unreadable_file"}
 
 
-def test_what_is_wrong_with_the_order_refuses_it_whole(service: Running) -> None:
+def test_an_invalid_form_rejects_the_whole_request(service: Running) -> None:
     archive = zip_of({"a.toy": b"toy"})
     refused(service.batch(archive, "nonsense"), 400, "unsupported_target")
     refused(service.batch(archive, "gilded"), 403, "premium_format_required")
@@ -242,24 +242,24 @@ def test_what_is_wrong_with_the_order_refuses_it_whole(service: Running) -> None
         (zip_of({"a.txt": b"x"}), 415, "unsupported_format"),
     ],
 )
-def test_bad_archives(service: Running, archive: bytes, status: int, code: str) -> None:
+def test_an_invalid_archive_is_rejected(service: Running, archive: bytes, status: int, code: str) -> None:
     refused(service.batch(archive), status, code)
 
 
-def test_too_many_models_in_an_archive(service: Running) -> None:
+def test_an_archive_with_too_many_models_is_rejected(service: Running) -> None:
     archive = zip_of({f"{number}.toy": b"toy" for number in range(4)})
     refused(service.batch(archive), 413, "too_many_files")
     hidden = zip_of({f"{number}.odd": b"toy" for number in range(4)})
     refused(service.batch(hidden), 413, "too_many_files")
 
 
-def test_an_archive_that_unpacks_to_too_much(serve: Any) -> None:
+def test_an_archive_that_unpacks_beyond_the_limit_is_rejected(serve: Any) -> None:
     small = serve(plan_limits={"free": {"max_request_bytes": 100_000, "requests_per_minute": 1000}})
     archive = zip_of({f"{n}.toy": bytes(range(256)) * 200 for n in range(3)})
     refused(small.batch(archive), 413, "archive_too_large")
 
 
-def test_names_in_archives_are_found_in_json_too(service: Running) -> None:
+def test_companions_of_gltf_files_in_archives_are_found(service: Running) -> None:
     """A glTF whose buffer came along, and one whose did not; sent through the real reader."""
     archive = zip_of(
         {"a.gltf": json.dumps(GLTF).encode(), "data/my points.bin": bytes(36), "other.bin": b"x", "b.toy": b"toy"}
@@ -267,7 +267,7 @@ def test_names_in_archives_are_found_in_json_too(service: Running) -> None:
     assert set(failures(unzipped(service.batch(archive)))) == {"a.gltf", "other.bin"}
 
 
-def test_the_search_for_companions_has_an_end(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_for_companions_is_bounded(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[bytes] = []
     look = archives._names_at_end
 
@@ -296,7 +296,7 @@ def test_the_search_for_companions_has_an_end(service: Running, monkeypatch: pyt
         ('"folder/b.png"', {"b.png"}),
     ],
 )
-def test_names_are_whole_words(tmp_path: Path, text: str, found: set[str]) -> None:
+def test_companion_names_match_whole_words_only(tmp_path: Path, text: str, found: set[str]) -> None:
     path = tmp_path / "text"
     path.write_text(text)
     assert archives.find_mentions(path, {"b.png", "a b.png"}, 100)[0] == found

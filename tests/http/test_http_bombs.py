@@ -1,6 +1,6 @@
-"""Small files that would cost much, sent to the service: refused in little time and under 100 MB.
+"""Small files that are costly to read are answered by the service with little processor time and under 100 MB.
 
-Conversions run in the server's process here, so what is measured is all there is: client, server, conversion.
+Conversions run in the server process, so the measurement includes client, server and conversion.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from http_serving import Running, until, unzipped, zip_of
 pytestmark = pytest.mark.once
 
 SECONDS = 10.0
-"""Of processor time, which a busy machine stretches. `benchmarks/bomb_costs.py` holds every file to one."""
+"""Processor seconds per request, for a loaded machine. `benchmarks/bomb_costs.py` limits each file to 1 s."""
 MEGABYTES = 100.0
 
 
 @contextlib.contextmanager
-def cheap() -> Iterator[None]:
-    """What happens within costs little."""
+def assert_cheap() -> Iterator[None]:
+    """Assert that the block needs little processor time and memory."""
     before, started = restarted_peak(), time.process_time()
     yield
     assert time.process_time() - started < SECONDS
@@ -34,46 +34,46 @@ def cheap() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def warm(service: Running) -> Iterator[None]:
-    """Readers are loaded before anything is measured; nothing is left behind."""
+def load_readers(service: Running) -> Iterator[None]:
+    """Load the readers before the first measurement; assert that no file remains after the last."""
     for name, data in bombs.WARM:
         service.convert(data, name, "stl")
     yield
     until(lambda: not service.leftovers())
 
 
-def code_of(answer: httpx.Response) -> str:
-    """How it ended, as an answer of ours says it."""
+def read_error_code(answer: httpx.Response) -> str:
+    """Return the error code of an answer, or an empty string."""
     assert answer.status_code < 500
     return "" if answer.status_code == 200 else answer.json()["error_code"]
 
 
 @pytest.mark.parametrize("what", bombs.MODELS)
-def test_by_convert(service: Running, pro: dict[str, str], what: str) -> None:
+def test_a_costly_model_is_answered_cheaply(service: Running, pro: dict[str, str], what: str) -> None:
     bomb = bombs.MODELS[what]
     data = bomb.make()
-    with cheap():
+    with assert_cheap():
         answer = service.convert(data, bomb.name, "stl", headers=pro)
-    assert code_of(answer) in (bomb.codes or ("",))
+    assert read_error_code(answer) in (bomb.codes or ("",))
 
 
 @pytest.mark.parametrize("what", bombs.ARCHIVES)
-def test_by_convert_batch(service: Running, pro: dict[str, str], what: str) -> None:
+def test_a_costly_archive_is_answered_cheaply(service: Running, pro: dict[str, str], what: str) -> None:
     data = bombs.ARCHIVES[what].make()
-    with cheap():
+    with assert_cheap():
         answer = service.batch(data, "stl", headers=pro)
-    assert code_of(answer) in bombs.ARCHIVES[what].codes
+    assert read_error_code(answer) in bombs.ARCHIVES[what].codes
 
 
 @pytest.mark.parametrize("what", list(bombs.MODELS)[1::4])
-def test_by_convert_batch_beside_a_sound_file(service: Running, pro: dict[str, str], what: str) -> None:
+def test_a_costly_model_in_an_archive_fails_alone(service: Running, pro: dict[str, str], what: str) -> None:
     bomb = bombs.MODELS[what]
     data = zip_of({"sound.stl": bombs.TRIANGLE, "x/" + bomb.name: bomb.make()})
-    with cheap():
+    with assert_cheap():
         answer = service.batch(data, "stl", headers=pro)
     if answer.status_code != 200:
-        # a model of one thing a million times is a bomb once it is packed
-        assert code_of(answer) == "unsafe_archive"
+        # a model that repeats one element a million times exceeds the compression ratio as soon as it is packed
+        assert read_error_code(answer) == "unsafe_archive"
         return
     found = unzipped(answer)
     assert "sound.stl" in found
@@ -84,7 +84,7 @@ def test_by_convert_batch_beside_a_sound_file(service: Running, pro: dict[str, s
 
 @pytest.mark.parametrize("name", ["target_height_mm", "optimize_target_faces", "repair", "target", "anything"])
 @pytest.mark.parametrize("text", ["1" * 16_000 + "x", " " * 16_000, "1." * 8_000, "e" * 16_000])
-def test_by_a_field_of_the_form(service: Running, name: str, text: str) -> None:
-    with cheap():
+def test_a_long_form_field_is_answered_cheaply(service: Running, name: str, text: str) -> None:
+    with assert_cheap():
         answer = service.post("/convert", {"file": ("a.stl", bombs.TRIANGLE)}, {"target": "stl"} | {name: text})
-    assert code_of(answer) in ("invalid_option", "unsupported_target", "missing_field", "")
+    assert read_error_code(answer) in ("invalid_option", "unsupported_target", "missing_field", "")

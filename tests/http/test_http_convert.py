@@ -28,7 +28,7 @@ endsolid t
 """
 
 
-def test_a_file_comes_back_converted(service: Running) -> None:
+def test_a_file_is_converted(service: Running) -> None:
     answer = service.convert(toy_size="5")
     assert answer.status_code == 200
     assert answer.json() == {"faces": 12}
@@ -42,7 +42,7 @@ def test_a_file_comes_back_converted(service: Running) -> None:
 
 
 @pytest.mark.parametrize("target", ["TOY", ".toy", " .Toy "])
-def test_the_target_is_read_forgivingly(service: Running, target: str) -> None:
+def test_case_and_dots_of_the_target_are_ignored(service: Running, target: str) -> None:
     assert service.convert(target=target).status_code == 200
 
 
@@ -59,7 +59,7 @@ def test_the_target_is_read_forgivingly(service: Running, target: str) -> None:
         ("con.toy", "_con.toy", "_con.toy"),
     ],
 )
-def test_the_answer_is_named_after_the_upload(service: Running, sent: str, plain: str, whole: str) -> None:
+def test_the_result_is_named_after_the_upload(service: Running, sent: str, plain: str, whole: str) -> None:
     answer = service.convert(name=sent)
     shown = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}"
     assert answer.headers["content-disposition"] == shown
@@ -71,7 +71,7 @@ def test_a_long_name_keeps_its_extension(service: Running) -> None:
     assert len(answer.headers["content-disposition"]) < 500
 
 
-def test_a_name_in_the_old_spelling_of_rfc_5987(service: Running) -> None:
+def test_a_name_encoded_by_rfc_5987_is_decoded(service: Running) -> None:
     body = (
         b'--b\r\nContent-Disposition: form-data; name="target"\r\n\r\ntoy\r\n'
         b"--b\r\nContent-Disposition: form-data; name=\"file\"; filename*=utf-8''%C3%A4.toy\r\n\r\ntoy\r\n--b--\r\n"
@@ -105,14 +105,14 @@ def test_an_unused_option_is_noted(service: Running) -> None:
 
 
 @pytest.mark.parametrize("off", ["false", "no", "0"])
-def test_an_operation_that_is_switched_off_stays_off(service: Running, off: str) -> None:
+def test_an_operation_that_is_switched_off_does_not_run(service: Running, off: str) -> None:
     codes = {note["code"] for note in told(service.convert(polish_strength="0.5"))["notes"]}
     assert "polished" in codes and "option_unused" not in codes
     codes = {note["code"] for note in told(service.convert(polish_strength="0.5", polish=off))["notes"]}
     assert "polished" not in codes and "option_unused" in codes
 
 
-def test_a_long_report_is_cut(service: Running) -> None:
+def test_a_long_report_header_is_truncated(service: Running) -> None:
     answer = service.convert(toy_notes="300")
     report = told(answer)
     assert report["truncated"] is True
@@ -120,31 +120,31 @@ def test_a_long_report_is_cut(service: Running) -> None:
     assert 0 < len(report["notes"]) < 300
 
 
-def test_a_report_of_many_short_notes_keeps_the_codes(service: Running) -> None:
+def test_a_truncated_report_keeps_the_codes_of_its_notes(service: Running) -> None:
     report = told(service.convert(toy_notes="30"))
     assert report["truncated"] is True
     assert {f"remark_{number}" for number in range(30)} <= {note["code"] for note in report["notes"]}
 
 
-def test_companions_cannot_come_with_one_answer(service: Running) -> None:
+def test_a_result_with_companions_is_rejected_by_convert(service: Running) -> None:
     answer = service.convert(toy_twins="1")
     assert "companions_left_out" in {note["code"] for note in told(answer)["notes"]}
 
 
-def test_content_beats_the_name(service: Running) -> None:
+def test_the_content_takes_precedence_over_the_extension(service: Running) -> None:
     answer = service.convert(b"toy", name="model.stl")
     assert answer.status_code == 200
     assert "content_beats_name" in {note["code"] for note in told(answer)["notes"]}
     assert service.convert(b"toy", name="nothing").status_code == 200
 
 
-def test_a_part_without_a_file_name_is_still_a_file(service: Running) -> None:
+def test_a_part_without_a_file_name_is_a_file(service: Running) -> None:
     answer = service.client.post("/convert", files={"file": (None, b"toy"), "target": (None, b"toy")})
     assert answer.status_code == 200
     assert 'filename="model.toy"' in answer.headers["content-disposition"]
 
 
-def builtin_targets() -> list[tuple[str, str]]:
+def list_builtin_targets() -> list[tuple[str, str]]:
     registry = Registry(entry_points=False)
     formats = {one.capability.format.id: one.capability.format for one in registry.declarations.writers}
     return [(one.id, one.extensions[0]) for one in formats.values() if one.id != "step"]
@@ -160,7 +160,7 @@ MEDIA = {
 }
 
 
-@pytest.mark.parametrize(("target", "extension"), builtin_targets())
+@pytest.mark.parametrize(("target", "extension"), list_builtin_targets())
 def test_every_target_has_its_media_type(service: Running, target: str, extension: str) -> None:
     answer = service.convert(ASCII_STL, "t.stl", target)
     assert answer.status_code == 200, answer.text
@@ -174,28 +174,28 @@ def test_inspect_takes_no_target(service: Running) -> None:
     assert "target" in refused(answer, 400, "invalid_option")["error"]
 
 
-def test_nothing_is_left_lying_about(service: Running) -> None:
+def test_temporary_files_are_removed(service: Running) -> None:
     service.convert()
     service.convert(b"toy empty")
     service.convert(target="nonsense")
     until(lambda: not service.leftovers())
 
 
-def test_a_report_is_no_secret_channel(service: Running) -> None:
-    """No name of the upload in anything but Content-Disposition and the caller's own list."""
+def test_the_report_and_the_result_omit_the_name_of_the_upload(service: Running) -> None:
+    """It is in Content-Disposition alone."""
     answer = service.convert(name="topsecret.toy")
     assert "topsecret" not in json.dumps(told(answer))
     assert b"topsecret" not in answer.content
 
 
-def test_a_large_answer_comes_whole(service: Running) -> None:
+def test_a_large_answer_is_complete(service: Running) -> None:
     weight = (3 << 20) + 17
     answer = service.convert(toy_weight=str(weight))
     assert answer.content == b'{"faces": 12}' + bytes(weight)
     assert answer.headers["content-length"] == str(len(answer.content))
 
 
-def test_a_client_that_leaves_in_the_middle_of_an_answer(service: Running) -> None:
+def test_a_client_that_disconnects_during_an_answer_leaves_no_files(service: Running) -> None:
     files = {"file": ("a.toy", b"toy")}
     data = {"target": "toy", "toy_weight": str(50 << 20)}
     with service.client.stream("POST", "/convert", files=files, data=data) as answer:

@@ -1,4 +1,4 @@
-"""What the service says about itself: /supported, /schema, /health; and how it is set up."""
+"""/supported, /schema, /health, the documentation page, and settings."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from meshhub.supported import supported
 DOCS = Path(__file__).parents[2] / "docs" / "reference"
 
 
-def test_health_needs_nothing(service: Running) -> None:
+def test_health_needs_no_key(service: Running) -> None:
     for path in ("/health/live", "/health/ready"):
         answer = service.get(path)
         assert answer.status_code == 200
         assert "ratelimit-limit" not in answer.headers
 
 
-def test_supported_is_what_the_registry_says(service: Running, pro: dict[str, str]) -> None:
+def test_supported_lists_what_the_registry_lists(service: Running, pro: dict[str, str]) -> None:
     body = service.get("/supported").json()
     assert body["plan"] == "free"
     assert "toy" in body["input_formats"]
@@ -49,7 +49,7 @@ def test_supported_is_what_the_registry_says(service: Running, pro: dict[str, st
     assert service.get("/supported", headers=pro).json()["formats"]["gilded"]["allowed"] is True
 
 
-def test_supported_is_not_sent_twice(service: Running, pro: dict[str, str]) -> None:
+def test_supported_answers_304_to_a_matching_etag(service: Running, pro: dict[str, str]) -> None:
     first = service.get("/supported")
     etag = first.headers["etag"]
     assert re.fullmatch(r'"[0-9a-f]+"', etag)
@@ -61,7 +61,7 @@ def test_supported_is_not_sent_twice(service: Running, pro: dict[str, str]) -> N
     assert service.get("/supported", headers={"If-None-Match": etag, **pro}).status_code == 200
 
 
-def document(service: Running) -> dict[str, Any]:
+def read_document(service: Running) -> dict[str, Any]:
     answer = service.get("/schema/openapi.json")
     assert answer.headers["content-type"] == "application/json"
     found: dict[str, Any] = answer.json()
@@ -69,7 +69,7 @@ def document(service: Running) -> dict[str, Any]:
 
 
 def test_the_schema_has_every_option_as_a_field(service: Running) -> None:
-    described = document(service)
+    described = read_document(service)
     assert described["openapi"] == "3.1.0"
     form = described["paths"]["/convert"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
     fields = form["properties"]
@@ -88,7 +88,7 @@ def test_the_schema_has_every_option_as_a_field(service: Running) -> None:
 
 
 def test_the_schema_names_every_endpoint_and_every_error(service: Running) -> None:
-    described = document(service)
+    described = read_document(service)
     paths = described["paths"]
     for path, methods in paths.items():
         for method in methods:
@@ -106,56 +106,56 @@ def test_the_schema_names_every_endpoint_and_every_error(service: Running) -> No
             found = found[step]
 
 
-def valid(schema: dict[str, Any], described: dict[str, Any], value: Any) -> None:
+def assert_valid(schema: dict[str, Any], described: dict[str, Any], value: Any) -> None:
     """Assert that a value follows a schema of the document."""
     Draft202012Validator({**schema, "components": described["components"]}).validate(value)
 
 
-def responses(described: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def list_responses(described: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return every response with its status."""
     operations = [one for methods in described["paths"].values() for one in methods.values()]
     return [response for one in operations for response in one["responses"].items()]
 
 
-def test_answers_are_what_the_schema_says(service: Running) -> None:
-    described = document(service)
+def test_answers_match_the_schema(service: Running) -> None:
+    described = read_document(service)
     for path in ("/plan", "/supported"):
         schema = described["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
         declared = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
         body = service.get(path).json()
         assert set(declared["required"]) <= set(body) <= set(declared["properties"])
-        valid(schema, described, body)
+        assert_valid(schema, described, body)
     looked = service.post("/inspect", {"file": ("a.toy", b"toy")}).json()
     inspection = described["components"]["schemas"]["Inspection"]
     assert set(inspection["required"]) <= set(looked) <= set(inspection["properties"])
-    valid(inspection, described, looked)
+    assert_valid(inspection, described, looked)
     failed = refused(service.many(("a.toy", b"toy fault"), ("b.toy", b"toy fault")), 422, "conversion_failed")
     assert failed["details"]
-    valid(described["components"]["schemas"]["ErrorBody"], described, failed)
+    assert_valid(described["components"]["schemas"]["ErrorBody"], described, failed)
 
 
 def test_the_document_is_valid_openapi(service: Running) -> None:
-    OpenAPIV31SpecValidator(document(service)).validate()
+    OpenAPIV31SpecValidator(read_document(service)).validate()
 
 
 def test_examples_follow_their_schemas(service: Running) -> None:
-    described = document(service)
+    described = read_document(service)
     posts = [methods["post"] for methods in described["paths"].values() if "post" in methods]
     contents = [content for one in posts for content in one["requestBody"]["content"].values()]
-    for status, response in responses(described):
+    for status, response in list_responses(described):
         typed = [content for name, content in response.get("content", {}).items() if name == "application/json"]
         assert all("example" in one or "examples" in one for one in typed), status
         contents += typed
     assert len(contents) > 40
     for content in contents:
         if "example" in content:
-            valid(content["schema"], described, content["example"])
+            assert_valid(content["schema"], described, content["example"])
         for reference in content.get("examples", {}).values():
             name = reference["$ref"].rpartition("/")[2]
-            valid(content["schema"], described, described["components"]["examples"][name]["value"])
+            assert_valid(content["schema"], described, described["components"]["examples"][name]["value"])
 
 
-def schemas_in(value: Any) -> Iterator[dict[str, Any]]:
+def walk_schemas(value: Any) -> Iterator[dict[str, Any]]:
     """Yield every schema below a part of the document."""
     for key, below in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         if key in ("example", "examples", "default"):
@@ -166,13 +166,13 @@ def schemas_in(value: Any) -> Iterator[dict[str, Any]]:
             yield from below.values()
         elif key in ("anyOf", "oneOf", "allOf"):
             yield from below
-        yield from schemas_in(below)
+        yield from walk_schemas(below)
 
 
-def test_the_document_uses_what_client_generators_understand(service: Running) -> None:
+def test_the_document_uses_only_constructs_that_client_generators_support(service: Running) -> None:
     """Several of them fail on boolean schemas and tuples, or type a value without `type` as anything."""
-    described = document(service)
-    found = list(schemas_in(described))
+    described = read_document(service)
+    found = list(walk_schemas(described))
     assert len(found) > 200
     for schema in found:
         if schema is False:
@@ -181,7 +181,7 @@ def test_the_document_uses_what_client_generators_understand(service: Running) -
         assert {"type", "$ref", "anyOf"} & set(schema), schema
         assert not {"prefixItems", "const", "default"} & set(schema), schema
         assert schema.get("type") != "array" or isinstance(schema["items"], dict), schema
-    for status, response in responses(described):
+    for status, response in list_responses(described):
         assert status == "304" or response["content"]
         assert all(content["schema"] for content in response.get("content", {}).values())
     for methods in described["paths"].values():
@@ -193,7 +193,7 @@ def test_the_document_uses_what_client_generators_understand(service: Running) -
 
 def test_operation_ids_are_stable(service: Running) -> None:
     """Generated clients name their functions after them."""
-    paths = document(service)["paths"]
+    paths = read_document(service)["paths"]
     assert {path: [one["operationId"] for one in methods.values()] for path, methods in paths.items()} == {
         "/convert": ["convert"],
         "/convert-many": ["convert_many"],
@@ -210,7 +210,7 @@ def test_operation_ids_are_stable(service: Running) -> None:
 
 
 def test_documented_headers_are_sent(service: Running) -> None:
-    described = document(service)
+    described = read_document(service)
     sent = {
         "/convert": service.convert(),
         "/convert-many": service.many(("a.toy", b"toy")),
@@ -253,8 +253,8 @@ def test_the_page_works_without_a_network(service: Running) -> None:
     assert "//" not in answer.text.replace("http://localhost:8000", "")
     for word in ("/convert-batch", "toy_size", "conversion_timeout", "&gt; 0"):
         assert word in answer.text
-    assert service.get("/schema", headers={"Accept": "application/json"}).json() == document(service)
-    assert service.get("/schema").json() == document(service)
+    assert service.get("/schema", headers={"Accept": "application/json"}).json() == read_document(service)
+    assert service.get("/schema").json() == read_document(service)
 
 
 def test_every_endpoint_and_limit_is_documented() -> None:
@@ -292,7 +292,7 @@ def test_settings_from_the_environment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("WORKERS", "many", "workers"),
         ("WORKERS", "0", "workers"),
@@ -304,13 +304,13 @@ def test_settings_from_the_environment() -> None:
         ("PLAN_FREE_MAX_BATCH_FILES", "0", "MAX_BATCH_FILES"),
     ],
 )
-def test_settings_that_make_no_sense(name: str, text: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_invalid_settings_are_rejected(name: str, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Settings.from_environment({f"MESHHUB_{name}": text})
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         (Settings(free_plan="gratis"), "gratis"),
         (Settings(plan_limits={"gratis": {"max_batch_files": 3}}), "gratis"),
@@ -319,8 +319,8 @@ def test_settings_that_make_no_sense(name: str, text: str, told: str) -> None:
         (Settings(database_url="pigeon"), "database URL"),
     ],
 )
-def test_an_app_is_not_made_of_nonsense(settings: Settings, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_an_app_with_invalid_settings_is_rejected(settings: Settings, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         create_app(settings, Registry(entry_points=False))
     with pytest.raises(ValueError, match="engine"):
         create_app(Settings(), Registry(entry_points=False), engine=InProcess())
@@ -337,7 +337,7 @@ def test_a_limit_can_be_lifted(serve: Any) -> None:
 
 
 @pytest.mark.parametrize("module", ["litestar", "sqlalchemy"])
-def test_without_the_extra_the_command_is_told(module: str) -> None:
+def test_a_missing_extra_is_reported_with_its_install_command(module: str) -> None:
     code = (
         "import importlib.util as u, sys\n"
         "real = u.find_spec\n"
@@ -365,12 +365,12 @@ def test_without_the_extra_the_command_is_told(module: str) -> None:
         ("a:b*.stl", "a_b_.stl"),
     ],
 )
-def test_labels_are_harmless(sent: str, found: str) -> None:
+def test_file_names_are_sanitized(sent: str, found: str) -> None:
     assert label(sent) == found
     content_disposition(found).encode("ascii")
 
 
-def test_folders_are_harmless() -> None:
+def test_folder_names_are_sanitized() -> None:
     assert folder_label("a/../b/c:d/x.stl") == "a/b/c_d"
     assert folder_label("x.stl") == ""
 

@@ -43,7 +43,7 @@ def test_the_readme_shows_the_endpoints() -> None:
     assert shown == ["convert", "convert-many", "inspect", "supported"]
 
 
-def test_the_commands_of_the_readme(service: Running, folder: Path) -> None:
+def test_the_commands_of_the_readme_run(service: Running, folder: Path) -> None:
     outputs = run_page("README.md", service, folder)
     inspection = Registry().inspect(folder / "bracket.3mf")
     assert inspection.source.format == "3mf"
@@ -60,7 +60,7 @@ def calls_service(page: str) -> bool:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if calls_service(page)])
-def test_the_commands_of_a_page(service: Running, folder: Path, page: str) -> None:
+def test_the_commands_of_a_page_run(service: Running, folder: Path, page: str) -> None:
     assert run_page(page, service, folder)
 
 

@@ -1,4 +1,4 @@
-"""Conversions that hang, crash, are left behind, or find no room."""
+"""Conversions that hang, crash, lose their client, or wait in a full queue; shutdown."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STL = b"solid t\nfacet normal 0 0 1\nouter loop\n%sendloop\nendfacet\nendsolid t
 
 
 class Latch:
-    """A conversion that runs until it is let go."""
+    """Conversion that runs until it is released."""
 
     def __init__(self, folder: Path, name: str = "latch") -> None:
         self.path = folder / name
@@ -47,7 +47,7 @@ class Latch:
     def processes(self) -> list[int]:
         return [int(path.suffix[1:]) for path in self.path.parent.glob(self.path.name + ".*")]
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self.path.write_text("go")
 
 
@@ -70,37 +70,37 @@ def threads() -> Iterator[ThreadPoolExecutor]:
         yield made
 
 
-def alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
     with contextlib.suppress(ProcessLookupError):
         os.kill(process, 0)
         return True
     return False
 
 
-def test_a_crash_is_one_answer(isolated: Running) -> None:
+def test_a_crash_fails_only_its_request(isolated: Running) -> None:
     refused(isolated.convert(b"toy crash"), 422, "worker_crashed")
     entries = unzipped(isolated.many(("a.toy", b"toy crash"), ("b.toy", b"toy")))
     assert list(entries) == ["b.toy", "errors.json"]
     assert json.loads(entries["errors.json"])[0]["error_code"] == "worker_crashed"
 
 
-def test_companions_come_through_another_process(isolated: Running) -> None:
+def test_companions_written_by_a_worker_are_returned(isolated: Running) -> None:
     assert list(unzipped(isolated.many(("a.toy", b"toy"), toy_twins="on"))) == ["a.toy", "twin.txt"]
 
 
-def test_inspection_in_another_process(isolated: Running) -> None:
+def test_a_worker_inspects_a_file(isolated: Running) -> None:
     answer = isolated.post("/inspect", {"file": ("a.toy", b"toy")})
     assert answer.json()["model"]["faces"] == 12
 
 
-def test_a_hang_ends_at_the_deadline(serve: Callable[..., Running], engine: Isolated) -> None:
+def test_a_hanging_conversion_is_stopped_at_its_deadline(serve: Callable[..., Running], engine: Isolated) -> None:
     running = serve(engine, plan_limits={"free": {"conversion_timeout_seconds": 1, "requests_per_minute": 1000}})
     body = refused(running.convert(b"toy hang"), 504, "conversion_timeout")
     assert "optimize_target_faces" in body["error"]
     until(lambda: not running.leftovers())
 
 
-def test_when_the_time_of_a_request_is_up_the_rest_has_failed(serve: Callable[..., Running], engine: Isolated) -> None:
+def test_files_that_are_unfinished_at_the_request_timeout_fail(serve: Callable[..., Running], engine: Isolated) -> None:
     limits = {"conversion_timeout_seconds": 60, "request_timeout_seconds": 5, "requests_per_minute": 1000}
     running = serve(engine, plan_limits={"free": limits}, workers=4, batch_workers=1)
     answer = running.many(("a.toy", b"toy"), ("b.toy", b"toy hang"), ("c.toy", b"toy"))
@@ -114,7 +114,7 @@ def test_when_the_time_of_a_request_is_up_the_rest_has_failed(serve: Callable[..
 
 
 @pytest.mark.parametrize("path", ["/convert", "/inspect", "/convert-many"])
-def test_the_job_of_a_client_that_leaves_is_stopped(
+def test_the_job_of_a_client_that_disconnects_is_stopped(
     isolated: Running, latch: Latch, engine: Isolated, path: str
 ) -> None:
     field = "files" if path == "/convert-many" else "file"
@@ -126,13 +126,15 @@ def test_the_job_of_a_client_that_leaves_is_stopped(
         connection.sendall(head.encode() + b"\r\n" + request.read())
         until(lambda: bool(latch.processes()))
         (process,) = latch.processes()
-        assert alive(process)
-    until(lambda: not alive(process))
+        assert is_alive(process)
+    until(lambda: not is_alive(process))
     until(lambda: not isolated.leftovers())
     assert isolated.convert().status_code == 200
 
 
-def test_others_are_served_while_one_converts(isolated: Running, latch: Latch, threads: ThreadPoolExecutor) -> None:
+def test_other_requests_are_answered_during_a_conversion(
+    isolated: Running, latch: Latch, threads: ThreadPoolExecutor
+) -> None:
     slow = threads.submit(isolated.convert, latch.content)
     until(lambda: bool(latch.processes()))
     assert isolated.get("/health/live").status_code == 200
@@ -143,7 +145,7 @@ def test_others_are_served_while_one_converts(isolated: Running, latch: Latch, t
     assert slow.result().status_code == 200
 
 
-def test_a_full_queue_is_busy(
+def test_a_full_queue_answers_503(
     serve: Callable[..., Running], engine: Isolated, latch: Latch, threads: ThreadPoolExecutor
 ) -> None:
     running = serve(engine, workers=1, queue=1)
@@ -161,7 +163,7 @@ def test_a_full_queue_is_busy(
     assert second.result().status_code == 200
 
 
-def test_a_batch_leaves_room_for_others(
+def test_a_batch_leaves_a_worker_for_other_requests(
     serve: Callable[..., Running], engine: Isolated, tmp_path: Path, threads: ThreadPoolExecutor
 ) -> None:
     running = serve(engine, workers=2, queue=0)
@@ -175,7 +177,7 @@ def test_a_batch_leaves_room_for_others(
 
 
 class Reluctant(InProcess):
-    """Runs until its caller has left, and then stops only when it must, or when the folder is gone."""
+    """Engine that runs until the client disconnects, then until the folder is removed or half a second passes."""
 
     def __init__(self) -> None:
         self.running = 0
@@ -188,7 +190,7 @@ class Reluctant(InProcess):
         select.select([cancel.fileno()], [], [], 30)
         self.removed.wait(0.5)
         self.running -= 1
-        raise Cancelled("the caller left")
+        raise Cancelled("the client disconnected")
 
 
 def test_the_folder_of_a_batch_stays_until_its_last_conversion_has_stopped(
@@ -199,12 +201,12 @@ def test_the_folder_of_a_batch_stays_until_its_last_conversion_has_stopped(
     still_running: list[int] = []
     rmtree = shutil.rmtree
 
-    def watched(path: Path, **more: Any) -> None:
+    def watch_rmtree(path: Path, **more: Any) -> None:
         still_running.append(engine.running)
         engine.removed.set()
         rmtree(path, **more)
 
-    monkeypatch.setattr(shutil, "rmtree", watched)
+    monkeypatch.setattr(shutil, "rmtree", watch_rmtree)
     part = b'--b\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\ntoy\r\n'
     form = part % (b"target", b"") + part % (b"files", b'; filename="a.toy"') * 2 + b"--b--\r\n"
     kind = b"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n" % len(form)
@@ -216,7 +218,7 @@ def test_the_folder_of_a_batch_stays_until_its_last_conversion_has_stopped(
     assert still_running == [0]
 
 
-def test_stopping_lets_what_runs_finish(
+def test_a_shutdown_lets_running_conversions_finish(
     serve: Callable[..., Running], engine: Isolated, latch: Latch, threads: ThreadPoolExecutor
 ) -> None:
     running = serve(engine, workers=1)
@@ -232,7 +234,7 @@ def test_stopping_lets_what_runs_finish(
     assert first.result().status_code == 200
 
 
-def test_stopping_does_not_wait_for_what_still_arrives(serve: Callable[..., Running]) -> None:
+def test_a_shutdown_does_not_wait_for_unfinished_uploads(serve: Callable[..., Running]) -> None:
     running = serve(shutdown_seconds=600, drain_seconds=0.1)
     begun = b"POST /convert HTTP/1.1\r\nHost: here\r\nContent-Type: multipart/form-data; boundary=b\r\n"
     with socket.create_connection(("127.0.0.1", running.port), timeout=30) as connection:
@@ -245,7 +247,7 @@ def test_stopping_does_not_wait_for_what_still_arrives(serve: Callable[..., Runn
     until(lambda: not running.leftovers())
 
 
-def test_stopping_ends_what_does_not_finish(
+def test_a_shutdown_kills_conversions_at_its_timeout(
     serve: Callable[..., Running], latch: Latch, threads: ThreadPoolExecutor
 ) -> None:
     running = serve(Isolated(workers=1), workers=1, shutdown_seconds=0.2)
@@ -254,17 +256,17 @@ def test_stopping_ends_what_does_not_finish(
     (process,) = latch.processes()
     running.server.should_exit = True
     refused(first.result(), 503, "shutting_down")
-    until(lambda: not alive(process))
+    until(lambda: not is_alive(process))
 
 
-def test_ready_tells_that_it_stops(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ready_answers_503_during_a_shutdown(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     assert service.get("/health/ready").json() == {"status": "ready"}
     monkeypatch.setattr(service.server.config.app.state.service.resources, "is_closing", True)  # type: ignore[union-attr]
     refused(service.get("/health/ready"), 503, "shutting_down")
     assert service.get("/health/live").json() == {"status": "live"}
 
 
-def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path) -> None:
+def test_the_command_serves_until_sigterm(tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "XDG_DATA_HOME": str(tmp_path / "data"),
@@ -305,12 +307,12 @@ def test_the_next_service_removes_the_files_of_a_killed_one(tmp_path: Path, stac
         "MESHHUB_WORKERS": "1",
     }
     command = [sys.executable, "-m", "meshhub", "serve", "--port", "0"]
-    # the path of a socket must be short
+    # the paths of sockets are limited to 108 bytes
     system = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp")))
     environment["TMPDIR"] = str(system)
 
-    def left() -> list[str]:
-        # os.walk does not mind folders that vanish meanwhile
+    def list_uploads() -> list[str]:
+        # os.walk ignores folders that disappear during the walk
         return [name for _, _, names in os.walk(tmp_path) for name in names if name.startswith("upload-")]
 
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True) as process:
@@ -323,16 +325,16 @@ def test_the_next_service_removes_the_files_of_a_killed_one(tmp_path: Path, stac
                 b"Content-Length: 9999\r\n\r\n"
                 b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.stl"\r\n\r\nsolid'
             )
-            until(lambda: bool(left()))
+            until(lambda: bool(list_uploads()))
             until(lambda: any(names for _, _, names in os.walk(system)))
             process.kill()
             process.wait(30)
-    assert left()
+    assert list_uploads()
     old = list(system.iterdir())
     assert old
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as process:
         try:
-            until(lambda: not left(), 60)
+            until(lambda: not list_uploads(), 60)
             until(lambda: not any(path.exists() for path in old), 60)
         finally:
             process.send_signal(signal.SIGTERM)
@@ -341,7 +343,7 @@ def test_the_next_service_removes_the_files_of_a_killed_one(tmp_path: Path, stac
     assert not list(system.iterdir())
 
 
-def test_whoever_comes_while_it_stops_is_told(
+def test_requests_during_a_shutdown_get_503(
     serve: Callable[..., Running], engine: Isolated, latch: Latch, threads: ThreadPoolExecutor
 ) -> None:
     running = serve(engine, workers=2)
@@ -350,23 +352,23 @@ def test_whoever_comes_while_it_stops_is_told(
     resources = running.server.config.app.state.service.resources  # type: ignore[union-attr]
     running.server.should_exit = True
     until(lambda: resources.is_closing)
-    with httpx.Client(base_url=running.url) as stranger:
+    with httpx.Client(base_url=running.url) as new_client:
         for answer in (
-            stranger.get("/health/ready"),
-            stranger.post("/convert", files={"file": ("a.toy", b"toy")}, data={"target": "toy"}),
-            stranger.post("/inspect", files={"file": ("a.toy", b"toy")}),
+            new_client.get("/health/ready"),
+            new_client.post("/convert", files={"file": ("a.toy", b"toy")}, data={"target": "toy"}),
+            new_client.post("/inspect", files={"file": ("a.toy", b"toy")}),
         ):
             refused(answer, 503, "shutting_down")
             assert int(answer.headers["retry-after"]) > 0
             assert answer.headers["connection"] == "close"
-        assert stranger.get("/health/live").status_code == 200
+        assert new_client.get("/health/live").status_code == 200
     assert not first.done()
     latch.let_go()
     assert first.result().status_code == 200
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded on Linux")
-def test_a_conversion_has_the_memory_that_the_settings_give_it(serve: Callable[..., Running]) -> None:
+def test_a_conversion_is_limited_to_the_memory_in_the_settings(serve: Callable[..., Running]) -> None:
     running = serve(create_engine(Settings(workers=1, conversion_memory_bytes=128 << 20)))
     assert running.convert(toy_weight="1000").status_code == 200
     assert (
@@ -375,7 +377,7 @@ def test_a_conversion_has_the_memory_that_the_settings_give_it(serve: Callable[.
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
-def test_a_second_signal_stops_what_runs(
+def test_a_second_signal_stops_running_conversions(
     serve: Callable[..., Running], latch: Latch, threads: ThreadPoolExecutor, second: signal.Signals
 ) -> None:
     running = serve(Isolated(workers=1), workers=1, shutdown_seconds=600)
@@ -385,8 +387,8 @@ def test_a_second_signal_stops_what_runs(
     running.server.handle_exit(signal.SIGTERM, None)
     resources = running.server.config.app.state.service.resources  # type: ignore[union-attr]
     until(lambda: resources.is_closing)
-    assert alive(process)
+    assert is_alive(process)
     running.server.handle_exit(second, None)
     refused(first.result(), 503, "shutting_down")
-    until(lambda: not alive(process))
+    until(lambda: not is_alive(process))
     until(lambda: not running.leftovers())

@@ -1,4 +1,4 @@
-"""Every row of the error table is produced by a request, in one shape."""
+"""A request produces each row of the error table, as JSON with the same fields."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from meshhub.model.report import Inspection, Report
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
 
 
-class Raising:
-    """An engine that ends every task in the same way."""
+class RaisingEngine:
+    """Engine that raises the same exception for each task."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -36,17 +36,17 @@ class Raising:
         pass
 
 
-def twice(running: Running) -> httpx.Response:
+def send_target_twice(running: Running) -> httpx.Response:
     return running.client.post(
         "/convert", files=[("file", ("a.toy", b"toy")), ("file", ("b.toy", b"toy"))], data={"target": "toy"}
     )
 
 
-def no_form(running: Running) -> httpx.Response:
+def send_no_form(running: Running) -> httpx.Response:
     return running.client.post("/convert", content=b"{}", headers={"Content-Type": "application/json"})
 
 
-def compressed(running: Running) -> httpx.Response:
+def send_compressed_body(running: Running) -> httpx.Response:
     body = gzip.compress(b"--b\r\n")
     headers = {"Content-Type": "multipart/form-data; boundary=b", "Content-Encoding": "gzip"}
     return running.client.post("/convert", content=body, headers=headers)
@@ -122,12 +122,12 @@ CLASSES = [
 """Name, code, HTTP status, HTTP status under a code of a plug-in, and exit status of each class."""
 
 
-def subclasses_of(kind: type[MeshhubError]) -> Iterator[type[MeshhubError]]:
-    """The class, and the classes that meshhub derives from it."""
+def walk_subclasses(kind: type[MeshhubError]) -> Iterator[type[MeshhubError]]:
+    """Yield the class and the classes that meshhub derives from it."""
     yield kind
     for child in kind.__subclasses__():
         if child.__module__.partition(".")[0] == "meshhub":
-            yield from subclasses_of(child)
+            yield from walk_subclasses(child)
 
 
 def test_no_code_changes_its_statuses() -> None:
@@ -139,7 +139,7 @@ def test_no_code_changes_its_statuses() -> None:
 def test_no_class_changes_its_code_or_statuses(
     name: str, code: str, status: int, status_of_own_code: int, exit_of: int
 ) -> None:
-    kind = next(kind for kind in subclasses_of(MeshhubError) if kind.__name__ == name)
+    kind = next(kind for kind in walk_subclasses(MeshhubError) if kind.__name__ == name)
     error, with_own_code = kind("x"), kind("x", code="a_code_of_its_own")
     assert (error.code, error.http_status, exit_status(error)) == (code, status, exit_of)
     assert (with_own_code.http_status, exit_status(with_own_code)) == (status_of_own_code, exit_of)
@@ -148,7 +148,7 @@ def test_no_class_changes_its_code_or_statuses(
 
 
 def test_every_class_is_pinned() -> None:
-    assert {kind.__name__ for kind in subclasses_of(MeshhubError)} == {name for name, *_ in CLASSES}
+    assert {kind.__name__ for kind in walk_subclasses(MeshhubError)} == {name for name, *_ in CLASSES}
 
 
 def test_every_code_that_the_source_names_is_in_the_table() -> None:
@@ -163,8 +163,8 @@ def test_every_code_that_the_source_names_is_in_the_table() -> None:
 
 
 ROWS: dict[str, Callable[[Running], httpx.Response]] = {
-    "bad_request": twice,
-    "invalid_multipart": no_form,
+    "bad_request": send_target_twice,
+    "invalid_multipart": send_no_form,
     "missing_field": lambda s: s.post("/convert", {"file": ("a.toy", b"toy")}),
     "invalid_option": lambda s: s.convert(toy_size="-1"),
     "unsupported_target": lambda s: s.convert(target="dwg"),
@@ -173,7 +173,7 @@ ROWS: dict[str, Callable[[Running], httpx.Response]] = {
     "not_found": lambda s: s.get("/nowhere"),
     "method_not_allowed": lambda s: s.get("/convert"),
     "file_too_large": lambda s: s.convert(b"toy" + b" " * 20_971_520),
-    "unsupported_encoding": compressed,
+    "unsupported_encoding": send_compressed_body,
     "too_many_files": lambda s: s.many(*[("a.toy", b"toy")] * 4),
     "archive_too_large": lambda s: s.batch(b"PK" + b" " * 20_971_520),
     "unsupported_format": lambda s: s.convert(b"\0\1\2", name="a.xyz"),
@@ -197,7 +197,7 @@ ELSEWHERE = {
 }
 
 
-def test_every_row_is_tested() -> None:
+def test_every_row_of_the_table_has_a_request() -> None:
     assert set(ROWS) | set(ELSEWHERE) == set(STATUS) == set(MEANING)
     for code, module in ELSEWHERE.items():
         path = Path(__file__).with_name(f"{module}.py")
@@ -205,11 +205,11 @@ def test_every_row_is_tested() -> None:
 
 
 @pytest.mark.parametrize("code", ROWS)
-def test_a_row(service: Running, code: str) -> None:
+def test_a_request_gets_the_error_of_its_row(service: Running, code: str) -> None:
     refused(ROWS[code](service), STATUS[code], code)
 
 
-def test_the_table_in_the_documentation_is_this_one() -> None:
+def test_the_documentation_has_the_same_table() -> None:
     rows = [line.strip("| ").split(" | ") for line in DOCS.read_text(encoding="utf-8").splitlines()]
     documented = [(row[0], row[1], row[-1]) for row in rows if len(row) == 6 and row[1].isdigit()]
     assert documented == [(f"`{code}`", str(status), MEANING[code]) for code, status in STATUS.items()]
@@ -217,23 +217,23 @@ def test_the_table_in_the_documentation_is_this_one() -> None:
 
 @pytest.mark.parametrize("path", ["/convert", "/convert-many", "/convert-batch", "/inspect"])
 @pytest.mark.parametrize("encoding", ["gzip", "br, GZIP"])
-def test_a_compressed_body_is_refused_with_what_is_accepted(service: Running, path: str, encoding: str) -> None:
+def test_a_compressed_body_is_rejected_with_the_accepted_encodings(service: Running, path: str, encoding: str) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=b", "Content-Encoding": encoding}
     answer = service.client.post(path, content=gzip.compress(bytes(100_000)), headers=headers)
     assert encoding.lower() in refused(answer, 415, "unsupported_encoding")["error"].lower()
     assert answer.headers["accept-encoding"] == "identity"
 
 
-def test_the_encoding_identity_is_none(service: Running) -> None:
+def test_the_encoding_identity_is_accepted(service: Running) -> None:
     assert service.convert(headers={"Content-Encoding": "identity"}).status_code == 200
 
 
-def test_an_archive_that_is_too_large_is_called_an_archive(service: Running) -> None:
+def test_the_error_of_a_large_archive_calls_it_an_archive(service: Running) -> None:
     answer = service.batch(b"PK" + b" " * 20_971_520)
     assert "allows an archive of" in refused(answer, 413, "archive_too_large")["error"]
 
 
-def test_messages_write_numbers_out_and_cut_what_they_quote(service: Running) -> None:
+def test_messages_write_numbers_out_and_truncate_quoted_values(service: Running) -> None:
     answer = service.convert(optimize_target_faces="999999999")
     assert "at most 100000000," in refused(answer, 400, "invalid_option")["error"]
     for option in ("optimize_target_faces", "target_height_mm", "repair", "input_format", "report", "9" * 50):
@@ -243,12 +243,12 @@ def test_messages_write_numbers_out_and_cut_what_they_quote(service: Running) ->
     assert "9" * 41 not in refused(service.convert(target="9" * 50), 400, "unsupported_target")["error"]
 
 
-def test_a_review_refuses_with_its_own_code(service: Running) -> None:
+def test_a_review_rejects_with_its_own_code(service: Running) -> None:
     body = refused(service.convert(toy_size="66"), 403, "size_refused")
     assert "take 67" in body["error"]
 
 
-def test_a_broken_gate_tells_nothing_of_the_machine(service: Running) -> None:
+def test_the_error_of_a_broken_review_has_no_internal_details(service: Running) -> None:
     assert "secret" not in refused(service.convert(toy_size="67"), 500, "internal_error")["error"]
 
 
@@ -263,26 +263,28 @@ def test_a_broken_gate_tells_nothing_of_the_machine(service: Running) -> None:
         (UnsafeArchive("bomb", code="a_code_of_its_own"), 422, "a_code_of_its_own"),
     ],
 )
-def test_whatever_the_engine_raises(serve: Any, error: Exception, status: int, code: str) -> None:
-    running = serve(Raising(error))
+def test_any_exception_of_the_engine_becomes_a_coded_error(
+    serve: Any, error: Exception, status: int, code: str
+) -> None:
+    running = serve(RaisingEngine(error))
     assert "secret" not in refused(running.convert(), status, code)["error"]
     if status == 500:
         answer = running.many(("a.toy", b"toy"))
         assert "secret" not in str(refused(answer, status, code)["details"])
 
 
-def test_a_missing_dependency_tells_the_command(service: Running) -> None:
+def test_a_missing_dependency_names_the_install_command(service: Running) -> None:
     body = refused(service.convert(target="lacking"), 400, "unsupported_target")
     assert 'pip install "toys[all]"' in body["error"]
 
 
-def test_405_tells_what_is_allowed(service: Running) -> None:
+def test_405_lists_the_allowed_methods(service: Running) -> None:
     assert "POST" in service.get("/convert").headers["allow"]
     assert set(service.client.delete("/plan").headers["allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}
     assert set(service.client.options("/plan").headers["allow"].split(", ")) == {"GET", "HEAD", "OPTIONS"}
 
 
-def test_the_order_of_checks(service: Running) -> None:
+def test_checks_run_in_the_documented_order(service: Running) -> None:
     """Key, rate, Content-Length, multipart, target, entitlement, options, reading."""
     everything = {"files": {"file": ("a.xyz", b"?")}, "data": {"target": "gilded", "toy_size": "x"}}
     answer = service.client.post("/convert", **everything, headers={"X-Api-Key": "wrong"})
@@ -304,7 +306,7 @@ def test_the_order_of_checks(service: Running) -> None:
     refused(service.post("/convert", {"file": ("a.xyz", b"?")}, {"target": "toy"}), 415, "unsupported_format")
 
 
-def test_an_unknown_option_is_named_with_its_neighbour(service: Running) -> None:
+def test_an_unknown_option_is_answered_with_the_nearest_one(service: Running) -> None:
     assert "toy_size" in refused(service.convert(toy_sise="1"), 400, "invalid_option")["error"]
 
 
@@ -316,7 +318,7 @@ def test_an_unknown_option_is_named_with_its_neighbour(service: Running) -> None
         ("/convert-batch", "file", "/convert"),
     ],
 )
-def test_a_file_in_the_wrong_field_is_told_where_it_belongs(
+def test_the_error_of_a_file_in_the_wrong_field_names_the_right_one(
     service: Running, path: str, field: str, belongs: str
 ) -> None:
     answer = service.post(path, {field: ("a.toy", b"toy" * 100_000)}, {"target": "toy"})
@@ -328,7 +330,7 @@ def test_a_file_in_the_wrong_field_is_told_where_it_belongs(
     [("/convert", "file", "model"), ("/convert-many", "files", "files[]"), ("/convert-batch", "archive", "upload")],
 )
 @pytest.mark.parametrize("content", [b"\xff\xfe\0binary", b"toy", b"toy" * 100_000])
-def test_a_file_in_an_unknown_field_is_named_with_the_right_one(
+def test_the_error_of_a_file_in_an_unknown_field_names_the_right_one(
     service: Running, path: str, main: str, sent: str, content: bytes
 ) -> None:
     answer = service.post(path, {sent: ("a.toy", content)}, {"target": "toy"})
@@ -343,7 +345,7 @@ def test_a_second_file_is_named_by_its_field(service: Running) -> None:
     assert "the field 'texture' takes no file" in error
 
 
-def test_request_ids(service: Running) -> None:
+def test_a_valid_request_id_is_echoed_and_an_invalid_one_replaced(service: Running) -> None:
     assert service.get("/plan", headers={"X-Request-ID": "abc-1.2"}).headers["x-request-id"] == "abc-1.2"
     for sent in ("", "a b", "x" * 200, "é".encode(), 'x"y'):
         came = service.get("/nowhere", headers={"X-Request-ID": sent})

@@ -1,4 +1,4 @@
-"""Requests that no library would build: each gets an answer of ours, never a 500, and leaves nothing behind."""
+"""Malformed requests get a well-formed answer, never a 500, and leave no temporary files."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ BODIES = (
 )  # fmt: skip
 
 
-def checked(answer: httpx.Response) -> httpx.Response:
-    """An answer as every answer is."""
+def assert_well_formed(answer: httpx.Response) -> httpx.Response:
+    """Assert that an answer has the headers and the JSON of every answer; return it."""
     assert answer.status_code < 500, answer.text
     assert answer.headers["x-request-id"]
     if answer.status_code >= 400:
@@ -65,23 +65,25 @@ def checked(answer: httpx.Response) -> httpx.Response:
     return answer
 
 
-def sent(service: Running, path: str, body: bytes, kind: str = KIND, cuts: list[int] | None = None) -> httpx.Response:
-    """A body, whole or in pieces."""
+def send(service: Running, path: str, body: bytes, kind: str = KIND, cuts: list[int] | None = None) -> httpx.Response:
+    """Send a body at once, or cut into chunks; return the answer."""
     edges = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts or [])})
     pieces = [body[start:end] for start, end in itertools.pairwise(edges)]
     content = iter(pieces) if cuts else body
-    return checked(service.client.post(path, content=content, headers={"Content-Type": kind.encode("latin-1")}))
+    return assert_well_formed(
+        service.client.post(path, content=content, headers={"Content-Type": kind.encode("latin-1")})
+    )
 
 
-def sound_part(name: str, content: bytes) -> bytes:
-    """A part as libraries build it."""
+def build_part(name: str, content: bytes) -> bytes:
+    """Return a part as HTTP libraries build it."""
     said = f'--b\r\nContent-Disposition: form-data; name="{name}"' + ('; filename="a.stl"' if name == "MAIN" else "")
     return said.encode() + b"\r\n\r\n" + content + b"\r\n"
 
 
 @st.composite
 def parts(draw: st.DrawFn) -> bytes:
-    """A part of a form, more or less."""
+    """Generate a part of a form, valid or malformed."""
     newline = draw(st.sampled_from(["\r\n"] * 9 + ["\n"]))
     lines = [f"Content-Disposition: form-data; {draw(st.sampled_from(FIELDS))}"] * draw(
         st.sampled_from([1] * 9 + [0, 2])
@@ -99,7 +101,7 @@ def parts(draw: st.DrawFn) -> bytes:
 @given(
     path=st.sampled_from(sorted(PATHS)),
     sound=st.lists(
-        st.sampled_from([sound_part("MAIN", TRIANGLE), sound_part("target", b"stl")]), max_size=2, unique=True
+        st.sampled_from([build_part("MAIN", TRIANGLE), build_part("target", b"stl")]), max_size=2, unique=True
     ),
     made=st.lists(parts(), max_size=2),
     kind=st.sampled_from(KINDS),
@@ -109,7 +111,7 @@ def parts(draw: st.DrawFn) -> bytes:
     short=st.sampled_from([0] * 16 + [1, 3, 7, 40]),
     cuts=st.lists(st.integers(0, 100_000), max_size=6),
 )
-def test_forms_of_any_make(
+def test_random_forms_get_a_well_formed_answer(
     service: Running,
     path: str,
     sound: list[bytes],
@@ -120,21 +122,21 @@ def test_forms_of_any_make(
     cuts: list[int],
 ) -> None:
     body = (around[0] + b"".join(sound + made) + around[1]).replace(b"MAIN", PATHS[path].encode())
-    sent(service, path, body[: len(body) - short], kind, cuts)
+    send(service, path, body[: len(body) - short], kind, cuts)
 
 
-def test_a_form_cut_anywhere(service: Running) -> None:
+def test_a_truncated_form_gets_a_well_formed_answer(service: Running) -> None:
     head = b'--b\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
     body = head % (b"file", b'; filename="a.toy"', b"toy") + head % (b"target", b"", b"toy") + b"--b--\r\n"
     for length in range(len(body) - 2):
-        assert sent(service, "/convert", body[:length]).json()["error_code"] == "invalid_multipart"
-    assert sent(service, "/convert", body[:-2]).status_code == 200
+        assert send(service, "/convert", body[:length]).json()["error_code"] == "invalid_multipart"
+    assert send(service, "/convert", body[:-2]).status_code == 200
 
 
-def test_an_archive_cut_anywhere(service: Running) -> None:
+def test_a_truncated_archive_gets_a_well_formed_answer(service: Running) -> None:
     whole = packed(("a.toy", b"toy"))
     for length in range(0, len(whole), 3):
-        answer = checked(service.batch(whole[:length]))
+        answer = assert_well_formed(service.batch(whole[:length]))
         assert answer.json()["error_code"] == ("unreadable_file" if length else "empty_model")
     assert service.batch(whole).status_code == 200
 
@@ -153,7 +155,7 @@ def test_an_archive_cut_anywhere(service: Running) -> None:
         max_size=3,
     ),
 )  # fmt: skip
-def test_any_request_gets_an_answer(
+def test_random_requests_get_a_well_formed_answer(
     service: Running, method: str, path: str, query: str, headers: dict[str, str]
 ) -> None:
     url = f"{service.url}{quote(path)}?{quote(query)}"
@@ -163,11 +165,11 @@ def test_any_request_gets_an_answer(
         assert answer.content == b""
         assert answer.status_code < 500
     else:
-        checked(answer)
+        assert_well_formed(answer)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nothing_is_left(service: Running) -> object:
-    """Afterwards no folder of a request is there."""
+def assert_no_files_remain(service: Running) -> object:
+    """Assert after the tests that no folder of a request remains."""
     yield
     until(lambda: not service.leftovers())

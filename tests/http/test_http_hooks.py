@@ -1,4 +1,4 @@
-"""Hooks of third parties in the service: one that misbehaves stops nobody else."""
+"""Hooks of third parties in the service: a misbehaving hook does not affect other callers."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def running(folder: Path, engine: Isolated) -> Iterator[Running]:
     (folder / "hooks").mkdir()
     hooks = HookProcess(sniff_s=1, hook_s=1, folder=str(folder / "hooks"), records=PluginRecords(folder / "cache"))
-    with serving(folder, {"workers": 4}, engine, hooks=hooks) as made:
-        yield made
-        made.registry.hooks.close()
+    with serving(folder, {"workers": 4}, engine, hooks=hooks) as server:
+        yield server
+        server.registry.hooks.close()
         assert list((folder / "hooks").iterdir()) == []
 
 
@@ -70,27 +70,27 @@ def new_key(running: Running) -> str:
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_neighbours_of_a_hook_that_misbehaves_are_answered(running: Running, folder: Path, hook: str) -> None:
+def test_other_callers_of_a_misbehaving_hook_are_answered(running: Running, folder: Path, hook: str) -> None:
     neighbours = [Neighbour(running.url, new_key(running), [(f"{number}.stl", ball(number))]) for number in range(3)]
     enough = threading.Event()
-    with ThreadPoolExecutor(3) as street:
-        lives = [street.submit(one.live, enough) for one in neighbours]
+    with ThreadPoolExecutor(3) as threads:
+        sessions = [threads.submit(one.live, enough) for one in neighbours]
         try:
             for name in MISDEEDS:
-                begun = time.monotonic()
-                # a caller of its own each time: none is left out because it failed before
+                began = time.monotonic()
+                # a new caller for each request: the hook is not called for callers with failures
                 answer = attack(running, folder, hook, name, new_key(running))
                 expected = 200 if name == "fork-children" else ANSWERS[hook]
-                # after three callers the hook is off
+                # the hook is disabled after failures for three callers
                 assert answer.status_code in (expected, ANSWERS[hook]), (name, answer.text)
-                assert time.monotonic() - begun < 20
+                assert time.monotonic() - began < 20
         finally:
             enough.set()
-        for life in lives:
-            life.result()
+        for session in sessions:
+            session.result()
     allowed = {"sniff": "", "review": "review of plug-in 'hooked'", "grants": "", "finished": ""}[hook]
-    wrong = [text for one in neighbours for text in one.wrong if not allowed or allowed not in text]
-    assert wrong == []
+    errors = [text for one in neighbours for text in one.wrong if not allowed or allowed not in text]
+    assert errors == []
     assert hook == "review" or all(one.right for one in neighbours)
     children = [int(line) for name in ("fork-children", "daemonise-and-hang") for line in lines(folder / name)]
     running.registry.hooks.close()
@@ -101,7 +101,7 @@ def lines(path: Path) -> list[str]:
     return path.read_text().split() if path.is_file() else []
 
 
-def test_one_caller_switches_nothing_off(running: Running, folder: Path) -> None:
+def test_failures_of_one_caller_do_not_disable_a_hook(running: Running, folder: Path) -> None:
     for _ in range(5):
         assert attack(running, folder, "sniff", "exit-at-once").status_code == 415
     key = new_key(running)
@@ -110,7 +110,7 @@ def test_one_caller_switches_nothing_off(running: Running, folder: Path) -> None
     assert b"meshhub_hooks_off{" not in running.get("/metrics").content
 
 
-def test_a_sniffer_that_is_off_is_shown(running: Running, folder: Path) -> None:
+def test_a_disabled_sniffer_is_reported(running: Running, folder: Path) -> None:
     for _ in range(3):
         attack(running, folder, "sniff", "exit-at-once", new_key(running))
     refused(attack(running, folder, "sniff", "witness"), 415, "unsupported_format")
@@ -121,24 +121,24 @@ def test_a_sniffer_that_is_off_is_shown(running: Running, folder: Path) -> None:
     assert "hooked (meshhub-hooked 1.2): sniff hooked ended its process" in ready.json()["faults"][0]
     assert b'meshhub_hooks_off{hook="sniff hooked",plugin="hooked"} 1.0' in running.get("/metrics").content
     assert PluginRecords(folder / "cache").faults()[0].plugin == "hooked"
-    # a file is still known by its name
+    # the extension still identifies the file
     assert running.convert(b"hooked", "a.hooked", "stl").status_code == 200
 
 
-def test_a_review_that_is_off_makes_the_service_not_ready(running: Running, folder: Path) -> None:
+def test_a_disabled_review_makes_the_service_not_ready(running: Running, folder: Path) -> None:
     for _ in range(3):
         refused(attack(running, folder, "review", "exit-at-once", new_key(running)), 500, "internal_error")
-    begun = time.monotonic()
+    began = time.monotonic()
     refused(running.convert(b"toy", "a.toy", "toy"), 500, "internal_error")
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - began < 5
     assert "hooked" in refused(running.get("/health/ready"), 503, "server_busy")["error"]
 
 
-def test_an_archive_of_files_to_sniff_takes_no_longer_than_one(running: Running, folder: Path) -> None:
+def test_an_archive_of_unknown_files_shares_one_time_limit(running: Running, folder: Path) -> None:
     archive = zip_of({f"nameless-{number}": f"hooked {folder / 'busy-loop'}".encode() for number in range(3)})
-    begun = time.monotonic()
+    began = time.monotonic()
     refused(running.batch(archive, "stl"), 415, "unsupported_format")
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - began < 15
 
 
 def test_slow_grants_of_one_caller_delay_nobody_else(running: Running, folder: Path) -> None:
@@ -194,7 +194,7 @@ def program(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]
         process.wait()
 
 
-def test_the_program_outlives_its_plugins(program: tuple[subprocess.Popen[bytes], str, Path]) -> None:
+def test_the_service_survives_its_plugins(program: tuple[subprocess.Popen[bytes], str, Path]) -> None:
     process, url, folder = program
     with httpx.Client(base_url=url, timeout=60) as client:
         assert "exits" in {fault["plugin"] for fault in client.get("/supported").json()["faults"]}

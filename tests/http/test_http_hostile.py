@@ -1,4 +1,4 @@
-"""A plug-in that does every wrong there is, while eight others convert: each misdeed has its answer, nobody is hurt."""
+"""A hostile plug-in does each of its misdeeds while eight other callers convert and get correct results."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ PLANS = {
 }
 
 LATER = ("hang", "segfault", "exit-at-once", "eat-maps", "fork-children-and-crash", "daemonise", "scribble")
-"""Misdeeds that are done in an operation and in a writer too."""
+"""Misdeeds that an operation and a writer do too."""
 
 
 @dataclass
-class Siege:
-    """What came of it all. Misdeeds are named `read hang`; processes are those that still lived when it was over."""
+class SiegeResult:
+    """Results of all misdeeds, which are named as in `read hang`; `processes` are those that still run at the end."""
 
     answers: dict[str, Any]
     late: dict[str, float]
@@ -51,7 +51,7 @@ class Siege:
 
 
 @pytest.fixture(scope="module")
-def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Siege]:
+def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiegeResult]:
     folder = tmp_path_factory.mktemp("siege")
     work = folder / "work"
     work.mkdir()
@@ -69,9 +69,11 @@ def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Siege]:
         sized, files = memory(), open_files()
         enough = threading.Event()
         with ThreadPoolExecutor(8) as street, ThreadPoolExecutor(4) as attackers:
-            lives = [street.submit(one.live, enough) for one in neighbours]
+            lives = [street.submit(attack_name.live, enough) for attack_name in neighbours]
             try:
-                answers = dict(attackers.map(lambda one: attack(running, keys[8], folder, one), attacks()))
+                answers = dict(
+                    attackers.map(lambda attack_name: attack(running, keys[8], folder, attack_name), list_attacks())
+                )
             finally:
                 enough.set()
             for life in lives:
@@ -86,10 +88,10 @@ def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Siege]:
     engine.close()
     until(lambda: not marked() - before)
     left = [str(path) for path in work.iterdir()]
-    yield Siege(answers, engine.late, neighbours, folder, left, marked() - before, grown, opened)
+    yield SiegeResult(answers, engine.late, neighbours, folder, left, marked() - before, grown, opened)
 
 
-def attacks() -> list[str]:
+def list_attacks() -> list[str]:
     # those that wait for their deadline first, so that the others fill the time
     wait_first = sorted(MISDEEDS, key=lambda name: MISDEEDS[name][0] != "conversion_timeout")
     # neighbours that run would be hurt by malice itself; what is done later is not
@@ -101,28 +103,28 @@ def attacks() -> list[str]:
     ]
 
 
-def attack(running: Running, key: str, folder: Path, one: str) -> tuple[str, Any]:
-    """Ask for a misdeed; with the short deadline only where it is waited for."""
-    stage, name = one.split()
+def attack(running: Running, key: str, folder: Path, attack_name: str) -> tuple[str, Any]:
+    """Request a misdeed; those that run until the deadline get the short one."""
+    stage, name = attack_name.split()
     how = str(folder / name)
     options = {"operate": {"misbehave_how": how}, "write": {"hostile_target": name if name in WRITING else how}}
     answer = running.post(
         "/convert",
         {"file": (f"{stage}-{name}.hostile", f"hostile {how}" if stage == "read" else "hostile")},
         {"target": "hostile", **options.get(stage, {})},
-        headers={} if code_of(name) == "conversion_timeout" else {"X-Api-Key": key},
+        headers={} if expected_code(name) == "conversion_timeout" else {"X-Api-Key": key},
     )
-    return one, answer
+    return attack_name, answer
 
 
-def code_of(name: str) -> str:
+def expected_code(name: str) -> str:
     return MISDEEDS[name][0] if name in MISDEEDS else WRITING[name][0]
 
 
-@pytest.mark.parametrize("one", attacks())
-def test_a_misdeed_has_its_answer(siege: Siege, one: str) -> None:
-    answer = siege.answers[one]
-    code = code_of(one.split()[1])
+@pytest.mark.parametrize("attack_name", list_attacks())
+def test_each_misdeed_gets_its_error_code(siege: SiegeResult, attack_name: str) -> None:
+    answer = siege.answers[attack_name]
+    code = expected_code(attack_name.split()[1])
     if code == "ok":
         assert (answer.status_code, answer.content) == (200, b"hostile but well"), answer.text
         return
@@ -134,19 +136,19 @@ def test_a_misdeed_has_its_answer(siege: Siege, one: str) -> None:
     assert str(siege.folder) not in body["error"]
 
 
-def test_nothing_outlasts_its_deadline(siege: Siege) -> None:
-    """A second is promised, and shown by the benchmark; here the machine may be busy with other tests."""
+def test_no_job_exceeds_its_deadline(siege: SiegeResult) -> None:
+    """The promise is one second, which the benchmark checks; other tests may load the machine here."""
     waited = {name: late for name, late in siege.late.items() if "hostile" in name and late > -DEADLINE / 2}
     assert {f"read-{name}.hostile" for name, (code, _) in MISDEEDS.items() if code == "conversion_timeout"} <= {*waited}
     assert max(waited.values()) < 15, waited
 
 
-def test_neighbours_are_not_hurt(siege: Siege) -> None:
-    assert [one.wrong for one in siege.neighbours] == [[]] * 8
-    assert all(one.right for one in siege.neighbours)
+def test_other_callers_get_correct_results(siege: SiegeResult) -> None:
+    assert [attack_name.wrong for attack_name in siege.neighbours] == [[]] * 8
+    assert all(attack_name.right for attack_name in siege.neighbours)
 
 
-def test_no_process_is_left(siege: Siege) -> None:
+def test_no_process_remains(siege: SiegeResult) -> None:
     started = [
         int(line)
         for path in siege.folder.iterdir()
@@ -158,17 +160,17 @@ def test_no_process_is_left(siege: Siege) -> None:
     assert siege.processes == set()
 
 
-def test_no_file_is_left(siege: Siege) -> None:
+def test_no_file_remains(siege: SiegeResult) -> None:
     assert siege.left == []
     assert (siege.folder / "swap-its-folder" / "precious").exists()
 
 
-def test_the_service_is_as_before(siege: Siege) -> None:
+def test_memory_and_open_files_of_the_service_stay_bounded(siege: SiegeResult) -> None:
     assert siege.grown < 150 << 20
     assert siege.opened < 100
 
 
-def test_a_job_sees_nothing_of_those_before(siege: Siege) -> None:
+def test_a_job_sees_no_data_of_earlier_jobs(siege: SiegeResult) -> None:
     first, second = (json.loads((siege.folder / f"witness-{number}").read_text()) for number in range(2))
     assert first == second
     assert siege.answers["read change-everything"].status_code == 200, siege.answers["read change-everything"].text

@@ -41,7 +41,7 @@ def store(path: Path, clock: Clock) -> KeyStore:
     return KeyStore(f"sqlite:///{path}", clock=clock)
 
 
-def test_a_key_is_known_again(store: KeyStore, clock: Clock) -> None:
+def test_a_created_key_is_accepted(store: KeyStore, clock: Clock) -> None:
     key, record = store.create("pro", label="acme")
     assert store.check(key) == record
     assert (record.label, record.plan, record.created, record.expires) == ("acme", "pro", int(clock.now), None)
@@ -52,13 +52,13 @@ def test_a_key_is_known_again(store: KeyStore, clock: Clock) -> None:
     store.close()
 
 
-def test_no_two_keys_are_alike(store: KeyStore) -> None:
-    keys = [store.create("pro") for _ in range(20)]
-    assert len({key for key, _ in keys}) == len({record.id for _, record in keys}) == 20
+def test_keys_are_unique(store: KeyStore) -> None:
+    run_keys_command = [store.create("pro") for _ in range(20)]
+    assert len({key for key, _ in run_keys_command}) == len({record.id for _, record in run_keys_command}) == 20
     store.close()
 
 
-def test_only_a_hash_is_kept(store: KeyStore, path: Path) -> None:
+def test_the_database_holds_only_hashes_of_keys(store: KeyStore, path: Path) -> None:
     key, record = store.create("pro")
     store.close()
     held = b"".join(one.read_bytes() for one in path.parent.iterdir())
@@ -69,7 +69,7 @@ def test_only_a_hash_is_kept(store: KeyStore, path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_another_secret_with_the_same_id_is_refused(store: KeyStore) -> None:
+def test_a_wrong_secret_with_a_valid_id_is_rejected(store: KeyStore) -> None:
     key, record = store.create("pro")
     wrong = key[:-1] + ("A" if key[-1] != "A" else "B")
     for tried in (wrong, record.id, record.id + "_", key + "x", key.upper(), "", "mh__", "\ud800"):
@@ -78,7 +78,7 @@ def test_another_secret_with_the_same_id_is_refused(store: KeyStore) -> None:
     store.close()
 
 
-def test_revoked_keys_are_refused_for_good(store: KeyStore, clock: Clock) -> None:
+def test_revoked_keys_are_rejected_permanently(store: KeyStore, clock: Clock) -> None:
     key, record = store.create("pro")
     first = store.revoke(record.id)
     clock.now += 100
@@ -101,7 +101,7 @@ def test_keys_expire(store: KeyStore, clock: Clock) -> None:
     store.close()
 
 
-def test_a_rotated_key_makes_way_at_once(store: KeyStore, clock: Clock) -> None:
+def test_a_rotated_key_is_rejected_at_once(store: KeyStore, clock: Clock) -> None:
     key, record = store.create("pro", label="acme", expires=clock.now + 1000)
     clock.now += 600
     later, successor = store.rotate(record.id)
@@ -118,7 +118,7 @@ def test_a_rotated_key_makes_way_at_once(store: KeyStore, clock: Clock) -> None:
     store.close()
 
 
-def test_a_rotated_key_may_stay_for_a_while(store: KeyStore, clock: Clock) -> None:
+def test_a_rotated_key_is_valid_during_the_grace_period(store: KeyStore, clock: Clock) -> None:
     key, record = store.create("pro")
     later, successor = store.rotate(record.id, grace=60, expires=clock.now + 90)
     assert successor.expires == clock.now + 90
@@ -138,7 +138,7 @@ def test_a_rotated_key_may_stay_for_a_while(store: KeyStore, clock: Clock) -> No
     store.close()
 
 
-def test_a_key_in_its_last_hours_can_be_revoked_now(store: KeyStore, clock: Clock) -> None:
+def test_a_key_in_its_grace_period_can_be_revoked(store: KeyStore, clock: Clock) -> None:
     key, record = store.create("pro")
     store.rotate(record.id, grace=60)
     assert store.revoke(record.id).revoked == clock.now
@@ -147,7 +147,7 @@ def test_a_key_in_its_last_hours_can_be_revoked_now(store: KeyStore, clock: Cloc
     store.close()
 
 
-def test_asking_creates_nothing(store: KeyStore, path: Path) -> None:
+def test_a_lookup_creates_no_database(store: KeyStore, path: Path) -> None:
     with pytest.raises(InvalidKey):
         store.check("mh_aaaaaaaaaaaa_" + "x" * 43)
     assert store.list() == []
@@ -155,7 +155,7 @@ def test_asking_creates_nothing(store: KeyStore, path: Path) -> None:
     store.close()
 
 
-def test_a_database_without_our_table_knows_no_key(store: KeyStore, path: Path) -> None:
+def test_a_database_without_the_table_has_no_keys(store: KeyStore, path: Path) -> None:
     path.parent.mkdir()
     with sqlite3.connect(path) as database:
         database.execute("create table other (x)")
@@ -167,7 +167,7 @@ def test_a_database_without_our_table_knows_no_key(store: KeyStore, path: Path) 
     store.close()
 
 
-def test_a_broken_database_is_said_to_be_one(store: KeyStore, path: Path) -> None:
+def test_a_damaged_database_is_reported(store: KeyStore, path: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"this is no database" * 100)
     with pytest.raises(KeyStoreUnavailable, match="cannot be used"):
@@ -177,7 +177,7 @@ def test_a_broken_database_is_said_to_be_one(store: KeyStore, path: Path) -> Non
     store.close()
 
 
-def test_a_url_that_makes_no_sense_is_refused_without_its_password() -> None:
+def test_the_error_of_an_invalid_url_hides_its_password() -> None:
     for url in (
         "nonsense",
         "postgresql+nodriver://user:geheim@host/db",
@@ -190,7 +190,9 @@ def test_a_url_that_makes_no_sense_is_refused_without_its_password() -> None:
         assert "geheim" not in str(caught.value)
 
 
-def test_where_keys_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_keys_are_in_the_data_folder_or_the_configured_database(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("MESHHUB_DATABASE_URL", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "my data"))
     store = KeyStore()
@@ -206,7 +208,7 @@ def test_where_keys_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     other.close()
 
 
-def test_the_whole_key_names_it_too_and_is_told_to_nobody(store: KeyStore) -> None:
+def test_a_whole_key_is_accepted_as_id_and_never_shown(store: KeyStore) -> None:
     key, record = store.create("pro")
     later, successor = store.rotate(key)
     assert (successor.plan, store.check(later)) == ("pro", successor)
@@ -222,7 +224,7 @@ def test_the_whole_key_names_it_too_and_is_told_to_nobody(store: KeyStore) -> No
     store.close()
 
 
-def test_looking_for_the_database(store: KeyStore, path: Path) -> None:
+def test_look_reports_a_damaged_database_and_creates_none(store: KeyStore, path: Path) -> None:
     store.look()
     assert not path.exists()
     path.parent.mkdir()
@@ -233,14 +235,14 @@ def test_looking_for_the_database(store: KeyStore, path: Path) -> None:
 
 
 def without_override() -> None:
-    """In a child before it begins: root may no longer write what is read-only."""
+    """Drop the capability, in a child process before it starts, that lets root write to read-only files."""
     import ctypes
 
     drop_from_bounding_set, override = 24, 1
     ctypes.CDLL(None).prctl(drop_from_bounding_set, override, 0, 0, 0)
 
 
-def keys(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
+def run_keys_command(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "MESHHUB_"))}
     return subprocess.run(
         [sys.executable, "-m", "meshhub", "keys", *arguments],
@@ -253,22 +255,22 @@ def keys(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="takes a right from root as only Linux can")
-def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_read_only_home_allows_lookups_and_no_changes(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o500)
-    assert keys("list", home=home).returncode == 0
-    refused = keys("create", "--plan", "pro", home=home)
+    assert run_keys_command("list", home=home).returncode == 0
+    refused = run_keys_command("create", "--plan", "pro", home=home)
     assert refused.returncode == 6
     assert "Permission denied" in refused.stderr
     assert refused.stdout == ""
     home.chmod(0o700)
-    key = keys("create", "--plan", "pro", home=home).stdout.strip()
+    key = run_keys_command("create", "--plan", "pro", home=home).stdout.strip()
     (file,) = home.rglob("meshhub.sqlite3")
     try:
         file.chmod(0o400)
         file.parent.chmod(0o500)
-        assert key[:15] in keys("list", home=home).stdout
-        assert "readonly" in keys("revoke", key, home=home).stderr
+        assert key[:15] in run_keys_command("list", home=home).stdout
+        assert "readonly" in run_keys_command("revoke", key, home=home).stderr
         store = KeyStore(f"sqlite:///{file}")
         assert store.check(key).plan == "pro"
         store.close()
@@ -276,7 +278,7 @@ def test_a_home_that_cannot_be_written(tmp_path: Path) -> None:
         file.parent.chmod(0o700)
 
 
-def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def homeless(*_: object, **__: object) -> Path:
         raise RuntimeError("no home")
 
@@ -287,8 +289,8 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     assert default_url() == "sqlite:////var/lib/meshhub/meshhub.sqlite3"
 
 
-def test_many_make_the_first_keys_together(path: Path) -> None:
-    def made(_: int) -> str:
+def test_first_keys_can_be_created_concurrently(path: Path) -> None:
+    def create_key(_: int) -> str:
         store = KeyStore(f"sqlite:///{path}")
         try:
             key, record = store.create("pro")
@@ -298,7 +300,7 @@ def test_many_make_the_first_keys_together(path: Path) -> None:
             store.close()
 
     with ThreadPoolExecutor(16) as threads:
-        ids = list(threads.map(made, range(32)))
+        ids = list(threads.map(create_key, range(32)))
     store = KeyStore(f"sqlite:///{path}")
     assert {record.id for record in store.list()} == set(ids)
     assert len(set(ids)) == 32

@@ -1,4 +1,4 @@
-"""The listening process keeps its memory in one heap."""
+"""Memory of the server process: one heap, which is trimmed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ libc.fflush(None)
     ("settings", "word", "one"),
     [({}, "one", True), ({}, "none", False), ({"MALLOC_ARENA_MAX": "8"}, "one", False)],
 )
-def test_threads_share_one_heap_unless_told_otherwise(settings: dict[str, str], word: str, one: bool) -> None:
+def test_threads_share_one_heap_by_default(settings: dict[str, str], word: str, one: bool) -> None:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
     done = subprocess.run(
         [sys.executable, "-c", CODE, word], env={**inherited, **settings}, capture_output=True, check=True
@@ -47,7 +47,7 @@ def test_threads_share_one_heap_unless_told_otherwise(settings: dict[str, str], 
     assert (done.stdout.count(b"<heap nr=") == 1) == one
 
 
-GIVING = """
+TRIMMING_CODE = """
 import resource
 from pathlib import Path
 from meshhub.http.server.memory import trim_heap, use_one_heap
@@ -65,12 +65,12 @@ assert before - taken() > 40_000_000, (before, taken())
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is asked")
-def test_what_lies_free_between_things_in_use_is_given_back() -> None:
-    subprocess.run([sys.executable, "-c", GIVING], check=True)
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can trim its heap")
+def test_free_memory_between_live_blocks_is_returned_to_the_system() -> None:
+    subprocess.run([sys.executable, "-c", TRIMMING_CODE], check=True)
 
 
-def test_without_such_a_library_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systems_without_glibc_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: None) -> None:
         raise TypeError("Windows knows no library without a name")
 
@@ -79,7 +79,7 @@ def test_without_such_a_library_nothing_is_asked(monkeypatch: pytest.MonkeyPatch
     trim_heap()
 
 
-def test_what_is_loaded_is_not_looked_through_again() -> None:
+def test_loaded_modules_are_exempt_from_garbage_collection() -> None:
     code = (
         "import gc; from meshhub.http.server.memory import freeze_objects\n"
         "freeze_objects(); assert len(gc.get_objects()) < 1000"

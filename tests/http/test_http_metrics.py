@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from test_http_errors import Raising
+from test_http_errors import RaisingEngine
 
 import service_plugins
 from http_serving import Running, refused, serving, until
@@ -31,8 +31,8 @@ ROOT = Path(__file__).parents[2]
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 
 
-def figures(running: Running) -> dict[tuple[str, ...], float]:
-    """Every sample: its name and label values, in the order of the labels' names."""
+def read_samples(running: Running) -> dict[tuple[str, ...], float]:
+    """Return all samples by name and label values, in the order of the label names."""
     answer = running.get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -43,7 +43,7 @@ def figures(running: Running) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_conversions_are_counted_by_what_became_of_them(serve: Callable[..., Running]) -> None:
+def test_conversions_are_counted_by_outcome(serve: Callable[..., Running]) -> None:
     running = serve()
     for _ in range(2):
         assert running.convert().status_code == 200
@@ -51,7 +51,7 @@ def test_conversions_are_counted_by_what_became_of_them(serve: Callable[..., Run
     running.convert(b"no toy", name="a.toy")
     running.post("/inspect", {"file": ("a.toy", b"toy")})
     running.many(("a.toy", b"toy"), ("b.toy", b"toy empty"))
-    told = figures(running)
+    told = read_samples(running)
     count = "meshhub_conversions_total"
     assert told[count, "ok", "toy", "toy"] == 3
     assert told[count, "conversion_failed", "toy", "toy"] == 1
@@ -67,24 +67,24 @@ def test_conversions_are_counted_by_what_became_of_them(serve: Callable[..., Run
 
 def test_bytes_are_counted(serve: Callable[..., Running]) -> None:
     running = serve()
-    before = figures(running)
+    before = read_samples(running)
     answer = running.convert(b"toy" + b" " * 100_000, toy_weight=200_000)
     assert answer.status_code == 200
-    after = figures(running)
+    after = read_samples(running)
     came, went = (after["meshhub_bytes_total", way] - before["meshhub_bytes_total", way] for way in ("in", "out"))
     assert 100_000 < came < 102_000
     assert 200_000 < went < 220_000
 
 
-def test_callers_cannot_make_up_labels(serve: Callable[..., Running]) -> None:
+def test_callers_cannot_add_label_values(serve: Callable[..., Running]) -> None:
     running = serve()
-    before = len(figures(running))
+    before = len(read_samples(running))
     for number in range(30):
         running.get(f"/made-up-{number}")
         running.convert(target=f"made-up-{number}")
         running.convert(name=f"a.x{number}", content=b"?")
         running.client.request(f"MADE{number}", "/plan")
-    told = figures(running)
+    told = read_samples(running)
     assert told["meshhub_requests_total", "other", "404"] == 30
     assert len(told) < before + 60
     assert "made-up" not in running.get("/metrics").text
@@ -93,10 +93,10 @@ def test_callers_cannot_make_up_labels(serve: Callable[..., Running]) -> None:
 def test_kills_are_counted_by_kind(serve: Callable[..., Running], engine: Isolated) -> None:
     running = serve(engine, plan_limits={"free": {"conversion_timeout_seconds": 1, "requests_per_minute": 1000}})
     kinds = ("timeout", "crash", "client_gone", "shutdown")
-    assert [figures(running)["meshhub_kills_total", kind] for kind in kinds] == [0, 0, 0, 0]
+    assert [read_samples(running)["meshhub_kills_total", kind] for kind in kinds] == [0, 0, 0, 0]
     refused(running.convert(b"toy crash"), 422, "worker_crashed")
     refused(running.convert(b"toy hang"), 504, "conversion_timeout")
-    assert [figures(running)["meshhub_kills_total", kind] for kind in kinds] == [1, 1, 0, 0]
+    assert [read_samples(running)["meshhub_kills_total", kind] for kind in kinds] == [1, 1, 0, 0]
 
 
 def test_metrics_are_not_counted_as_requests_of_a_caller(serve: Callable[..., Running]) -> None:
@@ -107,12 +107,12 @@ def test_metrics_are_not_counted_as_requests_of_a_caller(serve: Callable[..., Ru
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
-def test_metrics_are_for_this_machine_alone(serve: Callable[..., Running], header: str) -> None:
-    """A proxy on this machine asks for somebody else."""
+def test_proxied_requests_for_metrics_are_rejected(serve: Callable[..., Running], header: str) -> None:
+    """A proxy on this machine forwards requests of others."""
     refused(serve().get("/metrics", headers={header: "127.0.0.1"}), 404, "not_found")
 
 
-def test_metrics_for_everyone_or_nobody(serve: Callable[..., Running]) -> None:
+def test_metrics_can_be_public_or_disabled(serve: Callable[..., Running]) -> None:
     assert serve(metrics="everyone").get("/metrics", headers={"X-Forwarded-For": "9.9.9.9"}).status_code == 200
     refused(serve(metrics="off").get("/metrics"), 404, "not_found")
 
@@ -120,7 +120,7 @@ def test_metrics_for_everyone_or_nobody(serve: Callable[..., Running]) -> None:
 def test_every_metric_is_documented(service: Running) -> None:
     text = METRICS_PAGE.read_text(encoding="utf-8")
     service.convert()
-    names = {key[0] for key in figures(service) if key[0].startswith("meshhub_")}
+    names = {key[0] for key in read_samples(service) if key[0].startswith("meshhub_")}
     families = {re.sub(r"_(created|count|sum|bucket)$", "", name) for name in names}
     families = {name if f"{name}_total" not in families else f"{name}_total" for name in families}
     assert families
@@ -128,7 +128,7 @@ def test_every_metric_is_documented(service: Running) -> None:
         assert f"`{name}`" in text
 
 
-def test_json_lines_say_nothing_that_a_file_says() -> None:
+def test_json_logs_omit_the_text_of_exceptions() -> None:
     try:
         float("a secret of the file")
     except ValueError:
@@ -178,7 +178,7 @@ def test_a_server_that_logs_json(tmp_path: Path) -> None:
     assert {told["/convert"]["request_id"], told["/plan"]["request_id"]} == {"my-own"}
 
 
-def test_a_refusal_is_one_line(serve: Callable[..., Running], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_rejected_request_is_one_log_line(serve: Callable[..., Running], caplog: pytest.LogCaptureFixture) -> None:
     running = serve(keep_free_bytes=1 << 60)
     with caplog.at_level(logging.INFO, logger="meshhub"):
         refused(running.convert(headers={"X-Request-ID": "told-once"}), 503, "server_busy")
@@ -191,10 +191,10 @@ def test_a_refusal_is_one_line(serve: Callable[..., Running], caplog: pytest.Log
     assert "disk" in told["reason"]
 
 
-def test_a_batch_that_failed_is_logged_without_names(
+def test_a_failed_batch_is_logged_without_file_names(
     serve: Callable[..., Running], caplog: pytest.LogCaptureFixture
 ) -> None:
-    running = serve(Raising(ConversionTimeout("late")))
+    running = serve(RaisingEngine(ConversionTimeout("late")))
     with caplog.at_level(logging.INFO, logger="meshhub"):
         refused(running.many(("private.toy", b"toy")), 504, "conversion_timeout")
         until(lambda: "/convert-many" in caplog.text)
@@ -220,7 +220,7 @@ for kind in ("json", "text"):
 """
 
 
-def test_what_a_worker_logs_names_its_request() -> None:
+def test_log_lines_of_a_worker_have_the_request_id() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(service_plugins.__file__).parent)}
     done = subprocess.run([sys.executable, "-c", WORKING], env=environment, capture_output=True, text=True, check=True)
     lines = done.stderr.splitlines()
@@ -230,22 +230,24 @@ def test_what_a_worker_logs_names_its_request() -> None:
     assert [line for line in lines if line.endswith("request=of-text")]
 
 
-def test_what_was_counted_while_it_runs(serve: Callable[..., Running], engine: Isolated, tmp_path: Path) -> None:
+def test_metrics_show_busy_workers_and_the_queue(
+    serve: Callable[..., Running], engine: Isolated, tmp_path: Path
+) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     running = serve(engine, workers=1)
     go = tmp_path / "go"
     with ThreadPoolExecutor(2) as threads:
         both = [threads.submit(running.convert, f"toy wait {go}".encode()) for _ in range(2)]
-        until(lambda: figures(running)["meshhub_queue_depth",] == 1)
-        assert figures(running)["meshhub_workers_busy",] == 1
+        until(lambda: read_samples(running)["meshhub_queue_depth",] == 1)
+        assert read_samples(running)["meshhub_workers_busy",] == 1
         go.write_text("go")
         assert [one.result().status_code for one in both] == [200, 200]
-    assert figures(running)["meshhub_workers_busy",] == 0
+    assert read_samples(running)["meshhub_workers_busy",] == 0
 
 
-def test_a_database_that_cannot_be_used_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """At the start, and with each refusal; the caller hears nothing of where it lies."""
+def test_an_unusable_database_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The log has it at the start and for each rejected request; the answers do not name the database."""
     (tmp_path / "keys.sqlite3").write_bytes(b"this is no database" * 100)
     with caplog.at_level(logging.INFO, logger="meshhub"), serving(tmp_path, {}) as running:
         until(lambda: "callers with a key get 503" in caplog.text)

@@ -1,4 +1,4 @@
-"""Rate limits, keys over HTTP, and who counts as whom."""
+"""Rate limits, keys over HTTP, and the addresses that requests are counted under."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_exactly_30_of_60_pass(serve: Any) -> None:
     assert "ratelimit-limit" not in running.get("/health/ready").headers
 
 
-def test_keys_are_counted_apart(serve: Any) -> None:
+def test_keys_are_counted_separately(serve: Any) -> None:
     running: Running = serve(plan_limits={"free": {"requests_per_minute": 2}, "pro": {"requests_per_minute": 3}})
     keys = [running.keys.create("pro")[0] for _ in range(2)]
     for headers, allowed in (({}, 2), ({"X-Api-Key": keys[0]}, 3), ({"X-Api-Key": keys[1]}, 3)):
@@ -61,7 +61,7 @@ def test_keys_are_counted_apart(serve: Any) -> None:
         assert statuses == [200] * allowed + [429] * (5 - allowed)
 
 
-def test_plan_tells_the_use(serve: Any) -> None:
+def test_plan_reports_the_used_requests(serve: Any) -> None:
     running: Running = serve(plan_limits=PLANS)
     first, second = running.get("/plan").json(), running.get("/plan").json()
     assert first["usage"]["requests_remaining"] == 29
@@ -75,7 +75,7 @@ def test_plan_tells_the_use(serve: Any) -> None:
     assert mine["usage"]["requests_remaining"] == 49
 
 
-def test_a_free_plan_as_it_is_declared(serve: Any) -> None:
+def test_the_free_plan_has_its_declared_limits(serve: Any) -> None:
     told = serve(plan_limits={}).get("/plan").json()
     assert told["plan"] == "free"
     assert told["limits"] == {
@@ -89,7 +89,7 @@ def test_a_free_plan_as_it_is_declared(serve: Any) -> None:
     assert "step" in told["premium_formats"]
 
 
-def test_a_key_opens_what_its_plan_grants(service: Running, pro: dict[str, str]) -> None:
+def test_a_key_gets_the_grants_of_its_plan(service: Running, pro: dict[str, str]) -> None:
     refused(service.convert(target="gilded"), 403, "premium_format_required")
     assert service.convert(target="gilded", headers=pro).status_code == 200
     assert "gilded" not in service.get("/supported").json()["output_formats"]
@@ -98,7 +98,7 @@ def test_a_key_opens_what_its_plan_grants(service: Running, pro: dict[str, str])
 
 
 class Tuesdays:
-    """Grants what Pro has to everybody on Tuesdays."""
+    """Plug-in that grants the formats of Pro to all callers on Tuesdays."""
 
     def __init__(self) -> None:
         self.day = "Monday"
@@ -124,7 +124,7 @@ def test_a_plugin_grants_more_than_the_plan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "x", "mh_", "mh_aaaaaaaaaaaa_short", "é".encode(), "mh_" + "a" * 5000])
-def test_what_is_no_key_is_401_at_once(service: Running, key: str | bytes) -> None:
+def test_an_invalid_key_is_answered_with_401(service: Running, key: str | bytes) -> None:
     for path in ("/plan", "/supported", "/schema"):
         refused(service.get(path, headers={"X-Api-Key": key}), 401, "invalid_api_key")
     answer = service.convert(headers={"X-Api-Key": key})
@@ -133,17 +133,17 @@ def test_what_is_no_key_is_401_at_once(service: Running, key: str | bytes) -> No
     assert service.get("/health/live", headers={"X-Api-Key": key}).status_code == 200
 
 
-def test_two_keys_are_none(service: Running, pro: dict[str, str]) -> None:
+def test_two_keys_in_one_request_are_answered_with_401(service: Running, pro: dict[str, str]) -> None:
     key = pro["X-Api-Key"]
     for both in ((key, key), (key, "wrong"), ("wrong", key), ("", key)):
         answer = service.get("/plan", headers=[("X-Api-Key", one) for one in both])
         body = refused(answer, 401, "invalid_api_key")
         assert "2 times" in body["error"]
-    # as a proxy would join them
+    # joined as a proxy does
     refused(service.get("/plan", headers={"X-Api-Key": f"{key}, {key}"}), 401, "invalid_api_key")
 
 
-def test_keys_are_not_guessed_without_end(serve: Any) -> None:
+def test_guesses_of_keys_are_limited_per_address(serve: Any) -> None:
     running: Running = serve(plan_limits={}, trusted_proxies=("127.0.0.1",))
     old, _ = running.keys.create("pro")
     new, record = running.keys.create("pro")
@@ -166,7 +166,7 @@ def test_keys_are_not_guessed_without_end(serve: Any) -> None:
     refused(running.get("/plan", headers={**here, "X-Api-Key": old}), 429, "rate_limit_exceeded")
 
 
-def test_keys_that_were_right_are_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recently_valid_keys_pass_when_failures_reach_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failed_keys, "_MAX_VALID_KEYS_COUNT", 2)
 
     async def story() -> None:
@@ -181,24 +181,24 @@ def test_keys_that_were_right_are_remembered_and_forgotten(monkeypatch: pytest.M
     asyncio.run(story())
 
 
-def test_a_revoked_key_is_401_at_once(service: Running) -> None:
+def test_a_revoked_key_is_answered_with_401_at_once(service: Running) -> None:
     key, record = service.keys.create("pro")
     assert service.get("/plan", headers={"X-Api-Key": key}).status_code == 200
     service.keys.revoke(record.id)
     assert "revoked" in refused(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")["error"]
 
 
-def test_an_expired_key_is_401(service: Running) -> None:
+def test_an_expired_key_is_answered_with_401(service: Running) -> None:
     key, _ = service.keys.create("pro", expires=1000)
     assert "expired" in refused(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")["error"]
 
 
-def test_a_key_of_an_unknown_plan_is_401(service: Running) -> None:
+def test_a_key_of_an_unknown_plan_is_answered_with_401(service: Running) -> None:
     key, _ = service.keys.create("platinum")
     refused(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")
 
 
-def test_a_database_that_is_locked_hurts_no_free_caller(serve: Any) -> None:
+def test_a_locked_database_does_not_affect_callers_without_a_key(serve: Any) -> None:
     import sqlite3
 
     running: Running = serve()
@@ -215,7 +215,7 @@ def test_a_database_that_is_locked_hurts_no_free_caller(serve: Any) -> None:
     assert running.get("/plan", headers={"X-Api-Key": key}).status_code == 200
 
 
-def test_proxies_are_believed_when_they_are_trusted(serve: Any) -> None:
+def test_forwarded_addresses_count_for_trusted_proxies_only(serve: Any) -> None:
     plans = {"free": {"requests_per_minute": 1}}
     distrusting: Running = serve(plan_limits=plans)
     statuses = [distrusting.get("/plan", headers={"X-Forwarded-For": f"9.9.9.{n}"}).status_code for n in range(3)]
@@ -243,11 +243,11 @@ def test_proxies_are_believed_when_they_are_trusted(serve: Any) -> None:
         (None, [], "local"),
     ],
 )
-def test_the_clients_address(peer: str | None, forwarded: list[str], found: str) -> None:
+def test_the_address_of_a_client_is_read_from_the_right(peer: str | None, forwarded: list[str], found: str) -> None:
     assert client_address(peer, forwarded, networks(["10.0.0.0/8"])) == found
 
 
-def test_ipv6_callers_count_by_64() -> None:
+def test_ipv6_callers_are_counted_by_their_64_bit_prefix() -> None:
     assert rate_identity("2001:db8:1:2:3::4") == rate_identity("2001:db8:1:2:ffff::") == "2001:db8:1:2::/64"
     assert rate_identity("2001:db8:1:3::") != rate_identity("2001:db8:1:2::")
     assert rate_identity("1.2.3.4") == "1.2.3.4"
@@ -257,16 +257,18 @@ async def _hits(limits: RateLimits, count: int) -> list[bool]:
     return [(await limits.hit("me", 3)).passed for _ in range(count)]
 
 
-def test_without_redis_the_process_counts_for_itself(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_process_counts_by_itself_if_redis_fails(caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("redis", reason="Redis needs the extra redis")
     limits = RateLimits("redis://127.0.0.1:1/0")
     assert asyncio.run(_hits(limits, 5)) == [True, True, True, False, False]
-    # it is neither asked nor told of for every request
+    # later requests neither query Redis nor log the failure
     assert caplog.text.count("counts by itself") == 1
     asyncio.run(limits.close())
 
 
-def test_a_redis_that_is_back_is_told_of(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redis_that_responds_again_is_logged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("redis", reason="Redis needs the extra redis")
     monkeypatch.setattr(rates, "_REDIS_RETRY_S", -1)
     limits = RateLimits("redis://127.0.0.1:1/0")
@@ -276,7 +278,7 @@ def test_a_redis_that_is_back_is_told_of(caplog: pytest.LogCaptureFixture, monke
     assert caplog.text.count("counts by itself") == caplog.text.count("works again") == 1
 
 
-def test_a_window_moves() -> None:
+def test_the_window_of_a_limit_slides() -> None:
     now = 1000.0
     window = Window(lambda: now)
     assert window.query("me", 2, count=False) == (True, 2, 0)
@@ -286,7 +288,7 @@ def test_a_window_moves() -> None:
     assert window.query("me", 2, count=True) == (False, 0, 40)
     assert window.query("you", 2, count=True) == (True, 1, 60)
     now += 39.5
-    # the first is forgotten after a minute, and what was refused never counted
+    # the first request leaves the window after a minute, and rejected ones never enter it
     assert window.query("me", 2, count=True) == (True, 0, 21)
     assert window.query("me", 2, count=True) == (False, 0, 21)
     assert len(window) == 2
@@ -295,7 +297,7 @@ def test_a_window_moves() -> None:
     assert len(window) == 0
 
 
-def test_a_window_forgets_a_caller_who_was_only_looked_at() -> None:
+def test_a_window_removes_callers_without_recent_requests() -> None:
     now = 1000.0
     window = Window(lambda: now)
     window.query("me", 2, count=True)
@@ -310,7 +312,7 @@ def test_a_window_forgets_a_caller_who_was_only_looked_at() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 30), st.booleans()), max_size=60), st.integers(1, 4))
-def test_never_more_than_the_limit_in_any_minute(steps: list[tuple[float, bool]], most: int) -> None:
+def test_no_minute_has_more_requests_than_the_limit(steps: list[tuple[float, bool]], most: int) -> None:
     now = 0.0
     window = Window(lambda: now)
     passed: list[float] = []
@@ -325,7 +327,7 @@ def test_never_more_than_the_limit_in_any_minute(steps: list[tuple[float, bool]]
         assert remaining == most - len(recent)
 
 
-def test_a_storage_that_makes_no_sense_is_refused() -> None:
+def test_an_invalid_storage_url_is_rejected() -> None:
     with pytest.raises(ValueError, match="rate_limit_url"):
         RateLimits("carrier-pigeon://x")
 
@@ -341,7 +343,7 @@ def test_a_storage_that_makes_no_sense_is_refused() -> None:
         "geheim",
     ],
 )
-def test_a_storage_url_is_refused_without_its_password(url: str) -> None:
+def test_the_error_of_a_storage_url_hides_its_password(url: str) -> None:
     with pytest.raises(ValueError, match="rate_limit_url") as caught:
         RateLimits(url)
     assert "heim" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""`/health/ready`: a worker converts a cube."""
+"""`/health/ready`, which converts a cube in a worker."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from meshhub.registry import Registry
 from meshhub.service.settings import Settings
 
 
-class Counting(InProcess):
-    """Counts the tasks, and may break, wait, or give a wrong answer."""
+class CountingEngine(InProcess):
+    """Engine that counts its tasks, and can fail, wait, or return a wrong result."""
 
     def __init__(self) -> None:
         self.ran = 0
@@ -62,15 +62,15 @@ class Listener:
         self.heard += 1
 
 
-def test_the_cube_is_one(tmp_path: Path) -> None:
+def test_the_probe_file_is_a_valid_cube(tmp_path: Path) -> None:
     path = tmp_path / "cube.stl"
     path.write_bytes(cube_stl())
     mesh = trimesh.load_mesh(path)
     assert (len(mesh.faces), mesh.is_watertight, mesh.volume) == (12, True, pytest.approx(1))
 
 
-def test_ready_proves_that_a_worker_converts(tmp_path: Path) -> None:
-    engine, listener = Counting(), Listener()
+def test_ready_converts_a_cube_in_a_worker(tmp_path: Path) -> None:
+    engine, listener = CountingEngine(), Listener()
     with serving(tmp_path, {}, engine, (listener,)) as running:
         with ThreadPoolExecutor(8) as threads:
             answers = list(threads.map(lambda _: running.get("/health/ready"), range(8)))
@@ -108,7 +108,7 @@ def test_the_cube_is_not_given_to_sniffers() -> None:
 
 
 def test_not_ready_when_workers_crash(tmp_path: Path) -> None:
-    engine = Counting()
+    engine = CountingEngine()
     engine.broken = True
     with serving(tmp_path, {}, engine) as running:
         told = refused(running.get("/health/ready"), 503, "server_busy")["error"]
@@ -117,8 +117,8 @@ def test_not_ready_when_workers_crash(tmp_path: Path) -> None:
         assert running.get("/health/live").status_code == 200
 
 
-def test_a_service_at_work_is_ready(tmp_path: Path) -> None:
-    engine = Counting()
+def test_a_service_with_running_conversions_is_ready(tmp_path: Path) -> None:
+    engine = CountingEngine()
     with serving(tmp_path, {"workers": 1}, engine) as running, ThreadPoolExecutor(1) as threads:
         until(lambda: engine.ran == 1)
         assert running.get("/health/ready").status_code == 200
@@ -133,8 +133,8 @@ def test_a_service_at_work_is_ready(tmp_path: Path) -> None:
         assert slow.result().status_code == 200
 
 
-def test_answers_hold_for_some_seconds_and_are_asked_for_once() -> None:
-    engine, clock = Counting(), Clock()
+def test_results_are_cached_and_concurrent_checks_share_one_probe() -> None:
+    engine, clock = CountingEngine(), Clock()
     resources = Resources(Settings())
     probe = Probe(Registry(entry_points=False, engine=engine), resources, clock)
 
@@ -168,16 +168,16 @@ def test_answers_hold_for_some_seconds_and_are_asked_for_once() -> None:
     resources.close()
 
 
-def test_without_a_plugin_for_stl_nothing_is_proved() -> None:
-    engine = Counting()
+def test_without_a_plugin_for_stl_no_probe_runs() -> None:
+    engine = CountingEngine()
     resources = Resources(Settings())
     asyncio.run(Probe(Registry(entry_points=False, builtins=False, engine=engine), resources).check())
     assert engine.ran == 0
     resources.close()
 
 
-class Crowded(InProcess):
-    """Has no worker; `meanwhile` is what happens while one is asked for."""
+class BusyEngine(InProcess):
+    """Engine without a free worker; calls `meanwhile` when it is asked for one."""
 
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         self.meanwhile = meanwhile
@@ -187,19 +187,19 @@ class Crowded(InProcess):
         raise ServerBusy("no process could be made for the conversion")
 
 
-def test_busy_is_ready_only_while_requests_have_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_engine_is_ready_only_while_requests_hold_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     resources = Resources(Settings())
-    idle = Probe(Registry(entry_points=False, engine=Crowded(lambda: None)), resources)
+    idle = Probe(Registry(entry_points=False, engine=BusyEngine(lambda: None)), resources)
     with pytest.raises(ServerBusy, match="server_busy"):
         asyncio.run(idle.check())
-    busy = Crowded(lambda: monkeypatch.setattr(Resources, "are_all_workers_busy", True))
+    busy = BusyEngine(lambda: monkeypatch.setattr(Resources, "are_all_workers_busy", True))
     asyncio.run(Probe(Registry(entry_points=False, engine=busy), resources).check())
     resources.close()
 
 
-def test_a_service_that_stops_while_it_starts_logs_no_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_shutdown_during_the_start_logs_no_error(caplog: pytest.LogCaptureFixture) -> None:
     resources = Resources(Settings())
-    engine = Counting()
+    engine = CountingEngine()
     engine.broken = True
     probe = Probe(Registry(entry_points=False, engine=engine), resources)
     resources.stop()
@@ -210,7 +210,7 @@ def test_a_service_that_stops_while_it_starts_logs_no_error(caplog: pytest.LogCa
     resources.close()
 
 
-def test_a_folder_that_somebody_tidied_up_is_made_again(tmp_path: Path) -> None:
+def test_a_deleted_temporary_folder_is_created_again(tmp_path: Path) -> None:
     with serving(tmp_path, {}, InProcess()) as running:
         assert running.convert().status_code == 200
         until(lambda: not running.leftovers())

@@ -1,4 +1,4 @@
-"""Rate limits of several servers, counted in a real Redis, which MESHHUB_TEST_REDIS_URL names."""
+"""Rate limits of several servers in the Redis that MESHHUB_TEST_REDIS_URL names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LIMIT = 20
 
 @contextlib.contextmanager
 def server(folder: Path) -> Iterator[str]:
-    """A server in a process of its own; its URL."""
+    """Start a server in its own process; yield its URL."""
     environment = {
         **os.environ,
         "XDG_DATA_HOME": str(folder),
@@ -58,11 +58,11 @@ def server(folder: Path) -> Iterator[str]:
 
 @pytest.fixture
 def caller() -> dict[str, str]:
-    """A caller nobody has counted yet, as the trusted proxy in front of the servers tells it."""
+    """Return the headers of a new caller, as a trusted proxy forwards them."""
     return {"X-Forwarded-For": str(ipaddress.IPv6Address((0x2001_0DB8 << 96) | random.getrandbits(96)))}
 
 
-def test_two_servers_let_the_limit_through_and_no_more(tmp_path: Path, caller: dict[str, str]) -> None:
+def test_two_servers_share_one_limit(tmp_path: Path, caller: dict[str, str]) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
@@ -80,7 +80,7 @@ def test_two_servers_let_the_limit_through_and_no_more(tmp_path: Path, caller: d
         assert min(int(answer.headers["ratelimit-remaining"]) for answer in passed) == 0
 
 
-def test_counts_outlive_a_server(caller: dict[str, str]) -> None:
+def test_counts_survive_a_restart(caller: dict[str, str]) -> None:
     async def hits(count: int) -> list[bool]:
         limits = RateLimits(URL)
         passed = [(await limits.hit(caller["X-Forwarded-For"], 3)).passed for _ in range(count)]

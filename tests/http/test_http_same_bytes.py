@@ -1,4 +1,4 @@
-"""One request, three ways to make it: the command line, Python and HTTP give the same bytes."""
+"""The command line, Python and HTTP give the same bytes for the same request."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ OPERATIONS: tuple[dict[str, str | int | float | bool], ...] = (
     },
 )
 
-BY_HAND = """
+COMMAND_LINE_CODE = """
 import json, sys
 from meshhub.cli import root
 for arguments in json.load(sys.stdin):
     root.main(arguments, "meshhub", standalone_mode=False)
 """
-"""The command line in a process of its own, which is started once for several commands."""
+"""Runs several commands in one process."""
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +46,19 @@ def registry() -> Iterator[Registry]:
     with_built_ins.close()
 
 
-@pytest.fixture(params=["bracket", "coloured"])
+@pytest.fixture(params=["bracket", "colored"])
 def model(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if request.param == "bracket":
         return BRACKET
-    path = tmp_path / "coloured.ply"
-    path.write_bytes(coloured_pyramid())
+    path = tmp_path / "colored.ply"
+    path.write_bytes(build_colored_pyramid())
     return path
 
 
-def coloured_pyramid() -> bytes:
-    """A closed pyramid whose corners have colours, as binary PLY."""
+def build_colored_pyramid() -> bytes:
+    """Return a closed pyramid with vertex colors, as binary PLY."""
     corners = [(0, 0, 0), (30, 0, 0), (30, 20, 0), (0, 20, 0), (12, 9, 25)]
-    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (7, 130, 200)]
+    colors = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (7, 130, 200)]
     faces = [(0, 2, 1), (0, 3, 2), (0, 1, 4), (1, 2, 4), (2, 3, 4), (3, 0, 4)]
     header = (
         "ply\nformat binary_little_endian 1.0\nelement vertex 5\n"
@@ -66,12 +66,12 @@ def coloured_pyramid() -> bytes:
         "property uchar red\nproperty uchar green\nproperty uchar blue\n"
         "element face 6\nproperty list uchar int vertex_indices\nend_header\n"
     )
-    vertices = b"".join(struct.pack("<3f3B", *corner, *colour) for corner, colour in zip(corners, colours, strict=True))
+    vertices = b"".join(struct.pack("<3f3B", *corner, *color) for corner, color in zip(corners, colors, strict=True))
     return header.encode() + vertices + b"".join(struct.pack("<B3i", 3, *face) for face in faces)
 
 
 @pytest.mark.parametrize("options", OPERATIONS, ids=["plain", "every-operation"])
-def test_the_same_bytes_three_ways(
+def test_command_line_python_and_http_give_the_same_bytes(
     service: Running,
     registry: Registry,
     tmp_path: Path,
@@ -81,9 +81,9 @@ def test_the_same_bytes_three_ways(
     flags: list[str] = []
     for name, value in options.items():
         flags += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-    commands = [["convert", str(model), str(tmp_path / f"hand.{target}"), *flags] for target in TARGETS]
+    commands = [["convert", str(model), str(tmp_path / f"command.{target}"), *flags] for target in TARGETS]
     done = subprocess.run(
-        [sys.executable, "-c", BY_HAND],
+        [sys.executable, "-c", COMMAND_LINE_CODE],
         input=json.dumps(commands).encode(),
         capture_output=True,
         timeout=120,
@@ -94,10 +94,10 @@ def test_the_same_bytes_three_ways(
 
     fields = {name: "true" if value is True else str(value) for name, value in options.items()}
     for target in TARGETS:
-        by_python = tmp_path / f"python.{target}"
-        registry.convert(model, by_python, **options)
+        python_file = tmp_path / f"python.{target}"
+        registry.convert(model, python_file, **options)
         answer = service.convert(model.read_bytes(), model.name, target, **fields)
         assert answer.status_code == 200, answer.text
         assert len(answer.content) > 100
-        assert answer.content == by_python.read_bytes(), target
-        assert (tmp_path / f"hand.{target}").read_bytes() == by_python.read_bytes(), target
+        assert answer.content == python_file.read_bytes(), target
+        assert (tmp_path / f"command.{target}").read_bytes() == python_file.read_bytes(), target

@@ -28,20 +28,20 @@ class Simulation:
         self._leave: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def come(self, *names: str) -> None:
+    async def add_requests(self, *names: str) -> None:
         for name in names:
             self._leave[name] = asyncio.Event()
             self._tasks[name] = asyncio.create_task(self._request(name, Ticket(name[0])))
-            await rest()
+            await run_callbacks()
 
     async def leave(self, *names: str) -> None:
         for name in names:
             self._leave[name].set()
-            await rest()
+            await run_callbacks()
 
     async def give_up(self, name: str) -> None:
         self._tasks[name].cancel()
-        await rest()
+        await run_callbacks()
 
     async def _request(self, name: str, ticket: Ticket) -> None:
         try:
@@ -61,17 +61,17 @@ class Simulation:
         await asyncio.wait(self._tasks.values())
 
 
-async def rest() -> None:
+async def run_callbacks() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-def test_whoever_has_none_comes_first() -> None:
-    async def story() -> None:
+def test_a_caller_without_a_slot_gets_the_next_one() -> None:
+    async def simulate() -> None:
         simulation = Simulation(2, 10)
         await simulation.come("a1", "a2", "a3", "a4")
         assert simulation.begun == ["a1", "a2"]
-        # one more than two, for somebody who has none
+        # a third slot, for a caller without one
         await simulation.come("b1", "b2", "c1")
         assert simulation.begun[2:] == ["b1"]
         await simulation.leave("a1")
@@ -84,11 +84,11 @@ def test_whoever_has_none_comes_first() -> None:
         assert sorted(simulation.begun) == ["a1", "a2", "a3", "a4", "b1", "b2", "c1"]
         assert simulation.slots.running == simulation.slots.waiting == 0
 
-    asyncio.run(story())
+    asyncio.run(simulate())
 
 
 def test_callers_get_slots_in_turn_however_many_requests_they_have() -> None:
-    async def story() -> None:
+    async def simulate() -> None:
         simulation = Simulation(1, 100)
         await simulation.come("x0", "y0")
         await simulation.come(*(f"a{n}" for n in range(30)), "b0", "b1", "c0")
@@ -100,11 +100,11 @@ def test_callers_get_slots_in_turn_however_many_requests_they_have() -> None:
         assert simulation.begun[6:] == ["a1", "a2"]
         await simulation.close()
 
-    asyncio.run(story())
+    asyncio.run(simulate())
 
 
-def test_a_flood_fills_its_own_line_and_no_others() -> None:
-    async def story() -> None:
+def test_a_caller_with_many_requests_displaces_only_its_own() -> None:
+    async def simulate() -> None:
         simulation = Simulation(1, 4)
         await simulation.come("x0", "y0", *(f"a{n}" for n in range(4)))
         simulation.slots.check("b")
@@ -114,7 +114,7 @@ def test_a_flood_fills_its_own_line_and_no_others() -> None:
         assert simulation.refused == ["a4"]
         await simulation.come("b0", "c0")
         assert simulation.refused == ["a4", "a3", "a2"]
-        # two of one caller and one of each other: nobody makes way for as many as they have
+        # two requests of one caller, one of each other: no caller displaces one with as few
         with pytest.raises(ServerBusy):
             simulation.slots.check("b")
         await simulation.come("b1")
@@ -123,11 +123,11 @@ def test_a_flood_fills_its_own_line_and_no_others() -> None:
         await simulation.close()
         assert set(simulation.begun) == {"x0", "y0", "a0", "a1", "b0", "c0"}
 
-    asyncio.run(story())
+    asyncio.run(simulate())
 
 
-def test_without_a_queue_nobody_waits() -> None:
-    async def story() -> None:
+def test_without_a_queue_requests_are_rejected_at_once() -> None:
+    async def simulate() -> None:
         simulation = Simulation(1, 0)
         await simulation.come("a0", "b0", "c0")
         assert simulation.refused == ["c0"]
@@ -135,35 +135,35 @@ def test_without_a_queue_nobody_waits() -> None:
             simulation.slots.check("c")
         await simulation.close()
 
-    asyncio.run(story())
+    asyncio.run(simulate())
 
 
-def test_a_batch_that_has_begun_is_not_refused() -> None:
-    async def story() -> None:
+def test_a_batch_that_has_begun_is_not_rejected() -> None:
+    async def simulate() -> None:
         slots = SlotQueue(1, 0)
         batch, other = Ticket("a"), Ticket("b")
         await slots.acquire(batch, None)
         await slots.acquire(other, None)
         second = asyncio.ensure_future(slots.acquire(batch, None))
-        await rest()
+        await run_callbacks()
         assert not second.done()
         slots.release(other)
         slots.release(batch)
         await second
         slots.release(batch)
 
-    asyncio.run(story())
+    asyncio.run(simulate())
 
 
-def test_all_files_of_a_refused_batch_are() -> None:
-    async def story() -> None:
+def test_all_files_of_a_rejected_batch_are_rejected() -> None:
+    async def simulate() -> None:
         slots = SlotQueue(1, 1)
         await slots.acquire(Ticket("x"), None)
         await slots.acquire(Ticket("y"), None)
         first, second = Ticket("a"), Ticket("a")
         waiting = asyncio.ensure_future(slots.acquire(first, None))
         files = [asyncio.ensure_future(slots.acquire(second, None)) for _ in range(2)]
-        await rest()
+        await run_callbacks()
         assert not waiting.done()
         for file in files:
             with pytest.raises(ServerBusy):
@@ -176,7 +176,7 @@ def test_all_files_of_a_refused_batch_are() -> None:
         with pytest.raises(ShuttingDown):
             slots.check("a")
 
-    asyncio.run(story())
+    asyncio.run(simulate())
 
 
 @settings(max_examples=100, deadline=None)
@@ -185,8 +185,8 @@ def test_all_files_of_a_refused_batch_are() -> None:
     queue=st.integers(0, 4),
     moves=st.lists(st.tuples(st.sampled_from(["come", "leave", "give_up"]), st.integers(0, 30)), max_size=40),
 )
-def test_no_turn_is_lost_and_none_is_given_twice(at_once: int, queue: int, moves: list[tuple[str, int]]) -> None:
-    async def story() -> None:
+def test_no_slot_is_lost_or_given_twice(at_once: int, queue: int, moves: list[tuple[str, int]]) -> None:
+    async def simulate() -> None:
         simulation = Simulation(at_once, queue)
         names: list[str] = []
         for move, number in moves:
@@ -204,22 +204,24 @@ def test_no_turn_is_lost_and_none_is_given_twice(at_once: int, queue: int, moves
             await simulation.close()
         assert simulation.slots.running == simulation.slots.waiting == 0
 
-    asyncio.run(story())
+    asyncio.run(simulate())
 
 
-def test_a_flood_of_one_caller_starves_nobody(serve: Callable[..., Running], engine: Isolated, tmp_path: Path) -> None:
+def test_many_requests_of_one_caller_do_not_block_others(
+    serve: Callable[..., Running], engine: Isolated, tmp_path: Path
+) -> None:
     running = serve(engine, workers=1, queue=4, trusted_proxies=("127.0.0.1",))
     resources: Any = running.server.config.app.state.service.resources  # type: ignore[union-attr]
     go = tmp_path / "go"
 
-    def flooding(_: int) -> Any:
+    def send_flood(_: int) -> Any:
         return running.convert(f"toy wait {go}".encode(), headers={"X-Forwarded-For": "6.6.6.6"})
 
     with ThreadPoolExecutor(8) as threads:
         try:
-            first = threads.submit(flooding, 0)
+            first = threads.submit(send_flood, 0)
             until(lambda: resources.running == 1)
-            flood = [threads.submit(flooding, number) for number in range(1, 7)]
+            flood = [threads.submit(send_flood, number) for number in range(1, 7)]
             until(lambda: sum(one.done() for one in flood) == 2)
             assert resources.waiting == 4
             for answer in (one.result() for one in flood if one.done()):
@@ -235,27 +237,27 @@ def test_a_flood_of_one_caller_starves_nobody(serve: Callable[..., Running], eng
         assert sorted(one.result().status_code for one in flood) == [200] * 4 + [503] * 2
 
 
-def test_an_archive_that_makes_way_is_refused_as_a_whole(
+def test_a_displaced_archive_is_rejected_as_a_whole(
     serve: Callable[..., Running], engine: Isolated, tmp_path: Path
 ) -> None:
     running = serve(engine, workers=1, queue=2, trusted_proxies=("127.0.0.1",))
     resources: Any = running.server.config.app.state.service.resources  # type: ignore[union-attr]
     go = tmp_path / "go"
 
-    def waiting_as(address: str) -> Any:
+    def convert_as(address: str) -> Any:
         return running.convert(f"toy wait {go}".encode(), headers={"X-Forwarded-For": address})
 
     with ThreadPoolExecutor(5) as threads:
         try:
-            at_work = [threads.submit(waiting_as, f"7.7.7.{number}") for number in range(2)]
+            running_requests = [threads.submit(convert_as, f"7.7.7.{number}") for number in range(2)]
             until(lambda: resources.running == 2)
-            first = threads.submit(waiting_as, "6.6.6.6")
+            first = threads.submit(convert_as, "6.6.6.6")
             until(lambda: resources.waiting == 1)
             archive = zip_of({"a.toy": b"toy", "b.unknown": b"no model"})
             batch = threads.submit(running.batch, archive, headers={"X-Forwarded-For": "6.6.6.6"})
             until(lambda: resources.waiting == 2)
-            other = threads.submit(waiting_as, "8.8.8.8")
+            other = threads.submit(convert_as, "8.8.8.8")
             refused(batch.result(30), 503, "server_busy")
         finally:
             go.write_text("go")
-        assert [one.result().status_code for one in (*at_work, first, other)] == [200] * 4
+        assert [one.result().status_code for one in (*running_requests, first, other)] == [200] * 4

@@ -1,4 +1,4 @@
-"""How `meshhub serve` ends before it serves."""
+"""`meshhub serve` that ends before it serves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ CLI = "import sys; sys.argv = ['meshhub', 'serve', '--port', '0']; from meshhub.
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("delay", [0, 0.5])
-def test_a_signal_while_workers_start_logs_no_fault(tmp_path: Path, number: signal.Signals, delay: float) -> None:
+def test_a_signal_during_the_start_of_workers_logs_no_error(
+    tmp_path: Path, number: signal.Signals, delay: float
+) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "meshhub", "serve", "--port", "0"],
         stderr=subprocess.PIPE,
@@ -34,17 +36,17 @@ def test_a_signal_while_workers_start_logs_no_fault(tmp_path: Path, number: sign
         first = process.stderr.readline()
         assert re.search(r"http://127\.0\.0\.1:\d+", first), first + process.stderr.read()
         time.sleep(delay)
-        # a terminal sends Ctrl-C to every process
+        # a terminal sends SIGINT to all processes of the group
         os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
-        _, told = process.communicate(timeout=120)
-    assert process.returncode == 0, told
-    assert "Traceback" not in told
-    assert "ERROR" not in told
-    assert "stopped" in told
+        _, output = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    assert "Traceback" not in output
+    assert "ERROR" not in output
+    assert "stopped" in output
 
 
 @pytest.mark.parametrize(("number", "status"), [("SIGINT", 130), ("SIGTERM", 0)])
-def test_a_signal_before_the_service_listens(number: str, status: int) -> None:
+def test_a_signal_before_the_service_listens_ends_it(number: str, status: int) -> None:
     code = (
         "import signal, sys, types\n"
         f"stop = lambda host, port: signal.raise_signal(signal.{number})\n"
@@ -56,7 +58,7 @@ def test_a_signal_before_the_service_listens(number: str, status: int) -> None:
     assert "rror" not in done.stderr
 
 
-def test_a_missing_extra_is_a_missing_dependency() -> None:
+def test_a_missing_extra_ends_with_the_status_of_a_missing_dependency() -> None:
     code = (
         "import importlib.util as u\n"
         "real = u.find_spec\n"

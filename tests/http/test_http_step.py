@@ -1,4 +1,4 @@
-"""STEP over HTTP: written for Pro callers alone, read for everybody."""
+"""STEP over HTTP: all callers can send it, only Pro callers get it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_pro_callers_get_solids(service: Running, pro: dict[str, str], stl: byte
     assert sorted(packed) == ["b.step", "sub/a.step"]
 
 
-def test_everybody_may_send_step(service: Running, pro: dict[str, str], stl: bytes) -> None:
+def test_all_callers_can_send_step(service: Running, pro: dict[str, str], stl: bytes) -> None:
     pytest.importorskip("OCP", reason="reading STEP needs OpenCASCADE")
     step = service.convert(stl, "a.stl", "step", headers=pro).content
     answer = service.convert(step, "a.STP", "stl")

@@ -22,13 +22,15 @@ from meshhub.http.server import tracing
 pytestmark = pytest.mark.once
 
 
-def test_without_a_place_to_send_them_nothing_is_traced() -> None:
+def test_without_an_endpoint_requests_are_not_traced() -> None:
     app = object()
     assert tracing.add_tracing(app, {}) is app
     assert tracing.add_tracing(app, {tracing.ENDPOINT_VARIABLES[0]: ""}) is app
 
 
-def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_package_for_tracing_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     monkeypatch.setitem(sys.modules, "opentelemetry.instrumentation.asgi", None)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
@@ -39,7 +41,7 @@ def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch, caplog: 
 
 @pytest.fixture
 def collected() -> Iterator[tuple[str, list[bytes]]]:
-    """A collector: its URL, and what it got."""
+    """Start a collector of spans; yield its URL and the bodies that it receives."""
     got: list[bytes] = []
 
     class Collector(BaseHTTPRequestHandler):
@@ -61,7 +63,7 @@ def collected() -> Iterator[tuple[str, list[bytes]]]:
 
 
 @pytest.mark.skipif(find_spec("opentelemetry") is None, reason="the extra opentelemetry is not installed")
-def test_requests_become_spans(tmp_path: Path, collected: tuple[str, list[bytes]]) -> None:
+def test_each_request_is_exported_as_a_span(tmp_path: Path, collected: tuple[str, list[bytes]]) -> None:
     url, got = collected
     environment = {
         **os.environ,

@@ -1,4 +1,4 @@
-"""Uploads: limits that reach every kind of client, and forms that are not what they should be."""
+"""Uploads: size limits, malformed forms, disk space and time limits."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ TAIL = b'\r\n--b\r\nContent-Disposition: form-data; name="target"\r\n\r\ntoy\r\n
 KIND = "multipart/form-data; boundary=b"
 
 
-def form(content: bytes) -> bytes:
+def build_form(content: bytes) -> bytes:
     return HEAD + content + TAIL
 
 
-def sent(service: Running, body: bytes, path: str = "/convert", kind: str = KIND) -> httpx.Response:
+def send_form(service: Running, body: bytes, path: str = "/convert", kind: str = KIND) -> httpx.Response:
     return service.client.post(path, content=body, headers={"Content-Type": kind})
 
 
-def in_pieces(body: bytes, size: int = 65_536) -> Iterator[bytes]:
+def split(body: bytes, size: int = 65_536) -> Iterator[bytes]:
     for at in range(0, len(body), size):
         yield body[at : at + size]
 
 
-def part(name: str, value: bytes, more: bytes = b"") -> bytes:
+def build_part(name: str, value: bytes, more: bytes = b"") -> bytes:
     return b'--b\r\nContent-Disposition: form-data; name="%s"\r\n%s\r\n%s\r\n' % (name.encode(), more, value)
 
 
 FILE = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.toy"\r\n\r\ntoy\r\n'
-TARGET = part("target", b"toy")
+TARGET = build_part("target", b"toy")
 END = b"--b--\r\n"
 
 
-def test_a_file_of_exactly_the_limit_passes(service: Running) -> None:
+def test_a_file_of_exactly_the_maximum_size_is_accepted(service: Running) -> None:
     assert service.convert(b"toy" + b" " * (LIMIT - 3)).status_code == 200
     body = refused(service.convert(b"toy" + b" " * (LIMIT - 2)), 413, "file_too_large")
     assert str(LIMIT) in body["error"]
@@ -65,18 +65,16 @@ def test_a_file_of_exactly_the_limit_passes(service: Running) -> None:
 @pytest.mark.parametrize("size", [21, 80])
 @pytest.mark.parametrize("chunked", [False, True])
 def test_413_reaches_httpx(service: Running, size: int, chunked: bool) -> None:
-    body = form(b"toy" + bytes(size * MEGABYTE))
-    answer = service.client.post(
-        "/convert", content=in_pieces(body) if chunked else body, headers={"Content-Type": KIND}
-    )
+    body = build_form(b"toy" + bytes(size * MEGABYTE))
+    answer = service.client.post("/convert", content=split(body) if chunked else body, headers={"Content-Type": KIND})
     refused(answer, 413, "file_too_large")
 
 
-def test_413_reaches_a_client_that_hears_nothing_once_it_cannot_send(service: Running) -> None:
-    """asyncio's transports drop what has come when a write fails: such a client must be let finish."""
+def test_413_reaches_a_client_that_stops_reading_after_a_failed_write(service: Running) -> None:
+    """asyncio drops received data when a write fails, so the server reads the upload to its end."""
 
     async def pieces() -> AsyncIterator[bytes]:
-        for piece in in_pieces(form(bytes(200 * MEGABYTE))):
+        for piece in split(build_form(bytes(200 * MEGABYTE))):
             yield piece
 
     async def asked() -> httpx.Response:
@@ -91,10 +89,10 @@ def test_413_reaches_a_client_that_hears_nothing_once_it_cannot_send(service: Ru
 def test_413_reaches_a_client_that_writes_everything_before_it_reads(
     service: Running, size: int, chunked: bool
 ) -> None:
-    body = form(b"toy" + bytes(size * MEGABYTE))
+    body = build_form(b"toy" + bytes(size * MEGABYTE))
     head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: " + KIND.encode() + b"\r\n"
     if chunked:
-        pieces = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in in_pieces(body, MEGABYTE))
+        pieces = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in split(body, MEGABYTE))
         came = service.raw(head + b"Transfer-Encoding: chunked\r\n\r\n" + pieces + b"0\r\n\r\n")
     else:
         came = service.raw(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
@@ -139,18 +137,18 @@ def test_curl_converts(service: Running, tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.ply"))) == 1
 
 
-def test_the_whole_request_has_a_limit_too(service: Running) -> None:
-    """Each file is within its limit, all together are not; announced, and not."""
+def test_the_total_size_of_a_request_is_limited(service: Running) -> None:
+    """Each file is within its limit, their total is not; with and without Content-Length."""
     files = [("files", (f"{n}.toy", b"toy" + bytes(19 * MEGABYTE))) for n in range(4)]
     refused(service.client.post("/convert-many", files=files, data={"target": "toy"}), 413, "file_too_large")
     one = HEAD.replace(b'"file"', b'"files"') + bytes(19 * MEGABYTE) + b"\r\n"
-    body = in_pieces(one * 4 + TARGET + END, MEGABYTE)
+    body = split(one * 4 + TARGET + END, MEGABYTE)
     answer = service.client.post("/convert-many", content=body, headers={"Content-Type": KIND})
     refused(answer, 413, "too_many_files")
 
 
-def test_other_refusals_reach_a_client_that_writes_first(service: Running) -> None:
-    body = form(b"toy" + bytes(10 * MEGABYTE))
+def test_other_errors_reach_a_client_that_writes_everything_before_it_reads(service: Running) -> None:
+    body = build_form(b"toy" + bytes(10 * MEGABYTE))
     for path, header, status in (
         (b"/nowhere", b"", b" 404 "),
         (b"/plan", b"", b" 405 "),
@@ -164,7 +162,7 @@ def test_other_refusals_reach_a_client_that_writes_first(service: Running) -> No
         assert status in came.partition(b"\r\n")[0]
 
 
-def test_a_connection_lives_on_after_a_refusal_of_a_whole_body(service: Running) -> None:
+def test_a_connection_stays_open_after_a_rejected_body_was_read(service: Running) -> None:
     with httpx.Client(base_url=service.url) as client:
         for _ in range(3):
             answer = client.post("/convert", files={"file": ("a.toy", b"toy empty")}, data={"target": "toy"})
@@ -185,12 +183,12 @@ def test_a_connection_lives_on_after_a_refusal_of_a_whole_body(service: Running)
         (FILE + TARGET + END, "application/x-www-form-urlencoded"),
         (FILE + TARGET + END, ""),
         (FILE + TARGET + END, "text/plain; boundary=b"),
-        (FILE + part("target", b"\xff\xfe\xfa") + END, KIND),
-        (FILE + part("target", b"toy", b"Content-Type: text/plain; charset=klingon\r\n") + END, KIND),
-        (FILE + part("target", b"toy", b"Content-Type: text/plain; charset=hex\r\n") + END, KIND),
-        (FILE + part("target", b"dG95", b"Content-Transfer-Encoding: base64\r\n") + END, KIND),
-        (FILE + part("target", b"x" * 20_000) + END, KIND),
-        (FILE + b"".join(part(f"field{n}", b"") for n in range(200)) + END, KIND),
+        (FILE + build_part("target", b"\xff\xfe\xfa") + END, KIND),
+        (FILE + build_part("target", b"toy", b"Content-Type: text/plain; charset=klingon\r\n") + END, KIND),
+        (FILE + build_part("target", b"toy", b"Content-Type: text/plain; charset=hex\r\n") + END, KIND),
+        (FILE + build_part("target", b"dG95", b"Content-Transfer-Encoding: base64\r\n") + END, KIND),
+        (FILE + build_part("target", b"x" * 20_000) + END, KIND),
+        (FILE + b"".join(build_part(f"field{n}", b"") for n in range(200)) + END, KIND),
         (FILE + b"--b\r\nContent-Disposition: attachment\r\n\r\nx\r\n" + END, KIND),
         (FILE + b"--b\r\nnonsense\r\n\r\nx\r\n" + END, KIND),
         (FILE + b"--b\r\nContent-Length: 7\r\nContent-Disposition: form-data; name=t\r\n\r\nx\r\n" + END, KIND),
@@ -198,8 +196,8 @@ def test_a_connection_lives_on_after_a_refusal_of_a_whole_body(service: Running)
         (FILE + b"--b\r\nX: " + b"y" * 9000, KIND),
     ],
 )
-def test_forms_that_are_none(service: Running, body: bytes, kind: str) -> None:
-    refused(sent(service, body, kind=kind), 400, "invalid_multipart")
+def test_malformed_forms_are_rejected(service: Running, body: bytes, kind: str) -> None:
+    refused(send_form(service, body, kind=kind), 400, "invalid_multipart")
 
 
 @pytest.mark.parametrize(
@@ -207,29 +205,29 @@ def test_forms_that_are_none(service: Running, body: bytes, kind: str) -> None:
     [
         (TARGET + END, "missing_field"),
         (FILE + END, "missing_field"),
-        (FILE + part("target", b"  ") + END, "missing_field"),
+        (FILE + build_part("target", b"  ") + END, "missing_field"),
         (FILE.replace(b"a.toy", b"").replace(b"\r\ntoy", b"\r\n") + TARGET + END, "missing_field"),
         (END, "missing_field"),
         (FILE + TARGET + TARGET + END, "bad_request"),
         (FILE + FILE + TARGET + END, "bad_request"),
-        (FILE + TARGET + part("", b"x") + END, "invalid_option"),
-        (FILE + TARGET + part("\u202e\0", b"x") + END, "invalid_option"),
+        (FILE + TARGET + build_part("", b"x") + END, "invalid_option"),
+        (FILE + TARGET + build_part("\u202e\0", b"x") + END, "invalid_option"),
     ],
 )
-def test_fields_that_are_missing_or_doubled(service: Running, body: bytes, code: str) -> None:
-    refused(sent(service, body), 400, code)
+def test_missing_and_repeated_fields_are_rejected(service: Running, body: bytes, code: str) -> None:
+    refused(send_form(service, body), 400, code)
 
 
-def test_text_in_other_charsets(service: Running) -> None:
-    target = part("target", "toy".encode("utf-16"), b"Content-Type: text/plain; charset=UTF-16\r\n")
-    assert sent(service, FILE + target + END).status_code == 200
+def test_text_fields_are_decoded_by_their_charset(service: Running) -> None:
+    target = build_part("target", "toy".encode("utf-16"), b"Content-Type: text/plain; charset=UTF-16\r\n")
+    assert send_form(service, FILE + target + END).status_code == 200
 
 
-def test_what_stands_around_the_form_is_ignored(service: Running) -> None:
-    assert sent(service, b"preamble\r\n" + FILE + TARGET + END + b"epilogue").status_code == 200
+def test_preamble_and_epilogue_are_ignored(service: Running) -> None:
+    assert send_form(service, b"preamble\r\n" + FILE + TARGET + END + b"epilogue").status_code == 200
 
 
-def test_a_boundary_in_pieces(service: Running) -> None:
+def test_a_boundary_may_be_split_between_chunks(service: Running) -> None:
     body = FILE + TARGET + END
     answer = service.client.post(
         "/convert", content=iter([body[n : n + 1] for n in range(len(body))]), headers={"Content-Type": KIND}
@@ -239,12 +237,12 @@ def test_a_boundary_in_pieces(service: Running) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_no_form_is_ever_our_fault(service: Running, data: st.DataObject) -> None:
-    whole = FILE + TARGET + part("toy_size", b"3") + END
+def test_no_form_is_answered_with_500(service: Running, data: st.DataObject) -> None:
+    whole = FILE + TARGET + build_part("toy_size", b"3") + END
     at = data.draw(st.integers(0, len(whole)))
     end = data.draw(st.integers(at, min(len(whole), at + 20)))
     body = whole[:at] + data.draw(st.binary(max_size=20)) + whole[end:]
-    answer = sent(service, body)
+    answer = send_form(service, body)
     assert answer.status_code in (200, 400, 413, 415, 422), answer.text
     if answer.status_code != 200:
         assert answer.json()["error_code"]
@@ -260,7 +258,7 @@ def test_uploads_wait_for_disk(serve: Any) -> None:
 
 
 @pytest.mark.parametrize("gone", [errno.ENOSPC, errno.EROFS, errno.EMFILE])
-def test_no_room_is_no_fault(service: Running, monkeypatch: pytest.MonkeyPatch, gone: int) -> None:
+def test_a_full_disk_answers_503(service: Running, monkeypatch: pytest.MonkeyPatch, gone: int) -> None:
     mkdir = Path.mkdir
 
     def full(self: Path, *arguments: Any, **more: Any) -> None:
@@ -279,7 +277,7 @@ def test_no_room_is_no_fault(service: Running, monkeypatch: pytest.MonkeyPatch, 
     assert str(service.temporary) not in refused(service.convert(), 503, "server_busy")["error"]
 
 
-def test_parts_without_a_file_leave_none(serve: Any) -> None:
+def test_file_fields_without_a_file_create_no_files(serve: Any) -> None:
     running: Running = serve()
     chosen = b'--b\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n\r\n%s\r\n'
     body = chosen % (b"", b"") * 100 + chosen % (b"a.toy", b"toy" * 100_000)
@@ -298,8 +296,8 @@ def test_parts_without_a_file_leave_none(serve: Any) -> None:
         assert len(sizes()) == 1
 
 
-def test_bodies_that_do_not_come_hold_no_disk(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither one that was announced nor one of unknown length keeps others out; what has come does."""
+def test_unsent_bodies_reserve_no_disk_space(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Received bytes reserve space; announced and chunked bodies do not before they arrive."""
     running: Running = serve(keep_free_bytes=0)
     state: Any = running.server.config.app.state.service  # type: ignore[union-attr]
     free = 100 * MEGABYTE
@@ -316,11 +314,11 @@ def test_bodies_that_do_not_come_hold_no_disk(serve: Any, monkeypatch: pytest.Mo
         assert running.convert(b"toy" + b" " * 10 * MEGABYTE).status_code == 200
         free = 40 * MEGABYTE
         assert "disk" in refused(running.convert(b"toy" + b" " * 19 * MEGABYTE), 503, "server_busy")["error"]
-        # without an announcement it is refused as soon as it does not fit any more
-        body = in_pieces(form(b"toy" + b" " * 19 * MEGABYTE))
+        # without Content-Length, the request is rejected as soon as it does not fit
+        body = split(build_form(b"toy" + b" " * 19 * MEGABYTE))
         free = 25 * MEGABYTE
         refused(running.client.post("/convert", content=body, headers={"Content-Type": KIND}), 503, "server_busy")
-        # what uploads take is given back when they are done
+        # finished uploads free their space
         free = 0
         assert running.get("/health/ready").status_code == 200
     until(lambda: state.resources.disk.promised == 0)
@@ -328,7 +326,7 @@ def test_bodies_that_do_not_come_hold_no_disk(serve: Any, monkeypatch: pytest.Mo
     refused(running.get("/health/ready"), 503, "server_busy")
 
 
-def test_an_upload_that_takes_too_long(serve: Any) -> None:
+def test_a_slow_upload_is_rejected(serve: Any) -> None:
     slow = serve(plan_limits={"free": {"request_timeout_seconds": 0.2, "requests_per_minute": 1000}}, drain_seconds=0.1)
     came = slow.raw(
         b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 5000\r\n\r\n%s"
@@ -338,7 +336,7 @@ def test_an_upload_that_takes_too_long(serve: Any) -> None:
     assert b"took longer" in came
 
 
-def test_a_client_that_leaves_while_it_sends(service: Running) -> None:
+def test_a_client_that_disconnects_during_its_upload_leaves_no_files(service: Running) -> None:
     with socket.create_connection(("127.0.0.1", service.port)) as connection:
         connection.sendall(
             b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 5000\r\n\r\n%s"
@@ -348,7 +346,7 @@ def test_a_client_that_leaves_while_it_sends(service: Running) -> None:
 
 
 class SmallDisk:
-    """A disk of a given size, on which only the files of a service lie."""
+    """Simulated disk of limited size that holds only the files of a service."""
 
     def __init__(self, size: int, folder: Path) -> None:
         self.size = size
@@ -364,13 +362,13 @@ class SmallDisk:
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_uploads_that_fit_on_the_disk_succeed(serve: Any, monkeypatch: pytest.MonkeyPatch, chunked: bool) -> None:
-    """Eight uploads at once on a disk for four and a half: the first ones pass, the others may wait or come again."""
+    """Eight concurrent uploads on a disk with space for 4.5: the first ones succeed, others wait or get 503."""
     running: Running = serve(keep_free_bytes=0)
     monkeypatch.setattr(shutil, "disk_usage", SmallDisk(200 * MEGABYTE, running.temporary).usage)
-    body = form(b"toy" + b" " * 19 * MEGABYTE)
+    body = build_form(b"toy" + b" " * 19 * MEGABYTE)
 
     def upload(_: int) -> httpx.Response:
-        content = in_pieces(body) if chunked else body
+        content = split(body) if chunked else body
         return httpx.post(f"{running.url}/convert", content=content, headers={"Content-Type": KIND}, timeout=60)
 
     with ThreadPoolExecutor(8) as threads:
@@ -389,7 +387,7 @@ def test_the_first_upload_displaces_later_ones(serve: Any, monkeypatch: pytest.M
     running: Running = serve(keep_free_bytes=0)
     monkeypatch.setattr(shutil, "disk_usage", SmallDisk(32 * MEGABYTE, running.temporary).usage)
     state: Any = running.server.config.app.state.service  # type: ignore[union-attr]
-    body = form(b"toy" + b" " * 10 * MEGABYTE)
+    body = build_form(b"toy" + b" " * 10 * MEGABYTE)
     head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
     head %= KIND.encode(), len(body)
     address = ("127.0.0.1", running.port)
@@ -415,17 +413,17 @@ def test_an_upload_waits_for_room(serve: Any, monkeypatch: pytest.MonkeyPatch) -
             until(lambda: state.resources.disk.promised >= 8 * MEGABYTE)
             second = threads.submit(running.convert, b"toy" + b" " * 10 * MEGABYTE)
             until(lambda: any(hold.is_waiting for hold in state.resources.disk._reservations.values()))
-        # the first client has left
+        # the first client has disconnected
         assert second.result().status_code == 200
 
 
-def test_a_slow_download_ends_with_the_time_of_the_request(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that reads a byte now and then is never stalled, and holds the answer on the disk."""
+def test_a_slow_download_ends_at_the_request_timeout(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that reads single bytes never stalls, but its answer occupies the disk."""
     monkeypatch.setattr(service_module, "_MIN_DOWNLOAD_S", 0.5)
     monkeypatch.setattr(service_module, "_MIN_DOWNLOAD_BYTES_PER_S", 1 << 30)
     running: Running = serve(plan_limits={"free": {"request_timeout_seconds": 4, "requests_per_minute": 1000}})
     state: Any = running.server.config.app.state.service  # type: ignore[union-attr]
-    body = HEAD + b"toy\r\n" + part("toy_weight", b"80000000") + TARGET + END
+    body = HEAD + b"toy\r\n" + build_part("toy_weight", b"80000000") + TARGET + END
     with socket.create_connection(("127.0.0.1", running.port), timeout=30) as slow:
         head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
         slow.sendall(head % (KIND.encode(), len(body)) + body)
@@ -441,12 +439,12 @@ def test_a_slow_download_ends_with_the_time_of_the_request(serve: Any, monkeypat
         until(reads, 15)
         assert time.monotonic() - began > 1
         until(lambda: not state.resources.disk._reservations)
-    # an answer that is taken is not cut
+    # an answer that is read in time is complete
     assert len(running.convert(b"toy", toy_weight="80000000").content) >= 80_000_000
 
 
-def test_a_download_counts_against_its_caller(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Who holds more makes way, also when what is held is an answer that is not taken."""
+def test_unread_answers_count_as_disk_space_of_their_caller(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The caller with the most disk space is displaced; unread answers count too."""
     free = 100
 
     async def scenario() -> None:
