@@ -65,7 +65,6 @@ def test_the_main_job(tmp_path: Path) -> None:
     assert done.stdout == b""
 
 
-@pytest.mark.once
 def test_every_target_from_the_example(tmp_path: Path) -> None:
     for target in ("stl", "obj", "ply", "glb", "gltf", "3mf", "step"):
         done = meshhub_cli("convert", EXAMPLE, tmp_path / f"bracket.{target}", "--repair")
@@ -377,6 +376,7 @@ def test_help(command: str) -> None:
             assert flag in done.stdout.decode()
 
 
+@pytest.mark.once
 @pytest.mark.once
 def test_python_and_the_command_line_give_the_same_bytes(tmp_path: Path) -> None:
     registry = meshhub.Registry()

@@ -37,6 +37,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("paths", "to"),
     [
@@ -165,6 +166,7 @@ def test_an_output_that_cannot_be_an_input_is_replaced_with_force(tmp_path: Path
     assert (tmp_path / "a.tmp").read_bytes() == first
 
 
+@pytest.mark.once
 def test_companions_replace_nothing(tmp_path: Path) -> None:
     source, out = red(tmp_path / "in"), tmp_path / "out"
     out.mkdir()
