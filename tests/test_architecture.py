@@ -41,7 +41,7 @@ WITHOUT_NUMPY = (
 """Listing capabilities stays light: these modules never import numpy, not even through others."""
 
 
-def imports(path: Path) -> set[str]:
+def list_imports(path: Path) -> set[str]:
     """Dotted names of the meshhub modules that a file imports, wherever in it."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -52,29 +52,29 @@ def imports(path: Path) -> set[str]:
     return {name for name in names if name.startswith("meshhub.")}
 
 
-def files(folder: Path) -> list[Path]:
+def list_files(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*.py")) if path.parent != folder or path.stem[:2] != "__"]
 
 
-def packages(path: Path, folder: Path) -> tuple[str, set[str]]:
+def list_packages(path: Path, folder: Path) -> tuple[str, set[str]]:
     """The package of `folder` that a file is in, and the packages of `folder` that the file imports."""
     prefix = ".".join(("meshhub", *folder.relative_to(SOURCE).parts, ""))
-    imported = {name.removeprefix(prefix).split(".")[0] for name in imports(path) if name.startswith(prefix)}
+    imported = {name.removeprefix(prefix).split(".")[0] for name in list_imports(path) if name.startswith(prefix)}
     return path.relative_to(folder).parts[0].removesuffix(".py"), imported
 
 
-def test_every_module_has_its_place() -> None:
-    assert {packages(path, SOURCE)[0] for path in files(SOURCE)} == set(PACKAGES)
-    http = {packages(path, SOURCE / "http")[0] for path in files(SOURCE / "http")}
+def test_every_module_is_in_a_listed_package() -> None:
+    assert {list_packages(path, SOURCE)[0] for path in list_files(SOURCE)} == set(PACKAGES)
+    http = {list_packages(path, SOURCE / "http")[0] for path in list_files(SOURCE / "http")}
     assert http == set(LAYERS["http"])
 
 
-@pytest.mark.parametrize("path", files(SOURCE), ids=lambda path: str(path.relative_to(SOURCE)))
+@pytest.mark.parametrize("path", list_files(SOURCE), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_only_go_up(path: Path) -> None:
     for folder, order in {"": PACKAGES, **LAYERS}.items():
         if (SOURCE / folder) not in path.parents:
             continue
-        package, imported = packages(path, SOURCE / folder)
+        package, imported = list_packages(path, SOURCE / folder)
         if package in order:
             above = {name for name in imported & set(order) if order.index(name) > order.index(package)}
             assert not above, f"{path.name} imports {above}, which come after {package}"
@@ -92,15 +92,15 @@ def test_every_builtin_is_listed() -> None:
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "builtin_plugins").rglob("*.py")), ids=lambda path: path.parent.name)
-def test_builtins_use_what_any_plugin_may_use(path: Path) -> None:
-    used = {name.split(".")[1] for name in imports(path)}
+def test_builtins_use_only_the_public_modules(path: Path) -> None:
+    used = {name.split(".")[1] for name in list_imports(path)}
     assert used <= {"errors", "model", "toolkit", "hookspecs", "builtin_plugins"}
     own = "meshhub.builtin_plugins." + path.relative_to(SOURCE / "builtin_plugins").parts[0].removesuffix(".py")
     others = re.findall(r"^\s*(?:from|import) (meshhub\.builtin_plugins\.\S+)", path.read_text(encoding="utf-8"), re.M)
     assert all(other.startswith(own) for other in others)
 
 
-def test_public_names_exist_and_are_listed_alike() -> None:
+def test_public_names_exist_and_match_the_list() -> None:
     tree = ast.parse((SOURCE / "__init__.py").read_text(encoding="utf-8"))
     typed = {
         (node.module, alias.name)
@@ -126,7 +126,7 @@ PUBLIC_NAMES = """
 """
 
 
-def test_no_public_name_is_added_or_removed_by_accident() -> None:
+def test_the_public_names_are_pinned() -> None:
     assert meshhub.__all__ == PUBLIC_NAMES.split()
     assert set(PUBLIC_NAMES.split()) <= set(dir(meshhub))
 
@@ -152,14 +152,14 @@ def test_every_hook_is_used_or_tested() -> None:
         assert name in said
 
 
-def test_the_code_runs_where_python_starts() -> None:
+def test_declarations_of_builtins_do_not_mention_numpy() -> None:
     """A plug-in's declarations never import numpy: the listing of formats stays light."""
     for path in (SOURCE / "builtin_plugins").glob("*/__init__.py"):
         assert "numpy" not in path.read_text(encoding="utf-8").split()
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
-def test_what_is_loaded_before_the_fork_starts_no_thread() -> None:
+def test_the_preloaded_modules_start_no_thread() -> None:
     from meshhub.engine.isolated import SINGLE_THREADED
 
     code = "import meshhub.engine.preload, os; print(len(os.listdir('/proc/self/task')))"

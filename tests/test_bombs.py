@@ -1,4 +1,4 @@
-"""Small files that would cost much are refused in little time and under 100 MB, by every door."""
+"""Small files that are costly to read end with little processor time and under 100 MB in every interface."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from meshhub.toolkit.archive import UPLOAD_LIMITS, Archive
 pytestmark = pytest.mark.once
 
 SECONDS = 10.0
-"""Of processor time, which a busy machine stretches. `benchmarks/bomb_costs.py` holds every file to one."""
+"""Processor seconds per file, for a loaded machine. `benchmarks/bomb_costs.py` limits each file to 1 s."""
 MEGABYTES = 100.0
 Measure = Callable[[str, str, Path], tuple[str, float, float]]
 
 
 @pytest.fixture(scope="module")
-def measured() -> Iterator[Measure]:
-    """Converts a file in a process of its own: how it ended, processor seconds, megabytes."""
+def measure_conversion() -> Iterator[Measure]:
+    """Yield a function that converts a file in another process: error code or output, processor seconds, megabytes."""
     here = Path(__file__).parent / "support"
     child = subprocess.Popen(
         [sys.executable, str(here / "bomb_measurements.py")],
@@ -44,11 +44,11 @@ def measured() -> Iterator[Measure]:
     assert child.stdin is not None
     assert child.stdout is not None
 
-    def measure(door: str, name: str, path: Path) -> tuple[str, float, float]:
-        child.stdin.write(json.dumps([door, name, str(path)]) + "\n")
+    def measure(interface: str, name: str, path: Path) -> tuple[str, float, float]:
+        child.stdin.write(json.dumps([interface, name, str(path)]) + "\n")
         child.stdin.flush()
-        said, seconds, megabytes = json.loads(child.stdout.readline())
-        return said, seconds, megabytes
+        output, seconds, megabytes = json.loads(child.stdout.readline())
+        return output, seconds, megabytes
 
     with child:
         yield measure
@@ -56,18 +56,18 @@ def measured() -> Iterator[Measure]:
 
 
 @pytest.mark.parametrize("what", bombs.MODELS)
-def test_by_the_library(what: str, measured: Measure, tmp_path: Path) -> None:
+def test_a_costly_model_is_read_cheaply(what: str, measure_conversion: Measure, tmp_path: Path) -> None:
     bomb = bombs.MODELS[what]
     path = tmp_path / bomb.name
     path.write_bytes(bomb.make())
-    code, seconds, megabytes = measured("library", bomb.name, path)
+    code, seconds, megabytes = measure_conversion("library", bomb.name, path)
     assert code in (bomb.codes or ("",))
     assert seconds < SECONDS
     assert megabytes < MEGABYTES
 
 
 @pytest.mark.parametrize("name", bombs.pictures_named_again())
-def test_a_picture_named_hundreds_of_times_is_held_once(name: str, tmp_path: Path) -> None:
+def test_an_image_with_many_references_is_embedded_once(name: str, tmp_path: Path) -> None:
     model, materials = bombs.pictures_named_again()[name]
     (tmp_path / name).write_bytes(model)
     (tmp_path / "m.mtl").write_bytes(materials)
@@ -78,7 +78,7 @@ def test_a_picture_named_hundreds_of_times_is_held_once(name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("named", ["missing", "there"])
-def test_thousands_of_pictures_are_looked_for_in_time(named: str) -> None:
+def test_thousands_of_image_references_are_resolved_quickly(named: str) -> None:
     registry = Registry(entry_points=False)
     registry.convert(Source.from_bytes(bombs.gltf(), "a.gltf"), Target(), to="stl")
     companions = {f"there{number}.png": bombs.PNG for number in range(2000)}
@@ -88,8 +88,8 @@ def test_thousands_of_pictures_are_looked_for_in_time(named: str) -> None:
     assert time.process_time() - started < SECONDS
 
 
-def test_numbers_of_a_hundred_thousand_digits() -> None:
-    """Of a material, and of an option."""
+def test_numbers_with_a_hundred_thousand_digits_are_parsed_quickly() -> None:
+    """The numbers are in a material and in an option."""
     registry = Registry(entry_points=False)
     digits = b"1" * 100_000 + b"x"
     library = {"m.mtl": b"newmtl m\nKd " + digits + b"\nmap_Kd -o " + digits + b" a.png\n"}
@@ -102,8 +102,8 @@ def test_numbers_of_a_hundred_thousand_digits() -> None:
 
 
 @pytest.mark.parametrize("head", bombs.HEADS)
-def test_telling_the_format_is_cheap(head: bytes) -> None:
-    """It is done for every file, also for what turns out to be none."""
+def test_format_detection_is_cheap(head: bytes) -> None:
+    """Detection runs for every file, also for those that are not models."""
     registry = Registry(entry_points=False)
     registry.convert(Source.from_bytes(bombs.TRIANGLE, "a"), Target(), to="stl")
     started = time.process_time()
@@ -113,8 +113,8 @@ def test_telling_the_format_is_cheap(head: bytes) -> None:
 
 
 @pytest.mark.parametrize("what", bombs.ARCHIVES)
-def test_by_the_reader_of_archives(what: str, tmp_path: Path) -> None:
-    """Nothing of a bomb is written, and nothing beside the folder."""
+def test_a_costly_archive_is_rejected_before_extraction(what: str, tmp_path: Path) -> None:
+    """No bytes are written, neither in the folder nor beside it."""
     path = tmp_path / "a.zip"
     path.write_bytes(bombs.ARCHIVES[what].make())
     inside = tmp_path / "inside"
@@ -127,8 +127,8 @@ def test_by_the_reader_of_archives(what: str, tmp_path: Path) -> None:
     assert sum(one.stat().st_size for one in inside.iterdir()) == 0
 
 
-def test_the_overlapping_archive_is_a_true_bomb(tmp_path: Path) -> None:
-    """A reader that trusts it unpacks it, to thousands of times its size."""
+def test_the_overlapping_archive_expands_in_other_readers(tmp_path: Path) -> None:
+    """A reader without checks expands it to thousands of times its size."""
     (tmp_path / "a.zip").write_bytes(bombs.overlapping(files=20, kernel=1 << 20))
     with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         # newer versions of the library refuse all but the last entry
@@ -138,16 +138,16 @@ def test_the_overlapping_archive_is_a_true_bomb(tmp_path: Path) -> None:
     assert total > 2000 * (tmp_path / "a.zip").stat().st_size
 
 
-def test_by_the_command_line(measured: Measure, tmp_path: Path) -> None:
-    """A batch, start-up included; a sound file among them is converted."""
+def test_costly_models_in_a_batch_are_read_cheaply(measure_conversion: Measure, tmp_path: Path) -> None:
+    """The time includes the start of the program; a valid file in the batch is converted."""
     (tmp_path / "sound.stl").write_bytes(bombs.TRIANGLE)
     names = {}
     for number, (what, bomb) in enumerate(list(bombs.MODELS.items())[::3]):
         name = f"{number:03}{Path(bomb.name).suffix}"
         (tmp_path / name).write_bytes(bomb.make())
         names[name] = what
-    said, seconds, _ = measured("program", "", tmp_path)
-    found = {Path(one["file"]).name: one.get("error_code", "") for one in json.loads(said)}
+    output, seconds, _ = measure_conversion("program", "", tmp_path)
+    found = {Path(one["file"]).name: one.get("error_code", "") for one in json.loads(output)}
     assert found.pop("sound.stl") == ""
     assert found.keys() == names.keys()
     wrong = {
@@ -158,16 +158,16 @@ def test_by_the_command_line(measured: Measure, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", bombs.STEP)
-def test_step_is_stopped_at_its_deadline(what: str, stepping: Registry) -> None:
+def test_costly_step_files_end_by_their_deadline(what: str, isolated_registry: Registry) -> None:
     with pytest.raises(MeshhubError) as refused:
-        stepping.convert(Source.from_bytes(bombs.STEP[what], "a.step"), Target(), to="stl", timeout=5)
+        isolated_registry.convert(Source.from_bytes(bombs.STEP[what], "a.step"), Target(), to="stl", timeout=5)
     codes = ("unreadable_file", "empty_model", "model_too_complex", "worker_crashed", "conversion_timeout")
     assert refused.value.code in codes
 
 
 @pytest.fixture(scope="module")
-def stepping() -> Iterator[Any]:
-    """A process for every conversion."""
+def isolated_registry() -> Iterator[Any]:
+    """Yield a registry that runs each conversion in its own process."""
     pytest.importorskip("OCP", reason="STEP needs the extra step")
     with contextlib.closing(Isolated(workers=1)) as engine:
         yield Registry(entry_points=False, engine=engine)

@@ -51,7 +51,7 @@ def names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_the_main_job(tmp_path: Path) -> None:
+def test_a_file_is_repaired_scaled_and_placed(tmp_path: Path) -> None:
     target = tmp_path / "bracket.stl"
     done = meshhub_cli("convert", EXAMPLE, target, "--repair", "--target-height-mm", "40", "--place-on-bed")
     assert done.returncode == 0, done.stderr
@@ -91,7 +91,7 @@ def test_the_input_is_never_the_output(tmp_path: Path) -> None:
     assert source.read_bytes() == before
 
 
-def test_pipes(tmp_path: Path) -> None:
+def test_standard_input_and_output_are_used_for_a_dash(tmp_path: Path) -> None:
     data = stl(tmp_path / "a.stl").read_bytes()
     done = meshhub_cli("convert", "-", "--to", "ply", stdin=data)
     assert done.returncode == 0, done.stderr
@@ -115,7 +115,7 @@ def test_a_pipe_or_device_is_never_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
-def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+def test_the_target_of_a_symlink_is_written_and_the_link_kept(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
     for led_to in ("there.ply", "not yet.ply"):
         link = tmp_path / "latest.ply"
@@ -133,14 +133,14 @@ def test_a_link_stays_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no shell to close it")
-def test_standard_input_that_is_closed_is_told(tmp_path: Path) -> None:
+def test_a_closed_standard_input_is_reported(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "meshhub", "convert", "-", str(tmp_path / "a.ply")]
     done = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *command], capture_output=True, check=False)
     assert done.returncode == 2
     assert b"standard input is closed" in done.stderr
 
 
-def test_one_input_beside_itself(tmp_path: Path) -> None:
+def test_an_output_without_a_name_is_written_beside_its_input(tmp_path: Path) -> None:
     assert meshhub_cli("convert", stl(tmp_path / "a.stl"), "--to", "ply").returncode == 0
     assert names(tmp_path) == ["a.ply", "a.stl"]
 
@@ -155,7 +155,7 @@ def test_a_batch_with_a_long_temporary_folder(tmp_path: Path, monkeypatch: pytes
     assert list(folder.iterdir()) == []
 
 
-def test_a_batch_goes_on_after_a_failure(tmp_path: Path) -> None:
+def test_a_batch_continues_after_a_failed_file(tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     (parts / "deep").mkdir(parents=True)
     stl(parts / "a.stl")
@@ -186,7 +186,7 @@ def test_an_interrupt_during_the_imports_prints_no_traceback(tmp_path: Path) -> 
         assert done.stderr == b""
 
 
-def test_an_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_command_reports_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -201,7 +201,7 @@ def test_an_interrupted_command_says_so(monkeypatch: pytest.MonkeyPatch, capsys:
 @pytest.mark.skipif(sys.platform == "win32", reason="it has no such signals")
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_who_is_told_to_end_leaves_nothing_half_written(tmp_path: Path, number: str, batch: bool) -> None:
+def test_a_signal_leaves_no_partial_output(tmp_path: Path, number: str, batch: bool) -> None:
     corners = np.random.default_rng(1).random((600_000, 3))
     trimesh.Trimesh(corners, np.arange(600_000).reshape(-1, 3), process=False).export(tmp_path / "a.stl")
     out, scratch = tmp_path / "out", tmp_path / "scratch"
@@ -242,7 +242,7 @@ def test_waiting_for_a_worker_does_not_count_against_the_timeout(
     assert len(names(tmp_path / "out")) == len(files)
 
 
-def test_a_folder_stands_for_the_files_it_shows(tmp_path: Path) -> None:
+def test_a_folder_is_an_input_for_its_visible_files(tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     (parts / ".trash").mkdir(parents=True)
     for name in ("a.stl", "._a.stl", ".trash/b.stl"):
@@ -252,14 +252,14 @@ def test_a_folder_stands_for_the_files_it_shows(tmp_path: Path) -> None:
     assert names(tmp_path / "out") == ["a.ply"]
 
 
-def test_long_names_leave_room_in_the_summary(tmp_path: Path) -> None:
+def test_lines_of_the_summary_fit_the_width_for_long_names(tmp_path: Path) -> None:
     long = stl(tmp_path / f"{'long' * 50}.stl")
     done = meshhub_cli("convert", long, stl(tmp_path / "a.stl"), "--to", "ply", "--output-dir", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stderr.decode().splitlines())) <= 160
 
 
-def test_failures_as_json(tmp_path: Path) -> None:
+def test_failures_are_reported_as_json(tmp_path: Path) -> None:
     broken = tmp_path / "a.stl"
     broken.write_bytes(b"solid nothing at all")
     for arguments in (("convert", broken, tmp_path / "b.ply"), ("inspect", broken)):
@@ -272,7 +272,7 @@ def test_failures_as_json(tmp_path: Path) -> None:
     assert json.loads(missing.stdout)["error_code"] == "unreadable_file"
 
 
-def test_json_reports(tmp_path: Path) -> None:
+def test_reports_are_printed_as_json(tmp_path: Path) -> None:
     source = stl(tmp_path / "a.stl")
     done = meshhub_cli("convert", source, tmp_path / "b.glb", "--target-height-mm", 60, "--json")
     report = json.loads(done.stdout)
@@ -336,7 +336,7 @@ def test_inspect(tmp_path: Path) -> None:
     assert len(json.loads(several.stdout)) == 2
 
 
-def test_an_inside_out_model_is_told(tmp_path: Path) -> None:
+def test_inspect_reports_an_inside_out_model(tmp_path: Path) -> None:
     mesh = brick(10, 20, 30)
     trimesh.Trimesh(mesh.vertices, mesh.faces[:, ::-1], process=False).export(tmp_path / "a.stl")
     assert "inside out" in meshhub_cli("inspect", tmp_path / "a.stl").stdout.decode()
@@ -393,8 +393,8 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.delenv("MESHHUB_DATABASE_URL", raising=False)
     assert json.loads(meshhub_cli("keys", "list", "--json").stdout) == []
-    made = meshhub_cli("keys", "create", "--plan", "pro", "--label", "acme [x]", "--expires-days", 3)
-    key = made.stdout.decode()
+    result = meshhub_cli("keys", "create", "--plan", "pro", "--label", "acme [x]", "--expires-days", 3)
+    key = result.stdout.decode()
     assert re.fullmatch(r"[A-Za-z0-9_-]{30,}\n", key)
     (record,) = json.loads(meshhub_cli("keys", "list", "--json").stdout)
     assert (record["plan"], record["label"], record["state"]) == ("pro", "acme [x]", "active")

@@ -52,7 +52,7 @@ def contents(folder: Path) -> dict[str, bytes]:
         (["a.stl", "also.stl"], []),
     ],
 )
-def test_two_matches_of_a_pattern_are_two_inputs(
+def test_two_inputs_without_an_output_folder_are_rejected(
     tmp_path: Path, paths: list[str], to: list[str], force: list[str]
 ) -> None:
     red(tmp_path)
@@ -167,7 +167,7 @@ def test_an_output_that_cannot_be_an_input_is_replaced_with_force(tmp_path: Path
 
 
 @pytest.mark.once
-def test_companions_replace_nothing(tmp_path: Path) -> None:
+def test_companions_do_not_replace_existing_files(tmp_path: Path) -> None:
     source, out = red(tmp_path / "in"), tmp_path / "out"
     out.mkdir()
     command = ("convert", source, out / "m.obj")
@@ -187,7 +187,7 @@ def test_companions_replace_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_a_companion_that_another_conversion_wrote_meanwhile(
+def test_a_companion_written_by_a_concurrent_conversion_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool
 ) -> None:
     link = os.link
@@ -226,7 +226,7 @@ def test_a_batch_never_replaces_its_inputs(tmp_path: Path, force: list[str]) -> 
     assert now.keys() - before.keys() == {"m.stl", "out/b.stl", "out/m.stl"}
 
 
-def test_an_output_folder_around_the_input_folder(tmp_path: Path) -> None:
+def test_an_output_folder_may_be_or_contain_the_input_folder(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     stl(tmp_path / "parts" / "a.stl")
     for number, output in enumerate((".", "parts")):
@@ -259,7 +259,7 @@ def test_no_two_inputs_of_a_batch_give_one_output(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_redirection_to_the_input_is_refused(tmp_path: Path) -> None:
+def test_a_redirection_to_the_input_is_rejected(tmp_path: Path) -> None:
     source = stl(tmp_path / "a.stl")
     before = source.read_bytes()
     command = f"{sys.executable} -m meshhub convert"
@@ -292,7 +292,9 @@ class Meanwhile(InProcess):
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_what_appears_during_a_conversion_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+def test_a_file_created_during_a_conversion_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
     def no_link(*_: object) -> None:
         raise PermissionError(errno.EPERM, "no links here")
 
@@ -307,7 +309,7 @@ def test_what_appears_during_a_conversion_stays(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-def test_a_full_disk_is_told_with_the_name_of_the_output(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_with_the_name_of_the_output(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left") as caught:
         Registry(entry_points=False, engine=Meanwhile()).convert(stl(tmp_path / "a.stl"), tmp_path / "b.ply")
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "b.ply"))
@@ -325,7 +327,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_output(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("failing", ["tempfile.mkdtemp", "pathlib.Path.replace"])
-def test_a_folder_that_takes_no_file_is_told_with_the_name_of_the_output(
+def test_an_unwritable_folder_is_reported_with_the_name_of_the_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -340,7 +342,7 @@ def test_a_folder_that_takes_no_file_is_told_with_the_name_of_the_output(
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no folder that nobody writes in")
-def test_an_output_that_cannot_be_written_is_status_6(tmp_path: Path) -> None:
+def test_an_unwritable_output_gives_status_6(tmp_path: Path) -> None:
     source = stl(tmp_path / "a.stl")
     for folder in ("/proc", "/proc/self/fdinfo"):
         done = meshhub_cli("convert", source, f"{folder}/a.ply", "--json")
@@ -375,7 +377,7 @@ def test_a_pipe_is_read_as_a_file(tmp_path: Path, engine: str) -> None:
 
 
 @posix
-def test_pipes_and_standard_input_by_name(tmp_path: Path) -> None:
+def test_named_pipes_and_dev_stdin_are_read(tmp_path: Path) -> None:
     data = stl(tmp_path / "a.stl").read_bytes()
     os.mkfifo(tmp_path / "pipe.stl")
     for arguments in (("inspect", "/dev/stdin"), ("explain", "/dev/stdin", "ply"), ("convert", "/dev/stdin", "b.ply")):
@@ -391,7 +393,7 @@ def test_pipes_and_standard_input_by_name(tmp_path: Path) -> None:
 
 
 @posix
-def test_what_cannot_be_read_is_status_3(tmp_path: Path) -> None:
+def test_an_unreadable_input_gives_status_3(tmp_path: Path) -> None:
     (tmp_path / "endless").symlink_to("/dev/zero")
     with pytest.raises(UnreadableFile, match="device"):
         Source.from_path(tmp_path / "endless")

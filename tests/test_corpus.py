@@ -14,11 +14,11 @@ SAMPLE = corpus_check.rows(FOLDER)[::9] if (FOLDER / "INDEX.csv").is_file() else
 
 
 @pytest.mark.parametrize("row", SAMPLE, ids=lambda row: row["file"])
-def test_a_real_file_ends_as_it_should(corpus: Path, row: dict[str, str]) -> None:
+def test_a_real_file_gives_the_expected_result(corpus: Path, row: dict[str, str]) -> None:
     verdict = corpus_check.check(corpus / row["file"], row["expect"])
     assert not verdict.faults
 
 
-def test_the_sample_is_there(corpus: Path) -> None:
+def test_the_sample_has_enough_files(corpus: Path) -> None:
     assert (corpus / "INDEX.csv").is_file()
     assert len(SAMPLE) > 40

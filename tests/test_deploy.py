@@ -1,4 +1,4 @@
-"""What is shipped for running the service: a unit, an image."""
+"""Files for running the service: systemd unit, container image, nginx configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IMAGE = ROOT / "Dockerfile"
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
-def test_the_unit_is_as_closed_as_it_says() -> None:
+def test_the_unit_is_hardened() -> None:
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(UNIT)],
         capture_output=True,
@@ -31,7 +31,7 @@ def test_the_unit_is_as_closed_as_it_says() -> None:
     assert done.returncode == 0, done.stdout[-500:] + done.stderr
 
 
-def test_only_settings_that_exist_are_set() -> None:
+def test_deployment_files_use_only_known_settings() -> None:
     known = {FILE, *(PREFIX + name.upper() for name in NAMES)}
     for path in (UNIT, IMAGE):
         told = set(re.findall(r"\bMESHHUB_[A-Z_]+", path.read_text(encoding="utf-8")))
@@ -39,7 +39,7 @@ def test_only_settings_that_exist_are_set() -> None:
         assert told <= known
 
 
-def test_keys_are_made_in_the_environment_of_the_service() -> None:
+def test_keys_are_created_in_the_environment_of_the_service() -> None:
     comment, _, unit = UNIT.read_text(encoding="utf-8").partition("\n[Unit]\n")
     command = comment[comment.index("systemd-run") :]
     assert "keys create" in command
@@ -49,7 +49,7 @@ def test_keys_are_made_in_the_environment_of_the_service() -> None:
 
 
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
-def test_the_documented_proxy_is_one(tmp_path: Path) -> None:
+def test_nginx_accepts_the_documented_configuration(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "how-to" / "proxy.md").read_text(encoding="utf-8")
     (locations,) = re.findall(r"^```nginx\n(.*?)^```", guide, re.M | re.S)
     (tmp_path / "nginx.conf").write_text(
@@ -61,14 +61,14 @@ def test_the_documented_proxy_is_one(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_there_is_time_to_stop() -> None:
+def test_the_stop_timeout_of_the_unit_exceeds_the_shutdown_time() -> None:
     patience = Settings().shutdown_seconds + 10
     for path, pattern in ((UNIT, r"TimeoutStopSec=(\d+)"), (IMAGE, r"--stop-timeout (\d+)")):
         (seconds,) = re.findall(pattern, path.read_text(encoding="utf-8"))
         assert int(seconds) >= patience
 
 
-def test_the_image_holds_what_it_copies_and_runs_as_nobody() -> None:
+def test_the_image_copies_existing_files_and_runs_without_root() -> None:
     text = IMAGE.read_text(encoding="utf-8")
     ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     for line in re.findall(r"^COPY (?!--from)(.*)", text, re.M):

@@ -1,4 +1,4 @@
-"""What messages are made of."""
+"""Parts of messages: numbers, quoted values, URLs."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ def test_urls_are_shown_without_passwords(url: str, shown: str) -> None:
     assert redact_error(f"cannot read {url!r}", url) == f"cannot read {shown!r}"
 
 
-def test_pieces_of_a_password_are_masked_too() -> None:
+def test_parts_of_a_password_are_masked() -> None:
     url = "redis://user:ge@heim:geheim2@host"
     assert redact_error("port 'heim:geheim2' is not a number", url) == "port '***:***' is not a number"

@@ -75,7 +75,7 @@ def small_scene() -> Scene:
 
 
 @functools.cache
-def seeds(format_id: str, *, small: bool = False) -> tuple[bytes, ...]:
+def build_seeds(format_id: str, *, small: bool = False) -> tuple[bytes, ...]:
     """Sound files of a format, one for each way of writing it."""
     if format_id not in MESHES:
         return (b"",)
@@ -90,7 +90,7 @@ def seeds(format_id: str, *, small: bool = False) -> tuple[bytes, ...]:
     return tuple(made)
 
 
-def attempt(data: bytes, format_id: str) -> None:
+def assert_coded_result(data: bytes, format_id: str) -> None:
     """Read it, and write what came; fails for anything but a result or an error with a code."""
     extension = next(
         one.capability.format.extensions[0]
@@ -110,7 +110,7 @@ def attempt(data: bytes, format_id: str) -> None:
     assert all(message.isprintable() and len(message) <= 2000 for message in messages)
 
 
-def with_bytes(data: bytes, chance: random.Random) -> bytes:
+def mutate_bytes(data: bytes, chance: random.Random) -> bytes:
     """Some bytes changed, put in, taken out or repeated; near the beginning more often than elsewhere."""
     changed = bytearray(data)
     for _ in range(chance.choice((1, 1, 2, 5))):
@@ -133,7 +133,7 @@ def with_bytes(data: bytes, chance: random.Random) -> bytes:
     return bytes(changed)
 
 
-def with_words(data: bytes, chance: random.Random) -> bytes:
+def mutate_words(data: bytes, chance: random.Random) -> bytes:
     """Some numbers of a text replaced, some pieces taken out, repeated or swapped."""
     for _ in range(chance.choice((1, 1, 2, 4))):
         numbers = list(NUMBER.finditer(data))
@@ -158,21 +158,21 @@ def with_words(data: bytes, chance: random.Random) -> bytes:
     return data
 
 
-def places(value: Any) -> list[tuple[Any, Any]]:
+def list_members(value: Any) -> list[tuple[Any, Any]]:
     """Every member below a JSON value: what holds it, and by which key."""
     keys: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
     found = [(value, key) for key in keys]
     for key in keys:
         if isinstance(value[key], dict | list):
-            found += places(value[key])
+            found += list_members(value[key])
     return found
 
 
-def with_members(text: bytes, chance: random.Random) -> bytes:
+def mutate_members(text: bytes, chance: random.Random) -> bytes:
     """Some members of a JSON document replaced, taken out, exchanged or put in."""
     document = json.loads(text)
     for _ in range(chance.choice((1, 1, 2, 3))):
-        known = places(document)
+        known = list_members(document)
         if not known:
             break
         holder, key = chance.choice(known)
@@ -189,68 +189,68 @@ def with_members(text: bytes, chance: random.Random) -> bytes:
     return json.dumps(document).encode()
 
 
-def with_glb(data: bytes, chance: random.Random) -> bytes:
+def mutate_glb(data: bytes, chance: random.Random) -> bytes:
     """The JSON of a GLB changed, its lengths right again."""
     (length,) = struct.unpack_from("<I", data, 12)
-    text = with_members(data[20 : 20 + length], chance)
+    text = mutate_members(data[20 : 20 + length], chance)
     text += b" " * (-len(text) % 4)
     body = struct.pack("<II", len(text), 0x4E4F534A) + text + data[20 + length :]
     return b"glTF" + struct.pack("<II", 2, 12 + len(body)) + body
 
 
-def with_parts(data: bytes, chance: random.Random) -> bytes:
+def mutate_package(data: bytes, chance: random.Random) -> bytes:
     """One part of a 3MF package changed, the package sound."""
-    contents = unpacked(data)
+    contents = unpack(data)
     chosen = chance.choice([*contents, *[name for name in contents if name.endswith(".model")] * 5])
-    contents[chosen] = with_words(contents[chosen], chance)
+    contents[chosen] = mutate_words(contents[chosen], chance)
     return packed(*contents.items(), method=zipfile.ZIP_STORED)
 
 
-def unpacked(data: bytes) -> dict[str, bytes]:
+def unpack(data: bytes) -> dict[str, bytes]:
     """The parts of a 3MF package by their names."""
     with zipfile.ZipFile(io.BytesIO(data)) as package:
         return {name: package.read(name) for name in package.namelist()}
 
 
 WAYS: dict[str, tuple[Callable[[bytes, random.Random], bytes], ...]] = {
-    "3mf": (with_parts, with_parts, with_bytes),
-    "glb": (with_glb, with_glb, with_bytes),
-    "gltf": (with_members, with_members, with_words),
-    "obj": (with_words,),
-    "ply": (with_words, with_bytes),
-    "stl": (with_words, with_bytes),
+    "3mf": (mutate_package, mutate_package, mutate_bytes),
+    "glb": (mutate_glb, mutate_glb, mutate_bytes),
+    "gltf": (mutate_members, mutate_members, mutate_words),
+    "obj": (mutate_words,),
+    "ply": (mutate_words, mutate_bytes),
+    "stl": (mutate_words, mutate_bytes),
 }
 
 
 @pytest.mark.parametrize("format_id", sorted(WAYS))
 @given(seed=st.integers(0, 2**32 - 1))
 @QUICK
-def test_changed_files(format_id: str, seed: int) -> None:
+def test_mutated_files_give_a_result_or_a_coded_error(format_id: str, seed: int) -> None:
     chance = random.Random(seed)
     change = chance.choice(WAYS[format_id])
-    attempt(change(chance.choice(seeds(format_id)), chance), format_id)
+    assert_coded_result(change(chance.choice(build_seeds(format_id)), chance), format_id)
 
 
 @pytest.mark.parametrize("format_id", MESHES)
-def test_files_cut_off(format_id: str) -> None:
+def test_truncated_files_give_a_result_or_a_coded_error(format_id: str) -> None:
     """At every byte of the beginning and of the end, and at many between."""
-    for data in seeds(format_id):
+    for data in build_seeds(format_id):
         middle = range(64, len(data) - 32, max(1, len(data) // 400))
         for length in [*range(64), *middle, *range(max(len(data) - 32, 64), len(data))]:
-            attempt(data[:length], format_id)
+            assert_coded_result(data[:length], format_id)
 
 
 @pytest.mark.parametrize("format_id", MESHES)
-def test_a_small_file_cut_at_every_byte(format_id: str) -> None:
-    for data in seeds(format_id, small=True):
+def test_a_small_file_truncated_at_every_byte_gives_a_result_or_a_coded_error(format_id: str) -> None:
+    for data in build_seeds(format_id, small=True):
         for length in range(len(data) + 1):
-            attempt(data[:length], format_id)
+            assert_coded_result(data[:length], format_id)
 
 
 WRONG = tuple(word.encode() for word in ("-1", "0", "3", "65536", "4294967295", "9" * 19, "1e308", "nan", "", "x"))
 
 
-def fields(data: bytes, format_id: str) -> Iterator[tuple[int, int, tuple[bytes, ...]]]:
+def list_fields(data: bytes, format_id: str) -> Iterator[tuple[int, int, tuple[bytes, ...]]]:
     """The places of a file where a number stands, and what is put there: counts, offsets, sizes and all others."""
     body = {"3mf": 0, "glb": 4, "stl": 76, "ply": data.find(b"end_header\n") + 11}.get(format_id, len(data))
     if data.startswith((b"solid", b"ply\nformat ascii")):
@@ -265,40 +265,40 @@ def fields(data: bytes, format_id: str) -> Iterator[tuple[int, int, tuple[bytes,
 
 
 @pytest.mark.parametrize("format_id", MESHES)
-def test_every_number_of_a_small_file_in_turn(format_id: str) -> None:
-    for data in seeds(format_id, small=True):
-        for start, end, values in fields(data, format_id):
+def test_any_wrong_number_in_a_small_file_gives_a_result_or_a_coded_error(format_id: str) -> None:
+    for data in build_seeds(format_id, small=True):
+        for start, end, values in list_fields(data, format_id):
             for value in values:
-                attempt(data[:start] + value + data[end:], format_id)
+                assert_coded_result(data[:start] + value + data[end:], format_id)
 
 
-def test_every_number_of_a_3mf_model_in_turn() -> None:
+def test_any_wrong_number_in_a_3mf_model_gives_a_result_or_a_coded_error() -> None:
     """Inside the package, which stays sound."""
-    (data,) = seeds("3mf", small=True)
-    contents = unpacked(data)
+    (data,) = build_seeds("3mf", small=True)
+    contents = unpack(data)
     (name,) = (name for name in contents if name.endswith(".model"))
     for found in NUMBER.finditer(contents[name]):
         for value in WRONG:
             model = contents[name][: found.start()] + value + contents[name][found.end() :]
-            attempt(packed(*(contents | {name: model}).items(), method=zipfile.ZIP_STORED), "3mf")
+            assert_coded_result(packed(*(contents | {name: model}).items(), method=zipfile.ZIP_STORED), "3mf")
 
 
 @pytest.mark.parametrize("format_id", READERS)
 @given(tail=st.binary(max_size=300))
 @settings(QUICK, max_examples=25)
-def test_random_bytes_after_the_beginning(format_id: str, tail: bytes) -> None:
-    for data in seeds(format_id):
+def test_random_bytes_after_a_valid_head_give_a_result_or_a_coded_error(format_id: str, tail: bytes) -> None:
+    for data in build_seeds(format_id):
         for kept in (0, 4, 16, 84):
-            attempt(data[:kept] + tail, format_id)
+            assert_coded_result(data[:kept] + tail, format_id)
 
 
 @pytest.mark.parametrize("format_id", [one for one in MESHES if one in ("obj", "stl", "ply", "gltf")])
 @given(text=st.text(st.characters(codec="utf-8"), max_size=200))
 @settings(QUICK, max_examples=25)
-def test_random_text_within(format_id: str, text: str) -> None:
-    data = seeds(format_id)[-1]
+def test_random_text_in_a_file_gives_a_result_or_a_coded_error(format_id: str, text: str) -> None:
+    data = build_seeds(format_id)[-1]
     middle = len(data) // 2
-    attempt(data[:middle] + text.encode() + data[middle:], format_id)
+    assert_coded_result(data[:middle] + text.encode() + data[middle:], format_id)
 
 
 FOUND = {
@@ -314,6 +314,6 @@ FOUND = {
 
 
 @pytest.mark.parametrize("what", FOUND)
-def test_what_was_found_once(what: str) -> None:
+def test_earlier_findings_give_a_result_or_a_coded_error(what: str) -> None:
     format_id, data = FOUND[what]
-    attempt(data, format_id)
+    assert_coded_result(data, format_id)

@@ -1,4 +1,4 @@
-"""Hooks of third parties in a process of their own: answers, deadlines, blame, and nothing left behind."""
+"""Hooks of third parties in a separate process: answers, deadlines, faults, cleanup."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def registry(distribution: Path, work: Path) -> Iterator[Registry]:
     made.close()
 
 
-def sniffed(registry: Registry, how: object = "") -> str:
-    """The format of a file without an extension, or the error's code."""
+def resolve_format(registry: Registry, how: object = "") -> str:
+    """Return the format of a file without an extension, or the code of the error."""
     text = f"hooked {how}" if how else "hooked"
     try:
         return registry.resolve(Request(target="stl"), Source.from_bytes(text.encode(), "nameless")).source_format
@@ -69,7 +69,7 @@ def sniffed(registry: Registry, how: object = "") -> str:
         return error.code
 
 
-def reviewed(registry: Registry, how: object) -> None:
+def review(registry: Registry, how: object) -> None:
     request = Request(target="stl", options={"hooked_review": str(how)})
     registry.resolve(request, Source.from_bytes(b"hooked", "a.hooked"))
 
@@ -81,8 +81,8 @@ def until(true: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
-def marked() -> set[int]:
-    """The processes that meshhub has started here."""
+def list_processes() -> set[int]:
+    """Return the ids of the running processes that meshhub started from this one."""
     found = set()
     for name in os.listdir("/proc"):
         with contextlib.suppress(ValueError, OSError):
@@ -92,67 +92,63 @@ def marked() -> set[int]:
     return found
 
 
-def started(pids: Path) -> list[int]:
+def read_process_ids(pids: Path) -> list[int]:
     return [int(line) for line in pids.read_text().split()] if pids.is_file() else []
 
 
 def test_sniffers_of_built_ins_start_no_process(work: Path) -> None:
-    before = marked()
+    before = list_processes()
     registry = Registry([hostile_plugin], entry_points=False, hooks=HookProcess(folder=str(work)))
     chain = registry.resolve(Request(target="obj"), Source.from_bytes(b"ply\nformat ascii 1.0\n", "a.ply"))
     assert chain.source_format == "ply"
     registry.convert(Source.from_bytes(b"hostile", "a.hostile"), Target(), to="stl")
-    assert (marked(), list(work.iterdir())) == (before, [])
+    assert (list_processes(), list(work.iterdir())) == (before, [])
 
 
 def test_embedding_calls_hooks_in_its_own_process(distribution: Path, tmp_path: Path) -> None:
-    before, told = marked(), tmp_path / "witness"
+    before, told = list_processes(), tmp_path / "witness"
     registry = Registry()
-    assert sniffed(registry) == "hooked"
+    assert resolve_format(registry) == "hooked"
     with pytest.raises(RequestRefused):
-        reviewed(registry, "object")
+        review(registry, "object")
     registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(told))
     assert told.is_file()
-    assert marked() == before
+    assert list_processes() == before
 
 
-def test_answers_cross_the_border(registry: Registry) -> None:
-    assert sniffed(registry) == "hooked"
+def test_answers_of_hooks_are_returned_from_their_process(registry: Registry) -> None:
+    assert resolve_format(registry) == "hooked"
     with pytest.raises(RequestRefused, match="an objection") as caught:
-        reviewed(registry, "object")
+        review(registry, "object")
     assert caught.value.code == "hooked_refused"
     caller = registry.entitled(Caller(plan=Plan(id="free", label="Free")))
     assert caller.plan.grants == {"hooked"}
 
 
 @pytest.mark.parametrize("name", HARMFUL)
-def test_a_sniffer_that_misbehaves_hides_its_format_and_nothing_else(
-    registry: Registry, tmp_path: Path, name: str
-) -> None:
+def test_a_misbehaving_sniffer_hides_its_format_only(registry: Registry, tmp_path: Path, name: str) -> None:
     begun = time.monotonic()
-    found = sniffed(registry, tmp_path / name)
+    found = resolve_format(registry, tmp_path / name)
     assert found == ("hooked" if name in HARMLESS else "unsupported_format")
     assert time.monotonic() - begun < 15
-    assert sniffed(registry) == "hooked"
-    until(lambda: not any(map(living, started(tmp_path / name))))
+    assert resolve_format(registry) == "hooked"
+    until(lambda: not any(map(living, read_process_ids(tmp_path / name))))
 
 
 @pytest.mark.parametrize("name", hostile_plugin.SURVIVED)
-def test_a_review_that_misbehaves_rejects(registry: Registry, tmp_path: Path, name: str) -> None:
+def test_a_misbehaving_review_rejects_the_request(registry: Registry, tmp_path: Path, name: str) -> None:
     if name in HARMLESS:
-        reviewed(registry, tmp_path / name)
+        review(registry, tmp_path / name)
     else:
         with pytest.raises(PluginError, match=r"'hooked' \(meshhub-hooked 1.2\)") as caught:
-            reviewed(registry, tmp_path / name)
+            review(registry, tmp_path / name)
         assert caught.value.code == "internal_error"
-    reviewed(registry, "")
-    until(lambda: not any(map(living, started(tmp_path / name))))
+    review(registry, "")
+    until(lambda: not any(map(living, read_process_ids(tmp_path / name))))
 
 
 @pytest.mark.parametrize("name", ["hang", "ignore-signals", "segfault", "exit-at-once"])
-def test_a_grant_that_misbehaves_grants_nothing(
-    registry: Registry, distribution: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_misbehaving_grant_grants_nothing(registry: Registry, distribution: Path, tmp_path: Path, name: str) -> None:
     (distribution / GRANTS).write_text(f"someone {tmp_path / name}\n")
     plan = Plan(id="free", label="Free", grants=frozenset({"own"}))
     assert registry.entitled(Caller(plan=plan, id="someone")).plan.grants == {"own"}
@@ -171,13 +167,13 @@ def test_a_misbehaving_listener_delays_no_conversion(registry: Registry, work: P
     usual_s = convert()
     # a registry that waits for each listener until its timeout takes 3 s longer
     assert convert(hooked_finished=str(tmp_path / name)) < usual_s + 2.5
-    assert sniffed(registry) == "hooked"
+    assert resolve_format(registry) == "hooked"
     registry.close()
     assert list(work.iterdir()) == []
-    until(lambda: not any(map(living, started(tmp_path / name))))
+    until(lambda: not any(map(living, read_process_ids(tmp_path / name))))
 
 
-def test_listeners_hear_before_the_program_ends(registry: Registry, tmp_path: Path) -> None:
+def test_listeners_are_called_before_the_registry_closes(registry: Registry, tmp_path: Path) -> None:
     told = tmp_path / "witness"
     registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(told))
     registry.close()
@@ -185,22 +181,22 @@ def test_listeners_hear_before_the_program_ends(registry: Registry, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ENDING)
-def test_calls_beside_one_that_ends_the_process_are_answered(registry: Registry, tmp_path: Path, name: str) -> None:
-    """Eight callers go on; the one that misbehaves does so again and again, and stays the only one to blame."""
+def test_calls_during_one_that_ends_the_process_are_answered(registry: Registry, tmp_path: Path, name: str) -> None:
+    """Eight callers continue; repeated failures count against the misbehaving caller alone."""
     enough = threading.Event()
 
     def live(number: int) -> list[str]:
         CALLER.set(f"neighbor {number}")
         answers = []
         while not enough.is_set():
-            answers.append(sniffed(registry))
-            reviewed(registry, "")
+            answers.append(resolve_format(registry))
+            review(registry, "")
         return answers
 
     with ThreadPoolExecutor(8) as street:
         neighbors = [street.submit(live, number) for number in range(8)]
         try:
-            found = [sniffed(registry, tmp_path / name) for _ in range(4)]
+            found = [resolve_format(registry, tmp_path / name) for _ in range(4)]
         finally:
             enough.set()
         answers = [neighbor.result() for neighbor in neighbors]
@@ -210,40 +206,40 @@ def test_calls_beside_one_that_ends_the_process_are_answered(registry: Registry,
     assert registry.faults == ()
 
 
-def test_nothing_is_left(registry: Registry, work: Path, tmp_path: Path) -> None:
+def test_no_process_or_file_remains_after_close(registry: Registry, work: Path, tmp_path: Path) -> None:
     for name in ("hang", "daemonise", "fork-children-and-crash"):
-        sniffed(registry, tmp_path / name)
+        resolve_format(registry, tmp_path / name)
     registry.close()
     assert list(work.iterdir()) == []
-    children = [*started(tmp_path / "daemonise"), *started(tmp_path / "fork-children-and-crash")]
+    children = [*read_process_ids(tmp_path / "daemonise"), *read_process_ids(tmp_path / "fork-children-and-crash")]
     assert children
     until(lambda: not any(map(living, children)))
 
 
 def test_a_process_that_was_stopped_is_replaced(registry: Registry, tmp_path: Path) -> None:
     """The answer may come before the process stops; then the next call finds it so."""
-    sniffed(registry, tmp_path / "stop-itself")
+    resolve_format(registry, tmp_path / "stop-itself")
     begun = time.monotonic()
-    assert sniffed(registry) == "hooked"
+    assert resolve_format(registry) == "hooked"
     assert time.monotonic() - begun < 15
 
 
-def test_a_hook_that_fails_for_three_callers_is_off(registry: Registry, tmp_path: Path) -> None:
+def test_a_hook_that_fails_for_three_callers_is_disabled(registry: Registry, tmp_path: Path) -> None:
     for caller in ("one", "one", "one", "one", "two"):
         CALLER.set(caller)
-        assert sniffed(registry, tmp_path / "exit-at-once") == "unsupported_format"
-    assert sniffed(registry) == "hooked"
+        assert resolve_format(registry, tmp_path / "exit-at-once") == "unsupported_format"
+    assert resolve_format(registry) == "hooked"
     assert registry.faults == ()
     CALLER.set("one")
-    assert sniffed(registry) == "unsupported_format", "its own calls fail too often"
+    assert resolve_format(registry) == "unsupported_format", "its own calls fail too often"
     CALLER.set("three")
-    sniffed(registry, tmp_path / "exit-at-once")
+    resolve_format(registry, tmp_path / "exit-at-once")
     (fault,) = registry.faults
     assert (fault.plugin, fault.origin, fault.hook) == ("hooked", "meshhub-hooked 1.2", "sniff hooked")
     assert "ended its process (exit status 0)" in fault.message
     with pytest.raises(UnsupportedFormat, match="sniffer failed"):
         registry.resolve(Request(target="stl"), Source.from_bytes(b"hooked", "nameless"))
-    reviewed(registry, "")
+    review(registry, "")
 
 
 def test_a_hook_that_raises_for_every_caller_is_a_fault(registry: Registry, tmp_path: Path) -> None:
@@ -314,7 +310,7 @@ def test_a_hook_is_tried_again_after_a_minute() -> None:
     assert not failures.is_off(hook, "b")
 
 
-def test_failures_of_one_caller_switch_nothing_off_for_others() -> None:
+def test_failures_of_one_caller_do_not_disable_a_hook_for_others() -> None:
     now = 1000.0
     hook, other = HookName("p", "p 1", "sniff p"), HookName("p", "p 1", "meshhub_review")
     failures = Failures(lambda: now)
@@ -377,7 +373,7 @@ def test_a_changed_distribution_is_probed_again(wrong_at_import: Path, tmp_path:
     assert faults() == IMPORTS.keys() - {"exits"}
 
 
-def test_what_cannot_be_recorded_is_probed_each_time(wrong_at_import: Path, tmp_path: Path) -> None:
+def test_plugins_are_probed_each_time_if_results_cannot_be_stored(wrong_at_import: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     registry = Registry(hooks=HookProcess(records=PluginRecords(tmp_path / "file" / "cache")))
     registry.close()
@@ -413,7 +409,9 @@ def meshhub(*arguments: str, path: Path, cache: Path) -> subprocess.CompletedPro
 
 @pytest.mark.parametrize("name", ["exit-at-once", "busy-loop"])
 @pytest.mark.parametrize("command", ["convert", "inspect", "explain", "batch"])
-def test_the_command_line_outlives_a_sniffer(distribution: Path, tmp_path: Path, command: str, name: str) -> None:
+def test_the_command_line_survives_a_misbehaving_sniffer(
+    distribution: Path, tmp_path: Path, command: str, name: str
+) -> None:
     if command == "explain" and name == "busy-loop":
         pytest.skip("it has the default deadline, which is long")
     source = tmp_path / "nameless"

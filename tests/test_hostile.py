@@ -1,4 +1,4 @@
-"""Files made to harm, each of which once did: kept so that they never do again."""
+"""Regression tests for hostile files that once caused a crash, a hang or unsafe output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def registry() -> Registry:
 
 
 def glb(scale: float = 1, *, triangles: int = 1, nodes: int = 1) -> bytes:
-    """Triangles of one metre, all in one place, scaled by each of their nodes."""
+    """Return equal triangles of one meter, scaled by each of their nodes."""
     points = np.tile(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], "<f4"), (triangles, 1)).tobytes()
     document = {
         "asset": {"version": "2.0"},
@@ -47,7 +47,7 @@ def glb(scale: float = 1, *, triangles: int = 1, nodes: int = 1) -> bytes:
 
 
 @pytest.mark.parametrize("mark", ["\x1b[2J", "\x9b2J", "\u202e", "\0", "\r", "\n"])
-def test_messages_hold_nothing_that_steers_a_terminal(mark: str) -> None:
+def test_messages_contain_no_control_characters(mark: str) -> None:
     error = MeshhubError(f"before{mark}after")
     with collecting("step") as remarks:
         note("code", f"before{mark}after")
@@ -62,19 +62,19 @@ def test_messages_hold_nothing_that_steers_a_terminal(mark: str) -> None:
     b"element vertex 3\nproperty float x\nproperty float y\nproperty float z\nelement face 1\n"
     b"property list uchar int vertex_indices\nend_header\n0 0 0\n9 0 0\n0 9 %s\n3 0 1 2\n")])  # fmt: skip
 @pytest.mark.parametrize("word", ["\u202eowned\u202d".encode(), b"z" * 300_000])
-def test_a_wrong_word_is_not_repeated_whole(registry: Registry, name: str, data: bytes, word: bytes) -> None:
+def test_messages_truncate_quoted_words(registry: Registry, name: str, data: bytes, word: bytes) -> None:
     with pytest.raises(UnreadableFile) as caught:
         registry.inspect(Source.from_bytes(data % word, name))
     assert caught.value.message.isprintable()
     assert len(caught.value.message) <= MAX_MESSAGE_CHARS
 
 
-def test_stl_text_with_a_line_of_blanks(registry: Registry) -> None:
+def test_stl_text_with_a_long_line_of_blanks_is_read(registry: Registry) -> None:
     text = b"solid\n" + (TRIANGLE % b"0").replace(b"normal ", b"normal" + b" " * 200_000) + b"endsolid\n"
     assert registry.inspect(Source.from_bytes(text, "a.stl")).model.faces == 1
 
 
-def test_ply_rows_of_one_length_with_uneven_lists(registry: Registry) -> None:
+def test_ply_rows_of_equal_length_with_different_lists_are_read(registry: Registry) -> None:
     header = (
         b"ply\nformat binary_little_endian 1.0\nelement vertex 4\nproperty float x\nproperty float y\n"
         b"property float z\nelement face 2\nproperty list uchar uchar vertex_indices\nproperty uchar red\n"
@@ -88,39 +88,39 @@ def test_ply_rows_of_one_length_with_uneven_lists(registry: Registry) -> None:
     assert sorted(colours) == [[0, 0, 1, 1], [1, 0, 0, 1]]
 
 
-def test_a_polygon_of_too_many_corners_is_refused() -> None:
+def test_a_polygon_with_too_many_corners_is_rejected() -> None:
     with pytest.raises(ModelTooComplex, match="corners"):
         triangulate(np.zeros((3, 3)), np.array([MAX_CORNERS + 1]), np.zeros(MAX_CORNERS + 1, np.int64))
 
 
 @pytest.mark.parametrize("options", [{}, {"repair": True, "flatten_base_mm": 1, "place_on_bed": True}])
-def test_a_placement_beyond_measure_is_the_files_fault(registry: Registry, options: dict[str, Any]) -> None:
+def test_an_extreme_placement_is_rejected_as_unreadable(registry: Registry, options: dict[str, Any]) -> None:
     with pytest.raises(UnreadableFile):
         registry.convert(Source.from_bytes(glb(1e12), "a.glb"), Target(), to="stl", **options)
 
 
-def test_coordinates_that_threemf_readers_refuse_are_told(registry: Registry) -> None:
+def test_coordinates_that_3mf_readers_reject_are_noted(registry: Registry) -> None:
     report = registry.convert(Source.from_bytes(TRIANGLE % b"2e9", "a.stl"), Target(), to="3mf")
     assert "beyond_readers" in {note.code for note in report.notes}
 
 
-def test_an_edge_of_thousands_of_faces_is_left_to_the_fast_half() -> None:
+def test_an_edge_with_thousands_of_faces_is_crowded() -> None:
     fan = np.stack([np.zeros(3000), np.ones(3000), np.arange(2, 3002)], axis=1).astype(np.int32)
     assert has_crowded_points(fan)
     assert not has_crowded_points(sphere(segments=128).faces)
 
 
-def test_instances_without_end_are_refused(registry: Registry) -> None:
+def test_too_many_instances_are_rejected(registry: Registry) -> None:
     with pytest.raises(ModelTooComplex, match="triangles"):
         registry.inspect(Source.from_bytes(glb(triangles=30_000, nodes=1000), "a.glb"))
 
 
-def test_threemf_components_of_nothing_are_counted(registry: Registry) -> None:
+def test_empty_3mf_components_count_against_the_limit(registry: Registry) -> None:
     with pytest.raises(ModelTooComplex, match="components"):
         registry.inspect(Source.from_bytes(bombs.nothing_placed(layers=15), "a.3mf"))
 
 
-def test_names_of_files_do_not_steer_the_terminal(tmp_path: Path) -> None:
+def test_printed_file_names_contain_no_control_characters(tmp_path: Path) -> None:
     sound, broken = tmp_path / "a\x1b]0;owned\x07\n\x9b31m.stl", tmp_path / "b\u202e\x1b[2J.stl"
     sound.write_bytes(b"solid\n" + TRIANGLE % b"0" + b"endsolid\n")
     broken.write_bytes(b"nothing")

@@ -1,4 +1,4 @@
-"""What an inspection says of models whose answers are known."""
+"""Inspection of models with known figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from models import brick, moved_by, scene_of, sphere
 pytestmark = pytest.mark.once
 
 
-def joined(*meshes: Mesh) -> Mesh:
+def join_meshes(*meshes: Mesh) -> Mesh:
     first = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
     return Mesh(
         np.concatenate([mesh.vertices for mesh in meshes]),
@@ -26,7 +26,7 @@ def joined(*meshes: Mesh) -> Mesh:
     )
 
 
-def test_a_brick() -> None:
+def test_a_brick_is_described_exactly() -> None:
     found = inspect(scene_of(moved_by(brick(10, 20, 30), 1, 2, 3)))
     assert found.size_mm == (10, 20, 30)
     assert found.bounds_mm == ((1, 2, 3), (11, 22, 33))
@@ -38,7 +38,7 @@ def test_a_brick() -> None:
     assert found.features == ("names",)
 
 
-def test_seams_are_no_holes() -> None:
+def test_seams_are_not_holes() -> None:
     mesh = brick()
     corners = mesh.vertices[mesh.faces].reshape(-1, 3)
     found = inspect(scene_of(Mesh(corners, np.arange(36).reshape(-1, 3), uv=np.zeros((36, 2), np.float32))))
@@ -59,19 +59,19 @@ def test_holes_are_loops_of_open_edges() -> None:
     assert inspect(scene_of(Mesh(solid.vertices, solid.faces[2:]))).holes == 1
 
 
-def test_edges_that_are_wrong() -> None:
+def test_non_manifold_and_inconsistent_edges_are_counted() -> None:
     mesh = brick()
     flipped = mesh.faces.copy()
     flipped[0] = flipped[0, ::-1]
     found = inspect(scene_of(Mesh(mesh.vertices, flipped)))
     assert (found.open_edges, found.inconsistent_edges, found.watertight, found.volume_mm3) == (0, 3, False, None)
-    beside = inspect(scene_of(joined(mesh, moved_by(mesh, 10, 20, 0))))
+    beside = inspect(scene_of(join_meshes(mesh, moved_by(mesh, 10, 20, 0))))
     assert (beside.nonmanifold_edges, beside.open_edges, beside.watertight) == (1, 0, False)
     # yet every edge is run through as often one way as the other: there is a volume
     assert beside.volume_mm3 == pytest.approx(12_000)
 
 
-def test_degenerate_faces_are_counted_and_hurt_nothing() -> None:
+def test_degenerate_faces_are_counted_and_otherwise_ignored() -> None:
     mesh = brick()
     found = inspect(scene_of(Mesh(mesh.vertices, np.concatenate([mesh.faces, [[0, 0, 1], [3, 3, 3]]]))))
     assert found.degenerate_faces == 2
@@ -79,8 +79,8 @@ def test_degenerate_faces_are_counted_and_hurt_nothing() -> None:
     assert found.volume_mm3 == pytest.approx(6000)
 
 
-def test_bodies_of_one_part_and_parts_of_one_mesh() -> None:
-    mesh = joined(brick(), moved_by(brick(), 50, 0, 0), Mesh(brick(4, 4, 4).vertices + 2, brick().faces[:, ::-1]))
+def test_bodies_are_counted_per_part_and_instance() -> None:
+    mesh = join_meshes(brick(), moved_by(brick(), 50, 0, 0), Mesh(brick(4, 4, 4).vertices + 2, brick().faces[:, ::-1]))
     doubled = np.diag([2.0, 2, 2, 1])
     mirrored = np.diag([-1.0, 1, 1, 1])
     stretched = np.diag([1.0, 1, 3, 1])
@@ -98,73 +98,73 @@ def test_bodies_of_one_part_and_parts_of_one_mesh() -> None:
     assert found.features == ("instances",)
 
 
-def inverted(mesh: Mesh) -> Mesh:
+def invert(mesh: Mesh) -> Mesh:
     return Mesh(mesh.vertices, mesh.faces[:, ::-1])
 
 
-def within(size: float, margin: float, turned: bool = False) -> Mesh:
-    """A cube of a size whose lowest corner is at a distance from the origin along each axis."""
+def build_cube(size: float, margin: float, turned: bool = False) -> Mesh:
+    """Return a cube whose lowest corner has this distance from the origin along each axis."""
     cube = moved_by(brick(size, size, size), margin, margin, margin)
-    return inverted(cube) if turned else cube
+    return invert(cube) if turned else cube
 
 
 def test_a_cavity_is_not_a_body() -> None:
-    hollow = joined(within(10, 0), within(8, 1, turned=True))
+    hollow = join_meshes(build_cube(10, 0), build_cube(8, 1, turned=True))
     found = inspect(scene_of(hollow))
     assert (found.bodies, found.cavities, found.watertight) == (1, 1, True)
     assert found.volume_mm3 == pytest.approx(1000 - 512)
-    inside_out = inspect(scene_of(inverted(hollow)))
+    inside_out = inspect(scene_of(invert(hollow)))
     assert (inside_out.bodies, inside_out.cavities) == (1, 1)
     # a ball in a rattle is a body, and may be hollow too
-    rattle = inspect(scene_of(joined(hollow, within(6, 2), within(4, 3, turned=True))))
+    rattle = inspect(scene_of(join_meshes(hollow, build_cube(6, 2), build_cube(4, 3, turned=True))))
     assert (rattle.bodies, rattle.cavities) == (2, 2)
-    two = inspect(scene_of(joined(hollow, within(0.5, 9.2, turned=True))))
+    two = inspect(scene_of(join_meshes(hollow, build_cube(0.5, 9.2, turned=True))))
     assert (two.bodies, two.cavities) == (1, 2)
 
 
-def test_what_is_not_inside_an_outward_shell_is_not_a_cavity() -> None:
-    beside = joined(within(10, 0), within(4, 20, turned=True))
-    within_another_mesh = scene_of(within(10, 0), within(8, 1, turned=True))
-    outward = joined(within(10, 0), within(8, 1))
-    opened = within(8, 1, turned=True)
-    inner_open = joined(within(10, 0), Mesh(opened.vertices, opened.faces[1:]))
-    outer = within(10, 0)
-    outer_open = joined(Mesh(outer.vertices, outer.faces[1:]), within(8, 1, turned=True))
+def test_a_cavity_lies_in_a_closed_outward_shell_of_its_mesh() -> None:
+    beside = join_meshes(build_cube(10, 0), build_cube(4, 20, turned=True))
+    within_another_mesh = scene_of(build_cube(10, 0), build_cube(8, 1, turned=True))
+    outward = join_meshes(build_cube(10, 0), build_cube(8, 1))
+    opened = build_cube(8, 1, turned=True)
+    inner_open = join_meshes(build_cube(10, 0), Mesh(opened.vertices, opened.faces[1:]))
+    outer = build_cube(10, 0)
+    outer_open = join_meshes(Mesh(outer.vertices, outer.faces[1:]), build_cube(8, 1, turned=True))
     for scene in (within_another_mesh, *map(scene_of, (beside, outward, inner_open, outer_open))):
         found = inspect(scene)
         assert (found.bodies, found.cavities) == (2, 0)
 
 
-def test_a_body_of_many_cavities() -> None:
+def test_many_cavities_of_one_body_are_counted() -> None:
     bubbles = [
-        inverted(moved_by(brick(1, 1, 1), 1 + 2 * x, 1 + 2 * y, 1 + 2 * z))
+        invert(moved_by(brick(1, 1, 1), 1 + 2 * x, 1 + 2 * y, 1 + 2 * z))
         for x in range(9) for y in range(9) for z in range(9)
     ]  # fmt: skip
-    found = inspect(scene_of(joined(brick(20, 20, 20), *bubbles)))
+    found = inspect(scene_of(join_meshes(brick(20, 20, 20), *bubbles)))
     assert (found.bodies, found.cavities) == (1, 729)
 
 
-def test_meshes_at_one_place_stay_apart() -> None:
+def test_coincident_meshes_are_separate_bodies() -> None:
     found = inspect(scene_of(brick(), brick()))
     assert found.watertight
     assert (found.bodies, found.nonmanifold_edges, found.vertices) == (2, 0, 16)
 
 
-def test_the_list_of_parts_is_bounded() -> None:
+def test_the_list_of_parts_is_truncated() -> None:
     found = inspect(Scene((brick(),), tuple(Part(0, name=f"p{k}") for k in range(150))))
     assert found.parts == 150
     assert [part.name for part in found.parts_listed] == [f"p{k}" for k in range(100)]
 
 
-def test_far_away_volumes_keep_their_digits() -> None:
+def test_volumes_far_from_the_origin_are_exact() -> None:
     assert inspect(scene_of(moved_by(brick(), 1e7, -1e7, 1e7))).volume_mm3 == pytest.approx(6000, rel=1e-6)
 
 
-def test_an_inside_out_body_says_so_by_its_volume() -> None:
+def test_an_inside_out_body_has_a_negative_volume() -> None:
     assert inspect(scene_of(Mesh(brick().vertices, brick().faces[:, ::-1]))).volume_mm3 == pytest.approx(-6000)
 
 
-def test_features_and_json() -> None:
+def test_an_inspection_lists_features_and_becomes_json() -> None:
     mesh = Mesh(brick().vertices, brick().faces, face_material=np.zeros(12, np.int32))
     found = inspect(Scene((mesh,), (Part(0, name="lid"),), (Material("red"),)))
     assert found.features == ("materials", "names")
@@ -174,7 +174,7 @@ def test_features_and_json() -> None:
 
 @given(radius=st.floats(0.1, 1000), segments=st.integers(3, 20).map(lambda half: 2 * half))
 @settings(deadline=None)
-def test_spheres_as_another_program_sees_them(radius: float, segments: int) -> None:
+def test_figures_of_spheres_agree_with_trimesh(radius: float, segments: int) -> None:
     mesh = sphere(radius, segments)
     judge = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
     found = inspect(scene_of(mesh))
@@ -186,7 +186,7 @@ def test_spheres_as_another_program_sees_them(radius: float, segments: int) -> N
 
 @given(seed=st.integers(0, 5000))
 @settings(deadline=None, max_examples=60)
-def test_any_soup_as_another_program_sees_it(seed: int) -> None:
+def test_figures_of_any_triangle_soup_agree_with_trimesh(seed: int) -> None:
     random = np.random.default_rng(seed)
     vertices = random.integers(0, 4, (12, 3)).astype(np.float64)
     faces = random.integers(0, 12, (random.integers(1, 40), 3))

@@ -1,4 +1,4 @@
-"""The store of API keys on a real PostgreSQL, which MESHHUB_TEST_POSTGRES_URL names."""
+"""The store of API keys in the PostgreSQL that MESHHUB_TEST_POSTGRES_URL names."""
 
 # ruff: noqa: E402
 from __future__ import annotations
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.once
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """A database of its own."""
+    """Create a database for the test; yield its URL."""
     name = f"meshhub_{os.getpid()}_{os.urandom(4).hex()}"
     maker = sql.create_engine(KeyStore(URL)._url, isolation_level="AUTOCOMMIT", poolclass=sql.NullPool)
     with maker.connect() as connection:
@@ -36,12 +36,12 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 def store(url: str) -> Iterator[KeyStore]:
-    made = KeyStore(url)
-    yield made
-    made.close()
+    result = KeyStore(url)
+    yield result
+    result.close()
 
 
-def test_the_life_of_a_key(store: KeyStore) -> None:
+def test_a_key_is_created_rotated_and_revoked(store: KeyStore) -> None:
     with pytest.raises(InvalidKey):
         store.check("mh_aaaaaaaaaaaa_" + "x" * 43)
     assert store.list() == []
@@ -61,7 +61,7 @@ def test_the_life_of_a_key(store: KeyStore) -> None:
         store.check(short)
 
 
-def test_only_a_hash_is_kept(store: KeyStore) -> None:
+def test_the_database_holds_only_hashes_of_keys(store: KeyStore) -> None:
     key, record = store.create("pro")
     with store._engine.connect() as connection:
         rows = connection.execute(sql.text("SELECT * FROM api_keys")).all()
@@ -69,12 +69,12 @@ def test_only_a_hash_is_kept(store: KeyStore) -> None:
     assert key.removeprefix(record.id) not in str(rows)
 
 
-def test_stores_begin_together(url: str) -> None:
-    """Several servers that find no table make it at the same time."""
+def test_several_stores_create_the_table_concurrently(url: str) -> None:
+    """Several servers start at the same time with an empty database."""
     stores = [KeyStore(url) for _ in range(8)]
     with ThreadPoolExecutor(8) as threads:
-        made = list(threads.map(lambda store: store.create("pro"), stores))
-    assert {record.id for _, record in made} == {record.id for record in stores[0].list()}
+        result = list(threads.map(lambda store: store.create("pro"), stores))
+    assert {record.id for _, record in result} == {record.id for record in stores[0].list()}
     for store in stores:
         store.close()
 
@@ -83,7 +83,7 @@ def test_a_key_is_rotated_once(url: str, store: KeyStore) -> None:
     _, record = store.create("pro")
     stores = [KeyStore(url) for _ in range(6)]
 
-    def rotated(one: KeyStore) -> bool:
+    def try_rotate(one: KeyStore) -> bool:
         try:
             one.rotate(record.id)
         except InvalidKey:
@@ -91,13 +91,13 @@ def test_a_key_is_rotated_once(url: str, store: KeyStore) -> None:
         return True
 
     with ThreadPoolExecutor(6) as threads:
-        assert sum(threads.map(rotated, stores)) == 1
+        assert sum(threads.map(try_rotate, stores)) == 1
     assert len(store.list()) == 2
     for one in stores:
         one.close()
 
 
-def test_connections_that_were_cut_are_made_again(store: KeyStore) -> None:
+def test_closed_connections_are_replaced(store: KeyStore) -> None:
     key, record = store.create("pro")
     killer = sql.create_engine(store._url, isolation_level="AUTOCOMMIT", poolclass=sql.NullPool)
     with killer.connect() as connection:
@@ -111,7 +111,7 @@ def test_connections_that_were_cut_are_made_again(store: KeyStore) -> None:
     assert store.check(key) == record
 
 
-def test_a_locked_table_is_not_waited_for(store: KeyStore) -> None:
+def test_a_locked_table_is_reported_without_a_long_wait(store: KeyStore) -> None:
     key, record = store.create("pro")
     other = sql.create_engine(store._url, poolclass=sql.NullPool)
     with other.begin() as connection:
@@ -121,7 +121,7 @@ def test_a_locked_table_is_not_waited_for(store: KeyStore) -> None:
     assert store.check(key) == record
 
 
-def test_a_database_that_is_not_there_says_nothing_secret() -> None:
+def test_the_error_of_an_unreachable_database_hides_its_password() -> None:
     for url in ("postgresql://user:geheim@127.0.0.1:1/db", "postgresql+psycopg://user:geheim@/db?host=/nowhere"):
         store = KeyStore(url)
         for ask in (

@@ -1,4 +1,4 @@
-"""What goes wrong with other tools, a test for each: none of it happens here."""
+"""Known failures of other tools, with a test for each that meshhub does not have it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def convert(data: bytes, name: str, to: str, **options: object) -> tuple[bytes, 
     return target.read(), report
 
 
-def judged(data: bytes, kind: str, folder: Path) -> corpus_check.Shape:
-    """The first outside reader's opinion, in millimetres, Z up."""
+def inspect_outside(data: bytes, kind: str, folder: Path) -> corpus_check.Shape:
+    """Return the shape that another program reads, in millimeters, Z up."""
     path = folder / f"judged.{kind}"
     path.write_bytes(data)
     return next(corpus_check.outside(path, kind))
@@ -46,13 +46,13 @@ def stl(*solids: trimesh.Trimesh) -> bytes:
     return trimesh.util.concatenate(solids).export(file_type="stl")
 
 
-def plain(x: float = 10, y: float = 20, z: float = 30) -> trimesh.Trimesh:
+def build_brick(x: float = 10, y: float = 20, z: float = 30) -> trimesh.Trimesh:
     mesh = brick(x, y, z)
     return trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
 
 
 def gltf(nodes: list[dict[str, object]], roots: list[int], **more: object) -> bytes:
-    """A glTF file around one brick of 1 × 2 × 3 metres with the given nodes."""
+    """Return a glTF file with one brick of 1 × 2 × 3 meters with the given nodes."""
     mesh = brick(1, 2, 3)
     binary = mesh.vertices.astype("<f4").tobytes() + mesh.faces.astype("<u4").tobytes()
     document = {
@@ -79,7 +79,7 @@ def gltf(nodes: list[dict[str, object]], roots: list[int], **more: object) -> by
 
 
 def threemf(objects: str, build: str, unit: str = "millimeter", extra: dict[str, bytes] | None = None) -> bytes:
-    """A 3MF package around some XML."""
+    """Return a 3MF package with this XML."""
     model = f'<model unit="{unit}" xmlns="{CORE}"><resources>{objects}</resources><build>{build}</build></model>'
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as package:
@@ -112,14 +112,14 @@ def brick_object(number: int) -> str:
 
 
 @pytest.mark.parametrize("target", MESH_TARGETS)
-def test_1_gltf_metres_become_millimetres_and_stand_up(target: str, tmp_path: Path) -> None:
+def test_1_gltf_meters_become_millimeters_with_z_up(target: str, tmp_path: Path) -> None:
     data, report = convert(gltf([{"mesh": 0}], [0]), "a.glb", target)
-    assert size(judged(data, target, tmp_path)) == [1000, 3000, 2000]
+    assert size(inspect_outside(data, target, tmp_path)) == [1000, 3000, 2000]
     assert "frame_converted" in {note.code for note in report.notes}
-    back, _ = convert(stl(plain()), "a.stl", "glb")
+    back, _ = convert(stl(build_brick()), "a.stl", "glb")
     raw = trimesh.load_scene(io.BytesIO(back), file_type="glb")
     np.testing.assert_allclose(raw.extents, [0.01, 0.03, 0.02], rtol=1e-6)
-    assert size(judged(back, "glb", tmp_path)) == [10, 20, 30]
+    assert size(inspect_outside(back, "glb", tmp_path)) == [10, 20, 30]
 
 
 @pytest.mark.parametrize(
@@ -129,20 +129,20 @@ def test_1_gltf_metres_become_millimetres_and_stand_up(target: str, tmp_path: Pa
 def test_3_the_unit_of_3mf_scales_the_whole_matrix(unit: str, factor: float, tmp_path: Path) -> None:
     item = '<item objectid="1" transform="1 0 0 0 1 0 0 0 1 10 20 30"/>'
     data, _ = convert(threemf(brick_object(1), item, unit), "a.3mf", "stl")
-    found = judged(data, "stl", tmp_path)
+    found = inspect_outside(data, "stl", tmp_path)
     np.testing.assert_allclose(found.low, np.multiply([10, 20, 30], factor), rtol=1e-6)
     np.testing.assert_allclose(found.high, np.multiply([11, 22, 33], factor), rtol=1e-6)
 
 
 @pytest.mark.parametrize("target", MESH_TARGETS)
-def test_4_instances_and_components_are_all_there(target: str, tmp_path: Path) -> None:
+def test_4_all_instances_and_components_are_written(target: str, tmp_path: Path) -> None:
     group = (
         '<object id="2" type="model"><components><component objectid="1"/>'
         '<component objectid="1" transform="1 0 0 0 1 0 0 0 1 5 0 0"/></components></object>'
     )
     items = '<item objectid="2"/><item objectid="2" transform="-1 0 0 0 1 0 0 0 1 0 0 10"/>'
     data, _ = convert(threemf(brick_object(1) + group, items), "a.3mf", target)
-    found = judged(data, target, tmp_path)
+    found = inspect_outside(data, target, tmp_path)
     assert found.faces == 48
     assert size(found) == [12, 2, 13]
     assert found.volume == pytest.approx(4 * 6, rel=1e-5)  # the mirrored ones are not inside out
@@ -156,24 +156,24 @@ def test_4_node_transforms_are_kept_and_mirrors_flip(target: str, tmp_path: Path
         {"mesh": 0, "translation": [5, 0, 0], "rotation": [0, 0.7071067811865476, 0, 0.7071067811865476]},
     ]
     data, _ = convert(gltf(nodes, [0]), "a.glb", target)
-    found = judged(data, target, tmp_path)
+    found = inspect_outside(data, target, tmp_path)
     assert found.faces == 24
     assert found.volume == pytest.approx(2 * 6e9, rel=1e-5)
     np.testing.assert_allclose([found.low[0], found.high[0]], [9000, 18000], rtol=1e-5)
 
 
-def coloured_ply() -> bytes:
-    mesh = plain()
+def build_colored_ply() -> bytes:
+    mesh = build_brick()
     colours = np.tile([255, 0, 0, 255], (8, 1)).astype(np.uint8)
     return trimesh.Trimesh(mesh.vertices, mesh.faces, vertex_colors=colours, process=False).export(file_type="ply")
 
 
-def test_5_colours_reach_3mf_and_are_told_where_they_cannot() -> None:
-    data, report = convert(coloured_ply(), "a.ply", "3mf")
+def test_5_colors_are_written_to_3mf_and_their_loss_is_noted() -> None:
+    data, report = convert(build_colored_ply(), "a.ply", "3mf")
     model = zipfile.ZipFile(io.BytesIO(data)).read("3D/3dmodel.model")
     assert b"#FF0000" in model.upper()
     assert not [note for note in report.notes if note.code.endswith("_dropped")]
-    _, report = convert(coloured_ply(), "a.ply", "stl")
+    _, report = convert(build_colored_ply(), "a.ply", "stl")
     assert "colours_dropped" in {note.code for note in report.notes}
 
 
@@ -198,7 +198,7 @@ end_header
         ("a.3mf", threemf("", "")),
     ],
 )  # fmt: skip
-def test_6_an_empty_model_is_never_an_empty_file(name: str, data: bytes) -> None:
+def test_6_an_empty_model_is_an_error_and_not_an_empty_file(name: str, data: bytes) -> None:
     for target in MESH_TARGETS:
         with pytest.raises(MeshhubError) as caught:
             convert(data, name, target)
@@ -250,10 +250,10 @@ def test_7_a_missing_texture_is_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["a.stl", "a.ply", "a.glb"])
-def test_8_lib3mf_takes_every_3mf_strictly(name: str) -> None:
+def test_8_lib3mf_reads_every_3mf_in_strict_mode(name: str) -> None:
     data = {
-        "a.stl": stl(plain()),
-        "a.ply": coloured_ply(),
+        "a.stl": stl(build_brick()),
+        "a.ply": build_colored_ply(),
         "a.glb": gltf([{"mesh": 0}, {"mesh": 0, "scale": [-1, 1, 1]}], [0, 1]),
     }
     written, _ = convert(data[name], name, "3mf")
@@ -267,7 +267,7 @@ def test_8_lib3mf_takes_every_3mf_strictly(name: str) -> None:
 def test_9_every_solid_of_an_stl_is_a_named_part() -> None:
     def solid(name: str, x: float) -> str:
         lines = [f"solid {name}"]
-        for corner in plain().triangles:
+        for corner in build_brick().triangles:
             lines += ["facet normal 0 0 0", "outer loop"]
             lines += [f"vertex {point[0] + x} {point[1]} {point[2]}" for point in corner]
             lines += ["endloop", "endfacet"]
@@ -278,12 +278,12 @@ def test_9_every_solid_of_an_stl_is_a_named_part() -> None:
     assert found.model.faces == 24
 
 
-def test_10_repair_says_what_it_did_and_keeps_every_shell(tmp_path: Path) -> None:
-    shells = [plain().apply_translation([15 * k, 0, 0]) for k in range(18)]
+def test_10_repair_reports_its_changes_and_keeps_every_shell(tmp_path: Path) -> None:
+    shells = [build_brick().apply_translation([15 * k, 0, 0]) for k in range(18)]
     shells[3].invert()
     shells[7].update_faces(np.arange(11))
     data, report = convert(stl(*shells), "a.stl", "stl", repair=True)
-    found = judged(data, "stl", tmp_path)
+    found = inspect_outside(data, "stl", tmp_path)
     assert found.volume == pytest.approx(18 * 6000, rel=1e-5)
     assert found.faces == 18 * 12
     figures = next(step.figures for step in report.steps if step.step == "repair")
@@ -294,7 +294,7 @@ def test_10_repair_says_what_it_did_and_keeps_every_shell(tmp_path: Path) -> Non
 def test_11_reduction_keeps_a_closed_mesh_closed(wanted: int) -> None:
     ball = sphere(20, 64)
     body = trimesh.util.concatenate(
-        [trimesh.Trimesh(ball.vertices, ball.faces, process=False), plain(3, 3, 60).apply_translation([30, 0, 0])]
+        [trimesh.Trimesh(ball.vertices, ball.faces, process=False), build_brick(3, 3, 60).apply_translation([30, 0, 0])]
     )
     data, report = convert(body.export(file_type="stl"), "a.stl", "stl", optimize_target_faces=wanted)
     mesh = trimesh.load_mesh(io.BytesIO(data), file_type="stl")
@@ -306,15 +306,15 @@ def test_11_reduction_keeps_a_closed_mesh_closed(wanted: int) -> None:
         assert abs(report.target.faces - wanted) <= (0.1 * wanted if missed else 1)
 
 
-def test_12_a_plate_is_scaled_as_one_and_moved_only_when_asked(tmp_path: Path) -> None:
-    plate = stl(plain().apply_translation([0, 0, 5]), plain(5, 5, 5).apply_translation([40, 0, 5]))
+def test_12_a_plate_is_scaled_as_a_whole_and_moved_on_request_only(tmp_path: Path) -> None:
+    plate = stl(build_brick().apply_translation([0, 0, 5]), build_brick(5, 5, 5).apply_translation([40, 0, 5]))
     data, _ = convert(plate, "a.stl", "stl")
-    assert judged(data, "stl", tmp_path).low.tolist() == [0, 0, 5]
+    assert inspect_outside(data, "stl", tmp_path).low.tolist() == [0, 0, 5]
     data, _ = convert(plate, "a.stl", "stl", target_height_mm=60, place_on_bed=True)
-    assert size(judged(data, "stl", tmp_path)) == [90, 40, 60]
+    assert size(inspect_outside(data, "stl", tmp_path)) == [90, 40, 60]
 
 
-def test_15_a_sliced_file_is_told_apart() -> None:
+def test_15_a_sliced_file_is_identified() -> None:
     sliced = threemf("", "", extra={"Metadata/plate_1.gcode": b"G28\n", "Metadata/model_settings.config": b"<config/>"})
     with pytest.raises(UnreadableFile, match="sliced"):
         convert(sliced, "a.gcode.3mf", "stl")

@@ -1,4 +1,4 @@
-"""What is told about a conversion: few notes of one kind, losses in true words, a full disk by its name."""
+"""Notes: their number is limited, losses are exact, and a full disk is named."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ end_header
 
 
 class Full(Target):
-    """A target on a disk without room."""
+    """Target on a full disk."""
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -47,7 +47,7 @@ class Full(Target):
         yield
 
 
-def test_the_same_is_told_once_and_what_is_alike_is_counted() -> None:
+def test_equal_notes_appear_once_and_similar_ones_are_counted() -> None:
     with collecting("step") as remarks:
         for number in range(MAX_NOTES_PER_CODE + 1500):
             note("sheet", f"part {number} is a sheet")
@@ -61,21 +61,21 @@ def test_the_same_is_told_once_and_what_is_alike_is_counted() -> None:
     assert [told.message for told in remarks.notes if told.code == "other"] == ["always the same"]
 
 
-def test_a_full_disk_is_not_blamed_on_the_file() -> None:
+def test_a_full_disk_is_reported_as_such() -> None:
     with pytest.raises(ConversionFailed, match="out of disk space") as told:
         Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Full(), to="ply")
     assert told.value.code == "server_busy"
 
 
 @pytest.mark.parametrize(("target", "colours"), [("ply", False), ("stl", True)])
-def test_colours_are_called_lost_only_where_they_are(target: str, colours: bool) -> None:
+def test_the_loss_of_colors_is_noted_only_if_colors_are_lost(target: str, colours: bool) -> None:
     report = Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Target(), to=target)
     (lost,) = [told.message for told in report.notes if told.code == "materials_dropped"]
     assert ("colors" in lost) is colours
 
 
 @pytest.mark.parametrize(("distance", "told"), [(0.0, False), (1e3, False), (2.0**20, False), (1e8 + 0.3, True)])
-def test_an_stl_too_far_from_the_origin_is_told(distance: float, told: bool) -> None:
+def test_an_stl_far_from_the_origin_is_noted(distance: float, told: bool) -> None:
     scene = scene_of(moved_by(brick(10, 20, 30), distance, 0, 0))
     with collecting("stl") as remarks:
         write(scene, Target(), StlWriterOptions())

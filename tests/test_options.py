@@ -36,12 +36,12 @@ def field(name: str) -> OptionField:
 
 
 @pytest.mark.parametrize("text", ["true", "1", "yes", "on", "TRUE", " On "])
-def test_words_that_enable(text: str) -> None:
+def test_words_for_true_are_parsed(text: str) -> None:
     assert field("sample_flag").parse(text) is True
 
 
 @pytest.mark.parametrize("text", ["false", "0", "no", "off", "NO"])
-def test_words_that_disable(text: str) -> None:
+def test_words_for_false_are_parsed(text: str) -> None:
     assert field("sample_flag").parse(text) is False
 
 
@@ -63,7 +63,7 @@ def test_empty_text_is_absent(name: str, text: str) -> None:
         ("sample_kind", "oval"),
     ],
 )  # fmt: skip
-def test_refused_by_name(name: str, text: str) -> None:
+def test_an_invalid_value_is_rejected_with_the_name_of_its_option(name: str, text: str) -> None:
     with pytest.raises(InvalidOption, match=f"'{name}'") as caught:
         field(name).parse(text)
     assert len(caught.value.message) < 300
@@ -76,7 +76,7 @@ def test_refused_by_name(name: str, text: str) -> None:
         ("sample_length_mm", float("nan")), ("sample_length_mm", 10**400), ("sample_kind", 3), ("sample_text", b"x"),
     ],
 )  # fmt: skip
-def test_objects_of_the_wrong_kind_are_refused(name: str, value: object) -> None:
+def test_values_of_a_wrong_type_are_rejected(name: str, value: object) -> None:
     with pytest.raises(InvalidOption, match=f"'{name}'"):
         field(name).parse(value)
 
@@ -87,7 +87,7 @@ def test_numbers_survive_text(value: float) -> None:
 
 
 @given(st.text(max_size=20))
-def test_any_text_is_a_value_or_a_named_refusal(text: str) -> None:
+def test_any_text_is_parsed_or_rejected_with_the_name_of_its_option(text: str) -> None:
     for one in option_fields(Sample):
         try:
             one.parse(text)
@@ -151,7 +151,7 @@ class Nested(Struct):
 
 
 @pytest.mark.parametrize("struct", [NoTitle, NoDefault, Nested])
-def test_what_no_form_can_hold_is_refused(struct: type[Struct]) -> None:
+def test_option_types_that_forms_cannot_express_are_rejected(struct: type[Struct]) -> None:
     with pytest.raises(TypeError):
         option_fields(struct)
 

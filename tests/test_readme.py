@@ -17,7 +17,7 @@ def test_the_python_example_shows_the_registry() -> None:
         assert "Registry" in "\n".join(code(page, "python"))
 
 
-def test_command_line_examples(folder: Path) -> None:
+def test_command_line_examples_run(folder: Path) -> None:
     lines = [line for line in commands("README.md") if line.startswith("meshhub ") and "serve" not in line]
     assert len(lines) >= 5
     for line in lines:
@@ -39,7 +39,7 @@ def test_continuous_integration_calls_the_second_command() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_have_existing_targets(page: str) -> None:
     document = ROOT / page
     for link in re.findall(r"\]\(([^)]+)", document.read_text(encoding="utf-8")):
         path, _, anchor = link.partition("#")
@@ -48,10 +48,10 @@ def test_links_lead_somewhere(page: str) -> None:
         linked = document.parent / path if path else document
         assert linked.exists(), f"{page} links to {link}"
         if anchor and linked.suffix == ".md":
-            assert anchor in anchors(linked), f"{page} links to {link}"
+            assert anchor in list_anchors(linked), f"{page} links to {link}"
 
 
-def anchors(document: Path) -> set[str]:
+def list_anchors(document: Path) -> set[str]:
     """The anchors of a page's headings, as code hosts and the site make them."""
     headings = re.findall(r"^#+ (.+)$", document.read_text(encoding="utf-8"), re.M)
     plain = (

@@ -1,4 +1,4 @@
-"""The registry: loading, faults, resolving, running; with a format made for tests."""
+"""The registry: loading, faults, resolving, running; with a test format."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ from meshhub.supported import supported
 FREE = Caller(plan=Plan(id="free", label="Free"))
 
 
-def plugin(name: str, **hooks: Any) -> types.ModuleType:
-    """A module with hook implementations."""
-    made = types.ModuleType(name)
+def build_plugin(name: str, **hooks: Any) -> types.ModuleType:
+    """Return a module with these hook implementations."""
+    result = types.ModuleType(name)
     for hook, function in hooks.items():
-        setattr(made, hook, hookimpl(function))
-    return made
+        setattr(result, hook, hookimpl(function))
+    return result
 
 
-def alone(*plugins: object) -> Registry:
+def build_registry(*plugins: object) -> Registry:
     return Registry(plugins, entry_points=False, builtins=False)
 
 
@@ -62,16 +62,16 @@ def toy(text: str = "toy!", name: str = "a.toy") -> Source:
     return Source.from_bytes(text.encode(), name)
 
 
-def resolved(registry: Registry, source: Source, target: str | None = "toy", **options: object) -> Chain:
+def resolve_chain(registry: Registry, source: Source, target: str | None = "toy", **options: object) -> Chain:
     return registry.resolve(Request(target=target, options=options), source)
 
 
 # loading and faults
 
 
-def test_two_registries_side_by_side() -> None:
-    assert set(alone(toys).declarations.formats) == {"toy"}
-    assert set(alone().declarations.formats) == set()
+def test_two_registries_are_independent() -> None:
+    assert set(build_registry(toys).declarations.formats) == {"toy"}
+    assert set(build_registry().declarations.formats) == set()
 
 
 def test_builtins_have_no_fault() -> None:
@@ -86,39 +86,39 @@ def raising(*_: object) -> Any:
     raise RuntimeError("broken")
 
 
-def test_a_broken_hook_is_a_fault_and_hurts_nothing_else() -> None:
-    registry = alone(plugin("broken", meshhub_readers=raising), toys)
+def test_a_broken_hook_is_a_fault_and_affects_no_other_plugin() -> None:
+    registry = build_registry(build_plugin("broken", meshhub_readers=raising), toys)
     assert [fault.plugin for fault in registry.faults] == ["broken"]
     assert "RuntimeError: broken" in registry.faults[0].message
     assert "toy" in registry.declarations.formats
 
 
-def test_a_misspelt_hook_is_a_fault() -> None:
-    (fault,) = alone(plugin("typo", meshhub_reader=nothing)).faults
+def test_a_misspelled_hook_is_a_fault() -> None:
+    (fault,) = build_registry(build_plugin("typo", meshhub_reader=nothing)).faults
     assert "meshhub_reader is not a hook" in fault.message
     assert "meshhub_readers" in fault.message
 
 
 def test_a_hook_with_wrong_arguments_is_a_fault() -> None:
-    registry = alone(plugin("args", meshhub_review=lambda chian: []), toys)
+    registry = build_registry(build_plugin("args", meshhub_review=lambda chian: []), toys)
     assert [fault.plugin for fault in registry.faults] == ["args"]
-    assert resolved(registry, toy())
+    assert resolve_chain(registry, toy())
 
 
-def test_a_forgotten_marker_is_a_fault() -> None:
-    made = types.ModuleType("unmarked")
-    made.meshhub_readers = lambda: nothing()  # type: ignore[attr-defined]
-    (fault,) = alone(made).faults
+def test_a_missing_marker_is_a_fault() -> None:
+    result = types.ModuleType("unmarked")
+    result.meshhub_readers = lambda: nothing()  # type: ignore[attr-defined]
+    (fault,) = build_registry(result).faults
     assert "@hookimpl" in fault.message
 
 
-def test_a_doubled_plugin_is_a_fault() -> None:
-    (fault,) = alone(toys, plugin("toys")).faults
+def test_a_duplicate_plugin_is_a_fault() -> None:
+    (fault,) = build_registry(toys, build_plugin("toys")).faults
     assert "taken" in fault.message
 
 
-def test_what_is_no_declaration_is_a_fault() -> None:
-    (fault,) = alone(plugin("odd", meshhub_writers=lambda: ["stl"])).faults
+def test_an_object_that_is_not_a_declaration_is_a_fault() -> None:
+    (fault,) = build_registry(build_plugin("odd", meshhub_writers=lambda: ["stl"])).faults
     assert "Writer" in fault.message
 
 
@@ -139,23 +139,25 @@ class Untitled(Struct, frozen=True, kw_only=True):
 
 
 @pytest.mark.parametrize("options", [Clash, Reserved, Stranger, Untitled])
-def test_option_names_that_do_not_fit_are_faults(options: type[Struct]) -> None:
+def test_invalid_option_names_are_faults(options: type[Struct]) -> None:
     operation = Operation(id="clash", label="Clash", run="toys:spin", stage=Stage.CUT, options=options)
-    registry = alone(toys, plugin("clash", meshhub_operations=lambda: [operation]))
+    registry = build_registry(toys, build_plugin("clash", meshhub_operations=lambda: [operation]))
     assert [fault.plugin for fault in registry.faults] == ["clash"]
     assert [one.capability.id for one in registry.declarations.operations] == ["spin"]
 
 
 @pytest.mark.parametrize("run", ["toys.read", "no_such_module_at_all:read", "toys:", ":read"])
-def test_code_that_is_not_there_is_a_fault(run: str) -> None:
-    registry = alone(plugin("lost", meshhub_readers=lambda: [Reader(format=toys.TOY, run=run)]))
+def test_missing_code_is_a_fault(run: str) -> None:
+    registry = build_registry(build_plugin("lost", meshhub_readers=lambda: [Reader(format=toys.TOY, run=run)]))
     assert len(registry.faults) == 1
     assert not registry.declarations.readers
 
 
 def test_a_format_declared_differently_is_a_fault() -> None:
     other = Format(id="toy", label="Other", extensions=(".oth",))
-    registry = alone(toys, plugin("other", meshhub_writers=lambda: [Writer(format=other, run="toys:write")]))
+    registry = build_registry(
+        toys, build_plugin("other", meshhub_writers=lambda: [Writer(format=other, run="toys:write")])
+    )
     assert len(registry.faults) == 1
     assert registry.declarations.formats["toy"].label == "Toy"
 
@@ -167,11 +169,11 @@ def test_a_missing_dependency_disables_one_capability_and_names_the_remedy() -> 
         needs=("no_such_module_at_all",),
         install="meshhub[lame]",
     )
-    registry = alone(toys, plugin("lame", meshhub_writers=lambda: [lame]))
+    registry = build_registry(toys, build_plugin("lame", meshhub_writers=lambda: [lame]))
     with pytest.raises(MissingDependency, match=r'pip install "meshhub\[lame\]"') as caught:
-        resolved(registry, toy(), "lame")
+        resolve_chain(registry, toy(), "lame")
     assert caught.value.code == "unsupported_target"
-    assert resolved(registry, toy())
+    assert resolve_chain(registry, toy())
 
 
 def test_entry_points_are_found_and_broken_ones_are_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,9 +193,9 @@ def test_entry_points_are_found_and_broken_ones_are_faults(tmp_path: Path, monke
 
 def test_a_plan_declared_twice_is_a_fault() -> None:
     def declares(name: str) -> types.ModuleType:
-        return plugin(name, meshhub_plans=lambda: [Plan(id="gold", label=name)])
+        return build_plugin(name, meshhub_plans=lambda: [Plan(id="gold", label=name)])
 
-    registry = alone(declares("first"), declares("second"))
+    registry = build_registry(declares("first"), declares("second"))
     assert registry.plans["gold"].label == "first"
     assert [fault.plugin for fault in registry.faults] == ["second"]
 
@@ -201,16 +203,16 @@ def test_a_plan_declared_twice_is_a_fault() -> None:
 # resolving
 
 
-def test_a_chain_says_why_and_is_plain_json() -> None:
-    chain = resolved(alone(toys), toy(), spin_degrees="90")
+def test_a_chain_has_reasons_and_becomes_json() -> None:
+    chain = resolve_chain(build_registry(toys), toy(), spin_degrees="90")
     assert [(step.kind, step.id) for step in chain.steps] == [("read", "toy"), ("operation", "spin"), ("write", "toy")]
     assert chain.steps[0].because == "magic b'toy!' at byte 0"
     assert chain.steps[1].because == "stage place"
     assert msgspec.json.decode(msgspec.json.encode(chain), type=Chain) == chain
 
 
-def test_losses_are_told_before_running() -> None:
-    chain = resolved(alone(toys), toy(), spin_degrees=90)
+def test_losses_are_listed_before_the_conversion() -> None:
+    chain = resolve_chain(build_registry(toys), toy(), spin_degrees=90)
     assert [(loss.feature, loss.step) for loss in chain.losses] == [("colors", "spin"), ("names", "toy")]
 
 
@@ -221,56 +223,58 @@ def test_an_option_may_make_a_writer_carry_more() -> None:
         options=toys.OtherOptions,
         carries_with={"oth_named": frozenset({"names"})},
     )
-    registry = alone(toys, plugin("oth", meshhub_writers=lambda: [writer]))
-    assert "names" in {loss.feature for loss in resolved(registry, toy(), "oth").losses}
-    assert "names" in {loss.feature for loss in resolved(registry, toy(), "oth", oth_named="no").losses}
-    assert "names" not in {loss.feature for loss in resolved(registry, toy(), "oth", oth_named="yes").losses}
+    registry = build_registry(toys, build_plugin("oth", meshhub_writers=lambda: [writer]))
+    assert "names" in {loss.feature for loss in resolve_chain(registry, toy(), "oth").losses}
+    assert "names" in {loss.feature for loss in resolve_chain(registry, toy(), "oth", oth_named="no").losses}
+    assert "names" not in {loss.feature for loss in resolve_chain(registry, toy(), "oth", oth_named="yes").losses}
 
 
 @pytest.mark.parametrize("target", ["toy", "TOY", ".toy", " .Toy "])
-def test_a_target_is_forgiven_its_case_and_dot(target: str) -> None:
-    assert resolved(alone(toys), toy(), target).target_format == "toy"
+def test_case_and_dot_of_a_target_are_ignored(target: str) -> None:
+    assert resolve_chain(build_registry(toys), toy(), target).target_format == "toy"
 
 
-def test_an_unknown_target_lists_the_known() -> None:
+def test_the_error_of_an_unknown_target_lists_the_known_ones() -> None:
     with pytest.raises(UnsupportedTarget, match="choose from toy"):
-        resolved(alone(toys), toy(), "xyz")
+        resolve_chain(build_registry(toys), toy(), "xyz")
 
 
-def test_content_beats_the_name_with_a_note() -> None:
+def test_content_takes_precedence_over_the_extension_with_a_note() -> None:
     named = Writer(format=Format(id="nam", label="Named", extensions=(".nam",)), run="toys:write")
     reader = Reader(format=named.format, run="toys:read")
-    registry = alone(toys, plugin("nam", meshhub_readers=lambda: [reader]))
-    chain = resolved(registry, toy(name="a.nam"))
+    registry = build_registry(toys, build_plugin("nam", meshhub_readers=lambda: [reader]))
+    chain = resolve_chain(registry, toy(name="a.nam"))
     assert chain.source_format == "toy"
     assert [note.code for note in chain.notes] == ["content_beats_name"]
-    told = resolved(registry, toy(name="a.nam"), input_format="nam")
+    told = resolve_chain(registry, toy(name="a.nam"), input_format="nam")
     assert told.source_format == "nam"
 
 
-def test_the_extension_tells_when_the_content_does_not() -> None:
-    assert resolved(alone(toys), toy("what?")).steps[0].because == "extension .toy"
+def test_the_extension_decides_if_the_content_does_not() -> None:
+    assert resolve_chain(build_registry(toys), toy("what?")).steps[0].because == "extension .toy"
 
 
-def test_neither_content_nor_extension() -> None:
+def test_a_file_without_known_content_or_extension_is_rejected() -> None:
     with pytest.raises(UnsupportedFormat, match="neither content nor extension"):
-        resolved(alone(toys), toy("what?", "a.xyz"))
+        resolve_chain(build_registry(toys), toy("what?", "a.xyz"))
 
 
-def test_zero_bytes() -> None:
+def test_an_empty_file_is_rejected() -> None:
     with pytest.raises(EmptyModel, match="0 bytes"):
-        resolved(alone(toys), toy(""))
+        resolve_chain(build_registry(toys), toy(""))
 
 
-def test_unknown_options_are_refused_by_name() -> None:
+def test_unknown_options_are_rejected_by_name() -> None:
     with pytest.raises(InvalidOption, match=r"'spin_degres'.*did you mean 'spin_degrees'"):
-        resolved(alone(toys), toy(), spin_degres=3)
+        resolve_chain(build_registry(toys), toy(), spin_degres=3)
 
 
-def test_an_option_without_a_part_is_noted() -> None:
+def test_an_unused_option_is_noted() -> None:
     other = Format(id="oth", label="Other", extensions=(".oth",))
-    registry = alone(toys, plugin("oth", meshhub_writers=lambda: [Writer(format=other, run="toys:write")]))
-    chain = resolved(registry, toy(), "oth", toy_style="fancy")
+    registry = build_registry(
+        toys, build_plugin("oth", meshhub_writers=lambda: [Writer(format=other, run="toys:write")])
+    )
+    chain = resolve_chain(registry, toy(), "oth", toy_style="fancy")
     assert [note.code for note in chain.notes] == ["option_unused"]
 
 
@@ -285,12 +289,12 @@ class CoatOptions(Struct, frozen=True, kw_only=True):
     acme_coat_mm: Annotated[float, Meta(title="Thickness", ge=0, le=1)] | None = None
 
 
-def with_several_options() -> Registry:
+def build_registry_with_options() -> Registry:
     operations = [
         Operation(id="polish", label="Polish", run="toys:spin", stage=Stage.PLACE, options=PolishOptions),
         Operation(id="coat", label="Coat", run="toys:spin", stage=Stage.PLACE, options=CoatOptions, requires="pro"),
     ]
-    return alone(toys, plugin("acme", meshhub_operations=lambda: operations))
+    return build_registry(toys, build_plugin("acme", meshhub_operations=lambda: operations))
 
 
 @pytest.mark.parametrize("off", [False, "false", "no", "0", "OFF"])
@@ -298,69 +302,77 @@ def with_several_options() -> Registry:
     ("switch", "other", "value"),
     [("polish", "polish_strength", "0.5"), ("polish", "polish_inward", True), ("acme_coat", "acme_coat_mm", 0.5)],
 )
-def test_an_operation_that_is_switched_off_stays_off(off: object, switch: str, other: str, value: object) -> None:
-    chain = resolved(with_several_options(), toy(), **{other: value, switch: off})
+def test_an_operation_that_is_switched_off_does_not_run(off: object, switch: str, other: str, value: object) -> None:
+    chain = resolve_chain(build_registry_with_options(), toy(), **{other: value, switch: off})
     assert [step.kind for step in chain.steps] == ["read", "write"]
     (unused,) = chain.notes
     assert unused.code == "option_unused" and repr(other) in unused.message
 
 
 @pytest.mark.parametrize("options", [{"polish_strength": 0.5}, {"polish_strength": 0, "polish_inward": False}])
-def test_an_operation_joins_by_any_option_where_its_own_flag_is_not_false(options: dict[str, object]) -> None:
+def test_any_option_of_an_operation_selects_it_unless_its_flag_is_false(options: dict[str, object]) -> None:
     for more in ({}, {"polish": ""}, {"polish": True}):
-        chain = resolved(with_several_options(), toy(), **options, **more)
+        chain = resolve_chain(build_registry_with_options(), toy(), **options, **more)
         assert [step.id for step in chain.steps if step.kind == "operation"] == ["polish"]
         assert chain.notes == ()
 
 
 def test_options_reach_their_step_only() -> None:
-    chain = resolved(alone(toys), toy(), toy_size="3", toy_style="fancy")
+    chain = resolve_chain(build_registry(toys), toy(), toy_size="3", toy_style="fancy")
     assert chain.steps[0].options == {"toy_size": 3.0}
     assert chain.steps[-1].options == {"toy_style": "fancy"}
 
 
-def test_the_better_score_is_chosen_whatever_the_order() -> None:
+def test_the_highest_score_is_chosen_in_any_order() -> None:
     def reader(name: str, score: int) -> types.ModuleType:
-        return plugin(name, meshhub_readers=lambda: [Reader(format=toys.TOY, run="toys:read", score=score)])
+        return build_plugin(name, meshhub_readers=lambda: [Reader(format=toys.TOY, run="toys:read", score=score)])
 
     for given in ([reader("a", 10), reader("b", 90)], [reader("b", 90), reader("a", 10)]):
-        chain = alone(*given, plugin("w", meshhub_writers=toys.meshhub_writers)).resolve(Request(target="toy"), toy())
+        chain = build_registry(*given, build_plugin("w", meshhub_writers=toys.meshhub_writers)).resolve(
+            Request(target="toy"), toy()
+        )
         assert chain.steps[0].plugin == "b"
 
 
-def test_a_sniffer_that_breaks_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_sniffer_does_not_hide_other_formats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toys, "sniff_badly", raising, raising=False)
     other = Format(id="oth", label="Other", extensions=(".oth",))
     reader = Reader(format=other, run="toys:read", sniff="toys:sniff_badly")
-    assert resolved(alone(plugin("oth", meshhub_readers=lambda: [reader]), toys), toy()).source_format == "toy"
+    assert (
+        resolve_chain(build_registry(build_plugin("oth", meshhub_readers=lambda: [reader]), toys), toy()).source_format
+        == "toy"
+    )
 
 
 @pytest.mark.parametrize("score", [101, -1, 60.5, "60", None])
-def test_a_sniffer_whose_score_is_out_of_bounds_does_not_count(
+def test_a_sniffer_score_out_of_bounds_is_ignored(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, score: object
 ) -> None:
     monkeypatch.setattr(toys, "sniff_badly", lambda _head, _size: score, raising=False)
     other = Format(id="oth", label="Other", extensions=(".oth",))
     reader = Reader(format=other, run="toys:read", sniff="toys:sniff_badly")
-    registry = alone(plugin("oth", meshhub_readers=lambda: [reader]), toys)
-    assert resolved(registry, toy()).source_format == "toy"
+    registry = build_registry(build_plugin("oth", meshhub_readers=lambda: [reader]), toys)
+    assert resolve_chain(registry, toy()).source_format == "toy"
     assert "whole number from 0 to 100" in caplog.text
     with pytest.raises(UnsupportedFormat):
-        resolved(registry, Source.from_bytes(b"what", "a.xyz"))
+        resolve_chain(registry, Source.from_bytes(b"what", "a.xyz"))
 
 
-def test_a_sniffer_that_quits_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sniffer_that_raises_system_exit_does_not_hide_other_formats(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toys, "sniff_badly", lambda _head, _size: sys.exit(0), raising=False)
     other = Format(id="oth", label="Other", extensions=(".oth",))
     reader = Reader(format=other, run="toys:read", sniff="toys:sniff_badly")
-    assert resolved(alone(plugin("oth", meshhub_readers=lambda: [reader]), toys), toy()).source_format == "toy"
+    assert (
+        resolve_chain(build_registry(build_plugin("oth", meshhub_readers=lambda: [reader]), toys), toy()).source_format
+        == "toy"
+    )
 
 
 @pytest.mark.parametrize("score", [101, -1])
 def test_a_declared_score_that_is_out_of_bounds_is_a_fault(score: int) -> None:
     reader = Reader(format=toys.TOY, run="toys:read", score=score)
     writer = Writer(format=toys.TOY, run="toys:write", score=score)
-    registry = alone(plugin("a", meshhub_readers=lambda: [reader], meshhub_writers=lambda: [writer]))
+    registry = build_registry(build_plugin("a", meshhub_readers=lambda: [reader], meshhub_writers=lambda: [writer]))
     assert [fault.plugin for fault in registry.faults] == ["a", "a"]
     assert all(f"whole number from 0 to 100, got {score}" in fault.message for fault in registry.faults)
     assert not registry.declarations.readers and not registry.declarations.writers
@@ -372,7 +384,7 @@ PRO_TOY = Writer(format=Format(id="protoy", label="Pro toy", extensions=(".ptoy"
 
 
 def test_an_entitlement_is_checked_before_options_and_source() -> None:
-    registry = alone(toys, plugin("protoy", meshhub_writers=lambda: [PRO_TOY]))
+    registry = build_registry(toys, build_plugin("protoy", meshhub_writers=lambda: [PRO_TOY]))
     request = Request(target="protoy", options={"nonsense": "1"})
     with pytest.raises(PremiumRequired):
         registry.resolve(request, toy("what", "a.xyz"), FREE)
@@ -382,7 +394,7 @@ def test_an_entitlement_is_checked_before_options_and_source() -> None:
 
 
 class Tuesdays:
-    """Grants "pro" to everybody on Tuesdays."""
+    """Plug-in that grants "pro" to all callers on Tuesdays."""
 
     def __init__(self) -> None:
         self.day = "Monday"
@@ -395,7 +407,7 @@ class Tuesdays:
 
 
 @pytest.mark.skipif(find_spec("OCP") is None, reason="STEP needs OCP")
-def test_a_plugin_grants_what_the_plan_does_not() -> None:
+def test_a_plugin_can_grant_more_than_the_plan() -> None:
     policy = Tuesdays()
     registry = Registry([toys, policy], entry_points=False)
     request = Request(target="step", options={})
@@ -415,26 +427,28 @@ def test_a_plugin_grants_what_the_plan_does_not() -> None:
 
 
 @pytest.mark.parametrize("grants", [raising, lambda: "pro", lambda: 3, lambda: ["pro", 3], lambda: None])
-def test_a_plugin_that_breaks_grants_nothing(grants: Any, caplog: pytest.LogCaptureFixture) -> None:
-    fine = plugin("fine", meshhub_grants=lambda: iter(("lab",)))
-    registry = alone(toys, plugin("broken", meshhub_grants=grants), fine)
+def test_a_broken_plugin_grants_nothing(grants: Any, caplog: pytest.LogCaptureFixture) -> None:
+    fine = build_plugin("fine", meshhub_grants=lambda: iter(("lab",)))
+    registry = build_registry(toys, build_plugin("broken", meshhub_grants=grants), fine)
     assert registry.entitled(FREE).plan.grants == {"lab"}
     assert "'broken'" in caplog.text or grants() is None
 
 
-def test_all_objections_are_told() -> None:
+def test_the_error_lists_all_objections() -> None:
     def objects(code: str) -> types.ModuleType:
-        return plugin(code, meshhub_review=lambda chain: [Objection(code=code, message=f"no {code}", remedy="ask")])
+        return build_plugin(
+            code, meshhub_review=lambda chain: [Objection(code=code, message=f"no {code}", remedy="ask")]
+        )
 
     with pytest.raises(RequestRefused, match=r"no late — ask; no small — ask") as caught:
-        resolved(alone(toys, objects("late"), objects("small")), toy())
+        resolve_chain(build_registry(toys, objects("late"), objects("small")), toy())
     assert caught.value.code == "late"
 
 
 @pytest.mark.parametrize("review", [raising, lambda chain: 3, lambda chain: ["no"]])
-def test_a_broken_review_refuses(review: Any) -> None:
+def test_a_broken_review_rejects_the_request(review: Any) -> None:
     with pytest.raises(PluginError, match="rejected"):
-        resolved(alone(toys, plugin("gate", meshhub_review=review)), toy())
+        resolve_chain(build_registry(toys, build_plugin("gate", meshhub_review=review)), toy())
 
 
 # running
@@ -442,7 +456,7 @@ def test_a_broken_review_refuses(review: Any) -> None:
 
 def convert(text: str = "toy!", registry: Registry | None = None, **options: object) -> tuple[Report, str]:
     target = Target()
-    report = (registry or alone(toys)).convert(toy(text), target, to="toy", **options)  # type: ignore[arg-type]
+    report = (registry or build_registry(toys)).convert(toy(text), target, to="toy", **options)  # type: ignore[arg-type]
     return report, target.read().decode()
 
 
@@ -463,7 +477,7 @@ def test_certain_losses_become_notes() -> None:
     assert {(loss.feature, loss.step) for loss in report.losses} == {("colors", "spin"), ("names", "toy")}
 
 
-def test_notes_of_a_step_are_told_with_its_name() -> None:
+def test_notes_of_a_step_have_its_name() -> None:
     report, _ = convert("toy! note")
     assert ("toy_noted", "toy") in [(note.code, note.step) for note in report.notes]
 
@@ -479,18 +493,18 @@ def test_notes_of_a_step_are_told_with_its_name() -> None:
         ("empty", EmptyModel),
     ],
 )
-def test_what_a_reader_may_do_wrong(word: str, error: type[Exception]) -> None:
+def test_a_faulty_reader_gives_a_coded_error(word: str, error: type[Exception]) -> None:
     with pytest.raises(error) as caught:
         convert(f"toy! {word}")
     assert "secret" not in str(caught.value)
 
 
-def test_listeners_hear_of_success_and_failure_and_cannot_hurt() -> None:
+def test_listeners_are_called_after_success_and_failure_and_their_errors_ignored() -> None:
     heard: list[Report] = []
-    registry = alone(
+    registry = build_registry(
         toys,
-        plugin("ears", meshhub_finished=lambda report: heard.append(report)),
-        plugin("bad", meshhub_finished=raising),
+        build_plugin("ears", meshhub_finished=lambda report: heard.append(report)),
+        build_plugin("bad", meshhub_finished=raising),
     )
     convert(registry=registry)
     with pytest.raises(EmptyModel):
@@ -500,11 +514,11 @@ def test_listeners_hear_of_success_and_failure_and_cannot_hurt() -> None:
     assert heard[1].error.error_code == "empty_model"
 
 
-def test_a_target_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_target_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
     source, target = tmp_path / "a.toy", tmp_path / "b.toy"
     source.write_text("toy! empty")
     target.write_text("before")
-    registry = alone(toys)
+    registry = build_registry(toys)
     with pytest.raises(EmptyModel):
         registry.convert(source, target)
     assert target.read_text() == "before"
@@ -517,9 +531,9 @@ def test_a_target_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.toy", "b.toy"]
 
 
-def test_a_missing_input_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_input_is_reported(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        alone(toys).convert(tmp_path / "none.toy", tmp_path / "b.toy")
+        build_registry(toys).convert(tmp_path / "none.toy", tmp_path / "b.toy")
 
 
 def test_listing_capabilities_imports_no_numpy() -> None:

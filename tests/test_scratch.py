@@ -1,4 +1,4 @@
-"""Temporary folders: gone with their program, or when the next one starts."""
+"""Temporary folders, which end with their program or at the start of the next one."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def maker(tmp_path: Path) -> subprocess.Popen[str]:
-    """A program that has made two folders and goes on."""
+def creator(tmp_path: Path) -> subprocess.Popen[str]:
+    """Start a program that creates two folders and keeps running."""
     process = subprocess.Popen(
         [sys.executable, "-c", MAKER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -42,37 +42,35 @@ def maker(tmp_path: Path) -> subprocess.Popen[str]:
     return process
 
 
-def ended(process: subprocess.Popen[str]) -> None:
+def kill_process(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGKILL)
     process.communicate()
 
 
-def test_what_a_killed_program_left_is_removed(tmp_path: Path, maker: subprocess.Popen[str]) -> None:
+def test_folders_of_a_killed_program_are_removed(tmp_path: Path, creator: subprocess.Popen[str]) -> None:
     left = list(tmp_path.iterdir())
     assert len(left) == 2
-    assert all(f"-{maker.pid}-" in path.name for path in left)
+    assert all(f"-{creator.pid}-" in path.name for path in left)
     for path in left:
         os.utime(path, (1, 1))
     assert sweep(tmp_path) == 0
-    ended(maker)
+    kill_process(creator)
     assert sweep(tmp_path) == 2
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_number_that_another_process_took_over_protects_nothing_for_long(
-    tmp_path: Path, maker: subprocess.Popen[str]
-) -> None:
-    ended(maker)
+def test_a_reused_process_id_protects_recent_folders_only(tmp_path: Path, creator: subprocess.Popen[str]) -> None:
+    kill_process(creator)
     (one, two) = sorted(tmp_path.iterdir())
     other = f"-{os.getppid()}-"
-    young, old = (path.rename(str(path).replace(f"-{maker.pid}-", other)) for path in (one, two))
+    young, old = (path.rename(str(path).replace(f"-{creator.pid}-", other)) for path in (one, two))
     os.utime(old, (1, 1))
     assert sweep(tmp_path) == 1
     assert list(tmp_path.iterdir()) == [young]
 
 
-def test_a_number_that_became_our_own_protects_nothing(tmp_path: Path) -> None:
-    """In a container every service has the same one."""
+def test_the_current_process_id_does_not_protect_old_folders(tmp_path: Path) -> None:
+    """In containers, each service has the same process id."""
     (tmp_path / f"meshhub-service-{os.getpid()}-abc").mkdir()
     mine = Scratch("service", tmp_path)
     assert sweep(tmp_path) == 1
@@ -81,7 +79,7 @@ def test_a_number_that_became_our_own_protects_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_not_ours_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_of_other_programs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     aim = tmp_path / "aim"
     aim.mkdir()
     (aim / "file").touch()
@@ -102,8 +100,8 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
     assert sweep(tmp_path) == 1
 
 
-def test_an_engine_cleans_up_at_its_first_task(tmp_path: Path, maker: subprocess.Popen[str]) -> None:
-    ended(maker)
+def test_an_engine_removes_old_folders_at_its_first_task(tmp_path: Path, creator: subprocess.Popen[str]) -> None:
+    kill_process(creator)
     registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, folder=str(tmp_path)))
     assert len(list(tmp_path.iterdir())) == 2
     registry.convert(Source.from_bytes(b"toy!", "a.toy"), Target(), to="toy")
@@ -112,7 +110,7 @@ def test_an_engine_cleans_up_at_its_first_task(tmp_path: Path, maker: subprocess
     assert emptied(Path(tempfile.gettempdir()), f"meshhub-job-{os.getpid()}-*")
 
 
-def test_a_folder_that_cannot_be_held_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_locked_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(errno.EMFILE, "too many open files")
 
@@ -122,7 +120,7 @@ def test_a_folder_that_cannot_be_held_is_not_left(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_is_removed_however_deep_and_without_rights(tmp_path: Path) -> None:
+def test_deep_and_unreadable_folders_are_removed(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     depth = sys.getrecursionlimit() + 50
@@ -142,7 +140,7 @@ def test_a_folder_is_removed_however_deep_and_without_rights(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_link_is_removed_and_not_what_it_leads_to(tmp_path: Path) -> None:
+def test_a_symlink_is_removed_without_its_target(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").touch()
@@ -178,8 +176,8 @@ os.kill(os.getpid(), 9)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_neither_removes_nor_holds_the_folders_of_its_parent(tmp_path: Path) -> None:
-    """The parent is killed, and its child lives on."""
+def test_a_forked_child_neither_removes_nor_locks_the_folders_of_its_parent(tmp_path: Path) -> None:
+    """The parent is killed, and its child keeps running."""
     script = [sys.executable, "-c", FORKING, str(tmp_path)]
     with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None

@@ -1,4 +1,4 @@
-"""Settings: from a file, from the environment, and `meshhub config`, which tells them."""
+"""Settings from a file and from the environment; `meshhub config`, which shows them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def written(path: Path, text: str) -> dict[str, str]:
+def write_settings(path: Path, text: str) -> dict[str, str]:
     path.write_text(text, encoding="utf-8")
     return {"MESHHUB_SETTINGS": str(path)}
 
 
-def test_a_file_and_variables_that_beat_it(file: Path) -> None:
+def test_variables_take_precedence_over_the_file(file: Path) -> None:
     loaded = load(
         {
             "MESHHUB_SETTINGS": str(file),
@@ -88,10 +88,10 @@ def test_a_file_and_variables_that_beat_it(file: Path) -> None:
         ("plan_limits = 3", "unknown setting 'plan_limits'"),
     ],
 )
-def test_what_a_file_cannot_say(tmp_path: Path, text: str, told: str) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path, text: str, told: str) -> None:
     path = tmp_path / "meshhub.toml"
     with pytest.raises(InvalidSettings, match=told) as caught:
-        load(written(path, text))
+        load(write_settings(path, text))
     assert str(path) in str(caught.value)
 
 
@@ -103,13 +103,13 @@ def test_what_a_file_cannot_say(tmp_path: Path, text: str, told: str) -> None:
         ("MESHHUB_PLAN_FREE_MAX_BATCH_FILE", "did you mean MESHHUB_PLAN_FREE_MAX_BATCH_FILES"),
     ],
 )
-def test_misspelt_variables(variable: str, told: str) -> None:
+def test_misspelled_variables_are_rejected_with_the_nearest_name(variable: str, told: str) -> None:
     with pytest.raises(InvalidSettings, match=told):
         load({variable: "3"})
 
 
-def test_variables_of_others_are_left_alone() -> None:
-    """Container platforms make such ones up for a service of this name."""
+def test_unrelated_variables_are_ignored() -> None:
+    """Container platforms set such variables for a service of this name."""
     assert load({"MESHHUB_PORT": "tcp://10.0.0.1:80", "MESHHUB_SERVICE_HOST": "10.0.0.1"}).settings == Settings()
 
 
@@ -126,24 +126,24 @@ def test_variables_of_others_are_left_alone() -> None:
         ("workers = 3\nworkers = 4\n", 2),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, line: int | None) -> None:
+def test_errors_name_the_line_of_the_file(tmp_path: Path, text: str, line: int | None) -> None:
     path = tmp_path / "meshhub.toml"
     with pytest.raises(InvalidSettings) as caught:
-        load(written(path, text))
+        load(write_settings(path, text))
     told = str(caught.value)
     assert str(path) in told
     if line is not None:
         assert f"{path}:{line})" in told or f"line {line}," in told
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match="cannot be read: No such file"):
         load({"MESHHUB_SETTINGS": str(tmp_path / "none.toml")})
 
 
-def test_a_secret_is_not_told_when_its_type_is_wrong(tmp_path: Path) -> None:
+def test_the_error_of_a_wrong_type_hides_secrets(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings) as caught:
-        load(written(tmp_path / "meshhub.toml", 'database_url = ["geheim"]'))
+        load(write_settings(tmp_path / "meshhub.toml", 'database_url = ["geheim"]'))
     assert "geheim" not in str(caught.value)
 
 
@@ -158,7 +158,7 @@ def test_a_secret_is_not_told_when_its_type_is_wrong(tmp_path: Path) -> None:
         (None, 999),
     ],
 )
-def test_a_container_has_its_share_of_the_cores(tmp_path: Path, text: str | None, most: int) -> None:
+def test_workers_follow_the_cpu_limit_of_a_container(tmp_path: Path, text: str | None, most: int) -> None:
     quota = tmp_path / "cpu.max"
     if text is not None:
         quota.write_text(text)
@@ -177,12 +177,12 @@ def test_a_container_has_its_share_of_the_cores(tmp_path: Path, text: str | None
         ("connections_per_address = 0", "connections_per_address must be at least 1"),
     ],
 )
-def test_numbers_that_are_slips_of_the_pen(tmp_path: Path, text: str, told: str) -> None:
+def test_implausible_numbers_are_rejected(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(InvalidSettings, match=told):
-        load(written(tmp_path / "meshhub.toml", text))
+        load(write_settings(tmp_path / "meshhub.toml", text))
 
 
-def serve(**environment: str) -> subprocess.CompletedProcess[str]:
+def run_serve(**environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "meshhub", "serve", "--port", "0"],
         env={**os.environ, **environment},
@@ -203,9 +203,9 @@ def serve(**environment: str) -> subprocess.CompletedProcess[str]:
         ("MESHHUB_PLAN_GOLD_MAX_BATCH_FILES", "3", "plans.gold: unknown plan 'gold'"),
     ],
 )
-def test_a_service_does_not_start_with_nonsense(variable: str, value: str, told: str) -> None:
+def test_a_service_with_invalid_settings_does_not_start(variable: str, value: str, told: str) -> None:
     pytest.importorskip("litestar", reason="the service needs the extra http")
-    done = serve(**{variable: value})
+    done = run_serve(**{variable: value})
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert told in line
@@ -213,17 +213,17 @@ def test_a_service_does_not_start_with_nonsense(variable: str, value: str, told:
     assert "geheim" not in line
 
 
-def test_config_shows_what_is_taken_where_nothing_is_set() -> None:
+def test_config_shows_the_defaults() -> None:
     pytest.importorskip("sqlalchemy", reason="keys need the extra http")
     environment = {name: "" for name in os.environ if name.startswith(PREFIX)}
-    told = json.loads(config("--json", XDG_DATA_HOME="/data", **environment).stdout)
+    told = json.loads(run_config("--json", XDG_DATA_HOME="/data", **environment).stdout)
     assert told["workers"] == {"value": cores(), "origin": "default"}
     assert told["batch_workers"]["value"] == max(1, cores() // 2)
     assert told["database_url"] == {"value": "sqlite:////data/meshhub/meshhub.sqlite3", "origin": "default"}
     assert Path(told["temporary_folder"]["value"]).is_dir()
 
 
-def config(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_config(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "meshhub", "config", *arguments],
         env={**os.environ, "COLUMNS": "200", **environment},
@@ -233,15 +233,15 @@ def config(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
-def test_config_tells_what_is_in_force(file: Path) -> None:
-    told = json.loads(config("--json", MESHHUB_SETTINGS=str(file), MESHHUB_QUEUE="9").stdout)
+def test_config_shows_the_effective_settings_and_their_origin(file: Path) -> None:
+    told = json.loads(run_config("--json", MESHHUB_SETTINGS=str(file), MESHHUB_QUEUE="9").stdout)
     assert told["workers"] == {"value": 3, "origin": f"file {file}:2"}
     assert told["queue"] == {"value": 9, "origin": "environment MESHHUB_QUEUE"}
     assert told["drain_seconds"] == {"value": 5.0, "origin": "default"}
     assert told["plans.free.max_batch_files"] == {"value": 5, "origin": f"file {file}:8"}
     assert told["plans.free.requests_per_minute"] == {"value": None, "origin": f"file {file}:9"}
     assert told["plans.free.max_file_bytes"] == {"value": 20 << 20, "origin": "default"}
-    done = config("--show", MESHHUB_SETTINGS=str(file), MESHHUB_RATE_LIMIT_URL="redis://:geheim@cache:6379/1")
+    done = run_config("--show", MESHHUB_SETTINGS=str(file), MESHHUB_RATE_LIMIT_URL="redis://:geheim@cache:6379/1")
     assert done.returncode == 0, done.stderr
     assert "hei" not in done.stdout
     assert re.search(r"^plans\.free\.requests_per_minute .*meshhub\.toml:9 +none$", done.stdout, re.M)
@@ -250,9 +250,9 @@ def test_config_tells_what_is_in_force(file: Path) -> None:
     assert re.search(r"^trusted_proxies .*meshhub\.toml:3 +10\.0\.0\.0/8, ::1$", done.stdout, re.M)
 
 
-def test_config_refuses_what_makes_no_sense(tmp_path: Path) -> None:
+def test_config_rejects_invalid_settings(tmp_path: Path) -> None:
     for text, told in (("wrkers = 3", "workers"), ("[plans.fre]\nmax_batch_files = 3", "did you mean free")):
-        done = config(**written(tmp_path / "meshhub.toml", text))
+        done = run_config(**write_settings(tmp_path / "meshhub.toml", text))
         assert done.returncode == 2
         assert told in done.stderr
 
@@ -272,22 +272,22 @@ def test_every_setting_is_documented_with_its_default() -> None:
             assert rows[PREFIX + name.upper()].strip("`") == (f"{value:g}" if isinstance(value, float) else str(value))
 
 
-def test_the_documented_file_is_one(tmp_path: Path) -> None:
+def test_the_documented_file_is_valid(tmp_path: Path) -> None:
     (text,) = re.findall(
         r"^```toml\n(.*?)^```", (DOCS / "how-to" / "operate.md").read_text(encoding="utf-8"), re.M | re.S
     )
-    assert load(written(tmp_path / "meshhub.toml", text)).settings.workers == 8
+    assert load(write_settings(tmp_path / "meshhub.toml", text)).settings.workers == 8
 
 
-def test_keys_lie_where_the_file_says(tmp_path: Path) -> None:
+def test_keys_are_in_the_configured_database(tmp_path: Path) -> None:
     pytest.importorskip("sqlalchemy", reason="keys need the extra http")
-    environment = written(tmp_path / "meshhub.toml", f'database_url = "sqlite:///{tmp_path}/there.db"')
+    environment = write_settings(tmp_path / "meshhub.toml", f'database_url = "sqlite:///{tmp_path}/there.db"')
     command = [sys.executable, "-m", "meshhub", "keys", "create", "--plan", "pro"]
     subprocess.run(command, env={**os.environ, **environment}, capture_output=True, check=True)
     assert (tmp_path / "there.db").is_file()
 
 
 @pytest.mark.parametrize("proxy", ["0.0.0.0/0", "::/0", "10.0.0.1/0"])
-def test_trusting_every_caller_is_refused(proxy: str) -> None:
+def test_trusting_every_address_is_rejected(proxy: str) -> None:
     with pytest.raises(InvalidSettings, match=f"trusted_proxies: '{re.escape(proxy)}' trusts every caller"):
         load({"MESHHUB_TRUSTED_PROXIES": f"10.0.0.0/8, {proxy}"})

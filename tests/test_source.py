@@ -1,4 +1,4 @@
-"""Sources and targets: names, siblings, nothing outside."""
+"""Sources and targets: names, siblings, and files outside of the folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
         '"Textures/Red Paint.PNG"', "Textures//./Red Paint.PNG",
     ],
 )  # fmt: skip
-def test_siblings_are_found_however_they_are_spelt(folder: Path, reference: str) -> None:
+def test_siblings_are_found_in_any_spelling(folder: Path, reference: str) -> None:
     found = Source.from_path(folder / "car.obj").sibling(reference)
     assert found is not None
     assert found.read() == b"png"
@@ -47,7 +47,7 @@ def test_siblings_are_found_however_they_are_spelt(folder: Path, reference: str)
         ".",
     ],
 )
-def test_nothing_outside_is_seen(folder: Path, reference: str) -> None:
+def test_files_outside_of_the_folder_are_not_found(folder: Path, reference: str) -> None:
     assert Source.from_path(folder / "car.obj").sibling(reference) is None
 
 
@@ -59,7 +59,7 @@ def test_an_absolute_name_is_looked_up_by_its_last_component(folder: Path) -> No
         assert found.read() == b"wood"
 
 
-def test_companions_are_all_there_is(folder: Path) -> None:
+def test_only_companions_are_found_if_there_are_any(folder: Path) -> None:
     source = Source.from_bytes(b"v", "models/car.obj", {"art/red.png": b"1", "models/car.mtl": folder / "car.obj"})
     for reference, data in (("car.mtl", b"v"), ("../art/RED.png", b"1"), ("red.png", b"1")):
         found = source.sibling(reference)
@@ -72,7 +72,7 @@ def test_companions_are_all_there_is(folder: Path) -> None:
     assert material.sibling("../art/red.png") is not None
 
 
-def test_names_are_labels() -> None:
+def test_a_name_has_a_stem_and_an_extension() -> None:
     source = Source.from_bytes(b"", "..\\..\\up/Über Teil.final.STL")
     assert (source.stem, source.extension) == ("Über Teil.final", ".stl")
     assert Source.from_bytes(b"", "noextension").extension == ""
@@ -84,7 +84,7 @@ def test_companions_have_plain_names(name: str) -> None:
         Target().companion(name, b"")
 
 
-def test_a_target_tells_what_was_written(tmp_path: Path) -> None:
+def test_a_target_lists_its_files(tmp_path: Path) -> None:
     for target in (Target("m.obj"), Target("m.obj", folder=tmp_path)):
         assert target.size == 0
         with target.open() as file:

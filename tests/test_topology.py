@@ -1,4 +1,4 @@
-"""Edges, shells, fans and loops of small models whose answer is known."""
+"""Edges, shells, fans and loops of small models with known results."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from models import brick, moved_by, sphere
 pytestmark = pytest.mark.once
 
 
-def together(*faces: Int32) -> Int32:
-    """Face arrays over points of their own."""
-    offset, made = 0, []
+def join_faces(*faces: Int32) -> Int32:
+    """Return one face array whose parts use separate vertices."""
+    offset, result = 0, []
     for each in faces:
-        made.append(each + offset)
+        result.append(each + offset)
         offset += int(each.max()) + 1
-    return np.concatenate(made).astype(np.int32)
+    return np.concatenate(result).astype(np.int32)
 
 
 BOX = brick().faces
 
 
-def test_a_box_is_sound() -> None:
+def test_a_box_is_closed_and_manifold() -> None:
     assert topology.edge_statistics(BOX) == (0, 0, 0)
     assert topology.shells(BOX)[0] == 1
     assert topology.is_closed(brick().vertices, BOX)
@@ -39,14 +39,14 @@ def test_a_missing_face_opens_three_edges() -> None:
     assert not topology.is_closed(brick().vertices, BOX[1:])
 
 
-def test_a_turned_face_is_inconsistent_and_closed() -> None:
+def test_a_flipped_face_is_inconsistent_and_closed() -> None:
     faces = BOX.copy()
     faces[0] = faces[0][::-1]
     assert topology.edge_statistics(faces) == (0, 0, 3)
     assert topology.is_closed(brick().vertices, faces)
 
 
-def test_a_doubled_face_is_not_manifold() -> None:
+def test_a_duplicate_face_is_not_manifold() -> None:
     assert topology.edge_statistics(np.concatenate([BOX, BOX[:1]])).nonmanifold == 3
 
 
@@ -61,7 +61,7 @@ def test_degenerate_faces_do_not_close_anything() -> None:
     assert topology.is_closed(brick().vertices, np.concatenate([BOX, flat]))
 
 
-def test_no_faces_at_all() -> None:
+def test_a_mesh_without_faces_has_empty_results() -> None:
     nothing = np.empty((0, 3), np.int32)
     assert topology.edge_statistics(nothing) == (0, 0, 0)
     assert topology.shells(nothing)[0] == 0
@@ -69,7 +69,7 @@ def test_no_faces_at_all() -> None:
 
 
 def test_shells_are_numbered_by_their_first_faces() -> None:
-    faces = together(BOX, sphere().faces, BOX)
+    faces = join_faces(BOX, sphere().faces, BOX)
     count, label = topology.shells(faces)
     assert count == 3
     assert label[0] == 0
@@ -78,7 +78,7 @@ def test_shells_are_numbered_by_their_first_faces() -> None:
     assert np.bincount(label).tolist() == [12, len(sphere().faces), 12]
 
 
-def test_large_indices_take_the_other_sort_and_give_the_same() -> None:
+def test_large_indices_give_the_same_result_with_another_sort() -> None:
     many = sphere(segments=48).faces  # few are sorted that way in any case
     faces = np.concatenate([many, many[:3]])[::-1]
     far = faces + np.int32(2**31 - 2000)
@@ -88,12 +88,12 @@ def test_large_indices_take_the_other_sort_and_give_the_same() -> None:
 
 
 def two_boxes_at_a_corner() -> Int32:
-    faces = together(BOX, BOX)
+    faces = join_faces(BOX, BOX)
     faces[faces == 8] = 7
     return faces
 
 
-def test_a_point_of_two_fans_is_seen() -> None:
+def test_a_vertex_with_two_fans_is_found() -> None:
     faces = two_boxes_at_a_corner()
     found = topology.edges(faces)
     assert topology.edge_statistics(faces) == (0, 0, 0)
@@ -102,12 +102,12 @@ def test_a_point_of_two_fans_is_seen() -> None:
     assert topology.is_vertex_manifold(BOX, topology.edges(BOX))
 
 
-def test_a_point_of_many_faces_is_whole() -> None:
+def test_a_vertex_with_many_faces_has_one_fan() -> None:
     faces = sphere(segments=300).faces  # 300 faces meet at each pole
     assert topology.is_vertex_manifold(faces, topology.edges(faces))
 
 
-def test_loops_are_found_in_order_also_where_they_touch() -> None:
+def test_loops_are_ordered_also_where_they_touch() -> None:
     # two opposite quads of a 3 × 3 sheet missing: their holes touch in no edge, but in a point
     grid = np.arange(16).reshape(4, 4)
     corner = np.stack([grid[:-1, :-1], grid[:-1, 1:], grid[1:, 1:], grid[1:, :-1]], axis=2).reshape(-1, 4)
@@ -116,15 +116,15 @@ def test_loops_are_found_in_order_also_where_they_touch() -> None:
     found = topology.edges(faces)
     _, fan = topology.fans(faces, *found.pairs())
     half, begin = topology.boundary_loops(found.border(), fan)
-    begun, ended = (end[half] for end in topology.half_edges(faces))
+    start, ended = (end[half] for end in topology.half_edges(faces))
     for first, last in itertools.pairwise(begin):
-        assert np.array_equal(ended[first:last], np.roll(begun[first:last], -1))
+        assert np.array_equal(ended[first:last], np.roll(start[first:last], -1))
     assert sorted(np.unique(half).tolist()) == sorted(found.border().tolist())
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.permutations(list(range(24))))
-def test_cycles_are_walked_as_the_permutation_says(after: list[int]) -> None:
+def test_cycles_follow_the_permutation(after: list[int]) -> None:
     members, begin = topology.cycles(np.array(after))
     assert sorted(members.tolist()) == list(range(24))
     for first, last in itertools.pairwise(begin):
@@ -150,20 +150,20 @@ def test_statistics_agree_with_counting(seed: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("distance", [0.0, 100.0])
-def test_bodies_that_only_share_corners_are_apart(distance: float) -> None:
+def test_bodies_that_share_only_vertices_are_separate(distance: float) -> None:
     other = moved_by(brick(), 10 + distance, 20, 30)
     points = np.concatenate([brick().vertices, other.vertices])
     _, index = np.unique(points, axis=0, return_inverse=True)
-    faces = index.ravel()[together(BOX, other.faces)]
+    faces = index.ravel()[join_faces(BOX, other.faces)]
     assert topology.shells(faces)[0] == 2
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(1, 40))
-def test_few_faces_are_told_as_they_are_among_many(seed: int, count: int, points: int) -> None:
+def test_small_meshes_give_the_same_result_as_within_a_large_one(seed: int, count: int, points: int) -> None:
     # few and many are sorted and joined in different ways
     faces = np.random.default_rng(seed).integers(0, points, (count, 3)).astype(np.int32)
-    many = together(faces, *[BOX] * 300)
+    many = join_faces(faces, *[BOX] * 300)
     alone, among = topology.edges(faces), topology.edges(many)
     assert among.order[: 3 * count].tolist() == alone.order.tolist()
     assert among.size[: len(alone.size)].tolist() == alone.size.tolist()

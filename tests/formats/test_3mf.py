@@ -39,8 +39,8 @@ def scene(source: Source) -> Scene:
 
 def heard(source: Source) -> tuple[Scene, set[str]]:
     with collecting("3mf") as remarks:
-        made = read(source, NOTHING)
-    return made, {note.code for note in remarks.notes}
+        result = read(source, NOTHING)
+    return result, {note.code for note in remarks.notes}
 
 
 def written(given: Scene) -> bytes:
@@ -53,8 +53,8 @@ def again(given: Scene) -> Scene:
     return read(Source.from_bytes(written(given), "x.3mf"), NOTHING)
 
 
-def corner_colors(made: Scene) -> Any:
-    mesh = made.meshes[made.parts[0].mesh]
+def corner_colors(result: Scene) -> Any:
+    mesh = result.meshes[result.parts[0].mesh]
     assert mesh.colors is not None
     return mesh.colors[mesh.faces]
 
@@ -94,8 +94,8 @@ def counted(found: Any) -> tuple[int, Any]:
 )
 def test_the_whole_matrix_scales_with_the_unit(unit: str, factor: float) -> None:
     item = '<item objectid="1" transform="0 1 0 -1 0 0 0 0 1 100 200 300"/>'
-    made = scene(package(model(thing(), item, f'unit="{unit}"')))
-    assert np.allclose(bounds(made), np.array([[80, 200, 300], [100, 210, 330]]) * factor)
+    result = scene(package(model(thing(), item, f'unit="{unit}"')))
+    assert np.allclose(bounds(result), np.array([[80, 200, 300], [100, 210, 330]]) * factor)
 
 
 def test_a_file_without_a_unit_is_in_millimetres_and_an_unknown_one_is_refused() -> None:
@@ -112,13 +112,13 @@ def test_components_are_walked_with_nested_transforms_and_shared_meshes() -> Non
         + thing(3, '<components><component objectid="2" transform="2 0 0 0 2 0 0 0 2 0 0 5"/>'
                    '<component objectid="1" transform="-1 0 0 0 1 0 0 0 1 -50 0 0"/></components>', 'name="all"')
     )  # fmt: skip
-    made = scene(package(model(resources, '<item objectid="3" transform="1 0 0 0 1 0 0 0 1 0 1000 0"/>')))
-    assert len(made.meshes) == 1
-    assert [(part.path, part.name) for part in made.parts] == [
+    result = scene(package(model(resources, '<item objectid="3" transform="1 0 0 0 1 0 0 0 1 0 1000 0"/>')))
+    assert len(result.meshes) == 1
+    assert [(part.path, part.name) for part in result.parts] == [
         (("all", "pair"), "bolt"), (("all", "pair"), "bolt"), (("all",), "bolt")
     ]  # fmt: skip
-    assert np.allclose(bounds(made), [[-60, 1000, 0], [220, 1040, 65]])
-    assert volume(*soup(made)) == pytest.approx(6000 * 17)
+    assert np.allclose(bounds(result), [[-60, 1000, 0], [220, 1040, 65]])
+    assert volume(*soup(result)) == pytest.approx(6000 * 17)
 
 
 def test_items_and_groups_of_one_name_parts() -> None:
@@ -128,9 +128,9 @@ def test_items_and_groups_of_one_name_parts() -> None:
         + thing(3, '<components><component objectid="2"/></components>', 'name="wrap"')
     )
     build = '<item objectid="1" partnumber="left"/><item objectid="1"/><item objectid="3"/>'
-    made = scene(package(model(resources, build)))
-    assert [(part.path, part.name) for part in made.parts] == [((), "left"), ((), "mesh"), ((), "wrap")]
-    assert made.meshes[0].name == "mesh"
+    result = scene(package(model(resources, build)))
+    assert [(part.path, part.name) for part in result.parts] == [((), "left"), ((), "mesh"), ((), "wrap")]
+    assert result.meshes[0].name == "mesh"
 
 
 def test_production_paths_lead_to_other_model_files_in_their_own_unit() -> None:
@@ -141,9 +141,9 @@ def test_production_paths_lead_to_other_model_files_in_their_own_unit() -> None:
         'requiredextensions="p"',
     )  # fmt: skip
     other = model(thing(7), "", 'unit="centimeter"')
-    made, notes = heard(package(root, {"3D/Objects/a.model": other}))
-    assert np.allclose(bounds(made), [[0, 0, 0], [200, 200, 300]])
-    assert len(made.meshes) == 1 and notes == set()
+    result, notes = heard(package(root, {"3D/Objects/a.model": other}))
+    assert np.allclose(bounds(result), [[0, 0, 0], [200, 200, 300]])
+    assert len(result.meshes) == 1 and notes == set()
     with pytest.raises(UnreadableFile, match=r"a\.model"):
         read(package(root), NOTHING)
 
@@ -152,24 +152,24 @@ def test_production_paths_lead_to_other_model_files_in_their_own_unit() -> None:
 def test_what_is_not_printed_is_left_out_and_told(kind: str) -> None:
     resources = thing(1) + thing(2, mesh_xml(scale=9), f'type="{kind}"')
     resources += thing(3, '<components><component objectid="1"/><component objectid="2"/></components>')
-    made, notes = heard(package(model(resources, '<item objectid="3"/><item objectid="2"/>')))
-    assert made.face_count == 12 and notes == {"not_a_model_skipped"}
+    result, notes = heard(package(model(resources, '<item objectid="3"/><item objectid="2"/>')))
+    assert result.face_count == 12 and notes == {"not_a_model_skipped"}
     with pytest.raises(EmptyModel, match="support"):
         read(package(model(resources, '<item objectid="2"/>')), NOTHING)
 
 
 def test_items_that_are_not_printable_are_left_out_and_told() -> None:
     build = '<item objectid="1"/><item objectid="1" printable="0" transform="1 0 0 0 1 0 0 0 1 99 0 0"/>'
-    made, notes = heard(package(model(thing(), build)))
-    assert len(made.parts) == 1 and notes == {"not_printable_skipped"}
+    result, notes = heard(package(model(thing(), build)))
+    assert len(result.parts) == 1 and notes == {"not_printable_skipped"}
 
 
 def test_the_model_is_the_part_that_the_relationships_name() -> None:
     decoy = model(thing(1, mesh_xml(scale=5)))
     source = package(decoy, {"_rels/.rels": rels("/odd/place.model"), "odd/place.model": model(thing())})
     assert np.allclose(bounds(scene(source)), [[0, 0, 0], [10, 20, 30]])
-    made, notes = heard(package(model(thing()), {"_rels/.rels": ""}))
-    assert made.face_count == 12 and notes == {"missing_relationship"}
+    result, notes = heard(package(model(thing()), {"_rels/.rels": ""}))
+    assert result.face_count == 12 and notes == {"missing_relationship"}
 
 
 def test_a_sliced_file_and_an_archive_without_a_model_are_told_apart() -> None:
@@ -193,8 +193,8 @@ def test_modifiers_of_slicer_projects_are_left_out() -> None:
         '<metadata type="volume" key="volume_type" value="ParameterModifier"/></volume></object></config>'
     )
     source = package(model(thing(1, mesh_xml(both))), {"Metadata/Slic3r_PE_model.config": prusa})
-    made, notes = heard(source)
-    assert np.allclose(bounds(made), bounds(scene_of(BRICK))) and notes == {"modifiers_skipped"}
+    result, notes = heard(source)
+    assert np.allclose(bounds(result), bounds(scene_of(BRICK))) and notes == {"modifiers_skipped"}
     bambu = (
         '<config><object id="3"><part id="1" subtype="normal_part"/>'
         '<part id="2" subtype="negative_part"/></object></config>'
@@ -202,8 +202,8 @@ def test_modifiers_of_slicer_projects_are_left_out() -> None:
     resources = thing(1) + thing(2, mesh_xml(scale=9))
     resources += thing(3, '<components><component objectid="1"/><component objectid="2"/></components>')
     source = package(model(resources, '<item objectid="3"/>'), {"Metadata/model_settings.config": bambu})
-    made, notes = heard(source)
-    assert made.face_count == 12 and notes == {"modifiers_skipped"}
+    result, notes = heard(source)
+    assert result.face_count == 12 and notes == {"modifiers_skipped"}
     for broken in (prusa[:-5], prusa.replace('"12"', '"999999999"').replace('"23"', '"4"'), "x"):
         source = package(model(thing(1, mesh_xml(both))), {"Metadata/Slic3r_PE_model.config": broken})
         assert read(source, NOTHING).face_count in (12, 24)
@@ -214,8 +214,8 @@ def test_extensions_are_ignored_where_harmless_and_named_where_not() -> None:
     spaces = f'{SPACES} xmlns:b="{beams}" xmlns:z="http://example.org/z"'
     lattice = '<b:beamlattice radius="1"><b:beams><b:beam v1="0" v2="1"/></b:beams></b:beamlattice>'
     with_mesh = mesh_xml().replace("</mesh>", lattice + "</mesh>")
-    made, notes = heard(package(model(thing(1, with_mesh), attributes='requiredextensions="b z"', spaces=spaces)))
-    assert made.face_count == 12 and notes == {"extension_ignored", "unknown_required_extension"}
+    result, notes = heard(package(model(thing(1, with_mesh), attributes='requiredextensions="b z"', spaces=spaces)))
+    assert result.face_count == 12 and notes == {"extension_ignored", "unknown_required_extension"}
     alone = f'<mesh><vertices><vertex x="0" y="0" z="0"/><vertex x="1" y="0" z="0"/></vertices>{lattice}</mesh>'
     with pytest.raises(UnreadableFile, match="Beam Lattice"):
         read(
@@ -257,9 +257,9 @@ REGULAR = [
 @pytest.mark.parametrize("change", IRREGULAR + REGULAR)
 @pytest.mark.parametrize("mesh", [BRICK, sphere()])
 def test_every_layout_gives_the_same_mesh(change: Any, mesh: Mesh) -> None:
-    made = scene(package(model(thing(1, change(mesh_xml(mesh))))))
-    assert np.array_equal(made.meshes[0].vertices, mesh.vertices)
-    assert np.array_equal(made.meshes[0].faces, mesh.faces)
+    result = scene(package(model(thing(1, change(mesh_xml(mesh))))))
+    assert np.array_equal(result.meshes[0].vertices, mesh.vertices)
+    assert np.array_equal(result.meshes[0].faces, mesh.faces)
 
 
 def test_the_order_of_attributes_and_a_prefix_do_not_matter() -> None:
@@ -275,8 +275,8 @@ def test_the_order_of_attributes_and_a_prefix_do_not_matter() -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 def test_text_is_read_in_both_encodings(encoding: str) -> None:
     text = '<?xml version="1.0" encoding="UTF-16"?>' if "16" in encoding else '<?xml version="1.0" encoding="utf-8"?>'
-    made = scene(package((text + model(thing(more='name="Würfel"'))).encode(encoding)))
-    assert made.face_count == 12 and made.parts[0].name == "Würfel"
+    result = scene(package((text + model(thing(more='name="Würfel"'))).encode(encoding)))
+    assert result.face_count == 12 and result.parts[0].name == "Würfel"
 
 
 @pytest.mark.parametrize(
@@ -310,10 +310,10 @@ def test_text_is_read_in_both_encodings(encoding: str) -> None:
 def test_broken_and_hostile_models_end_in_a_coded_error(text: str) -> None:
     source = package(text or b" ")
     try:
-        made = read(source, NOTHING)
+        result = read(source, NOTHING)
     except (UnreadableFile, EmptyModel):
         return
-    assert made.face_count == 0
+    assert result.face_count == 0
 
 
 def test_components_that_explode_are_refused_before_they_are_expanded() -> None:
@@ -348,17 +348,17 @@ FACES = len(BRICK.faces)
 
 def test_color_groups_become_vertex_colors_with_seams_only_where_needed() -> None:
     group = '<m:colorgroup id="5"><m:color color="#FF0000"/><m:color color="#00ff0080"/></m:colorgroup>'
-    made = scene(package(model(group + thing(1, more='pid="5" pindex="1"'))))
-    assert (corner_colors(made) == [0, 255, 0, 128]).all()
-    assert len(made.meshes[0].vertices) == 8
+    result = scene(package(model(group + thing(1, more='pid="5" pindex="1"'))))
+    assert (corner_colors(result) == [0, 255, 0, 128]).all()
+    assert len(result.meshes[0].vertices) == 8
     one = mesh_xml().replace("/>\n<triangle", ' pid="5" p1="0" p2="1" p3="0"/>\n<triangle', 9)
     one = one.replace(' pid="5" p1="0" p2="1" p3="0"', "", 8)
-    made = scene(package(model(group + thing(1, one, 'pid="5" pindex="1"'))))
-    colors = corner_colors(made)
+    result = scene(package(model(group + thing(1, one, 'pid="5" pindex="1"'))))
+    colors = corner_colors(result)
     assert (colors[:, 1] == [0, 255, 0, 128]).all()
     assert (colors[:, [0, 2]] == [255, 0, 0, 255]).all(axis=(1, 2)).sum() == 1
-    assert 8 < len(made.meshes[0].vertices) <= 11
-    assert volume(*soup(made)) == pytest.approx(6000)
+    assert 8 < len(result.meshes[0].vertices) <= 11
+    assert volume(*soup(result)) == pytest.approx(6000)
 
 
 def test_base_materials_become_materials_of_faces() -> None:
@@ -367,12 +367,12 @@ def test_base_materials_become_materials_of_faces() -> None:
         '<base name="TPU" displaycolor="#0000FF40"/></basematerials>'
     )
     mixed = mesh_xml(triangle=' pid="5" p1="1"').replace(' pid="5" p1="1"', "", 4)
-    made = scene(package(model(group + thing(1, mixed, 'pid="5" pindex="0"'))))
-    assert [material.name for material in made.materials] == ["PLA", "TPU"]
-    assert made.materials[0].base_color == (1, 0, 0, 1) and made.materials[1].alpha_mode == "blend"
-    assert made.meshes[0].face_material is not None
-    assert made.meshes[0].face_material.tolist() == [0] * 4 + [1] * 8
-    assert made.meshes[0].colors is None and len(made.meshes[0].vertices) == 8
+    result = scene(package(model(group + thing(1, mixed, 'pid="5" pindex="0"'))))
+    assert [material.name for material in result.materials] == ["PLA", "TPU"]
+    assert result.materials[0].base_color == (1, 0, 0, 1) and result.materials[1].alpha_mode == "blend"
+    assert result.meshes[0].face_material is not None
+    assert result.meshes[0].face_material.tolist() == [0] * 4 + [1] * 8
+    assert result.meshes[0].colors is None and len(result.meshes[0].vertices) == 8
 
 
 def test_composites_blend_to_a_color() -> None:
@@ -381,8 +381,8 @@ def test_composites_blend_to_a_color() -> None:
         '<base name="b" displaycolor="#0000FF"/></basematerials>'
         '<m:compositematerials id="6" matid="5" matindices="0 1"><m:composite values="3 1"/></m:compositematerials>'
     )
-    made = scene(package(model(group + thing(1, more='pid="6" pindex="0"'))))
-    assert (corner_colors(made) == [191, 0, 64, 255]).all()
+    result = scene(package(model(group + thing(1, more='pid="6" pindex="0"'))))
+    assert (corner_colors(result) == [191, 0, 64, 255]).all()
 
 
 TEXTURE = (
@@ -394,14 +394,14 @@ TEXTURE = (
 
 def test_textures_come_with_their_coordinates() -> None:
     resources = TEXTURE + thing(1, mesh_xml(triangle=' pid="5" p1="0" p2="1" p3="2"'))
-    made, notes = heard(package(model(resources), {"3D/Textures/a.png": png()}))
-    mesh = made.meshes[0]
+    result, notes = heard(package(model(resources), {"3D/Textures/a.png": png()}))
+    mesh = result.meshes[0]
     assert mesh.uv is not None and notes == set()
     assert (mesh.uv[mesh.faces] == [[0, 0], [1, 0], [0, 1]]).all()
-    assert made.images[0].data == png() and made.images[0].media_type == "image/png"
-    assert made.materials[0].wrap == ("mirror", "clamp") and made.materials[0].base_color_image == 0
-    made, notes = heard(package(model(resources)))
-    assert made.face_count == 12 and notes == {"missing_texture"}
+    assert result.images[0].data == png() and result.images[0].media_type == "image/png"
+    assert result.materials[0].wrap == ("mirror", "clamp") and result.materials[0].base_color_image == 0
+    result, notes = heard(package(model(resources)))
+    assert result.face_count == 12 and notes == {"missing_texture"}
 
 
 def test_multiproperties_are_layered() -> None:
@@ -412,27 +412,27 @@ def test_multiproperties_are_layered() -> None:
         '<m:multiproperties id="10" pids="5 8" blendmethods="multiply"><m:multi pindices="2 0"/></m:multiproperties>'
     )
     files: dict[str, str | bytes] = {"3D/Textures/a.png": png()}
-    made = scene(package(model(group.format("multiply") + thing(1, more='pid="9" pindex="0"')), files))
-    assert (corner_colors(made) == [128, 128, 128, 255]).all()
-    assert made.meshes[0].face_material is not None and made.materials[0].name == "a"
-    made = scene(package(model(group.format("mix") + thing(1, more='pid="9" pindex="0"')), files))
-    assert (corner_colors(made) == [128, 128, 128, 255]).all() and made.meshes[0].face_material is None
-    made = scene(package(model(group.format("mix") + thing(1, more='pid="10" pindex="0"')), files))
-    assert (corner_colors(made) == [128, 128, 128, 255]).all()
-    assert made.meshes[0].uv is not None and (made.meshes[0].uv == [0, 1]).all()
+    result = scene(package(model(group.format("multiply") + thing(1, more='pid="9" pindex="0"')), files))
+    assert (corner_colors(result) == [128, 128, 128, 255]).all()
+    assert result.meshes[0].face_material is not None and result.materials[0].name == "a"
+    result = scene(package(model(group.format("mix") + thing(1, more='pid="9" pindex="0"')), files))
+    assert (corner_colors(result) == [128, 128, 128, 255]).all() and result.meshes[0].face_material is None
+    result = scene(package(model(group.format("mix") + thing(1, more='pid="10" pindex="0"')), files))
+    assert (corner_colors(result) == [128, 128, 128, 255]).all()
+    assert result.meshes[0].uv is not None and (result.meshes[0].uv == [0, 1]).all()
 
 
 def test_wrong_property_references_are_told_and_cost_no_geometry() -> None:
     group = '<m:colorgroup id="5"><m:color color="#FF0000"/></m:colorgroup>'
     for wrong in (' pid="5" p1="7"', ' pid="6" p1="0"', ' pid="5" p1="4000000000"'):
-        made, notes = heard(package(model(group + thing(1, mesh_xml(triangle=wrong)))))
-        assert made.face_count == 12 and notes == {"bad_property"} and made.meshes[0].colors is None
+        result, notes = heard(package(model(group + thing(1, mesh_xml(triangle=wrong)))))
+        assert result.face_count == 12 and notes == {"bad_property"} and result.meshes[0].colors is None
 
 
 def test_metadata_names_the_scene() -> None:
     text = model(thing()).replace("<resources>", '<metadata name="Title">A &amp; B</metadata><resources>', 1)
-    made = scene(package(text))
-    assert made.name == "A & B" and made.metadata["Title"] == "A & B"
+    result = scene(package(text))
+    assert result.name == "A & B" and result.metadata["Title"] == "A & B"
 
 
 @settings(max_examples=150, deadline=None)
@@ -575,15 +575,15 @@ def test_the_reference_library_reads_ours_strictly_and_without_a_warning(name: s
 @pytest.mark.parametrize("name", SCENES)
 def test_what_is_written_reads_back(name: str) -> None:
     given = SCENES[name]
-    made = again(given)
-    assert made.frame == HOST_FRAME and made.face_count == given.face_count
-    assert np.array_equal(bounds(made), bounds(given))
-    assert volume(*soup(made)) == pytest.approx(volume(*soup(given)))
-    assert len(made.parts) == len(given.parts)
+    result = again(given)
+    assert result.frame == HOST_FRAME and result.face_count == given.face_count
+    assert np.array_equal(bounds(result), bounds(given))
+    assert volume(*soup(result)) == pytest.approx(volume(*soup(given)))
+    assert len(result.parts) == len(given.parts)
     shown = given.features() - ({"textures"} if name == "picture without uv" else set())
-    assert shown - {"instances"} <= made.features()
+    assert shown - {"instances"} <= result.features()
     if name in ("instances", "mirrors", "groups"):
-        assert "instances" in made.features()
+        assert "instances" in result.features()
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -635,8 +635,8 @@ def test_instances_share_an_object_and_mirrors_share_another() -> None:
     with zipfile.ZipFile(io.BytesIO(written(Scene((BRICK,), parts)))) as file:
         text = file.read("3D/3dmodel.model").decode()
     assert text.count("<mesh>") == 2 and text.count("<item ") == 6
-    made = again(Scene((BRICK,), parts))
-    assert all(np.linalg.det(part.transform[:3, :3]) > 0 for part in made.parts)
+    result = again(Scene((BRICK,), parts))
+    assert all(np.linalg.det(part.transform[:3, :3]) > 0 for part in result.parts)
 
 
 @pytest.mark.parametrize("name", ["instances", "groups"])
@@ -646,9 +646,9 @@ def test_names_and_paths_survive(name: str) -> None:
 
 
 def test_names_that_xml_cannot_hold_are_cleaned() -> None:
-    made = again(SCENES["odd names"])
-    assert made.name == "T<&" and made.parts[0].name == "]]>"
-    assert dict(made.metadata) == {"Title": "T<&", "Copyright": "me & you"}
+    result = again(SCENES["odd names"])
+    assert result.name == "T<&" and result.parts[0].name == "]]>"
+    assert dict(result.metadata) == {"Title": "T<&", "Copyright": "me & you"}
 
 
 def test_seams_are_closed_and_colors_stay_at_their_corners() -> None:
@@ -666,16 +666,16 @@ def test_seams_are_closed_and_colors_stay_at_their_corners() -> None:
 
 
 def test_materials_and_textures_survive() -> None:
-    made = again(SCENES["textures"])
-    mesh = made.meshes[0]
+    result = again(SCENES["textures"])
+    mesh = result.meshes[0]
     assert mesh.uv is not None and mesh.face_material is not None
     textured = mesh.face_material[:6]
     assert len(set(textured.tolist())) == 1
-    shown = made.materials[int(textured[0])]
-    assert shown.base_color_image is not None and made.images[shown.base_color_image].data == png()
+    shown = result.materials[int(textured[0])]
+    assert shown.base_color_image is not None and result.images[shown.base_color_image].data == png()
     assert shown.wrap == ("mirror", "clamp")
     assert np.array_equal(mesh.uv[mesh.faces[:6]], UV[BRICK.faces[:6]])
-    plain = made.materials[int(mesh.face_material[6])]
+    plain = result.materials[int(mesh.face_material[6])]
     assert plain.name == "red" and plain.base_color == (1, 0, 0, 1)
     own = again(SCENES["of the part"])
     assert own.materials[own.used_materials()[0]].name == "red" and len(own.used_materials()) == 1
@@ -684,10 +684,10 @@ def test_materials_and_textures_survive() -> None:
 def test_a_tint_is_multiplied_in_linear_light() -> None:
     half = Material("half", (0.5, 0.5, 0.5, 1))
     grey = Mesh(BRICK.vertices, BRICK.faces, colors=np.full((8, 4), [128, 255, 0, 255], np.uint8))
-    made = again(Scene((grey,), (Part(0, material=0),), (half,)))
+    result = again(Scene((grey,), (Part(0, material=0),), (half,)))
     linear = ((128 / 255 + 0.055) / 1.055) ** 2.4
     product = round((1.055 * (linear * linear) ** (1 / 2.4) - 0.055) * 255)
-    assert corner_colors(made)[0, 0].tolist() == [product, 128, 0, 255]
+    assert corner_colors(result)[0, 0].tolist() == [product, 128, 0, 255]
 
 
 def test_textures_that_3mf_cannot_hold_are_told() -> None:
@@ -714,9 +714,9 @@ def test_any_mesh_comes_back_exactly(points: Any, faces: Any, numbers: Any) -> N
     matrix = np.eye(4)
     matrix[:3] = np.array(numbers).reshape(3, 4)
     mesh = Mesh(np.array(points), np.array(faces, np.int32))
-    made = again(Scene((mesh,), (Part(0),)))
+    result = again(Scene((mesh,), (Part(0),)))
     exact = np.float32 if np.array_equal(mesh.vertices.astype(np.float32), mesh.vertices) else np.float64
-    came, went = made.meshes[0].vertices[made.meshes[0].faces], mesh.vertices[mesh.faces]
+    came, went = result.meshes[0].vertices[result.meshes[0].faces], mesh.vertices[mesh.faces]
     assert np.array_equal(came.astype(exact), went.astype(exact))
     moved = again(Scene((mesh,), (Part(0, matrix),)))
     expected, got = soup(Scene((mesh,), (Part(0, matrix),))), soup(moved)
@@ -737,12 +737,12 @@ def test_real_files_agree_with_the_reference_library(corpus: Path, corpus_index:
             continue
         source = Source.from_path(corpus / row["file"])
         try:
-            made, notes = heard(source)
+            result, notes = heard(source)
         except MeshhubError as error:
             assert row["expect"] != "converts", row["file"]
             assert error.code in ("unreadable_file", "empty_model"), row["file"]
             continue
-        assert made.face_count > 0
+        assert result.face_count > 0
         found = wrapper.CreateModel()
         reader = found.QueryReader("3mf")
         try:
@@ -752,12 +752,12 @@ def test_real_files_agree_with_the_reference_library(corpus: Path, corpus_index:
         if "not_a_model_skipped" in notes:
             continue
         count, box = counted(found)
-        assert made.face_count == count, row["file"]
+        assert result.face_count == count, row["file"]
         box = box * LIB3MF_UNITS[int(found.GetUnit())]
-        made = to_frame(made, HOST_FRAME)
-        assert np.allclose(bounds(made), box, rtol=1e-5, atol=1e-5 * np.abs(box).max()), row["file"]
-        again_made = again(made)
-        assert strict(written(made))[0] == count, row["file"]
-        assert volume(*soup(again_made)) == pytest.approx(volume(*soup(made)), rel=1e-5, abs=1e-9), row["file"]
+        result = to_frame(result, HOST_FRAME)
+        assert np.allclose(bounds(result), box, rtol=1e-5, atol=1e-5 * np.abs(box).max()), row["file"]
+        again_made = again(result)
+        assert strict(written(result))[0] == count, row["file"]
+        assert volume(*soup(again_made)) == pytest.approx(volume(*soup(result)), rel=1e-5, abs=1e-9), row["file"]
         compared += 1
     assert compared >= 30

@@ -236,9 +236,9 @@ def test_a_shutdown_lets_running_conversions_finish(
 
 def test_a_shutdown_does_not_wait_for_unfinished_uploads(serve: Callable[..., Running]) -> None:
     running = serve(shutdown_seconds=600, drain_seconds=0.1)
-    begun = b"POST /convert HTTP/1.1\r\nHost: here\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+    start = b"POST /convert HTTP/1.1\r\nHost: here\r\nContent-Type: multipart/form-data; boundary=b\r\n"
     with socket.create_connection(("127.0.0.1", running.port), timeout=30) as connection:
-        connection.sendall(begun + b"Content-Length: 1000\r\n\r\n--b\r\n")
+        connection.sendall(start + b"Content-Length: 1000\r\n\r\n--b\r\n")
         until(lambda: bool(running.leftovers()))
         running.server.should_exit = True
         head, _, body = all_of(connection).partition(b"\r\n\r\n")

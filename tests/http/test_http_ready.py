@@ -55,7 +55,7 @@ class Clock:
 
 
 class Listener:
-    heard = 0
+    remarks = 0
 
     @hookimpl
     def meshhub_finished(self, report: Report) -> None:

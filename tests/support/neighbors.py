@@ -34,17 +34,17 @@ class Timed(Isolated):
         self._here = threading.local()
 
     def _scratch(self) -> Scratch:
-        made = super()._scratch()
-        self._here.folder = made.path
-        return made
+        result = super()._scratch()
+        self._here.folder = result.path
+        return result
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
-        begun = time.monotonic()
+        start = time.monotonic()
         name = task.source.name
         try:
             return super().run(task, timeout=timeout, cancel=cancel)
         finally:
-            self.seconds[name] = time.monotonic() - begun
+            self.seconds[name] = time.monotonic() - start
             self.late[name] = self.seconds[name] - (timeout or 0)
             self.folders[name] = self._here.folder
 
@@ -64,9 +64,9 @@ class Neighbour:
         registry = Registry(entry_points=False, engine=InProcess())
         for name, data in self.models:
             for target in TARGETS:
-                made = Target()
-                registry.convert(Source.from_bytes(data, name), made, to=target)
-                self.expected[name, target] = made.read()
+                result = Target()
+                registry.convert(Source.from_bytes(data, name), result, to=target)
+                self.expected[name, target] = result.read()
 
     def live(self, enough: threading.Event) -> None:
         """Convert one after the other until it is enough, and at least once each."""
