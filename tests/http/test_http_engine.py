@@ -53,9 +53,9 @@ class Latch:
 
 @pytest.fixture
 def latch(tmp_path: Path) -> Iterator[Latch]:
-    made = Latch(tmp_path)
-    yield made
-    made.let_go()
+    latch = Latch(tmp_path)
+    yield latch
+    latch.release()
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_other_requests_are_answered_during_a_conversion(
     assert isolated.get("/plan").status_code == 200
     assert isolated.convert().status_code == 200
     assert not slow.done()
-    latch.let_go()
+    latch.release()
     assert slow.result().status_code == 200
 
 
@@ -158,7 +158,7 @@ def test_a_full_queue_answers_503(
     refused(answer, 503, "server_busy")
     assert int(answer.headers["retry-after"]) > 0
     assert running.get("/plan").status_code == 200
-    latch.let_go()
+    latch.release()
     assert first.result().status_code == 200
     assert second.result().status_code == 200
 
@@ -172,7 +172,7 @@ def test_a_batch_leaves_a_worker_for_other_requests(
     until(lambda: any(latch.processes() for latch in latches))
     assert running.convert().status_code == 200
     for latch in latches:
-        latch.let_go()
+        latch.release()
     assert list(unzipped(batch.result())) == ["0.toy", "1.toy", "2.toy"]
 
 
@@ -230,7 +230,7 @@ def test_a_shutdown_lets_running_conversions_finish(
     running.server.should_exit = True
     refused(second.result(), 503, "shutting_down")
     assert not first.done()
-    latch.let_go()
+    latch.release()
     assert first.result().status_code == 200
 
 
@@ -363,7 +363,7 @@ def test_requests_during_a_shutdown_get_503(
             assert answer.headers["connection"] == "close"
         assert new_client.get("/health/live").status_code == 200
     assert not first.done()
-    latch.let_go()
+    latch.release()
     assert first.result().status_code == 200
 
 

@@ -69,10 +69,10 @@ async def run_callbacks() -> None:
 def test_a_caller_without_a_slot_gets_the_next_one() -> None:
     async def simulate() -> None:
         simulation = Simulation(2, 10)
-        await simulation.come("a1", "a2", "a3", "a4")
+        await simulation.add_requests("a1", "a2", "a3", "a4")
         assert simulation.begun == ["a1", "a2"]
         # a third slot, for a caller without one
-        await simulation.come("b1", "b2", "c1")
+        await simulation.add_requests("b1", "b2", "c1")
         assert simulation.begun[2:] == ["b1"]
         await simulation.leave("a1")
         assert simulation.begun[3:] == ["c1"]
@@ -90,8 +90,8 @@ def test_a_caller_without_a_slot_gets_the_next_one() -> None:
 def test_callers_get_slots_in_turn_however_many_requests_they_have() -> None:
     async def simulate() -> None:
         simulation = Simulation(1, 100)
-        await simulation.come("x0", "y0")
-        await simulation.come(*(f"a{n}" for n in range(30)), "b0", "b1", "c0")
+        await simulation.add_requests("x0", "y0")
+        await simulation.add_requests(*(f"a{n}" for n in range(30)), "b0", "b1", "c0")
         await simulation.leave("x0", "y0")
         assert simulation.begun[2:] == ["a0", "b0"]
         await simulation.leave("b0", "c0", "b1")
@@ -106,18 +106,18 @@ def test_callers_get_slots_in_turn_however_many_requests_they_have() -> None:
 def test_a_caller_with_many_requests_displaces_only_its_own() -> None:
     async def simulate() -> None:
         simulation = Simulation(1, 4)
-        await simulation.come("x0", "y0", *(f"a{n}" for n in range(4)))
+        await simulation.add_requests("x0", "y0", *(f"a{n}" for n in range(4)))
         simulation.slots.check("b")
         with pytest.raises(ServerBusy):
             simulation.slots.check("a")
-        await simulation.come("a4")
+        await simulation.add_requests("a4")
         assert simulation.refused == ["a4"]
-        await simulation.come("b0", "c0")
+        await simulation.add_requests("b0", "c0")
         assert simulation.refused == ["a4", "a3", "a2"]
         # two requests of one caller, one of each other: no caller displaces one with as few
         with pytest.raises(ServerBusy):
             simulation.slots.check("b")
-        await simulation.come("b1")
+        await simulation.add_requests("b1")
         assert simulation.refused[3:] == ["b1"]
         simulation.slots.check("d")
         await simulation.close()
@@ -129,7 +129,7 @@ def test_a_caller_with_many_requests_displaces_only_its_own() -> None:
 def test_without_a_queue_requests_are_rejected_at_once() -> None:
     async def simulate() -> None:
         simulation = Simulation(1, 0)
-        await simulation.come("a0", "b0", "c0")
+        await simulation.add_requests("a0", "b0", "c0")
         assert simulation.refused == ["c0"]
         with pytest.raises(ServerBusy):
             simulation.slots.check("c")
@@ -192,7 +192,7 @@ def test_no_slot_is_lost_or_given_twice(at_once: int, queue: int, moves: list[tu
         for move, number in moves:
             if move == "come":
                 names.append(f"{'abc'[number % 3]}{len(names)}")
-                await simulation.come(names[-1])
+                await simulation.add_requests(names[-1])
             elif names and move == "leave":
                 await simulation.leave(names[number % len(names)])
             elif names:
