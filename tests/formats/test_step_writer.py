@@ -378,7 +378,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
                 "mesh_volume": volume(mesh.vertices, mesh.faces),
                 "remarks": remarks,
             }
-    found = judge_files([one["path"] for one in asked.values()])
+    found = judge_files([one["path"] for one in asked.values()], shapes_only=True)
     return {key: one | verdict for (key, one), verdict in zip(asked.items(), found, strict=True)}
 
 
