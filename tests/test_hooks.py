@@ -60,7 +60,7 @@ def registry(distribution: Path, work: Path) -> Iterator[Registry]:
     made.close()
 
 
-def resolve_format(registry: Registry, how: object = "") -> str:
+def sniffed(registry: Registry, how: object = "") -> str:
     """Return the format of a file without an extension, or the code of the error."""
     text = f"hooked {how}" if how else "hooked"
     try:
@@ -69,7 +69,7 @@ def resolve_format(registry: Registry, how: object = "") -> str:
         return error.code
 
 
-def review(registry: Registry, how: object) -> None:
+def reviewed(registry: Registry, how: object) -> None:
     request = Request(target="stl", options={"hooked_review": str(how)})
     registry.resolve(request, Source.from_bytes(b"hooked", "a.hooked"))
 
@@ -81,7 +81,7 @@ def until(true: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
-def list_processes() -> set[int]:
+def marked() -> set[int]:
     """Return the ids of the running processes that meshhub started from this one."""
     found = set()
     for name in os.listdir("/proc"):
@@ -92,34 +92,34 @@ def list_processes() -> set[int]:
     return found
 
 
-def read_process_ids(pids: Path) -> list[int]:
+def started(pids: Path) -> list[int]:
     return [int(line) for line in pids.read_text().split()] if pids.is_file() else []
 
 
 def test_sniffers_of_built_ins_start_no_process(work: Path) -> None:
-    before = list_processes()
+    before = marked()
     registry = Registry([hostile_plugin], entry_points=False, hooks=HookProcess(folder=str(work)))
     chain = registry.resolve(Request(target="obj"), Source.from_bytes(b"ply\nformat ascii 1.0\n", "a.ply"))
     assert chain.source_format == "ply"
     registry.convert(Source.from_bytes(b"hostile", "a.hostile"), Target(), to="stl")
-    assert (list_processes(), list(work.iterdir())) == (before, [])
+    assert (marked(), list(work.iterdir())) == (before, [])
 
 
 def test_embedding_calls_hooks_in_its_own_process(distribution: Path, tmp_path: Path) -> None:
-    before, told = list_processes(), tmp_path / "witness"
+    before, told = marked(), tmp_path / "witness"
     registry = Registry()
-    assert resolve_format(registry) == "hooked"
+    assert sniffed(registry) == "hooked"
     with pytest.raises(RequestRefused):
-        review(registry, "object")
+        reviewed(registry, "object")
     registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(told))
     assert told.is_file()
-    assert list_processes() == before
+    assert marked() == before
 
 
 def test_answers_of_hooks_are_returned_from_their_process(registry: Registry) -> None:
-    assert resolve_format(registry) == "hooked"
+    assert sniffed(registry) == "hooked"
     with pytest.raises(RequestRefused, match="an objection") as caught:
-        review(registry, "object")
+        reviewed(registry, "object")
     assert caught.value.code == "hooked_refused"
     caller = registry.entitled(Caller(plan=Plan(id="free", label="Free")))
     assert caller.plan.grants == {"hooked"}
@@ -128,23 +128,23 @@ def test_answers_of_hooks_are_returned_from_their_process(registry: Registry) ->
 @pytest.mark.parametrize("name", HARMFUL)
 def test_a_misbehaving_sniffer_hides_its_format_only(registry: Registry, tmp_path: Path, name: str) -> None:
     begun = time.monotonic()
-    found = resolve_format(registry, tmp_path / name)
+    found = sniffed(registry, tmp_path / name)
     assert found == ("hooked" if name in HARMLESS else "unsupported_format")
     assert time.monotonic() - begun < 15
-    assert resolve_format(registry) == "hooked"
-    until(lambda: not any(map(living, read_process_ids(tmp_path / name))))
+    assert sniffed(registry) == "hooked"
+    until(lambda: not any(map(living, started(tmp_path / name))))
 
 
 @pytest.mark.parametrize("name", hostile_plugin.SURVIVED)
 def test_a_misbehaving_review_rejects_the_request(registry: Registry, tmp_path: Path, name: str) -> None:
     if name in HARMLESS:
-        review(registry, tmp_path / name)
+        reviewed(registry, tmp_path / name)
     else:
         with pytest.raises(PluginError, match=r"'hooked' \(meshhub-hooked 1.2\)") as caught:
-            review(registry, tmp_path / name)
+            reviewed(registry, tmp_path / name)
         assert caught.value.code == "internal_error"
-    review(registry, "")
-    until(lambda: not any(map(living, read_process_ids(tmp_path / name))))
+    reviewed(registry, "")
+    until(lambda: not any(map(living, started(tmp_path / name))))
 
 
 @pytest.mark.parametrize("name", ["hang", "ignore-signals", "segfault", "exit-at-once"])
@@ -167,10 +167,10 @@ def test_a_misbehaving_listener_delays_no_conversion(registry: Registry, work: P
     usual_s = convert()
     # a registry that waits for each listener until its timeout takes 3 s longer
     assert convert(hooked_finished=str(tmp_path / name)) < usual_s + 2.5
-    assert resolve_format(registry) == "hooked"
+    assert sniffed(registry) == "hooked"
     registry.close()
     assert list(work.iterdir()) == []
-    until(lambda: not any(map(living, read_process_ids(tmp_path / name))))
+    until(lambda: not any(map(living, started(tmp_path / name))))
 
 
 def test_listeners_are_called_before_the_registry_closes(registry: Registry, tmp_path: Path) -> None:
@@ -189,14 +189,14 @@ def test_calls_during_one_that_ends_the_process_are_answered(registry: Registry,
         CALLER.set(f"neighbor {number}")
         answers = []
         while not enough.is_set():
-            answers.append(resolve_format(registry))
-            review(registry, "")
+            answers.append(sniffed(registry))
+            reviewed(registry, "")
         return answers
 
     with ThreadPoolExecutor(8) as street:
         neighbors = [street.submit(live, number) for number in range(8)]
         try:
-            found = [resolve_format(registry, tmp_path / name) for _ in range(4)]
+            found = [sniffed(registry, tmp_path / name) for _ in range(4)]
         finally:
             enough.set()
         answers = [neighbor.result() for neighbor in neighbors]
@@ -208,38 +208,38 @@ def test_calls_during_one_that_ends_the_process_are_answered(registry: Registry,
 
 def test_no_process_or_file_remains_after_close(registry: Registry, work: Path, tmp_path: Path) -> None:
     for name in ("hang", "daemonise", "fork-children-and-crash"):
-        resolve_format(registry, tmp_path / name)
+        sniffed(registry, tmp_path / name)
     registry.close()
     assert list(work.iterdir()) == []
-    children = [*read_process_ids(tmp_path / "daemonise"), *read_process_ids(tmp_path / "fork-children-and-crash")]
+    children = [*started(tmp_path / "daemonise"), *started(tmp_path / "fork-children-and-crash")]
     assert children
     until(lambda: not any(map(living, children)))
 
 
 def test_a_process_that_was_stopped_is_replaced(registry: Registry, tmp_path: Path) -> None:
     """The answer may come before the process stops; then the next call finds it so."""
-    resolve_format(registry, tmp_path / "stop-itself")
+    sniffed(registry, tmp_path / "stop-itself")
     begun = time.monotonic()
-    assert resolve_format(registry) == "hooked"
+    assert sniffed(registry) == "hooked"
     assert time.monotonic() - begun < 15
 
 
 def test_a_hook_that_fails_for_three_callers_is_disabled(registry: Registry, tmp_path: Path) -> None:
     for caller in ("one", "one", "one", "one", "two"):
         CALLER.set(caller)
-        assert resolve_format(registry, tmp_path / "exit-at-once") == "unsupported_format"
-    assert resolve_format(registry) == "hooked"
+        assert sniffed(registry, tmp_path / "exit-at-once") == "unsupported_format"
+    assert sniffed(registry) == "hooked"
     assert registry.faults == ()
     CALLER.set("one")
-    assert resolve_format(registry) == "unsupported_format", "its own calls fail too often"
+    assert sniffed(registry) == "unsupported_format", "its own calls fail too often"
     CALLER.set("three")
-    resolve_format(registry, tmp_path / "exit-at-once")
+    sniffed(registry, tmp_path / "exit-at-once")
     (fault,) = registry.faults
     assert (fault.plugin, fault.origin, fault.hook) == ("hooked", "meshhub-hooked 1.2", "sniff hooked")
     assert "ended its process (exit status 0)" in fault.message
     with pytest.raises(UnsupportedFormat, match="sniffer failed"):
         registry.resolve(Request(target="stl"), Source.from_bytes(b"hooked", "nameless"))
-    review(registry, "")
+    reviewed(registry, "")
 
 
 def test_a_hook_that_raises_for_every_caller_is_a_fault(registry: Registry, tmp_path: Path) -> None:

@@ -55,11 +55,11 @@ class Clock:
 
 
 class Listener:
-    remarks = 0
+    count = 0
 
     @hookimpl
     def meshhub_finished(self, report: Report) -> None:
-        self.heard += 1
+        self.count += 1
 
 
 def test_the_probe_file_is_a_valid_cube(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_ready_converts_a_cube_in_a_worker(tmp_path: Path) -> None:
         assert {answer.status_code for answer in answers} == {200}
         assert answers[0].json() == {"status": "ready"}
         assert engine.ran == 1
-        assert listener.heard == 0
+        assert listener.count == 0
 
 
 def sniff_in_the_server(head: bytes, size: int) -> int:
