@@ -100,7 +100,7 @@ class WithSniffer:
 
 
 def test_the_cube_is_not_given_to_sniffers() -> None:
-    engine = Counting()
+    engine = CountingEngine()
     probe = Probe(Registry([WithSniffer()], entry_points=False, engine=engine), Resources(Settings()))
     asyncio.run(probe.check())
     assert engine.ran == 1
