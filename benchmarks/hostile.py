@@ -35,7 +35,7 @@ from distributions import install  # noqa: E402
 from hostile_plugin import GRANTS, HOOKS, MISDEEDS, WRITING  # noqa: E402
 from http_serving import Running, serving  # noqa: E402
 from meshhub.engine.hook_process import HOOK_S, SNIFF_S, HookProcess  # noqa: E402
-from meshhub.engine.worker import Limits  # noqa: E402
+from meshhub.engine.limits import Limits  # noqa: E402
 from neighbors import Neighbour, Timed, ball, marked, memory  # noqa: E402
 
 NEIGHBOURS = 8

@@ -160,7 +160,7 @@ def test_declarations_of_builtins_do_not_mention_numpy() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
 def test_the_preloaded_modules_start_no_thread() -> None:
-    from meshhub.engine.isolated import SINGLE_THREADED
+    from meshhub.engine.process_start import SINGLE_THREADED
 
     code = "import meshhub.engine.preload, os; print(len(os.listdir('/proc/self/task')))"
     done = subprocess.run(

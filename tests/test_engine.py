@@ -40,8 +40,10 @@ from meshhub import (
 )
 from meshhub.engine.contract import Task
 from meshhub.engine.descendants import new_mark
-from meshhub.engine.supervision import Worker, answer_of
-from meshhub.engine.worker import Limits
+from meshhub.engine.limits import Limits
+from meshhub.engine.process_start import Starter
+from meshhub.engine.supervision import Supervision
+from meshhub.engine.worker_process import Worker
 from meshhub.model.chain import Request
 from meshhub.model.plans import LOCAL
 from meshhub.model.report import Inspection, Report
@@ -357,8 +359,8 @@ def test_a_child_converts_when_it_was_forked_while_another_thread_held_a_lock_of
     script = written(
         tmp_path,
         f"{CONVERT}"
-        "from meshhub.engine import isolated\n"
-        "isolated.PRELOAD = ()\n"
+        "from meshhub.engine import process_start\n"
+        "process_start.PRELOAD = ()\n"
         "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1))\n"
         "is_held = threading.Event()\n"
         "def pause():\n"
@@ -373,6 +375,43 @@ def test_a_child_converts_when_it_was_forked_while_another_thread_held_a_lock_of
         "if child == 0:\n"
         "    os._exit(0 if convert() == 'plain' else 1)\n"
         "print(os.waitpid(child, 0)[1])\n"
+        "thread.join()\n"
+        "registry.close()\n",
+    )
+    assert printed(script) == ["0"]
+
+
+@forks
+def test_a_forked_child_closes_no_number_that_another_thread_has_just_closed(tmp_path: Path) -> None:
+    """The number is free before Python records that the pipe is closed; it may be that of the child's own pipe."""
+    script = written(
+        tmp_path,
+        f"{CONVERT}"
+        "from multiprocessing.connection import Connection\n"
+        "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, method='fork'))\n"
+        "is_closed, go_on = threading.Event(), threading.Event()\n"
+        "numbers = []\n"
+        "def close_slowly(connection):\n"
+        "    number = connection.fileno()\n"
+        "    os.close(number)\n"
+        "    if threading.current_thread() is thread:\n"
+        "        numbers.append(number)\n"
+        # the first is the worker's end, which is closed as soon as the worker has it
+        "        if len(numbers) == 2:\n"
+        "            is_closed.set()\n"
+        "            go_on.wait(60)\n"
+        "Connection._close = close_slowly\n"
+        "thread = threading.Thread(target=convert)\n"
+        "thread.start()\n"
+        "is_closed.wait()\n"
+        "while os.open(os.devnull, os.O_RDONLY) != numbers[1]:\n"
+        "    pass\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os.fstat(numbers[1])\n"
+        "    os._exit(0)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+        "go_on.set()\n"
         "thread.join()\n"
         "registry.close()\n",
     )
@@ -548,7 +587,9 @@ def test_what_a_worker_maps_before_its_task_is_not_put_down_to_it(registry: Regi
     try:
         ours.send((Task(chain=chain, source=source, target=Target()), tmp_path, ""))
         with pytest.raises(WorkerCrashed):
-            answer_of(worker, limits, [], time.monotonic(), 60, None, chain)
+            Supervision(chain=chain, limits=limits, timeout_s=60, deadline=time.monotonic() + 60).wait_for_answer(
+                worker
+            )
     finally:
         assert worker.end(30)
 
@@ -654,18 +695,18 @@ def test_processor_time_is_a_deadline_too(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_ends_before_its_task_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = Isolated.start
+    start = Starter.start
     starts = []
 
     def lose_the_connection(connection: Any, *_: Any) -> None:
         connection.poll(60)
         os._exit(0)
 
-    def start_lost_once(engine: Isolated, *arguments: Any, **options: Any) -> Worker:
+    def start_lost_once(starter: Starter, *arguments: Any, **options: Any) -> Worker:
         starts.append(1)
-        return start(engine, False, lose_the_connection) if len(starts) == 1 else start(engine, *arguments, **options)
+        return start(starter, lose_the_connection) if len(starts) == 1 else start(starter, *arguments, **options)
 
-    monkeypatch.setattr(Isolated, "start", start_lost_once)
+    monkeypatch.setattr(Starter, "start", start_lost_once)
     with contextlib.closing(Registry([toys], entry_points=False, engine=Isolated(workers=1, method="fork"))) as here:
         assert convert(here, "toy!")[0].ok
     assert len(starts) > 1

@@ -9,13 +9,13 @@ import pytest
 
 import toys
 from meshhub import Isolated, Registry, Source, Target
-from meshhub.engine import descendants as marks
+from meshhub.engine import descendants
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for as Linux has them")
 def test_a_result_waits_while_its_worker_takes_seconds_to_die(monkeypatch: pytest.MonkeyPatch) -> None:
-    end = marks.end
-    monkeypatch.setattr(marks, "end", lambda mark, patience: end(mark, patience) and patience > 3)
+    kill = descendants.kill_marked
+    monkeypatch.setattr(descendants, "kill_marked", lambda mark, timeout_s: kill(mark, timeout_s) and timeout_s > 3)
     registry = Registry([toys], entry_points=False, engine=Isolated(workers=1))
     try:
         target = Target()

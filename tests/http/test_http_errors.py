@@ -110,7 +110,6 @@ CLASSES = [
     ("EngineError", "worker_crashed", 422, 503, 5),
     ("ConversionTimeout", "conversion_timeout", 504, 503, 5),
     ("WorkerCrashed", "worker_crashed", 422, 503, 5),
-    ("TaskNotStarted", "worker_crashed", 422, 503, 5),
     ("Cancelled", "cancelled", 503, 503, 5),
     ("ServerBusy", "server_busy", 503, 503, 5),
     ("ShuttingDown", "shutting_down", 503, 503, 5),

@@ -19,7 +19,7 @@ if sys.platform != "linux":
 import hostile_plugin
 from hostile_plugin import MISDEEDS, WRITING, living
 from http_serving import Running, serving, until
-from meshhub.engine.worker import Limits
+from meshhub.engine.limits import Limits
 from meshhub.http.errors import STATUS
 from neighbors import Neighbour, Timed, ball, marked, memory, open_files
 

@@ -7,6 +7,7 @@ import mmap
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,7 +17,8 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from meshhub import Format, Frame, Magic, Operation, Reader, Scene, Source, Stage, Target, Writer, hookimpl, note
-from meshhub.engine.worker import Limits, serve
+from meshhub.engine.limits import Limits
+from meshhub.engine.worker import serve
 from meshhub.model.deadline import seconds_left
 from meshhub.model.scene import Mesh, Part
 from models import brick, scene_of
@@ -72,42 +74,61 @@ def meshhub_operations() -> list[Operation]:
     ]
 
 
+def hang(_: list[str]) -> None:
+    while True:
+        ctypes.PyDLL(None).sleep(1)  # holds the interpreter's lock
+
+
+def sleep(words: list[str]) -> None:
+    time.sleep(float(words[0]))
+
+
+def wait_for_file(words: list[str]) -> None:
+    while not Path(words[0]).exists():
+        time.sleep(0.01)
+
+
+def crash_late(_: list[str]) -> None:
+    time.sleep(1)  # the parent measures it meanwhile
+    ctypes.string_at(0)
+
+
+def raise_error(_: list[str]) -> None:
+    raise KeyError("a secret path")
+
+
+ACTIONS: dict[str, Callable[[list[str]], object]] = {
+    "hang": hang,
+    "sleep": sleep,
+    "wait": wait_for_file,
+    "crash": lambda _: ctypes.string_at(0),
+    "crash-late": crash_late,
+    "time-left": lambda _: note("time_left", str(seconds_left())),
+    "exit": lambda _: os._exit(3),
+    "raise": raise_error,
+    "quit": lambda _: sys.exit(1),
+    "note": lambda _: note("toy_noted", "a toy was read"),
+}
+"""What a word in the file makes the reader do before it returns a brick."""
+
+SCENES: dict[str, Callable[[], Scene]] = {
+    "memory": lambda: scene_of(Mesh(np.zeros((10**12, 3)), np.zeros((1, 3)))),
+    "nan": lambda: scene_of(Mesh(np.full((3, 3), np.nan), np.array([[0, 1, 2]]))),
+    "range": lambda: scene_of(Mesh(np.eye(3), np.array([[0, 1, 3]]))),
+    "empty": lambda: scene_of(Mesh(np.eye(3), np.empty((0, 3)))),
+    "none": lambda: None,  # type: ignore[dict-item,return-value]
+}
+"""What the reader returns instead of a brick."""
+
+
 def read(source: Source, options: ToyReaderOptions) -> Scene:
     """`toy! WORD`: what to do."""
-    word, *rest = source.read().decode().split()[1:] or ["cube"]
+    word, *words = source.read().decode().split()[1:] or ["cube"]
+    if word in ACTIONS:
+        ACTIONS[word](words)
+    if word in SCENES:
+        return SCENES[word]()
     size = options.toy_size
-    if word == "hang":
-        while True:
-            ctypes.PyDLL(None).sleep(1)  # holds the interpreter's lock
-    if word == "sleep":
-        time.sleep(float(rest[0]))
-    if word == "wait":
-        while not Path(rest[0]).exists():
-            time.sleep(0.01)
-    if word in ("crash", "crash-late"):
-        # late: the parent has looked at it meanwhile
-        time.sleep(0 if word == "crash" else 1)
-        ctypes.string_at(0)
-    if word == "time-left":
-        note("time_left", str(seconds_left()))
-    if word == "exit":
-        os._exit(3)
-    if word == "memory":
-        return scene_of(Mesh(np.zeros((10**12, 3)), np.zeros((1, 3))))
-    if word == "raise":
-        raise KeyError("a secret path")
-    if word == "quit":
-        sys.exit(1)
-    if word == "nan":
-        return scene_of(Mesh(np.full((3, 3), np.nan), np.array([[0, 1, 2]])))
-    if word == "range":
-        return scene_of(Mesh(np.eye(3), np.array([[0, 1, 3]])))
-    if word == "empty":
-        return scene_of(Mesh(np.eye(3), np.empty((0, 3))))
-    if word == "none":
-        return None  # type: ignore[return-value]
-    if word == "note":
-        note("toy_noted", "a toy was read")
     mesh = brick(size, 2 * size, 3 * size)
     if word == "colours":
         mesh = Mesh(mesh.vertices, mesh.faces, colors=np.full((8, 4), 255))

@@ -1,5 +1,34 @@
-"""Where a chain runs. An engine is a constructor argument of the registry: there is exactly one.
+"""Engines run chains, and end them when they take too long or too much. The registry has exactly one engine.
 
-InProcess   in the calling process: the fastest, deadlines take effect between steps, a crash is yours
-Isolated    a process of its own for every job, killed at the deadline or when the caller leaves
+A deadline is kept in `supervision` (which notices it) and `isolated` (which kills the job).
+
+Engines:
+    contract            Task, Cancel, and the interface of every engine
+    in_process          engine that runs a task in the calling thread; deadlines take effect between steps
+    isolated            engine that runs each task in a worker process, and kills the process when the task is over
+
+The parent's side of a worker process:
+    task_slots          right to run a task; queue of the callers that wait for one
+    process_start       start a worker process: fork server, environment, forks of this program
+    worker_process      a started worker process: its pipe, how to kill it, how it ended
+    supervision         wait for the response of one worker: deadline, cancellation, crash, limits
+    usage               measure files, memory and processes of a job against its limits
+    descendants         find and kill every process that a job started
+    results             check the files that a worker wrote, and move them to the target
+
+Inside a worker process:
+    preload             what the fork server imports once for all workers
+    worker              receive one task, run it, respond
+    limits              limits of one job, and how a process applies them to itself
+
+Hooks of installed plug-ins:
+    hook_process        call the hooks in one process with deadlines
+    hook_connection     the parent's side of that process
+    hook_worker         the inside of that process
+    failures            which hooks are off because they failed
+    plugin_records      files that record which plug-ins can be loaded
+
+Shared:
+    scratch             temporary folders, and the removal of those that a killed program left
+    logs                log lines as text or JSON
 """

@@ -1,4 +1,4 @@
-"""What every engine does: take a task, give back its answer or raise a coded error."""
+"""Interface of every engine: it takes a task and returns its report, or raises a coded error."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ from meshhub.model.source import Source, Target
 
 
 class Task(Struct, frozen=True, kw_only=True):
-    """A chain with its source and target; an inspection if there is no target.
+    """A chain with its source and target.
 
-    deadline: when the engine stops the task, in seconds of the monotonic clock; engines set it
+    Attributes:
+        chain: Steps to run.
+        source: Input.
+        target: Output; None for an inspection.
+        deadline: When the engine stops the task, in seconds of the monotonic clock; set by the engine.
     """
 
     chain: Chain
@@ -29,42 +33,44 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class Cancel:
-    """A way to stop a task from another thread, now or before it starts. Close it when the task is over.
+    """Signal that stops a task from another thread, now or before it starts. Close it when the task is over.
 
-    A forked process has a copy of its own, which stops nothing in the parent.
+    A forked process has its own copy, which does not stop a task of the parent.
     """
 
     def __init__(self) -> None:
-        """A pipe, so that an engine can wait for it beside its worker."""
+        """Open a pipe, which an engine can wait for together with its worker."""
         self._read, self._write = os.pipe()
         self._process = os.getpid()
         self.requested = False
 
     def __call__(self) -> None:
         """Stop the task."""
-        self._leave_parents_pipe()
+        self._replace_inherited_pipe()
         if not self.requested:
             self.requested = True
             self._signal()
 
     def fileno(self) -> int:
-        """What becomes readable when stopping was asked for."""
-        self._leave_parents_pipe()
+        """Return a descriptor that becomes readable when the task is to stop."""
+        self._replace_inherited_pipe()
         return self._read
 
     def close(self) -> None:
-        """Let go of the pipe."""
-        if self._read >= 0:
-            os.close(self._read)
-            os.close(self._write)
-            self._read = self._write = -1
+        """Close the pipe."""
+        pipe = self._read, self._write
+        # before they are closed: a child that is forked in between must not close the numbers again
+        self._read = self._write = -1
+        for descriptor in pipe:
+            if descriptor >= 0:
+                os.close(descriptor)
 
     def _signal(self) -> None:
         with contextlib.suppress(OSError):
             os.write(self._write, b"!")
 
-    def _leave_parents_pipe(self) -> None:
-        """After a fork, take a pipe of this process's own."""
+    def _replace_inherited_pipe(self) -> None:
+        """Open another pipe in a forked child."""
         if self._process == os.getpid() or self._read < 0:
             return
         self.close()
@@ -78,17 +84,29 @@ class Engine(Protocol):
     """Runs tasks; safe to call from several threads."""
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
-        """The task's answer. Raises MeshhubError, EngineError among them; nothing else."""
+        """Run a task.
+
+        Args:
+            task: Task to run.
+            timeout: Seconds; None for no deadline.
+            cancel: Stops the task.
+        Returns:
+            The report; the inspection for a task without a target.
+        Raises:
+            MeshhubError: What the task raised, or an EngineError; no other exception.
+        """
 
     def close(self) -> None:
-        """Stop taking tasks and let go of every process and file."""
+        """Accept no more tasks, and release all processes and files."""
 
 
 def perform(task: Task, check: Callable[[int], None] = lambda _: None) -> Report | Inspection:
-    """Run a task right here.
+    """Run a task in this thread.
 
-    check: is called with the number of each step before it, and with their count after the last; what it raises stops
-           the task
+    Args:
+        task: Task to run.
+        check: Called with the number of each step before it, and with the number of steps after the last one. An
+            exception from it stops the task.
     """
     from meshhub.pipeline.execute import execute, execute_inspection
 
@@ -98,14 +116,14 @@ def perform(task: Task, check: Callable[[int], None] = lambda _: None) -> Report
         return execute(task.chain, task.source, task.target, check)
 
 
-def late(seconds: float | None, position: Position) -> ConversionTimeout:
-    """The error of a task whose time is up."""
+def deadline_error(timeout_s: float | None, position: Position) -> ConversionTimeout:
+    """Return the error of a task whose deadline has passed."""
     return ConversionTimeout(
-        f"the conversion took longer than {seconds:g} s{position.text} and was stopped; {position.reduction}",
+        f"the conversion took longer than {timeout_s:g} s{position.text} and was stopped; {position.reduction}",
         options=("optimize_target_faces",),
     )
 
 
-def left() -> Cancelled:
-    """The error of a task that its caller stopped."""
+def cancellation_error() -> Cancelled:
+    """Return the error of a task that its caller stopped."""
     return Cancelled("the caller left; the conversion was stopped")

@@ -1,10 +1,10 @@
-"""Finding every process that a job has started, however it hides.
+"""Find and kill every process that a job started, however it hides.
 
-A child that calls setsid and is orphaned by a second fork is in no group and no family of its worker
-any more, and neither cgroups nor namespaces of processes are there for every user. What a child keeps
-through fork, setsid and exec are its limits: so a worker gets a number of its own as the limit of
-something that Linux has not limited since 2.4.25 (file locks), and whatever bears that number
-belongs to the job. On other systems nothing is marked, and killing the worker's session has to do.
+A child that calls setsid and is orphaned by a second fork leaves the process group and the family of its worker, and
+not every user may use cgroups or process namespaces. A child keeps its resource limits through fork, setsid and exec.
+So each worker gets a unique number as its limit of file locks, which Linux has ignored since 2.4.25. Every process
+with that number belongs to the job. On other systems nothing is marked; there, killing the session of the worker must
+suffice.
 """
 
 from __future__ import annotations
@@ -18,117 +18,125 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from meshhub.engine.scratch import lives
+from meshhub.engine.scratch import is_running
 
-_LIMIT = 10
-"""RLIMIT_LOCKS; see getrlimit(2)."""
+_RLIMIT_LOCKS = 10
+"""Number of the resource limit, see getrlimit(2); Python has no name for it."""
 
-_OURS = 0x4D48
-"""The highest 15 bits of a mark. Below are 22 bits of its maker's process id, and 26 random ones."""
+_PREFIX = 0x4D48
+"""Highest 15 bits of each mark; 22 bits for the process id of the program and 26 random bits follow."""
 
-_EXITING = 0x4
-"""PF_EXITING among the flags of a thread, see proc_pid_stat(5)."""
+_PF_EXITING = 0x4
+"""Flag of a thread that exits, see proc_pid_stat(5)."""
 
-_SHORTEST, _LONGEST = 0.0005, 0.05
-"""Seconds between two looks at processes that are dying."""
+_MIN_PAUSE_S, _MAX_PAUSE_S = 0.0005, 0.05
+"""Seconds between two checks whether killed processes have ended; doubled after each check."""
+
+_SWEEP_S = 1.0
+"""Seconds in which processes of dead programs must end; a task waits for it once."""
 
 
 def new_mark() -> int:
-    """A number for the processes of one job."""
-    return _OURS << 48 | (os.getpid() & 0x3FFFFF) << 26 | secrets.randbits(26)
+    """Return a number that marks the processes of one job."""
+    return _PREFIX << 48 | (os.getpid() & 0x3FFFFF) << 26 | secrets.randbits(26)
 
 
-def bear(mark: int) -> None:
-    """Mark this process, and all that it will start."""
+def set_mark(mark: int) -> None:
+    """Mark this process and all processes that it will start."""
     if sys.platform == "linux":
         import resource
 
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(_LIMIT, (mark, mark))
+            resource.setrlimit(_RLIMIT_LOCKS, (mark, mark))
 
 
-def bearing(mark: int) -> list[int]:
-    """The processes with a mark that still run."""
-    return _found(lambda one: one == mark)
+def find_marked(mark: int) -> list[int]:
+    """Return the running processes with a mark."""
+    return _find(lambda other: other == mark)
 
 
-def end(mark: int, patience: float) -> bool:
-    """Kill all processes with a mark and wait until they do nothing more; whether that is within `patience` seconds."""
-    return _end(lambda one: one == mark, patience)
+def kill_marked(mark: int, timeout_s: float) -> bool:
+    """Kill all processes with a mark. Return whether all of them stopped within `timeout_s`."""
+    return _kill_all(lambda other: other == mark, timeout_s)
 
 
 def is_over(process: int) -> bool:
-    """Whether it does nothing any more: it is dead, or the system takes it apart, which can take a while."""
+    """Return whether a process runs no more code: it is dead, or the system takes it apart, which can take a while."""
     try:
         threads = os.listdir(f"/proc/{process}/task")
     except OSError:
         return True
-    return all(_leaves(Path(f"/proc/{process}/task/{thread}/stat")) for thread in threads)
+    return all(_is_exiting(Path(f"/proc/{process}/task/{thread}/stat")) for thread in threads)
 
 
-def sweep() -> None:
-    """Kill what jobs of programs that were themselves killed have left."""
+def sweep_processes() -> None:
+    """Kill the processes that jobs of killed programs left."""
     if sys.platform != "linux":
         return
-    here = _namespace("self")
-    _end(
-        lambda mark: mark >> 48 == _OURS and not lives(mark >> 26 & 0x3FFFFF), 1.0, lambda one: _namespace(one) == here
+    namespace = _read_namespace("self")
+    _kill_all(
+        lambda mark: mark >> 48 == _PREFIX and not is_running(mark >> 26 & 0x3FFFFF),
+        _SWEEP_S,
+        # in another container, the same process id is another process
+        lambda process: _read_namespace(process) == namespace,
     )
 
 
-def _end(wanted: Callable[[int], bool], patience: float, also: Callable[[int], bool] | None = None) -> bool:
-    until = time.monotonic() + patience
-    pause = _SHORTEST
-    while found := [one for one in _found(wanted) if also is None or also(one)]:
-        for process in found:
-            _kill(process, wanted)
-        if time.monotonic() > until:
+def _kill_all(
+    is_match: Callable[[int], bool], timeout_s: float, is_candidate: Callable[[int], bool] = lambda _: True
+) -> bool:
+    deadline = time.monotonic() + timeout_s
+    pause = _MIN_PAUSE_S
+    while processes := [process for process in _find(is_match) if is_candidate(process)]:
+        for process in processes:
+            _kill(process, is_match)
+        if time.monotonic() > deadline:
             return False
         time.sleep(pause)
-        pause = min(2 * pause, _LONGEST)
+        pause = min(2 * pause, _MAX_PAUSE_S)
     return True
 
 
-def _found(wanted: Callable[[int], bool]) -> list[int]:
+def _find(is_match: Callable[[int], bool]) -> list[int]:
     if sys.platform != "linux":
         return []
     try:
         processes = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
         return []
-    return [one for one in processes if wanted(_mark_of(one)) and not is_over(one)]
+    return [process for process in processes if is_match(_read_mark(process)) and not is_over(process)]
 
 
-def _mark_of(process: int) -> int:
-    """The mark of a process; 0 of one that is gone, or another user's."""
+def _read_mark(process: int) -> int:
+    """Return the mark of a process; 0 for a process that has ended or belongs to another user."""
     if sys.platform != "linux":
         return 0
     import resource
 
     try:
-        return resource.prlimit(process, _LIMIT)[1]
+        return resource.prlimit(process, _RLIMIT_LOCKS)[1]
     except (OSError, ValueError):
         return 0
 
 
-def _leaves(told: Path) -> bool:
-    """Whether a thread has left its program for good. The first may end before others: all must be asked."""
+def _is_exiting(stat: Path) -> bool:
+    """Return whether a thread has ended. The first thread may end before the others, so all must be checked."""
     try:
-        state, *_, flags = told.read_bytes().rpartition(b")")[2].split()[:7]
+        state, *_, flags = stat.read_bytes().rpartition(b")")[2].split()[:7]
     except (OSError, ValueError):
         return True
-    return state in (b"Z", b"X") or bool(int(flags) & _EXITING)
+    return state in (b"Z", b"X") or bool(int(flags) & _PF_EXITING)
 
 
-def _kill(process: int, wanted: Callable[[int], bool]) -> None:
-    """Kill it, unless the number meanwhile is another process's."""
+def _kill(process: int, is_match: Callable[[int], bool]) -> None:
+    """Kill a process, unless its id now belongs to another process."""
     with contextlib.suppress(OSError):
-        if wanted(_mark_of(process)):
+        if is_match(_read_mark(process)):
             os.kill(process, signal.SIGKILL)
 
 
-def _namespace(process: int | str) -> str:
-    """What tells process numbers of containers apart."""
+def _read_namespace(process: int | str) -> str:
+    """Return the namespace of process ids, which differs between containers."""
     try:
         return str(Path(f"/proc/{process}/ns/pid").readlink())
     except OSError:

@@ -15,11 +15,11 @@ from multiprocessing.connection import wait
 
 import msgspec
 
-from meshhub.engine import descendants as marks
+from meshhub.engine.descendants import kill_marked
 from meshhub.engine.hook_worker import LOADING, Question, Reply, serve_hooks
-from meshhub.engine.isolated import Isolated
+from meshhub.engine.process_start import Starter
 from meshhub.engine.scratch import Scratch
-from meshhub.engine.supervision import end_of, how_it_ended, received
+from meshhub.engine.worker_process import describe_end, read_messages, watch_end
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class HookConnection:
     No thread of its own reads: one of those that wait does. The command line forks workers and must run no thread then.
     """
 
-    def __init__(self, starter: Isolated, points: Sequence[tuple[str, str]], folder: str | None) -> None:
+    def __init__(self, starter: Starter, points: Sequence[tuple[str, str]], folder: str | None) -> None:
         """Start it. Raises OSError, EOFError, EngineError where no process can be started."""
         self.maker = os.getpid()
         self._held = contextlib.ExitStack()
@@ -80,8 +80,8 @@ class HookConnection:
         self._held.callback(scratch.remove)
         try:
             arguments = (list(points), list(sys.path), str(scratch.path))
-            self._worker = starter.start(False, serve_hooks, arguments)
-            self._ended = self._held.enter_context(end_of(self._worker.process))
+            self._worker = starter.start(serve_hooks, arguments)
+            self._ended = self._held.enter_context(watch_end(self._worker.process))
         except BaseException:
             self._held.close()
             raise
@@ -92,7 +92,7 @@ class HookConnection:
         self._loading = _Call()
         self._loaded: float | None = None
         self._calls: dict[int, _Call] = {LOADING: self._loading}
-        self._came = bytearray()
+        self._unread = bytearray()
         self._is_reading = False
         self._is_closed = False
         self._suspects: frozenset[int] = frozenset()
@@ -136,7 +136,7 @@ class HookConnection:
             self._is_closed = True
             # children that hold the pipe open must end before the threads that send and read notice
             self._worker.kill()
-            marks.end(self._worker.mark, _END_S)
+            kill_marked(self._worker.mark, _END_S)
             with self._changed:
                 self._finish(_STOPPED)
                 self._changed.wait_for(lambda: not self._is_reading, _END_S)
@@ -152,7 +152,7 @@ class HookConnection:
                 raise CallLost(began=False)
             # a process that has ended is noticed on reading
             with contextlib.suppress(OSError):
-                self._worker.line.send_bytes(frame)
+                self._worker.pipe.send_bytes(frame)
 
     def _late(self, number: int, call: _Call, budget: float | None) -> Exception:
         """Return who is to blame for a call that is late: its hook, or another, that lets no other run.
@@ -195,18 +195,18 @@ class HookConnection:
 
     def _read(self, left: float | None) -> tuple[list[Reply], str]:
         """Return what came within `left` seconds, and how the process ended, if it did."""
-        ready = wait([self._worker.line, self._ended], left)
+        ready = wait([self._worker.pipe, self._ended], left)
         replies: list[Reply] = []
         try:
-            if self._worker.line in ready:
-                for frame in received(self._worker.line, self._came):
+            if self._worker.pipe in ready:
+                for frame in read_messages(self._worker.pipe, self._unread):
                     replies.append(msgspec.msgpack.decode(frame, type=Reply))  # noqa: PERF401 - kept if the next fails
                 return replies, ""
         except EOFError:
             pass
         except (msgspec.MsgspecError, ValueError):
             return replies, "it sent what is not a reply"
-        return replies, how_it_ended(self._worker.process) if ready else ""
+        return replies, describe_end(self._worker.process) if ready else ""
 
     def _take(self, reply: Reply) -> None:
         call = self._calls.get(reply.number)

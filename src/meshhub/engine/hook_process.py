@@ -19,10 +19,10 @@ import msgspec
 from meshhub.engine.failures import OFF_S, Failures, HookName
 from meshhub.engine.hook_connection import CallLost, HookConnection, HookFailed, HookLate
 from meshhub.engine.hook_worker import ARGUMENTS, RESULTS, SNIFF, Question, Reply, Sniffing
-from meshhub.engine.isolated import Isolated
+from meshhub.engine.limits import Limits
 from meshhub.engine.logs import Kind
 from meshhub.engine.plugin_records import PluginRecords, points_of
-from meshhub.engine.worker import Limits
+from meshhub.engine.process_start import Starter
 from meshhub.errors import EngineError, PluginError, ShuttingDown, printable
 from meshhub.model.capabilities import Reader
 from meshhub.pipeline.declarations import Declared
@@ -85,7 +85,7 @@ class HookProcess(Hooks):
         self._sniff_s = sniff_s
         self._hook_s = hook_s
         self._folder = folder
-        self._starter = Isolated(workers=1, limits=_LIMITS, method=method, folder=folder, log=log)
+        self._starter = Starter(method, _LIMITS, log)
         self._records = records
         self._probed: dict[str, str] = {}
         self._failures = Failures()

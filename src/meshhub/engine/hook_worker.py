@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from meshhub.engine import logs
-from meshhub.engine.worker import Limits, adopt_orphans, limit, settle
+from meshhub.engine.limits import Limits, apply_limits
+from meshhub.engine.worker import adopt_orphans, settle
 from meshhub.model.chain import Chain
 from meshhub.model.plans import Caller, Objection
 from meshhub.model.report import Report
@@ -117,7 +118,7 @@ def serve_hooks(
     """
     settle(mark, log_as)
     adopt_orphans()
-    limit(limits)
+    apply_limits(limits)
     sys.path[:] = path
     tempfile.tempdir = os.environ["TMPDIR"] = folder
     _Server(connection).serve(points)
@@ -200,7 +201,7 @@ def _described(error: BaseException) -> str:
 
 
 def _has_children() -> bool:
-    """Bury children that have ended; return whether others live."""
+    """Reap children that have ended; return whether others run."""
     if sys.platform == "win32":
         return False
     try:

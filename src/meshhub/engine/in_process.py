@@ -1,4 +1,4 @@
-"""The engine that runs a chain where it is called."""
+"""Engine that runs a task in the calling thread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 from msgspec import structs
 
-from meshhub.engine.contract import Cancel, Task, late, left, perform
+from meshhub.engine.contract import Cancel, Task, cancellation_error, deadline_error, perform
 from meshhub.model.chain import Position
 from meshhub.model.report import Inspection, Report
 
@@ -19,19 +19,28 @@ class InProcess:
     """
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
-        """The task's answer.
+        """Run a task.
 
-        Raises MeshhubError: what the task raised, or ConversionTimeout, Cancelled before a step or after the last one.
+        Args:
+            task: Task to run.
+            timeout: Seconds; None for no deadline.
+            cancel: Stops the task before its next step.
+        Returns:
+            The report; the inspection for a task without a target.
+        Raises:
+            MeshhubError: What the task raised.
+            ConversionTimeout: The deadline passed before a step or after the last one.
+            Cancelled: The task was stopped before a step or after the last one.
         """
-        until = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + timeout
 
         def check(step: int) -> None:
             if cancel is not None and cancel.requested:
-                raise left()
-            if until is not None and time.monotonic() >= until:
-                raise late(timeout, Position(task.chain, step - 1 if step else None))
+                raise cancellation_error()
+            if deadline is not None and time.monotonic() >= deadline:
+                raise deadline_error(timeout, Position(task.chain, step - 1 if step else None))
 
-        return perform(structs.replace(task, deadline=until), check)
+        return perform(structs.replace(task, deadline=deadline), check)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: this engine holds no processes and no files."""

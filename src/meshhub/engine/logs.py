@@ -1,7 +1,7 @@
-"""Logs: plain lines for people, or JSON, an object a line, for machines that collect them.
+"""Log lines: text for people, or one JSON object per line for machines.
 
-A JSON line holds no text of an exception, which may quote what a file holds: only its type and
-where it was raised.
+A JSON line does not contain the text of an exception, which may quote the content of a file. It contains the type of
+the exception and where it was raised.
 """
 
 from __future__ import annotations
@@ -18,49 +18,52 @@ from typing import Any, Literal
 Kind = Literal["text", "json"]
 
 REQUEST: ContextVar[str] = ContextVar("meshhub_request", default="")
-"""The id of the request that is being served."""
+"""Id of the current request."""
 
 FIELDS = "fields"
-"""What a record may carry as `extra` for JSON: a dict of figures and words."""
+"""Attribute of a record (`extra`) with a dict of values for its JSON line."""
+
+_MAX_FRAMES = 12
+"""Count of the innermost frames of an exception in a JSON line; deep recursion would make the line long."""
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON: time, level, logger, message, request_id, and the fields it carries."""
+    """Format of a record as one line of JSON: time, level, logger, message, request_id, and further fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
-        told: dict[str, Any] = {
+        """Return the line without its end."""
+        values: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if REQUEST.get():
-            told["request_id"] = REQUEST.get()
-        told |= getattr(record, FIELDS, {})
+            values["request_id"] = REQUEST.get()
+        values |= getattr(record, FIELDS, {})
         if record.exc_info and record.exc_info[0] is not None:
-            told["exception"] = record.exc_info[0].__name__
-            told["raised_at"] = [
+            values["exception"] = record.exc_info[0].__name__
+            values["raised_at"] = [
                 f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
-                for frame in traceback.extract_tb(record.exc_info[2])[-12:]
+                for frame in traceback.extract_tb(record.exc_info[2])[-_MAX_FRAMES:]
             ]
-        return json.dumps(told, ensure_ascii=True, default=str)
+        return json.dumps(values, ensure_ascii=True, default=str)
 
 
 class Lines(logging.Formatter):
-    """A record as a line for people, with the id of the request that it belongs to."""
+    """Format of a record as a line for people, with the id of its request."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """The line, before what is told of an exception."""
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - overrides a method of logging.Formatter
+        """Return the line without the traceback."""
         line = super().formatMessage(record)
         return f"{line} request={REQUEST.get()}" if REQUEST.get() else line
 
 
 def to_stderr(kind: Kind) -> None:
-    """Log to standard error, unless the program around has set up its own."""
+    """Log to standard error, unless the embedding program has configured logging."""
     root = logging.getLogger()
     if root.handlers:
         return

@@ -1,4 +1,4 @@
-"""What is known on disk about third-party plug-ins: whether they can be loaded, and which hooks are off now."""
+"""Files that record which third-party plug-ins can be loaded, and which hooks are off now."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import msgspec
 import platformdirs
 from msgspec import Struct
 
-from meshhub.engine.scratch import lives
+from meshhub.engine.scratch import is_running
 from meshhub.pipeline.loading import GROUP, Fault, origin_of
 
 T = TypeVar("T", bound=Struct)
@@ -75,15 +75,15 @@ class PluginRecords:
 
     def faults(self) -> tuple[Fault, ...]:
         """Return the hooks that are off in services that run on this machine."""
-        found: list[Fault] = []
+        faults: list[Fault] = []
         for path in sorted(self._folder.glob("faults-*.json")):
             record = _read(path, _Faults)
-            if record is None or record.until < time.time() or not lives(record.process):
+            if record is None or record.until < time.time() or not is_running(record.process):
                 with contextlib.suppress(OSError):
                     path.unlink()
                 continue
-            found += record.faults
-        return tuple(found)
+            faults += record.faults
+        return tuple(faults)
 
     def _write(self, name: str, content: Struct) -> None:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Imported once by the fork server: everything a conversion may need, and nothing that starts a thread."""
+"""Modules that the fork server imports once for all workers. Importing this module must not start a thread."""
 
 from __future__ import annotations
 
@@ -38,24 +38,25 @@ MODULES = (
     "meshhub.pipeline.inspection",
     "meshhub.engine.worker",
 )
+"""Libraries that conversions use, and the modules that run them."""
 
 
 def preload() -> None:
-    """Import it all, and the code of every built-in; what is not installed is left out."""
-    runs = [one.capability.run for one in _DECLARATIONS.readers]
-    runs += [one.capability.run for one in _DECLARATIONS.writers]
-    runs += [one.capability.run for one in _DECLARATIONS.operations]
-    code = {run.partition(":")[0] for run in runs}
-    for module in (*MODULES, *sorted(code)):
+    """Import `MODULES` and the code of every built-in plug-in, except what is not installed."""
+    references = [reader.capability.run for reader in _DECLARATIONS.readers]
+    references += [writer.capability.run for writer in _DECLARATIONS.writers]
+    references += [operation.capability.run for operation in _DECLARATIONS.operations]
+    plugin_modules = {reference.partition(":")[0] for reference in references}
+    for module in (*MODULES, *sorted(plugin_modules)):
         with contextlib.suppress(Exception):
             importlib.import_module(module)
 
 
-def adopt() -> None:
-    """Become the parent of what dead workers leave, so that it is buried too.
+def reap_orphans() -> None:
+    """Make the fork server reap the children of dead workers.
 
-    In a container the service itself may have the number 1, and it buries nobody. Python's fork server
-    buries every child, and warns of those that it did not start.
+    In a container, the service itself may have process id 1, and it does not reap them. Python's fork server reaps
+    every child, and warns about those that it did not start.
     """
     adopt_orphans()
     if sys.platform == "linux":
@@ -63,10 +64,10 @@ def adopt() -> None:
 
 
 def warm_up() -> None:
-    """Convert a tetrahedron. A worker does so while it waits: memory that it only shares with others until
-    it writes there, and code that was never run, cost the first conversion more than its work.
+    """Convert a tetrahedron. A spare worker does so while it waits for its task.
 
-    The parent of all workers imports and never calls: threads of libraries, and locks, would be forked with it.
+    Otherwise the first conversion spends more time on copying shared memory pages and on code that runs for the first
+    time than on its work. The fork server only imports: workers would inherit the locks of its threads.
     """
     with contextlib.suppress(Exception):
         source = Source.from_bytes(_TETRAHEDRON, "a.stl")
@@ -86,8 +87,8 @@ _TETRAHEDRON = (
     )
 )
 
-adopt()
+reap_orphans()
 preload()
-# what is here stays: a collection in a worker would touch, and thereby copy, every page of it
+# garbage collection in a worker would write to, and thereby copy, every page that is shared with the fork server
 gc.collect()
 gc.freeze()

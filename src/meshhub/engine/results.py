@@ -1,4 +1,4 @@
-"""What a worker wrote: looked at with suspicion, then taken over."""
+"""Check the files that a worker wrote, and move them to the target."""
 
 from __future__ import annotations
 
@@ -14,44 +14,50 @@ from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Target
 
 
-def staged(target: Target, scratch: Path) -> Target:
-    """Where a worker writes instead of into the target: an empty folder of its own, on the same file system."""
+def stage_target(target: Target, scratch: Path) -> Target:
+    """Return a target for the worker: an empty folder of its own, on the file system of the real target."""
     if target.folder is None:
         return Target("model", folder=Path(tempfile.mkdtemp(prefix="out-", dir=scratch)))
     return Target(target.name, folder=Path(tempfile.mkdtemp(prefix=".out-", dir=target.folder)))
 
 
-def told(answer: Answer, target: Target | None, written: Target | None) -> Report | Inspection:
-    """The report, having moved what was written into the target; or the inspection. Raises MeshhubError.
+def take_result(answer: Answer, target: Target | None, staged: Target | None) -> Report | Inspection:
+    """Move the files of a worker to the target, and return its report or inspection.
 
-    All processes of the job must be gone. Only plain files are taken: a link would lead out of the
-    folder, and a pipe would hold up whoever reads it.
+    All processes of the job must have ended. Only regular files are taken: a symlink could lead out of the folder, and
+    reading a named pipe would block.
+
+    Raises:
+        MeshhubError: What the worker reported.
+        PluginError: The worker reported success, but the files are missing.
     """
-    if answer.report is not None and target is not None and written is not None and written.folder is not None:
-        written.found(answer.companions)
-        if not all(_is_file_in(written.folder, name) for name in written.names) or written.size == 0:
-            raise PluginError("the conversion ended well but wrote no file; the plug-in of its format is broken")
+    if answer.report is not None and target is not None and staged is not None and staged.folder is not None:
+        staged.found(answer.companions)
+        if not all(_is_regular_file(staged.folder, name) for name in staged.names) or staged.size == 0:
+            raise PluginError("the conversion ended without an error but wrote no file; the format's plug-in is broken")
         if target.folder is None:
-            target.take(written)
+            target.take(staged)
         else:
-            for name in written.names:
-                (written.folder / name).replace(target.folder / name)
-            target.found(written.names[1:])
+            for name in staged.names:
+                (staged.folder / name).replace(target.folder / name)
+            target.found(staged.names[1:])
         return answer.report
     if answer.inspection is not None and target is None:
         return answer.inspection
-    raise _error(answer)
+    raise _build_error(answer)
 
 
-def _error(answer: Answer) -> MeshhubError:
+def _build_error(answer: Answer) -> MeshhubError:
     kind = getattr(errors, answer.error_class, None)
     if not (isinstance(kind, type) and issubclass(kind, MeshhubError)):
-        return errors.WorkerCrashed("the conversion's process gave an answer that makes no sense")
-    return kind(answer.error or "the conversion gave no answer", code=answer.error_code or None, options=answer.options)
+        return errors.WorkerCrashed("the conversion's process sent an invalid response; try again")
+    return kind(
+        answer.error or "the conversion sent no message", code=answer.error_code or None, options=answer.options
+    )
 
 
-def _is_file_in(folder: Path, name: str) -> bool:
-    """Whether it is a plain file, which from now on its owner may read."""
+def _is_regular_file(folder: Path, name: str) -> bool:
+    """Return whether a name is a regular file; make the file readable for its owner."""
     try:
         if not stat.S_ISDIR(os.lstat(folder).st_mode) or not stat.S_ISREG(os.lstat(folder / name).st_mode):
             return False

@@ -1,7 +1,7 @@
-"""Temporary folders that do not outlive the program for long, even when it is killed.
+"""Temporary folders, and the removal of those that a killed program left.
 
-A folder is locked as long as the program that made it lives: the system lets go of the lock however
-a program ends. Whoever starts next removes what nobody holds.
+A folder is locked while its program runs. The system releases the lock however the program ends, and the next program
+that starts removes folders without a lock.
 """
 
 from __future__ import annotations
@@ -21,45 +21,52 @@ from meshhub.pipeline.fork_lock import ForkLock
 
 _NAME = re.compile(r"meshhub-(?:job|service)-(\d+)-[A-Za-z0-9_]+", re.ASCII)
 
-_YOUNG_SECONDS = 60.0
-"""So long a folder may be without its lock while its maker, in another container, is still making it."""
+_MIN_AGE_S = 60.0
+"""Seconds after which a folder without a lock is left over; a younger one may not have been locked yet by a program in
+another container."""
 
-_MAKING = ForkLock()
-"""Held while a folder is made: another thread would take it for one that a killed program left."""
+_CREATING = ForkLock()
+"""Held while a folder is created and locked: a sweep in another thread would remove it in between."""
 
 _LOCKS: set[int] = set()
-"""The locks that this process holds. Forked children let go of them: a folder is locked as long as its maker lives."""
+"""Descriptors of the locks of this process. A forked child closes them: only the creator of a folder keeps its lock."""
 
 
-def _begin_in_child() -> None:
+def _close_parents_locks() -> None:
     for lock in _LOCKS:
         os.close(lock)
     _LOCKS.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_in_child)
+    os.register_at_fork(after_in_child=_close_parents_locks)
 
 
 class Scratch:
-    """A temporary folder, ours alone. `kind` is "job" or "service"; `folder` is where it is made."""
+    """Temporary folder that only this user can open."""
 
     def __init__(self, kind: str, folder: str | Path | None = None) -> None:
-        self._maker = os.getpid()
-        with _MAKING.held():
-            self.path = Path(tempfile.mkdtemp(prefix=f"meshhub-{kind}-{self._maker}-", dir=folder))
+        """Create a folder.
+
+        Args:
+            kind: "job" or "service".
+            folder: Folder in which to create it (default: that of the system).
+        """
+        self._process = os.getpid()
+        with _CREATING.held():
+            self.path = Path(tempfile.mkdtemp(prefix=f"meshhub-{kind}-{self._process}-", dir=folder))
             try:
-                self._lock = _locked(self.path)
+                self._lock = _lock_folder(self.path)
             except OSError:
-                # too many files are open: nobody would remove the folder as long as this program lives
+                # too many files are open; without a lock, no sweep would remove the folder while this program runs
                 self.path.rmdir()
                 raise
             if self._lock is not None:
                 _LOCKS.add(self._lock)
 
     def remove(self) -> None:
-        """Remove it with all that is in it, unless it is the parent's: forked children leave it alone."""
-        if self._maker != os.getpid():
+        """Remove the folder with its content. In a forked child, leave the folder of the parent."""
+        if self._process != os.getpid():
             return
         remove_tree(self.path)
         if self._lock is not None:
@@ -69,16 +76,16 @@ class Scratch:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove a folder with all that is in it, however deep, and whatever rights were taken away; never raises.
+    """Remove a folder with its content, whatever its depth and permissions; never raises.
 
-    `shutil.rmtree` follows every level with a call and an open file, which hostile depth exhausts. Here what
-    lies deeper is moved up to the root first, so that no path grows long.
+    `shutil.rmtree` needs a stack frame and an open file per level, so a hostile depth exhausts both. This function
+    moves deeper folders up to the root first, so no path grows long.
     """
     if sys.platform == "win32":
         shutil.rmtree(root, ignore_errors=True)
         return
     if root.is_symlink():
-        # whoever put it there does not get what it leads to removed
+        # keep the folder that the symlink leads to
         with contextlib.suppress(OSError):
             root.unlink()
         return
@@ -90,58 +97,62 @@ def remove_tree(root: Path) -> None:
         folder = folders.pop()
         emptied.append(folder)
         with contextlib.suppress(OSError):
-            _open_up(folder)
+            _allow_access(folder)
             for entry in list(folder.iterdir()):
                 with contextlib.suppress(OSError):
                     if not stat.S_ISDIR(entry.lstat().st_mode):
                         entry.unlink()
                         continue
-                    # a folder is moved only by who may write in it
-                    _open_up(entry)
+                    # moving a folder needs write permission in it
+                    _allow_access(entry)
                     folders.append(entry.rename(root / f"{prefix}{next(numbers)}"))
     for folder in reversed(emptied):
         with contextlib.suppress(OSError):
             folder.rmdir()
 
 
-def _open_up(folder: Path) -> None:
+def _allow_access(folder: Path) -> None:
     if folder.lstat().st_mode & stat.S_IRWXU != stat.S_IRWXU:
         folder.chmod(stat.S_IRWXU)
 
 
 def sweep(folder: str | Path | None = None) -> int:
-    """Remove what programs of this user left in a folder (the system's, unless told) as they were killed; how many."""
+    """Remove the folders that killed programs of this user left; return their number.
+
+    Args:
+        folder: Folder in which to look for them (default: that of the system).
+    """
     if sys.platform == "win32":
         return 0
     swept = 0
-    with _MAKING.held(), contextlib.suppress(OSError), os.scandir(folder or tempfile.gettempdir()) as entries:
+    with _CREATING.held(), contextlib.suppress(OSError), os.scandir(folder or tempfile.gettempdir()) as entries:
         for entry in entries:
-            named = _NAME.fullmatch(entry.name)
-            if named is None:
+            match = _NAME.fullmatch(entry.name)
+            if match is None:
                 continue
             with contextlib.suppress(OSError):
-                if _is_left(entry, int(named[1])):
+                if _is_left_over(entry, int(match[1])):
                     remove_tree(Path(entry.path))
                     swept += 1
     return swept
 
 
-def _is_left(entry: os.DirEntry[str], maker: int) -> bool:
-    """Whether it is a folder of this user that no program holds."""
-    told = entry.stat(follow_symlinks=False)
-    if not stat.S_ISDIR(told.st_mode) or told.st_uid != os.getuid():
+def _is_left_over(entry: os.DirEntry[str], process: int) -> bool:
+    """Return whether an entry is a folder of this user without a lock; `process` created it."""
+    status = entry.stat(follow_symlinks=False)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         return False
-    if maker != os.getpid() and lives(maker) and time.time() - told.st_mtime < _YOUNG_SECONDS:
+    if process != os.getpid() and is_running(process) and time.time() - status.st_mtime < _MIN_AGE_S:
         return False
-    lock = _locked(Path(entry.path))
+    lock = _lock_folder(Path(entry.path))
     if lock is None:
         return False
     os.close(lock)
     return True
 
 
-def lives(process: int) -> bool:
-    """Whether there is a process of this number, anybody's."""
+def is_running(process: int) -> bool:
+    """Return whether a process with this id exists, of any user."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -151,16 +162,16 @@ def lives(process: int) -> bool:
     return True
 
 
-def _locked(path: Path) -> int | None:
-    """The open folder with its lock, or None when somebody else has it."""
+def _lock_folder(path: Path) -> int | None:
+    """Open and lock a folder; return the descriptor, or None if another process holds the lock."""
     if sys.platform == "win32":
         return None
     import fcntl
 
-    held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        os.close(held)
+        os.close(descriptor)
         return None
-    return held
+    return descriptor

@@ -1,4 +1,4 @@
-"""The inside of a worker process: one task, one answer, then it waits to be killed."""
+"""The inside of a worker process: receive one task, run it, respond, and wait to be killed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import logging
 import os
+import pickle
 import signal
 import sys
 import tempfile
@@ -17,9 +18,10 @@ import msgspec
 from msgspec import Struct
 
 from meshhub import errors
-from meshhub.engine import descendants as marks
 from meshhub.engine import logs
 from meshhub.engine.contract import Task, perform
+from meshhub.engine.descendants import set_mark
+from meshhub.engine.limits import Limits, apply_limits, release_reserve
 from meshhub.errors import MeshhubError, ModelTooComplex, PluginError, printable
 from meshhub.model.chain import Chain, Position
 from meshhub.model.report import Inspection, Report
@@ -28,41 +30,30 @@ log = logging.getLogger(__name__)
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_FAULT = 70
+"""Numbers of prctl(2); Python has no names for them."""
 
-LONGEST_ANSWER = 8 << 20
-"""Bytes; a report has a few thousand."""
+_FAULT_STATUS = 70
+"""Exit status of a worker after a fault of meshhub itself: EX_SOFTWARE of sysexits.h."""
 
-_MOST_RECORDS = 200
-"""Lines that one worker may log."""
+MAX_ANSWER_BYTES = 8 << 20
+"""Bytes of a response; a report has a few thousand, and the parent holds the whole response in memory."""
 
-_RESERVE = 64 << 20
-"""Bytes of memory beyond the limit, to tell that it was reached."""
-
-
-class Limits(Struct, frozen=True, kw_only=True):
-    """What one job may take.
-
-    memory_bytes: beyond what is mapped before it starts; of each of its processes, and of all together
-    file_bytes:   of one file, and of all files in its folders
-    files:        in its folders
-    open_files:   at once
-    processes:    at once, the worker itself counted
-    cpu_seconds:  of each of its processes
-    """
-
-    memory_bytes: int = 6 << 30
-    file_bytes: int = 4 << 30
-    files: int = 10_000
-    open_files: int = 512
-    processes: int = 64
-    cpu_seconds: int = 600
+_MAX_RECORD_COUNT = 200
+"""Count of log records from one worker; a plug-in that logs in a loop must not fill the log."""
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a worker sends back, as JSON: a worker that went astray cannot make its parent run anything.
+    """Message of a worker, as JSON: unlike a pickle, a corrupt message cannot run code in the parent.
 
-    step: the number of the step that begins; the answer proper follows later
+    Attributes:
+        step: Number of the step that begins, if the response follows later.
+        report: Report of a conversion.
+        inspection: Result of an inspection.
+        companions: Names of the companions that were written.
+        error_class: Class of the error in `meshhub.errors`; "" without an error.
+        error_code: Code of the error.
+        error: Message of the error, with option names in braces.
+        options: Options that the error is about.
     """
 
     step: int | None = None
@@ -76,30 +67,37 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind | None = None) -> None:
-    """Take one task from the connection, run it and answer; never returns.
+    """Receive one task, run it and respond; never returns.
 
-    Having answered, the worker waits to be killed with its whole session: while its leader lives,
-    the parent's `killpg` cannot hit a stranger. A worker whose parent is gone ends by itself, in the
-    middle of its task, too.
+    Afterwards the worker waits until the parent kills its session. While the leader of a session lives, `killpg` of
+    the parent cannot hit another process. A worker without a parent ends by itself, also during its task.
+
+    Args:
+        connection: Pipe to the parent.
+        limits: What the task may take.
+        mark: Number that marks the processes of this job.
+        log_as: Format of the log; None for no log.
     """
     settle(mark, log_as)
     preloaded = sys.modules.get("meshhub.engine.preload")
     if preloaded is not None and not connection.poll():
-        # a spare has the time
+        # a spare worker has time
         preloaded.warm_up()
     try:
-        task, scratch, request = connection.recv()
+        message = connection.recv_bytes()
     except (EOFError, OSError):
+        # the parent has no task for it
         os._exit(0)
-    logs.REQUEST.set(request)
-    limit(limits)
-    # for Python, and for libraries and programs that ask the environment
-    tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
     try:
-        answer = _encoded(task, _Progress(connection, task.chain))
+        task, scratch, request = pickle.loads(message)  # noqa: S301 - the parent sends it
+        logs.REQUEST.set(request)
+        apply_limits(limits)
+        # for Python, and for libraries and programs that read the environment
+        tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
+        answer = _encode_answer(task, _Progress(connection, task.chain))
     except Exception:
-        log.exception("a task ended in a fault of meshhub's own")
-        os._exit(_FAULT)
+        log.exception("a worker failed outside of its task")
+        os._exit(_FAULT_STATUS)
     with contextlib.suppress(OSError):
         connection.send_bytes(answer)
     while True:
@@ -107,20 +105,20 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
 
 
 def settle(mark: int, log_as: logs.Kind | None) -> None:
-    """Make this process one that ends with its parent, bears the mark, and prints nowhere but to the log."""
+    """Let this process end with its parent, mark it, and redirect its output to the log or to nowhere."""
     with contextlib.suppress(OSError):
         os.setsid()
     if sys.platform != "win32":
-        # blocked by the parent, until no terminal can send it
+        # blocked by the parent; in a session of its own, no terminal sends it
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _die_with_parent()
-    _let_the_fork_server_end()
-    marks.bear(mark)
-    _log_apart(log_as)
+    _release_fork_server()
+    set_mark(mark)
+    _redirect_output(log_as)
 
 
 class _Progress:
-    """Reports each step to the parent as it begins, so that a crash or a timeout names it."""
+    """Reports each step to the parent before it begins, so that the error of a crash or timeout names the step."""
 
     def __init__(self, connection: Connection, chain: Chain) -> None:
         self._connection = connection
@@ -135,20 +133,20 @@ class _Progress:
             self._connection.send_bytes(msgspec.json.encode(Answer(step=step)))
 
 
-def _encoded(task: Task, progress: _Progress) -> bytes:
-    """The answer as it is sent."""
+def _encode_answer(task: Task, progress: _Progress) -> bytes:
+    """Run the task, and return the response to send."""
     try:
-        answer = _answer(task, progress)
+        answer = _run(task, progress)
     except MeshhubError as error:
         answer = Answer(
-            error_class=_known(type(error)),
+            error_class=_find_public_class(type(error)),
             error_code=error.code,
             error=error.template,
             options=error.options,
         )
     except MemoryError:
-        # what fills it may still be held, by itself or by the error
-        _take_the_reserve()
+        # the task or the error may still hold the memory
+        release_reserve()
         answer = Answer(
             error_class=ModelTooComplex.__name__,
             error_code=ModelTooComplex.code,
@@ -159,150 +157,84 @@ def _encoded(task: Task, progress: _Progress) -> bytes:
     try:
         encoded = msgspec.json.encode(answer)
     except (TypeError, ValueError):
-        return _broken("a step told something that is neither a number nor text; its plug-in is broken")
-    return encoded if len(encoded) <= LONGEST_ANSWER else _broken("a step told far too much; its plug-in is broken")
+        return _encode_plugin_error("a note or figure of a step is neither a number nor text; its plug-in is broken")
+    if len(encoded) > MAX_ANSWER_BYTES:
+        return _encode_plugin_error(f"the report has more than {MAX_ANSWER_BYTES:,} bytes; a plug-in is broken")
+    return encoded
 
 
-def _broken(what: str) -> bytes:
-    return msgspec.json.encode(Answer(error_class=PluginError.__name__, error_code=PluginError.code, error=what))
+def _encode_plugin_error(message: str) -> bytes:
+    return msgspec.json.encode(Answer(error_class=PluginError.__name__, error_code=PluginError.code, error=message))
 
 
-def _answer(task: Task, progress: _Progress) -> Answer:
-    made = perform(task, progress)
-    if isinstance(made, Report):
-        return Answer(report=made, companions=task.target.names[1:] if task.target is not None else ())
-    return Answer(inspection=made)
+def _run(task: Task, progress: _Progress) -> Answer:
+    result = perform(task, progress)
+    if isinstance(result, Report):
+        return Answer(report=result, companions=task.target.names[1:] if task.target is not None else ())
+    return Answer(inspection=result)
 
 
-def _known(kind: type[MeshhubError]) -> str:
-    """The class of an error, or the nearest above it that the parent knows too."""
-    known: type[BaseException] = next(one for one in kind.__mro__ if getattr(errors, one.__name__, None) is one)
-    return known.__name__
+def _find_public_class(kind: type[MeshhubError]) -> str:
+    """Return the name of an error class, or of the nearest base class that the parent knows."""
+    public: type[BaseException] = next(base for base in kind.__mro__ if getattr(errors, base.__name__, None) is base)
+    return public.__name__
 
 
-def _log_apart(log_as: logs.Kind | None) -> None:
-    """Let the log reach standard error, the first lines of it, and let what is printed go nowhere.
+def _redirect_output(log_as: logs.Kind | None) -> None:
+    """Let the log reach standard error, and discard everything else that is printed.
 
-    Libraries print what they like; a program's output and its log are not theirs.
+    Libraries print to the output of the program, which may be a model or JSON.
     """
     if log_as is None:
-        # nobody asked for a log: Python's last resort would print tracebacks between a program's own lines
+        # without a handler, Python's last resort would print tracebacks between the lines of the program
         logging.getLogger("meshhub").addHandler(logging.NullHandler())
     else:
         sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
-        # after a fork: the parent's handlers write to descriptors that lead nowhere here
+        # after a fork, the handlers of the parent write to descriptors that are redirected below
         logging.getLogger().handlers.clear()
         logs.to_stderr(log_as)
         for handler in logging.getLogger().handlers:
-            handler.addFilter(_Few())
+            handler.addFilter(_RecordLimit())
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(null, stream)
-    sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
+    sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - open until the process ends
 
 
-class _Few(logging.Filter):
-    """Lets the first records through, each cut where nobody reads on."""
+class _RecordLimit(logging.Filter):
+    """Passes the first records, each shortened to printable text of limited length."""
 
     _count = 0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is logged."""
+        """Return whether to log the record."""
         self._count += 1
         record.msg, record.args = printable(record.getMessage()), ()
-        return self._count <= _MOST_RECORDS
+        return self._count <= _MAX_RECORD_COUNT
 
 
 def _die_with_parent() -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # when memory runs out, the system takes it from here, not from the service or from strangers
+        # when memory runs out, the system kills this process before the service
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def _let_the_fork_server_end() -> None:
-    """Close this worker's end of the pipe by which its fork server sees that it is still needed.
+def _release_fork_server() -> None:
+    """Close this worker's end of the pipe through which its fork server sees that it is still needed.
 
-    Python gives one to each child, so that children can have children. A fork server whose program was
-    killed would wait for its workers, and a worker that hangs for its fork server's end, for ever.
+    Python passes one to each child, so that children can have children. After its program was killed, a fork server
+    would wait for its workers, and a hanging worker for the end of its fork server.
     """
     server = getattr(forkserver, "_forkserver", None)
-    held = getattr(server, "_forkserver_alive_fd", None)
-    if server is not None and held is not None:
+    descriptor = getattr(server, "_forkserver_alive_fd", None)
+    if server is not None and descriptor is not None:
         server._forkserver_alive_fd = None
-        os.close(held)
+        os.close(descriptor)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what dead children leave."""
+    """Make this process the parent of processes whose parent has died."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def limit(limits: Limits) -> None:
-    """Bind this process to the limits, from what it has mapped now."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    wanted = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: limits.file_bytes,
-        resource.RLIMIT_NOFILE: limits.open_files,
-    }
-    for what, bound in wanted.items():
-        bound = _allowed(what, bound)
-        resource.setrlimit(what, (bound, bound))
-    mapped = _mapped_bytes(os.getpid())
-    if mapped:
-        bound = _allowed(resource.RLIMIT_AS, mapped + limits.memory_bytes + _RESERVE)
-        resource.setrlimit(resource.RLIMIT_AS, (bound - _RESERVE, bound))
-    # the first bound ends it with a signal of its own name, which tells why; the second for good
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    if hard == resource.RLIM_INFINITY or hard > limits.cpu_seconds:
-        resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_seconds, limits.cpu_seconds + 1))
-    # past the file size limit a write fails with an error instead of a deadly signal
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-
-def _allowed(what: int, bound: int) -> int:
-    """The bound, or what the system allows at most."""
-    import resource
-
-    _, hard = resource.getrlimit(what)
-    return bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-
-
-def _take_the_reserve() -> None:
-    if sys.platform != "win32":
-        import resource
-
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
-
-
-def unmapped_bytes(process: int, limits: Limits) -> int:
-    """What a worker may still take of its memory: all of it before it has bound itself, and where nobody can tell.
-
-    How much it had mapped when it bound itself only its bound tells: it may map a gigabyte while it warms up.
-    """
-    if sys.platform != "linux":
-        return limits.memory_bytes
-    import resource
-
-    with contextlib.suppress(OSError, ValueError):
-        bound, last = resource.prlimit(process, resource.RLIMIT_AS)
-        _, mine = resource.getrlimit(resource.RLIMIT_AS)
-        # as long as it has the last bound of all processes here it has not set its own, or could not
-        if last != mine:
-            return bound - _mapped_bytes(process)
-    return limits.memory_bytes
-
-
-def _mapped_bytes(process: int) -> int:
-    """What counts for the limit on a process's memory; 0 where the system does not tell."""
-    try:
-        return int(Path(f"/proc/{process}/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0

@@ -8,8 +8,8 @@ from litestar.exceptions import HTTPException
 from meshhub.engine.contract import Engine
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
+from meshhub.engine.limits import Limits as WorkerLimits
 from meshhub.engine.plugin_records import PluginRecords
-from meshhub.engine.worker import Limits as WorkerLimits
 from meshhub.errors import InvalidSettings
 from meshhub.http.admission.addresses import networks
 from meshhub.http.admission.failed_keys import FailedKeys

@@ -1,0 +1,234 @@
+"""Start worker processes, and adapt `multiprocessing` to programs with threads, forks and daemonic processes."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing import forkserver, resource_tracker, spawn
+from multiprocessing import process as processes
+from typing import Any
+
+from meshhub.engine.descendants import new_mark
+from meshhub.engine.limits import Limits
+from meshhub.engine.logs import Kind
+from meshhub.engine.worker_process import Worker
+from meshhub.errors import EngineError
+from meshhub.pipeline.fork_lock import ForkLock
+
+PRELOAD = ("meshhub.engine.preload",)
+"""Modules that the fork server imports once, so that no job has to."""
+
+SINGLE_THREADED = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "ARROW_IO_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+"""Environment of the fork server, which must not have threads when it forks."""
+
+_NAME, _NAME_WITH_MAIN = "meshhub-worker", "meshhub-worker-with-main"
+"""Names of processes; those with the first name do not import the main program."""
+
+_RETRY_S = 0.05
+"""Seconds until a failed start is tried again; Python notices the end of its fork server at the next start."""
+
+_MAX_PATH_LENGTH = 60
+"""Characters of a temporary folder. The path of a socket may have about a hundred, and Python adds about thirty."""
+
+_SHORT_FOLDER = "/tmp"  # noqa: S108 - Python makes a folder in it that other users cannot open
+
+_NO_PROCESSES = frozenset({errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOTSUP})
+"""Errors of a system that never starts a process for this program."""
+
+_STARTING = ForkLock()
+"""Held while a process is started, which changes what all engines share: the environment, the temporary folder, and
+Python's own record of this process."""
+
+Target = Callable[..., None]
+"""Function that a process runs; it takes a pipe, the limits, a mark, the log format, and further arguments."""
+
+
+class Starter:
+    """Starts processes with one method, limits and log format."""
+
+    def __init__(self, method: str | None, limits: Limits, log: Kind | None) -> None:
+        """Choose how to start processes.
+
+        Args:
+            method: "forkserver", "fork" or "spawn"; "forkserver" by default where it exists.
+            limits: What each process may take.
+            log: How each process logs to standard error; None for no log.
+        """
+        available = multiprocessing.get_all_start_methods()
+        if method not in available:
+            method = "forkserver" if "forkserver" in available else "spawn"
+        self.method = method
+        self._context = multiprocessing.get_context(method)
+        self._limits = limits
+        self._log = log
+
+    def start(self, target: Target, arguments: tuple[object, ...] = (), *, with_main: bool = False) -> Worker:
+        """Start a process.
+
+        Args:
+            target: Function to run.
+            arguments: Further arguments of the function.
+            with_main: Import the main program in the process.
+        Raises:
+            EngineError: This system starts no processes.
+            OSError, EOFError: No process can be started now.
+        """
+        ours, theirs = self._context.Pipe()
+        mark = new_mark()
+        with contextlib.closing(theirs), _STARTING.held():
+            if self.method != "fork":
+                # inside of _block_interrupt, its start would unblock SIGINT
+                resource_tracker.ensure_running()
+            with _set_environment(SINGLE_THREADED), _shorten_paths(), _allow_children(), _block_interrupt():
+                _forget_lost_fork_server()
+                process = self._launch(target, (theirs, self._limits, mark, self._log, *arguments), with_main)
+        return Worker(process, ours, mark)
+
+    def _launch(self, target: Target, arguments: tuple[object, ...], with_main: bool) -> processes.BaseProcess:
+        if self.method == "forkserver":
+            self._context.set_forkserver_preload(list(PRELOAD))
+        process: processes.BaseProcess = self._context.Process(  # type: ignore[attr-defined]
+            name=_NAME_WITH_MAIN if with_main else _NAME, target=target, args=arguments, daemon=True
+        )
+        try:
+            try:
+                process.start()
+            except (EOFError, ConnectionError):
+                # the fork server has died; Python starts another as soon as it notices
+                time.sleep(_RETRY_S)
+                process.start()
+        except OSError as error:
+            if error.errno not in _NO_PROCESSES:
+                raise
+            raise EngineError(
+                f"no process can be started here ({error.strerror}); convert in this process: "
+                "Registry() without Isolated"
+            ) from error
+        _hide_from_python(process)
+        return process
+
+
+def leave_fork_server() -> None:
+    """Let the fork server serve only the parent; call this in a forked child."""
+    processes.current_process()._config.pop("tempdir", None)  # type: ignore[attr-defined]
+    if _get_fork_server()._forkserver_pid is not None:
+        _forget_fork_server()
+
+
+def _get_fork_server() -> Any:
+    return forkserver._forkserver
+
+
+def _forget_lost_fork_server() -> None:
+    """Let Python start another fork server if the known one is not a child of this process.
+
+    It belongs to the parent if this process was forked before it imported this module. It was reaped if the program
+    waits for all its children. In both cases, Python raises ChildProcessError at each start of a process.
+    """
+    process = _get_fork_server()._forkserver_pid
+    if process is not None:
+        try:
+            os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            _forget_fork_server()
+
+
+def _forget_fork_server() -> None:
+    """Forget the fork server, and close the pipe that keeps it alive."""
+    server = _get_fork_server()
+    os.close(server._forkserver_alive_fd)
+    server._forkserver_address = server._forkserver_alive_fd = server._forkserver_pid = None
+
+
+def _hide_from_python(process: processes.BaseProcess) -> None:
+    """Let only the thread that supervises a process ask how it ended.
+
+    `multiprocessing` polls all known processes at each start and in `active_children`. Meanwhile another thread may
+    close the pipe of a process. Then Python reads from another file that got the same number, such as the socket of a
+    client or the pipe of another worker, and may block for ever.
+    """
+    processes._children.discard(process)  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def _allow_children() -> Iterator[None]:
+    """Let a daemonic process, such as a worker of a pool or a task queue, start workers.
+
+    Python forbids it because children of a terminated process would remain. Our workers end with their parent or its
+    fork server, and a fork server ends with the process that holds its pipe.
+    """
+    config = processes.current_process()._config  # type: ignore[attr-defined]
+    daemonic = config.pop("daemon", None)
+    try:
+        yield
+    finally:
+        if daemonic is not None:
+            config["daemon"] = daemonic
+
+
+@contextlib.contextmanager
+def _set_environment(values: dict[str, str]) -> Iterator[None]:
+    """Set environment variables for processes that are started inside; keep those that are already set."""
+    added = [name for name in values if name not in os.environ]
+    os.environ.update({name: values[name] for name in added})
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _block_interrupt() -> Iterator[None]:
+    """Block SIGINT in processes that are started inside: Ctrl-C goes to all of them, and each prints a traceback."""
+    if sys.platform == "win32":
+        yield
+        return
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+
+
+@contextlib.contextmanager
+def _shorten_paths() -> Iterator[None]:
+    """Use a temporary folder with a short path for the socket of the fork server."""
+    previous = tempfile.tempdir
+    if len(tempfile.gettempdir()) > _MAX_PATH_LENGTH and os.access(_SHORT_FOLDER, os.W_OK | os.X_OK):
+        tempfile.tempdir = _SHORT_FOLDER
+    try:
+        yield
+    finally:
+        tempfile.tempdir = previous
+
+
+def _prepare_worker(name: str) -> dict[str, object]:
+    """Return what multiprocessing sends to a new process, without the main program unless a worker needs it.
+
+    A worker would import the main program again. This took longer than most conversions, and a script without
+    `if __name__ == "__main__"` would start again. There is no setting for it, and hiding `sys.modules["__main__"]`
+    breaks unpickling in other threads.
+    """
+    data: dict[str, object] = _PREPARE(name)
+    if name == _NAME:
+        data.pop("init_main_from_name", None)
+        data.pop("init_main_from_path", None)
+    return data
+
+
+_PREPARE = spawn.get_preparation_data
+spawn.get_preparation_data = _prepare_worker

@@ -1,0 +1,152 @@
+"""A started worker process, seen from its parent: its pipe, how to kill it, and how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+from meshhub.engine import descendants
+from meshhub.engine.worker import MAX_ANSWER_BYTES
+
+CLEAN_EXIT = "exit status 0"
+"""How a worker ended that could not receive its task."""
+
+_EXIT_S = 0.5
+"""Seconds in which a worker that closed its pipe must end, so that its exit status is known."""
+
+_POLL_S = 0.0005
+"""Seconds between two checks whether a killed process has ended; most end within one."""
+
+_READ_BYTES = 1 << 16
+"""Bytes to read at once; most responses are smaller."""
+
+
+class Worker:
+    """A worker process, its pipe, and the mark that its children inherit."""
+
+    def __init__(self, process: BaseProcess, pipe: Connection, mark: int) -> None:
+        """Hold a running process, which waits for its task."""
+        self.process = process
+        self.pipe = pipe
+        self.mark = mark
+        self._is_pipe_closed = False
+        self._is_gone = False
+
+    def kill(self) -> None:
+        """Kill the process and everything in its session, without waiting."""
+        # ValueError: meanwhile another thread ended it
+        with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
+            if self.process.pid is not None and sys.platform != "win32":
+                os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, ValueError):
+            self.process.kill()
+
+    def close_pipe(self) -> None:
+        """Close this process's end of the pipe."""
+        # Set first: a child that is forked while another thread closes the pipe must not close it again. By then the
+        # number may belong to another file, such as the pipe through which that child receives its own task.
+        if not self._is_pipe_closed:
+            self._is_pipe_closed = True
+            self.pipe.close()
+
+    def stop(self, timeout_s: float) -> bool:
+        """Kill the process with everything that it started. Return whether all of it stopped within `timeout_s`.
+
+        A stopped process runs no more code, but the system may still have to take it apart; `end` waits for that.
+        """
+        if self._is_gone:
+            return True
+        self.close_pipe()
+        self.kill()
+        if sys.platform != "linux":
+            self.process.join(timeout_s)
+            return not self.process.is_alive()
+        deadline = time.monotonic() + timeout_s
+        while self.process.pid is not None and self.process.is_alive() and not descendants.is_over(self.process.pid):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_S)
+        return descendants.kill_marked(self.mark, timeout_s)
+
+    def end(self, timeout_s: float) -> bool:
+        """Stop the process and wait until it is gone. Return whether it is gone within `timeout_s`."""
+        if not self._is_gone and self.stop(timeout_s):
+            self.process.join(timeout_s)
+            if not self.process.is_alive():
+                self._is_gone = True
+                # releases its files now instead of at the next garbage collection
+                self.process.close()
+        return self._is_gone
+
+
+@contextlib.contextmanager
+def watch_end(process: BaseProcess) -> Iterator[int]:
+    """Open a descriptor that becomes readable when the process ends.
+
+    A fork server reports the end itself. Otherwise the sentinel of Python is a pipe, which children of the worker that
+    outlive it keep open; then a pidfd is used instead.
+    """
+    if hasattr(os, "pidfd_open") and "forkserver" not in type(process).__name__.lower() and process.pid is not None:
+        pidfd = None
+        with contextlib.suppress(OSError):
+            pidfd = os.pidfd_open(process.pid)
+        if pidfd is not None:
+            try:
+                yield pidfd
+            finally:
+                os.close(pidfd)
+            return
+    yield process.sentinel
+
+
+def describe_end(process: BaseProcess) -> str:
+    """Describe how a process ended. It may still be about to end."""
+    process.join(_EXIT_S)
+    code = process.exitcode
+    if code is None:
+        return "it closed its pipe"
+    return f"exit status {code}" if code >= 0 else f"killed by {_name_signal(-code)}"
+
+
+def read_messages(pipe: Connection, unread: bytearray) -> Iterator[bytes]:
+    """Read what a pipe holds now, without waiting, and yield the complete messages.
+
+    Args:
+        pipe: Pipe that is ready to read.
+        unread: Start of an incomplete message; kept between calls.
+    Raises:
+        EOFError: The pipe is closed.
+        ValueError: The data is not a message.
+    """
+    try:
+        if sys.platform == "win32":
+            yield pipe.recv_bytes(MAX_ANSWER_BYTES)
+            return
+        data = os.read(pipe.fileno(), _READ_BYTES)
+    except OSError:
+        data = b""
+    if not data:
+        raise EOFError
+    unread += data
+    while len(unread) >= 4:
+        (length,) = struct.unpack_from("!i", unread)
+        if not 0 < length <= MAX_ANSWER_BYTES:
+            raise ValueError(f"a message of {length} bytes")
+        if len(unread) < 4 + length:
+            return
+        yield bytes(unread[4 : 4 + length])
+        del unread[: 4 + length]
+
+
+def _name_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
