@@ -202,7 +202,7 @@ class Registry:
         plan = structs.replace(caller.plan, grants=frozenset(grants))
         return structs.replace(caller, plan=plan, entitled=True)
 
-    def convert(
+    def convert(  # noqa: PLR0913 - public keywords; a struct of settings would make each call longer
         self,
         source: Input,
         target: Output,

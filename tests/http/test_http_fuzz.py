@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from urllib.parse import quote
 
 import httpx
@@ -100,10 +101,13 @@ def parts(draw: st.DrawFn) -> bytes:
 @QUICK
 @given(
     path=st.sampled_from(sorted(PATHS)),
-    sound=st.lists(
-        st.sampled_from([build_part("MAIN", TRIANGLE), build_part("target", b"stl")]), max_size=2, unique=True
+    form=st.builds(
+        operator.add,
+        st.lists(
+            st.sampled_from([build_part("MAIN", TRIANGLE), build_part("target", b"stl")]), max_size=2, unique=True
+        ),
+        st.lists(parts(), max_size=2),
     ),
-    made=st.lists(parts(), max_size=2),
     kind=st.sampled_from(KINDS),
     around=st.sampled_from(
         [(b"", b"--b--\r\n")] * 16 + [(b"before\r\n", b"--b--after"), (b"", b""), (b"", b"--b--" * 2)]
@@ -114,14 +118,13 @@ def parts(draw: st.DrawFn) -> bytes:
 def test_random_forms_get_a_well_formed_answer(
     service: Running,
     path: str,
-    sound: list[bytes],
-    made: list[bytes],
+    form: list[bytes],
     kind: str,
     around: tuple[bytes, bytes],
     short: int,
     cuts: list[int],
 ) -> None:
-    body = (around[0] + b"".join(sound + made) + around[1]).replace(b"MAIN", PATHS[path].encode())
+    body = (around[0] + b"".join(form) + around[1]).replace(b"MAIN", PATHS[path].encode())
     send(service, path, body[: len(body) - short], kind, cuts)
 
 

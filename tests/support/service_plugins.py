@@ -51,14 +51,9 @@ def read(source: Source, options: ToyOptions) -> Scene:
     for number in range(options.toy_notes):
         note(f"remark_{number}", "a remark that is as long as remarks should not be: " + "é" * 50)
     match words[1:]:
-        case ["empty"]:
-            raise EmptyModel("there is no toy in it; put one in")
-        case ["complex"]:
-            raise ModelTooComplex("far too many toys; reduce them with optimize_target_faces")
-        case ["broken"]:
-            raise PluginError("the toy broke")
-        case ["fault"]:
-            raise KeyError("secret path /etc/toy")
+        case [name] if name in ERRORS:
+            kind, message = ERRORS[name]
+            raise kind(message)
         case ["crash"]:
             ctypes.string_at(0)
         case ["hang"]:
@@ -74,6 +69,15 @@ def read(source: Source, options: ToyOptions) -> Scene:
                 raise ExternalReference(f"{name!r} did not come along; send it too")
             did(companion=name)
     return scene_of(brick(1, 2, options.toy_size or 3))
+
+
+ERRORS: dict[str, tuple[type[Exception], str]] = {
+    "empty": (EmptyModel, "there is no toy in it; put one in"),
+    "complex": (ModelTooComplex, "far too many toys; reduce them with optimize_target_faces"),
+    "broken": (PluginError, "the toy broke"),
+    "fault": (KeyError, "secret path /etc/toy"),
+}
+"""What a word in the file makes the reader raise."""
 
 
 def write(scene: Scene, target: Target, options: Struct) -> None:
