@@ -173,6 +173,27 @@ def test_a_misbehaving_listener_delays_no_conversion(registry: Registry, work: P
     until(lambda: not any(map(living, started(tmp_path / name))))
 
 
+def test_a_slow_listener_delays_no_other_listener(distribution: Path, work: Path, tmp_path: Path) -> None:
+    """Two listeners wait for each other."""
+    for name, other in (("first", "second"), ("second", "first")):
+        (distribution / f"{name}_listener.py").write_text(
+            "import time\n"
+            "from pathlib import Path\n"
+            "from meshhub import hookimpl\n"
+            f"folder = Path({str(tmp_path)!r})\n"
+            "@hookimpl\n"
+            "def meshhub_finished(report):\n"
+            f"    (folder / '{name}-called').touch()\n"
+            f"    while not (folder / '{other}-called').exists():\n"
+            "        time.sleep(0.01)\n"
+            f"    (folder / '{name}-done').touch()\n"
+        )
+        install(distribution, f"{name}-listener", **{name: f"{name}_listener"})
+    with contextlib.closing(Registry(hooks=HookProcess(hook_s=20, folder=str(work)))) as registry:
+        registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl")
+        until(lambda: {path.name for path in tmp_path.glob("*-done")} == {"first-done", "second-done"}, 60)
+
+
 def test_listeners_are_called_before_the_registry_closes(registry: Registry, tmp_path: Path) -> None:
     told = tmp_path / "witness"
     registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(told))

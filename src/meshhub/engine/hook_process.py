@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import queue
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -55,7 +57,7 @@ _LIMITS = Limits(memory_bytes=2 << 30, cpu_seconds=1 << 30)
 """Memory includes the stacks of its threads; processor time adds up over the days that it lives."""
 
 _LISTENERS_WAITING = 1000
-"""Reports that wait for listeners; the next ones are dropped, for a listener that is too slow must not fill memory."""
+"""Count of reports that wait for the listener of one plug-in; more are dropped, to bound the memory."""
 
 
 class HookProcess(Hooks):
@@ -95,8 +97,7 @@ class HookProcess(Hooks):
         self._connection: HookConnection | None = None
         self._open: set[HookConnection] = set()
         self._is_closed = False
-        self._reports: queue.Queue[tuple[str, Plugin, Mapping[str, object]] | None] = queue.Queue(_LISTENERS_WAITING)
-        self._listening: threading.Thread | None = None
+        self._listeners: dict[str, _Listener] = {}
         # for a program that ends without closing it
         weakref.finalize(self, _close_all, self._open)
 
@@ -148,11 +149,8 @@ class HookProcess(Hooks):
     def close(self) -> None:
         """Let listeners hear what waits for them, as long as one may take, and kill the process."""
         with self._lock:
-            listening, self._listening = self._listening, None
-        if listening is not None:
-            with contextlib.suppress(queue.Full):
-                self._reports.put(None, timeout=self._hook_s)
-            listening.join(self._hook_s)
+            listeners, self._listeners = list(self._listeners.values()), {}
+        _finish(listeners, self._hook_s)
         with self._lock, self._starting:
             self._is_closed = True
         _close_all(self._open)
@@ -202,23 +200,21 @@ class HookProcess(Hooks):
         with self._lock:
             if self._is_closed:
                 return
-            if self._listening is None:
-                self._listening = threading.Thread(target=self._listen, name="meshhub-listeners", daemon=True)
-                self._listening.start()
+            listener = self._listeners.get(plugin.name)
+            if listener is None:
+                listener = self._listeners[plugin.name] = _Listener(partial(self._listen, plugin))
         try:
-            self._reports.put_nowait((CALLER.get(), plugin, arguments))
+            listener.calls.put_nowait((CALLER.get(), arguments))
         except queue.Full:
-            log.error("plug-in %r listens too slowly and does not hear of a conversion", plugin.name)
+            log.error("plug-in %r listens too slowly; a report was dropped", plugin.name)
 
-    def _listen(self) -> None:
-        while (waiting := self._reports.get()) is not None:
-            caller, plugin, arguments = waiting
-            CALLER.set(caller)
-            try:
-                self._ask_hook(plugin, LISTENER, arguments)
-            except Exception as error:
-                details = error if log.isEnabledFor(logging.DEBUG) else None
-                log.error("the listener of plug-in %r failed: %s", plugin.name, error, exc_info=details)
+    def _listen(self, plugin: Plugin, caller: str, arguments: Mapping[str, object]) -> None:
+        CALLER.set(caller)
+        try:
+            self._ask_hook(plugin, LISTENER, arguments)
+        except Exception as error:
+            details = error if log.isEnabledFor(logging.DEBUG) else None
+            log.error("the listener of plug-in %r failed: %s", plugin.name, error, exc_info=details)
 
     def _ask(self, name: HookName, hook: str, arguments: msgspec.Struct, budget: float | None) -> Any:
         """Return what a hook returns. Raises PluginError when it fails or is off, EngineError, OSError."""
@@ -314,6 +310,35 @@ class HookProcess(Hooks):
             log.error("%s %s, for several callers, and is off for %g s", title, why, OFF_S)
             if self._records is not None:
                 self._records.keep_faults(self.faults, OFF_S)
+
+
+class _Listener:
+    """Reports for the listener of one plug-in, and the thread that calls it: a slow listener delays no other."""
+
+    def __init__(self, listen: Callable[[str, Mapping[str, object]], None]) -> None:
+        """Call `listen` with the caller and the arguments of each call in `calls`, until one is None."""
+        self._listen = listen
+        self.calls: queue.Queue[tuple[str, Mapping[str, object]] | None] = queue.Queue(_LISTENERS_WAITING)
+        self.thread = threading.Thread(target=self._run, name="meshhub-listener", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while (call := self.calls.get()) is not None:
+            self._listen(*call)
+
+
+def _finish(listeners: Sequence[_Listener], timeout_s: float | None) -> None:
+    """Let listeners take the reports that wait for them, for `timeout_s` at most."""
+    deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
+    for listener in listeners:
+        with contextlib.suppress(queue.Full):
+            listener.calls.put(None, timeout=_seconds_until(deadline))
+    for listener in listeners:
+        listener.thread.join(_seconds_until(deadline))
+
+
+def _seconds_until(deadline: float) -> float | None:
+    return None if deadline == math.inf else max(0.0, deadline - time.monotonic())
 
 
 def _close_all(connections: set[HookConnection]) -> None:
