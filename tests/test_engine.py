@@ -710,3 +710,24 @@ def test_a_worker_that_ends_before_its_task_is_replaced(monkeypatch: pytest.Monk
     with contextlib.closing(Registry([toys], entry_points=False, engine=Isolated(workers=1, method="fork"))) as here:
         assert convert(here, "toy!")[0].ok
     assert len(starts) > 1
+
+
+@forks
+def test_threads_that_fork_at_once_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    """One forks to start a worker, which takes a lock; the other forks by itself."""
+    script = written(
+        tmp_path,
+        f"{CONVERT}"
+        "registry = Registry([toys], entry_points=False, engine=Isolated(workers=2, method='fork'))\n"
+        "threads = [threading.Thread(target=lambda: [convert() for _ in range(4)]) for _ in range(2)]\n"
+        "for thread in threads:\n"
+        "    thread.start()\n"
+        "while any(thread.is_alive() for thread in threads):\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)\n"
+        "print('done')\n"
+        "registry.close()\n",
+    )
+    assert printed(script) == ["done"]

@@ -14,7 +14,7 @@ if sys.platform != "linux":
 
 from distributions import install
 from meshhub import ConversionTimeout, Isolated, MeshhubError, Registry, Source, Target
-from meshhub.engine.worker import Limits
+from meshhub.engine.limits import Limits
 from meshhub.model.chain import Position, Request
 from test_cli import meshhub_cli
 

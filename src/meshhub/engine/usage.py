@@ -59,8 +59,7 @@ class Usage:
                     )
         if size > limits.file_bytes:
             raise ModelTooComplex(
-                f"the conversion wrote more than {limits.file_bytes:,} bytes{position.text}; "
-                f"{position.reduction}",
+                f"the conversion wrote more than {limits.file_bytes:,} bytes{position.text}; {position.reduction}",
                 options=("optimize_target_faces",),
             )
 
