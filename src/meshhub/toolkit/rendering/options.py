@@ -1,0 +1,107 @@
+"""Options of a picture: views, size, colors, edges, background."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, NamedTuple, get_args
+
+from msgspec import Meta, Struct
+
+from meshhub.errors import InvalidOption, quote
+
+View = Literal["iso", "iso-back", "front", "back", "left", "right", "top", "bottom"]
+"""Direction from which a model is seen."""
+
+VIEWS: tuple[View, ...] = get_args(View)
+"""Every view."""
+
+MAX_SIDE_PIXELS = 4096
+"""Pixels of one side; a picture of this size takes about 1 GB of memory and 10 s."""
+
+MIN_SIDE_PIXELS = 16
+"""Pixels of one side; less shows nothing."""
+
+_SIZE = re.compile(r"(\d{1,5})[x×](\d{1,5})", re.ASCII | re.IGNORECASE)
+
+
+class RenderOptions(Struct, frozen=True, kw_only=True):
+    """Options of a picture."""
+
+    view: Annotated[
+        str,
+        Meta(
+            title="Views",
+            description=f"One view or several, separated by commas, in one picture: {', '.join(VIEWS)}.",
+            examples=["iso,front,right,top"],
+        ),
+    ] = "iso"
+    size: Annotated[
+        str,
+        Meta(
+            title="Size of the picture in pixels",
+            description=f"Width and height as WIDTHxHEIGHT, each {MIN_SIDE_PIXELS} to {MAX_SIDE_PIXELS}.",
+            examples=["1280x960"],
+        ),
+    ] = "1280x960"
+    color_by: Annotated[
+        Literal["model", "part", "surface", "none"],
+        Meta(
+            title="Colors",
+            description=(
+                "model shows the colors, materials and textures of the file; part gives each part its own color; "
+                "surface shows the kind of each surface, with a legend, for formats that have surfaces (STEP); "
+                "none is gray."
+            ),
+        ),
+    ] = "model"
+    edges: Annotated[
+        Literal["feature", "mesh", "none"],
+        Meta(
+            title="Edges",
+            description="feature draws outlines and sharp edges; mesh also draws the sides of every triangle.",
+        ),
+    ] = "feature"
+    background: Annotated[
+        Literal["light", "dark", "transparent"],
+        Meta(title="Background", description="Color behind the model."),
+    ] = "light"
+
+
+class Size(NamedTuple):
+    """Size in pixels."""
+
+    width: int
+    height: int
+
+
+def parse_size(text: str) -> Size:
+    """Return the size that the option `size` names.
+
+    Raises:
+        InvalidOption: The text has another form, or a side is out of bounds.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size = Size(*map(int, match.groups())) if match else Size(0, 0)
+    if not MIN_SIDE_PIXELS <= min(size) <= max(size) <= MAX_SIDE_PIXELS:
+        raise InvalidOption(
+            f"option '{{size}}' must be WIDTHxHEIGHT, each {MIN_SIDE_PIXELS} to {MAX_SIDE_PIXELS} pixels, "
+            f"got {quote(text)}",
+            options=("size",),
+        )
+    return size
+
+
+def parse_views(text: str) -> tuple[View, ...]:
+    """Return the views that the option `view` names.
+
+    Raises:
+        InvalidOption: A view is unknown or repeated.
+    """
+    names = [name.strip().lower() for name in text.split(",")]
+    views = tuple(view for name in names for view in VIEWS if view == name)
+    if len(views) != len(names) or len(set(views)) != len(views):
+        raise InvalidOption(
+            f"option '{{view}}' must list different views of {', '.join(VIEWS)}, got {quote(text)}",
+            options=("view",),
+        )
+    return views

@@ -1,0 +1,95 @@
+"""Outlines and sharp edges, found in the picture: lines where neighboring samples belong to different surfaces."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.model.scene import Int32
+from meshhub.toolkit.rendering.camera import Float32
+from meshhub.toolkit.rendering.triangles import CREASE_COSINE
+from meshhub.toolkit.rendering.visibility import VisibleSamples
+
+MIN_STEP_SAMPLES = 3.0
+"""Depth in samples by which one surface must lie behind another."""
+
+MAX_SLOPE = 20.0
+"""Change of the depth per sample from which a surface counts as seen from the side."""
+
+
+class SurfaceFacts(NamedTuple):
+    """Visible faces.
+
+    normals: (v, 3) unit normals in the camera's frame, toward the viewer
+    part:    (v,) part of each face
+    """
+
+    normals: Float32
+    part: Int32
+
+
+def find_lines(
+    visible: VisibleSamples, face: Int32, facts: SurfaceFacts, shape: tuple[int, int], edges: Literal["feature", "mesh"]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the samples of lines on surfaces, and those of outlines on the background.
+
+    Args:
+        visible: The visible samples.
+        face: (k,) index in `facts` of the face of each.
+        facts: The visible faces.
+        shape: Height and width of the picture in samples.
+        edges: Which lines.
+    """
+    height, width = shape
+    position = visible.position
+    number = np.full(height * width, -1, np.int32)
+    number[position] = np.arange(len(face), dtype=np.int32)
+    column = position % width
+    is_line = np.zeros(len(face), np.bool_)
+    outlines: list[NDArray[np.intp]] = []
+    toward = np.maximum(facts.normals[:, 2], 1e-6)
+    slopes = (facts.normals[:, 0] / toward, -facts.normals[:, 1] / toward)
+    for offset, slope, before, after in (
+        (1, slopes[0], column > 0, column < width - 1),
+        (width, slopes[1], position >= width, position < (height - 1) * width),
+    ):
+        for has_neighbor, step in ((before, -offset), (after, offset)):
+            one = np.flatnonzero(has_neighbor)
+            neighbor = position[one] + step
+            is_border = number[neighbor] < 0
+            outlines.append(neighbor[is_border])
+            is_line[one[is_border]] = True
+        one, other = one[~is_border], number[neighbor[~is_border]]
+        changes = face[one] != face[other]
+        one, other = one[changes], other[changes]
+        if edges == "feature":
+            clipped = np.clip(slope, -MAX_SLOPE, MAX_SLOPE)
+            drawn = _is_feature(visible.depth, face, facts, clipped, one, other)
+            one, other = one[drawn], other[drawn]
+        is_line[one] = is_line[other] = True
+    return position[is_line], np.concatenate(outlines)
+
+
+def _is_feature(
+    depth: Float32, face: Int32, facts: SurfaceFacts, slope: Float32, one: Int32, other: Int32
+) -> NDArray[np.bool_]:
+    """Return which pairs of neighboring samples are on both sides of a step, a sharp edge, or two parts.
+
+    Args:
+        depth: (k,) depth of each sample.
+        face: (k,) its face.
+        facts: The faces.
+        slope: (v,) change of the depth of each face from the first to the second sample.
+        one: (p,) first samples.
+        other: (p,) second samples.
+    """
+    step = depth[other] - depth[one]
+    first, second = face[one], face[other]
+    jump = np.minimum(np.abs(step - slope[first]), np.abs(step - slope[second]))
+    cosine = np.einsum("ij,ij->i", facts.normals[first], facts.normals[second])
+    is_feature: NDArray[np.bool_] = (
+        (jump > MIN_STEP_SAMPLES) | (cosine < CREASE_COSINE) | (facts.part[first] != facts.part[second])
+    )
+    return is_feature

@@ -1,0 +1,236 @@
+"""Draw a scene: views, their arrangement in one picture, captions and legend."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.model.scene import Float64, Scene, UInt8
+from meshhub.toolkit.geometry import face_normals, unit_vectors
+from meshhub.toolkit.rendering.appearance import collect_appearance, part_color
+from meshhub.toolkit.rendering.camera import (
+    MARGIN_RATIO,
+    Float32,
+    Projection,
+    project,
+    turn,
+    view_rotation,
+)
+from meshhub.toolkit.rendering.lettering import GLYPH_HEIGHT, draw_text, text_width
+from meshhub.toolkit.rendering.options import RenderOptions, Size, View, parse_size, parse_views
+from meshhub.toolkit.rendering.outlines import SurfaceFacts, find_lines
+from meshhub.toolkit.rendering.shading import SampledFaces, shade
+from meshhub.toolkit.rendering.triangles import PlacedTriangles, place_triangles, smooth_normals
+from meshhub.toolkit.rendering.visibility import find_visible
+
+SAMPLES_PER_SIDE = 2
+"""Samples along each side of a pixel; their mean is the pixel."""
+
+LINE_BRIGHTNESS = 0.28
+"""Brightness of lines as a share of the surface's."""
+
+BACKGROUNDS = {"light": (247, 248, 250, 255), "dark": (34, 38, 44, 255), "transparent": (0, 0, 0, 0)}
+"""Color behind the model."""
+
+MAX_LEGEND_ENTRIES = 12
+"""Entries of a legend; the rest are counted."""
+
+MAX_LABEL_LENGTH = 32
+"""Characters of one entry of a legend."""
+
+
+class _Style(NamedTuple):
+    """What all views of a picture share.
+
+    scene, triangles: what is drawn
+    normals:          (m, 3, 3) smooth normals of the corners; None for flat facets
+    options:          of the picture
+    """
+
+    scene: Scene
+    triangles: PlacedTriangles
+    normals: Float32 | None
+    options: RenderOptions
+
+
+def render(scene: Scene, options: RenderOptions | None = None) -> UInt8:
+    """Draw a scene.
+
+    Orthographic views, all at one scale; light from the upper left. The same scene and options give the same pixels.
+    Transparent materials are drawn opaque.
+
+    Args:
+        scene: Millimeters, Z up, front toward -Y.
+        options: Default: an isometric view of 1280 × 960 pixels.
+    Returns:
+        (height, width, 4) sRGB pixels with alpha.
+    Raises:
+        InvalidOption: A view or the size is invalid.
+        ValueError: The scene has no faces.
+    """
+    options = options or RenderOptions()
+    size, views = parse_size(options.size), parse_views(options.view)
+    triangles = place_triangles(scene)
+    if len(triangles.faces) == 0:
+        raise ValueError("a scene without faces cannot be drawn")
+    style = _Style(scene, triangles, smooth_normals(triangles), options)
+    legend = _list_legend(style)
+    picture = np.empty((size.height, size.width, 4), np.uint8)
+    picture[:] = BACKGROUNDS[options.background]
+    scale = max(1, round(min(size) / 480))
+    height = size.height - _draw_legend(picture, legend, scale, options.background)
+    columns, rows = _arrange(len(views), Size(size.width, height))
+    tile = Size(size.width // columns, height // rows)
+    boxes = [_measure(triangles, view) for view in views]
+    scale_factor = min(_fit(box, tile) for box in boxes)
+    for number, view in enumerate(views):
+        top, left = number // columns * tile.height, number % columns * tile.width
+        area = picture[top : top + tile.height, left : left + tile.width]
+        area[:] = _draw_view(style, view, boxes[number].mean(axis=0), scale_factor, tile)
+        if len(views) > 1:
+            _write(area, view, 4 * scale, 4 * scale, scale, options.background)
+    return picture
+
+
+def _arrange(count: int, size: Size) -> tuple[int, int]:
+    """Return the columns and rows of equal tiles that leave the largest square for each view."""
+    layouts = [(columns, math.ceil(count / columns)) for columns in range(1, count + 1)]
+    return max(layouts, key=lambda layout: min(size.width / layout[0], size.height / layout[1]))
+
+
+def _measure(triangles: PlacedTriangles, view: View) -> Float64:
+    """Return the (2, 2) least and greatest coordinates of the triangles to the right and up."""
+    is_used = np.zeros(len(triangles.vertices), np.bool_)
+    is_used[triangles.faces] = True
+    points = triangles.vertices if is_used.all() else triangles.vertices[is_used]
+    return np.array([(values.min(), values.max()) for values in turn(points, view_rotation(view))[:2]]).T
+
+
+def _fit(box: Float64, size: Size) -> float:
+    """Return the samples per unit at which a box fits into a tile."""
+    margin = 2 * MARGIN_RATIO * min(size)
+    extents = np.maximum(box[1] - box[0], 1e-9)
+    return float(((np.array(size) - margin) * SAMPLES_PER_SIDE / extents).min())
+
+
+def _draw_view(style: _Style, view: View, middle: Float64, scale: float, tile: Size) -> UInt8:
+    """Return the (height, width, 4) pixels of one view."""
+    triangles, options = style.triangles, style.options
+    width, height = tile.width * SAMPLES_PER_SIDE, tile.height * SAMPLES_PER_SIDE
+    projection = Projection(view_rotation(view), middle, scale, width, height)
+    x, y, depth = project(triangles.vertices, projection)
+    visible = find_visible(x, y, depth, triangles.faces, width, height)
+    number = np.zeros(len(triangles.faces), np.int32)
+    number[visible.face] = 1
+    seen = np.flatnonzero(number)
+    number[seen] = np.arange(len(seen), dtype=np.int32)
+    face = number[visible.face]
+    corners = triangles.faces[seen]
+    normals = _rotate(unit_vectors(face_normals(triangles.vertices, corners)), projection)
+    is_front = normals[:, 2] >= 0
+    corner_normals = normals[:, None] if style.normals is None else _rotate(style.normals[seen], projection)
+    faces = SampledFaces(x[corners], y[corners], corner_normals, is_front)
+    appearance = collect_appearance(style.scene, triangles, seen, options.color_by)
+    samples = np.full(height * width, _packed(BACKGROUNDS[options.background]), np.uint32)
+    samples[visible.position] = shade(faces, appearance, face, visible.position, width)
+    if options.edges != "none":
+        part = np.searchsorted(triangles.first_face, seen, side="right").astype(np.int32)
+        toward = np.where(is_front[:, None], normals, -normals)
+        line, outline = find_lines(visible, face, SurfaceFacts(toward, part), (height, width), options.edges)
+        samples[line] = _darkened(samples[line])
+        samples[outline] = _packed((*_ink(options.background), 255))
+    return _reduce(samples.reshape(height, width))
+
+
+def _rotate(vectors: NDArray[np.floating[Any]], projection: Projection) -> Float32:
+    """Return vectors in the camera's frame."""
+    return vectors.astype(np.float32) @ projection.rotation.T.astype(np.float32)
+
+
+def _packed(color: tuple[int, ...]) -> np.uint32:
+    """Return a color as one number, whose bytes are red, green, blue, alpha."""
+    return np.array(color, np.uint8).view(np.uint32)[0]
+
+
+def _darkened(samples: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the colors of lines on surfaces."""
+    colors = samples.view(np.uint8).reshape(-1, 4)
+    darkness = np.array([LINE_BRIGHTNESS, LINE_BRIGHTNESS, LINE_BRIGHTNESS, 1], np.float32)
+    return (colors * darkness).astype(np.uint8).view(np.uint32).ravel()
+
+
+def _ink(background: str) -> tuple[int, int, int]:
+    return (225, 228, 232) if background == "dark" else (52, 58, 66)
+
+
+def _reduce(samples: NDArray[np.uint32]) -> UInt8:
+    """Return the (height, width, 4) means of squares of packed samples; each number holds two sums of two channels."""
+    count, lanes = SAMPLES_PER_SIDE, np.uint32(0x00FF00FF)
+    squares = [samples[row::count, column::count] for row in range(count) for column in range(count)]
+    even = sum((square & lanes for square in squares[1:]), squares[0] & lanes)
+    odd = sum(((square >> np.uint32(8)) & lanes for square in squares[1:]), (squares[0] >> np.uint32(8)) & lanes)
+    shift = np.uint32(2 * (count - 1))
+    mean = ((even >> shift) & lanes) | (((odd >> shift) & lanes) << np.uint32(8))
+    pixels = mean.view(np.uint8).reshape(*mean.shape, 4)
+    partly = (pixels[..., 3] > 0) & (pixels[..., 3] < 255)
+    if partly.any():
+        # transparent samples are black: only the others have a color
+        pixels[partly, :3] = np.minimum(pixels[partly, :3] * 255.0 / pixels[partly, 3:], 255).astype(np.uint8)
+    return pixels
+
+
+def _list_legend(style: _Style) -> list[tuple[str, UInt8]]:
+    """Return the entries of the legend: label and color."""
+    scene = style.scene
+    if style.options.color_by == "part":
+        entries = [
+            (part.name or scene.meshes[part.mesh].name or f"part {number + 1}", part_color(number))
+            for number, part in enumerate(scene.parts)
+        ]
+    elif style.options.color_by == "surface":
+        materials = [scene.materials[number] for number in scene.used_materials()]
+        entries = [
+            (material.name, np.rint(np.array(material.base_color) * 255).astype(np.uint8)) for material in materials
+        ]
+    else:
+        return []
+    if len(entries) > MAX_LEGEND_ENTRIES:
+        rest = len(entries) - MAX_LEGEND_ENTRIES + 1
+        entries = [*entries[: MAX_LEGEND_ENTRIES - 1], (f"and {rest} more", np.zeros(4, np.uint8))]
+    return [(label[:MAX_LABEL_LENGTH], color) for label, color in entries]
+
+
+def _draw_legend(picture: UInt8, entries: list[tuple[str, UInt8]], scale: int, background: str) -> int:
+    """Draw the legend at the bottom of the picture, and return its height in pixels; it takes at most a third."""
+    if not entries:
+        return 0
+    height, width = picture.shape[:2]
+    line, gap = (GLYPH_HEIGHT + 6) * scale, 8 * scale
+    rows: list[list[tuple[str, UInt8]]] = [[]]
+    left = gap
+    for label, color in entries:
+        needed = line + text_width(label, scale) + gap
+        if rows[-1] and left + needed > width:
+            rows.append([])
+            left = gap
+        rows[-1].append((label, color))
+        left += needed
+    rows = rows[: max(1, height // 3 // line)]
+    for number, row in enumerate(rows):
+        top, left = height - (len(rows) - number) * line, gap
+        for label, color in row:
+            swatch = picture[top + 3 * scale : top + line - 5 * scale, left : left + line - 6 * scale]
+            swatch[:] = np.where(color[3] > 0, color, swatch)
+            _write(picture, label, left + line - 2 * scale, top + 4 * scale, scale, background)
+            left += line + text_width(label, scale) + gap
+    return len(rows) * line + gap // 2
+
+
+def _write(picture: UInt8, text: str, left: int, top: int, scale: int, background: str) -> None:
+    """Write a line of text; what is outside of the picture is cut off."""
+    mask = draw_text(text, scale)
+    area = picture[top : top + mask.shape[0], left : left + mask.shape[1]]
+    area[mask[: area.shape[0], : area.shape[1]]] = (*_ink(background), 255)
