@@ -10,8 +10,10 @@ import copy
 import functools
 import io
 import logging
+import os
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
@@ -19,7 +21,7 @@ from msgspec import structs
 
 from meshhub.engine.contract import Cancel, Engine, Task
 from meshhub.engine.in_process import InProcess
-from meshhub.errors import MeshhubError, PluginError, RequestRefused
+from meshhub.errors import MeshhubError, PluginError, RequestRefused, UnsupportedTarget, quote
 from meshhub.model.capabilities import Format, Operation
 from meshhub.model.chain import Chain, Request
 from meshhub.model.options import OptionField
@@ -318,11 +320,62 @@ class Registry:
         chain = self.resolve(Request(target=None, options={**options, **keywords}), source, caller)
         return cast(Inspection, self._engine.run(Task(chain=chain, source=source), timeout=timeout, cancel=cancel))
 
+    def render(
+        self,
+        source: Input,
+        target: Output,
+        *,
+        caller: Caller = LOCAL,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+        overwrite: bool = True,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Any,
+    ) -> Report:
+        """Draw a picture of one model, as PNG.
+
+        Like an inspection, this is no conversion: the listeners are not informed.
+
+        Args:
+            source: Path, content of a file, binary file, scene, or a named source with its companions.
+            target: Path with the extension .png, binary file, or a target in memory or in a folder.
+            caller: Its plan decides about entitlements (default: all of them).
+            timeout: Seconds until the engine stops.
+            cancel: Stops the task from another thread.
+            overwrite: Whether to replace an existing file.
+            options: Options by name: those of the picture (`toolkit.rendering.options`), of readers and of the host.
+            keywords: The same.
+        Raises:
+            MeshhubError: The request is invalid, or the file cannot be read.
+            OSError: The target cannot be written.
+        """
+        source = as_source(source)
+        if isinstance(target, str | os.PathLike) and Path(target).suffix.lower() != ".png":
+            raise UnsupportedTarget(f"pictures are PNG files: name {quote(Path(target).name)} with .png")
+        request = Request(target=None, renders=True, options={**options, **keywords})
+        chain = self.resolve(request, source, caller)
+        with open_output(target, overwrite=overwrite) as staged:
+            return self.draw(chain, source, staged, timeout=timeout, cancel=cancel)
+
+    def draw(
+        self,
+        chain: Chain,
+        source: Source,
+        target: Target,
+        *,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+    ) -> Report:
+        """Run a resolved chain that draws a picture, on the registry's engine. Raises MeshhubError."""
+        task = Task(chain=chain, source=source, target=target)
+        return cast(Report, self._engine.run(task, timeout=timeout, cancel=cancel))
+
     convert_async = _async_twin(convert)
     convert_bytes_async = _async_twin(convert_bytes)
     read_async = _async_twin(read)
     write_async = _async_twin(write)
     inspect_async = _async_twin(inspect)
+    render_async = _async_twin(render)
 
     def close(self) -> None:
         """Close the engine, and end the process of hooks if there is one."""

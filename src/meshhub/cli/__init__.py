@@ -1,4 +1,4 @@
-"""The command line: `convert`, `inspect`, `explain`, listings, and `serve`, `keys`, `config` for the service."""
+"""The command line: `convert`, `inspect`, `render`, listings, and `serve`, `keys`, `config` for the service."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _COMMANDS = {
     "keys": "meshhub.cli.keys:keys",
     "operations": "meshhub.cli.listings:operations",
     "plugins": "meshhub.cli.listings:plugins",
+    "render": "meshhub.cli.render:render",
     "serve": "meshhub.cli.serve:serve",
 }
 
@@ -81,6 +82,7 @@ def root(ctx: click.Context, verbose: bool) -> None:
     meshhub convert bracket.stl bracket.3mf --repair --target-height-mm 40
     meshhub convert parts/*.stl --to 3mf --output-dir out/
     meshhub inspect bracket.stl
+    meshhub render bracket.stl bracket.png
     """
     end_on("SIGTERM", *(["SIGHUP"] if ctx.invoked_subcommand != "serve" else []))
     if verbose:

@@ -108,11 +108,13 @@ def perform(task: Task, check: Callable[[int], None] = lambda _: None) -> Report
         check: Called with the number of each step before it, and with the number of steps after the last one. An
             exception from it stops the task.
     """
-    from meshhub.pipeline.execute import execute, execute_inspection
+    from meshhub.pipeline.execute import execute, execute_inspection, execute_rendering
 
     with bounded_by(task.deadline):
         if task.target is None:
             return execute_inspection(task.chain, task.source, check)
+        if task.chain.renders:
+            return execute_rendering(task.chain, task.source, task.target, check)
         return execute(task.chain, task.source, task.target, check)
 
 

@@ -36,6 +36,8 @@ MODULES = (
     "OCP.BinTools",
     "meshhub.pipeline.execute",
     "meshhub.pipeline.inspection",
+    "meshhub.toolkit.rendering.picture",
+    "meshhub.toolkit.png",
     "meshhub.engine.worker",
 )
 """Libraries that conversions use, and the modules that run them."""

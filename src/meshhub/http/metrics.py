@@ -23,6 +23,9 @@ OTHER = "other"
 NO_TARGET = "none"
 """Target label of an inspection."""
 
+PICTURE = "png"
+"""Target label of a picture."""
+
 KILLS = {
     "conversion_timeout": "timeout",
     "worker_crashed": "crash",
@@ -53,14 +56,17 @@ class Metrics:
 
     def __init__(self, registry: Registry, resources: Resources, paths: frozenset[str]) -> None:
         """Count requests by endpoint in `paths`; all other paths count as `other`."""
-        self._formats = frozenset(registry.declarations.formats)
+        self._formats = frozenset((*registry.declarations.formats, PICTURE))
         self._paths = paths
         self._hooks = registry.hooks
         self._collectors = collectors = CollectorRegistry()
         ProcessCollector(registry=collectors)
         self._requests = Counter("meshhub_requests", "Requests answered.", ("endpoint", "status"), registry=collectors)
         self._conversions = Counter(
-            "meshhub_conversions", "Conversions and inspections.", ("source", "target", "outcome"), registry=collectors
+            "meshhub_conversions",
+            "Conversions, inspections and pictures.",
+            ("source", "target", "outcome"),
+            registry=collectors,
         )
         self._seconds = Histogram(
             "meshhub_conversion_seconds",
@@ -104,7 +110,7 @@ class Metrics:
 
     @contextlib.contextmanager
     def measure(self, target: str | None) -> Iterator[Measurement]:
-        """Count the conversion in the `with` block by its outcome; `target` is a format id, None for an inspection."""
+        """Count the conversion in the `with` block by its outcome; `target`: format id, None for an inspection."""
         measurement = Measurement(NO_TARGET if target is None else self._format_label(target))
         outcome = "ok"
         try:

@@ -20,7 +20,7 @@ from meshhub.http.context import Context, context_of
 from meshhub.http.conversions.probe import Probe
 from meshhub.http.conversions.runner import Conversions, Execution
 from meshhub.http.errors import ServiceError
-from meshhub.http.intake.conversion_requests import ConversionRequest, parse_form
+from meshhub.http.intake.conversion_requests import ConversionRequest, Purpose, parse_form
 from meshhub.http.intake.uploads import Form, MainField, UploadRules, check_encoding, check_length, receive_form
 from meshhub.http.metrics import Metrics
 from meshhub.model.plans import Caller, Plan
@@ -79,11 +79,11 @@ class ReceivedRequest:
         return Execution(self.conversion, self.ticket, self.deadline, cancel)
 
 
-async def receive_request(request: AnyRequest, main: MainField, *, converts: bool = True) -> ReceivedRequest:
+async def receive_request(request: AnyRequest, main: MainField, purpose: Purpose = "convert") -> ReceivedRequest:
     """Receive the form of a request.
 
-    Check, in this order: Content-Encoding, Content-Length, queue and disk space, multipart framing, fields, and for a
-    conversion target, entitlements and options.
+    Check, in this order: Content-Encoding, Content-Length, queue and disk space, multipart framing, fields, and except
+    for an inspection target, entitlements and options.
 
     Raises MeshhubError, ClientGone.
     """
@@ -105,5 +105,5 @@ async def receive_request(request: AnyRequest, main: MainField, *, converts: boo
         # free the disk now: draining the rest of the body may take seconds
         context.cleanup.close()
         raise
-    conversion = parse_form(form, main, caller, state.registry, converts=converts)
+    conversion = parse_form(form, main, caller, state.registry, purpose)
     return ReceivedRequest(form, conversion, folder, Ticket(context.identity), deadline, context)

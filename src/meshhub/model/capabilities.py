@@ -144,6 +144,12 @@ class Reader(Capability, frozen=True, kw_only=True):
     score: int = 50
     """Preference among several readers of the format; the highest wins, then the first name."""
 
+    color_by_surface: dict[str, str] = {}
+    """Options that make the reader color each face by the kind of its surface.
+
+    The names of the materials are then the kinds, such as "cylinder". Empty: the format has no surfaces.
+    """
+
     sniff: str | None = None
     """Code as "package.module:function" of `sniff(head: bytes, size: int) -> int`.
 

@@ -25,6 +25,9 @@ class Request(Struct, frozen=True, kw_only=True):
     target: str | None
     """Id or extension of the target format; None only reads."""
 
+    renders: bool = False
+    """Whether to draw a picture instead of converting; `options` then also has those of the picture."""
+
     options: Mapping[str, object] = {}
     """Texts or values by option name."""
 
@@ -32,7 +35,7 @@ class Request(Struct, frozen=True, kw_only=True):
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One step of a chain."""
 
-    kind: Literal["read", "operation", "write"]
+    kind: Literal["read", "operation", "write", "render"]
     """Kind of the step."""
 
     id: str
@@ -75,14 +78,19 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __str__(self) -> str:
         """Describe the step for messages, with its plug-in and the distribution of the plug-in."""
-        kinds = {"read": "the reader of", "operation": "the operation", "write": "the writer of"}
+        kinds = {
+            "read": "the reader of",
+            "operation": "the operation",
+            "write": "the writer of",
+            "render": "the renderer of",
+        }
         has_distribution = self.is_foreign and self.origin != GIVEN
         plugin = f"plug-in {self.plugin!r}" + (f", {self.origin}" if has_distribution else "")
         return f"{kinds[self.kind]} {self.label} ({plugin})"
 
 
 class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Resolved pipeline: a reader, operations in stage order, and a writer unless the request only reads."""
+    """Resolved pipeline: a reader, operations in stage order, and a writer or a renderer unless it only reads."""
 
     steps: tuple[Step, ...]
     """The steps in order."""
@@ -108,8 +116,13 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.steps[0].id
 
     @property
+    def renders(self) -> bool:
+        """Whether the chain draws a picture."""
+        return self.steps[-1].kind == "render"
+
+    @property
     def target_format(self) -> str:
-        """The id of the target format; "" if the chain only reads."""
+        """The id of the target format; "" if the chain only reads or draws a picture."""
         return self.steps[-1].id if self.steps[-1].kind == "write" else ""
 
 

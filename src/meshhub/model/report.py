@@ -35,7 +35,7 @@ class StepReport(Struct, frozen=True, omit_defaults=True):
     step: str
     """Id of the operation or of the format."""
 
-    kind: Literal["read", "operation", "write"]
+    kind: Literal["read", "operation", "write", "render"]
     """Kind of the step."""
 
     seconds: float

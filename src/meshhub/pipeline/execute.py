@@ -167,6 +167,36 @@ def execute_inspection(chain: Chain, source: Source, check: Check = _no_check) -
     )
 
 
+def execute_rendering(chain: Chain, source: Source, target: Target, check: Check = _no_check) -> Report:
+    """Run a chain that reads and draws a picture.
+
+    Args:
+        chain: Resolved chain.
+        source: File to read, with its companions.
+        target: Receives the picture.
+        check: Stops the chain between steps by raising an EngineError.
+    Raises:
+        MeshhubError: The file cannot be read or drawn; no other exception escapes.
+    """
+    from meshhub.toolkit.png import encode_png
+
+    start = time.perf_counter()
+    steps = _Steps(chain, check)
+    scene, frame = _read(chain, source, steps)
+    with steps.step(1) as position, _attributing(str(position.step), position):
+        pixels = load(position.step.run)(scene, _decode_options(position.step))
+        with target.open() as file:
+            file.write(encode_png(pixels))
+    check(len(chain.steps))
+    return Report(
+        source=_report_file(chain.source_format, source.size, scene, frame),
+        target=FileReport(format=chain.steps[-1].id, bytes=target.size),
+        steps=tuple(steps.reports),
+        notes=tuple(steps.notes),
+        seconds=round(time.perf_counter() - start, 4),
+    )
+
+
 def _read(chain: Chain, source: Source, steps: _Steps) -> tuple[Scene, Frame]:
     """Return the source's scene in the host's frame, and the frame of the file."""
     with steps.step(0) as position:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
-from meshhub.errors import UnsupportedTarget, quote
+from meshhub.errors import InvalidOption, UnsupportedTarget, quote
 from meshhub.model import options as opt
 from meshhub.model.capabilities import Feature, Operation, Reader, Writer
-from meshhub.model.chain import Chain, Request, Step
+from meshhub.model.chain import BUILT_IN, Chain, Request, Step
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
 from meshhub.model.plans import Caller
@@ -22,6 +22,7 @@ from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declarations, Declared
 from meshhub.pipeline.entitlement import check_entitlement, check_installed, choose_allowed
 from meshhub.pipeline.identify import Sniff, identify, readers_named, sniff_here
+from meshhub.toolkit.rendering.options import RenderOptions, parse_size, parse_views
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class CheckedRequest:
     writer: Declared[Writer] | None
     operations: tuple[Declared[Operation], ...]
     options: Mapping[str, Value]
+    renders: bool = False
 
 
 def check_request(declarations: Declarations, request: Request, caller: Caller) -> CheckedRequest:
@@ -44,7 +46,12 @@ def check_request(declarations: Declarations, request: Request, caller: Caller) 
         InvalidOption: An option is unknown, or its value is invalid.
     """
     writer = None if request.target is None else _choose_writer(declarations, request.target, caller)
-    options = opt.parse_options(declarations.fields(), request.options)
+    fields = declarations.fields()
+    if request.renders:
+        fields |= {field.name: field for field in opt.option_fields(RenderOptions)}
+    options = opt.parse_options(fields, request.options)
+    if request.renders:
+        _build_render_options(options)
     operations = tuple(operation for operation in declarations.operations if _is_requested(operation, options))
     for operation in operations:
         check_entitlement(operation, caller)
@@ -54,7 +61,7 @@ def check_request(declarations: Declarations, request: Request, caller: Caller) 
         # a missing package concerns one file: `identify` reports it
         for reader in [reader for reader in readers if not reader.missing][:1]:
             check_entitlement(reader, caller)
-    return CheckedRequest(request.target, writer, operations, options)
+    return CheckedRequest(request.target, writer, operations, options, request.renders)
 
 
 def resolve(
@@ -82,6 +89,8 @@ def resolve(
     reader, because, notes = identify(declarations, source, options.get("input_format"), sniff)
     check_entitlement(reader, caller)
 
+    if checked.renders and _build_render_options(options).color_by == "surface":
+        options = {**options, **_choose_surface_colors(reader.capability)}
     steps = [_make_step("read", reader, because, options)]
     steps += [
         _make_step("operation", operation, f"stage {operation.capability.stage.name.lower()}", options)
@@ -89,6 +98,8 @@ def resolve(
     ]
     if writer is not None:
         steps.append(_make_step("write", writer, f"target {checked.target}", options))
+    if checked.renders:
+        steps.append(_make_render_step(options))
     carried = frozenset() if writer is None else _find_carried_features(writer.capability, options)
     return Chain(
         steps=tuple(steps),
@@ -156,6 +167,43 @@ def _make_step(
         drops=tuple(sorted(capability.drops)) if isinstance(capability, Operation) else (),
         requires=capability.requires,
         origin=declared.origin,
+    )
+
+
+def _build_render_options(options: Mapping[str, Value]) -> RenderOptions:
+    """Return the options of a picture. Raises InvalidOption."""
+    picture = cast(RenderOptions, opt.build_options(RenderOptions, options))
+    parse_size(picture.size)
+    parse_views(picture.view)
+    return picture
+
+
+def _choose_surface_colors(reader: Reader) -> Mapping[str, str]:
+    """Return the options that make a reader color faces by surface. Raises InvalidOption."""
+    if not reader.color_by_surface:
+        raise InvalidOption(
+            f"option '{{color_by}}': surface needs a format with surfaces, such as step, and {reader.format.label} "
+            "has only triangles; use part or model",
+            options=("color_by",),
+        )
+    return reader.color_by_surface
+
+
+def _make_render_step(options: Mapping[str, Value]) -> Step:
+    return Step(
+        kind="render",
+        id="png",
+        label="PNG",
+        because="a picture was requested",
+        plugin="meshhub",
+        run="meshhub.toolkit.rendering.picture:render",
+        options_type=f"{RenderOptions.__module__}:{RenderOptions.__qualname__}",
+        options={
+            field.name: options[field.name]
+            for field in opt.option_fields(RenderOptions)
+            if options.get(field.name) is not None
+        },
+        origin=BUILT_IN,
     )
 
 

@@ -21,7 +21,7 @@ STEP = Format(
 
 
 class StepReadOptions(Struct, frozen=True, kw_only=True):
-    """Accuracy of the triangles that replace the curved surfaces of a STEP file."""
+    """Accuracy of the triangles that replace the curved surfaces of a STEP file, and their colors."""
 
     step_deviation_mm: Annotated[
         float,
@@ -44,6 +44,16 @@ class StepReadOptions(Struct, frozen=True, kw_only=True):
             le=60.0,
         ),
     ] = 11.46
+    step_colors: Annotated[
+        Literal["file", "surface"],
+        Meta(
+            title="Colors when reading STEP",
+            description=(
+                "file keeps the colors of the file; surface colors each face by the kind of its surface: "
+                "plane, cylinder, cone, sphere, torus, free-form."
+            ),
+        ),
+    ] = "file"
 
 
 class StepWriteOptions(Struct, frozen=True, kw_only=True):
@@ -89,6 +99,7 @@ def meshhub_readers() -> Iterable[Reader]:
             options=StepReadOptions,
             carries=frozenset({"names", "instances", "materials", "units"}),
             frame=None,
+            color_by_surface={"step_colors": "surface"},
         )
     ]
 

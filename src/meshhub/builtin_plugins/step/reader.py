@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from meshhub.builtin_plugins.step import StepReadOptions
 from meshhub.builtin_plugins.step.reading.envelope import check_envelope
 from meshhub.builtin_plugins.step.reading.kernel import LoadedFile, load_file
+from meshhub.builtin_plugins.step.reading.surface_kinds import SURFACE_COLORS, iterate_surface_colors
 from meshhub.builtin_plugins.step.reading.tessellation import Tessellation, tessellate
 from meshhub.builtin_plugins.step.reading.xcaf import (
     PlacedProduct,
@@ -62,11 +63,15 @@ def read(source: Source, options: StepReadOptions) -> Scene:
         if not file.is_complete:
             raise _no_triangles_error(data, {})
         products, placements, roots = collect_products(file.document)
+        if options.step_colors == "surface":
+            products = {key: replace(product, color=None) for key, product in products.items()}
+            placements = [replace(placement, own_color=None, inherited_color=None) for placement in placements]
         tessellations = _tessellate_products(products, options)
     if not any(item is not None and len(item.faces) for item in tessellations.values()):
         raise _no_triangles_error(data, tessellations)
     _report(data, file, tessellations, options)
-    return _SceneBuilder(products, tessellations, file.unit).build(placements, roots)
+    names = {color: kind for kind, color in SURFACE_COLORS.items()} if options.step_colors == "surface" else {}
+    return _SceneBuilder(products, tessellations, file.unit, names).build(placements, roots)
 
 
 def _tessellate_products(products: dict[str, XcafProduct], options: StepReadOptions) -> dict[str, Tessellation | None]:
@@ -78,9 +83,9 @@ def _tessellate_products(products: dict[str, XcafProduct], options: StepReadOpti
         if shape is None or shape.IsNull():
             tessellations[key] = None
         else:
-            tessellations[key] = tessellate(
-                shape, iterate_colored_shapes(product), options.step_deviation_mm, angle_rad
-            )
+            by_surface = options.step_colors == "surface"
+            colors = iterate_surface_colors(shape) if by_surface else iterate_colored_shapes(product)
+            tessellations[key] = tessellate(shape, colors, options.step_deviation_mm, angle_rad)
     return tessellations
 
 
@@ -177,6 +182,7 @@ class _SceneBuilder:
     products: dict[str, XcafProduct]
     tessellations: dict[str, Tessellation | None]
     unit: Unit
+    color_names: dict[Color, str]
     _materials: dict[Color, int] = field(default_factory=dict)
     _meshes: list[Mesh] = field(default_factory=list)
     _mesh_numbers: dict[str, int] = field(default_factory=dict)
@@ -188,7 +194,7 @@ class _SceneBuilder:
         return Scene(
             tuple(self._meshes),
             tuple(part for part in parts if part is not None),
-            tuple(_material(color) for color in self._materials),
+            tuple(_material(color, self.color_names.get(color, "")) for color in self._materials),
             frame=Frame(self.unit, "z"),
             name=roots[0] if len(roots) == 1 else "",
         )
@@ -237,5 +243,5 @@ class _SceneBuilder:
         return scaled
 
 
-def _material(color: Color) -> Material:
-    return Material(base_color=color, alpha_mode="blend" if color[3] < 1 else "opaque")
+def _material(color: Color, name: str) -> Material:
+    return Material(name, base_color=color, alpha_mode="blend" if color[3] < 1 else "opaque")

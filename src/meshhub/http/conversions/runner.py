@@ -13,7 +13,7 @@ from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
 from meshhub.http.errors import no_room
 from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile
-from meshhub.http.metrics import Measurement, Metrics
+from meshhub.http.metrics import PICTURE, Measurement, Metrics
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Target
 from meshhub.registry import Registry
@@ -84,6 +84,15 @@ class Conversions:
                 measurement.source = inspection.source.format
                 return inspection
 
+    async def render(self, execution: Execution, file: InputFile, folder: Path) -> tuple[Report, Target]:
+        """Draw a picture of one file in the folder. Raises MeshhubError."""
+        with self._metrics.measure(PICTURE) as measurement:
+            async with self._resources.slot(execution.ticket, execution.deadline):
+                measurement.start()
+                return await self._resources.run_in_thread(
+                    self._render, execution, file, folder, execution.remaining_s(), measurement
+                )
+
     async def convert_batch(self, execution: Execution, files: list[InputFile], folder: Path) -> list[FileResult]:
         """Convert every file; return the results in the same order. A failure does not affect the other files.
 
@@ -144,6 +153,20 @@ class Conversions:
         extension = self._registry.declarations.formats[chain.target_format].extensions[0]
         target = Target("model" + extension, folder=folder)
         return self._registry.run(chain, source, target, timeout=timeout_s, cancel=execution.cancel), target
+
+    def _render(
+        self,
+        execution: Execution,
+        file: InputFile,
+        folder: Path,
+        timeout_s: float | None,
+        measurement: Measurement,
+    ) -> tuple[Report, Target]:
+        source = file.source()
+        chain = self._registry.resolve(execution.conversion.request, source, execution.conversion.caller)
+        measurement.source = chain.source_format
+        target = Target("picture.png", folder=folder)
+        return self._registry.draw(chain, source, target, timeout=timeout_s, cancel=execution.cancel), target
 
     def _inspect(self, execution: Execution, file: InputFile, timeout_s: float | None) -> Inspection:
         conversion = execution.conversion

@@ -24,8 +24,12 @@ from meshhub.model.plans import Limits
 from meshhub.model.report import Inspection
 from meshhub.registry import Registry
 from meshhub.supported import Supported
+from meshhub.toolkit.rendering.options import RenderOptions
 
 Json = dict[str, Any]
+
+OwnedOptions = tuple[str | None, type[Struct]]
+"""Options Struct with the label of its owner; None for the host."""
 
 _REFERENCE = "#/components/schemas/{name}"
 
@@ -36,7 +40,7 @@ _FULLY_ENCODED = (Inspection, Limits, Frame)
 _BYTES = {"type": "string", "format": "binary"}
 
 _TAGS = {
-    "conversion": "Convert and inspect model files.",
+    "conversion": "Convert, inspect and draw model files.",
     "description": "Plans, formats, options, and this document.",
     "monitoring": "Probes and metrics; no API key, no rate limit.",
 }
@@ -73,6 +77,7 @@ def document(registry: Registry) -> Json:
             "/convert-many": {"post": _convert_many(registry)},
             "/convert-batch": {"post": _convert_batch(registry)},
             "/inspect": {"post": _inspect(registry)},
+            "/render": {"post": _render(registry)},
             "/plan": {"get": _plan()},
             "/supported": {"get": _supported()},
             "/health/live": {"get": _health("live", "The process answers", ())},
@@ -145,10 +150,16 @@ def _error_example(code: str) -> Json:
     return {"error": MEANING[code], "error_code": code, "request_id": "5f0c2a9e7d314b68"}
 
 
-def option_properties(registry: Registry, *, converts: bool) -> Json:
-    """Return the options as properties of a form; an inspection has only those of the host and the readers."""
+def option_properties(registry: Registry, *, converts: bool, structs: Iterable[OwnedOptions] = ()) -> Json:
+    """Return the options as properties of a form.
+
+    Args:
+        registry: Its declarations.
+        converts: Whether to include operations and writers; the options of the host and the readers always are.
+        structs: Further options with the label of their owner, None for the host.
+    """
     declarations = registry.declarations
-    structs: list[tuple[str | None, type[Struct]]] = [(None, HostOptions)]
+    structs = [*structs, (None, HostOptions)]
     structs += [(reader.capability.format.label, reader.capability.options) for reader in declarations.readers]
     if converts:
         structs += [(operation.capability.label, operation.capability.options) for operation in declarations.operations]
@@ -168,7 +179,15 @@ def option_properties(registry: Registry, *, converts: bool) -> Json:
     return properties
 
 
-def _form(registry: Registry, main: Json, required: list[str], *, converts: bool, zips: bool = True) -> Json:
+def _form(
+    registry: Registry,
+    main: Json,
+    required: list[str],
+    *,
+    converts: bool,
+    zips: bool = True,
+    structs: Iterable[OwnedOptions] = (),
+) -> Json:
     properties: Json = dict(main)
     if converts:
         targets = sorted({writer.capability.format.id for writer in registry.declarations.writers})
@@ -185,7 +204,7 @@ def _form(registry: Registry, main: Json, required: list[str], *, converts: bool
             "title": "Report",
             "description": "Add report.json to the ZIP.",
         }
-    properties |= option_properties(registry, converts=converts)
+    properties |= option_properties(registry, converts=converts, structs=structs)
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     example = {name: value for name, value in examples.FORM.items() if name in properties}
     return {"required": True, "content": {"multipart/form-data": {"schema": schema, "example": example}}}
@@ -236,6 +255,12 @@ def _inspect(registry: Registry) -> Json:
     body = _form(registry, {"file": _binary("The model")}, ["file"], converts=False)
     response = _json("Size, faces, bodies, holes, volume of the model.", _reference("Inspection"), examples.INSPECTION)
     return _operation("inspect", "Is it printable?", "conversion", response, _FORM_CODES, body)
+
+
+def _render(registry: Registry) -> Json:
+    body = _form(registry, {"file": _binary("The model")}, ["file"], converts=False, structs=[(None, RenderOptions)])
+    response = _files("The picture.", ("image/png",))
+    return _operation("render", "Draw a picture", "conversion", response, _FORM_CODES, body)
 
 
 def _plan() -> Json:

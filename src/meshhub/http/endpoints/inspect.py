@@ -15,7 +15,7 @@ from meshhub.model.report import Inspection
 async def inspect(request: AnyRequest) -> Response[bytes]:
     """Inspect one file: format, unit, size, faces, bodies, holes, volume."""
     state = state_of(request)
-    received = await receive_request(request, "file", converts=False)
+    received = await receive_request(request, "file", "inspect")
     upload = received.form.files[0]
     file = InputFile(name=upload.name, folder="", stem="", path=upload.path)
 

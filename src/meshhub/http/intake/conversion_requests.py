@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from meshhub.errors import InvalidOption, MeshhubError, quote
 from meshhub.http.errors import ServiceError
@@ -17,12 +18,15 @@ from meshhub.model.source import Source, Target
 from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
 
-_ENDPOINTS = {"file": "/convert or /inspect", "files": "/convert-many", "archive": "/convert-batch"}
+Purpose = Literal["convert", "inspect", "render"]
+"""What a caller wants of a file."""
+
+_ENDPOINTS = {"file": "/convert, /inspect or /render", "files": "/convert-many", "archive": "/convert-batch"}
 
 
 @dataclass(frozen=True)
 class ConversionRequest:
-    """Checked conversion or unchecked inspection, its caller, and whether `report.json` is requested."""
+    """Checked conversion or picture, or unchecked inspection, its caller, and whether `report.json` is requested."""
 
     request: Request | CheckedRequest
     caller: Caller
@@ -31,7 +35,7 @@ class ConversionRequest:
 
 @dataclass(frozen=True)
 class InputFile:
-    """One file to convert or inspect.
+    """One file to convert, inspect or draw.
 
     Attributes:
         name: Name that the caller knows.
@@ -69,14 +73,14 @@ class FileResult:
         return {"file": self.file.name, "error": self.error, "error_code": self.error_code}
 
 
-def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, *, converts: bool) -> ConversionRequest:
+def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, purpose: Purpose) -> ConversionRequest:
     """Return the request of a form, with all checks that do not depend on its files.
 
     Calls no hook, because this runs on the event loop. The access check has already added the caller's entitlements.
 
     Raises:
         ServiceError: A field is missing.
-        RequestError, MissingDependency: The target, an entitlement or an option of a conversion is invalid.
+        RequestError, MissingDependency: The target, an entitlement or an option is invalid; not for an inspection.
     """
     texts = dict(form.texts)
     if not form.files and form.stray_files:
@@ -85,8 +89,10 @@ def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, 
         others = [name for name in MAIN_FIELDS if name in texts]
         hint = f"; {others[0]!r} belongs to {_ENDPOINTS[others[0]]}" if others else f" (curl -F {main}=@model.stl)"
         raise ServiceError(f"the field {main!r} with the file is missing{hint}", code="missing_field")
-    if not converts:
+    if purpose == "inspect":
         return ConversionRequest(Request(target=None, options=texts), caller)
+    if purpose == "render":
+        return ConversionRequest(registry.check(Request(target=None, renders=True, options=texts), caller), caller)
     target = texts.pop("target", "").strip()
     if not target:
         raise ServiceError(

@@ -27,6 +27,7 @@ from meshhub.http.endpoints.health import live, ready
 from meshhub.http.endpoints.inspect import inspect
 from meshhub.http.endpoints.metrics import metrics
 from meshhub.http.endpoints.plan import plan
+from meshhub.http.endpoints.render import render
 from meshhub.http.endpoints.schema import schema_document, schema_page
 from meshhub.http.endpoints.supported import supported
 from meshhub.http.errors import answer_error
@@ -44,6 +45,7 @@ _HANDLERS = [
     plan,
     supported,
     inspect,
+    render,
     live,
     ready,
     metrics,

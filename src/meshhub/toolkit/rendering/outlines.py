@@ -65,7 +65,7 @@ def find_lines(
         changes = face[one] != face[other]
         one, other = one[changes], other[changes]
         if edges == "feature":
-            clipped = np.clip(slope, -MAX_SLOPE, MAX_SLOPE)
+            clipped: Float32 = np.clip(slope, -MAX_SLOPE, MAX_SLOPE).astype(np.float32)
             drawn = _is_feature(visible.depth, face, facts, clipped, one, other)
             one, other = one[drawn], other[drawn]
         is_line[one] = is_line[other] = True

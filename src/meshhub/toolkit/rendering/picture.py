@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,7 +153,7 @@ def _rotate(vectors: NDArray[np.floating[Any]], projection: Projection) -> Float
 
 def _packed(color: tuple[int, ...]) -> np.uint32:
     """Return a color as one number, whose bytes are red, green, blue, alpha."""
-    return np.array(color, np.uint8).view(np.uint32)[0]
+    return np.uint32(int.from_bytes(bytes(color), sys.byteorder))
 
 
 def _darkened(samples: NDArray[np.uint32]) -> NDArray[np.uint32]:

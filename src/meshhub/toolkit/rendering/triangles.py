@@ -66,5 +66,7 @@ def smooth_normals(triangles: PlacedTriangles) -> Float32 | None:
     is_smooth = cosine > CREASE_COSINE
     count, fan = fans(faces, one[is_smooth], other[is_smooth])
     weighted = np.repeat(areas, 3, axis=0)
-    sums = np.stack([np.bincount(fan, weighted[:, axis], minlength=count) for axis in range(3)], axis=1)
+    sums: Float64 = np.stack(
+        [np.bincount(fan, weighted[:, axis], minlength=count).astype(np.float64) for axis in range(3)], axis=1
+    )
     return unit_vectors(sums)[fan].reshape(-1, 3, 3).astype(np.float32)

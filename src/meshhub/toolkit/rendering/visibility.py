@@ -43,7 +43,7 @@ class _Rows(NamedTuple):
     """Rows of triangles: (r,) each.
 
     position: index of the first sample
-    count:    number of samples
+    size:     number of samples
     face:     face
     depth:    depth of the first sample
     slope:    change of the depth per sample
@@ -52,12 +52,17 @@ class _Rows(NamedTuple):
     """
 
     position: NDArray[np.intp]
-    count: NDArray[np.intp]
+    size: Int32
     face: NDArray[np.intp]
     depth: Float32
     slope: Float32
     near: Float32
     far: Float32
+
+    def between(self, first: int, last: int) -> _Rows:
+        """Return some of the rows."""
+        columns: list[Any] = [column[first:last] for column in self]
+        return _Rows(*columns)
 
 
 def find_visible(x: Float32, y: Float32, depth: Float32, faces: Int32, width: int, height: int) -> VisibleSamples:
@@ -129,7 +134,8 @@ def _farthest_by_tile(picture: _Picture) -> Float32:
     bits = (keys >> np.uint64(32)).astype(np.uint32)
     depth[: picture.height, : picture.width] = np.where(keys == _EMPTY, np.float32(np.inf), bits.view(np.float32))
     by_row = np.maximum.reduce([depth[row::TILE_SAMPLES] for row in range(TILE_SAMPLES)])
-    return np.maximum.reduce([by_row[:, column::TILE_SAMPLES] for column in range(TILE_SAMPLES)])
+    result: Float32 = np.maximum.reduce([by_row[:, column::TILE_SAMPLES] for column in range(TILE_SAMPLES)])
+    return result
 
 
 def _is_hidden(corners: _Corners, farthest: Float32) -> NDArray[np.bool_]:
@@ -149,12 +155,12 @@ def _is_hidden(corners: _Corners, farthest: Float32) -> NDArray[np.bool_]:
 def _draw(picture: _Picture, corners: _Corners, number: Int32) -> None:
     """Draw triangles; number: (m,) their faces."""
     rows = _split_into_rows(corners, number, picture.width, picture.height)
-    ends = np.cumsum(rows.count)
+    ends = np.cumsum(rows.size)
     first = 0
     while first < len(ends):
         done = ends[first - 1] if first else 0
         last = max(first + 1, int(np.searchsorted(ends, done + CHUNK_SAMPLES, side="right")))
-        _draw_rows(picture.keys, _Rows(*(column[first:last] for column in rows)))
+        _draw_rows(picture.keys, rows.between(first, last))
         first = last
 
 
@@ -198,7 +204,8 @@ def _split_into_rows(corners: _Corners, number: Int32, width: int, height: int) 
 def _count_within(sizes: Int32) -> Int32:
     """Return 0, 1, 2, … for the members of each group."""
     ends = np.cumsum(sizes, dtype=np.int32)
-    return np.arange(ends[-1] if len(ends) else 0, dtype=np.int32) - np.repeat(ends - sizes, sizes)
+    result: Int32 = np.arange(ends[-1] if len(ends) else 0, dtype=np.int32) - np.repeat(ends - sizes, sizes)
+    return result
 
 
 def _least(corners: list[Float32]) -> Float32:
@@ -211,7 +218,8 @@ def _greatest(corners: list[Float32]) -> Float32:
 
 def _first_center(edge: Float32, limit: int) -> Int32:
     """Return the first sample whose center is not before an edge, within 0 … limit."""
-    return np.minimum(np.maximum(np.ceil(edge - np.float32(0.5)), 0), limit).astype(np.int32)
+    center: Int32 = np.minimum(np.maximum(np.ceil(edge - np.float32(0.5)), 0), limit).astype(np.int32)
+    return center
 
 
 def _depth_slopes(xs: list[Float32], ys: list[Float32], zs: list[Float32]) -> tuple[Float32, Float32]:
@@ -236,9 +244,9 @@ def _sort_corners(xs: list[Float32], ys: list[Float32]) -> None:
 
 def _draw_rows(keys: NDArray[np.uint64], rows: _Rows) -> None:
     """Put the samples of rows into the picture where they are nearer than those in it."""
-    owner = np.repeat(np.arange(len(rows.count), dtype=np.int32), rows.count)
+    owner = np.repeat(np.arange(len(rows.size), dtype=np.int32), rows.size)
     step = np.arange(len(owner), dtype=np.int32) - np.repeat(
-        np.cumsum(rows.count, dtype=np.int32) - rows.count, rows.count
+        np.cumsum(rows.size, dtype=np.int32) - rows.size, rows.size
     )
     depth = rows.depth[owner] + step.astype(np.float32) * rows.slope[owner]
     # the slopes of narrow triangles are inaccurate

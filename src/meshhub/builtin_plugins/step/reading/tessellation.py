@@ -132,14 +132,14 @@ def _collect_faces(shape: Any) -> tuple[list[_KernelFace], int]:
 
     faces: list[_KernelFace] = []
     solid_count = 0
-    for solid in _explore(shape, TopAbs_SOLID, TopAbs_SHAPE):
+    for solid in explore(shape, TopAbs_SOLID, TopAbs_SHAPE):
         solid_count += 1
-        faces += [_KernelFace(face, solid_count) for face in _explore(solid, TopAbs_FACE, TopAbs_SHAPE)]
-    faces += [_KernelFace(face, 0) for face in _explore(shape, TopAbs_FACE, TopAbs_SOLID)]
+        faces += [_KernelFace(face, solid_count) for face in explore(solid, TopAbs_FACE, TopAbs_SHAPE)]
+    faces += [_KernelFace(face, 0) for face in explore(shape, TopAbs_FACE, TopAbs_SOLID)]
     return faces, solid_count
 
 
-def _explore(shape: Any, kind: Any, kind_to_avoid: Any) -> Iterator[Any]:
+def explore(shape: Any, kind: Any, kind_to_avoid: Any) -> Iterator[Any]:
     """Yield the subshapes of one kind that are not inside shapes of another kind."""
     from OCP.TopExp import TopExp_Explorer
 
@@ -220,7 +220,7 @@ def _collect_colors(
     colors: dict[Color, int] = {}
     color_index = np.full(numbers.Extent() + 1, -1, np.int32)
     for _, part, color in outer_first:
-        for face in _explore(part, TopAbs_FACE, TopAbs_SHAPE):
+        for face in explore(part, TopAbs_FACE, TopAbs_SHAPE):
             color_index[numbers.FindIndex(face)] = colors.setdefault(color, len(colors))
     # number 0 stands for faces that are not in the shape
     color_index[0] = -1

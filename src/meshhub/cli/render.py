@@ -1,0 +1,90 @@
+"""`meshhub render`: a picture of a model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from meshhub.cli import show
+from meshhub.cli.conversion import closing
+from meshhub.cli.exits import EXIT_HELP, code_of, explained
+from meshhub.cli.files import STREAM, bounded_hooks, parse_timeout, read_from, worker_log
+from meshhub.cli.flags import ReadingCommand
+from meshhub.engine.isolated import Isolated
+from meshhub.errors import MeshhubError, printable
+from meshhub.model.options import OptionField, option_fields
+from meshhub.model.report import Report
+from meshhub.model.source import Target
+from meshhub.registry import Registry
+from meshhub.toolkit.rendering.options import RenderOptions
+
+
+class RenderCommand(ReadingCommand):
+    """A command that takes the options of a picture, of the host and of readers."""
+
+    def fields(self, registry: Registry) -> dict[str, OptionField]:
+        """Return the option fields by name; those of the picture come first."""
+        return {field.name: field for field in option_fields(RenderOptions)} | super().fields(registry)
+
+
+@click.command(cls=RenderCommand, epilog=EXIT_HELP)
+@click.argument("model")
+@click.argument("picture")
+@click.option("-f", "--force", is_flag=True, help="Overwrite an existing picture.")
+@click.option("--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit; 0 for none.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
+def render(
+    model: str,
+    picture: str,
+    force: bool,
+    timeout: float,
+    quiet: bool,
+    as_json: bool,
+    options: dict[str, Any],
+    registry: Registry,
+) -> None:
+    """Draw a picture of a model as PNG, without a display. `-` is standard input or output.
+
+    \b
+    meshhub render bracket.stl bracket.png
+    meshhub render bracket.stl bracket.png --view iso,front,right,top --size 1600x1200
+    meshhub render part.step part.png --color-by surface
+    """
+    limit = parse_timeout(timeout)
+    if picture == STREAM and as_json:
+        raise click.UsageError("standard output takes either the picture or --json; give a PICTURE file")
+    registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(limit))
+    try:
+        with closing(registry):
+            target = Target() if picture == STREAM else Path(picture)
+            report = registry.render(read_from(model), target, timeout=limit, overwrite=force, **options)
+    except (MeshhubError, OSError) as error:
+        if as_json:
+            show.as_json({"error": explained(error), "error_code": code_of(error)})
+        raise
+    if isinstance(target, Target):
+        _write_to_standard_output(target.read())
+    if as_json:
+        show.as_json(report)
+    elif not quiet:
+        _print_report(picture, report)
+
+
+def _write_to_standard_output(data: bytes) -> None:
+    if sys.stdout is None or sys.stdout.isatty():
+        raise click.UsageError("standard output is no file or pipe; redirect it, or give a PICTURE file")
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _print_report(picture: str, report: Report) -> None:
+    name = "standard output" if picture == STREAM else picture
+    source = report.source
+    summary = f"{source.faces:,} faces, {show.format_size(source.size_mm)}, {show.format_bytes(report.target.bytes)}"
+    click.echo(printable(f"{name}: {summary}, {report.seconds:.2f} s"), err=True)
+    for note in report.notes:
+        click.echo(f"  {show.note_line(note)}", err=True)
