@@ -434,3 +434,36 @@ def test_an_ascii_stl(tmp_path: Path) -> None:
 )
 def test_errors_of_python_have_an_exit_status_and_a_code(error: Exception, status: int, code: str) -> None:
     assert (exit_status(error), code_of(error)) == (status, code)
+
+
+def test_a_picture_is_drawn(tmp_path: Path) -> None:
+    picture = tmp_path / "part.png"
+    done = meshhub_cli("render", stl(tmp_path / "part.stl"), picture, "--size", "320x240", "--view", "iso,top")
+    assert done.returncode == 0, done.stderr
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert b"12 faces, 10 \xc3\x97 20 \xc3\x97 30 mm" in done.stderr
+    assert not done.stdout
+    again = meshhub_cli("render", tmp_path / "part.stl", picture)
+    assert again.returncode == 6
+    assert b"--force" in again.stderr
+    piped = meshhub_cli(
+        "render", "-", "-", "--size", "320x240", "--view", "iso,top", stdin=(tmp_path / "part.stl").read_bytes()
+    )
+    assert piped.returncode == 0, piped.stderr
+    assert piped.stdout == picture.read_bytes()
+
+
+def test_a_wrong_picture_is_an_error(tmp_path: Path) -> None:
+    model = stl(tmp_path / "part.stl")
+    for arguments, status, text in (
+        (("part.jpg",), 2, b".png"),
+        (("part.png", "--size", "big"), 2, b"'--size'"),
+        (("part.png", "--color-by", "surface"), 2, b"'--color-by'"),
+        (("no-folder/part.png",), 6, b"no-folder"),
+    ):
+        done = meshhub_cli("render", model, *arguments, cwd=tmp_path)
+        assert done.returncode == status, done.stderr
+        assert text in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["part.stl"]
+    report = meshhub_cli("render", model, "part.jpg", "--json", cwd=tmp_path)
+    assert json.loads(report.stdout)["error_code"] == "unsupported_target"

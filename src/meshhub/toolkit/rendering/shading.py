@@ -53,7 +53,7 @@ def shade(
     """
     light = _light(faces, appearance)
     corner = appearance.corner_color[..., :3].astype(np.float32) * light[..., None]
-    flat = np.minimum(corner.mean(axis=1), 255).astype(np.uint8)
+    flat = np.minimum(corner.mean(axis=1) + np.float32(0.5), 255).astype(np.uint8)
     opaque = np.column_stack([flat, np.full(len(flat), 255, np.uint8)])
     colors: NDArray[np.uint32] = opaque.view(np.uint32).ravel()[face]
     is_blended = _needs_blending(faces, appearance, light)
@@ -65,7 +65,7 @@ def shade(
         blended = sum(weights[:, number, None] * corner[chosen, number] for number in range(3))
         _apply_textures(blended, appearance, faces, chosen, weights)
         bytes_of_colors = colors.view(np.uint8).reshape(-1, 4)
-        bytes_of_colors[samples, :3] = np.clip(blended, 0, 255).astype(np.uint8)
+        bytes_of_colors[samples, :3] = np.clip(blended + np.float32(0.5), 0, 255).astype(np.uint8)
     return colors
 
 
