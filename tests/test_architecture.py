@@ -117,11 +117,13 @@ def test_public_names_exist_and_match_the_list() -> None:
 
 PUBLIC_NAMES = """
     Caller Cancel Cancelled Capability Chain ConversionFailed ConversionTimeout EmptyModel Engine EngineError
-    ExternalReference Failure Fault Feature FileReport Format Frame Image InProcess Inspection InvalidOption
+    ExternalReference Failure Fault Feature FeatureTable FileReport Format Frame Hole HoleStep Image InProcess
+    Inspection InvalidOption
     Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError MissingDependency ModelInspection
     ModelTooComplex NoOptions Note Objection Operation OutputExists Part Plan Plugin PluginError PremiumRequired
-    Reader Registry Report Request RequestError RequestRefused Scene ServerBusy ShuttingDown Source SourceError
-    Stage Step StepReport Target UnreadableFile UnsafeArchive UnsupportedFormat UnsupportedTarget WorkerCrashed
+    RadiusCount Reader Registry Report Request RequestError RequestRefused Scene ServerBusy ShuttingDown Source
+    SourceError Stage Step StepReport SurfaceCount Target UnreadableFile UnsafeArchive UnsupportedFormat
+    UnsupportedTarget WorkerCrashed
     Writer did hookimpl note
 """
 

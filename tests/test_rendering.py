@@ -164,10 +164,13 @@ def test_colors_of_vertices_faces_and_textures() -> None:
     picture = draw(textured, view="front", size="160x160")
     rows, columns = np.flatnonzero(drawn(picture).any(axis=1)), np.flatnonzero(drawn(picture).any(axis=0))
     found = [
-        [tuple(picture[rows[0] + len(rows) * row // 4, columns[0] + len(columns) * column // 8, :3]) for column in (1, 3, 5)]
+        [
+            tuple(picture[rows[0] + len(rows) * row // 4, columns[0] + len(columns) * column // 8, :3])
+            for column in (1, 3, 5)
+        ]
         for row in (1, 3)
     ]
-    assert found == [[(255, 0, 0), (0, 255, 0), (255, 0, 0)], [(0, 0, 255), (255, 255, 0), (0, 0, 255)]]
+    assert found == [[[255, 0, 0], [0, 255, 0], [255, 0, 0]], [[0, 0, 255], [255, 255, 0], [0, 0, 255]]]
 
 
 def test_a_broken_texture_is_noted_and_the_model_still_drawn() -> None:

@@ -55,6 +55,11 @@ if TYPE_CHECKING:
     from meshhub.model.chain import Chain as Chain
     from meshhub.model.chain import Request as Request
     from meshhub.model.chain import Step as Step
+    from meshhub.model.features import FeatureTable as FeatureTable
+    from meshhub.model.features import Hole as Hole
+    from meshhub.model.features import HoleStep as HoleStep
+    from meshhub.model.features import RadiusCount as RadiusCount
+    from meshhub.model.features import SurfaceCount as SurfaceCount
     from meshhub.model.notes import Note as Note
     from meshhub.model.notes import did as did
     from meshhub.model.notes import note as note
@@ -98,6 +103,7 @@ _NAMES_BY_MODULE = {
     "meshhub.model.plans": "Caller Limits LOCAL Objection Plan",
     "meshhub.pipeline.loading": "Fault Plugin",
     "meshhub.registry": "Registry",
+    "meshhub.model.features": "FeatureTable Hole HoleStep RadiusCount SurfaceCount",
     "meshhub.model.report": "Failure FileReport Inspection Loss ModelInspection Report StepReport",
     "meshhub.model.scene": "Image Material Mesh Part Scene",
     "meshhub.model.source": "Source Target",

@@ -77,5 +77,7 @@ def _print_inspection(path: str, inspection: Inspection) -> None:
     }
     click.echo(click.style(printable(path), bold=True))
     show.table(("", ""), rows.items())
+    for line in show.list_features(inspection.feature_table):
+        click.echo(line)
     for note in inspection.notes:
         click.echo(show.note_line(note), err=True)

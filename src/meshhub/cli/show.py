@@ -12,8 +12,12 @@ import click
 import msgspec
 
 from meshhub.errors import format_number, printable
+from meshhub.model.features import FeatureTable, Hole
 from meshhub.model.notes import Note
 from meshhub.model.report import Report
+
+MAX_LISTED_RADII = 12
+"""Radii in one line; --json has them all."""
 
 MAX_COLUMN_WIDTH = 60
 """Characters of every column except the last, which wraps; leaves room for several on one line."""
@@ -82,6 +86,46 @@ def list_figures(report: Report) -> list[str]:
         if step.kind == "operation" and text:
             lines.append(f"{step.step}: {text}")
     return lines
+
+
+def list_features(table: FeatureTable | None) -> list[str]:
+    """Return the lines of a feature table: exact size, faces by kind, radii, holes."""
+    if table is None:
+        return []
+    kinds = ", ".join(f"{entry.count:,} {entry.kind}" for entry in table.faces)
+    lines = [
+        f"CAD model: {format_size(table.size_mm)}, {table.solids:,} solid{'s' * (table.solids != 1)}",
+        f"  faces: {kinds}",
+    ]
+    for side, title in (("outside", "outer radii"), ("inside", "inner radii")):
+        radii = [
+            f"{entry.count:,} × R{format_number(entry.radius_mm, 6)} {entry.kind}"
+            for entry in table.radii
+            if entry.side == side
+        ]
+        if radii:
+            lines.append(f"  {title}: {_first(radii)}")
+    lines += [f"  hole: {line}" for line in map(describe_hole, table.holes)]
+    return lines
+
+
+def describe_hole(hole: Hole) -> str:
+    """Describe equal holes in one line, as a drawing does."""
+    diameter, depth = format_number(hole.diameter_mm, 6), format_number(hole.depth_mm, 6)
+    text = f"{hole.count:,} × Ø{diameter} mm, {depth} mm deep, {hole.end}"
+    for step in hole.steps:
+        size = format_number(step.diameter_mm, 6)
+        rest = f"{format_number(step.depth_mm, 6)} mm deep"
+        if step.angle_deg is not None:
+            rest = f"{format_number(step.angle_deg, 4)}°"
+        text += f", {step.kind} Ø{size} mm {rest}"
+    return text
+
+
+def _first(words: list[str]) -> str:
+    """Join the first words, and count the rest."""
+    rest = len(words) - MAX_LISTED_RADII
+    return ", ".join(words[:MAX_LISTED_RADII]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _format(value: Any) -> str:

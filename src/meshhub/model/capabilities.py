@@ -144,6 +144,13 @@ class Reader(Capability, frozen=True, kw_only=True):
     score: int = 50
     """Preference among several readers of the format; the highest wins, then the first name."""
 
+    features: str | None = None
+    """Code as "package.module:function" of `features(source, options) -> tuple[Scene, FeatureTable | None]`.
+
+    It reads like `run`, and also returns the feature table of a format with exact surfaces. Inspections and conversions
+    call it instead of `run`.
+    """
+
     color_by_surface: dict[str, str] = {}
     """Options that make the reader color each face by the kind of its surface.
 

@@ -53,6 +53,9 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     run: str
     """Code as "package.module:function" of the code."""
 
+    features: str | None = None
+    """Code of a reader that also returns the feature table; called instead of `run`."""
+
     options_type: str
     """Code as "package.module:class" of the options Struct."""
 

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from meshhub.model.capabilities import Feature, Frame
+from meshhub.model.features import FeatureTable
 from meshhub.model.notes import Figure, Note
 
 
@@ -85,6 +86,9 @@ class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     target: FileReport
     """Output file; only its format after a failure."""
+
+    feature_table: FeatureTable | None = None
+    """Features of the source, if its format has exact surfaces."""
 
     steps: tuple[StepReport, ...] = ()
     """Reports of the steps, in the order of the chain."""
@@ -185,6 +189,9 @@ class Inspection(Struct, frozen=True, kw_only=True):
 
     model: ModelInspection
     """Topology and size."""
+
+    feature_table: FeatureTable | None = None
+    """Surfaces, radii and holes, if the format has exact surfaces; None otherwise."""
 
     notes: tuple[Note, ...] = ()
     """Remarks for the caller."""

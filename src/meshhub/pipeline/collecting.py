@@ -137,6 +137,8 @@ class _Collector:
             raise _InvalidDeclaration("a format needs at least one media type")
         if isinstance(capability, Reader) and capability.sniff is not None:
             _check_reference(capability.sniff)
+        if isinstance(capability, Reader) and capability.features is not None:
+            _check_reference(capability.features)
 
     def _add_options(self, options: type[Struct], plugin: str, owner: str) -> None:
         """Add the fields of an options Struct to the flat list of names; owners may share a Struct."""

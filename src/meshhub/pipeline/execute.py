@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from msgspec import Struct
@@ -29,6 +29,7 @@ from meshhub.errors import (
 from meshhub.model import options as opt
 from meshhub.model.capabilities import HOST_FRAME, Feature, Frame, Unit, Up
 from meshhub.model.chain import Chain, Position, Step
+from meshhub.model.features import FeatureTable
 from meshhub.model.notes import Note, collecting, note
 from meshhub.model.report import FileReport, Inspection, Loss, Report, StepReport
 from meshhub.model.scene import InvalidScene, Scene
@@ -121,7 +122,7 @@ def execute(chain: Chain, source: Source, target: Target, check: Check = _no_che
     """
     start = time.perf_counter()
     steps = _Steps(chain, check)
-    scene, frame = _read(chain, source, steps)
+    scene, frame, feature_table = _read(chain, source, steps)
     source_report = _report_file(chain.source_format, source.size, scene, frame)
     losses: list[Loss] = []
     *operations, write_step = chain.steps[1:]
@@ -141,6 +142,7 @@ def execute(chain: Chain, source: Source, target: Target, check: Check = _no_che
     return Report(
         source=source_report,
         target=_report_file(write_step.id, target.size, scene, write_step.frame or HOST_FRAME),
+        feature_table=feature_table,
         steps=tuple(steps.reports),
         losses=tuple(losses),
         notes=tuple(steps.notes),
@@ -157,13 +159,16 @@ def execute_inspection(chain: Chain, source: Source, check: Check = _no_check) -
     from meshhub.pipeline.inspection import inspect
 
     steps = _Steps(chain, check)
-    scene, frame = _read(chain, source, steps)
+    scene, frame, feature_table = _read(chain, source, steps)
     check(len(chain.steps))
     with _attributing("inspection", Position(chain, 0)):
         model = inspect(scene)
     check(len(chain.steps))
     return Inspection(
-        source=_report_file(chain.source_format, source.size, scene, frame), model=model, notes=tuple(steps.notes)
+        source=_report_file(chain.source_format, source.size, scene, frame),
+        model=model,
+        feature_table=feature_table,
+        notes=tuple(steps.notes),
     )
 
 
@@ -182,7 +187,7 @@ def execute_rendering(chain: Chain, source: Source, target: Target, check: Check
 
     start = time.perf_counter()
     steps = _Steps(chain, check)
-    scene, frame = _read(chain, source, steps)
+    scene, frame, _ = _read(chain, source, steps)
     with steps.step(1) as position, _attributing(str(position.step), position):
         pixels = load(position.step.run)(scene, _decode_options(position.step))
         with target.open() as file:
@@ -197,12 +202,26 @@ def execute_rendering(chain: Chain, source: Source, target: Target, check: Check
     )
 
 
-def _read(chain: Chain, source: Source, steps: _Steps) -> tuple[Scene, Frame]:
-    """Return the source's scene in the host's frame, and the frame of the file."""
+class _ReadResult(NamedTuple):
+    """What a reader returned; the scene is in the host's frame, `frame` is that of the file."""
+
+    scene: Scene
+    frame: Frame
+    features: FeatureTable | None
+
+
+def _read(chain: Chain, source: Source, steps: _Steps) -> _ReadResult:
+    """Read the source and check what the reader returned."""
+    features: FeatureTable | None = None
     with steps.step(0) as position:
         step = position.step
         with _attributing(str(step), position):
-            scene = load(step.run)(source, _decode_options(step))
+            if step.features is None:
+                scene = load(step.run)(source, _decode_options(step))
+            else:
+                scene, features = load(step.features)(source, _decode_options(step))
+        if not (features is None or isinstance(features, FeatureTable)):
+            raise PluginError(f"{step} returned {type(features).__name__} instead of a feature table")
         if not isinstance(scene, Scene):
             raise PluginError(f"{step} returned {type(scene).__name__} instead of a scene")
         with _attributing(f"the scene of {step}", position):
@@ -224,7 +243,7 @@ def _read(chain: Chain, source: Source, steps: _Steps) -> tuple[Scene, Frame]:
             )
         if chain.input_unit is None:
             _note_implausible_unit(float(np.ptp(box, axis=0).max()), frame, is_declared=step.frame is None)
-    return scene, frame
+    return _ReadResult(scene, frame, features)
 
 
 def _operate(position: Position, scene: Scene) -> Scene:

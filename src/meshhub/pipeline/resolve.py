@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from msgspec import structs
+
 from meshhub.errors import InvalidOption, UnsupportedTarget, quote
 from meshhub.model import options as opt
 from meshhub.model.capabilities import Feature, Operation, Reader, Writer
@@ -92,6 +94,9 @@ def resolve(
     if checked.renders and _build_render_options(options).color_by == "surface":
         options = {**options, **_choose_surface_colors(reader.capability)}
     steps = [_make_step("read", reader, because, options)]
+    # a picture needs no table, and in a unit or frame other than the file's it would be wrong
+    if not (checked.renders or options.get("input_unit") or options.get("input_up")):
+        steps[0] = structs.replace(steps[0], features=reader.capability.features)
     steps += [
         _make_step("operation", operation, f"stage {operation.capability.stage.name.lower()}", options)
         for operation in operations

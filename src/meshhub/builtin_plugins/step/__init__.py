@@ -99,6 +99,7 @@ def meshhub_readers() -> Iterable[Reader]:
             options=StepReadOptions,
             carries=frozenset({"names", "instances", "materials", "units"}),
             frame=None,
+            features="meshhub.builtin_plugins.step.reader:read_with_features",
             color_by_surface={"step_colors": "surface"},
         )
     ]

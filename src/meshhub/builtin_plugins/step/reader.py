@@ -7,9 +7,11 @@ import re
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import structs
 
 from meshhub.builtin_plugins.step import StepReadOptions
 from meshhub.builtin_plugins.step.reading.envelope import check_envelope
+from meshhub.builtin_plugins.step.reading.features import UNKNOWN_SIZE, list_features, rounded_vector
 from meshhub.builtin_plugins.step.reading.kernel import LoadedFile, load_file
 from meshhub.builtin_plugins.step.reading.surface_kinds import SURFACE_COLORS, iterate_surface_colors
 from meshhub.builtin_plugins.step.reading.tessellation import Tessellation, tessellate
@@ -17,14 +19,17 @@ from meshhub.builtin_plugins.step.reading.xcaf import (
     PlacedProduct,
     XcafProduct,
     collect_products,
+    is_null,
     iterate_colored_shapes,
     product_shape,
 )
 from meshhub.errors import EmptyModel, ExternalReference, UnreadableFile, format_number
 from meshhub.model.capabilities import MILLIMETRES_PER, Frame, Unit
+from meshhub.model.features import FeatureTable
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Color, Float64, Material, Mesh, Part, Scene
 from meshhub.model.source import Source
+from meshhub.toolkit.geometry import bounds
 
 _FACE_ENTITIES = (b"ADVANCED_FACE", b"FACE_SURFACE")
 _TESSELLATED_ENTITIES = (b"TRIANGULATED_FACE", b"TRIANGULATED_SURFACE_SET")
@@ -58,6 +63,19 @@ def read(source: Source, options: StepReadOptions) -> Scene:
         ExternalReference: The geometry is in other files.
         ModelTooComplex: The assembly has too many instances or levels.
     """
+    return _read(source, options, lists_features=False)[0]
+
+
+def read_with_features(source: Source, options: StepReadOptions) -> tuple[Scene, FeatureTable | None]:
+    """Read a STEP file as `read` does, and list its faces, radii and holes.
+
+    Returns:
+        Scene, and the feature table; None, with a note, if the kernel cannot list the features.
+    """
+    return _read(source, options, lists_features=True)
+
+
+def _read(source: Source, options: StepReadOptions, *, lists_features: bool) -> tuple[Scene, FeatureTable | None]:
     data = check_envelope(source.read())
     with load_file(data) as file:
         if not file.is_complete:
@@ -67,11 +85,28 @@ def read(source: Source, options: StepReadOptions) -> Scene:
             products = {key: replace(product, color=None) for key, product in products.items()}
             placements = [replace(placement, own_color=None, inherited_color=None) for placement in placements]
         tessellations = _tessellate_products(products, options)
+        features = _list_features(products, placements) if lists_features else None
     if not any(item is not None and len(item.faces) for item in tessellations.values()):
         raise _no_triangles_error(data, tessellations)
     _report(data, file, tessellations, options)
     names = {color: kind for kind, color in SURFACE_COLORS.items()} if options.step_colors == "surface" else {}
-    return _SceneBuilder(products, tessellations, file.unit, names).build(placements, roots)
+    scene = _SceneBuilder(products, tessellations, file.unit, names).build(placements, roots)
+    if features is not None and features.size_mm == UNKNOWN_SIZE:
+        extent = np.ptp(bounds(scene), axis=0) * MILLIMETRES_PER[file.unit]
+        features = structs.replace(features, size_mm=rounded_vector(extent))
+    return scene, features
+
+
+def _list_features(products: dict[str, XcafProduct], placements: list[PlacedProduct]) -> FeatureTable | None:
+    """Return the feature table, None with a note if the kernel fails."""
+    shapes = {key: product_shape(product) for key, product in products.items()}
+    try:
+        return list_features({key: shape for key, shape in shapes.items() if not is_null(shape)}, placements)
+    except MemoryError:
+        raise
+    except Exception as failure:
+        note("features_not_listed", f"the CAD kernel cannot list radii and holes ({type(failure).__name__})")
+        return None
 
 
 def _tessellate_products(products: dict[str, XcafProduct], options: StepReadOptions) -> dict[str, Tessellation | None]:
@@ -80,7 +115,7 @@ def _tessellate_products(products: dict[str, XcafProduct], options: StepReadOpti
     tessellations: dict[str, Tessellation | None] = {}
     for key, product in products.items():
         shape = product_shape(product)
-        if shape is None or shape.IsNull():
+        if is_null(shape):
             tessellations[key] = None
         else:
             by_surface = options.step_colors == "surface"

@@ -19,6 +19,7 @@ from meshhub.http.endpoints.plan import PlanAnswer
 from meshhub.http.errors import MEANING, STATUS, ErrorBody
 from meshhub.http.headers import RESPONSE_HEADERS, header_names
 from meshhub.model.capabilities import Frame
+from meshhub.model.features import FeatureTable, Hole, HoleStep
 from meshhub.model.options import HostOptions, option_fields
 from meshhub.model.plans import Limits
 from meshhub.model.report import Inspection
@@ -34,7 +35,7 @@ OwnedOptions = tuple[str | None, type[Struct]]
 _REFERENCE = "#/components/schemas/{name}"
 
 _RESPONSE_TYPES = (Inspection, PlanAnswer, Supported, Health, ErrorBody)
-_FULLY_ENCODED = (Inspection, Limits, Frame)
+_FULLY_ENCODED = (Inspection, FeatureTable, Hole, HoleStep, Limits, Frame)
 """Structs that are encoded with all fields; msgspec's schema requires only the fields that decoding requires."""
 
 _BYTES = {"type": "string", "format": "binary"}

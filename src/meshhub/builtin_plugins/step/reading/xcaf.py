@@ -157,6 +157,11 @@ def product_shape(product: XcafProduct) -> Any:
     return XCAFDoc_ShapeTool.GetShape_s(product.label)
 
 
+def is_null(shape: Any) -> bool:
+    """Return whether a product has no shape."""
+    return shape is None or shape.IsNull()
+
+
 def iterate_colored_shapes(product: XcafProduct) -> Iterator[tuple[Any, Color]]:
     """Yield the kernel's shapes within a product that have their own color, with this color."""
     from OCP.XCAFDoc import XCAFDoc_ShapeTool
