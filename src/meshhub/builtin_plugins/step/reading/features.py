@@ -32,6 +32,9 @@ UNKNOWN_SIZE: Vector = (-1.0, -1.0, -1.0)
 _ANALYTIC_KINDS = frozenset(("plane", "cylinder", "cone", "sphere", "torus"))
 """Kinds whose exact extents take microseconds; a B-spline surface takes a tenth of a second."""
 
+POINTS_PER_EDGE = 65
+"""Points on each edge; the height of a round rim is then within 0.1 % of its variation."""
+
 Side = Literal["inside", "outside"]
 
 
@@ -157,7 +160,8 @@ def _round_face(kind: Any, face: Any, surface: Any) -> RoundFace:
     direction = np.array([axis.X(), axis.Y(), axis.Z()])
     location = np.array([origin.X(), origin.Y(), origin.Z()])
     if kind == "cylinder":
-        ends = [(low_v, surface.Radius()), (high_v, surface.Radius())]
+        heights = (_sample_edges(face) - location) @ direction
+        ends = [(float(heights.min()), surface.Radius()), (float(heights.max()), surface.Radius())]
     elif kind == "cone":
         slope = surface.SemiAngle()
         ends = [(v * np.cos(slope), abs(surface.RefRadius() + v * np.sin(slope))) for v in (low_v, high_v)]
@@ -180,6 +184,21 @@ def _round_face(kind: Any, face: Any, surface: Any) -> RoundFace:
         high_radius,
         face,
     )
+
+
+def _sample_edges(face: Any) -> Float64:
+    """Return points (n, 3) on the edges of a face: where they are splines, the bounds of the kernel are too wide."""
+    from OCP.BRepAdaptor import BRepAdaptor_Curve
+    from OCP.TopAbs import TopAbs_EDGE, TopAbs_SHAPE
+    from OCP.TopoDS import TopoDS
+
+    points = []
+    for edge in explore(face, TopAbs_EDGE, TopAbs_SHAPE):
+        curve = BRepAdaptor_Curve(TopoDS.Edge(edge))
+        for parameter in np.linspace(curve.FirstParameter(), curve.LastParameter(), POINTS_PER_EDGE).tolist():
+            point = curve.Value(parameter)
+            points.append((point.X(), point.Y(), point.Z()))
+    return np.array(points)
 
 
 def _place(hole: FoundHole, matrix: Float64) -> tuple[Vector, Vector]:
