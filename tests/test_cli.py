@@ -467,3 +467,25 @@ def test_a_wrong_picture_is_an_error(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["part.stl"]
     report = meshhub_cli("render", model, "part.jpg", "--json", cwd=tmp_path)
     assert json.loads(report.stdout)["error_code"] == "unsupported_target"
+
+
+def test_the_surfaces_of_a_step_file_are_printed(tmp_path: Path) -> None:
+    done = meshhub_cli("convert", EXAMPLE.with_name("bracket-clean.stl"), tmp_path / "part.step")
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stderr.decode().splitlines() if line.startswith("  step: "))
+    figures = dict(re.findall(r"([a-z ]+) ([\d.]+)(?: mm³?)?(?:,|$)", line.partition(": ")[2]))
+    assert {"faces", "planes", "cylinders", "cones", "solids", "max deviation"} <= {name.strip() for name in figures}
+    assert float(figures["max deviation"]) < 1e-4
+
+
+def test_large_deviations_are_reported(tmp_path: Path) -> None:
+    mesh = trimesh.creation.cylinder(5, 20, sections=64)
+    mesh.vertices[:, :2] *= 1 + 0.0002 * np.sin(np.arange(len(mesh.vertices)))[:, None]
+    mesh.export(tmp_path / "part.stl")
+    done = meshhub_cli(
+        "convert", tmp_path / "part.stl", tmp_path / "part.step", "--step-tolerance-mm", "0.01", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    (figures,) = (step["figures"] for step in json.loads(done.stdout)["steps"] if step["kind"] == "write")
+    assert figures["cylinders"] == 1
+    assert 2e-4 < figures["max_deviation_mm"] < 0.01

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from meshhub import LOCAL
 from meshhub.model.options import HostOptions, OptionField, option_fields
 from meshhub.supported import supported
+from meshhub.toolkit.rendering.options import RenderOptions
 from reference_pages import REGISTRY, code, page_of, table
 
 INTRODUCTION = """\
@@ -99,6 +100,9 @@ def page() -> str:
         format_table(),
         "## Operations, in the order in which they run",
         *operations(),
+        "## Options of pictures",
+        "`meshhub render`, `POST /render` and `Registry.render` take these and the options of readers.",
+        option_table(option_fields(RenderOptions)),
         "## Options of every reader",
         option_table(option_fields(HostOptions)),
         "## Options of single formats",

@@ -38,14 +38,7 @@ class RenderCommand(ReadingCommand):
 @click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
 def render(
-    model: str,
-    picture: str,
-    force: bool,
-    timeout: float,
-    quiet: bool,
-    as_json: bool,
-    options: dict[str, Any],
-    registry: Registry,
+    model: str, picture: str, options: dict[str, Any], registry: Registry, *, force: bool, timeout: float, **shown: bool
 ) -> None:
     """Draw a picture of a model as PNG, without a display. `-` is standard input or output.
 
@@ -55,7 +48,7 @@ def render(
     meshhub render part.step part.png --color-by surface
     """
     limit = parse_timeout(timeout)
-    if picture == STREAM and as_json:
+    if picture == STREAM and shown["as_json"]:
         raise click.UsageError("standard output takes either the picture or --json; give a PICTURE file")
     registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(limit))
     try:
@@ -63,14 +56,14 @@ def render(
             target = Target() if picture == STREAM else Path(picture)
             report = registry.render(read_from(model), target, timeout=limit, overwrite=force, **options)
     except (MeshhubError, OSError) as error:
-        if as_json:
+        if shown["as_json"]:
             show.as_json({"error": explained(error), "error_code": code_of(error)})
         raise
     if isinstance(target, Target):
         _write_to_standard_output(target.read())
-    if as_json:
+    if shown["as_json"]:
         show.as_json(report)
-    elif not quiet:
+    elif not shown["quiet"]:
         _print_report(picture, report)
 
 

@@ -16,6 +16,8 @@ from meshhub.model.features import FeatureTable, Hole
 from meshhub.model.notes import Note
 from meshhub.model.report import Report
 
+_UNIT_SUFFIXES = {"_mm3": "mm³", "_mm2": "mm²", "_mm": "mm"}
+
 MAX_LISTED_RADII = 12
 """Radii in one line; --json has them all."""
 
@@ -79,13 +81,21 @@ def summarize(report: Report) -> str:
 
 
 def list_figures(report: Report) -> list[str]:
-    """Return a line for each operation with the figures that it reported."""
+    """Return a line for each operation and the writer with the figures that they reported."""
     lines = []
     for step in report.steps:
-        text = ", ".join(f"{name.replace('_', ' ')} {_format(value)}" for name, value in step.figures.items() if value)
-        if step.kind == "operation" and text:
+        text = ", ".join(_describe_figure(name, value) for name, value in step.figures.items() if value)
+        if step.kind != "read" and text:
             lines.append(f"{step.step}: {text}")
     return lines
+
+
+def _describe_figure(name: str, value: Any) -> str:
+    """Describe a figure; a unit at the end of its name follows the value."""
+    for suffix, unit in _UNIT_SUFFIXES.items():
+        if name.endswith(suffix):
+            return f"{name.removesuffix(suffix).replace('_', ' ')} {_format(value)} {unit}"
+    return f"{name.replace('_', ' ')} {_format(value)}"
 
 
 def list_features(table: FeatureTable | None) -> list[str]:

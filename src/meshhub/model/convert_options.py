@@ -28,6 +28,10 @@ class ConvertOptions(TypedDict, total=False):
     """Maximum angle when reading STEP, in degrees (at least 1 and at most 60). Maximum angle between neighboring
     edges of a curve; smaller is rounder."""
 
+    step_colors: Literal["file", "surface"] | None
+    """Colors when reading STEP. file keeps the colors of the file; surface colors each face by the kind of its
+    surface: plane, cylinder, cone, sphere, torus, free-form."""
+
     repair: bool | None
     """Repair. Close holes, remove stray fragments, duplicate and degenerate faces, split non-manifold edges and
     vertices, and orient faces outward. A valid model stays unchanged."""

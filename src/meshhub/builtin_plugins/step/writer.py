@@ -14,7 +14,7 @@ from meshhub.builtin_plugins.step.recognition.arrays import lengths
 from meshhub.builtin_plugins.step.recognition.bodies import orient_outward, shell_volumes
 from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
 from meshhub.builtin_plugins.step.recognition.skin import Skin, build_skin
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances
 from meshhub.builtin_plugins.step.writing.appearance import collect_paint
 from meshhub.builtin_plugins.step.writing.assembly import (
     ProductShape,
@@ -46,6 +46,8 @@ from meshhub.model.deadline import seconds_left
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Color, Scene
 from meshhub.model.source import Target
+
+_DEVIATION = "max_deviation_mm"
 
 MANY_FACES_COUNT = 20_000
 """Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
@@ -222,8 +224,10 @@ def _find_faults(
 def _report(products: list[_WrittenProduct | None], verdict: Verdict | None) -> None:
     """Report figures, open shells, many faces and the result of the check."""
     written = [product for product in products if product]
+    # the figures of several products are added; of deviations, the largest counts
+    did(max_deviation_mm=max(product.figures[_DEVIATION] for product in written))
     for product in written:
-        did(**product.figures)
+        did(**{name: value for name, value in product.figures.items() if name != _DEVIATION})
         sheets, faces = product.figures["open_shells"] // product.uses, product.figures["faces"]
         if sheets:
             note(
@@ -267,9 +271,18 @@ def _collect_figures(
         "tori": int(kinds[SurfaceKind.TORUS]),
         "solids": len(ids.solids) * uses,
         "open_shells": len(model.bodies.sheets) * uses,
+        _DEVIATION: _measure_deviation(model),
         "mesh_volume_mm3": volume * uses,
         "volume_gained_mm3": (float(volumes[closed].sum()) - volume) * uses,
     }
+
+
+def _measure_deviation(model: BrepModel) -> float:
+    """Return the largest distance of a corner of the mesh from the surface of its triangle, in millimeters."""
+    region, faces = model.regions.region, model.skin.faces
+    surfaces = model.regions.surfaces.take(region)
+    points = model.skin.points
+    return max(float(np.abs(distances(surfaces, points[corner])).max()) for corner in faces.T)
 
 
 def _write_colors(
