@@ -475,17 +475,4 @@ def test_the_surfaces_of_a_step_file_are_printed(tmp_path: Path) -> None:
     (line,) = (line for line in done.stderr.decode().splitlines() if line.startswith("  step: "))
     figures = dict(re.findall(r"([a-z ]+) ([\d.]+)(?: mm³?)?(?:,|$)", line.partition(": ")[2]))
     assert {"faces", "planes", "cylinders", "cones", "solids", "max deviation"} <= {name.strip() for name in figures}
-    assert float(figures["max deviation"]) < 1e-4
-
-
-def test_large_deviations_are_reported(tmp_path: Path) -> None:
-    mesh = trimesh.creation.cylinder(5, 20, sections=64)
-    mesh.vertices[:, :2] *= 1 + 0.0002 * np.sin(np.arange(len(mesh.vertices)))[:, None]
-    mesh.export(tmp_path / "part.stl")
-    done = meshhub_cli(
-        "convert", tmp_path / "part.stl", tmp_path / "part.step", "--step-tolerance-mm", "0.01", "--json"
-    )
-    assert done.returncode == 0, done.stderr
-    (figures,) = (step["figures"] for step in json.loads(done.stdout)["steps"] if step["kind"] == "write")
-    assert figures["cylinders"] == 1
-    assert 2e-4 < figures["max_deviation_mm"] < 0.01
+    assert 0 < float(figures["max deviation"]) < 1e-4

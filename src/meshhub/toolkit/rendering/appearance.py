@@ -116,7 +116,7 @@ class _Textures:
                 self._failed.add(number)
                 note(
                     "texture_not_shown",
-                    "a texture cannot be decoded and is not shown; the decoder comes with `pip install 'meshhub[textures]'`",
+                    "a texture cannot be decoded and is not shown; `pip install 'meshhub[textures]'` adds a decoder",
                 )
                 return -1
             self.decoded[number] = Texture(pixels, material.wrap)

@@ -1,0 +1,344 @@
+"""Whether written STEP files can be edited like the originals: fillets, cuts, push-pull in OpenCASCADE; gmsh agrees.
+
+    python benchmarks/step_editing.py [--parts 60] [--first 0] [STEP files …]
+
+Each part, from `step_designs.py` or a STEP file, becomes triangles, goes through meshhub to STEP, and comes back:
+- `line`, `circle`: edges of the original that OpenCASCADE fillets, and those of them whose edge at the same place in
+  the result fillets, too, with the same radius, to a valid solid.
+- `cut`: a box around each corner of the part; what it cuts off and what stays must have the volume of the part.
+- `push`, `pull`: planar faces that OpenCASCADE moves inward and outward on the original, and on the result.
+- `gmsh`: number and volume of the solids, where gmsh is installed.
+
+Every part has a process of its own with a time limit, because fillets may crash or hang OpenCASCADE.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from meshhub import Registry
+from step_designs import design
+
+PART_TIMEOUT_S = 240.0
+"""Seconds for one part; most take under ten."""
+MAX_EDGES_COUNT = 16
+"""Edges of each kind and part, spread over all of them; every fillet takes up to a second."""
+MAX_PLANES_COUNT = 6
+"""Planar faces of a part that are moved."""
+FILLET_RATIO = 0.1
+"""Radius of a fillet as a share of the length of the edge."""
+MAX_FILLET_MM = 0.5
+"""Millimeters; larger fillets fail on the originals."""
+MOVE_MM = 0.3
+"""Millimeters by which a face is moved."""
+VOLUME_RATIO = 1e-4
+"""Share of the volume by which volumes that must be equal may differ."""
+CHECKS = ("line", "circle", "cut", "push", "pull", "gmsh")
+
+
+class Edge(NamedTuple):
+    """Edge of a solid: kernel edge, kind ("line", "circle"), middle, length in millimeters."""
+
+    edge: Any
+    kind: str
+    middle: np.ndarray
+    length_mm: float
+
+
+def explore(shape: Any, kind: Any) -> Iterator[Any]:
+    """Yield the distinct subshapes of a kind."""
+    from OCP.collections import IndexedMap_TopoDS_Shape_TopTools_ShapeMapHasher
+    from OCP.TopExp import TopExp
+
+    shapes = IndexedMap_TopoDS_Shape_TopTools_ShapeMapHasher()
+    TopExp.MapShapes_s(shape, kind, shapes)
+    for number in range(1, shapes.Extent() + 1):
+        yield shapes.FindKey(number)
+
+
+def edges(shape: Any) -> list[Edge]:
+    """Return the straight and circular edges between two faces."""
+    from OCP.BRep import BRep_Tool
+    from OCP.BRepAdaptor import BRepAdaptor_Curve
+    from OCP.GCPnts import GCPnts_AbscissaPoint
+    from OCP.GeomAbs import GeomAbs_Circle, GeomAbs_Line
+    from OCP.TopAbs import TopAbs_EDGE
+    from OCP.TopoDS import TopoDS
+
+    found = []
+    for shape_edge in explore(shape, TopAbs_EDGE):
+        edge = TopoDS.Edge(shape_edge)
+        if BRep_Tool.Degenerated_s(edge):
+            continue
+        curve = BRepAdaptor_Curve(edge)
+        kind = {GeomAbs_Line: "line", GeomAbs_Circle: "circle"}.get(curve.GetType())
+        if kind is None:
+            continue
+        middle = curve.Value((curve.FirstParameter() + curve.LastParameter()) / 2)
+        if kind == "circle" and curve.IsClosed():
+            # the beginning of a closed circle is at its seam, which is somewhere else in the result
+            center = curve.Circle().Location()
+            middle = center
+        position = np.array([middle.X(), middle.Y(), middle.Z()])
+        found.append(Edge(edge, kind, position, GCPnts_AbscissaPoint.Length_s(curve)))
+    return found
+
+
+def volume(shape: Any) -> float:
+    """Return the volume."""
+    from OCP.BRepGProp import BRepGProp
+    from OCP.GProp import GProp_GProps
+
+    properties = GProp_GProps()
+    BRepGProp.VolumeProperties_s(shape, properties)
+    return float(properties.Mass())
+
+
+def is_solid(shape: Any) -> bool:
+    """Return whether a shape is valid and has a volume."""
+    from OCP.BRepCheck import BRepCheck_Analyzer
+
+    return not shape.IsNull() and BRepCheck_Analyzer(shape).IsValid() and volume(shape) > 0
+
+
+def fillets(shape: Any, edge: Any, radius_mm: float) -> bool:
+    """Return whether an edge fillets to a valid solid."""
+    from OCP.BRepFilletAPI import BRepFilletAPI_MakeFillet
+
+    try:
+        tool = BRepFilletAPI_MakeFillet(shape)
+        tool.Add(radius_mm, edge)
+        tool.Build()
+        return bool(tool.IsDone()) and is_solid(tool.Shape())
+    except Exception:
+        return False
+
+
+def moves(shape: Any, face: Any, distance_mm: float) -> bool:
+    """Return whether a planar face can be pulled out, or pushed in if negative, and the volume changes accordingly."""
+    from OCP.BRepAlgoAPI import BRepAlgoAPI_Cut, BRepAlgoAPI_Fuse
+    from OCP.BRepPrimAPI import BRepPrimAPI_MakePrism
+    from OCP.gp import gp_Vec
+
+    normal = outward_normal(face) * distance_mm
+    try:
+        prism = BRepPrimAPI_MakePrism(face, gp_Vec(*normal.tolist())).Shape()
+        before, added = volume(shape), abs(volume(prism))
+        operation = BRepAlgoAPI_Fuse if distance_mm > 0 else BRepAlgoAPI_Cut
+        result = operation(shape, prism).Shape()
+        return is_solid(result) and abs(volume(result) - before) <= added * (1 + 1e-3) + VOLUME_RATIO * before
+    except Exception:
+        return False
+
+
+def outward_normal(face: Any) -> np.ndarray:
+    """Return the unit normal of a planar face, out of the material."""
+    from OCP.BRepAdaptor import BRepAdaptor_Surface
+    from OCP.TopAbs import TopAbs_REVERSED
+
+    axes = BRepAdaptor_Surface(face, False).Plane().Position()
+    direction = axes.Direction()
+    sign = -1 if (face.Orientation() == TopAbs_REVERSED) == axes.Direct() else 1
+    return sign * np.array([direction.X(), direction.Y(), direction.Z()])
+
+
+def planes(shape: Any) -> list[tuple[Any, np.ndarray, float]]:
+    """Return the planar faces with their centroid and area."""
+    from OCP.BRepAdaptor import BRepAdaptor_Surface
+    from OCP.BRepGProp import BRepGProp
+    from OCP.GeomAbs import GeomAbs_Plane
+    from OCP.GProp import GProp_GProps
+    from OCP.TopAbs import TopAbs_FACE
+    from OCP.TopoDS import TopoDS
+
+    found = []
+    for shape_face in explore(shape, TopAbs_FACE):
+        face = TopoDS.Face(shape_face)
+        if BRepAdaptor_Surface(face, False).GetType() == GeomAbs_Plane:
+            properties = GProp_GProps()
+            BRepGProp.SurfaceProperties_s(face, properties)
+            center = properties.CentreOfMass()
+            found.append((face, np.array([center.X(), center.Y(), center.Z()]), float(properties.Mass())))
+    return sorted(found, key=lambda item: -item[2])
+
+
+def cuts_balance(shape: Any) -> tuple[int, int]:
+    """Return the boxes around the corners of a part, and those that divide its volume without loss."""
+    from OCP.Bnd import Bnd_Box
+    from OCP.BRepAlgoAPI import BRepAlgoAPI_Common, BRepAlgoAPI_Cut
+    from OCP.BRepBndLib import BRepBndLib
+    from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox
+    from OCP.gp import gp_Pnt
+
+    box = Bnd_Box()
+    BRepBndLib.Add_s(shape, box)
+    corners = [np.array([point.X(), point.Y(), point.Z()]) for point in (box.CornerMin(), box.CornerMax())]
+    total, good = volume(shape), 0
+    for number in range(8):
+        corner = np.array([corners[number >> axis & 1][axis] for axis in range(3)])
+        half = (corners[1] - corners[0]) * 0.4037
+        low = np.where(corner == corners[0], corner - 1, corner - half)
+        size = half + 1
+        tool = BRepPrimAPI_MakeBox(gp_Pnt(*low.tolist()), *size.tolist()).Shape()
+        try:
+            inside, outside = BRepAlgoAPI_Common(shape, tool).Shape(), BRepAlgoAPI_Cut(shape, tool).Shape()
+            good += abs(volume(inside) + volume(outside) - total) <= VOLUME_RATIO * total
+        except Exception:
+            continue
+    return 8, good
+
+
+def nearest(found: list[Any], position: np.ndarray, length: float, key: Any) -> Any:
+    """Return the item at a place with about this size, None if there is none."""
+    for item in found:
+        place, size = key(item)
+        if np.linalg.norm(place - position) < 0.02 * length + 0.05 and abs(size - length) < 0.05 * length + 0.05:
+            return item
+    return None
+
+
+def compare(original: Any, result: Any) -> dict[str, list[Any]]:
+    """Return by check: attempts that succeed on the original, those that succeed on the result, and failures."""
+    report: dict[str, list[Any]] = {check: [0, 0, []] for check in CHECKS}
+    before, after = edges(original), edges(result)
+    for kind in ("line", "circle"):
+        candidates = [edge for edge in before if edge.kind == kind]
+        step = max(1, len(candidates) // MAX_EDGES_COUNT)
+        for edge in candidates[::step][:MAX_EDGES_COUNT]:
+            radius = min(MAX_FILLET_MM, FILLET_RATIO * edge.length_mm)
+            if radius < 1e-3 or not fillets(original, edge.edge, radius):
+                continue
+            report[kind][0] += 1
+            twin = nearest(
+                [other for other in after if other.kind == kind],
+                edge.middle,
+                edge.length_mm,
+                lambda other: (other.middle, other.length_mm),
+            )
+            if twin is None:
+                report[kind][2].append("no such edge")
+            elif fillets(result, twin.edge, radius):
+                report[kind][1] += 1
+            else:
+                report[kind][2].append("fillet fails")
+    report["cut"][:2] = cuts_balance(result)
+    moved = planes(result)
+    for face, center, area in planes(original)[:MAX_PLANES_COUNT]:
+        twin = nearest(moved, center, area**0.5, lambda other: (other[1], other[2] ** 0.5))
+        for check, distance in (("push", -MOVE_MM), ("pull", MOVE_MM)):
+            if moves(original, face, distance):
+                report[check][0] += 1
+                if twin is None:
+                    report[check][2].append("no such face")
+                elif moves(result, twin[0], distance):
+                    report[check][1] += 1
+                else:
+                    report[check][2].append("no solid")
+    return report
+
+
+def ask_gmsh(path: str, solids: int, expected: float) -> list[Any]:
+    """Return whether gmsh reads as many solids with the same volume: attempts, successes, failures."""
+    try:
+        import gmsh
+    except (ImportError, OSError):
+        return [0, 0, []]
+    gmsh.initialize()
+    gmsh.option.setNumber("General.Terminal", 0)
+    try:
+        bodies = [tag for dimension, tag in gmsh.model.occ.importShapes(path) if dimension == 3]
+        total = sum(gmsh.model.occ.getMass(3, tag) for tag in bodies)
+    finally:
+        gmsh.finalize()
+    if len(bodies) != solids:
+        return [1, 0, [f"{len(bodies)} solids of {solids}"]]
+    good = abs(total - expected) <= VOLUME_RATIO * abs(expected)
+    return [1, int(good), [] if good else ["other volume"]]
+
+
+def read(path: str) -> Any:
+    """Return the shape of a STEP file, millimeters."""
+    from OCP.STEPControl import STEPControl_Reader
+
+    reader = STEPControl_Reader()
+    reader.ReadFile(path)
+    reader.TransferRoots()
+    return reader.OneShape()
+
+
+def judge(name: str, folder: Path) -> dict[str, Any]:
+    """Convert one part and compare the result with the original."""
+    from OCP.BRepCheck import BRepCheck_Analyzer
+    from OCP.BRepMesh import BRepMesh_IncrementalMesh
+    from OCP.StlAPI import StlAPI_Writer
+    from OCP.TopAbs import TopAbs_SOLID
+
+    original, deviation, angle = design(int(name)) if name.isdecimal() else (read(name), 0.01, 0.2)
+    if not BRepCheck_Analyzer(original).IsValid() or not any(explore(original, TopAbs_SOLID)):
+        return {"error": "no valid original"}
+    BRepMesh_IncrementalMesh(original, deviation, False, angle, False)
+    triangles = StlAPI_Writer()
+    triangles.ASCIIMode = False
+    triangles.Write(original, str(folder / "part.stl"))
+    registry = Registry()
+    if not registry.inspect(folder / "part.stl").model.watertight:
+        return {"error": "triangles of the original are open"}
+    registry.convert(folder / "part.stl", folder / "part.step")
+    result = read(str(folder / "part.step"))
+    report = compare(original, result)
+    solids = list(explore(result, TopAbs_SOLID))
+    report["gmsh"] = ask_gmsh(str(folder / "part.step"), len(solids), volume(result))
+    return {"report": report}
+
+
+def main() -> int:
+    """Compare every part and print the shares."""
+    if sys.argv[1:2] == ["judge"]:
+        print(json.dumps(judge(sys.argv[2], Path(sys.argv[3]))))
+        return 0
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--parts", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0)
+    options = parser.parse_args()
+    names = options.files or [str(number) for number in range(options.first, options.first + options.parts)]
+    tried, good, reasons = Counter[str](), Counter[str](), Counter[str]()
+    errors = 0
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, __file__, "judge", name, folder]
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PART_TIMEOUT_S)
+                answer = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+            except subprocess.TimeoutExpired:
+                answer = None
+        if answer is None or "error" in answer:
+            errors += 1
+            print(f"{name}: {'crash or timeout' if answer is None else answer['error']}", flush=True)
+            continue
+        failures = []
+        for check, (attempts, successes, texts) in answer["report"].items():
+            tried[check] += attempts
+            good[check] += successes
+            reasons.update(f"{check}: {text}" for text in texts)
+            failures += [f"{check} {successes}/{attempts}"] if successes < attempts else []
+        print(f"{name}: {', '.join(failures) or 'all'}", flush=True)
+    for check in CHECKS:
+        share = good[check] / tried[check] if tried[check] else 1.0
+        print(f"{check:7} {good[check]:5} of {tried[check]:5} = {share:.1%}")
+    print(f"{len(names) - errors} parts compared, {errors} not; reasons: {dict(reasons.most_common())}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
