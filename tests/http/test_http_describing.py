@@ -199,6 +199,7 @@ def test_operation_ids_are_stable(service: Running) -> None:
         "/convert-many": ["convert_many"],
         "/convert-batch": ["convert_batch"],
         "/inspect": ["inspect"],
+        "/render": ["render"],
         "/plan": ["plan"],
         "/supported": ["supported"],
         "/health/live": ["health_live"],

@@ -52,6 +52,7 @@ INSPECTION: dict[str, Any] = {
             }
         ],
     },
+    "feature_table": None,
     "notes": [],
 }
 
