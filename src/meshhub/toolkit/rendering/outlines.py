@@ -32,7 +32,7 @@ class SurfaceFacts(NamedTuple):
 
 def find_lines(
     visible: VisibleSamples, face: Int32, facts: SurfaceFacts, shape: tuple[int, int], edges: Literal["feature", "mesh"]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+) -> tuple[NDArray[np.intp], Int32]:
     """Return the samples of lines on surfaces, and those of outlines on the background.
 
     Args:
@@ -43,37 +43,33 @@ def find_lines(
         edges: Which lines.
     """
     height, width = shape
-    position = visible.position
-    number = np.full(height * width, -1, np.int32)
-    number[position] = np.arange(len(face), dtype=np.int32)
-    column = position % width
+    # a row above and one below: every sample has neighbors
+    number = np.full((height + 2) * width, -1, np.int32)
+    at = visible.position.astype(np.int32) + np.int32(width)
+    number[at] = np.arange(len(face), dtype=np.int32)
     is_line = np.zeros(len(face), np.bool_)
-    outlines: list[NDArray[np.intp]] = []
+    outlines: list[Int32] = []
     toward = np.maximum(facts.normals[:, 2], 1e-6)
     slopes = (facts.normals[:, 0] / toward, -facts.normals[:, 1] / toward)
-    for offset, slope, before, after in (
-        (1, slopes[0], column > 0, column < width - 1),
-        (width, slopes[1], position >= width, position < (height - 1) * width),
-    ):
-        for has_neighbor, step in ((before, -offset), (after, offset)):
-            one = np.flatnonzero(has_neighbor)
-            neighbor = position[one] + step
-            is_border = number[neighbor] < 0
-            outlines.append(neighbor[is_border])
-            is_line[one[is_border]] = True
-        one, other = one[~is_border], number[neighbor[~is_border]]
-        changes = face[one] != face[other]
-        one, other = one[changes], other[changes]
+    for offset, slope in ((np.int32(1), slopes[0]), (np.int32(width), slopes[1])):
+        for step in (-offset, offset):
+            other = number[at + step]
+            is_border = other < 0
+            outlines.append(at[is_border] + step)
+            is_line |= is_border
+        one = np.flatnonzero(~is_border & (face != face[other]))
+        other = other[one]
         if edges == "feature":
             clipped: Float32 = np.clip(slope, -MAX_SLOPE, MAX_SLOPE).astype(np.float32)
             drawn = _is_feature(visible.depth, face, facts, clipped, one, other)
             one, other = one[drawn], other[drawn]
         is_line[one] = is_line[other] = True
-    return position[is_line], np.concatenate(outlines)
+    outline = np.concatenate(outlines) - np.int32(width)
+    return visible.position[is_line], outline[(outline >= 0) & (outline < height * width)]
 
 
 def _is_feature(
-    depth: Float32, face: Int32, facts: SurfaceFacts, slope: Float32, one: Int32, other: Int32
+    depth: Float32, face: Int32, facts: SurfaceFacts, slope: Float32, one: NDArray[np.intp], other: Int32
 ) -> NDArray[np.bool_]:
     """Return which pairs of neighboring samples are on both sides of a step, a sharp edge, or two parts.
 
