@@ -283,7 +283,10 @@ def judge(name: str, folder: Path) -> dict[str, Any]:
     from OCP.StlAPI import StlAPI_Writer
     from OCP.TopAbs import TopAbs_SOLID
 
-    original, deviation, angle = design(int(name)) if name.isdecimal() else (read(name), 0.01, 0.2)
+    try:
+        original, deviation, angle = design(int(name)) if name.isdecimal() else (read(name), 0.01, 0.2)
+    except Exception as failure:
+        return {"error": f"no original: {failure}"}
     if not BRepCheck_Analyzer(original).IsValid() or not any(explore(original, TopAbs_SOLID)):
         return {"error": "no valid original"}
     BRepMesh_IncrementalMesh(original, deviation, False, angle, False)
