@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from meshhub.cli import show
-from meshhub.cli.conversion import closing
+from meshhub.cli.conversion import closing, suggesting_overwrite
 from meshhub.cli.exits import EXIT_HELP, code_of, explained
 from meshhub.cli.files import STREAM, bounded_hooks, parse_timeout, read_from, worker_log
 from meshhub.cli.flags import ReadingCommand
@@ -52,7 +52,7 @@ def render(
         raise click.UsageError("standard output takes either the picture or --json; give a PICTURE file")
     registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(limit))
     try:
-        with closing(registry):
+        with closing(registry), suggesting_overwrite("--force"):
             target = Target() if picture == STREAM else Path(picture)
             report = registry.render(read_from(model), target, timeout=limit, overwrite=force, **options)
     except (MeshhubError, OSError) as error:
