@@ -212,39 +212,44 @@ def compare(original: Any, result: Any) -> dict[str, list[Any]]:
     report: dict[str, list[Any]] = {check: [0, 0, []] for check in CHECKS}
     before, after = edges(original), edges(result)
     for kind in ("line", "circle"):
-        candidates = [edge for edge in before if edge.kind == kind]
-        step = max(1, len(candidates) // MAX_EDGES_COUNT)
-        for edge in candidates[::step][:MAX_EDGES_COUNT]:
-            radius = min(MAX_FILLET_MM, FILLET_RATIO * edge.length_mm)
-            if radius < 1e-3 or not fillets(original, edge.edge, radius):
-                continue
-            report[kind][0] += 1
-            twin = nearest(
-                [other for other in after if other.kind == kind],
-                edge.middle,
-                edge.length_mm,
-                lambda other: (other.middle, other.length_mm),
-            )
-            if twin is None:
-                report[kind][2].append("no such edge")
-            elif fillets(result, twin.edge, radius):
-                report[kind][1] += 1
-            else:
-                report[kind][2].append("fillet fails")
+        _compare_fillets(
+            original, result, *([edge for edge in side if edge.kind == kind] for side in (before, after)), report[kind]
+        )
     report["cut"][:2] = cuts_balance(result)
+    _compare_moves(original, result, report)
+    return report
+
+
+def _compare_fillets(original: Any, result: Any, before: list[Any], after: list[Any], row: list[Any]) -> None:
+    """Count the edges of the original that can be filleted, and their twins in the result that can."""
+    step = max(1, len(before) // MAX_EDGES_COUNT)
+    for edge in before[::step][:MAX_EDGES_COUNT]:
+        radius = min(MAX_FILLET_MM, FILLET_RATIO * edge.length_mm)
+        if radius < 1e-3 or not fillets(original, edge.edge, radius):
+            continue
+        twin = nearest(after, edge.middle, edge.length_mm, lambda other: (other.middle, other.length_mm))
+        _count(row, "no such edge" if twin is None else "" if fillets(result, twin.edge, radius) else "fillet fails")
+
+
+def _compare_moves(original: Any, result: Any, report: dict[str, list[Any]]) -> None:
+    """Count the planar faces of the original that can be pushed and pulled, and their twins that can."""
     moved = planes(result)
     for face, center, area in planes(original)[:MAX_PLANES_COUNT]:
         twin = nearest(moved, center, area**0.5, lambda other: (other[1], other[2] ** 0.5))
         for check, distance in (("push", -MOVE_MM), ("pull", MOVE_MM)):
             if moves(original, face, distance):
-                report[check][0] += 1
-                if twin is None:
-                    report[check][2].append("no such face")
-                elif moves(result, twin[0], distance):
-                    report[check][1] += 1
-                else:
-                    report[check][2].append("no solid")
-    return report
+                _count(
+                    report[check],
+                    "no such face" if twin is None else "" if moves(result, twin[0], distance) else "no solid",
+                )
+
+
+def _count(row: list[Any], failure: str) -> None:
+    row[0] += 1
+    if failure:
+        row[2].append(failure)
+    else:
+        row[1] += 1
 
 
 def ask_gmsh(path: str, solids: int, expected: float) -> list[Any]:
