@@ -21,6 +21,7 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
     MIN_POINT_COUNT,
     MIN_STEADY_COSINE,
     allowed_distances,
+    has_even_steps,
     is_plausible,
 )
 from meshhub.builtin_plugins.step.recognition.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
@@ -319,6 +320,8 @@ class _CutSearch:
         limit = limits.for_depth(np.abs(depth))
         good = (worst <= limit) & is_even & is_plausible(kind, surfaces, samples, group_extents(samples), limit)
         good &= self._check_corners(surfaces, group, facet, (limit, depth))
+        if kind == SurfaceKind.TORUS:
+            good = has_even_steps(self.graph, surfaces, group, facet, good)
         number = np.cumsum(good) - 1 + len(self.surfaces)
         is_assigned = good[group]
         self.segment[facet[is_assigned]] = number[group[is_assigned]]

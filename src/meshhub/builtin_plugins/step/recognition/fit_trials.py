@@ -15,7 +15,13 @@ from meshhub.builtin_plugins.step.recognition.sample_blocks import (
     group_starts,
     select_groups,
 )
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, gradients, make_planes
+from meshhub.builtin_plugins.step.recognition.surfaces import (
+    SurfaceArray,
+    SurfaceKind,
+    cylindrical,
+    gradients,
+    make_planes,
+)
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -57,6 +63,19 @@ _MIN_RING_RATIO = 0.02
 
 _MIN_HORN_GAP_RATIO = 0.01
 """Difference of the two radii of a torus over its tube radius; equal radii pinch the torus to a point at its axis."""
+
+_MIN_LATITUDE_COUNT = 5
+"""Latitudes of a torus. Three rims of a chamfered pin always lie on one, and so do the four of a hole with two equal
+chamfers; fewer latitudes must have even steps."""
+
+_MAX_EVEN_STEP_RATIO = 1.25
+"""Largest over smallest step of a torus with few latitudes; a tessellator makes equal steps."""
+
+_MAX_STEP_RATIO = 4.0
+"""Latitudes that a facet of a torus spans over the median; a straight wall between two rounded ends spans more."""
+
+_MIN_STEP_RATIO = 0.25
+"""Step over the median span of the facets below which two latitudes count as one."""
 
 _MIN_SLOPE, _MAX_SLOPE = 1e-3, 100.0
 """Slopes of a cone (0.06° and 89.4° from the axis); others are cylinders and planes."""
@@ -158,6 +177,8 @@ class Trials:
         surfaces = surfaces.replace_rows(index, fitted)
         limit[index], agrees = self._check_facets(samples, facet, fitted, limits)
         agrees &= is_plausible(kind, fitted, samples, size[near], limit[index])
+        if kind == SurfaceKind.TORUS:
+            agrees = has_even_steps(self.graph, fitted, samples.normal_group, facet, agrees)
         good[index] = agrees & (worst[near] <= limit[index])
         return TrialResults(surfaces, limit, good, lost)
 
@@ -244,6 +265,51 @@ def is_plausible(kind: SurfaceKind, surfaces: SurfaceArray, samples: Samples, si
         good &= np.minimum.reduceat(reach, group_starts(samples)) >= -limit
         good &= (np.abs(surfaces.second) > _MIN_SLOPE) & (np.abs(surfaces.second) < _MAX_SLOPE)
     return good
+
+
+def has_even_steps(graph: FacetGraph, tori: SurfaceArray, group: IntIndex, facet: IntIndex, candidates: Mask) -> Mask:
+    """Return which candidates among the groups follow their torus in even steps around the tube.
+
+    Args:
+        graph: Facets of the mesh.
+        tori: (g,) surfaces.
+        group: (n,) group of each facet, 0…g-1, ascending.
+        facet: (n,) facets.
+        candidates: (g,) groups to examine.
+    """
+    is_steady = candidates[group] & ~graph.is_sliver[facet]
+    result = np.zeros(len(tori), np.bool_)
+    if not is_steady.any():
+        return result
+    group, facet = group[is_steady], facet[is_steady]
+    owner, point = graph.expand(facet)
+    begin = np.searchsorted(owner, np.arange(len(facet)))
+    corner, middle = (
+        _tube_angles(tori.take(rows), points)
+        for rows, points in ((group[owner], graph.points[point]), (group, graph.probe[facet]))
+    )
+    # relative to the facet, so that the jump from π to -π does not matter
+    latitude = np.mod(corner - middle[owner] + np.pi, 2 * np.pi) - np.pi
+    span = np.maximum.reduceat(latitude, begin) - np.minimum.reduceat(latitude, begin)
+    order = np.lexsort((corner, group[owner]))
+    bounds, corner_bounds = (np.searchsorted(labels, np.arange(len(tori) + 1)) for labels in (group, group[owner]))
+    for torus in np.unique(group).tolist():
+        spans = span[bounds[torus] : bounds[torus + 1]]
+        median = float(np.median(spans))
+        steps = np.diff(corner[order[corner_bounds[torus] : corner_bounds[torus + 1]]])
+        steps = steps[steps > _MIN_STEP_RATIO * median]
+        if len(steps) + 1 < _MIN_LATITUDE_COUNT:
+            result[torus] = len(steps) > 1 and steps.max() <= _MAX_EVEN_STEP_RATIO * steps.min()
+        else:
+            result[torus] = spans.max() <= _MAX_STEP_RATIO * median
+    return result
+
+
+def _tube_angles(tori: SurfaceArray, points: Float64) -> Float64:
+    """Return the (n,) angles of points around the tubes of their tori, radians."""
+    height, distance, _ = cylindrical(tori, points)
+    angles: Float64 = np.arctan2(height, distance - tori.radius)
+    return angles
 
 
 def _has_flat_end(depth: Float64, is_broad: Mask, is_sliver: Mask, begin: IntIndex) -> Mask:
