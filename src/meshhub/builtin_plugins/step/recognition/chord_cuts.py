@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, sort_unique
+from meshhub.builtin_plugins.step.recognition.claims import MAX_GROW_ROUNDS, UNITE_LIMIT_RATIO
 from meshhub.builtin_plugins.step.recognition.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
@@ -26,7 +27,7 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
 )
 from meshhub.builtin_plugins.step.recognition.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
 from meshhub.builtin_plugins.step.recognition.planar import number_labels
-from meshhub.builtin_plugins.step.recognition.recognize import KINDS, MAX_GROW_ROUNDS, UNITE_LIMIT_RATIO, Segments
+from meshhub.builtin_plugins.step.recognition.recognize import KINDS, Segments
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples, group_extents, select_groups
 from meshhub.builtin_plugins.step.recognition.skin import Skin

@@ -19,16 +19,16 @@ from meshhub.builtin_plugins.step.recognition.surfaces import (
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
-_SAGITTA_RATIO = 0.11
+SAGITTA_RATIO = 0.11
 """Sagitta over chord of an arc of 50° (tan(50° / 4) / 2); most triangles of a region turn by less."""
 
-_MAX_SAGITTA_RATIO = 0.2
+MAX_SAGITTA_RATIO = 0.2
 """Sagitta over chord of an arc of 85°: turn that no triangle may exceed.
 
 Tessellators bound the turn along the edges of a face better than that within it."""
 
-_MAX_COARSE_RATIO = 1 / 8
-"""Part of the triangles of a region that may exceed `_SAGITTA_RATIO`."""
+MAX_COARSE_RATIO = 1 / 8
+"""Part of the triangles of a region that may exceed `SAGITTA_RATIO`."""
 
 _MAX_AREA_CHANGE_RATIO = 0.05
 """Part by which the area that an outline encloses on its surface may differ from that of the triangles.
@@ -67,9 +67,9 @@ def find_deviating(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray
         point = np.einsum("ijk,j->ik", corner, np.array(weights))
         np.maximum(off, np.abs(distances(face_surface, point)), out=off)
     count = len(surfaces)
-    coarse = sum_by_label(region[curved], off > _SAGITTA_RATIO * longest, count)
-    is_deviating = coarse > _MAX_COARSE_RATIO * np.bincount(region[curved], minlength=count)
-    is_deviating[region[curved[off > _MAX_SAGITTA_RATIO * longest]]] = True
+    coarse = sum_by_label(region[curved], off > SAGITTA_RATIO * longest, count)
+    is_deviating = coarse > MAX_COARSE_RATIO * np.bincount(region[curved], minlength=count)
+    is_deviating[region[curved[off > MAX_SAGITTA_RATIO * longest]]] = True
     return np.flatnonzero(is_deviating)
 
 

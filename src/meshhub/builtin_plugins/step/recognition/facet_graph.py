@@ -42,6 +42,7 @@ class FacetGraph:
     center:           (f, 3) centers of the planes
     probe:            (f, 3) a point on each facet; the center of a facet with a hole can lie in the hole
     area:             (f,) mm²
+    extent:           (f,) millimeters, diagonal of the bounding box
     is_sliver:        (f,) whether a facet is so thin that its normal is noise
     is_triangle:      (f,) whether a facet has three corners
     is_broad:         (f,) whether a facet has more corners than the facets of a tessellated surface
@@ -60,6 +61,7 @@ class FacetGraph:
     center: Float64
     probe: Float64
     area: Float64
+    extent: Float64
     is_sliver: Mask
     is_triangle: Mask
     is_broad: Mask
@@ -118,10 +120,17 @@ def build_facet_graph(skin: Skin, faceted: FacetedSkin) -> FacetGraph:
         center=planes.center,
         probe=np.where(has_hole[:, None], skin.points[skin.faces[largest]].mean(axis=1), planes.center),
         area=sum_by_label(region, area, count) / 2,
+        extent=_extents(skin.points[point], np.searchsorted(owner, np.arange(count))),
         is_sliver=is_sliver,
         is_triangle=is_triangle,
         is_broad=corners > _MAX_FACET_CORNERS,
     )
+
+
+def _extents(points: Float64, begin: IntIndex) -> Float64:
+    """Return the (f,) diagonals of the bounding boxes of (k, 3) points; the points of each facet begin at `begin`."""
+    extents: Float64 = lengths(np.maximum.reduceat(points, begin) - np.minimum.reduceat(points, begin))
+    return extents
 
 
 def _shared_lengths(skin: Skin, faceted: FacetedSkin) -> tuple[IntIndex, IntIndex, Float64]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.recognition.deviation import MAX_COARSE_RATIO, MAX_SAGITTA_RATIO, SAGITTA_RATIO
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
 from meshhub.builtin_plugins.step.recognition.sample_blocks import (
@@ -118,21 +119,21 @@ class Trials:
         self.tolerance = tolerance
         self.requested = requested
 
-    def drop_hopeless_pieces(self, kind: SurfaceKind, piece: IntIndex, facet: IntIndex) -> IntIndex:
-        """Drop the facets of large pieces that are not on a surface of a kind, judged by a part of their facets.
+    def select_hopeful_pieces(self, kind: SurfaceKind, piece: IntIndex, facet: IntIndex) -> Mask:
+        """Select pieces that may be on a surface of a kind; large ones are judged by a part of their facets.
 
         Args:
             kind: Kind of the surfaces.
             piece: (n,) piece of each facet, ascending.
             facet: (n,) facets.
         Returns:
-            The remaining facets.
+            (n,) whether the piece of a facet is selected.
         """
         first = np.flatnonzero(np.diff(piece, prepend=-1))
         size = np.diff(first, append=len(piece))
         large = np.flatnonzero(size > _MIN_LARGE_COUNT)
         if len(large) == 0:
-            return facet
+            return np.ones(len(facet), np.bool_)
         samples_of = [
             facet[begin : begin + count : count // _GLANCE_COUNT]
             for begin, count in zip(first[large], size[large], strict=True)
@@ -143,7 +144,7 @@ class Trials:
         is_lost = fit_surfaces(samples, kind, limits)[1] > 2 * limits.allowed
         is_dropped = np.zeros(len(size), np.bool_)
         is_dropped[large[is_lost]] = True
-        return facet[~np.repeat(is_dropped, size)]
+        return ~np.repeat(is_dropped, size)
 
     def fit_groups(self, kind: SurfaceKind, group: IntIndex, facet: IntIndex, count: int) -> TrialResults:
         """Fit each group, and decide whether it is a surface of that kind.
@@ -216,7 +217,10 @@ class Trials:
         is_inward = np.logical_and.reduceat(((facing < 0) & follows) | is_sliver, begin)
         leaning = np.bincount(group, is_leaning & ~is_steady, count)
         agrees = (is_outward | is_inward) & (leaning <= _MAX_LEANING_RATIO * np.bincount(group, minlength=count))
-        agrees &= ~_has_flat_end(np.abs(gap), graph.is_broad[facet], is_sliver, begin)
+        bulge = np.where(is_sliver, 0.0, np.abs(gap) / graph.extent[facet])
+        agrees &= _are_chords(bulge, group, begin) & ~_has_flat_end(
+            np.abs(gap), graph.is_broad[facet], is_sliver, begin
+        )
         return limits.for_depth(depth), agrees
 
 
@@ -310,6 +314,19 @@ def _tube_angles(tori: SurfaceArray, points: Float64) -> Float64:
     height, distance, _ = cylindrical(tori, points)
     angles: Float64 = np.arctan2(height, distance - tori.radius)
     return angles
+
+
+def _are_chords(bulge: Float64, group: IntIndex, begin: IntIndex) -> Mask:
+    """Return which groups have facets that are chords of their surface, as `find_deviating` expects of triangles.
+
+    Args:
+        bulge: (n,) depth over extent of each facet.
+        group: (n,) group of each facet, 0…g-1, ascending.
+        begin: (g,) position where each group begins.
+    """
+    coarse = np.bincount(group, bulge > SAGITTA_RATIO, len(begin))
+    few: Mask = coarse <= MAX_COARSE_RATIO * np.bincount(group, minlength=len(begin))
+    return few & (np.maximum.reduceat(bulge, begin) <= MAX_SAGITTA_RATIO)
 
 
 def _has_flat_end(depth: Float64, is_broad: Mask, is_sliver: Mask, begin: IntIndex) -> Mask:
