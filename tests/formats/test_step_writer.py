@@ -83,6 +83,25 @@ def shallow_chamfer() -> Any:
     return cylinder(5, 10, 10, 64) + cylinder(0.1, 10, 9.5, 64).translate([0, 0, 5])
 
 
+def gently_chamfered_bushing() -> Any:
+    """A bushing whose bore has a gentle chamfer at each end: the four rims of the bore lie on a torus."""
+    return revolved(np.array([[3.3, 0], [10, 0], [10, 10], [3.3, 10], [3, 8], [3, 2]]))
+
+
+def hole_beside_pocket_wall() -> Any:
+    """A block with a pocket, one wall of which touches a hole in the floor."""
+    pocket = Solid.cube([10, 8, 10]).translate([-8, -4, 4])
+    return Solid.cube([40, 20, 10]).translate([-20, -10, 0]) - pocket - cylinder(20, 2, 2, 32).translate([0, 0, -1])
+
+
+def pin_with_spline_edge() -> Mesh:
+    """A pin whose upper rim is off by up to 3 µm, as where a CAD program approximates an edge by a spline."""
+    mesh = mesh_of(cylinder(20, 8, 8, 96))
+    angle = np.arctan2(mesh.vertices[:, 1], mesh.vertices[:, 0])
+    off = np.where(mesh.vertices[:, 2] > 10, 0.003 * np.sin(5 * angle), 0.0)
+    return Mesh(mesh.vertices * (1 + off / 8)[:, None] ** [1, 1, 0], mesh.faces)
+
+
 def plate_with_holes() -> Any:
     plate = Solid.cube([60, 40, 6])
     for index in range(4):
@@ -349,6 +368,9 @@ PARTS: dict[str, Any] = {
     "bullet": lambda: mesh_of(bullet()),
     **{f"bridged {number}": lambda number=number: mesh_of(bridged(number)) for number in range(len(BRIDGED))},
     "shallow chamfer": lambda: mesh_of(shallow_chamfer()),
+    "gentle chamfers": lambda: mesh_of(gently_chamfered_bushing()),
+    "hole beside a wall": lambda: mesh_of(hole_beside_pocket_wall()),
+    "spline edge": pin_with_spline_edge,
     **{name: lambda make=make: mesh_of(make()) for name, (make, _) in CUT.items()},
 }
 
@@ -555,6 +577,9 @@ def test_a_box_is_a_box(verdicts: Any) -> None:
         ("bored ball", {"Sphere": 1, "Cylinder": 1}),
         ("bullet", {"Sphere": 1, "Cylinder": 1, "Plane": 1}),
         ("shallow chamfer", {"Cone": 1, "Cylinder": 1, "Plane": 2}),
+        ("gentle chamfers", {"Cone": 2, "Cylinder": 2, "Plane": 2}),
+        ("hole beside a wall", {"Cylinder": 1, "Plane": 11}),
+        ("spline edge", {"Cylinder": 1, "Plane": 2}),
         *((name, kinds) for name, (_, kinds) in CUT.items()),
     ],
 )

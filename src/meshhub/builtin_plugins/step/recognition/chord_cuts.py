@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, sort_unique
-from meshhub.builtin_plugins.step.recognition.claims import MAX_GROW_ROUNDS, UNITE_LIMIT_RATIO
+from meshhub.builtin_plugins.step.recognition.claims import MAX_GROW_ROUNDS, UNITE_LIMIT_RATIO, number_groups
 from meshhub.builtin_plugins.step.recognition.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
+from meshhub.builtin_plugins.step.recognition.facet_groups import find_pieces
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
     MIN_FACET_COUNT,
     MIN_POINT_COUNT,
     MIN_STEADY_COSINE,
+    TOLERANCE_RATIO,
     allowed_distances,
     has_even_steps,
     is_plausible,
@@ -53,6 +55,21 @@ _MAX_UNEVEN_RATIO = 4.0
 _MAX_MOVE_RATIO = 20.0
 """Way of a corner over its distance from its surfaces; surfaces that meet at a flat angle need long ways."""
 
+_MAX_SPLINE_ERROR_MM = 5e-3
+"""Millimeters that CAD programs let a spline edge lie off its surfaces; triangles end on the spline."""
+
+_MAX_SPLINE_ERROR_RATIO = 1.0
+"""The same over the depth of the deepest facet."""
+
+_MIN_CONSENSUS_RATIO = 0.25
+"""Part of the corners of a piece that must lie on its surface as exactly as rounding allows."""
+
+_MAX_CONSENSUS_COUNT = 4096
+"""Facets of a piece that is fitted by consensus; larger ones are scans and sculptures."""
+
+_CONSENSUS_RATIOS = (0.7, 0.5, 0.4, 0.3, 0.3)
+"""Parts of the corners, the nearest ones, that are kept after each fit by consensus."""
+
 Mask = NDArray[np.bool_]
 
 
@@ -75,6 +92,10 @@ def assign_cut_facets(
     for with_assigned in (True, False):
         for kind in KINDS:
             search.try_pieces(kind, faceted.tolerance, requested, with_assigned=with_assigned)
+        search.grow()
+    if requested is None:
+        for kind in KINDS:
+            search.try_consensus(kind, faceted.tolerance)
         search.grow()
     search.unite()
     return Segments(search.surfaces, search.limit, search.segment, segments.segment)
@@ -182,6 +203,29 @@ def _is_at_depth(gap: Float64, depth: Float64, kind: NDArray[np.int8]) -> Mask:
     return result
 
 
+def _find_consensus(kind: SurfaceKind, samples: Samples, exact_mm: float) -> Mask:
+    """Return (n,) the points of groups that lie within `exact_mm` of the surface that most agree on.
+
+    Source:
+        Rousseeuw, "Least median of squares regression", Journal of the American Statistical Association 79, 1984
+        (least trimmed squares).
+    """
+    loose = np.full(samples.groups, _MAX_SPLINE_ERROR_MM)
+    limits = FitLimits(loose, np.full(samples.groups, _MAX_SPLINE_ERROR_RATIO), np.zeros(samples.groups))
+    begin = np.searchsorted(samples.group, np.arange(samples.groups + 1))
+    size = np.diff(begin)
+    kept, off = samples, np.zeros(len(samples.group))
+    for ratio in _CONSENSUS_RATIOS:
+        surfaces, _ = fit_surfaces(kept, kind, limits)
+        off = np.nan_to_num(np.abs(gradients(surfaces.take(samples.group), samples.point)[0]), nan=np.inf)
+        nearest = off[np.lexsort((off, samples.group))]
+        farthest_kept = nearest[begin[:-1] + (ratio * (size - 1)).astype(np.intp)]
+        is_near = off <= np.maximum(exact_mm, farthest_kept)[samples.group]
+        kept = samples._replace(group=samples.group[is_near], point=samples.point[is_near])
+    result: Mask = off <= exact_mm
+    return result
+
+
 @dataclass
 class _CutSearch:
     """State of the search for cut facets.
@@ -275,6 +319,36 @@ class _CutSearch:
         samples = select_groups(samples, np.flatnonzero(has_enough))
         self._take(kind, samples, facet, allowed_distances(tolerance, requested, group_extents(samples)))
 
+    def try_consensus(self, kind: SurfaceKind, tolerance: float) -> None:
+        """Try each smooth piece of free facets or of several surfaces as one surface, by the corners that agree on it.
+
+        Args:
+            kind: Kind of the surfaces.
+            tolerance: Millimeters that rounding explains.
+        """
+        graph = self.graph
+        label, facet = find_pieces(graph, np.ones(graph.count, np.bool_), MIN_FACET_COUNT[kind], with_even_areas=False)
+        size = np.bincount(label, minlength=1)
+        piece, segment = distinct_pairs(label, self.segment[facet] + 1, len(self.surfaces) + 1)
+        parts = np.bincount(piece, minlength=len(size)) + np.bincount(piece[segment == 0], minlength=len(size))
+        is_chosen = ((parts > 1) & (size <= _MAX_CONSENSUS_COUNT))[label]
+        if not is_chosen.any():
+            return
+        facet = facet[is_chosen]
+        group, groups = number_groups(label[is_chosen])
+        samples = graph.collect_samples(group, facet, groups)
+        allowed = allowed_distances(tolerance, None, group_extents(samples))
+        is_exact = _find_consensus(kind, samples, TOLERANCE_RATIO * tolerance)
+        points, exact = (np.bincount(samples.group, flags, groups) for flags in (None, is_exact))
+        agrees = exact >= np.maximum(2 * MIN_POINT_COUNT[kind], _MIN_CONSENSUS_RATIO * points)
+        # those without any deviating corner were rejected for other reasons
+        agrees &= exact < points
+        if not agrees.any():
+            return
+        samples = samples._replace(group=samples.group[is_exact], point=samples.point[is_exact])
+        chosen = np.flatnonzero(agrees)
+        self._take(kind, select_groups(samples, chosen), facet[agrees[group]], allowed[chosen])
+
     def _collect_pieces(self, kind: SurfaceKind, *, with_assigned: bool) -> tuple[IntIndex, IntIndex, int]:
         """Return the smooth pieces with free facets: piece of each facet, facets, and number of pieces."""
         graph = self.graph
@@ -353,6 +427,8 @@ class _CutSearch:
     ) -> Mask:
         """Return (g,) whether all corners of a piece are on its surface, or at a rim and as deep as its facets.
 
+        The corners of a spline edge may be on both sides.
+
         Args:
             surfaces: (g,) surfaces.
             group: (n,) piece of each facet, ascending.
@@ -364,7 +440,9 @@ class _CutSearch:
         piece = group[owner]
         gap, _ = gradients(surfaces.take(piece), self.graph.points[point])
         is_chord = self.is_rim[point] & _is_at_depth(gap, depth[piece], surfaces.kind[piece])
-        is_fine = (np.abs(gap) <= limit[piece]) | is_chord
+        spline_error = np.minimum(_MAX_SPLINE_ERROR_MM, _MAX_SPLINE_ERROR_RATIO * np.abs(depth))
+        is_spline = self.is_rim[point] & (np.abs(gap) <= spline_error[piece])
+        is_fine = (np.abs(gap) <= limit[piece]) | is_chord | is_spline
         result: Mask = np.logical_and.reduceat(is_fine, np.searchsorted(piece, np.arange(len(surfaces))))
         return result
 

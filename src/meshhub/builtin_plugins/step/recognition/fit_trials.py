@@ -35,7 +35,7 @@ MIN_POINT_COUNT = {SurfaceKind.CYLINDER: 7, SurfaceKind.SPHERE: 8, SurfaceKind.C
 _EXTENT_RATIO = 1e-5
 """Part of the extent of a group that its points may lie off their surface, if that is more than rounding explains."""
 
-_TOLERANCE_RATIO = 4.0
+TOLERANCE_RATIO = 4.0
 """Tolerances that the points of a group may lie off their surface, as off a plane."""
 
 _SCARCE_DEPTH_RATIO = 0.005
@@ -236,7 +236,7 @@ def allowed_distances(tolerance: float, requested: float | None, size: Float64) 
     """
     if requested is not None:
         return np.full(len(size), requested)
-    return np.maximum(tolerance * _TOLERANCE_RATIO, _EXTENT_RATIO * size)
+    return np.maximum(tolerance * TOLERANCE_RATIO, _EXTENT_RATIO * size)
 
 
 def _select(samples: Samples, facet: IntIndex, groups: IntIndex) -> tuple[Samples, IntIndex]:

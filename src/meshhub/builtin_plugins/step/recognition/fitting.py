@@ -87,7 +87,7 @@ class FitLimits(NamedTuple):
 
     def for_depth(self, depth: Float64) -> Float64:
         """Return the (g,) limits for groups whose deepest facets have the (g,) depths."""
-        by_depth = np.minimum(np.maximum(self.share * depth, self.floor), DEPTH_RATIO * depth)
+        by_depth = np.maximum(self.share * depth, np.minimum(self.floor, DEPTH_RATIO * depth))
         result: Float64 = np.minimum(self.allowed, by_depth)
         return result
 

@@ -145,10 +145,10 @@ class _Search:
         started = len(self.claims.surfaces)
         for kind in KINDS:
             trial = self.copy()
-            # a row of facets of a torus has even areas, too, and is a zone of a cone: these pieces must compete
-            trial._try_pieces(kind, without_broad=True, with_even_areas=True)
             for rings in _RINGS[kind]:
                 trial._try_surroundings(kind, rings)
+            # a row of facets of a torus has even areas, too, and is a zone of a cone: these pieces must compete
+            trial._try_pieces(kind, without_broad=True, with_even_areas=True)
             facet = np.flatnonzero(trial.claims.segment >= started)
             facet = facet[np.argsort(trial.claims.segment[facet], kind="stable")]
             numbers, begin = np.unique(trial.claims.segment[facet], return_index=True)

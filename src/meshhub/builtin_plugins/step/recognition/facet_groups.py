@@ -1,0 +1,73 @@
+"""Groups of facets that are tried as one surface: smooth pieces between sharp edges, and surroundings of facets."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, expand_ranges
+from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
+from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.topology import components
+
+STRIP = 0
+"""Instead of a number of rings: the facets along the strip of a facet, two in each direction."""
+
+_STRIP_STEPS = 2
+"""Facets in each direction along a strip."""
+
+_MAX_AREA_RATIO = 3.0
+"""Areas of two neighboring facets of one tessellated surface; beside a flat face or a finer fillet the area jumps."""
+
+Mask = NDArray[np.bool_]
+
+
+def find_pieces(
+    graph: FacetGraph, is_usable: Mask, min_count: int, *, with_even_areas: bool
+) -> tuple[IntIndex, IntIndex]:
+    """Find the smooth pieces of usable facets.
+
+    Args:
+        graph: Facets of the mesh.
+        is_usable: (f,) facets.
+        min_count: Smallest number of facets of a piece.
+        with_even_areas: Separate facets whose areas differ much, as those of a cylinder and of a fillet at its rim.
+    Returns:
+        Piece of each facet, ascending, and the facets.
+    """
+    left, right = graph.left, graph.right
+    is_inner = is_usable[left] & is_usable[right] & (left < right)
+    if with_even_areas:
+        low, high = np.minimum(graph.area[left], graph.area[right]), np.maximum(graph.area[left], graph.area[right])
+        is_inner &= high <= _MAX_AREA_RATIO * low
+    count, label = components(graph.count, left[is_inner], right[is_inner])
+    label = np.where(is_usable, label, -1)
+    size = np.bincount(label[is_usable], minlength=count)
+    facet = np.flatnonzero(is_usable & (size[label] >= min_count))
+    facet = facet[np.argsort(label[facet], kind="stable")]
+    return label[facet].astype(np.intp), facet
+
+
+def collect_surroundings(graph: FacetGraph, seeds: IntIndex, is_free: Mask, rings: int) -> tuple[IntIndex, IntIndex]:
+    """Return pairs of a position in `seeds` and a free facet around it: in its rings, or along its strip."""
+    left, right = graph.left, graph.right
+    if rings == STRIP:
+        left, right = left[graph.strong], right[graph.strong]
+    begin = np.searchsorted(left, np.arange(graph.count + 1))
+    group, facet = np.arange(len(seeds)), seeds
+    for _ in range(rings if rings != STRIP else _STRIP_STEPS):
+        owner, place = expand_ranges(begin[facet], begin[facet + 1] - begin[facet])
+        beyond = right[place]
+        is_usable = is_free[beyond] & ~graph.is_broad[beyond]
+        group = np.concatenate([group, group[owner][is_usable]])
+        group, facet = distinct_pairs(group, np.concatenate([facet, beyond[is_usable]]), graph.count)
+    return group, facet
+
+
+def reach_surroundings(graph: FacetGraph, facets: Mask, rings: int) -> Mask:
+    """Return (f,) the facets whose surroundings of some rings can include any of some facets."""
+    for _ in range(rings):
+        reached = facets.copy()
+        reached[graph.right[facets[graph.left]]] = True
+        facets = reached
+    return facets
