@@ -1,188 +1,205 @@
-"""Random parts as a CAD program models and triangulates them, through meshhub and back to CAD.
+"""Random parts in the style of real ones, as CAD programs triangulate them, through meshhub and back to CAD.
 
-    python benchmarks/step_designs.py [--parts 200] [--first 0]
+    python benchmarks/step_designs.py [--parts 2000] [--first 0] [--jobs 2] [--folder FOLDER] [--results FILE]
+                                      [--without-kernel]
 
-A part is a box, a pin or a stepped pin. Up to four cylinders, cones, spheres, tori and boxes are cut from it or joined
-to it, some of its edges are rounded or chamfered, and half of the parts are rotated. OpenCASCADE triangulates it
-coarsely or finely, and checks the returned file: a valid solid for each body, and the number of faces of each kind.
-Fillets that are not surfaces of revolution are not counted. Parts that OpenCASCADE cannot build, or whose triangles
-do not close, are left out.
+`tests/support/cad_parts` builds the parts. Half of them are triangulated by OpenCASCADE, a fifth by gmsh where it is
+installed, the others are made like those of OpenSCAD. OpenCASCADE checks the returned files: a valid solid for each
+body with the volume that the report states, and how many faces have the kind, surface and bounds of a true face.
+Cylinders of fewer than three facets are not counted.
+
+A part is *silent* if it is invalid and the report says that OpenCASCADE found it valid. Parts that OpenCASCADE cannot
+build, or whose triangles do not close, are left out. `--folder` keeps the triangles and STEP files, and reuses the
+triangles. `--results` writes a line of JSON for each part. `--without-kernel` leaves only the writer's own check.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
+import queue
+import statistics
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from meshhub import Registry, Source
-from step import KINDS, convert, in_process
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT / "tests" / "support")]
 
-MAX_FACES_RATIO = 1.5
-"""Faces per face of the original, plus three; a part with more stayed flat somewhere."""
-
-
-def design(number: int) -> Any:
-    """Return the shape of a part, and the accuracy of its triangles: deviation (mm) and angle (radians)."""
-    from OCP.BRepAlgoAPI import BRepAlgoAPI_Cut, BRepAlgoAPI_Fuse
-    from OCP.BRepBuilderAPI import BRepBuilderAPI_Transform
-    from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeCylinder
-    from OCP.gp import gp_Ax1, gp_Dir, gp_Pnt, gp_Trsf
-    from OCP.ShapeUpgrade import ShapeUpgrade_UnifySameDomain
-
-    chance = random.Random(number)
-    begin = chance.randrange(4)
-    if begin < 2:
-        part = BRepPrimAPI_MakeBox(*(chance.uniform(*sides) for sides in ((20, 60), (20, 60), (8, 30)))).Shape()
-    elif begin == 2:
-        part = BRepPrimAPI_MakeCylinder(chance.uniform(8, 25), chance.uniform(8, 40)).Shape()
-    else:
-        wide = BRepPrimAPI_MakeCylinder(chance.uniform(10, 25), chance.uniform(5, 15)).Shape()
-        thin = BRepPrimAPI_MakeCylinder(chance.uniform(3, 9), chance.uniform(20, 40)).Shape()
-        part = BRepAlgoAPI_Fuse(wide, thin).Shape()
-    for _ in range(chance.randrange(5)):
-        tool = cutter(chance)
-        part = (BRepAlgoAPI_Cut if chance.random() < 0.75 else BRepAlgoAPI_Fuse)(part, tool).Shape()
-    if chance.random() < 0.7:
-        part = rounded(part, chance)
-    whole = ShapeUpgrade_UnifySameDomain(part, True, True, False)
-    whole.Build()
-    turn = gp_Trsf()
-    if chance.random() < 0.5:
-        along = gp_Dir(chance.uniform(-1, 1), chance.uniform(-1, 1), chance.uniform(0.1, 1))
-        turn.SetRotation(gp_Ax1(gp_Pnt(0, 0, 0), along), chance.uniform(0, 6))
-    rotated = BRepBuilderAPI_Transform(whole.Shape(), turn, True).Shape()
-    return rotated, chance.choice([0.01, 0.03, 0.1]), chance.choice([0.1, 0.2, 0.35, 0.5])
+PART_TIMEOUT_S = 120.0
+"""Seconds for one part; OpenCASCADE hangs on some."""
+MIN_FACETS_COUNT = 3
+"""Facets of a curved face from which its recognition is counted."""
 
 
-def cutter(chance: random.Random) -> Any:
-    """Return a random body that is cut from a part or joined to it."""
-    from OCP.BRepPrimAPI import (
-        BRepPrimAPI_MakeBox,
-        BRepPrimAPI_MakeCone,
-        BRepPrimAPI_MakeCylinder,
-        BRepPrimAPI_MakeSphere,
-        BRepPrimAPI_MakeTorus,
-    )
-    from OCP.gp import gp_Ax2, gp_Dir, gp_Pnt
+def convert_part(number: int, folder: Path) -> dict[str, Any]:
+    """Make, convert and judge a part; return one row of results."""
+    from cad_parts.parts import make
+    from cad_parts.truth import judge_part
+    from meshhub import MeshhubError, Registry, Source
 
-    where = gp_Pnt(chance.uniform(0, 40), chance.uniform(0, 40), chance.uniform(-5, 20))
-    axes = gp_Ax2(where, chance.choice([gp_Dir(1, 0, 0), gp_Dir(0, 1, 0), gp_Dir(0, 0, 1)]))
-    kind = chance.random()
-    if kind < 0.5:
-        return BRepPrimAPI_MakeCylinder(axes, chance.uniform(1.5, 6), chance.uniform(5, 80)).Shape()
-    if kind < 0.65:
-        return BRepPrimAPI_MakeCone(axes, chance.uniform(1, 4), chance.uniform(4, 9), chance.uniform(4, 20)).Shape()
-    if kind < 0.75:
-        return BRepPrimAPI_MakeSphere(where, chance.uniform(3, 9)).Shape()
-    if kind < 0.8:
-        return BRepPrimAPI_MakeTorus(axes, chance.uniform(8, 14), chance.uniform(1, 4)).Shape()
-    corner = gp_Pnt(chance.uniform(0, 30), chance.uniform(0, 30), chance.uniform(-5, 10))
-    return BRepPrimAPI_MakeBox(corner, *(chance.uniform(*sides) for sides in ((3, 15), (3, 15), (5, 60)))).Shape()
-
-
-def rounded(part: Any, chance: random.Random) -> Any:
-    """Return the part with some edges rounded or chamfered; unchanged if three attempts fail."""
-    from OCP.BRepCheck import BRepCheck_Analyzer
-    from OCP.BRepFilletAPI import BRepFilletAPI_MakeChamfer, BRepFilletAPI_MakeFillet
-    from OCP.Standard import Standard_Failure
-    from OCP.TopAbs import TopAbs_EDGE
-    from OCP.TopExp import TopExp_Explorer
-    from OCP.TopoDS import TopoDS
-
-    edges = []
-    found = TopExp_Explorer(part, TopAbs_EDGE)
-    while found.More():
-        edges.append(TopoDS.Edge(found.Current()))
-        found.Next()
-    for _ in range(3):
-        made = (BRepFilletAPI_MakeFillet if chance.random() < 0.6 else BRepFilletAPI_MakeChamfer)(part)
+    part, truth = folder / f"{number}.stl", folder / f"{number}.json"
+    if not truth.exists():
         try:
-            for edge in chance.sample(edges, min(len(edges), chance.randrange(1, 6))):
-                made.Add(chance.uniform(0.5, 2.5), edge)
-            if BRepCheck_Analyzer(made.Shape()).IsValid():
-                return made.Shape()
-        except (Standard_Failure, RuntimeError):
-            continue
-    return part
+            made = make(number, str(part))
+        except Exception as error:  # OpenCASCADE raises many kinds where an operation is impossible
+            made = {"left out": f"{type(error).__name__}: {error}"[:80]}
+        truth.write_text(json.dumps(made), encoding="utf-8")
+    row: dict[str, Any] = json.loads(truth.read_text(encoding="utf-8"))
+    faces = row.pop("faces", [])
+    if "left out" not in row and not Registry().inspect(Source.from_path(part)).model.watertight:
+        row["left out"] = "its triangles do not close"
+    if "left out" in row:
+        return row
+    back = folder / f"{number}.step"
+    began = time.process_time()
+    try:
+        report = Registry().convert(part, back)
+    except MeshhubError as error:
+        return row | {"seconds": time.process_time() - began, "figures": {}, "notes": [], "fault": error.code}
+    row["seconds"] = time.process_time() - began
+    figures: dict[str, Any] = {}
+    for step in report.steps:
+        figures |= step.figures
+    notes = [note.code for note in report.notes]
+    return row | {"figures": figures, "notes": notes} | judge_part(back, figures, faces)
 
 
-def make(number: int, path: str) -> dict[str, int]:
-    """Write the triangles of a part and return the number of its faces of each kind."""
-    from OCP.BRepAdaptor import BRepAdaptor_Surface
-    from OCP.BRepCheck import BRepCheck_Analyzer
-    from OCP.BRepMesh import BRepMesh_IncrementalMesh
-    from OCP.StlAPI import StlAPI_Writer
-    from OCP.TopAbs import TopAbs_FACE
-    from OCP.TopExp import TopExp_Explorer
-    from OCP.TopoDS import TopoDS
+def work(folder: Path, *, without_kernel: bool) -> None:
+    """Convert the parts whose numbers come from standard input; print their rows."""
+    import OCP.STEPControl  # noqa: F401 - loaded once, as in the workers of the service
 
-    part, deviation, angle = design(number)
-    if not BRepCheck_Analyzer(part).IsValid():
-        sys.exit("OpenCASCADE made no valid part")
-    BRepMesh_IncrementalMesh(part, deviation, False, angle, False)
-    triangles = StlAPI_Writer()
-    triangles.ASCIIMode = False
-    triangles.Write(part, path)
-    kinds = Counter[str]()
-    faces = TopExp_Explorer(part, TopAbs_FACE)
-    while faces.More():
-        kinds[str(BRepAdaptor_Surface(TopoDS.Face(faces.Current())).GetType()).rsplit("_", 1)[-1]] += 1
-        faces.Next()
-    return kinds
+    from meshhub.builtin_plugins.step import writer
+
+    if without_kernel:
+        writer.is_available = lambda: False
+    for line in sys.stdin:
+        number = int(line)
+        print(json.dumps({"number": number} | convert_part(number, folder)), flush=True)
+
+
+class _Workers:
+    """Processes that convert parts; one that crashes or hangs is replaced."""
+
+    def __init__(self, numbers: list[int], folder: Path, *, without_kernel: bool) -> None:
+        self._numbers: queue.Queue[int] = queue.Queue()
+        for number in numbers:
+            self._numbers.put(number)
+        self.rows: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._command = [sys.executable, __file__, "work", str(folder)] + ["--without-kernel"] * without_kernel
+
+    def run(self) -> None:
+        """Convert parts until none is left."""
+        process = self._start()
+        while not self._numbers.empty():
+            try:
+                number = self._numbers.get_nowait()
+            except queue.Empty:
+                break
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(f"{number}\n")
+            process.stdin.flush()
+            timer = threading.Timer(PART_TIMEOUT_S, process.kill)
+            timer.start()
+            line = process.stdout.readline()
+            while line and not line.startswith("{"):
+                line = process.stdout.readline()
+            timer.cancel()
+            if line:
+                self.rows.put(json.loads(line))
+                continue
+            status = process.wait()
+            self.rows.put({"number": number, "left out": f"process ended with status {status}"})
+            process = self._start()
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait()
+
+    def _start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """Return the class of a row: valid, error, left out, or how an invalid file is reported."""
+    if "left out" in row:
+        return "left out"
+    if not row["fault"]:
+        return "valid"
+    if not row["figures"]:
+        return "error"
+    is_reported = "invalid_solid" in row["notes"] or row["figures"].get("valid_solids") not in (
+        None,
+        row["figures"]["solids"],
+    )
+    if is_reported:
+        return "invalid and reported"
+    return "silent" if row["figures"]["step_check"] == "kernel" else "invalid, checked by the writer only"
+
+
+def summarize(rows: list[dict[str, Any]]) -> None:
+    """Print totals."""
+    counts = Counter(verdict(row) for row in rows)
+    print(", ".join(f"{count} {name}" for name, count in counts.most_common()))
+    for reason, count in Counter(row["left out"].split(":")[0] for row in rows if "left out" in row).most_common():
+        print(f"  left out, {reason}: {count}")
+    judged = [row for row in rows if "left out" not in row]
+    print(f"flat bodies in {sum('flat_body' in row['notes'] for row in judged)} parts")
+    for program in ("occ", "gmsh", "scad"):
+        mine = [row for row in judged if row["triangulation"]["program"] == program and "true_faces" in row]
+        faces = [face for row in mine for face in row["true_faces"]]
+        shares = []
+        for kind in ("Plane", "Cylinder", "Cone", "Sphere", "Torus"):
+            found = [
+                f["found"] for f in faces if f["kind"] == kind and f["facets"] >= (kind != "Plane") * MIN_FACETS_COUNT
+            ]
+            if found:
+                shares.append(f"{kind} {sum(found)}/{len(found)} {sum(found) / len(found):.1%}")
+        print(f"{program}: {len(mine)} parts; {', '.join(shares)}")
+    seconds = [row["seconds"] for row in judged]
+    if seconds:
+        print(f"{sum(row['triangles'] for row in judged)} triangles in {sum(seconds):.1f} s, "
+              f"median {statistics.median(seconds):.3f} s")  # fmt: skip
 
 
 def main() -> int:
-    """Build, convert and check the parts; print the invalid ones, those that stayed flat, and totals."""
-    if sys.argv[1:2] == ["make"]:
-        print(json.dumps(make(int(sys.argv[2]), sys.argv[3])))
-        return 0
+    """Convert and check the parts; print those that are invalid, and totals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=int, default=200)
+    parser.add_argument("--parts", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--without-kernel", action="store_true")
     options = parser.parse_args()
-    tried = bad = flat = others = triangles = 0
-    seconds = 0.0
-    had, have = Counter[str](), Counter[str]()
-    for number in range(options.first, options.first + options.parts):
-        with tempfile.TemporaryDirectory() as folder:
-            part, back = Path(folder, "part.stl"), Path(folder, "back.step")
-            # in a separate process, because fillets may crash OpenCASCADE
-            command = [sys.executable, __file__, "make", str(number), str(part)]
-            made = subprocess.run(command, capture_output=True, text=True, check=False)
-            if made.returncode != 0:
-                continue
-            model = Registry().inspect(Source.from_path(part)).model
-            if not model.watertight:
-                continue
-            took, figures = convert(part, back)
-            after = in_process("judge", str(back))
-        before = Counter[str](json.loads(made.stdout.splitlines()[-1]))
-        tried, seconds, triangles = tried + 1, seconds + took, triangles + model.faces
-        if "error" in after or not after["valid"] or after["solids"] != figures["solids"]:
-            bad += 1
-            print(f"part {number}: {after.get('error', '')} {after.get('solids')} solids of {figures['solids']}")
-            continue
-        if set(before) - set(KINDS):
-            others += 1
-            continue
-        returned = Counter(face["kind"] for face in after["faces"])
-        had, have = had + before, have + returned
-        if returned.total() > MAX_FACES_RATIO * before.total() + 3:
-            flat += 1
-            print(f"part {number}: {dict(before)} -> {dict(returned)}")
-    print(
-        f"{tried} parts of {triangles} triangles in {seconds:.0f} s: {bad} bad; {others} have surfaces of other kinds."
-    )
-    print(f"Of the rest {flat} stayed flat somewhere; faces: {dict(had)} -> {dict(have)}")
-    return 1 if bad else 0
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        numbers = list(range(options.first, options.first + options.parts))
+        workers = _Workers(numbers, folder, without_kernel=options.without_kernel)
+        threads = [threading.Thread(target=workers.run, daemon=True) for _ in range(options.jobs)]
+        for thread in threads:
+            thread.start()
+        rows = []
+        for _ in numbers:
+            row = workers.rows.get()
+            rows.append(row)
+            if verdict(row) not in ("valid", "left out"):
+                print(f"part {row['number']} ({row['style']}: {', '.join(row['features'])}; "
+                      f"{row['triangulation']['program']}): {row['fault']}, {verdict(row)}", flush=True)  # fmt: skip
+    rows.sort(key=lambda row: row["number"])
+    if options.results:
+        options.results.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    summarize(rows)
+    return 1 if any(verdict(row) == "silent" for row in rows) else 0
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["work"]:
+        work(Path(sys.argv[2]), without_kernel=sys.argv[3:] == ["--without-kernel"])
+        sys.exit(0)
     sys.exit(main())
