@@ -23,7 +23,7 @@ from meshhub import Registry
 from meshhub.builtin_plugins.step import StepWriteOptions, writer
 from meshhub.builtin_plugins.step.writer import write
 from meshhub.builtin_plugins.step.writing import kernel_check
-from meshhub.builtin_plugins.step.writing.kernel_check import KernelSolid, Verdict
+from meshhub.builtin_plugins.step.writing.kernel_check import KernelFace, KernelSolid, Verdict
 from meshhub.builtin_plugins.step.writing.strings import encode_string
 from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import bounded_by
@@ -473,6 +473,50 @@ def test_a_body_that_the_kernel_rejects_gets_flat_faces(
     assert remarks.figures["cylinders"] == 1
     assert remarks.figures["faces"] == 3 + 34
     assert remarks.figures["valid_solids"] == remarks.figures["solids"] == 2
+
+
+def test_only_the_surface_at_fault_gets_flat_faces(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
+    read_back, rejected = writer.read_back, []
+
+    def reject_one_cylinder(data: bytes, seconds: float) -> Any:
+        verdict = read_back(data, seconds)
+        first, solid = verdict.solids
+        round_face = max(range(3), key=lambda index: solid.faces[index].area)
+        if len(solid.faces) > 3:
+            return verdict
+        rejected.append(round_face)
+        faces = list(solid.faces)
+        faces[round_face] = KernelFace(False, faces[round_face].area, ())
+        return Verdict(False, (first, KernelSolid(False, solid.volume, tuple(faces))))
+
+    monkeypatch.setattr(writer, "read_back", reject_one_cylinder)
+    _, remarks = written(two_pins())
+    assert len(rejected) == 1
+    assert [note.code for note in remarks.notes] == ["flat_faces"]
+    assert "body 2 of 'pins'" in remarks.notes[0].message
+    assert "1 curved" in remarks.notes[0].message
+    assert remarks.figures["cylinders"] == 1
+    assert remarks.figures["faces"] == 3 + 34
+    assert remarks.figures["valid_solids"] == remarks.figures["solids"] == 2
+
+
+def test_several_bodies_at_fault_get_flat_faces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+    bad = KernelSolid(False, 1.0)
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(False, (bad, bad)))
+    _, remarks = written(two_pins())
+    assert [note.code for note in remarks.notes] == ["flat_body", "flat_body", "invalid_solid", "invalid_solid"]
+    assert remarks.figures["cylinders"] == 0
+    assert remarks.figures["valid_solids"] == 0
+
+
+def test_a_solid_of_the_wrong_volume_is_not_counted_as_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(True, (KernelSolid(True, -1000.0),)))
+    _, remarks = written(scene_of(brick(10, 10, 10)))
+    assert [note.code for note in remarks.notes] == ["invalid_solid"]
+    assert remarks.figures["valid_solids"] == 0
 
 
 @pytest.mark.parametrize(

@@ -39,16 +39,22 @@ from meshhub.builtin_plugins.step.writing.kernel_comparison import (
     find_faults,
     is_as_expected,
 )
-from meshhub.builtin_plugins.step.writing.model_builder import build_model
+from meshhub.builtin_plugins.step.writing.model_builder import ModelDraft
 from meshhub.builtin_plugins.step.writing.part21 import Part21Writer, choose_decimals
+from meshhub.builtin_plugins.step.writing.repair import find_causes
 from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import seconds_left
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Color, Scene
 from meshhub.model.source import Target
+from meshhub.toolkit.geometry import IntIndex
 
 _DEVIATION = "max_deviation_mm"
 
+_MAX_REPAIRS_COUNT = 4
+"""Times that a file is written again; at the last time, bodies that are still invalid get flat faces."""
+_NO_REGIONS: IntIndex = np.empty(0, np.intp)
+"""Causes of a fault that has no known place."""
 MANY_FACES_COUNT = 20_000
 """Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
 
@@ -71,19 +77,51 @@ class _WrittenProduct(NamedTuple):
 
 
 class _Fault(NamedTuple):
-    """A body that OpenCASCADE rejects; shape: index of its shape."""
+    """A body that OpenCASCADE rejects.
+
+    shape:  index of its shape
+    causes: its curved regions that are at fault; none if this is unclear
+    """
 
     shape: int
     body: ExpectedBody
     reason: str
+    causes: IntIndex
+
+
+class _Fallback(NamedTuple):
+    """A body that was written again.
+
+    reason:   why OpenCASCADE rejected it first
+    surfaces: number of its surfaces that became flat; None for all
+    """
+
+    reason: str
+    surfaces: int | None
+
+
+@dataclass(eq=False)
+class _ShapeState:
+    """A shape that may be written again.
+
+    draft:   facets, and the surfaces to try
+    model:   what was written; None if the draft changed since
+    palette: colors that the paint of the skin indexes; None for no color
+    volume:  of the closed shells of the mesh, mm³
+    """
+
+    draft: ModelDraft
+    model: BrepModel | None
+    palette: list[Color | None]
+    volume: float
 
 
 @dataclass(frozen=True, eq=False)
 class _SceneWriter:
     """Writer of a scene, for several attempts.
 
-    uses:        number of instances of each shape
-    flat_shells: by shape, the shells that keep flat faces
+    uses:   number of instances of each shape
+    states: by shape; empty if the scene has too many faces to be checked, and so is written once
     """
 
     scene: Scene
@@ -91,7 +129,7 @@ class _SceneWriter:
     shapes: list[ProductShape]
     placements: list[ShapePlacement]
     uses: list[int]
-    flat_shells: dict[int, set[int]]
+    states: dict[int, _ShapeState]
 
     def write_scene(self, stream: BinaryIO) -> list[_WrittenProduct | None]:
         """Write all shapes and their assembly; return the product of each shape, None without a surface."""
@@ -116,8 +154,46 @@ class _SceneWriter:
         document.close()
         return stream.getvalue()
 
+    def has_curved_faces(self, fault: _Fault) -> bool:
+        """Return whether the body of a fault has faces that can return to facets."""
+        model = self.states[fault.shape].model
+        assert model is not None
+        is_mine = np.isin(model.skin.shell, fault.body.shells)
+        return bool(model.regions.curved[model.regions.region[is_mine]].any())
+
+    def return_to_facets(self, fault: _Fault, *, whole_body: bool) -> int | None:
+        """Return the causes of a fault to facets, or its whole body; return the number of causes, None for all."""
+        state = self.states[fault.shape]
+        assert state.model is not None
+        is_local = not whole_body and len(fault.causes) > 0
+        if is_local:
+            state.draft.reject(state.model.regions, fault.causes)
+        else:
+            state.draft.flatten(np.array(fault.body.shells, np.intp))
+        return len(fault.causes) if is_local else None
+
     def _write_shape(self, document: StepDocument, number: int) -> _WrittenProduct | None:
         """Write the product of one shape; nothing if all its triangles are degenerate."""
+        state = self.states.get(number) or self._prepare_shape(number)
+        if state is None:
+            return None
+        model = state.model = state.model or state.draft.build()
+        self.states[number] = state
+        if sum(len(other.model.regions.surfaces) for other in self.states.values() if other.model) > MAX_FACES_COUNT:
+            self.states.clear()
+        skin = model.skin
+        area = float(lengths(skin.cross).sum()) / 2
+        thickness_mm = abs(state.volume) / area if area else 0.0
+        document.file.decimals = choose_decimals(float(np.abs(skin.points).max()), thickness_mm)
+        ids = write_model(document.file, model)
+        name = self.shapes[number].name
+        product = document.write_product(name, ids.solids, ids.sheets)
+        _write_colors(document, skin, model.regions.region, ids, state.palette)
+        figures = _collect_figures(model, ids, state.volume, skin.closed, self.uses[number])
+        return _WrittenProduct(product, self.uses[number], expected_bodies(name, model), len(skin.closed), figures)
+
+    def _prepare_shape(self, number: int) -> _ShapeState | None:
+        """Return a shape with its recognized surfaces; None if all its triangles are degenerate."""
         shape = self.shapes[number]
         mesh = shape.mesh
         paint, palette = collect_paint(self.scene, mesh, shape.material)
@@ -125,22 +201,14 @@ class _SceneWriter:
         if len(skin.faces) == 0:
             return None
         volume = float(shell_volumes(skin)[skin.closed].sum())
-        area = float(lengths(skin.cross).sum()) / 2
-        thickness_mm = abs(volume) / area if area else 0.0
-        document.file.decimals = choose_decimals(float(np.abs(skin.points).max()), thickness_mm)
-        model = build_model(skin, self.options, np.array(sorted(self.flat_shells.get(number, ())), np.intp))
-        ids = write_model(document.file, model)
-        product = document.write_product(shape.name, ids.solids, ids.sheets)
-        _write_colors(document, skin, model.regions.region, ids, palette)
-        figures = _collect_figures(model, ids, volume, skin.closed, self.uses[number])
-        bodies = expected_bodies(shape.name, model)
-        return _WrittenProduct(product, self.uses[number], bodies, len(skin.closed), figures)
+        return _ShapeState(ModelDraft(skin, self.options), None, palette, volume)
 
 
 def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     """Write the scene as STEP and check the file.
 
-    Where OpenCASCADE is installed, it reads the file back. Bodies that fail are written again with flat faces.
+    Where OpenCASCADE is installed, it reads the file back. The surfaces that make a body invalid return to facets, and
+    the file is written and read again; at last, all surfaces of the body do.
 
     Args:
         scene: Millimeters, Z up.
@@ -155,43 +223,57 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     with target.open() as stream:
         products = writer.write_scene(stream)
     left = seconds_left()
-    limit = MAX_CHECK_S if left is None else min(MAX_CHECK_S, MAX_CHECK_RATIO * left)
-    deadline = time.monotonic() + limit
+    deadline = time.monotonic() + (MAX_CHECK_S if left is None else min(MAX_CHECK_S, MAX_CHECK_RATIO * left))
     verdict = _check_file(target, products, deadline)
     faults = _find_faults(writer, products, verdict, deadline)
-    if faults and options.step_surfaces == "analytic":
-        for number, body, reason in faults:
-            writer.flat_shells.setdefault(number, set()).update(body.shells)
-            note("flat_body", f"{body.name} was written with flat faces only: with curved ones {reason}")
+    fallbacks: dict[tuple[int, str], _Fallback] = {}
+    for attempt in range(_MAX_REPAIRS_COUNT if options.step_surfaces == "analytic" else 0):
+        # a body that stays invalid with flat faces is not written again
+        faults_to_repair = [fault for fault in faults if writer.has_curved_faces(fault)]
+        if not faults_to_repair:
+            break
+        for fault in faults_to_repair:
+            whole_body = attempt == _MAX_REPAIRS_COUNT - 1 or verdict is None
+            before = fallbacks.get((fault.shape, fault.body.name), _Fallback(fault.reason, 0))
+            count = writer.return_to_facets(fault, whole_body=whole_body)
+            surfaces = None if count is None or before.surfaces is None else before.surfaces + count
+            fallbacks[fault.shape, fault.body.name] = _Fallback(before.reason, surfaces)
+        for fault in faults_to_repair:
+            writer.states[fault.shape].model = None
         with target.open() as stream:
             products = writer.write_scene(stream)
         verdict = _check_file(target, products, deadline)
-        faults = _find_faults(writer, products, verdict, deadline)
-    for _, body, reason in faults:
+        if verdict is not None:
+            faults = _find_faults(writer, products, verdict, deadline)
+    if verdict is None:
+        faults = []
+    _note_faults(fallbacks, faults)
+    _report(products, verdict, faults)
+
+
+def _note_faults(fallbacks: dict[tuple[int, str], _Fallback], faults: list[_Fault]) -> None:
+    """Report bodies with fewer surfaces, and those that are still invalid."""
+    for (_, name), fallback in fallbacks.items():
+        if fallback.surfaces is None:
+            note("flat_body", f"{name} was written with flat faces only: with curved ones {fallback.reason}")
+        else:
+            note(
+                "flat_faces",
+                f"{name} has flat faces in place of {fallback.surfaces} curved ones: with these {fallback.reason}",
+            )
+    for _, body, reason, _ in faults:
         note("invalid_solid", f"{body.name} is invalid in the STEP file: {reason}; 'repair' the model first")
-    _report(products, verdict)
 
 
 def _check_file(target: Target, products: list[_WrittenProduct | None], deadline: float) -> Verdict | None:
     """Return the file as OpenCASCADE reads it; None if it is not installed, the file too large, or the time over."""
-    if not is_available():
+    if not is_available() or _count_faces(products) > MAX_FACES_COUNT:
         return None
-    faces_count = sum(product.figures["faces"] for product in products if product)
-    if faces_count > MAX_FACES_COUNT:
-        note(
-            "step_unchecked",
-            f"the STEP file has {faces_count} faces, and OpenCASCADE checks at most {MAX_FACES_COUNT}; "
-            "only the writer's own checks were made, so a solid may be invalid",
-        )
-        return None
-    verdict = read_back(target.read(), deadline - time.monotonic())
-    if verdict is None:
-        note(
-            "step_unchecked",
-            "OpenCASCADE did not finish its check of the STEP file in time; only the writer's own checks were made, "
-            "so a solid may be invalid",
-        )
-    return verdict
+    return read_back(target.read(), deadline - time.monotonic())
+
+
+def _count_faces(products: list[_WrittenProduct | None]) -> int:
+    return int(sum(product.figures["faces"] for product in products if product))
 
 
 def _find_faults(
@@ -213,15 +295,18 @@ def _find_faults(
         if not is_alone:
             shape_verdict = read_back(writer.write_shape_alone(number), deadline - time.monotonic())
         if shape_verdict is not None:
-            reasons = find_faults(shape_verdict, product.bodies)
-            faults += [_Fault(number, product.bodies[index], reason) for index, reason in reasons.items()]
+            for index, reason in find_faults(shape_verdict, product.bodies).items():
+                body, model, causes = product.bodies[index], writer.states[number].model, _NO_REGIONS
+                if model is not None and index < min(len(model.bodies.solids), len(shape_verdict.solids)):
+                    causes = find_causes(model, body.shells, shape_verdict.solids[index])
+                faults.append(_Fault(number, body, reason, causes))
     if faults:
         return faults
     reason = "OpenCASCADE finds the file invalid"
-    return [_Fault(number, body, reason) for number, product in numbered for body in product.bodies]
+    return [_Fault(number, body, reason, _NO_REGIONS) for number, product in numbered for body in product.bodies]
 
 
-def _report(products: list[_WrittenProduct | None], verdict: Verdict | None) -> None:
+def _report(products: list[_WrittenProduct | None], verdict: Verdict | None, faults: list[_Fault]) -> None:
     """Report figures, open shells, many faces and the result of the check."""
     written = [product for product in products if product]
     # the figures of several products are added; of deviations, the largest counts
@@ -243,10 +328,24 @@ def _report(products: list[_WrittenProduct | None], verdict: Verdict | None) -> 
             )
     if verdict is None:
         did(step_check="writer")
+        if is_available():
+            _note_unchecked(_count_faces(products))
         for body in (body for product in written for body in product.bodies if body.is_torn):
             note("invalid_solid", f"{body.name} is not closed in the STEP file; 'repair' the model first")
     else:
-        did(step_check="kernel", valid_solids=sum(solid.valid for solid in verdict.solids))
+        uses = [product.uses if product else 0 for product in products]
+        faulty = sum(uses[fault.shape] for fault in faults if fault.body.volume_mm3 is not None)
+        valid = sum(solid.valid for solid in verdict.solids)
+        did(step_check="kernel", valid_solids=max(0, min(valid, len(verdict.solids) - faulty)))
+
+
+def _note_unchecked(faces_count: int) -> None:
+    """Report that OpenCASCADE did not check the file."""
+    if faces_count > MAX_FACES_COUNT:
+        cause = f"the STEP file has {faces_count} faces, and OpenCASCADE checks at most {MAX_FACES_COUNT}"
+    else:
+        cause = "OpenCASCADE did not finish its check of the STEP file in time"
+    note("step_unchecked", f"{cause}; only the writer's own checks were made, so a solid may be invalid")
 
 
 def _collect_figures(

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 MAX_FACES_COUNT = 2_000
@@ -32,11 +33,25 @@ _BLOCK_BYTES = 1 << 16
 """Bytes to read from a pipe at a time; the usual capacity of a pipe."""
 
 
+class KernelFace(NamedTuple):
+    """A face as OpenCASCADE reads it.
+
+    valid: whether the face and its edges are valid
+    area:  mm²
+    spots: middles of its edges that are invalid or cross, (x, y, z) in mm
+    """
+
+    valid: bool
+    area: float
+    spots: tuple[tuple[float, float, float], ...]
+
+
 class KernelSolid(NamedTuple):
-    """A solid as OpenCASCADE reads it; volume: mm³."""
+    """A solid as OpenCASCADE reads it; volume: mm³, faces: in file order."""
 
     valid: bool
     volume: float
+    faces: tuple[KernelFace, ...] = ()
 
 
 class Verdict(NamedTuple):
@@ -76,7 +91,12 @@ def read_back(data: bytes, seconds: float) -> Verdict | None:
     if status != 0 or not answer:
         return None
     valid, solids = json.loads(answer)
-    return Verdict(valid, tuple(KernelSolid(*solid) for solid in solids))
+    return Verdict(valid, tuple(_decode_solid(*solid) for solid in solids))
+
+
+def _decode_solid(valid: bool, volume: float, faces: list[tuple[bool, float, list[list[float]]]]) -> KernelSolid:
+    decoded = (KernelFace(*face[:2], tuple((x, y, z) for x, y, z in face[2])) for face in faces)
+    return KernelSolid(valid, volume, tuple(decoded))
 
 
 def _judge_in_fork(data: bytes, seconds: float) -> tuple[int, bytes]:
@@ -152,19 +172,19 @@ def _judge_in_new_process(data: bytes, seconds: float) -> tuple[int, bytes]:
     return completed.returncode, completed.stdout.splitlines()[-1] if completed.stdout else b""
 
 
-def judge(data: bytes) -> tuple[bool, list[tuple[bool, float]]]:
+def judge(data: bytes) -> tuple[bool, list[KernelSolid]]:
     """Read a STEP file in this process.
 
     Returns:
-        Whether every shape is valid; validity and volume (mm³) of each solid.
+        Whether every shape is valid; the solids.
     """
     from OCP.BRepCheck import BRepCheck_Analyzer
     from OCP.BRepGProp import BRepGProp
     from OCP.GProp import GProp_GProps
     from OCP.IFSelect import IFSelect_RetDone
     from OCP.STEPControl import STEPControl_Reader
-    from OCP.TopAbs import TopAbs_SOLID
-    from OCP.TopExp import TopExp_Explorer
+    from OCP.TopAbs import TopAbs_FACE, TopAbs_SOLID
+    from OCP.TopoDS import TopoDS
 
     reader = STEPControl_Reader()
     if reader.ReadStream("model.step", io.BytesIO(data)) != IFSelect_RetDone or not reader.TransferRoots():
@@ -172,21 +192,54 @@ def judge(data: bytes) -> tuple[bool, list[tuple[bool, float]]]:
     shape = reader.OneShape()
     if shape.IsNull():
         return False, []
+    analyzer = BRepCheck_Analyzer(shape)
 
-    def judge_solid(solid: Any) -> tuple[bool, float]:
+    def judge_face(face: Any) -> KernelFace:
+        properties = GProp_GProps()
+        BRepGProp.SurfaceProperties_s(face, properties)
+        valid = analyzer.IsValid(face)
+        return KernelFace(valid, properties.Mass(), () if valid else _find_spots(analyzer, face))
+
+    def judge_solid(solid: Any) -> KernelSolid:
         properties = GProp_GProps()
         BRepGProp.VolumeProperties_s(solid, properties)
-        return BRepCheck_Analyzer(solid).IsValid(), properties.Mass()
+        valid, volume = BRepCheck_Analyzer(solid).IsValid(), properties.Mass()
+        return KernelSolid(valid, volume, tuple(judge_face(TopoDS.Face(face)) for face in _explore(solid, TopAbs_FACE)))
 
-    solids = []
-    explorer = TopExp_Explorer(shape, TopAbs_SOLID)
+    return analyzer.IsValid(), [judge_solid(solid) for solid in _explore(shape, TopAbs_SOLID)]
+
+
+def _explore(shape: Any, kind: Any) -> Iterator[Any]:
+    """Iterate over the solids, faces, wires or edges of a shape, in file order."""
+    from OCP.TopExp import TopExp_Explorer
+
+    explorer = TopExp_Explorer(shape, kind)
     while explorer.More():
-        solids.append(judge_solid(explorer.Current()))
+        yield explorer.Current()
         explorer.Next()
-    return BRepCheck_Analyzer(shape).IsValid(), solids
 
 
-def judge_or_reject(data: bytes) -> tuple[bool, list[tuple[bool, float]]]:
+def _find_spots(analyzer: Any, face: Any) -> tuple[tuple[float, float, float], ...]:
+    """Return the middles of the edges of a face that are invalid or cross another edge."""
+    from OCP.BRepAdaptor import BRepAdaptor_Curve
+    from OCP.BRepCheck import BRepCheck_NoError, BRepCheck_Wire
+    from OCP.TopAbs import TopAbs_EDGE, TopAbs_WIRE
+    from OCP.TopoDS import TopoDS, TopoDS_Edge
+
+    edges = [edge for edge in _explore(face, TopAbs_EDGE) if not analyzer.IsValid(edge)]
+    for wire in _explore(face, TopAbs_WIRE):
+        pair = TopoDS_Edge(), TopoDS_Edge()
+        if BRepCheck_Wire(TopoDS.Wire(wire)).SelfIntersect(face, *pair, False) != BRepCheck_NoError:
+            edges += [edge for edge in pair if not edge.IsNull()]
+    spots = []
+    for edge in edges:
+        curve = BRepAdaptor_Curve(TopoDS.Edge(edge))
+        middle = curve.Value((curve.FirstParameter() + curve.LastParameter()) / 2)
+        spots.append((middle.X(), middle.Y(), middle.Z()))
+    return tuple(spots)
+
+
+def judge_or_reject(data: bytes) -> tuple[bool, list[KernelSolid]]:
     """Judge a STEP file; one on which OpenCASCADE raises an exception is invalid."""
     try:
         return judge(data)

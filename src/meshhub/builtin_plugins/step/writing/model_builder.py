@@ -30,48 +30,59 @@ _MAX_ATTEMPTS_COUNT = 16
 """Models that are built before all surfaces become flat facets; bounds the time."""
 
 
-def build_model(skin: Skin, options: StepWriteOptions, flat_shells: IntIndex) -> BrepModel:
-    """Build the model of a skin.
+class ModelDraft:
+    """Facets of a skin and the surfaces that are still to try; each model that is built may be rejected in part."""
 
-    Args:
-        skin: Mesh with outward orientation, millimeters.
-        options: Kinds of surfaces to recognize, and their tolerance.
-        flat_shells: Shells that keep flat facets.
-    """
-    faceted, bodies = facet_skin(skin), group_bodies(skin)
-    if options.step_surfaces == "analytic":
-        model = _build_analytic_model(skin, faceted, bodies, options.step_tolerance_mm, flat_shells)
-        if model is not None:
-            return model
-    return _assemble_model(skin, faceted, make_planar_regions(faceted), bodies)[0]
+    def __init__(self, skin: Skin, options: StepWriteOptions) -> None:
+        """Recognize the surfaces of a skin.
 
+        Args:
+            skin: Mesh with outward orientation, millimeters.
+            options: Kinds of surfaces to recognize, and their tolerance.
+        """
+        self._skin, self._faceted, self._bodies = skin, facet_skin(skin), group_bodies(skin)
+        self._segments: Segments | None = None
+        if options.step_surfaces == "analytic":
+            graph = build_facet_graph(skin, self._faceted)
+            segments = recognize_surfaces(graph, self._faceted.tolerance, options.step_tolerance_mm)
+            self._segments = assign_cut_facets(skin, self._faceted, graph, segments, options.step_tolerance_mm)
 
-def _build_analytic_model(
-    skin: Skin, faceted: FacetedSkin, bodies: Bodies, tolerance_mm: float | None, flat_shells: IntIndex
-) -> BrepModel | None:
-    """Return a model with curved surfaces; None if no curved surface passes the checks."""
-    graph = build_facet_graph(skin, faceted)
-    segments = recognize_surfaces(graph, faceted.tolerance, tolerance_mm)
-    segments = assign_cut_facets(skin, faceted, graph, segments, tolerance_mm)
-    segments = segments.without(np.isin(_facet_shells(skin, faceted), flat_shells))
-    for attempt in range(_MAX_ATTEMPTS_COUNT):
-        if not (segments.segment >= 0).any():
-            return None
-        regions = make_regions(skin, faceted, segments)
-        is_cut = (segments.segment != segments.uncut)[faceted.region]
-        moved_skin, misfits = move_cut_corners(skin, regions, is_cut)
-        if len(misfits) == 0:
-            if moved_skin is not skin:
-                regions = make_regions(moved_skin, faceted, segments)
-            model, misfits = _assemble_model(moved_skin, faceted, regions, bodies)
-            if len(misfits) == 0:
-                misfits = _curved_regions(model, find_invalid_shells(model))
-            if len(misfits) == 0:
+    def build(self) -> BrepModel:
+        """Build a model; surfaces that fail a check become flat facets."""
+        for attempt in range(_MAX_ATTEMPTS_COUNT):
+            if self._segments is None or not (self._segments.segment >= 0).any():
+                break
+            regions, model, misfits = self._try_segments(self._segments)
+            if model is not None and len(misfits) == 0:
                 return model
-        if attempt == _MAX_ATTEMPTS_COUNT - 2:
-            misfits = np.arange(len(regions.surfaces))
-        segments = _remove_misfits(faceted, regions, segments, misfits)
-    return None
+            if attempt == _MAX_ATTEMPTS_COUNT - 2:
+                misfits = np.arange(len(regions.surfaces))
+            self.reject(regions, misfits)
+        return _assemble_model(self._skin, self._faceted, make_planar_regions(self._faceted), self._bodies)[0]
+
+    def reject(self, regions: Regions, misfits: IntIndex) -> None:
+        """Return some regions of a model to facets."""
+        if self._segments is not None:
+            self._segments = _remove_misfits(self._faceted, regions, self._segments, misfits)
+
+    def flatten(self, shells: IntIndex) -> None:
+        """Return all surfaces of some shells to facets."""
+        if self._segments is not None:
+            self._segments = self._segments.without(np.isin(_facet_shells(self._skin, self._faceted), shells))
+
+    def _try_segments(self, segments: Segments) -> tuple[Regions, BrepModel | None, IntIndex]:
+        """Return regions, their model, and the regions that fail a check; no model if corners cannot be moved."""
+        regions = make_regions(self._skin, self._faceted, segments)
+        is_cut = (segments.segment != segments.uncut)[self._faceted.region]
+        moved_skin, misfits = move_cut_corners(self._skin, regions, is_cut)
+        if len(misfits):
+            return regions, None, misfits
+        if moved_skin is not self._skin:
+            regions = make_regions(moved_skin, self._faceted, segments)
+        model, misfits = _assemble_model(moved_skin, self._faceted, regions, self._bodies)
+        if len(misfits) == 0:
+            misfits = _curved_regions(model, find_invalid_shells(model))
+        return regions, model, misfits
 
 
 def _facet_shells(skin: Skin, faceted: FacetedSkin) -> IntIndex:

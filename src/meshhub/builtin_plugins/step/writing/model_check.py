@@ -18,6 +18,8 @@ MIN_EDGE_MM = 1e-5
 
 _SAMPLE_STEP_RAD = np.pi / 32
 """Radians of an arc between two samples."""
+_SPLINE_SAGITTA_RATIO = 0.02
+"""Distance between a spline and the line through two samples, as a share of the line: a turn of 9°."""
 _MAX_PAIRS_COUNT = 5_000_000
 """Pairs of edge segments to compare; bounds time and memory. The search for crossings is skipped beyond it."""
 _MIN_LENGTH_MM = 1e-300
@@ -42,7 +44,7 @@ class _EdgeSegments(NamedTuple):
 
 
 def find_invalid_regions(model: BrepModel, size: Float64) -> IntIndex:
-    """Return curved regions beside edges that are too short, or that cross another edge of a flat face.
+    """Return curved regions whose outlines cross themselves, or beside edges that are short or cross others of a plane.
 
     Args:
         model: Regions with their surfaces, curves and seams.
@@ -56,11 +58,13 @@ def find_invalid_regions(model: BrepModel, size: Float64) -> IntIndex:
     moved = np.isin(outline.start[outline.edge_chain], model.seams.corner)
     moved |= np.isin(outline.stop[outline.edge_chain], model.seams.corner)
     bad = (length < MIN_EDGE_MM) & (bent | moved)
-    for crossing in _find_crossings(model, segments, left, right):
-        bad[crossing[bent[crossing]]] = True
+    face, edges = _find_crossings(model, segments, left, right)
+    on_curved = model.regions.curved[face]
+    crossing = edges[~on_curved].ravel()
+    bad[crossing[bent[crossing]]] = True
     left, right = left[bad], right[bad]
     smallest = np.where(size[left] <= size[right], left, right)
-    curved: IntIndex = smallest[model.regions.curved[smallest]]
+    curved: IntIndex = np.append(face[on_curved], smallest[model.regions.curved[smallest]])
     return curved
 
 
@@ -176,18 +180,20 @@ def _segment_edges(model: BrepModel) -> _EdgeSegments:
     inner = len(points) + np.arange(len(edge))
     first = np.where(place == 0, start[edge], inner - 1)
     last = np.where(place == size[edge] - 1, stop[edge], inner)
+    sampled_begin, sampled_end = sample(place), sample(place + 1)
     sagitta = np.where(circle[edge], curves.radius[edge] * (1 - np.cos((turn / size)[edge] / 2)), 0.0)
-    return _EdgeSegments(edge, sample(place), sample(place + 1), first, last, sagitta)
+    sagitta[spline[edge]] = _SPLINE_SAGITTA_RATIO * lengths(sampled_end - sampled_begin)[spline[edge]]
+    return _EdgeSegments(edge, sampled_begin, sampled_end, first, last, sagitta)
 
 
 class _FaceSegments(NamedTuple):
-    """Segments in the planes of flat faces with arcs, sorted by face and lowest X.
+    """Segments in the parameters of faces, sorted by face and lowest first parameter.
 
     row:       (k,) index of the segment
     face:      (k,) region
-    a, b:      (k, 2) ends in the plane, mm
+    a, b:      (k, 2) ends, mm
     low, high: (k, 2) bounding boxes
-    key:       (k, 2) intervals of X, shifted so that those of different faces are disjoint
+    key:       (k, 2) intervals of the first parameter, shifted so that those of different faces are disjoint
     """
 
     row: IntIndex
@@ -202,56 +208,105 @@ class _FaceSegments(NamedTuple):
 def _project_to_faces(
     model: BrepModel, segments: _EdgeSegments, left: IntIndex, right: IntIndex
 ) -> _FaceSegments | None:
-    """Return the segments of flat faces with arcs; None if there are none."""
-    surfaces = model.regions.surfaces
+    """Return the segments of curved faces and of planes with arcs; None if there are none."""
     bent = model.curves.kind != CurveKind.LINE
-    has_arcs = np.zeros(len(surfaces), np.bool_)
-    has_arcs[left[bent]] = has_arcs[right[bent]] = True
-    has_arcs &= ~model.regions.curved
+    is_tested = model.regions.curved.copy()
+    is_tested[left[bent]] = is_tested[right[bent]] = True
     face = np.concatenate([left[segments.edge], right[segments.edge]])
     row = np.tile(np.arange(len(segments.edge)), 2)
-    row, face = row[has_arcs[face]], face[has_arcs[face]]
+    row, face = row[is_tested[face]], face[is_tested[face]]
     if len(row) == 0:
         return None
-    u = perpendicular(surfaces.axis[face])
-    v = np.cross(surfaces.axis[face], u)
-    origin = surfaces.origin[face]
-    a, b = (
-        np.stack([np.einsum("ij,ij->i", ends[row] - origin, axis) for axis in (u, v)], axis=1)
-        for ends in (segments.begin, segments.end)
-    )
+    a, b, period = _parameterize(model, face, segments.begin[row], segments.end[row])
+    for axis in range(2):
+        # what begins near the low end of a period is compared at its high end, too
+        reach = np.abs(b - a)[:, axis].max()
+        is_near = np.flatnonzero((period[:, axis] > 0) & (np.minimum(a, b)[:, axis] < reach - period[:, axis] / 2))
+        shift = np.zeros((len(is_near), 2))
+        shift[:, axis] = period[is_near, axis]
+        a, b = np.concatenate([a, a[is_near] + shift]), np.concatenate([b, b[is_near] + shift])
+        row, face, period = (np.concatenate([column, column[is_near]]) for column in (row, face, period))
     low, high = np.minimum(a, b), np.maximum(a, b)
     # the faces are laid out along X, so that one sorted sweep compares the segments of each
-    shift = 3 * float(np.abs(np.concatenate([a, b])).max())
-    order = np.argsort(low[:, 0] + face * shift, kind="stable")
+    shift_x = 3 * float(np.abs(np.concatenate([a, b])).max())
+    order = np.argsort(low[:, 0] + face * shift_x, kind="stable")
     a, b, low, high, row, face = a[order], b[order], low[order], high[order], row[order], face[order]
-    key = np.stack([low[:, 0] + face * shift, high[:, 0] + face * shift], axis=1)
+    key = np.stack([low[:, 0] + face * shift_x, high[:, 0] + face * shift_x], axis=1)
     return _FaceSegments(row, face, a, b, low, high, key)
+
+
+def _parameterize(model: BrepModel, face: IntIndex, begin: Float64, end: Float64) -> tuple[Float64, Float64, Float64]:
+    """Map segments to the parameters of surfaces, in mm.
+
+    Args:
+        model: Regions with their surfaces and seams.
+        face: (k,) region of each segment.
+        begin, end: (k, 3) mm.
+    Returns:
+        (k, 2) each: begin and end in the coordinates of a plane, of an unrolled cylinder or cone (angle, height), of a
+        torus (both angles), of the stereographic projection of a sphere. (k, 2) periods; 0 where there is none.
+    """
+    surfaces = model.regions.surfaces.take(face)
+    is_sphere = surfaces.kind == SurfaceKind.SPHERE
+    is_torus = surfaces.kind == SurfaceKind.TORUS
+    is_flat = (surfaces.kind == SurfaceKind.PLANE) | is_sphere
+    axis = np.where(is_sphere[:, None], model.seams.axis[face], surfaces.axis)
+    u = perpendicular(axis)
+    v = np.cross(axis, u)
+    ends = []
+    for points in (begin, end):
+        offset = points - surfaces.origin
+        x, y, height = (np.einsum("ij,ij->i", offset, direction) for direction in (u, v, axis))
+        above = np.maximum(surfaces.radius - height, _MIN_LENGTH_MM)
+        scale = np.where(is_sphere, 2 * surfaces.radius / above, 1.0)
+        around, away = np.arctan2(y, x), np.hypot(x, y)
+        tube = np.arctan2(height, away - surfaces.radius)
+        ends.append((x * scale, y * scale, around, np.where(is_torus, tube, height), away))
+    (x, y, around, second, away), (end_x, end_y, end_around, end_second, end_away) = ends
+    # at a tip or on the axis the angle is that of the other end
+    around = np.where(away > MIN_EDGE_MM, around, end_around)
+    turn = np.where(np.minimum(away, end_away) > MIN_EDGE_MM, _wrap(end_around - around), 0.0)
+    widest = np.zeros(len(model.regions.surfaces))
+    np.maximum.at(widest, face, np.maximum(away, end_away))
+    radius = np.where(surfaces.kind == SurfaceKind.CONE, widest[face], surfaces.radius)
+    climb = np.where(is_torus, _wrap(end_second - second) * surfaces.second, end_second - second)
+    second = np.where(is_torus, second * surfaces.second, second)
+    a = np.stack([np.where(is_flat, x, around * radius), np.where(is_flat, y, second)], axis=1)
+    b = np.stack([np.where(is_flat, end_x, (around + turn) * radius), np.where(is_flat, end_y, second + climb)], axis=1)
+    period = 2 * np.pi * np.stack([np.where(is_flat, 0, radius), np.where(is_torus, surfaces.second, 0)], axis=1)
+    return a, b, period
+
+
+def _wrap(angle: Float64) -> Float64:
+    """Return angles in -π…π."""
+    wrapped: Float64 = (angle + np.pi) % (2 * np.pi) - np.pi
+    return wrapped
 
 
 def _find_crossings(
     model: BrepModel, segments: _EdgeSegments, left: IntIndex, right: IntIndex
 ) -> tuple[IntIndex, IntIndex]:
-    """Return pairs of edges of one flat face that cross by more than the error of their samples."""
-    nothing = np.empty(0, np.intp)
-    flat = _project_to_faces(model, segments, left, right)
-    if flat is None:
-        return nothing, nothing
-    stop = np.searchsorted(flat.key[:, 0], flat.key[:, 1], side="right")
-    size = stop - np.arange(len(flat.row)) - 1
-    if size.sum() > _MAX_PAIRS_COUNT:
-        return nothing, nothing
-    i = np.repeat(np.arange(len(flat.row)), size)
+    """Return (n,) faces and (n, 2) pairs of their edges that cross by more than the error of their samples."""
+    projected = _project_to_faces(model, segments, left, right)
+    stop = np.empty(0, np.intp)
+    if projected is not None:
+        stop = np.searchsorted(projected.key[:, 0], projected.key[:, 1], side="right")
+    size = stop - np.arange(len(stop)) - 1
+    if projected is None or size.sum() > _MAX_PAIRS_COUNT:
+        return np.empty(0, np.intp), np.empty((0, 2), np.intp)
+    row, face, a, b, low, high, _ = projected
+    i = np.repeat(np.arange(len(row)), size)
     j = i + 1 + np.arange(len(i)) - np.repeat(np.cumsum(size) - size, size)
-    near = (flat.face[i] == flat.face[j]) & (flat.low[i, 1] <= flat.high[j, 1]) & (flat.low[j, 1] <= flat.high[i, 1])
+    near = (face[i] == face[j]) & (low[i, 1] <= high[j, 1]) & (low[j, 1] <= high[i, 1])
     for ends in (segments.first, segments.last):
         for other_ends in (segments.first, segments.last):
-            near &= ends[flat.row[i]] != other_ends[flat.row[j]]
+            near &= ends[row[i]] != other_ends[row[j]]
     i, j = i[near], j[near]
-    limit = MIN_EDGE_MM + 2 * np.maximum(segments.sagitta[flat.row[i]], segments.sagitta[flat.row[j]])
-    crossing = _are_separated(flat.a[i], flat.b[i], flat.a[j], flat.b[j], limit)
-    crossing &= _are_separated(flat.a[j], flat.b[j], flat.a[i], flat.b[i], limit)
-    return segments.edge[flat.row[i[crossing]]], segments.edge[flat.row[j[crossing]]]
+    limit = MIN_EDGE_MM + 2 * np.maximum(segments.sagitta[row[i]], segments.sagitta[row[j]])
+    crossing = _are_separated(a[i], b[i], a[j], b[j], limit)
+    crossing &= _are_separated(a[j], b[j], a[i], b[i], limit)
+    i, j = i[crossing], j[crossing]
+    return face[i], np.stack([segments.edge[row[i]], segments.edge[row[j]]], axis=1)
 
 
 def _are_separated(a: Float64, b: Float64, c: Float64, d: Float64, limit: Float64) -> np.ndarray:
