@@ -57,9 +57,10 @@ class ConvertOptions(TypedDict, total=False):
     ply_ascii: bool | None
     """PLY as text. Write text instead of the smaller binary (little endian) form."""
 
-    step_surfaces: Literal["analytic", "planar"] | None
+    step_surfaces: Literal["analytic", "freeform", "planar"] | None
     """Surfaces of the STEP file. analytic recognizes the planes, cylinders, cones, spheres and tori that the
-    triangles approximate; planar only merges coplanar triangles into faces."""
+    triangles approximate; freeform also recognizes extruded and turned curves; planar only merges coplanar
+    triangles into faces."""
 
     step_tolerance_mm: float | None
     """Tolerance of the surfaces in mm (at least 0.000001 and at most 1). Maximum distance of a mesh point from its

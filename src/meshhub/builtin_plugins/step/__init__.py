@@ -60,11 +60,12 @@ class StepWriteOptions(Struct, frozen=True, kw_only=True):
     """Kinds of surfaces to recognize, and how closely they must fit the mesh."""
 
     step_surfaces: Annotated[
-        Literal["analytic", "planar"],
+        Literal["analytic", "freeform", "planar"],
         Meta(
             title="Surfaces of the STEP file",
             description=(
                 "analytic recognizes the planes, cylinders, cones, spheres and tori that the triangles approximate; "
+                "freeform also recognizes extruded and turned curves; "
                 "planar only merges coplanar triangles into faces."
             ),
         ),

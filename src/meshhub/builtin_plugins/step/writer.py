@@ -59,6 +59,10 @@ MANY_FACES_COUNT = 20_000
 """Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
 
 
+_SWEPT_FIGURES = {SurfaceKind.EXTRUSION: "extrusions", SurfaceKind.REVOLUTION: "revolutions"}
+"""Figures of `step_surfaces=freeform`, which are reported only if they are not zero."""
+
+
 class _WrittenProduct(NamedTuple):
     """A product in the file.
 
@@ -227,7 +231,7 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     verdict = _check_file(target, products, deadline)
     faults = _find_faults(writer, products, verdict, deadline)
     fallbacks: dict[tuple[int, str], _Fallback] = {}
-    for attempt in range(_MAX_REPAIRS_COUNT if options.step_surfaces == "analytic" else 0):
+    for attempt in range(_MAX_REPAIRS_COUNT if options.step_surfaces != "planar" else 0):
         # a body that stays invalid with flat faces is not written again
         faults_to_repair = [fault for fault in faults if writer.has_curved_faces(fault)]
         if not faults_to_repair:
@@ -247,19 +251,19 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
             faults = _find_faults(writer, products, verdict, deadline)
     if verdict is None:
         faults = []
-    _note_faults(fallbacks, faults)
+    _note_faults(fallbacks, faults, "flat or analytic" if options.step_surfaces == "freeform" else "flat")
     _report(products, verdict, faults)
 
 
-def _note_faults(fallbacks: dict[tuple[int, str], _Fallback], faults: list[_Fault]) -> None:
+def _note_faults(fallbacks: dict[tuple[int, str], _Fallback], faults: list[_Fault], simpler: str) -> None:
     """Report bodies with fewer surfaces, and those that are still invalid."""
     for (_, name), fallback in fallbacks.items():
         if fallback.surfaces is None:
-            note("flat_body", f"{name} was written with flat faces only: with curved ones {fallback.reason}")
+            note("flat_body", f"{name} was written with {simpler} faces only: with others {fallback.reason}")
         else:
             note(
                 "flat_faces",
-                f"{name} has flat faces in place of {fallback.surfaces} curved ones: with these {fallback.reason}",
+                f"{name} has {simpler} faces in place of {fallback.surfaces} others: with these {fallback.reason}",
             )
     for _, body, reason, _ in faults:
         note("invalid_solid", f"{body.name} is invalid in the STEP file: {reason}; 'repair' the model first")
@@ -368,6 +372,7 @@ def _collect_figures(
         "faces": len(surfaces),
         **{f"{kind.name.lower()}s": int(kinds[kind]) for kind in named_kinds},
         "tori": int(kinds[SurfaceKind.TORUS]),
+        **{name: int(kinds[kind]) for kind, name in _SWEPT_FIGURES.items() if kinds[kind]},
         "solids": len(ids.solids) * uses,
         "open_shells": len(model.bodies.sheets) * uses,
         _DEVIATION: _measure_deviation(model),

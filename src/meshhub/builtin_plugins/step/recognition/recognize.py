@@ -82,6 +82,12 @@ class Segments:
         """Return the segments without the facets of an (f,) mask."""
         return Segments(self.surfaces, self.limit, np.where(flat, -1, self.segment), np.where(flat, -1, self.uncut))
 
+    def restore(self, earlier: Segments, facets: IntIndex) -> Segments:
+        """Return the segments in which some facets have their earlier surfaces; others were added since."""
+        segment, uncut = self.segment.copy(), self.uncut.copy()
+        segment[facets] = uncut[facets] = earlier.segment[facets]
+        return Segments(self.surfaces, self.limit, segment, uncut)
+
 
 def recognize_surfaces(graph: FacetGraph, tolerance: float, requested: float | None) -> Segments:
     """Recognize the curved surfaces of a mesh.

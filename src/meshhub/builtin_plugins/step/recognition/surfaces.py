@@ -1,9 +1,9 @@
-"""Planes, cylinders, cones, spheres and tori in arrays: distances, normals, curvatures and projection."""
+"""Planes, cylinders, cones, spheres, tori and swept profiles in arrays: distances, normals, curvatures, projection."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Any
 
@@ -11,10 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
+from meshhub.builtin_plugins.step.recognition.profiles import Profile, ProfilePoints
 from meshhub.model.scene import Float64
 
 _TINY = 1e-300
 """Smallest divisor, so that a point on an axis does not divide by zero."""
+
+_MIN_PARALLEL_RATIO = 0.1
+"""Length of a parallel curve over that of the profile; zero at the centers of curvature."""
 
 MAX_NEWTON_STEPS = 12
 """Newton steps that move a point onto its surfaces; they converge quadratically, except where surfaces touch."""
@@ -34,17 +38,26 @@ class SurfaceKind(IntEnum):
     SPHERE = 2
     CONE = 3
     TORUS = 4
+    EXTRUSION = 5
+    REVOLUTION = 6
+
+
+SWEPT_KINDS = (SurfaceKind.EXTRUSION, SurfaceKind.REVOLUTION)
+"""Kinds that sweep a profile."""
 
 
 @dataclass(frozen=True, eq=False)
 class SurfaceArray:
     """Surfaces as parallel arrays; lengths in millimeters, in the frame of the mesh.
 
-    kind:   (s,) a `SurfaceKind`
-    origin: (s, 3) a point of a plane, or on the axis of a cylinder or a cone; the center of a sphere or a torus
-    axis:   (s, 3) unit vector; the normal of a plane
-    radius: (s,) that of a cone is at its origin, that of a torus is the larger one
-    second: (s,) slope of a cone (radius gained per length along the axis), smaller radius of a torus
+    kind:    (s,) a `SurfaceKind`
+    origin:  (s, 3) a point of a plane, or on the axis of a cylinder or a cone; the center of a sphere or a torus; the
+             origin of a profile
+    axis:    (s, 3) unit vector; the normal of a plane, the direction of an extrusion
+    radius:  (s,) that of a cone is at its origin, that of a torus is the larger one
+    second:  (s,) slope of a cone (radius gained per length along the axis), smaller radius of a torus
+    profile: (s,) a `Profile`: of an extrusion across the axis, of a surface of revolution by distance from the axis
+             and height along it; None for other kinds
     """
 
     kind: NDArray[np.int8]
@@ -52,20 +65,25 @@ class SurfaceArray:
     axis: Float64
     radius: Float64
     second: Float64
+    profile: NDArray[np.object_] = field(default_factory=lambda: np.empty(0, np.object_))
+
+    def __post_init__(self) -> None:
+        if len(self.profile) != len(self.kind):
+            object.__setattr__(self, "profile", np.full(len(self.kind), None, np.object_))
 
     def __len__(self) -> int:
         return len(self.kind)
 
     def take(self, index: NDArray[Any]) -> SurfaceArray:
         """Return some of the surfaces, by index or mask."""
-        return SurfaceArray(*(getattr(self, field.name)[index] for field in fields(self)))
+        return SurfaceArray(*(getattr(self, column.name)[index] for column in fields(self)))
 
     def replace_rows(self, index: NDArray[Any], surfaces: SurfaceArray) -> SurfaceArray:
         """Return a copy with the surfaces at `index` replaced."""
         columns = []
-        for field in fields(self):
-            column = getattr(self, field.name).copy()
-            column[index] = getattr(surfaces, field.name)
+        for name in [column.name for column in fields(self)]:
+            column = getattr(self, name).copy()
+            column[index] = getattr(surfaces, name)
             columns.append(column)
         return SurfaceArray(*columns)
 
@@ -79,7 +97,7 @@ def make_planes(normal: Float64, center: Float64) -> SurfaceArray:
 def concatenate(parts: Sequence[SurfaceArray]) -> SurfaceArray:
     """Concatenate arrays of surfaces."""
     return SurfaceArray(
-        *(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(SurfaceArray))
+        *(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(SurfaceArray))
     )
 
 
@@ -106,6 +124,8 @@ def distances(surfaces: SurfaceArray, points: Float64) -> Float64:
     for kind, rows in _rows_by_kind(surfaces):
         shape = surfaces.radius[rows], surfaces.second[rows]
         value[rows] = evaluate_profile(kind, height[rows], distance[rows], *shape)[0]
+    for _, rows, related, _ in _relate_to_profiles(surfaces, points):
+        value[rows] = related.distance
     return value
 
 
@@ -120,13 +140,40 @@ def gradients(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float64
     for kind, rows in _rows_by_kind(surfaces):
         shape = surfaces.radius[rows], surfaces.second[rows]
         value[rows], outward[rows], along[rows] = evaluate_profile(kind, height[rows], distance[rows], *shape)
-    return value, outward[:, None] * away + along[:, None] * surfaces.axis
+    normal = outward[:, None] * away + along[:, None] * surfaces.axis
+    for _, rows, related, basis in _relate_to_profiles(surfaces, points):
+        value[rows] = related.distance
+        normal[rows] = np.einsum("ij,ijk->ik", related.normal, basis)
+    return value, normal
+
+
+def _relate_to_profiles(
+    surfaces: SurfaceArray, points: Float64
+) -> Iterator[tuple[SurfaceKind, NDArray[np.intp], ProfilePoints, Float64]]:
+    """Yield the kind and the rows of each swept profile, points (n, 3) relative to it, and its axes (k, 2, 3) there."""
+    swept = np.flatnonzero(np.isin(surfaces.kind, SWEPT_KINDS))
+    profiles: dict[int, Profile] = {id(profile): profile for profile in surfaces.profile[swept].tolist()}
+    owner = np.array([id(profile) for profile in surfaces.profile[swept].tolist()], np.intp)
+    for number, profile in profiles.items():
+        rows = swept[owner == number]
+        kind = SurfaceKind(int(surfaces.kind[rows[0]]))
+        axis = surfaces.axis[rows]
+        if kind == SurfaceKind.REVOLUTION:
+            height, distance, away = cylindrical(surfaces.take(rows), points[rows])
+            basis = np.stack([away, axis], axis=1)
+            flat = np.stack([distance, height], axis=1)
+        else:
+            x_axis = np.broadcast_to(profile.x_axis, axis.shape)
+            basis = np.stack([x_axis, np.cross(axis, x_axis)], axis=1)
+            flat = np.einsum("ijk,ik->ij", basis, points[rows] - surfaces.origin[rows])
+        yield kind, rows, profile.relate(flat), basis
 
 
 def _rows_by_kind(surfaces: SurfaceArray) -> list[tuple[SurfaceKind, NDArray[np.intp] | slice]]:
-    """Return each kind that occurs, with its rows."""
-    kinds = np.flatnonzero(np.bincount(surfaces.kind, minlength=len(SurfaceKind)))
-    if len(kinds) == 1:
+    """Return each kind without a profile that occurs, with its rows."""
+    counts = np.bincount(surfaces.kind, minlength=len(SurfaceKind))[: min(SWEPT_KINDS)]
+    kinds = np.flatnonzero(counts)
+    if len(kinds) == 1 and counts[kinds[0]] == len(surfaces):
         return [(SurfaceKind(int(kinds[0])), slice(None))]
     return [(SurfaceKind(kind), np.flatnonzero(surfaces.kind == kind)) for kind in kinds.tolist()]
 
@@ -186,6 +233,10 @@ def curvatures(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float6
     cosine = 1 / np.sqrt(1 + surfaces.second**2)
     first = np.select(kinds, [around, 1 / from_center, cosine * around, from_ring / tube * around], 0.0)
     second = np.select(kinds, [np.zeros_like(tube), 1 / from_center, np.zeros_like(tube), 1 / tube], 0.0)
+    for swept_kind, rows, related, _ in _relate_to_profiles(surfaces, points):
+        first[rows] = related.curvature / np.maximum(1 + related.distance * related.curvature, _MIN_PARALLEL_RATIO)
+        if swept_kind == SurfaceKind.REVOLUTION:
+            second[rows] = related.normal[:, 0] / np.maximum(distance[rows], _TINY)
     return first, second
 
 

@@ -13,11 +13,12 @@ from meshhub.builtin_plugins.step.recognition.bodies import Bodies
 from meshhub.builtin_plugins.step.recognition.outline import Outline, signed_areas
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind
+from meshhub.builtin_plugins.step.recognition.surfaces import SWEPT_KINDS, SurfaceKind
 from meshhub.builtin_plugins.step.writing.curves import CurveKind, Curves
 from meshhub.builtin_plugins.step.writing.part21 import Part21Writer, format_reference_lists, format_references
 from meshhub.builtin_plugins.step.writing.seams import Seams, SlitFace
 from meshhub.builtin_plugins.step.writing.splines import write_splines
+from meshhub.builtin_plugins.step.writing.swept_surfaces import write_profile_seam, write_swept_surfaces
 from meshhub.toolkit.geometry import IntIndex
 
 
@@ -140,7 +141,10 @@ def _write_slit_face(file: Part21Writer, model: BrepModel, face: SlitFace, orien
         end = int(edges.vertex[face.far_corner])
     else:
         end = _write_vertex(file, face.stop)
-    if face.circle is None:
+    surfaces = model.regions.surfaces
+    if surfaces.kind[face.region] == SurfaceKind.REVOLUTION:
+        curve = write_profile_seam(file, surfaces, model.seams, face.region, face.start)
+    elif face.circle is None:
         direction = normalize((face.stop - face.start)[None])[0]
         vector = file.write_entity(f"VECTOR('',#{file.write_direction(direction)},1.)")
         curve = file.write_entity(f"LINE('',#{file.write_point(face.start)},#{vector})")
@@ -228,7 +232,11 @@ def _write_surfaces(file: Part21Writer, model: BrepModel) -> IntIndex:
     """Write the surface of each region and return their ids (r,)."""
     surfaces, seams = model.regions.surfaces, model.seams
     ids = np.empty(len(surfaces), np.int64)
-    placement = file.write_placements(seams.origin, seams.axis, seams.reference)
+    swept, swept_ids = write_swept_surfaces(file, surfaces, seams)
+    ids[swept] = swept_ids
+    placed = ~np.isin(surfaces.kind, SWEPT_KINDS)
+    placement = np.zeros(len(surfaces), np.int64)
+    placement[placed] = file.write_placements(seams.origin[placed], seams.axis[placed], seams.reference[placed])
     radius, second = file.format_lengths(seams.radius), file.format_lengths(seams.second)
     # a tube thicker than its ring intersects itself; ISO 10303-42 has an entity for its outer part
     is_degenerate = (surfaces.kind == SurfaceKind.TORUS) & (surfaces.radius < surfaces.second)

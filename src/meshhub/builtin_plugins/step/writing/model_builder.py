@@ -6,6 +6,7 @@ Surfaces that fail a check become flat facets again, and the model is built anew
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.recognition.arrays import sort_unique
@@ -18,12 +19,15 @@ from meshhub.builtin_plugins.step.recognition.outline import trace_outline
 from meshhub.builtin_plugins.step.recognition.recognize import Segments, recognize_surfaces
 from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
 from meshhub.builtin_plugins.step.recognition.skin import Skin
+from meshhub.builtin_plugins.step.recognition.surfaces import SWEPT_KINDS
+from meshhub.builtin_plugins.step.recognition.sweeps import add_swept_surfaces
 from meshhub.builtin_plugins.step.writing.band_seams import find_bands, find_new_corners
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.corner_check import find_cusped_regions, find_pinched_regions
 from meshhub.builtin_plugins.step.writing.curves import edge_regions, fit_curves
 from meshhub.builtin_plugins.step.writing.model_check import find_invalid_regions, find_invalid_shells
 from meshhub.builtin_plugins.step.writing.seams import find_unslit_spheres, place_seams
+from meshhub.builtin_plugins.step.writing.swept_seams import find_extrusion_bands, find_unslit_sweeps
 from meshhub.toolkit.geometry import IntIndex
 
 _MAX_ATTEMPTS_COUNT = 16
@@ -42,9 +46,13 @@ class ModelDraft:
         """
         self._skin, self._faceted, self._bodies = skin, facet_skin(skin), group_bodies(skin)
         self._segments: Segments | None = None
-        if options.step_surfaces == "analytic":
+        self._analytic: Segments | None = None
+        if options.step_surfaces != "planar":
             graph = build_facet_graph(skin, self._faceted)
             segments = recognize_surfaces(graph, self._faceted.tolerance, options.step_tolerance_mm)
+            if options.step_surfaces == "freeform":
+                self._analytic = segments
+                segments = add_swept_surfaces(skin, self._faceted, graph, segments)
             self._segments = assign_cut_facets(skin, self._faceted, graph, segments, options.step_tolerance_mm)
 
     def build(self) -> BrepModel:
@@ -61,14 +69,31 @@ class ModelDraft:
         return _assemble_model(self._skin, self._faceted, make_planar_regions(self._faceted), self._bodies)[0]
 
     def reject(self, regions: Regions, misfits: IntIndex) -> None:
-        """Return some regions of a model to facets."""
-        if self._segments is not None:
-            self._segments = _remove_misfits(self._faceted, regions, self._segments, misfits)
+        """Return some regions of a model to facets, and those of swept surfaces to analytic surfaces."""
+        if self._segments is None:
+            return
+        self._segments = _remove_misfits(self._faceted, regions, self._segments, misfits)
+        if self._analytic is not None:
+            swept = misfits[np.isin(regions.surfaces.kind[misfits], SWEPT_KINDS)]
+            facets = np.unique(self._faceted.region[np.isin(regions.region, swept)]).astype(np.intp)
+            self._segments = self._segments.restore(self._analytic, facets)
 
     def flatten(self, shells: IntIndex) -> None:
-        """Return all surfaces of some shells to facets."""
-        if self._segments is not None:
-            self._segments = self._segments.without(np.isin(_facet_shells(self._skin, self._faceted), shells))
+        """Return all surfaces of some shells to facets; the first time, return free-form to analytic surfaces."""
+        if self._segments is None:
+            return
+        is_mine = np.isin(_facet_shells(self._skin, self._faceted), shells)
+        if self._analytic is not None and is_mine.any() and not self._has_analytic(is_mine):
+            self._segments = self._segments.restore(self._analytic, np.flatnonzero(is_mine))
+        else:
+            self._segments = self._segments.without(is_mine)
+
+    def _has_analytic(self, is_mine: NDArray[np.bool_]) -> bool:
+        """Return whether no facet of a mask has a free-form surface."""
+        assert self._segments is not None
+        own = self._segments.segment[is_mine]
+        kinds = self._segments.surfaces.kind[own[own >= 0]]
+        return not np.isin(kinds, SWEPT_KINDS).any()
 
     def _try_segments(self, segments: Segments) -> tuple[Regions, BrepModel | None, IntIndex]:
         """Return regions, their model, and the regions that fail a check; no model if corners cannot be moved."""
@@ -105,7 +130,7 @@ def _assemble_model(skin: Skin, faceted: FacetedSkin, regions: Regions, bodies: 
     while True:
         outline = trace_outline(skin, regions.region, regions.curved, faceted.tolerance, kept)
         curves = fit_curves(skin, outline, regions)
-        bands = find_bands(skin, regions, outline, curves)
+        bands = find_bands(skin, regions, outline, curves) + find_extrusion_bands(skin, regions, outline)
         more = np.union1d(outline.inner_points(skin, curves.chords), find_new_corners(outline, bands))
         if len(more) == 0:
             break
@@ -121,6 +146,7 @@ def _assemble_model(skin: Skin, faceted: FacetedSkin, regions: Regions, bodies: 
         find_deviating(skin, regions.region, regions.surfaces),
         find_misshapen(skin, regions.region, regions.surfaces, outline),
         find_unslit_spheres(regions, outline, seams),
+        find_unslit_sweeps(skin, regions, outline, seams),
         find_pinched_regions(regions, outline, curves),
         find_cusped_regions(skin, regions, outline, curves, size),
         find_invalid_regions(model, size),
