@@ -33,8 +33,8 @@ class Timed(Isolated):
         self.folders: dict[str, Path] = {}
         self._here = threading.local()
 
-    def _scratch(self) -> Scratch:
-        result = super()._scratch()
+    def _create_scratch(self) -> Scratch:
+        result = super()._create_scratch()
         self._here.folder = result.path
         return result
 

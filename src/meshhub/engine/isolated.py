@@ -141,11 +141,7 @@ class Isolated:
 
     def _stage(self, job: _Job, task: Task) -> Task:
         """Return the task with a target that the worker may write to, in the folders of the job."""
-        if not self._is_swept:
-            self._is_swept = True
-            sweep_processes()
-            sweep(self._folder)
-        scratch = Scratch("job", self._folder)
+        scratch = self._create_scratch()
         job.folders.callback(scratch.remove)
         job.scratch = scratch.path
         job.watched.append(scratch.path)
@@ -156,6 +152,14 @@ class Isolated:
             job.folders.callback(remove_tree, target.folder)
             job.watched.append(target.folder)
         return msgspec.structs.replace(task, target=target)
+
+    def _create_scratch(self) -> Scratch:
+        """Create the folder of a task; before the first task, remove what killed programs left."""
+        if not self._is_swept:
+            self._is_swept = True
+            sweep_processes()
+            sweep(self._folder)
+        return Scratch("job", self._folder)
 
     def _run_in_worker(self, job: _Job, task: Task, supervision: Supervision, *, retries: int = 1) -> Answer:
         """Return the response of a worker that has stopped; use another worker if the first does not begin the task."""
