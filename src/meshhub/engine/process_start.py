@@ -48,7 +48,7 @@ _SHORT_FOLDER = "/tmp"  # noqa: S108 - Python makes a folder in it that other us
 _NO_PROCESSES = frozenset({errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOTSUP})
 """Errors of a system that never starts a process for this program."""
 
-_STARTING = ForkLock()
+_STARTING = ForkLock(1)
 """Held while a process is started, which changes what all engines share: the environment, the temporary folder, and
 Python's own record of this process."""
 

@@ -25,7 +25,7 @@ _MIN_AGE_S = 60.0
 """Seconds after which a folder without a lock is left over; a younger one may not have been locked yet by a program in
 another container."""
 
-_CREATING = ForkLock()
+_CREATING = ForkLock(2)
 """Held while a folder is created and locked: a sweep in another thread would remove it in between."""
 
 _LOCKS: set[int] = set()

@@ -17,7 +17,7 @@ from meshhub.pipeline.fork_lock import ForkLock
 
 C = TypeVar("C", bound=Capability)
 
-_IMPORTING = ForkLock()
+_IMPORTING = ForkLock(3)
 """Held while the code of a plug-in is imported."""
 
 

@@ -1,59 +1,11 @@
-"""Lock that protects work which a forked child cannot finish."""
+"""Locks that protect work which a forked child cannot finish."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-
-class _Blocks:
-    """Blocks that run now, counted by thread. A fork waits until every other thread has left them, or forks itself.
-
-    While a fork waits, blocks may begin, and a thread in a block may fork: otherwise two threads could wait for each
-    other.
-    """
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._count: Counter[int] = Counter()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(
-                before=self._acquire, after_in_parent=lambda: self._condition.release(), after_in_child=self._renew
-            )
-
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Count the block."""
-        thread = threading.get_ident()
-        with self._condition:
-            self._count[thread] += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._count[thread] -= 1
-                self._condition.notify_all()
-
-    def _acquire(self) -> None:
-        self._condition.acquire()
-        thread = threading.get_ident()
-        count, self._count[thread] = self._count[thread], 0
-        self._condition.notify_all()
-        while any(self._count.values()):
-            self._condition.wait()
-        self._count[thread] = count
-
-    def _renew(self) -> None:
-        self._condition = threading.Condition()
-        # only the thread that forked lives on, perhaps in a block
-        thread = threading.get_ident()
-        self._count = Counter({thread: self._count[thread]})
-
-
-_BLOCKS = _Blocks()
 
 
 class ForkLock:
@@ -63,18 +15,48 @@ class ForkLock:
     for ever, and Python does not release its own: those of imports, of `tempfile` and of `multiprocessing`.
     """
 
-    def __init__(self) -> None:
-        """Create a lock that lives as long as the process: handlers of forks cannot be removed."""
+    def __init__(self, order: int) -> None:
+        """Create a lock that lives as long as the process.
+
+        Args:
+            order: A fork acquires all locks in ascending order. A thread that holds a lock may fork or acquire a lock
+                of a higher order, never one of a lower order: two threads could wait for each other.
+        """
         self._lock = threading.RLock()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._renew)
+        self._order = order
+        _LOCKS.append(self)
+        _LOCKS.sort(key=lambda lock: lock._order)
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the lock."""
         # a child that is forked inside leaves the block with the lock of its parent
-        with self._lock, _BLOCKS.entered():
+        with self._lock:
             yield
 
-    def _renew(self) -> None:
-        self._lock = threading.RLock()
+
+_LOCKS: list[ForkLock] = []
+
+_acquired: tuple[ForkLock, ...] = ()
+
+
+def _acquire_all() -> None:
+    global _acquired
+    locks = tuple(_LOCKS)
+    for lock in locks:
+        lock._lock.acquire()
+    _acquired = locks
+
+
+def _release_all() -> None:
+    for lock in reversed(_acquired):
+        lock._lock.release()
+
+
+def _renew_all() -> None:
+    for lock in _LOCKS:
+        lock._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_acquire_all, after_in_parent=_release_all, after_in_child=_renew_all)
