@@ -1,1 +1,1 @@
-"""A soak: a real `meshhub serve` under mixed traffic from many clients, every answer checked, memory watched."""
+"""Soak test: a real `meshhub serve` under mixed traffic from many clients; checks every response and the memory."""

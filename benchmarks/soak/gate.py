@@ -1,4 +1,4 @@
-"""Where clients wait while the service is looked at."""
+"""Gate that pauses all clients while the service is measured."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import threading
 
 
 class Gate:
-    """Clients go on while it is open, and are counted while they wait."""
+    """Gate that clients pass while it is open; it counts the clients that wait while it is closed."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._open = True
         self.waiting = 0
 
-    def passing(self) -> None:
-        """Wait while it is closed."""
+    def wait(self) -> None:
+        """Wait until the gate is open."""
         with self._changed:
             self.waiting += 1
             self._changed.notify_all()
@@ -22,18 +22,18 @@ class Gate:
             self.waiting -= 1
 
     @property
-    def shut(self) -> bool:
-        """Whether clients should come and wait."""
+    def is_closed(self) -> bool:
+        """Whether clients should stop and wait."""
         return not self._open
 
     def close(self, clients: int, seconds: float) -> bool:
-        """Close it and wait for so many clients; whether they all came."""
+        """Close the gate; return whether this many clients waited before the timeout."""
         with self._changed:
             self._open = False
             return self._changed.wait_for(lambda: self.waiting >= clients, seconds)
 
     def open(self) -> None:
-        """Let them go on."""
+        """Open the gate."""
         with self._changed:
             self._open = True
             self._changed.notify_all()

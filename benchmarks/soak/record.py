@@ -1,4 +1,4 @@
-"""What happened: every request by kind and outcome, what was wrong, and the tables."""
+"""Counts of requests by kind and outcome, wrong responses, and the tables."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from collections.abc import Sequence
 
 from benchmarks.soak.server import MEGABYTE, Sample
 
-_SHOWN = 20
+_MAX_PRINTED_COUNT = 20
+"""Wrong responses that are printed when they occur; the rest are only counted."""
 
-GOOD, REFUSED, BUSY, LEFT, WRONG = "good", "refused", "busy", "left", "wrong"
-OUTCOMES = (GOOD, REFUSED, BUSY, LEFT, WRONG)
-"""A right result, a right refusal, no worker free, a client that did not wait for it, and what must not be."""
-
-
-class Wrong(Exception):
-    """An answer that is not what it must be."""
+GOOD, REJECTED, BUSY, LEFT, WRONG = "good", "rejected", "busy", "left", "wrong"
+OUTCOMES = (GOOD, REJECTED, BUSY, LEFT, WRONG)
+"""Correct result, correct rejection, no free worker, client that left before the response, wrong response."""
 
 
-class Record:
-    """Counts; for many threads."""
+class WrongResponse(Exception):
+    """Raised for a response that differs from the expected one."""
+
+
+class Recorder:
+    """Thread-safe counts of requests."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,40 +32,40 @@ class Record:
         self._started = time.monotonic()
         self.wrong: list[str] = []
 
-    def note(self, kind: str, outcome: str, seconds: float | None = None) -> None:
-        """One request that ended so; `seconds` until its whole answer, when one was waited for at full speed."""
+    def add(self, kind: str, outcome: str, seconds: float | None = None) -> None:
+        """Count a request; `seconds` is the time to the whole response, for clients that read at full speed."""
         with self._lock:
             self._counts[kind, outcome] += 1
             if seconds is not None:
                 self._seconds[kind].append(seconds)
 
-    def fault(self, kind: str, text: str) -> None:
-        """One that was wrong."""
+    def add_wrong(self, kind: str, text: str) -> None:
+        """Count a wrong response, and print the first ones."""
         with self._lock:
             self._counts[kind, WRONG] += 1
             self.wrong.append(f"{time.monotonic() - self._started:.0f} s, {kind}: {text}")
-            if len(self.wrong) <= _SHOWN:
+            if len(self.wrong) <= _MAX_PRINTED_COUNT:
                 print("WRONG", self.wrong[-1], flush=True)
 
     @property
     def requests(self) -> int:
-        """How many there were."""
+        """Number of requests."""
         return sum(self._counts.values())
 
-    def of(self, outcome: str) -> int:
-        """How many ended so."""
-        return sum(count for (_, ended), count in self._counts.items() if ended == outcome)
+    def count(self, outcome: str) -> int:
+        """Return the number of requests with this outcome."""
+        return sum(count for (_, actual), count in self._counts.items() if actual == outcome)
 
     def table(self) -> str:
-        """Requests by kind and outcome, and how long they took."""
+        """Return a Markdown table of the requests by kind and outcome, with their times."""
         kinds = sorted({kind for kind, _ in self._counts}, key=lambda kind: -sum(self._row(kind)))
         lines = [
             f"| requests | {' | '.join(OUTCOMES)} | p50 s | p95 s | p99 s |",
             "|---|" + "---|" * (len(OUTCOMES) + 3),
         ]
         lines += [self._line(kind, self._row(kind), self._seconds[kind]) for kind in kinds]
-        every = [seconds for kind in kinds for seconds in self._seconds[kind]]
-        lines.append(self._line("all", [self.of(outcome) for outcome in OUTCOMES], every))
+        all_seconds = [seconds for kind in kinds for seconds in self._seconds[kind]]
+        lines.append(self._line("all", [self.count(outcome) for outcome in OUTCOMES], all_seconds))
         return "\n".join(lines)
 
     def _row(self, kind: str) -> list[int]:
@@ -74,29 +75,36 @@ class Record:
     def _line(kind: str, row: list[int], seconds: list[float]) -> str:
         if len(seconds) > 1:
             cuts = statistics.quantiles(seconds, n=100, method="inclusive")
-            spread = " | ".join(f"{cuts[at - 1]:.2f}" for at in (50, 95, 99))
+            percentiles = " | ".join(f"{cuts[percent - 1]:.2f}" for percent in (50, 95, 99))
         else:
-            spread = "– | – | –"
-        return f"| {kind} | {' | '.join(str(count) if count else '–' for count in row)} | {spread} |"
+            percentiles = "– | – | –"
+        return f"| {kind} | {' | '.join(str(count) if count else '–' for count in row)} | {percentiles} |"
 
 
 def memory_table(samples: Sequence[tuple[str, Sample]]) -> str:
-    """What the service took at quiet moments."""
+    """Return a Markdown table of the samples of the idle service."""
     lines = [
-        "| quiet moment | listening MB | its own | fork server MB | its own | all processes MB | files | threads |",
+        "| quiet moment | server process MB | private | fork server MB | private | all processes MB | files "
+        "| threads |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for word, one in samples:
-        sizes = (one.memory, one.listening, one.sparing, one.forking, one.proportional)
-        shown = " | ".join(f"{size / MEGABYTE:.1f}" for size in sizes)
-        lines.append(f"| {word} | {shown} | {one.files} | {one.threads} |")
+    for moment, sample in samples:
+        sizes = (
+            sample.server_bytes,
+            sample.server_private_bytes,
+            sample.fork_server_bytes,
+            sample.fork_server_private_bytes,
+            sample.total_bytes,
+        )
+        cells = " | ".join(f"{size / MEGABYTE:.1f}" for size in sizes)
+        lines.append(f"| {moment} | {cells} | {sample.open_files} | {sample.threads} |")
     return "\n".join(lines)
 
 
 def drift(values: Sequence[float]) -> float:
-    """The growth over the whole of evenly spaced values, as a share of where they begin.
+    """Return the growth over a series of evenly spaced values, as a ratio to its start.
 
-    By Theil and Sen's line: the median of the slopes between all pairs, which no single outlier moves.
+    It is the slope of the Theil-Sen line: the median slope of all pairs, which a single outlier does not change.
     """
     if len(values) < 2:
         return 0.0

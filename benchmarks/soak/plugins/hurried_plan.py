@@ -1,4 +1,4 @@
-"""A plug-in with a plan for hostile requests: two seconds for a conversion."""
+"""Plug-in with a plan for hostile requests: a conversion may take two seconds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from meshhub.model.plans import Limits, Plan
 
 @hookimpl
 def meshhub_plans() -> Iterable[Plan]:
-    """Pro in all but the deadline."""
+    """Declare a plan that equals Pro except for the deadline."""
     limits = Limits(max_file_bytes=20 << 20, max_request_bytes=64 << 20, conversion_timeout_seconds=2)
     return [Plan(id="hurried", label="Hurried", grants=frozenset({"pro"}), limits=limits)]
