@@ -1,10 +1,10 @@
-"""Small files that would cost much: what it costs to refuse each, by the library and by the service.
+"""Cost of small files that demand much: measured in the library and in the service.
 
 python benchmarks/bomb_costs.py [--all]
 
-Prints the ten that cost the most processor time by either door, or all: bytes, what was told, seconds of
-processor time, megabytes beyond what the process had before. The service runs client, server and conversion in
-one process, so that what is measured is all there is. Exits with 1 if one takes a second or 100 MB.
+Prints the ten files, or all, that take the most processor time through either interface: bytes, result, processor
+seconds, megabytes beyond those that the process had before. Client, service and conversion run in one process, so that
+the measurement covers all of them. The exit status is 1 if a file takes a second or 100 MB.
 """
 
 from __future__ import annotations
@@ -26,71 +26,81 @@ import bombs  # noqa: E402
 from bomb_measurements import by_library, peak, restarted_peak  # noqa: E402
 from http_serving import Running, serving  # noqa: E402
 
-SECONDS = 1.0
-MEGABYTES = 100.0
-SHOWN = 10
-Door = Callable[[str, bytes], str]
+MAX_CPU_S = 1.0
+"""Processor seconds that one file may take."""
+
+MAX_MEGABYTES = 100.0
+"""Memory that one file may take."""
+
+PRINTED_COUNT = 10
+Interface = Callable[[str, bytes], str]
 
 
 class Row(NamedTuple):
-    """One bomb at one door."""
+    """Measurement of one file through one interface."""
 
     seconds: float
     megabytes: float
     size: int
-    door: str
-    what: str
-    told: str
+    interface: str
+    label: str
+    result: str
 
 
-def by_service(running: Running, key: str, name: str, data: bytes) -> str:
-    """How the service answers; an archive is a batch."""
-    ask = running.batch if name.endswith(".zip") else running.convert
-    answer = ask(data, **({} if name.endswith(".zip") else {"name": name}), target="stl", headers={"X-Api-Key": key})
-    return "" if answer.status_code == 200 else str(answer.json()["error_code"])
+def convert_by_service(running: Running, key: str, name: str, data: bytes) -> str:
+    """Convert a file, or an archive as a batch; return the error code, or "" for a result."""
+    send = running.batch if name.endswith(".zip") else running.convert
+    response = send(data, **({} if name.endswith(".zip") else {"name": name}), target="stl", headers={"X-Api-Key": key})
+    return "" if response.status_code == 200 else str(response.json()["error_code"])
 
 
 @contextlib.contextmanager
-def doors() -> Iterator[dict[str, Door]]:
-    """Both ways in, warm."""
+def open_interfaces() -> Iterator[dict[str, Interface]]:
+    """Yield both interfaces after a warm-up."""
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder), {}) as running:
         key, _ = running.keys.create("pro", label="bombs")
-        both: dict[str, Door] = {
+        interfaces: dict[str, Interface] = {
             "library": by_library,
-            "service": lambda name, data: by_service(running, key, name, data),
+            "service": lambda name, data: convert_by_service(running, key, name, data),
         }
         for name, data in bombs.WARM:
-            for door in both.values():
-                door(name, data)
-        yield both
+            for convert in interfaces.values():
+                convert(name, data)
+        yield interfaces
 
 
-def measured() -> Iterator[Row]:
-    """Every bomb through every door that takes it."""
-    with doors() as both:
-        for what, bomb in [*bombs.MODELS.items(), *((f"archive: {what}", one) for what, one in bombs.ARCHIVES.items())]:
+def measure() -> Iterator[Row]:
+    """Yield a row for every file and every interface that accepts it."""
+    with open_interfaces() as interfaces:
+        archives = ((f"archive: {label}", archive) for label, archive in bombs.ARCHIVES.items())
+        for label, bomb in [*bombs.MODELS.items(), *archives]:
             data = bomb.make()
-            for name, door in both.items():
+            for name, convert in interfaces.items():
                 if name == "library" and bomb.name.endswith(".zip"):
                     continue
                 before, started = restarted_peak(), time.process_time()
-                told = door(bomb.name, data)
-                yield Row(time.process_time() - started, peak() - before, len(data), name, what, told or "converted")
+                result = convert(bomb.name, data)
+                yield Row(time.process_time() - started, peak() - before, len(data), name, label, result or "converted")
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure and print; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--all", action="store_true", help="print all, not the ten that cost the most")
-    told = parser.parse_args()
+    parser.add_argument("--all", action="store_true", help="print all files, not only the ten with the highest cost")
+    arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    rows = sorted(measured(), reverse=True)
-    print("| file | bytes | door | told | CPU s | MB |\n|---|---|---|---|---|---|")
-    for row in rows if told.all else rows[:SHOWN]:
-        print(f"| {row.what} | {row.size} | {row.door} | {row.told} | {row.seconds:.2f} | {row.megabytes:.0f} |")
-    over = [row for row in rows if row.seconds >= SECONDS or row.megabytes >= MEGABYTES]
+    rows = sorted(measure(), reverse=True)
+    print("| file | bytes | interface | result | CPU s | MB |\n|---|---|---|---|---|---|")
+    for row in rows if arguments.all else rows[:PRINTED_COUNT]:
+        print(
+            f"| {row.label} | {row.size} | {row.interface} | {row.result} | {row.seconds:.2f} | {row.megabytes:.0f} |"
+        )
+    over = [row for row in rows if row.seconds >= MAX_CPU_S or row.megabytes >= MAX_MEGABYTES]
     largest = max(row.megabytes for row in rows)
-    print(f"\n{len(rows)} rows, {len(over)} of them over {SECONDS:g} s or {MEGABYTES:g} MB; largest {largest:.0f} MB")
+    print(
+        f"\n{len(rows)} rows, {len(over)} of them over {MAX_CPU_S:g} s or {MAX_MEGABYTES:g} MB; "
+        f"largest {largest:.0f} MB"
+    )
     return 1 if over else 0
 
 

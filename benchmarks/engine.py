@@ -1,9 +1,9 @@
-"""What a process of its own costs each job: the isolated engine against the same chain in this process.
+"""Cost of a process per job: the isolated engine compared with the same chain in this process.
 
 python benchmarks/engine.py [JOBS]
 
-Everything is loaded before the clock starts. One job after the other, so that a spare worker is always
-ready; the last column is when eight callers ask at once and never wait between two jobs, per job.
+Everything is loaded before the measurement. Jobs run one after the other, so that a spare worker is always ready. The
+last column is the time per job when eight callers send jobs without pauses.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ import numpy as np
 from meshhub import InProcess, Isolated, Registry
 
 GOAL_MS = 50
+"""Milliseconds of overhead that a small job may have."""
 
-LARGE = 100_000
-"""Faces from which on a new process mostly waits for memory, which no engine can lend it."""
+LARGE_FACE_COUNT = 100_000
+"""Faces from which the overhead is mostly memory allocation in the new process."""
 
 
-def sphere_stl(path: Path, faces: int) -> Path:
-    """A binary STL of a bumpy sphere."""
+def write_sphere(path: Path, faces: int) -> Path:
+    """Write a bumpy sphere as binary STL."""
     side = max(4, int((faces / 2) ** 0.5))
     theta, phi = np.meshgrid(np.linspace(0.1, np.pi - 0.1, side), np.linspace(0, 2 * np.pi, side), indexing="ij")
     radius = 20 + np.sin(5 * theta) * np.cos(4 * phi)
@@ -42,38 +43,39 @@ def sphere_stl(path: Path, faces: int) -> Path:
     return path
 
 
-def timed(job: Callable[[], object], count: int) -> list[float]:
-    """Milliseconds of each."""
-    taken = []
+def measure_ms(job: Callable[[], object], count: int) -> list[float]:
+    """Return the milliseconds of each run."""
+    times = []
     for _ in range(count):
-        begun = time.perf_counter()
+        start = time.perf_counter()
         job()
-        taken.append((time.perf_counter() - begun) * 1000)
-        # as callers do: the next does not come in the same instant
+        times.append((time.perf_counter() - start) * 1000)
+        # callers also pause between jobs
         time.sleep(0.03)
-    return taken
+    return times
 
 
-def crowd(job: Callable[[], object], count: int) -> float:
-    """Milliseconds per job when eight callers ask at once."""
-    begun = time.perf_counter()
+def measure_parallel_ms(job: Callable[[], object], count: int) -> float:
+    """Return the milliseconds per job with eight callers."""
+    start = time.perf_counter()
     with ThreadPoolExecutor(8) as callers:
-        for done in [callers.submit(job) for _ in range(count)]:
-            done.result()
-    return (time.perf_counter() - begun) * 1000 / count
+        for future in [callers.submit(job) for _ in range(count)]:
+            future.result()
+    return (time.perf_counter() - start) * 1000 / count
 
 
 def main() -> None:
+    """Measure all jobs and print the table."""
     jobs = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-    here = Registry(entry_points=False, engine=InProcess())
-    apart = Registry(entry_points=False, engine=Isolated(queue=100))
-    print("| job | in process ms | isolated ms | overhead ms | 95 % below | eight at once, ms a job |")
+    in_process = Registry(entry_points=False, engine=InProcess())
+    isolated = Registry(entry_points=False, engine=Isolated(queue=100))
+    print("| job | in process ms | isolated ms | overhead ms | overhead, 95th percentile | eight at once, ms per job |")
     print("|---|---|---|---|---|---|")
     worst = 0.0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for faces, target in ((12, "stl"), (2_000, "3mf"), (20_000, "obj"), (400_000, "3mf")):
-            source = sphere_stl(folder / f"{faces}.stl", faces)
+            source = write_sphere(folder / f"{faces}.stl", faces)
 
             def job(registry: Registry, source: Path = source, target: str = target) -> None:
                 handle, path = tempfile.mkstemp(suffix="." + target, dir=folder)
@@ -81,25 +83,25 @@ def main() -> None:
                 registry.convert(source, path)
                 Path(path).unlink()
 
-            count = jobs if faces < LARGE else max(5, jobs // 6)
-            timed(lambda job=job: job(here), 2)
-            timed(lambda job=job: job(apart), 4)
-            own = statistics.median(timed(lambda job=job: job(here), count))
-            taken = timed(lambda job=job: job(apart), count)
-            overheads = sorted(one - own for one in taken)
+            count = jobs if faces < LARGE_FACE_COUNT else max(5, jobs // 6)
+            measure_ms(lambda job=job: job(in_process), 2)
+            measure_ms(lambda job=job: job(isolated), 4)
+            base = statistics.median(measure_ms(lambda job=job: job(in_process), count))
+            times = measure_ms(lambda job=job: job(isolated), count)
+            overheads = sorted(ms - base for ms in times)
             overhead = statistics.median(overheads)
-            if faces < LARGE:
+            if faces < LARGE_FACE_COUNT:
                 worst = max(worst, overhead)
-            together = crowd(lambda job=job: job(apart), count)
+            parallel = measure_parallel_ms(lambda job=job: job(isolated), count)
             print(
-                f"| {source.stat().st_size / 1e6:.3g} MB STL → {target} | {own:.1f} | {statistics.median(taken):.1f} "
-                f"| {overhead:.1f} | {overheads[int(len(overheads) * 0.95) - 1]:.1f} | {together:.1f} |",
+                f"| {source.stat().st_size / 1e6:.3g} MB STL → {target} | {base:.1f} | {statistics.median(times):.1f} "
+                f"| {overhead:.1f} | {overheads[int(len(overheads) * 0.95) - 1]:.1f} | {parallel:.1f} |",
                 flush=True,
             )
-    apart.close()
+    isolated.close()
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0
     print(f"\nPython {sys.version.split()[0]}, {os.cpu_count()} cores, load {load:.1f}, {jobs} jobs; goal {GOAL_MS} ms")
-    print(f"{'kept' if worst <= GOAL_MS else 'not kept'} by the small jobs, the largest overhead was {worst:.0f} ms")
+    print(f"goal {'reached' if worst <= GOAL_MS else 'missed'}: the largest overhead of small jobs is {worst:.0f} ms")
 
 
 if __name__ == "__main__":

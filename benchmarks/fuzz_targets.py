@@ -1,10 +1,11 @@
-"""What `fuzz.py` fuzzes: for each reader a function of the bytes, and seeds, which our own writers make."""
+"""Targets of `fuzz.py`: for each reader a function of the bytes, and seeds that the writers generate."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
 import contextlib
+import functools
 import io
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,52 +24,49 @@ sys.path.append(str(Path(__file__).parent.parent / "tests" / "support"))
 from bombs import PNG, packed, piped
 
 CUT = b"\n--8<--\n"
-"""Parts an input that stands for several files."""
+"""Separator of the files in one input."""
 
-TO = ("stl", "ply", "obj", "glb", "gltf", "3mf")
+OUTPUT_FORMATS = ("stl", "ply", "obj", "glb", "gltf", "3mf")
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is fuzzed: a function of the bytes, the seeds to begin with, words that are tried."""
+    """Function to fuzz, seeds, and words for libFuzzer's dictionary."""
 
     run: Callable[[bytes], None]
     seeds: Callable[[], list[bytes]]
-    words: str = ""
+    dictionary: str = ""
 
 
-# -- the readers, through the registry, and a writer on what they made --
+# -- the readers, through the registry, and a writer for the scene --
 
 
-def _converted(data: bytes, extension: str, companions: dict[str, bytes] | None = None) -> None:
-    """Read it and write what came; which writer, the bytes decide."""
+def _convert(data: bytes, extension: str, companions: dict[str, bytes] | None = None) -> None:
+    """Convert an input to a format that depends on its bytes."""
     from meshhub import Source
     from meshhub import Target as Output
 
     source = Source.from_bytes(data, "upload" + extension, companions)
-    report = _registry().convert(source, Output(), to=TO[zlib.crc32(data) % len(TO)])
+    report = _registry().convert(source, Output(), to=OUTPUT_FORMATS[zlib.crc32(data) % len(OUTPUT_FORMATS)])
     check_messages([note.message for note in report.notes])
 
 
 def check_messages(messages: list[str]) -> None:
-    wrong = [one for one in messages if not one.isprintable() or len(one) > 2000]
-    if wrong or len(messages) > 200:
-        raise AssertionError("a message that is not one short printable line, or hundreds of them")
+    """Raise AssertionError unless all messages are short printable lines, and not hundreds."""
+    invalid = [message for message in messages if not message.isprintable() or len(message) > 2000]
+    if invalid or len(messages) > 200:
+        raise AssertionError("a message is not one short printable line, or there are hundreds")
 
 
-_HELD: list[Any] = []
-
-
+@functools.cache
 def _registry() -> Any:
     from meshhub import Registry
 
-    if not _HELD:
-        _HELD.append(Registry(entry_points=False))
-    return _HELD[0]
+    return Registry(entry_points=False)
 
 
-def _scene() -> Any:
-    """Two meshes in three parts, with everything that a scene can carry; small."""
+def _make_scene() -> Any:
+    """Return two meshes in three parts, with every feature of a scene."""
     import numpy as np
 
     from meshhub import Material, Part, Scene
@@ -77,59 +75,59 @@ def _scene() -> Any:
     points = np.array([[0, 0, 0], [9, 0, 0], [0, 9, 0], [0, 0, 9]], np.float64)
     faces = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]], np.int32)
     plain = Mesh(points, faces, colors=np.arange(16, dtype=np.uint8).reshape(4, 4) * 9)
-    dressed = Mesh(
+    textured = Mesh(
         points * 2.5,
         faces,
         normals=np.full((4, 3), 3**-0.5, np.float32),
         uv=(points[:, :2] / 9).astype(np.float32),
         face_material=np.array([0, 1, 0, 1], np.int32),
     )
-    elsewhere = np.diag([-1.0, 1, 1, 1])
-    elsewhere[:3, 3] = 30, 0, 0
+    mirrored = np.diag([-1.0, 1, 1, 1])
+    mirrored[:3, 3] = 30, 0, 0
     materials = (Material("red", (1, 0, 0, 1), base_color_image=0), Material("green", (0, 1, 0, 0.5)))
     images = (Image(PNG, "image/png", "picture"),)
-    parts = (Part(0, name="a b"), Part(1, elsewhere, "é", ("one", "two")), Part(1))
-    return Scene((plain, dressed), parts, materials, images)
+    parts = (Part(0, name="a b"), Part(1, mirrored, "é", ("one", "two")), Part(1))
+    return Scene((plain, textured), parts, materials, images)
 
 
-def _written(format_id: str, **options: Any) -> Any:
-    """The scene in a format, as our writer writes it."""
+def _write(format_id: str, **options: Any) -> Any:
+    """Return the scene in a format."""
     from meshhub import Target as Output
     from meshhub.model.capabilities import NoOptions
     from meshhub.pipeline.declarations import load
     from meshhub.toolkit.geometry import to_frame
 
-    declared = _registry().declarations.writers
-    writer = next(one.capability for one in declared if one.capability.format.id == format_id)
+    writers = (declaration.capability for declaration in _registry().declarations.writers)
+    writer = next(writer for writer in writers if writer.format.id == format_id)
     output = Output()
-    load(writer.run)(to_frame(_scene(), writer.frame), output, (writer.options or NoOptions)(**options))
+    load(writer.run)(to_frame(_make_scene(), writer.frame), output, (writer.options or NoOptions)(**options))
     return output
 
 
 def _stl_seeds() -> list[bytes]:
-    whole, text = _written("stl").read(), _written("stl", stl_ascii=True).read()
-    magics = b"COLOR=\x10\x20\x30\xff".ljust(80) + whole[80:]
-    once = b"facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1,5 0 0\nvertex 0 1e1 0\nendloop\nendfacet\n"
-    return [whole, magics, text, b"solid\r\n" + once + b"endsolid", b"solid a " + once.replace(b"\n", b" ") * 2]
+    whole, text = _write("stl").read(), _write("stl", stl_ascii=True).read()
+    colored = b"COLOR=\x10\x20\x30\xff".ljust(80) + whole[80:]
+    facet = b"facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1,5 0 0\nvertex 0 1e1 0\nendloop\nendfacet\n"
+    return [whole, colored, text, b"solid\r\n" + facet + b"endsolid", b"solid a " + facet.replace(b"\n", b" ") * 2]
 
 
 def _obj(data: bytes) -> None:
     model, _, materials = data.partition(CUT)
-    _converted(model, ".obj", {"model.mtl": materials, "a.png": PNG} if materials else None)
+    _convert(model, ".obj", {"model.mtl": materials, "a.png": PNG} if materials else None)
 
 
 def _obj_seeds() -> list[bytes]:
-    made = _written("obj")
-    library = next((made.read(name) for name in made.names if name.endswith(".mtl")), b"")
+    output = _write("obj")
+    library = next((output.read(name) for name in output.names if name.endswith(".mtl")), b"")
     forms = b"\n".join(b"v %d %d %d" % point for point in ((0, 0, 0), (9, 0, 0), (9, 9, 0), (0, 9, 0)))
     forms += b"\nvt 0 0\nvt 1 0 0\nvn 0 0 1\nmtllib model.mtl\no a\ng b c\ns 1\nusemtl m\nf 1 2 3 4\nf -4/1 -3/2 -2/1\n"
     forms += b"f 1//1 2//1 \\\n3//1\nf 1/1/1 2/2/1 3/1/1 4/2/-1\nl 1 2\np 1\n# end\n"
     mtl = b"newmtl m\nKd 1 0 0\nd 0.5\nTr 1\nmap_Kd -o 1 1 -s 2 2 a.png\nPr 1\nillum 2\n"
-    return [made.read() + CUT + library, forms + CUT + mtl, forms.replace(b"v 9 9 0", b"v 9 9 0 1 0 0")]
+    return [output.read() + CUT + library, forms + CUT + mtl, forms.replace(b"v 9 9 0", b"v 9 9 0 1 0 0")]
 
 
 def _ply_seeds() -> list[bytes]:
-    whole = _written("ply").read()
+    whole = _write("ply").read()
     head, _, body = whole.partition(b"end_header\n")
     uneven = (
         b"ply\nformat ascii 1.0\ncomment TextureFile a.png\nelement vertex 4\nproperty double x\nproperty float y\n"
@@ -141,23 +139,23 @@ def _ply_seeds() -> list[bytes]:
     return [
         whole,
         head.replace(b"little", b"big") + b"end_header\n" + body,
-        _written("ply", ply_ascii=True).read(),
+        _write("ply", ply_ascii=True).read(),
         uneven,
     ]
 
 
 def _glb(data: bytes) -> None:
-    """A GLB as it is, or made of a JSON text and a binary chunk."""
+    """Convert a GLB file, or a JSON text and a binary chunk wrapped in a GLB container."""
     if not data.startswith(b"glTF"):
         text, _, binary = data.partition(CUT)
         text += b" " * (-len(text) % 4)
         body = struct.pack("<II", len(text), 0x4E4F534A) + text + struct.pack("<II", len(binary), 0x004E4942) + binary
         data = b"glTF" + struct.pack("<II", 2, 12 + len(body)) + body
-    _converted(data, ".glb")
+    _convert(data, ".glb")
 
 
 def _glb_seeds() -> list[bytes]:
-    whole = _written("glb").read()
+    whole = _write("glb").read()
     (length,) = struct.unpack_from("<I", whole, 12)
     document = json.loads(whole[20 : 20 + length])
     document["nodes"][0] |= {
@@ -183,7 +181,7 @@ def _glb_seeds() -> list[bytes]:
 
 
 def _gltf_seeds() -> list[bytes]:
-    whole = _written("gltf").read()
+    whole = _write("gltf").read()
     points = base64.b64encode(struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0)).decode()
     document = {
         "asset": {"version": "2.0"},
@@ -207,16 +205,16 @@ _RELATIONS = (
 
 
 def _threemf(data: bytes) -> None:
-    """The parts of a package, packed soundly: the model; its relationships, a second model, a slicer's settings."""
+    """Convert the parts of a package in a valid ZIP: model, relationships, a second model, settings of a slicer."""
     parts = data.split(CUT)[:4]
     names = (_MODEL, "_rels/.rels", "3D/other.model", "Metadata/model_settings.config")
-    held = zip(names, [*parts, *[b""] * (2 - len(parts))], strict=False)
-    entries = [(name, content or _RELATIONS) for name, content in held]
-    _converted(packed(("3D/a.png", PNG), *entries, method=zipfile.ZIP_STORED), ".3mf")
+    pairs = zip(names, [*parts, *[b""] * (2 - len(parts))], strict=False)
+    entries = [(name, content or _RELATIONS) for name, content in pairs]
+    _convert(packed(("3D/a.png", PNG), *entries, method=zipfile.ZIP_STORED), ".3mf")
 
 
 def _threemf_seeds() -> list[bytes]:
-    with zipfile.ZipFile(io.BytesIO(_written("3mf").read())) as package:
+    with zipfile.ZipFile(io.BytesIO(_write("3mf").read())) as package:
         written = package.read(_MODEL)
     core, material = "http://schemas.microsoft.com/3dmanufacturing/core/2015/02", "material/2015/02"
     spaces = " ".join(
@@ -252,7 +250,7 @@ def _threemf_seeds() -> list[bytes]:
 
 
 def _archive(data: bytes) -> None:
-    """The table of contents and every entry, by both sets of limits, and what the batch makes of it."""
+    """Read the directory and every entry with both sets of limits, and unpack the archive as a batch."""
     from meshhub.errors import MeshhubError
     from meshhub.http.intake import archives
     from meshhub.model.plans import Limits
@@ -264,7 +262,7 @@ def _archive(data: bytes) -> None:
                 with contextlib.suppress(MeshhubError):
                     assert len(archive.read(entry.name)) == entry.size
     with tempfile.TemporaryDirectory(dir=memory()) as folder:
-        path = Path(folder, "sent.zip")
+        path = Path(folder, "upload.zip")
         path.write_bytes(data)
         limits = Limits(max_file_bytes=1 << 20, max_request_bytes=1 << 21, max_batch_files=100)
         with archives.open_archive(path) as archive:
@@ -282,27 +280,31 @@ def _archive_seeds() -> list[bytes]:
         ("é.txt", b"x" * 100),
         ("folder/", b""),
     )
-    made = [packed(*entries, method=method) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)]
-    return [*made, piped("a.stl", b"solid a"), b"PK\x05\x06" + bytes(18)]
+    archives = [packed(*entries, method=method) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)]
+    return [*archives, piped("a.stl", b"solid a"), b"PK\x05\x06" + bytes(18)]
 
 
 def memory() -> str | None:
-    """A folder in memory, where there is one."""
+    """Return a folder in memory, or None if the system has none."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 # -- forms --
 
 
-class _Room:
-    """A disk that always has room."""
+class _Resources:
+    """Disk space and time that always suffice."""
 
-    def reserve_received(self, *_: Any) -> None:
+    @contextlib.asynccontextmanager
+    async def receiving(self, *_: Any) -> AsyncIterator[None]:
+        yield
+
+    async def reserve_received(self, *_: Any) -> None:
         pass
 
 
 def _multipart(data: bytes) -> None:
-    """A Content-Type, then a body, which comes in pieces whose sizes the bytes decide."""
+    """Receive a form: a Content-Type, then a body in chunks whose size depends on its bytes."""
     from meshhub.http.context import Context
     from meshhub.http.errors import STATUS, ClientGone, ServiceError
     from meshhub.http.intake.uploads import UploadRules, receive_form
@@ -310,14 +312,14 @@ def _multipart(data: bytes) -> None:
 
     kind, _, body = data.partition(b"\n")
     step = zlib.crc32(data) % 61 + 1
-    pieces = [body[at : at + step] for at in range(0, len(body), step)] or [b""]
+    chunks = [body[at : at + step] for at in range(0, len(body), step)] or [b""]
     context = Context("r", "127.0.0.1")
-    waiting = iter(range(len(pieces)))
+    indices = iter(range(len(chunks)))
 
     async def receive() -> dict[str, Any]:
-        number = next(waiting)
-        context.is_body_read = number == len(pieces) - 1
-        return {"type": "http.request", "body": pieces[number], "more_body": not context.is_body_read}
+        number = next(indices)
+        context.is_body_read = number == len(chunks) - 1
+        return {"type": "http.request", "body": chunks[number], "more_body": not context.is_body_read}
 
     class Request:
         headers = {"content-type": kind.decode("latin-1")}  # noqa: RUF012
@@ -328,12 +330,12 @@ def _multipart(data: bytes) -> None:
     limits = Limits(max_file_bytes=2000, max_request_bytes=1 << 20, max_batch_files=3)
     with tempfile.TemporaryDirectory(dir=memory()) as folder:
         try:
-            form = asyncio.run(receive_form(request, context, UploadRules(main, limits), Path(folder), _Room()))  # type: ignore[arg-type]
+            form = asyncio.run(receive_form(request, context, UploadRules(main, limits), Path(folder), _Resources()))  # type: ignore[arg-type]
         except ClientGone:
             return
         except ServiceError as error:
             if STATUS[error.code] >= 500:
-                raise AssertionError(f"{error.code} for what the caller sent") from error
+                raise AssertionError(f"{error.code} for input of the caller") from error
             raise
         for file in form.files:
             assert file.path.stat().st_size == file.size
@@ -363,7 +365,7 @@ def _multipart_seeds() -> list[bytes]:
 
 
 def _reader(extension: str) -> Callable[[bytes], None]:
-    return lambda data: _converted(data, extension)
+    return lambda data: _convert(data, extension)
 
 
 _WORDS = {
@@ -393,7 +395,7 @@ _WORDS = {
         Content-Disposition: form-data name= filename= filename*=UTF-8'' %00 %2e%2e%2f Content-Type: charset=utf-16
         charset=hex Content-Transfer-Encoding: base64 file files archive target Content-Length: \xff \x00""",
 }
-"""What is put in here and there; backslashes as libFuzzer's dictionaries have them."""
+"""Dictionaries of libFuzzer, in its escaping."""
 
 TARGETS: dict[str, Target] = {
     "stl": Target(_reader(".stl"), _stl_seeds, _WORDS["stl"]),

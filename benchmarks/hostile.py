@@ -1,12 +1,12 @@
-"""Every misdeed of the hostile test plug-in against a service, while eight others convert.
+"""Every attack of the hostile test plug-in on a service, while eight other clients convert.
 
 python benchmarks/hostile.py [--deadline 3] [--models FOLDER] [--hooks]
 
-Prints a table with a line for each misdeed in a hook (only that with --hooks), and two more, a line for each misdeed in
-a conversion and a line for each answer: what was done, what was told, seconds
-until the engine told it (by its own clock; of those that wait for the deadline, the seconds past it), what
-the neighbours got meanwhile, and seconds from the answer until all processes were dead and the folder was
-removed. The neighbours are a process of their own; FOLDER may hold small STL files.
+Prints three tables: a row per attack in a conversion, a row per attack in a hook (only these with --hooks), and a row
+per error code. The columns are the attack, the error code, the seconds of the engine, the seconds past the deadline for
+attacks that reach it, the correct responses to the other clients meanwhile, and the seconds from the response until all
+processes were dead and the folder was removed. The other clients are a separate process; FOLDER may hold small STL
+files for them.
 """
 
 from __future__ import annotations
@@ -38,83 +38,87 @@ from meshhub.engine.hook_process import HOOK_S, SNIFF_S, HookProcess  # noqa: E4
 from meshhub.engine.limits import Limits  # noqa: E402
 from neighbors import Neighbour, Timed, ball, marked, memory  # noqa: E402
 
-NEIGHBOURS = 8
-PATIENCE = 30.0
+CLIENT_COUNT = 8
+CLEANUP_TIMEOUT_S = 30.0
+"""Seconds to wait for the end of an attack's processes and the removal of its folder."""
+
 LIMITS = Limits(memory_bytes=512 << 20, file_bytes=256 << 20)
-HOOK_MISDEEDS = ("hang", "exit-at-once", "daemonise-and-hang")
-"""Done in each hook, by one caller: no more than may fail before the hook is off for it."""
+HOOK_ATTACKS = ("hang", "exit-at-once", "daemonise-and-hang")
+"""Attacks in each hook, from one caller; as many as may fail before the hook is off for the caller."""
 
 BUDGETS = {"sniff": SNIFF_S, "review": HOOK_S, "grants": HOOK_S, "finished": 0.0}
 """Seconds that a response may wait for a hook."""
 
 ALONE = ("kill-its-parent",)
-"""Ends every worker there is, with purpose: neighbours are told `worker_crashed`. It is done last, without them."""
+"""Attacks that end every worker by design: other clients get `worker_crashed`. They run last, without clients."""
 
 
-def live(url: str, models: Path | None, keys: list[str]) -> None:
-    """The neighbours: a line for each answer, until standard input ends."""
-    found = sorted(path for path in models.glob("*.stl") if path.stat().st_size < 300_000)[:24] if models else []
-    offered = [(path.name, path.read_bytes()) for path in found]
-    offered = offered or [(f"{number}.stl", ball(number)) for number in range(24)]
-    neighbours = [Neighbour(url, key, offered[number::NEIGHBOURS]) for number, key in enumerate(keys)]
-    enough = threading.Event()
+def run_clients(url: str, models: Path | None, keys: list[str]) -> None:
+    """Run the other clients until standard input ends; print a line of JSON when their counts change."""
+    paths = sorted(path for path in models.glob("*.stl") if path.stat().st_size < 300_000)[:24] if models else []
+    samples = [(path.name, path.read_bytes()) for path in paths]
+    samples = samples or [(f"{number}.stl", ball(number)) for number in range(24)]
+    clients = [Neighbour(url, key, samples[number::CLIENT_COUNT]) for number, key in enumerate(keys)]
+    stopping = threading.Event()
     sys.stdout.write("ready\n")
     sys.stdout.flush()
 
-    def tell() -> None:
-        before = (0, 0)
-        while not enough.wait(0.05):
-            now = sum(one.right for one in neighbours), sum(len(one.wrong) for one in neighbours)
-            if now != before:
-                sys.stdout.write(f"{json.dumps(now)}\n")
+    def print_counts() -> None:
+        printed = (0, 0)
+        while not stopping.wait(0.05):
+            counts = sum(client.right for client in clients), sum(len(client.wrong) for client in clients)
+            if counts != printed:
+                sys.stdout.write(f"{json.dumps(counts)}\n")
                 sys.stdout.flush()
-                before = now
+                printed = counts
 
-    with ThreadPoolExecutor(NEIGHBOURS + 1) as street:
-        street.submit(tell)
-        for one in neighbours:
-            street.submit(one.live, enough)
+    with ThreadPoolExecutor(CLIENT_COUNT + 1) as pool:
+        pool.submit(print_counts)
+        for client in clients:
+            pool.submit(client.live, stopping)
         sys.stdin.read()
-        enough.set()
-    wrong = [text for one in neighbours for text in one.wrong]
-    sys.stdout.write(json.dumps([sum(one.right for one in neighbours), len(wrong), wrong[:3]]) + "\n")
+        stopping.set()
+    wrong = [text for client in clients for text in client.wrong]
+    sys.stdout.write(json.dumps([sum(client.right for client in clients), len(wrong), wrong[:3]]) + "\n")
 
 
 class Row(NamedTuple):
-    misdeed: str
-    told: str
+    """Measurement of an attack; `late_s`: seconds past the deadline, `cleanup_s`: seconds until everything was gone."""
+
+    attack: str
+    code: str
     seconds: float
-    past: float
+    late_s: float
     right: int
-    all: int
-    gone: float
+    responses: int
+    cleanup_s: float
 
 
-class Street:
-    """The process of the neighbours, and what it told last: right and wrong answers."""
+class Clients:
+    """Process of the other clients; `counts` are the numbers of correct and wrong responses."""
 
     def __init__(self, running: Running, models: str | None) -> None:
-        keys = [running.keys.create("pro", label=str(number))[0] for number in range(NEIGHBOURS)]
+        keys = [running.keys.create("pro", label=str(number))[0] for number in range(CLIENT_COUNT)]
         command = [sys.executable, __file__, "--live", running.url, "--keys", *keys]
         command += ["--models", models] if models else []
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"
-        self.told: list[object] = [0, 0]
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.counts: list[object] = [0, 0]
+        threading.Thread(target=self._read_counts, daemon=True).start()
 
-    def _listen(self) -> None:
+    def _read_counts(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.told = json.loads(line)
+            self.counts = json.loads(line)
 
     @property
     def right(self) -> int:
-        return int(str(self.told[0]))
+        return int(str(self.counts[0]))
 
     @property
     def wrong(self) -> int:
-        return int(str(self.told[1]))
+        return int(str(self.counts[1]))
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -124,7 +128,7 @@ class Street:
 
 @contextlib.contextmanager
 def installed(folder: Path) -> Iterator[None]:
-    """A distribution whose hooks misbehave when asked to."""
+    """Install a distribution whose hooks attack on request."""
     install(folder / "installed", "meshhub-hooked", hooked="hostile_plugin:HostileHooks")
     sys.path.insert(0, str(folder / "installed"))
     try:
@@ -135,15 +139,16 @@ def installed(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def service(folder: Path, deadline: float) -> Iterator[tuple[Running, Timed]]:
+    """Start a service with the hostile plug-in; yield it and its engine."""
     work = folder / "work"
     work.mkdir()
-    engine = Timed(workers=NEIGHBOURS + 2, limits=LIMITS, folder=str(work))
+    engine = Timed(workers=CLIENT_COUNT + 2, limits=LIMITS, folder=str(work))
     hooks = HookProcess(folder=str(work))
     plans = {
         "free": {"conversion_timeout_seconds": deadline, "requests_per_minute": 1_000_000},
         "pro": {"conversion_timeout_seconds": 90, "requests_per_minute": 1_000_000},
     }
-    settings = {"workers": NEIGHBOURS + 2, "plan_limits": plans}
+    settings = {"workers": CLIENT_COUNT + 2, "plan_limits": plans}
     try:
         with serving(folder, settings, engine, (hostile_plugin,), hooks) as running:
             yield running, engine
@@ -152,48 +157,49 @@ def service(folder: Path, deadline: float) -> Iterator[tuple[Running, Timed]]:
         engine.close()
 
 
-def ask(running: Running, name: str, folder: Path, key: str) -> str:
-    """Do a misdeed; what was told."""
+def attack(running: Running, name: str, folder: Path, key: str) -> str:
+    """Run an attack in a conversion; return the error code, or "ok"."""
     how = str(folder / name)
     files = {"file": (f"{name}.hostile", "hostile" if name in WRITING else f"hostile {how}")}
     data = {"target": "hostile", **({"hostile_target": name} if name in WRITING else {})}
     code = (MISDEEDS.get(name) or WRITING[name])[0]
     headers = {} if code == "conversion_timeout" else {"X-Api-Key": key}
-    answer = running.post("/convert", files, data, headers=headers)
-    told = "ok" if answer.status_code == 200 else str(answer.json()["error_code"])
-    return told if told == code else f"{told}, expected {code}"
+    response = running.post("/convert", files, data, headers=headers)
+    actual = "ok" if response.status_code == 200 else str(response.json()["error_code"])
+    return actual if actual == code else f"{actual}, expected {code}"
 
 
-def ask_hook(running: Running, hook: str, name: str, folder: Path, key: str) -> str:
-    """Let a hook do a misdeed; what was told."""
+def attack_hook(running: Running, hook: str, name: str, folder: Path, key: str) -> str:
+    """Run an attack in a hook; return the error code, or "ok"."""
     how = str(folder / f"{hook}-hook" / name)
     Path(how).parent.mkdir(exist_ok=True)
     (folder / "installed" / GRANTS).write_text(f"{running.keys.check(key).id} {how}\n" if hook == "grants" else "")
     options = {f"hooked_{hook}": how} if hook in ("review", "finished") else {}
-    # by its content alone where the sniffer misbehaves; after that the sniffer is off for this caller
+    # detected by content alone for the sniffer, which is off for this caller afterwards
     files = {"file": ("nameless", f"hooked {how}") if hook == "sniff" else ("a.hooked", "hooked")}
-    answer = running.post("/convert", files, {"target": "stl", **options}, headers={"X-Api-Key": key})
-    return "ok" if answer.status_code == 200 else str(answer.json()["error_code"])
+    response = running.post("/convert", files, {"target": "stl", **options}, headers={"X-Api-Key": key})
+    return "ok" if response.status_code == 200 else str(response.json()["error_code"])
 
 
-def hook_rows(running: Running, folder: Path, street: Street) -> None:
-    """Print a row for each misdeed in each hook."""
-    print("\n| hook | misdeed | told | seconds | past its budget | neighbours right | of | gone after |")
+def attack_hooks(running: Running, folder: Path, clients: Clients) -> None:
+    """Run the attacks in each hook and print a row for each."""
+    print("\n| hook | attack | code | seconds | past its budget | correct responses | of | gone after |")
     print("|---|---|---|---|---|---|---|---|")
-    # a caller for each hook: its hooks are off for it after three failures
+    # a caller for each hook: hooks are off for a caller after three failures
     keys = {hook: running.keys.create("pro", label=hook)[0] for hook in HOOKS}
-    for hook, misdeed in [(hook, misdeed) for hook in HOOKS for misdeed in HOOK_MISDEEDS]:
-        right, wrong, begun = street.right, street.wrong, time.monotonic()
-        told = ask_hook(running, hook, misdeed, folder, keys[hook])
-        seconds = time.monotonic() - begun
-        past = max(0.0, seconds - BUDGETS[hook])
-        gone = waited_for(lambda: not hidden(folder / f"{hook}-hook" / misdeed))  # noqa: B023
-        good, bad = street.right - right, street.wrong - wrong
-        line = f"| {hook} | {misdeed} | {told} | {seconds:.2f} | {past:.2f} | {good} | {good + bad} | {gone:.2f} |"
+    for hook, name in [(hook, name) for hook in HOOKS for name in HOOK_ATTACKS]:
+        right, wrong, start = clients.right, clients.wrong, time.monotonic()
+        code = attack_hook(running, hook, name, folder, keys[hook])
+        seconds = time.monotonic() - start
+        late_s = max(0.0, seconds - BUDGETS[hook])
+        cleanup_s = measure_wait(lambda: not running_processes(folder / f"{hook}-hook" / name))  # noqa: B023
+        good, bad = clients.right - right, clients.wrong - wrong
+        line = f"| {hook} | {name} | {code} | {seconds:.2f} | {late_s:.2f} | {good} | {good + bad} | {cleanup_s:.2f} |"
         print(line, flush=True)
 
 
 def main(deadline: float, models: str | None, only_hooks: bool) -> None:
+    """Run all attacks and print the tables."""
     with (
         tempfile.TemporaryDirectory() as name,
         installed(Path(name)),
@@ -201,99 +207,104 @@ def main(deadline: float, models: str | None, only_hooks: bool) -> None:
     ):
         folder = Path(name)
         key, _ = running.keys.create("pro", label="hostile")
-        ask(running, "return-text", folder, key)
-        street = Street(running, models)
-        while street.right < 50 and not street.wrong:
+        attack(running, "return-text", folder, key)
+        clients = Clients(running, models)
+        while clients.right < 50 and not clients.wrong:
             time.sleep(0.1)
         before = memory()
         rows: list[Row] = []
-        print("| misdeed | told | seconds | past the deadline | neighbours right | of | gone after |")
+        print("| attack | code | seconds | past the deadline | correct responses | of | gone after |")
         print("|---|---|---|---|---|---|---|")
-        for misdeed in [one for one in (*MISDEEDS, *WRITING) if one not in ALONE and not only_hooks]:
-            right, wrong = street.right, street.wrong
-            told = ask(running, misdeed, folder, key)
-            seconds = engine.seconds[f"{misdeed}.hostile"]
-            past = max(0.0, seconds - deadline) if told == "conversion_timeout" else 0.0
-            gone = waited_for(lambda name=misdeed: left(folder, engine, name) == (0, 0))  # type: ignore[misc]
-            good, bad = street.right - right, street.wrong - wrong
-            rows.append(Row(misdeed, told, seconds, past, good, good + bad, gone))
+        for name in [name for name in (*MISDEEDS, *WRITING) if name not in ALONE and not only_hooks]:
+            right, wrong = clients.right, clients.wrong
+            code = attack(running, name, folder, key)
+            seconds = engine.seconds[f"{name}.hostile"]
+            late_s = max(0.0, seconds - deadline) if code == "conversion_timeout" else 0.0
+            cleanup_s = measure_wait(lambda name=name: count_leftovers(folder, engine, name) == (0, 0))  # type: ignore[misc]
+            good, bad = clients.right - right, clients.wrong - wrong
+            rows.append(Row(name, code, seconds, late_s, good, good + bad, cleanup_s))
             print(
-                f"| {misdeed} | {told} | {seconds:.2f} | {past:.2f} | {good} | {good + bad} | {gone:.2f} |", flush=True
+                f"| {name} | {code} | {seconds:.2f} | {late_s:.2f} | {good} | {good + bad} | {cleanup_s:.2f} |",
+                flush=True,
             )
-        hook_rows(running, folder, street)
-        grown = memory() - before
-        street.close()
-        print(f"\n{street.right} of {street.right + street.wrong} answers to neighbours were right to the byte.")
-        if street.wrong:
-            print(street.told)
-        summary(rows)
-        for misdeed in ALONE:
-            told = ask(running, misdeed, folder, key)
-            after = ask(running, "witness", folder, key)
-            print(f"{misdeed}: {told}; the next job: {after}.")
-        print(f"Memory of the service: {grown / 1e6:+.1f} MB.")
-        last = running.temporary, folder / "work"
+        attack_hooks(running, folder, clients)
+        growth = memory() - before
+        clients.close()
+        print(
+            f"\n{clients.right} of {clients.right + clients.wrong} responses to other clients were correct to the byte."
+        )
+        if clients.wrong:
+            print(clients.counts)
+        print_summary(rows)
+        for name in ALONE:
+            code = attack(running, name, folder, key)
+            next_code = attack(running, "witness", folder, key)
+            print(f"{name}: {code}; the next job: {next_code}.")
+        print(f"Memory of the service: {growth / 1e6:+.1f} MB.")
+        folders = running.temporary, folder / "work"
     # the service and its engine have ended
     limit = time.monotonic() + 30
     while marked() and time.monotonic() < limit:
         time.sleep(0.05)
-    print(f"At the end: {len(marked())} processes, {sum(path.exists() for path in last)} folders.")
+    print(f"At the end: {len(marked())} processes, {sum(path.exists() for path in folders)} folders.")
     print(
-        f"\nDeadline {deadline:g} s, {NEIGHBOURS} neighbours, Python {sys.version.split()[0]}, "
+        f"\nDeadline {deadline:g} s, {CLIENT_COUNT} other clients,  Python {sys.version.split()[0]}, "
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     )
 
 
-def hidden(pids: Path) -> list[int]:
-    """Processes that a misdeed started and told of, and that still live."""
+def running_processes(pids: Path) -> list[int]:
+    """Return the ids in a file, written by an attack, of the processes that still run."""
     if not pids.is_file():
         return []
     text = pids.read_text()
     return [] if text.startswith("{") else [int(line) for line in text.split() if hostile_plugin.living(int(line))]
 
 
-def left(folder: Path, engine: Timed, misdeed: str) -> tuple[int, int]:
-    """Processes and folders that are still there."""
-    return len(hidden(folder / misdeed)), int(engine.folders[f"{misdeed}.hostile"].exists())
+def count_leftovers(folder: Path, engine: Timed, name: str) -> tuple[int, int]:
+    """Return the number of processes and of folders that an attack has left."""
+    return len(running_processes(folder / name)), int(engine.folders[f"{name}.hostile"].exists())
 
 
-def waited_for(over: Callable[[], bool]) -> float:
-    """Seconds until it is over, from now on; infinite when it never was."""
-    begun = time.monotonic()
-    while not over():
-        if time.monotonic() - begun > PATIENCE:
+def measure_wait(is_over: Callable[[], bool]) -> float:
+    """Wait until a condition holds; return the seconds, or infinity after the timeout."""
+    start = time.monotonic()
+    while not is_over():
+        if time.monotonic() - start > CLEANUP_TIMEOUT_S:
             return math.inf
         time.sleep(0.002)
-    return time.monotonic() - begun
+    return time.monotonic() - start
 
 
-def summary(rows: list[Row]) -> None:
-    """The table with a line for each answer."""
-    print("\n| told | to | seconds, median and longest | longest past the deadline | neighbours right | gone after |")
+def print_summary(rows: list[Row]) -> None:
+    """Print the table with a row per error code."""
+    print(
+        "\n| code | attacks | seconds: median, longest | longest past the deadline | correct responses | gone after |"
+    )
     print("|---|---|---|---|---|---|")
-    for told in sorted({row.told for row in rows}):
-        mine = [row for row in rows if row.told == told]
-        seconds = [row.seconds for row in mine]
-        past = f"{max(row.past for row in mine):.2f}" if told == "conversion_timeout" else "–"
-        right, of = sum(row.right for row in mine), sum(row.all for row in mine)
+    for code in sorted({row.code for row in rows}):
+        group = [row for row in rows if row.code == code]
+        seconds = [row.seconds for row in group]
+        late_s = f"{max(row.late_s for row in group):.2f}" if code == "conversion_timeout" else "–"
+        right, responses = sum(row.right for row in group), sum(row.responses for row in group)
         figures = (
             f"{statistics.median(seconds):.2f}, {max(seconds):.2f}",
-            past,
-            f"{right} of {of}",
-            f"{max(row.gone for row in mine):.2f}",
+            late_s,
+            f"{right} of {responses}",
+            f"{max(row.cleanup_s for row in group):.2f}",
         )
-        print(f"| {told} | {', '.join(row.misdeed for row in mine)} | {' | '.join(figures)} |")
+        print(f"| {code} | {', '.join(row.attack for row in group)} | {' | '.join(figures)} |")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--deadline", type=float, default=3.0)
     parser.add_argument("--models")
-    parser.add_argument("--hooks", action="store_true", help="misdeeds in hooks alone")
+    parser.add_argument("--hooks", action="store_true", help="only attacks in hooks")
     parser.add_argument("--live", help=argparse.SUPPRESS)
     parser.add_argument("--keys", nargs="*", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.live:
-        live(given.live, Path(given.models) if given.models else None, given.keys)
+    arguments = parser.parse_args()
+    if arguments.live:
+        run_clients(arguments.live, Path(arguments.models) if arguments.models else None, arguments.keys)
     else:
-        main(given.deadline, given.models, given.hooks)
+        main(arguments.deadline, arguments.models, arguments.hooks)

@@ -1,9 +1,9 @@
-"""Reducing and cutting beside other libraries, in one run: times, ratios to ours, and whether the result is closed.
+"""Reduction and cutting compared with other libraries: times, ratios to meshhub, and whether the result is closed.
 
     python benchmarks/operations.py [--faces 1000000]
 
-One model, a closed bumpy sphere made here. Each job runs once to warm up on a small model and then
-three times; the median counts. Peers that are not installed are left out.
+The model is a generated closed sphere with waves. Each job runs once on a small model to warm up and then three times;
+the median counts. Libraries that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ Surface = tuple[Float64, Int32]
 Job = Callable[[Float64, Int32], Surface]
 
 RUNS = 3
-DEPTH = 30.0
+CUT_HEIGHT_MM = 30.0
+"""Millimeters that are cut off at the bottom."""
 
 
-def bumpy_sphere(faces: int) -> Surface:
-    """A closed sphere of radius 50 with waves on it."""
+def make_sphere(faces: int) -> Surface:
+    """Return a closed sphere with waves and a radius of 50."""
     segments = max(8, 2 * int(np.sqrt(faces) / 2))
     rings = segments // 2 * 2
     theta = np.linspace(0, np.pi, rings // 2 + 1)[1:-1]
@@ -44,40 +45,40 @@ def bumpy_sphere(faces: int) -> Surface:
     waves = np.random.default_rng(7).normal(size=(3, 24)) * 8
     vertices = directions * (50 + np.sin(directions @ waves).sum(axis=1, keepdims=True) * 0.5)
     ring = np.arange(segments, dtype=np.int32)
-    after = (ring + 1) % segments
+    following = (ring + 1) % segments
     rows = np.arange(len(theta) - 1, dtype=np.int32)[:, None] * segments
-    a, b = (rows + ring).ravel(), (rows + after).ravel()
+    a, b = (rows + ring).ravel(), (rows + following).ravel()
     last = (len(theta) - 1) * segments
     north, south = np.full(segments, len(grid)), np.full(segments, len(grid) + 1)
     parts = [
-        np.stack([north, ring, after], axis=1),
+        np.stack([north, ring, following], axis=1),
         np.stack([a, a + segments, b + segments], axis=1),
         np.stack([a, b + segments, b], axis=1),
-        np.stack([south, last + after, last + ring], axis=1),
+        np.stack([south, last + following, last + ring], axis=1),
     ]
     return vertices, np.concatenate(parts).astype(np.int32)
 
 
-def scene(vertices: Float64, faces: Int32) -> Scene:
+def make_scene(vertices: Float64, faces: Int32) -> Scene:
     return Scene((Mesh(vertices, faces),), (Part(0),))
 
 
-def surface(made: Scene) -> Surface:
-    return made.meshes[0].vertices, made.meshes[0].faces
+def get_surface(scene: Scene) -> Surface:
+    return scene.meshes[0].vertices, scene.meshes[0].faces
 
 
 def reducers(share: float) -> dict[str, Job]:
-    """Ways to keep a share of the faces, ours first."""
+    """Return functions that keep a share of the faces, meshhub's first."""
 
     def ours(vertices: Float64, faces: Int32) -> Surface:
         target = int(len(faces) * share)
-        return surface(reduce(scene(vertices, faces), OptimizeOptions(optimize_target_faces=target)))
+        return get_surface(reduce(make_scene(vertices, faces), OptimizeOptions(optimize_target_faces=target)))
 
     def fast_simplification(vertices: Float64, faces: Int32) -> Surface:
         import fast_simplification as library
 
-        points, left = library.simplify(vertices, faces, target_count=int(len(faces) * share))
-        return points, left.astype(np.int32)
+        points, triangles = library.simplify(vertices, faces, target_count=int(len(faces) * share))
+        return points, triangles.astype(np.int32)
 
     def pymeshlab(vertices: Float64, faces: Int32) -> Surface:
         import pymeshlab as library
@@ -91,32 +92,32 @@ def reducers(share: float) -> dict[str, Job]:
 
 
 def cutters() -> dict[str, Job]:
-    """Ways to cut the bottom off and close it, ours first."""
+    """Return functions that cut the bottom off and close the cut, meshhub's first."""
 
     def ours(vertices: Float64, faces: Int32) -> Surface:
-        return surface(flatten(scene(vertices, faces), FlattenBaseOptions(flatten_base_mm=DEPTH)))
+        return get_surface(flatten(make_scene(vertices, faces), FlattenBaseOptions(flatten_base_mm=CUT_HEIGHT_MM)))
 
     def trimesh(vertices: Float64, faces: Int32) -> Surface:
         import trimesh as library
 
-        height = vertices[:, 2].min() + DEPTH
-        made = library.Trimesh(vertices, faces, process=False).slice_plane([0, 0, height], [0, 0, 1], cap=True)
-        return made.vertices, made.faces
+        height = vertices[:, 2].min() + CUT_HEIGHT_MM
+        mesh = library.Trimesh(vertices, faces, process=False).slice_plane([0, 0, height], [0, 0, 1], cap=True)
+        return mesh.vertices, mesh.faces
 
     def manifold3d(vertices: Float64, faces: Int32) -> Surface:
         import manifold3d as library
 
         solid = library.Manifold(library.Mesh64(vertices, faces.astype(np.uint64)))
-        made = solid.trim_by_plane([0, 0, 1], float(vertices[:, 2].min() + DEPTH)).to_mesh64()
-        return made.vert_properties[:, :3], made.tri_verts.astype(np.int32)
+        mesh = solid.trim_by_plane([0, 0, 1], float(vertices[:, 2].min() + CUT_HEIGHT_MM)).to_mesh64()
+        return mesh.vert_properties[:, :3], mesh.tri_verts.astype(np.int32)
 
     return {"meshhub": ours, "trimesh": trimesh, "manifold3d": manifold3d}
 
 
-def compared(title: str, jobs: dict[str, Job], model: Surface) -> None:
-    """Run each job, and print a row for each."""
-    small = bumpy_sphere(5000)
-    own = 0.0
+def compare(title: str, jobs: dict[str, Job], model: Surface) -> None:
+    """Run each job and print a row for it."""
+    small = make_sphere(5000)
+    base = 0.0
     print(f"\n{title}\n{'':<22}{'seconds':>9}{'ratio':>8}{'faces':>10}  closed")
     for name, job in jobs.items():
         if importlib.util.find_spec(name) is None:
@@ -129,24 +130,25 @@ def compared(title: str, jobs: dict[str, Job], model: Surface) -> None:
             continue
         seconds = []
         for _ in range(RUNS):
-            began = time.perf_counter()
+            start = time.perf_counter()
             vertices, faces = job(*model)
-            seconds.append(time.perf_counter() - began)
+            seconds.append(time.perf_counter() - start)
         median = statistics.median(seconds)
-        own = own or median
+        base = base or median
         closed = is_closed(np.asarray(vertices, np.float32), np.asarray(faces, np.int32))
-        print(f"{name:<22}{median:>9.2f}{median / own:>8.2f}{len(faces):>10}  {'yes' if closed else 'no'}")
+        print(f"{name:<22}{median:>9.2f}{median / base:>8.2f}{len(faces):>10}  {'yes' if closed else 'no'}")
 
 
 def main() -> None:
+    """Run both comparisons."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--faces", type=int, default=1_000_000)
-    parser.add_argument("--share", type=float, default=0.05, help="how many of the faces reduction keeps")
-    asked = parser.parse_args()
-    model = bumpy_sphere(asked.faces)
+    parser.add_argument("--share", type=float, default=0.05, help="share of the faces that reduction keeps")
+    arguments = parser.parse_args()
+    model = make_sphere(arguments.faces)
     count = len(model[1])
-    compared(f"Reduce {count} faces to {int(count * asked.share)}", reducers(asked.share), model)
-    compared(f"Cut {count} faces and close the cut", cutters(), model)
+    compare(f"Reduce {count} faces to {int(count * arguments.share)}", reducers(arguments.share), model)
+    compare(f"Cut {count} faces and close the cut", cutters(), model)
 
 
 if __name__ == "__main__":

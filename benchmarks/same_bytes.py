@@ -90,12 +90,12 @@ def run_jobs(checkout: Path, jobs: list[dict[str, object]]) -> list[list[object]
     """Run the jobs with the package of one checkout; return a digest or error code and the note codes of each."""
     environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONHASHSEED": "0"}
     lines = "".join(json.dumps(job) + "\n" for job in jobs)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", RUN], input=lines, env=environment, capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        sys.exit(f"{checkout}: the conversions failed:\n{done.stderr[-2000:]}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    if process.returncode:
+        sys.exit(f"{checkout}: the conversions failed:\n{process.stderr[-2000:]}")
+    return [json.loads(line) for line in process.stdout.splitlines()]
 
 
 def job(source: Path, target: str, options: dict[str, object], keep: Path | None = None) -> dict[str, object]:
@@ -152,10 +152,10 @@ def main() -> int:
             jobs += corpus_jobs(arguments.corpus)
         old, new = run_jobs(before, jobs), run_jobs(after, jobs)
     differences = 0
-    for described, first, second in zip(jobs, old, new, strict=True):
+    for entry, first, second in zip(jobs, old, new, strict=True):
         if first != second:
             differences += 1
-            print(f"{described['source']} -> {described['target']} {described['options']}: {first} / {second}")
+            print(f"{entry['source']} -> {entry['target']} {entry['options']}: {first} / {second}")
     digests = sum(len(str(digest)) == hashlib.sha256().digest_size * 2 for digest, _ in old)
     print(f"{len(jobs)} conversions, {digests} with output, {differences} different")
     return 1 if differences else 0

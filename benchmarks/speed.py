@@ -1,9 +1,8 @@
-"""How fast the main jobs are beside their peers, in one run: `python benchmarks/speed.py [job …]`.
+"""Speed of the main jobs compared with other programs in one run: `python benchmarks/speed.py [job …]`.
 
-Every contender runs in a process of its own: once to warm up, then three times (the median is
-`warm`); `cold` is a whole new process from its start to its end. Ratios are the contender's warm time
-over meshhub's (cold over cold where there is no warm one). `peak` is the process's resident maximum.
-A contender that is not installed is left out.
+Each contender runs in its own process: once to warm up, then three times (`warm` is the median); `cold` is a whole new
+process from start to end. The ratio is the contender's warm time over meshhub's, or cold over cold if there is no warm
+time. `peak` is the largest resident memory. Contenders that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ import numpy as np
 FACES_20_MB = 400_000
 FACES_1_M = 1_000_000
 FACES_DAMAGED = 200_000
-RUNS = 3
-SINGLE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
+RUN_COUNT = 3
+SINGLE_THREAD_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
 
 
-def bumpy_sphere(faces: int) -> np.ndarray:
-    """About so many triangles of a closed, bumpy sphere, 100 mm wide, as (n, 3, 3) float32 corners."""
+def make_sphere(faces: int) -> np.ndarray:
+    """Return about this number of triangles of a closed wavy sphere, 100 mm wide, as (n, 3, 3) float32 corners."""
     segments = int((faces / 2) ** 0.5)
     theta = np.linspace(0, np.pi, segments + 1)
     phi = np.linspace(0, 2 * np.pi, segments + 1)
@@ -44,18 +43,18 @@ def bumpy_sphere(faces: int) -> np.ndarray:
     p, q, r, s = grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]
     corners = np.concatenate([np.stack([p, q, r], 2).reshape(-1, 3, 3), np.stack([p, r, s], 2).reshape(-1, 3, 3)])
     corners = corners.astype(np.float32)
-    same = (corners[:, [0, 1, 2]] == corners[:, [1, 2, 0]]).all(axis=2).any(axis=1)
-    return corners[~same]
+    degenerate = (corners[:, [0, 1, 2]] == corners[:, [1, 2, 0]]).all(axis=2).any(axis=1)
+    return corners[~degenerate]
 
 
-def stl_file(folder: Path, faces: int) -> Path:
+def write_sphere(folder: Path, faces: int) -> Path:
+    """Write the sphere as binary STL, with holes and reversed faces if it has FACES_DAMAGED faces."""
     path = folder / f"sphere-{faces}.stl"
     if not path.exists():
-        corners = bumpy_sphere(faces)
+        corners = make_sphere(faces)
         records = np.zeros(len(corners), [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
         records["corners"] = corners
         if faces == FACES_DAMAGED:
-            # holes all over, and some faces turned over
             records["corners"][100::1000] = records["corners"][100::1000, ::-1]
             records = np.delete(records, np.s_[::1000])
             corners = records["corners"]
@@ -63,7 +62,7 @@ def stl_file(folder: Path, faces: int) -> Path:
     return path
 
 
-# contenders: each makes a function to call again and again
+# contenders: each returns a function to run repeatedly, or a command
 
 
 def meshhub_converts(source: Path, target: Path, **options: object) -> Callable[[], object]:
@@ -204,14 +203,14 @@ JOBS: dict[str, tuple[str, int, str, list[Callable[..., object]]]] = {
 PROGRAMS = (meshhub_program, prusa_converts, assimp_converts)
 
 
-def inner(job: str, contender: str, folder: Path) -> None:
-    """One contender in this process: its times and peak as JSON on standard output."""
+def measure_in_process(job: str, contender: str, folder: Path) -> None:
+    """Run one contender in this process; print its times and peak as JSON."""
     _, faces, suffix, _ = JOBS[job]
-    source, target = stl_file(folder, faces), folder / f"{contender}{suffix}"
+    source, target = write_sphere(folder, faces), folder / f"{contender}{suffix}"
     call = getattr(sys.modules[__name__], contender)(source, target)
     call()
     times = []
-    for _ in range(RUNS):
+    for _ in range(RUN_COUNT):
         started = time.perf_counter()
         call()
         times.append(time.perf_counter() - started)
@@ -220,11 +219,11 @@ def inner(job: str, contender: str, folder: Path) -> None:
     print(json.dumps({"warm": statistics.median(times), "peak": peak, "bytes": size}))
 
 
-def measured(job: str, contender: Callable[..., object], folder: Path) -> dict[str, float] | None:
-    """What one contender needs; None when it is not installed or fails."""
+def measure(job: str, contender: Callable[..., object], folder: Path) -> dict[str, float] | None:
+    """Return the figures of one contender, or None if it is not installed or fails."""
     _, faces, suffix, _ = JOBS[job]
-    source, target = stl_file(folder, faces), folder / f"{contender.__name__}{suffix}"
-    environment = {**os.environ, **SINGLE}
+    source, target = write_sphere(folder, faces), folder / f"{contender.__name__}{suffix}"
+    environment = {**os.environ, **SINGLE_THREAD_ENVIRONMENT}
     if contender in PROGRAMS:
         command = contender(source, target)
         assert isinstance(command, list)
@@ -232,48 +231,48 @@ def measured(job: str, contender: Callable[..., object], folder: Path) -> dict[s
             return None
         target.unlink(missing_ok=True)
         times = []
-        for _ in range(RUNS):
+        for _ in range(RUN_COUNT):
             started = time.perf_counter()
-            done = subprocess.run(command, capture_output=True, env=environment, timeout=300, check=False)
+            process = subprocess.run(command, capture_output=True, env=environment, timeout=300, check=False)
             times.append(time.perf_counter() - started)
-        if done.returncode or not target.exists():
+        if process.returncode or not target.exists():
             return None
         return {"cold": statistics.median(times), "bytes": target.stat().st_size}
     command = [sys.executable, __file__, "--inner", job, contender.__name__, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
-    if done.returncode:
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600, check=False)
+    if process.returncode:
         return None
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    figures: dict[str, float] = json.loads(process.stdout.splitlines()[-1])
+    return figures
 
 
 def main() -> None:
     """Measure and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inner", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("what", nargs="*", help=f"jobs, of {', '.join(JOBS)}; all unless told")
-    given = parser.parse_args()
-    if given.inner:
-        inner(given.what[0], given.what[1], Path(given.what[2]))
+    parser.add_argument("what", nargs="*", help=f"jobs, of {', '.join(JOBS)}; default: all")
+    arguments = parser.parse_args()
+    if arguments.inner:
+        measure_in_process(arguments.what[0], arguments.what[1], Path(arguments.what[2]))
         return
     with tempfile.TemporaryDirectory(prefix="meshhub-speed-") as folder:
-        for job in given.what or JOBS:
+        for job in arguments.what or JOBS:
             title, _, _, contenders = JOBS[job]
             print(f"\n### {title}\n")
             print("| contender | warm s | cold s | ratio | peak MB | output MB |\n|---|---|---|---|---|---|")
             base: dict[str, float] = {}
             for contender in contenders:
-                told = measured(job, contender, Path(folder))
-                if told is None:
+                figures = measure(job, contender, Path(folder))
+                if figures is None:
                     continue
-                base = {**told, **base}
-                kind = "warm" if "warm" in told else "cold"
-                cells = [f"{told[name]:.2f}" if name in told else "–" for name in ("warm", "cold")]
-                peak = f"{told['peak']:.0f}" if "peak" in told else "–"
+                base = {**figures, **base}
+                kind = "warm" if "warm" in figures else "cold"
+                cells = [f"{figures[name]:.2f}" if name in figures else "–" for name in ("warm", "cold")]
+                peak = f"{figures['peak']:.0f}" if "peak" in figures else "–"
                 name = contender.__name__.replace("_", " ")
                 print(
-                    f"| {name} | {' | '.join(cells)} | {told[kind] / base[kind]:.1f} | {peak} "
-                    f"| {told.get('bytes', 0) / 1e6:.1f} |",
+                    f"| {name} | {' | '.join(cells)} | {figures[kind] / base[kind]:.1f} | {peak} "
+                    f"| {figures.get('bytes', 0) / 1e6:.1f} |",
                     flush=True,
                 )
     versions = (f"{name} {importlib.import_module(name).__version__}" for name in ("numpy", "pyarrow", "trimesh"))

@@ -37,8 +37,8 @@ _KEYWORD = re.compile(rb"=\s*([A-Z_0-9]+)\(")
 
 def _pick(pattern: re.Pattern[bytes], data: bytes, rng: random.Random) -> tuple[int, int]:
     """Return the span of a match of the pattern after a random position."""
-    found = pattern.search(data, rng.randrange(len(data))) or pattern.search(data, data.find(b"DATA"))
-    return found.span() if found else (len(data), len(data))
+    match = pattern.search(data, rng.randrange(len(data))) or pattern.search(data, data.find(b"DATA"))
+    return match.span() if match else (len(data), len(data))
 
 
 def flip_bytes(data: bytes, rng: random.Random) -> bytes:
@@ -71,10 +71,10 @@ def cut_short(data: bytes, rng: random.Random) -> bytes:
 
 def other_references(data: bytes, rng: random.Random) -> bytes:
     """Make entities refer to other entities, to themselves, or to nothing."""
-    known = _REFERENCE.findall(data)
+    names = _REFERENCE.findall(data)
     for _ in range(rng.randint(1, 10)):
         start, end = _pick(_REFERENCE, data, rng)
-        other = rng.choice([*rng.sample(known, 3), b"#999999999", b"#0", b"$"])
+        other = rng.choice([*rng.sample(names, 3), b"#999999999", b"#0", b"$"])
         data = data[:start] + other + data[end:]
     return data
 
@@ -90,15 +90,15 @@ def other_numbers(data: bytes, rng: random.Random) -> bytes:
 
 def other_types(data: bytes, rng: random.Random) -> bytes:
     """Change the types of entities."""
-    known = _KEYWORD.findall(data)
+    names = _KEYWORD.findall(data)
     for _ in range(rng.randint(1, 5)):
-        found = _KEYWORD.search(data, rng.randrange(len(data)))
-        if found:
-            data = data[: found.start(1)] + rng.choice(known) + data[found.end(1) :]
+        match = _KEYWORD.search(data, rng.randrange(len(data)))
+        if match:
+            data = data[: match.start(1)] + rng.choice(names) + data[match.end(1) :]
     return data
 
 
-def doubled(data: bytes, rng: random.Random) -> bytes:
+def repeat_range(data: bytes, rng: random.Random) -> bytes:
     """Repeat a range of the text, and thereby its ids."""
     start = rng.randrange(300, len(data) - 100)
     end = start + rng.randint(1, len(data) // 4)
@@ -106,7 +106,7 @@ def doubled(data: bytes, rng: random.Random) -> bytes:
 
 
 KINDS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
-    flip_bytes, drop_lines, drop_range, cut_short, other_references, other_numbers, other_types, doubled,
+    flip_bytes, drop_lines, drop_range, cut_short, other_references, other_numbers, other_types, repeat_range,
 )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ class OtherCaller(threading.Thread):
     def __init__(self, registry: Registry) -> None:
         super().__init__(daemon=True)
         self.registry, self.slowest, self.answers, self.failures = registry, 0.0, 0, 0
-        self._over = threading.Event()
+        self._stopping = threading.Event()
         corners = np.random.default_rng(1).normal(size=(200, 3, 3)).astype("<f4")
         rows = np.zeros(200, [("n", "<f4", 3), ("v", "<f4", (3, 3)), ("a", "<u2")])
         rows["v"] = corners
@@ -145,7 +145,7 @@ class OtherCaller(threading.Thread):
 
     def run(self) -> None:
         """Convert until `stop` is called."""
-        while not self._over.wait(0.1):
+        while not self._stopping.wait(0.1):
             started = time.perf_counter()
             try:
                 self.registry.convert(Source.from_bytes(self._good, "good.stl"), Target(), to="ply", timeout=30)
@@ -156,7 +156,7 @@ class OtherCaller(threading.Thread):
 
     def stop(self) -> None:
         """Stop after the current answer."""
-        self._over.set()
+        self._stopping.set()
         self.join()
 
 
@@ -164,7 +164,7 @@ def corpus_files() -> list[Path]:
     """Return the STEP files of the corpus that convert when undamaged."""
     folder = Path(os.environ.get("MESHHUB_CORPUS", ""))
     if not (folder / "INDEX.csv").is_file():
-        sys.exit("name STEP files, or a corpus by MESHHUB_CORPUS")
+        sys.exit("name STEP files, or set MESHHUB_CORPUS to a folder with INDEX.csv")
     with (folder / "INDEX.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["file"].startswith("step/") and row["expect"] == "converts"]
     return [folder / row["file"] for row in rows]
@@ -177,36 +177,38 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--deadline", type=float, default=3.0)
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    files = [path.read_bytes() for path in asked.files or corpus_files()]
+    arguments = parser.parse_args()
+    files = [path.read_bytes() for path in arguments.files or corpus_files()]
     workers = (os.cpu_count() or 1) + 1
     registry = Registry(engine=Isolated(workers=workers))
     other_caller = OtherCaller(registry)
-    damaged = list(mutations(files, asked.count, asked.seed))
-    # the first answer waits for the libraries to be loaded
+    damaged = list(mutations(files, arguments.count, arguments.seed))
+    # the first conversion loads the libraries
     outcome(registry, files[0], 60)
     other_caller.start()
     started = time.perf_counter()
     with ThreadPoolExecutor(workers - 1) as pool:
-        ended = list(pool.map(lambda one: outcome(registry, one[1], asked.deadline), damaged))
+        outcomes = list(pool.map(lambda mutation: outcome(registry, mutation[1], arguments.deadline), damaged))
     seconds = time.perf_counter() - started
     other_caller.stop()
     registry.close()
 
-    codes = sorted({code for code, _ in ended})
-    table = Counter((kind, code) for (kind, _), (code, _) in zip(damaged, ended, strict=True))
+    codes = sorted({code for code, _ in outcomes})
+    table = Counter((kind, code) for (kind, _), (code, _) in zip(damaged, outcomes, strict=True))
     print(f"{'':18}" + "".join(f"{code:>20}" for code in codes))
     for kind in KINDS:
         print(f"{kind.__name__:18}" + "".join(f"{table[kind.__name__, code]:20}" for code in codes))
-    print(f"{'all':18}" + "".join(f"{sum(one == code for one, _ in ended):20}" for code in codes))
-    slowest = max(took for _, took in ended)
-    print(f"{asked.count} files of {len(files)} in {seconds:.0f} s, the slowest {slowest:.2f} s")
+    print(f"{'all':18}" + "".join(f"{sum(actual == code for actual, _ in outcomes):20}" for code in codes))
+    slowest = max(seconds for _, seconds in outcomes)
+    print(f"{arguments.count} files of {len(files)} in {seconds:.0f} s, the slowest {slowest:.2f} s")
     print(
         f"another caller: {other_caller.answers} answers, slowest {other_caller.slowest:.2f} s, "
         f"{other_caller.failures} failed"
     )
     wrong = (
-        [code for code in codes if code.upper() == code] or slowest > asked.deadline + GRACE_S or other_caller.failures
+        [code for code in codes if code.upper() == code]
+        or slowest > arguments.deadline + GRACE_S
+        or other_caller.failures
     )
     return 1 if wrong else 0
 
