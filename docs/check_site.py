@@ -20,10 +20,10 @@ LOADING = {
 
 site = Path(sys.argv[1])
 pages = [path for path in site.rglob("*") if path.suffix in LOADING]
-found = [
+references = [
     f"{path.relative_to(site)}: {match[0]}"
     for path in pages
     for match in LOADING[path.suffix].finditer(path.read_text(encoding="utf-8"))
 ]
-if found or not pages:
-    sys.exit("\n".join(["the site loads from other hosts:", *found]) if pages else f"{site} has no pages")
+if references or not pages:
+    sys.exit("\n".join(["the site loads from other hosts:", *references]) if pages else f"{site} has no pages")

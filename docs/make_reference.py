@@ -23,7 +23,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def outdated() -> list[str]:
-    """Return the pages whose files differ from what the code says."""
+    """Return the pages whose files differ from the generated text."""
     return [
         name
         for name, page in PAGES.items()

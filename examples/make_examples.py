@@ -34,7 +34,7 @@ def make_bracket() -> NDArray[np.float32]:
 
 
 def damage(corners: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Add the defects that repair corrects; the result is always the same."""
+    """Add the defects that repair corrects; the result is deterministic."""
     kept = np.delete(corners, [7, 120, 121], axis=0)
     kept[40] = kept[40, ::-1]
     fragment = np.array([[[0, 0, 0], [0.2, 0, 0], [0, 0.2, 0]]], np.float32) + np.float32([62, 1, 1])

@@ -126,7 +126,7 @@ MAX_QUOTED_CHARS = 40
 """Characters of a quoted value; leaves room for the rest of the message on one line."""
 
 _MESSAGE_TAIL_CHARS = 200
-"""Characters kept from the end of a message that is cut; the end often says what to do."""
+"""Characters kept from the end of a message that is cut; the end often names the remedy."""
 
 _MIN_PLAIN = 1e-9
 _MAX_PLAIN = 1e15

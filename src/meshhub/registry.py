@@ -64,7 +64,7 @@ def _async_twin(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
         except asyncio.CancelledError:
             assert isinstance(cancel, Cancel)
             cancel()
-            # nobody awaits the work any more: its error has been seen
+            # no task awaits the work any more: mark its error as retrieved
             work.add_done_callback(lambda done: done.cancelled() or done.exception())
             raise
 
@@ -136,7 +136,7 @@ class Registry:
 
     @property
     def formats(self) -> Mapping[str, Format]:
-        """Formats by id; `declarations` says which can be read and written."""
+        """Formats by id; `declarations` lists which can be read and written."""
         return self.declarations.formats
 
     @property
@@ -236,7 +236,7 @@ class Registry:
         Raises:
             MeshhubError: The request is invalid, or the conversion failed.
             OSError: The target cannot be written.
-            TypeError: The source or the target is none of the above.
+            TypeError: The source or the target has another type.
         """
         source = as_source(source)
         request = Request(target=target_format(target, to), options={**options, **keywords})

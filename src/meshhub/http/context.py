@@ -20,8 +20,8 @@ class Context:
     Attributes:
         caller: Set when the API key has been checked.
         identity: Rate limit key of the caller.
-        headers: Headers of the response, whatever its status.
-        cleanup: Callbacks that run when the request ends, in whatever way.
+        headers: Headers of the response, for every status.
+        cleanup: Callbacks that run when the request ends, also after a failure.
         error_code: Code of an error response, for the log.
         reason: What failed inside the service, for the log.
         deadline: When the whole request must end, in the event loop's clock; None: no deadline.

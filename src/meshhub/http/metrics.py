@@ -1,4 +1,4 @@
-"""Prometheus metrics of the service. The values of every label are bounded, whatever callers send."""
+"""Prometheus metrics of the service. Labels have a bounded number of values for any input."""
 
 from __future__ import annotations
 

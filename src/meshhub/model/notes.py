@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from meshhub.errors import printable
 
 MAX_NOTES_PER_CODE = 10
-"""Notes of one code that a step reports; more are only counted, because nobody reads thousands of similar lines."""
+"""Notes of one code that a step reports; more are only counted, because thousands of similar lines are useless."""
 
 Figure = bool | int | float | str | list[float | str] | None
 """Value that a step reports under a name."""
@@ -30,7 +30,7 @@ class Note(Struct, frozen=True, omit_defaults=True):
     """Stable code for programs."""
 
     message: str
-    """One sentence that says what was seen or changed, and what to do."""
+    """One sentence: what was found or changed, and what to do."""
 
     step: str = ""
     """Id of the step that reported it; "" for the host."""
@@ -69,7 +69,7 @@ def note(code: str, message: str) -> None:
 
     Args:
         code: Stable code for programs, such as "texture_missing".
-        message: One sentence that says what was seen or changed, and what to do.
+        message: One sentence: what was found or changed, and what to do.
     """
     remarks = _current.get()
     if remarks is None:

@@ -149,7 +149,7 @@ class Source:
         Args:
             reference: Name as the model has it, relative to this file.
         Returns:
-            The companion, which finds the same companions; None if there is none of this name.
+            The companion, which finds the same companions; None if no companion has this name.
         """
         for name in _list_spellings(reference):
             companion = self._find_companion(name) or self._find_in_folder(name)
@@ -187,7 +187,7 @@ class Source:
 
 
 def _find_child(folder: Path, component: str) -> Path:
-    """Return the entry of a folder with a name, ignoring letter case. Raise OSError if there is none."""
+    """Return the entry of a folder with a name, ignoring letter case. Raise OSError if no entry matches."""
     exact = folder / component
     if exact.exists():
         return exact

@@ -24,7 +24,7 @@ def as_source(value: Input) -> Source:
     name, if it has one, helps as an extension does. Neither has companions: use `Source.from_bytes` to pass some.
 
     Raises:
-        TypeError: The value is none of these.
+        TypeError: The value has another type.
         OSError, UnreadableFile: See `Source.from_path`.
     """
     if isinstance(value, Source):

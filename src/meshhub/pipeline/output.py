@@ -1,4 +1,4 @@
-"""Write an output file with its companions: whole or not at all, and never over a file that nobody named."""
+"""Write an output file with its companions: completely or not at all, and never over a file that was not named."""
 
 from __future__ import annotations
 

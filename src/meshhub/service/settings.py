@@ -94,7 +94,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Time that running requests have after the signal to stop."""
 
     metrics: Literal["loopback", "everyone", "off"] = "loopback"
-    """Who can read /metrics: callers on this machine ("loopback"), "everyone", or nobody ("off")."""
+    """Who can read /metrics: callers on this machine ("loopback"), "everyone", or no one ("off")."""
 
     log: Literal["text", "json"] = "text"
     """Format of the log: "text", or "json" with one object per line."""

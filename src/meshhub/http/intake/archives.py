@@ -63,7 +63,7 @@ def select_entries(archive: Archive, limits: Limits) -> list[Entry]:
 
     Raises:
         ServiceError: The entries together exceed the plan's limit.
-        EmptyModel: There are no entries.
+        EmptyModel: The archive has no entries.
     """
     entries = [entry for entry in archive.entries if not is_system_file(entry.name)]
     if not entries:

@@ -128,7 +128,7 @@ class MaterialReader:
             filter=first.filter if first is not None else "linear",
         )
         if material == Material():
-            # writers without materials, such as the one of this package, write this one: it is no information
+            # writers without materials, also this package's, write this default: it carries no information
             return MappedMaterial()
         self.materials.append(material)
         return MappedMaterial(len(self.materials) - 1, first.mapping if first is not None else UvMapping())
