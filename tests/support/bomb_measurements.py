@@ -1,6 +1,6 @@
-"""A process of its own in which files are converted and measured, one after the other.
+"""Process that converts and measures files one after the other.
 
-Reads a line of JSON for each, `[door, name, path]`, and answers with one: code, processor seconds, megabytes.
+Reads a line of JSON per file, `[interface, name, path]`, and writes one: code, processor seconds, megabytes.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ REGISTRY = Registry(entry_points=False)
 
 
 def restarted_peak() -> float:
-    """The memory that the process has now, from which its highest is counted anew where the system can."""
+    """Reset the memory peak where the system can, and return the memory that the process has now, in megabytes."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     return peak()
 
 
 def peak() -> float:
-    """The highest memory so far in megabytes."""
+    """Return the memory peak in megabytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def by_library(name: str, data: bytes | Path) -> str:
-    """Convert in this process; how it ended."""
+    """Convert in this process; return the error code, or "" for a result."""
     source = Source.from_bytes(data, name) if isinstance(data, bytes) else Source(name, path=data)
     try:
         REGISTRY.convert(source, Target(), to="stl")
@@ -44,31 +44,31 @@ def by_library(name: str, data: bytes | Path) -> str:
 
 
 def by_program(path: str) -> str:
-    """Convert all files of a folder by the command line; what it said, as JSON."""
+    """Convert all files of a folder by the command line; return its output, as JSON."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "meshhub", "convert", path, "--to", "stl", "-o", folder, "--json", "-j", "1"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.stdout
+        process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert "Traceback" not in process.stderr, process.stderr
+    return process.stdout
 
 
 def main() -> None:
-    """Answer until nobody asks."""
+    """Measure until standard input ends."""
     logging.disable(logging.CRITICAL)
     for name, data in bombs.WARM:
         by_library(name, data)
     for line in sys.stdin:
-        door, name, path = json.loads(line)
+        interface, name, path = json.loads(line)
         before, started = restarted_peak(), os.times()
-        if door == "library":
-            said = by_library(name, Path(path))
+        if interface == "library":
+            result = by_library(name, Path(path))
             megabytes = peak() - before
         else:
-            said = by_program(path)
-            megabytes = 0.0  # that of whole programs tells nothing
-        ended = os.times()
-        seconds = sum(ended[:4]) - sum(started[:4])
-        sys.stdout.write(json.dumps([said, seconds, megabytes]) + "\n")
+            result = by_program(path)
+            megabytes = 0.0  # the memory of whole programs is not meaningful
+        end = os.times()
+        seconds = sum(end[:4]) - sum(started[:4])
+        sys.stdout.write(json.dumps([result, seconds, megabytes]) + "\n")
         sys.stdout.flush()
 
 

@@ -1,4 +1,4 @@
-"""Small files that ask for gigabytes or for ages, and names that lead elsewhere: made here, each with its answer."""
+"""Small files that demand gigabytes or hours, and names that lead outside; each with the expected error codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @dataclass(frozen=True)
 class Bomb:
-    """A file under a name, and the codes of the errors that may answer it; none: it is harmless, and is converted."""
+    """File with its name and the possible error codes; without codes it is harmless and converts."""
 
     name: str
     make: Callable[[], bytes]
@@ -36,7 +36,7 @@ class Bomb:
 
 
 def packed(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A ZIP archive."""
+    """Return a ZIP archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as file:
         for name, data in entries:
@@ -45,7 +45,7 @@ def packed(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.
 
 
 def piped(name: str, data: bytes) -> bytes:
-    """An archive as programs write it that cannot go back: sizes stand behind what they are of, in 64 bits."""
+    """Return an archive written to a pipe: sizes follow the data, in 64 bits."""
 
     class Pipe(io.BytesIO):
         def seekable(self) -> bool:
@@ -61,7 +61,7 @@ def piped(name: str, data: bytes) -> bytes:
 
 
 def special(name: str, kind: int = 0) -> zipfile.ZipInfo:
-    """An entry of a file type, under a name that is written as it is."""
+    """Return an entry of a file type whose name is written unchanged."""
     info = zipfile.ZipInfo("placeholder")
     info.filename = name
     info.external_attr = (kind | 0o777) << 16 if kind else 0
@@ -69,7 +69,7 @@ def special(name: str, kind: int = 0) -> zipfile.ZipInfo:
 
 
 def patched(data: bytes, layout: str, *places: tuple[bytes, int, int]) -> bytes:
-    """The archive with numbers changed: after a signature, so many bytes on."""
+    """Return the archive with numbers changed at offsets from signatures."""
     changed = bytearray(data)
     for signature, offset, value in places:
         struct.pack_into(layout, changed, data.index(signature) + offset, value)
@@ -78,7 +78,7 @@ def patched(data: bytes, layout: str, *places: tuple[bytes, int, int]) -> bytes:
 
 @functools.cache
 def nested() -> bytes:
-    """Five layers of sixteen each: a million files of a megabyte."""
+    """Return five layers of sixteen archives: a million files of a megabyte."""
     inner = packed(("0.stl", bytes(1 << 20)))
     for _ in range(5):
         inner = packed(*((f"{number:x}.zip", inner) for number in range(16)))
@@ -86,7 +86,7 @@ def nested() -> bytes:
 
 
 def end_of(count: int, size: int, start: int) -> bytes:
-    """The records that close a directory, for large archives."""
+    """Return the end records of a ZIP64 directory."""
     large = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, start)
     locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, start + size, 1)
     return large + locator + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
@@ -94,9 +94,9 @@ def end_of(count: int, size: int, start: int) -> bytes:
 
 @functools.cache
 def overlapping(files: int = 200, kernel: int = 4 << 20) -> bytes:
-    """Every file holds the next one's header, quoted, and then the same kernel (D. Fifield, WOOT 2019)."""
-    squeeze = zlib.compressobj(9, zlib.DEFLATED, -15)
-    stream = squeeze.compress(bytes(kernel)) + squeeze.flush()
+    """Return an archive whose files each quote the next header and share one kernel (D. Fifield, WOOT 2019)."""
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
+    stream = compressor.compress(bytes(kernel)) + compressor.flush()
     size, crc = kernel, zlib.crc32(bytes(kernel))
     body, central = stream, b""
     sizes: list[tuple[str, int, int, int, int]] = []
@@ -122,31 +122,31 @@ def overlapping(files: int = 200, kernel: int = 4 << 20) -> bytes:
 
 
 def _joined_crc(first: int, second: int, length: int) -> int:
-    """The checksum of two pieces together, from those of each and the second one's length."""
+    """Return the checksum of two concatenated parts from the checksum of each and the length of the second."""
     return zlib.crc32(bytes(length), first) ^ zlib.crc32(bytes(length)) ^ second
 
 
 def million(count: int = 1_000_000) -> bytes:
-    """A directory of a million entries."""
+    """Return a directory of a million entries."""
     record = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
     return record * count + end_of(count, len(record) * count, 0)
 
 
 def hidden_million(count: int = 400_000) -> bytes:
-    """The same, with a number of entries that lies."""
+    """Return a directory of many entries that declares five."""
     record = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
     return record * count + struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 5, 5, len(record) * count, 0, 0)
 
 
 @functools.cache
-def zeros(told: int | None = None) -> bytes:
-    """Sixty kilobytes that become sixty million bytes, told truly or not."""
+def zeros(declared: int | None = None) -> bytes:
+    """Return sixty kilobytes that inflate to sixty million bytes; `declared` is a false size."""
     data = packed(("a.stl", bytes(60_000_000)))
-    return data if told is None else patched(data, "<L", (b"PK\x01\x02", 24, told))
+    return data if declared is None else patched(data, "<L", (b"PK\x01\x02", 24, declared))
 
 
 def large_field() -> bytes:
-    """Sizes of 64 bits, of exabytes."""
+    """Return an archive with 64-bit sizes of exabytes."""
     extra = struct.pack("<2H3Q", 1, 24, 1 << 62, 1 << 62, 1 << 62)
     record = struct.pack(
         "<4s6H3L5H2L", b"PK\x01\x02", 45, 45, 0, 8, 0, 0, 0, 2**32 - 1, 2**32 - 1, 5, len(extra), 0, 0, 0, 0, 2**32 - 1
@@ -185,7 +185,7 @@ ARCHIVES: dict[str, Bomb] = {
 
 
 def threemf(resources: str, item: str = '<item objectid="1"/>', before: str = "", metadata: str = "") -> bytes:
-    """A package around some XML, which may bring a document type."""
+    """Return a package with this XML, which may contain a document type."""
     kind = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dmodel"
     relations = f'<Relationship Id="r" Target="/3D/a.model" Type="{kind}"/>'
     model = f'{before}<model xmlns="{CORE}">{metadata}<resources>{resources}</resources><build>{item}</build></model>'
@@ -206,19 +206,19 @@ MESH = (
 
 
 def laughs() -> bytes:
-    """The billion laughs."""
+    """Return the billion laughs."""
     lines = ['<!ENTITY l0 "lol">', *(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))]
     return threemf(f'<object id="1" name="&l11;"/>{MESH}', before=f"<!DOCTYPE model [{''.join(lines)}]>")
 
 
 def quadratic() -> bytes:
-    """One long entity, many times."""
+    """Return one long entity that is used many times."""
     before = f'<!DOCTYPE model [<!ENTITY a "{"a" * 50_000}">]>'
     return threemf(MESH.replace("<mesh>", f"<metadata>{'&a;' * 50_000}</metadata><mesh>"), before=before)
 
 
 def exploding(layers: int = 40) -> bytes:
-    """Two to the fortieth parts."""
+    """Return two to the fortieth parts."""
     groups = "".join(
         f'<object id="{n}"><components>{f"""<component objectid="{n - 1}"/>""" * 2}</components></object>'
         for n in range(2, layers)
@@ -227,7 +227,7 @@ def exploding(layers: int = 40) -> bytes:
 
 
 def nothing_placed(layers: int = 10) -> bytes:
-    """A few parts among a million placed objects that hold nothing."""
+    """Return a few parts among a million placed empty objects."""
     empty = '<object id="2"><mesh><vertices/><triangles/></mesh></object>'
     groups = "".join(
         f'<object id="{n}"><components>{f"""<component objectid="{n - 1 if n > 3 else 1}"/>""" * 2}'
@@ -238,7 +238,7 @@ def nothing_placed(layers: int = 10) -> bytes:
 
 
 def mixed_again(objects: int = 400, mixtures: int = 4000) -> bytes:
-    """Thousands of mixtures, which hundreds of objects show."""
+    """Return thousands of mixtures that hundreds of objects refer to."""
     space = 'xmlns:m="http://schemas.microsoft.com/3dmanufacturing/material/2015/02"'
     group = (
         '<basematerials id="1"><base name="a" displaycolor="#FF0000"/></basematerials>'
@@ -304,7 +304,7 @@ THREEMF: dict[str, Bomb] = {
 
 
 def gltf(points: bytes | None = struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0), **changes: Any) -> bytes:
-    """A triangle in JSON, with members of the document changed."""
+    """Return a triangle as glTF, with members of the document changed."""
     document: dict[str, Any] = {
         "asset": {"version": "2.0"},
         "buffers": [{"byteLength": 36}],
@@ -320,18 +320,18 @@ def gltf(points: bytes | None = struct.pack("<9f", 0, 0, 0, 1, 0, 0, 0, 1, 0), *
 
 
 def accessor(**members: Any) -> bytes:
-    """A triangle whose positions say something else."""
+    """Return a triangle whose position accessor has other members."""
     return gltf(accessors=[{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3", **members}])
 
 
 def picture(width: int, height: int) -> bytes:
-    """The beginning of a PNG that says how large it is, and nothing behind it."""
+    """Return the start of a PNG that declares this size, without data."""
     head = b"IHDR" + struct.pack(">2I5B", width, height, 16, 6, 0, 0, 0)
     return PNG + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head))
 
 
 def textured(content: bytes, uri: str = "") -> bytes:
-    """A triangle with a picture."""
+    """Return a triangle with an image."""
     uri = uri or "data:image/png;base64," + base64.b64encode(content).decode()
     return gltf(
         images=[{"uri": uri}],
@@ -346,7 +346,7 @@ def textured(content: bytes, uri: str = "") -> bytes:
 
 
 def pictured(uris: list[str]) -> bytes:
-    """A triangle for each of these pictures."""
+    """Return a triangle for each of these images."""
     numbers = range(len(uris))
     corners = {"POSITION": 0, "TEXCOORD_0": 1}
     return gltf(
@@ -359,13 +359,13 @@ def pictured(uris: list[str]) -> bytes:
 
 
 def nodes_twice(layers: int = 60) -> bytes:
-    """Every node below two, many layers deep."""
+    """Return nodes that each refer to the next one twice, many layers deep."""
     nodes = [{"children": [number + 1, number + 1]} for number in range(layers)]
     return gltf(nodes=[*nodes, {"mesh": 0}])
 
 
 def draco(*, faces: int = 2**32 - 1) -> bytes:
-    """Compressed data whose header claims billions of faces (Draco bitstream 2.2, sequential)."""
+    """Return compressed data whose header declares billions of faces (Draco bitstream 2.2, sequential)."""
     varint = b"\xff\xff\xff\xff\x0f" if faces == 2**32 - 1 else bytes([faces])
     data = b"DRACO\x02\x02\x01\x00\x00\x00" + varint + varint + bytes(12)
     extension = {"KHR_draco_mesh_compression": {"bufferView": 0, "attributes": {"POSITION": 0}}}
@@ -380,12 +380,12 @@ def draco(*, faces: int = 2**32 - 1) -> bytes:
 
 
 def glb_of(length: int) -> bytes:
-    """A binary file whose JSON claims to be so long."""
+    """Return a GLB whose JSON chunk declares this length."""
     return b"glTF" + struct.pack("<IIII", 2, 2**32 - 1, length, 0x4E4F534A) + b"{}  "
 
 
 def far(uri: str) -> bytes:
-    """A triangle whose bytes are elsewhere."""
+    """Return a triangle whose buffer is at this URI."""
     return gltf(None, buffers=[{"byteLength": 36, "uri": uri}])
 
 
@@ -461,7 +461,7 @@ GLTF: dict[str, Bomb] = {
                 }
             ],
         ),
-        # without the decoder the bytes beside it are read
+        # without the decoder, the reader uses the uncompressed fallback
         XML if find_spec("meshoptimizer") else (),
     ),
     "a GLB of gigabytes": Bomb("a.glb", lambda: glb_of(2**32 - 1), XML),
@@ -475,7 +475,7 @@ GLTF: dict[str, Bomb] = {
 
 
 def ply(*header: str, body: bytes = b"") -> bytes:
-    """A PLY file of some header."""
+    """Return a PLY file with these header lines."""
     return "\n".join(["ply", "format binary_little_endian 1.0", *header, "end_header", ""]).encode() + body
 
 
@@ -552,7 +552,7 @@ OTHERS: dict[str, Bomb] = {
 }
 
 MODELS: dict[str, Bomb] = {
-    # an archive is no model: it is refused as such, if for nothing worse
+    # an archive that is not a 3MF package is also rejected
     **{f"3MF: {what}": Bomb("a.3mf", bomb.make, DAMAGED) for what, bomb in ARCHIVES.items()},
     **{f"3MF: {what}": bomb for what, bomb in THREEMF.items()},
     **{f"glTF: {what}": bomb for what, bomb in GLTF.items()},
@@ -564,7 +564,7 @@ MODELS: dict[str, Bomb] = {
 
 
 def step(*entities: str) -> bytes:
-    """A Part 21 file."""
+    """Return a Part 21 file."""
     head = "ISO-10303-21;\nHEADER;\nFILE_DESCRIPTION((''),'2;1');\nFILE_NAME('','',(''),(''),'','','');\n"
     head += "FILE_SCHEMA(('AUTOMOTIVE_DESIGN'));\nENDSEC;\nDATA;\n"
     return (head + "\n".join(entities) + "\nENDSEC;\nEND-ISO-10303-21;\n").encode()
@@ -594,18 +594,18 @@ WARM = (
     ("a.3mf", threemf(MESH)),
     ("a.ply", OTHERS["a list of four billion"].make()),
 )
-"""Files that make every reader load what it needs, which is not to be measured."""
+"""Files that make every reader load its libraries, which the measurement must not include."""
 
 HEADS = (
     b"PK\3\4" + bytes(22) + b"\xff\xff", b"facet " + b" " * 500, b"v 1 1 ", b"\nv 1 1", b"v " + b"1" * 200, b"\t",
     b"\n", b"# ", b"ply\ncomment ", b'{"asset"   ', b'{"uri" : "data:', b"solid ", b"\nendsoli", b"glTF",
     b"ISO-10303-21;",
 )  # fmt: skip
-"""Beginnings that begin again and again, for those who look at the first bytes of a file."""
+"""Starts of files, to be repeated as input of sniffers."""
 
 
 def pictures_named_again(count: int = 200) -> dict[str, tuple[bytes, bytes]]:
-    """Models that name the picture a.png many times over, by their names, with the materials that do it."""
+    """Return models that refer to the image a.png many times, by name, with their material files."""
     numbers = range(count)
     faces = b"".join(b"usemtl m%d\nf 1/1 2/1 3/1\n" % n for n in numbers)
     return {

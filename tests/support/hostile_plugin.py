@@ -1,9 +1,9 @@
-"""A plug-in that does wrong in every way known: a line of the file says where and how.
+"""Plug-in that attacks its host in every known way; a line of the file selects the attack.
 
-`hostile read STEM` misbehaves in the reader, `hostile operate STEM` and `hostile write STEM` further on.
-`HostileHooks` is a plug-in of its own whose sniffer, review, grant and listener misbehave, each where it is asked to.
-STEM ends in the misdeed's name, as in `/tmp/tests/fork-children`; before it is where what the misdeed
-starts is told: the process ids, a line each, in a file of that name.
+`hostile read STEM` attacks in the reader, the options `misbehave_how` and `hostile_target` in the operation and writer.
+`HostileHooks` is a separate plug-in whose sniffer, review, grant and listener attack on request.
+STEM ends in the name of the attack, as in `/tmp/tests/fork-children`. The attack writes the ids of the processes that
+it starts to the file STEM, one per line.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ HOSTILE = Format(id="hostile", label="Hostile", extensions=(".hostile",))
 log = logging.getLogger("meshhub.hostile")
 
 MISDEEDS: dict[str, tuple[str, Callable[[Path], Any]]] = {}
-"""By name: the code that the caller is told ("ok" when nothing is wrong with the result), and what does it."""
+"""Attacks by name: the error code that the caller gets ("ok" for a correct result), and the function."""
 
 
-def misdeed(code: str) -> Callable[[Callable[[Path], Any]], Callable[[Path], Any]]:
-    def kept(function: Callable[[Path], Any]) -> Callable[[Path], Any]:
+def attack(code: str) -> Callable[[Callable[[Path], Any]], Callable[[Path], Any]]:
+    def register(function: Callable[[Path], Any]) -> Callable[[Path], Any]:
         MISDEEDS[function.__name__.strip("_").replace("_", "-")] = (code, function)
         return function
 
-    return kept
+    return register
 
 
 def good() -> Scene:
@@ -63,29 +63,29 @@ def good() -> Scene:
 
 
 def living(process: int) -> bool:
-    """Whether it runs: dead and not yet fetched by its parent is dead."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
 
 
-def tell(pids: Path, process: int) -> None:
+def record_process(pids: Path, process: int) -> None:
     with pids.open("a") as file:
         file.write(f"{process}\n")
 
 
-# not ending
+# attacks that do not end
 
 
-@misdeed("conversion_timeout")
+@attack("conversion_timeout")
 def hang(pids: Path) -> None:
-    """Native code that holds the interpreter's lock, with all signals blocked."""
+    """Run native code that holds the interpreter's lock, with all signals blocked."""
     signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
     ctypes.PyDLL(None).sleep(600)
 
 
-@misdeed("conversion_timeout")
+@attack("conversion_timeout")
 def ignore_signals(pids: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_IGN)
@@ -93,68 +93,68 @@ def ignore_signals(pids: Path) -> None:
         time.sleep(0.1)
 
 
-@misdeed("conversion_timeout")
+@attack("conversion_timeout")
 def busy_loop(pids: Path) -> None:
     while True:
         pass
 
 
-@misdeed("conversion_timeout")
+@attack("conversion_timeout")
 def stop_itself(pids: Path) -> None:
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
-# ending
+# attacks that end the process or raise
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def segfault(pids: Path) -> None:
     ctypes.string_at(0)
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def abort(pids: Path) -> None:
     os.abort()
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def kill_itself(pids: Path) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def die_of_a_nameless_signal(pids: Path) -> None:
     os.kill(os.getpid(), signal.SIGRTMIN + 5)
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def kill_its_parent(pids: Path) -> None:
-    """The parent of all workers."""
+    """Kill the parent of all workers."""
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(600)
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def exit_at_once(pids: Path) -> None:
     os._exit(0)
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def exit_politely(pids: Path) -> None:
     sys.exit(0)
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def interrupt(pids: Path) -> None:
     raise KeyboardInterrupt
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def recurse(pids: Path) -> None:
     recurse(pids)
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def raise_something(pids: Path) -> None:
     class Strange(Exception):
         def __reduce__(self) -> Any:
@@ -166,7 +166,7 @@ def raise_something(pids: Path) -> None:
     raise Strange
 
 
-@misdeed("unreadable_file")
+@attack("unreadable_file")
 def raise_a_kind_of_its_own(pids: Path) -> None:
     class Mine(UnreadableFile):
         pass
@@ -174,38 +174,38 @@ def raise_a_kind_of_its_own(pids: Path) -> None:
     raise Mine("an error\x1b[2J that only the plug-in knows" + "!" * 100_000)
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def pretend_that_the_caller_left(pids: Path) -> None:
-    raise Cancelled("nobody is there")
+    raise Cancelled("the caller left")
 
 
-# taking
+# attacks that take memory or handles
 
 
-@misdeed("model_too_complex")
+@attack("model_too_complex")
 def eat_arrays(pids: Path) -> None:
-    held = []
+    arrays = []
     while True:
-        held.append(np.zeros(1 << 22))
+        arrays.append(np.zeros(1 << 22))
 
 
-@misdeed("model_too_complex")
+@attack("model_too_complex")
 def eat_objects(pids: Path) -> None:
     held: list[Any] = []
     while True:
         held.append([held])
 
 
-@misdeed("model_too_complex")
+@attack("model_too_complex")
 def eat_maps(pids: Path) -> None:
-    held = []
+    arrays = []
     while True:
-        held.append(mmap.mmap(-1, 1 << 26))
+        arrays.append(mmap.mmap(-1, 1 << 26))
 
 
-@misdeed("model_too_complex")
+@attack("model_too_complex")
 def eat_and_abort(pids: Path) -> None:
-    """As native code ends that gets no more memory; not so soon that nobody saw it grow."""
+    """End as native code does without memory; late enough that the engine can measure the memory."""
     with contextlib.suppress(OSError):
         while True:
             KEPT.append(mmap.mmap(-1, 1 << 24))
@@ -213,9 +213,9 @@ def eat_and_abort(pids: Path) -> None:
     os.abort()
 
 
-@misdeed("model_too_complex")
+@attack("model_too_complex")
 def eat_in_children(pids: Path) -> None:
-    """Each takes less than it may, and all together more."""
+    """Start children that each take less than the limit, and together more."""
     for _ in range(6):
         if start(pids) == 0:
             held = np.ones(8 << 20)
@@ -224,13 +224,13 @@ def eat_in_children(pids: Path) -> None:
     time.sleep(600)
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def open_files(pids: Path) -> None:
     while True:
         KEPT.append(os.open("/dev/null", os.O_RDONLY))
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def open_sockets(pids: Path) -> None:
     while True:
         KEPT.append(socket.create_server(("127.0.0.1", 0)))
@@ -238,17 +238,17 @@ def open_sockets(pids: Path) -> None:
 
 KEPT: list[Any] = []
 
-# writing
+# attacks that write
 
 
-@misdeed("model_too_complex")
+@attack("model_too_complex")
 def write_a_large_file(pids: Path) -> None:
     with Path(tempfile.gettempdir(), "large").open("wb", buffering=0) as file:
         for _ in range(10 << 10):
             file.write(bytes(1 << 20))
 
 
-@misdeed("model_too_complex")
+@attack("model_too_complex")
 def write_large_files(pids: Path) -> None:
     for number in range(10 << 10):
         Path(tempfile.gettempdir(), f"large-{number}").write_bytes(bytes(1 << 20))
@@ -256,22 +256,22 @@ def write_large_files(pids: Path) -> None:
     time.sleep(600)
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def write_many_files(pids: Path) -> None:
     for number in range(1_000_000):
         Path(tempfile.gettempdir(), f"small-{number}").touch()
 
 
-@misdeed("ok")
+@attack("ok")
 def rest(pids: Path) -> Scene:
-    """Slow, but in time."""
+    """Be slow, but meet the deadline."""
     time.sleep(0.7)
     return good()
 
 
-@misdeed("ok")
+@attack("ok")
 def hide_files(pids: Path) -> Scene:
-    """Too deep for a path, and without rights."""
+    """Create folders that are too deep for a path, and without permissions."""
     here = Path(tempfile.gettempdir())
     folder = os.open(here, os.O_RDONLY)
     for _ in range(1100):
@@ -287,9 +287,9 @@ def hide_files(pids: Path) -> Scene:
     return good()
 
 
-@misdeed("ok")
+@attack("ok")
 def swap_its_folder(pids: Path) -> Scene:
-    """Instead of it stands a link to something that somebody needs."""
+    """Replace the folder by a link to a folder that must remain."""
     pids.mkdir()
     (pids / "precious").touch()
     shutil.rmtree(tempfile.gettempdir())
@@ -297,7 +297,7 @@ def swap_its_folder(pids: Path) -> Scene:
     return good()
 
 
-@misdeed("conversion_timeout")
+@attack("conversion_timeout")
 def print_without_end(pids: Path) -> None:
     line = "hostile output " * 100
     while True:
@@ -307,24 +307,24 @@ def print_without_end(pids: Path) -> None:
         os.write(2, line.encode())
 
 
-@misdeed("conversion_timeout")
+@attack("conversion_timeout")
 def log_without_end(pids: Path) -> None:
     while True:
         log.warning("hostile log %s", "x" * 100_000)
 
 
-# outliving
+# attacks that leave processes or threads
 
 
 def start(pids: Path) -> int:
-    """As fork, and the child is told of."""
+    """Fork, and record the child."""
     child = os.fork()
     if child:
-        tell(pids, child)
+        record_process(pids, child)
     return child
 
 
-@misdeed("ok")
+@attack("ok")
 def fork_children(pids: Path) -> Scene:
     for _ in range(3):
         if start(pids) == 0:
@@ -332,15 +332,15 @@ def fork_children(pids: Path) -> Scene:
     return good()
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def fork_children_and_crash(pids: Path) -> None:
-    """The children hold the line to the parent open."""
+    """Crash while children hold the pipe to the parent open."""
     fork_children(pids)
     os.abort()
 
 
 def daemon(pids: Path) -> None:
-    """As daemons are made: a session of its own, a second fork, everything closed, another program."""
+    """Start a daemon: own session, second fork, all files closed, another program."""
     first = os.fork()
     if first:
         os.waitpid(first, 0)
@@ -348,34 +348,34 @@ def daemon(pids: Path) -> None:
     os.setsid()
     if os.fork():
         os._exit(0)
-    tell(pids, os.getpid())
+    record_process(pids, os.getpid())
     os.chdir("/")
     os.closerange(0, 1000)
     signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
     os.execve("/bin/sleep", ["sleep", "600"], {})
 
 
-@misdeed("ok")
+@attack("ok")
 def daemonise(pids: Path) -> Scene:
     daemon(pids)
     return good()
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def daemonise_and_crash(pids: Path) -> None:
     daemon(pids)
     ctypes.string_at(0)
 
 
-@misdeed("conversion_timeout")
+@attack("conversion_timeout")
 def daemonise_and_hang(pids: Path) -> None:
     daemon(pids)
     hang(pids)
 
 
-@misdeed("ok")
+@attack("ok")
 def fork_and_run(pids: Path) -> Scene:
-    """A process that is another one every moment."""
+    """Start a process that forks and exits repeatedly, so that its id changes."""
     if os.fork() == 0:
         os.setsid()
         until = time.monotonic() + 60
@@ -388,7 +388,7 @@ def fork_and_run(pids: Path) -> Scene:
     return good()
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def fork_without_end(pids: Path) -> None:
     for _ in range(100):
         if start(pids) == 0:
@@ -396,14 +396,14 @@ def fork_without_end(pids: Path) -> None:
     time.sleep(600)
 
 
-@misdeed("ok")
+@attack("ok")
 def start_a_program(pids: Path) -> Scene:
     process = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True)
-    tell(pids, process.pid)
+    record_process(pids, process.pid)
     return good()
 
 
-@misdeed("ok")
+@attack("ok")
 def leave_a_thread(pids: Path) -> Scene:
     def work() -> None:
         while True:
@@ -414,121 +414,121 @@ def leave_a_thread(pids: Path) -> Scene:
     return good()
 
 
-# answering
+# attacks on the pipe to the parent
 
 
-def lines() -> list[int]:
-    """The sockets of the process: among them the one to the parent."""
-    found = []
+def find_sockets() -> list[int]:
+    """Return the sockets of the process, which include the pipe to the parent."""
+    descriptors = []
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                found.append(int(name))
-    return found
+                descriptors.append(int(name))
+    return descriptors
 
 
-def say(what: bytes) -> None:
-    for line in lines():
+def send(data: bytes) -> None:
+    for descriptor in find_sockets():
         with contextlib.suppress(OSError):
-            os.write(line, what)
+            os.write(descriptor, data)
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def scribble(pids: Path) -> None:
-    say(os.urandom(100_000))
+    send(os.urandom(100_000))
     time.sleep(600)
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def answer_nonsense(pids: Path) -> None:
     text = b'{"x":' + b"[" * 200_000
-    say(struct.pack("!i", len(text)) + text)
+    send(struct.pack("!i", len(text)) + text)
     time.sleep(600)
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def answer_with_a_pickle(pids: Path) -> None:
     text = b"cos\n_exit\n(I99\ntR."
-    say(struct.pack("!i", len(text)) + text)
+    send(struct.pack("!i", len(text)) + text)
     time.sleep(600)
 
 
-@misdeed("conversion_timeout")
+@attack("conversion_timeout")
 def begin_an_answer(pids: Path) -> None:
-    say(struct.pack("!i", 1_000_000) + b'{"report":')
+    send(struct.pack("!i", 1_000_000) + b'{"report":')
     time.sleep(600)
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def promise_gigabytes(pids: Path) -> None:
-    say(struct.pack("!iQ", -1, 1 << 40) + b"x" * 1000)
+    send(struct.pack("!iQ", -1, 1 << 40) + b"x" * 1000)
     time.sleep(600)
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def forge_an_answer(pids: Path) -> None:
-    """A report of what was never written, with companions that lie elsewhere."""
+    """Send a report of a result that was never written, with companions outside of the folder."""
     forged = {
         "report": {"source": {"format": "hostile"}, "target": {"format": "hostile"}},
         "companions": ["../../../../../../etc/passwd", "..\\..\\evil", "a\0b", "x" * 5000, "", ".."],
     }
     text = json.dumps(forged).encode()
-    say(struct.pack("!i", len(text)) + text)
+    send(struct.pack("!i", len(text)) + text)
     time.sleep(600)
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def hang_up(pids: Path) -> None:
     os.closerange(3, 1000)
     time.sleep(600)
 
 
-@misdeed("worker_crashed")
+@attack("worker_crashed")
 def hang_up_and_return(pids: Path) -> Scene:
     scene = good()
     os.closerange(3, 1000)
     return scene
 
 
-# returning
+# attacks with the returned value
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def return_nothing(pids: Path) -> None:
     return None
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def return_text(pids: Path) -> str:
     return "scene"
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def return_wrong_shapes(pids: Path) -> Scene:
     return scene_of(Mesh(np.zeros((4, 7)), np.zeros((2, 2, 2), int)))
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def return_wrong_types(pids: Path) -> Scene:
     return scene_of(Mesh(np.array([["a", object(), None]]), np.array([[0.5, np.nan, 1j]])))
 
 
-@misdeed("unreadable_file")
+@attack("unreadable_file")
 def return_nan(pids: Path) -> Scene:
     return scene_of(Mesh(np.full((3, 3), np.nan), np.array([[0, 1, 2]])))
 
 
-@misdeed("unreadable_file")
+@attack("unreadable_file")
 def return_wrong_indices(pids: Path) -> Scene:
     return scene_of(Mesh(np.eye(3), np.array([[0, 1, 2_000_000_000], [0, 1, -5]])))
 
 
-@misdeed("unreadable_file")
+@attack("unreadable_file")
 def return_a_part_without_a_mesh(pids: Path) -> Scene:
     return Scene((brick(),), (Part(mesh=-7),))
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def return_a_hollow_scene(pids: Path) -> Scene:
     scene = good()
     object.__setattr__(scene, "meshes", 5)
@@ -536,28 +536,28 @@ def return_a_hollow_scene(pids: Path) -> Scene:
 
 
 class Trap:
-    """Runs code in whoever unpickles it."""
+    """Object that ends the process that unpickles it."""
 
     def __reduce__(self) -> Any:
         return exec, ("import os; os._exit(99)",)
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def tell_a_trap(pids: Path) -> Scene:
     did(trap=Trap())  # type: ignore[arg-type]
     return good()
 
 
-@misdeed("conversion_failed")
+@attack("conversion_failed")
 def tell_without_end(pids: Path) -> Scene:
     for number in range(20_000):
         note(f"remark_{number}", f"{number} " + "x" * 1000)
     return good()
 
 
-@misdeed("ok")
+@attack("ok")
 def change_everything(pids: Path) -> Scene:
-    """All that a process has beside its memory; `witness` sees it."""
+    """Change all state of the process outside its memory; `witness` records it."""
     os.environ["PATH"] = os.environ["LC_ALL"] = "/hostile"
     os.environ["MESHHUB_WORKERS"] = "0"
     os.chdir("/")
@@ -571,7 +571,7 @@ def change_everything(pids: Path) -> Scene:
     return good()
 
 
-@misdeed("ok")
+@attack("ok")
 def witness(pids: Path) -> Scene:
     umask = os.umask(0)
     os.umask(umask)
@@ -592,7 +592,7 @@ def witness(pids: Path) -> Scene:
     return good()
 
 
-# only in a writer
+# attacks of the writer alone
 
 
 def write_nothing(target: Target) -> None:
@@ -702,14 +702,14 @@ def meshhub_operations() -> Iterable[Operation]:
     ]
 
 
-# in hooks
+# attacks in hooks
 
 HOOKED = Format(id="hooked", label="Hooked", extensions=(".hooked",))
 
 HOOKS = ("sniff", "review", "grants", "finished")
 
 GRANTS = "hostile-grants"
-"""A file in a folder of `sys.path`: each line has a caller's id, all that a grant sees, and what its grant does."""
+"""File in a folder of `sys.path`; each line has a caller's id, which is all that a grant gets, and an attack."""
 
 SURVIVED = (
     "hang",
@@ -728,7 +728,7 @@ SURVIVED = (
     "scribble",
     "hang-up",
 )
-"""Misdeeds that are done in hooks."""
+"""Attacks that run in hooks."""
 
 
 class HookedOptions(Struct, frozen=True, kw_only=True):
@@ -759,8 +759,8 @@ class HostileHooks:
 
     @hookimpl
     def meshhub_grants(self, caller: Caller) -> Iterable[str]:
-        asked = [path for folder in sys.path if (path := Path(folder, GRANTS)).is_file()]
-        for line in asked[0].read_text().splitlines() if asked else ():
+        paths = [path for folder in sys.path if (path := Path(folder, GRANTS)).is_file()]
+        for line in paths[0].read_text().splitlines() if paths else ():
             caller_id, how = line.split(maxsplit=1)
             if caller_id == caller.id:
                 do(how)
@@ -776,6 +776,6 @@ class HostileHooks:
 
     @hookimpl
     def meshhub_finished(self, report: Report) -> None:
-        for one in report.notes:
-            if one.code == "hooked_finished":
-                do(one.message)
+        for remark in report.notes:
+            if remark.code == "hooked_finished":
+                do(remark.message)

@@ -1,4 +1,4 @@
-"""A tiny format for tests of the service: one line of text says what its reader does."""
+"""Small format for tests of the service; the words of its one line select what the reader does."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def read(source: Source, options: ToyOptions) -> Scene:
             # the interpreter lock is held: only a kill ends it
             ctypes.PyDLL(None).sleep(600)
         case ["wait", path]:
-            # tell that it runs, and go on until it is told or killed
+            # write a file to report the start, then wait for the caller's file or the end of the process
             Path(f"{path}.{os.getpid()}").write_text("running")
             while not Path(path).exists():
                 time.sleep(0.01)
         case ["needs", name]:
             if source.sibling(name) is None:
-                raise ExternalReference(f"{name!r} did not come along; send it too")
+                raise ExternalReference(f"{name!r} is missing; send it too")
             did(companion=name)
     return scene_of(brick(1, 2, options.toy_size or 3))
 
@@ -116,7 +116,7 @@ def meshhub_writers() -> Iterable[Writer]:
 
 
 class Reviewer:
-    """Objects to one odd size."""
+    """Review that objects to one size."""
 
     @hookimpl
     def meshhub_review(self, chain: Chain, caller: Caller) -> Iterable[Objection]:
