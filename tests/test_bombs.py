@@ -140,7 +140,7 @@ def test_the_overlapping_archive_expands_in_other_readers(tmp_path: Path) -> Non
 
 def test_costly_models_in_a_batch_are_read_cheaply(measure_conversion: Measure, tmp_path: Path) -> None:
     """The time includes the start of the program; a valid file in the batch is converted."""
-    (tmp_path / "sound.stl").write_bytes(bombs.TRIANGLE)
+    (tmp_path / "valid.stl").write_bytes(bombs.TRIANGLE)
     names = {}
     for number, (what, bomb) in enumerate(list(bombs.MODELS.items())[::3]):
         name = f"{number:03}{Path(bomb.name).suffix}"
@@ -148,7 +148,7 @@ def test_costly_models_in_a_batch_are_read_cheaply(measure_conversion: Measure, 
         names[name] = what
     output, seconds, _ = measure_conversion("program", "", tmp_path)
     found = {Path(one["file"]).name: one.get("error_code", "") for one in json.loads(output)}
-    assert found.pop("sound.stl") == ""
+    assert found.pop("valid.stl") == ""
     assert found.keys() == names.keys()
     wrong = {
         names[name]: code for name, code in found.items() if code not in (bombs.MODELS[names[name]].codes or ("",))

@@ -341,20 +341,20 @@ def test_an_unwritable_folder_is_reported_with_the_name_of_the_output(
     assert names(tmp_path) == ["a.stl"]
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no folder that nobody writes in")
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no folder in which no user can write")
 def test_an_unwritable_output_gives_status_6(tmp_path: Path) -> None:
     source = stl(tmp_path / "a.stl")
     for folder in ("/proc", "/proc/self/fdinfo"):
         done = meshhub_cli("convert", source, f"{folder}/a.ply", "--json")
         assert done.returncode == 6, done.stderr
-        told = json.loads(done.stdout)
-        assert told["error_code"] == "output_failed"
-        assert folder in told["error"]
-        assert ".meshhub-" not in told["error"]
+        payload = json.loads(done.stdout)
+        assert payload["error_code"] == "output_failed"
+        assert folder in payload["error"]
+        assert ".meshhub-" not in payload["error"]
     batch = meshhub_cli("convert", source, "--to", "ply", "-o", "/proc", "--json")
-    (told,) = json.loads(batch.stdout)
-    assert (batch.returncode, told["error_code"]) == (1, "output_failed")
-    assert ".meshhub-" not in told["error"]
+    (payload,) = json.loads(batch.stdout)
+    assert (batch.returncode, payload["error_code"]) == (1, "output_failed")
+    assert ".meshhub-" not in payload["error"]
 
 
 @posix

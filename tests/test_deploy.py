@@ -34,9 +34,9 @@ def test_the_unit_is_hardened() -> None:
 def test_deployment_files_use_only_known_settings() -> None:
     known = {FILE, *(PREFIX + name.upper() for name in NAMES)}
     for path in (UNIT, IMAGE):
-        told = set(re.findall(r"\bMESHHUB_[A-Z_]+", path.read_text(encoding="utf-8")))
-        assert told
-        assert told <= known
+        names = set(re.findall(r"\bMESHHUB_[A-Z_]+", path.read_text(encoding="utf-8")))
+        assert names
+        assert names <= known
 
 
 def test_keys_are_created_in_the_environment_of_the_service() -> None:

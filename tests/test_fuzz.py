@@ -1,6 +1,6 @@
 """Every registered reader against damaged files: a result or an error with a code, and nothing else.
 
-The files are small sound ones of our own writers, then cut, and changed where it hurts: numbers
+The files are small valid ones of our own writers, which are then cut, and changed at critical places: numbers
 of a header, members of a JSON document, attributes of XML, lines of text.
 """
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.once
 
 REGISTRY = Registry(entry_points=False)
 MESHES = ("3mf", "glb", "gltf", "obj", "ply", "stl")
-"""The formats with a writer that makes a sound file quickly; others are given random bytes alone."""
+"""Formats whose writer creates a valid file quickly; the others get only random bytes."""
 
 READERS = sorted(one.capability.format.id for one in REGISTRY.declarations.readers)
 TEXTS = {"stl": "stl_ascii", "ply": "ply_ascii"}
@@ -199,7 +199,7 @@ def mutate_glb(data: bytes, chance: random.Random) -> bytes:
 
 
 def mutate_package(data: bytes, chance: random.Random) -> bytes:
-    """One part of a 3MF package changed, the package sound."""
+    """Return a valid 3MF package with one changed part."""
     contents = unpack(data)
     chosen = chance.choice([*contents, *[name for name in contents if name.endswith(".model")] * 5])
     contents[chosen] = mutate_words(contents[chosen], chance)
@@ -273,7 +273,7 @@ def test_any_wrong_number_in_a_small_file_gives_a_result_or_a_coded_error(format
 
 
 def test_any_wrong_number_in_a_3mf_model_gives_a_result_or_a_coded_error() -> None:
-    """Inside the package, which stays sound."""
+    """Damage a part inside of the package, which stays valid."""
     (data,) = build_seeds("3mf", small=True)
     contents = unpack(data)
     (name,) = (name for name in contents if name.endswith(".model"))

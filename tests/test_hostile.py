@@ -121,10 +121,10 @@ def test_empty_3mf_components_count_against_the_limit(registry: Registry) -> Non
 
 
 def test_printed_file_names_contain_no_control_characters(tmp_path: Path) -> None:
-    sound, broken = tmp_path / "a\x1b]0;owned\x07\n\x9b31m.stl", tmp_path / "b\u202e\x1b[2J.stl"
-    sound.write_bytes(b"solid\n" + TRIANGLE % b"0" + b"endsolid\n")
+    valid, broken = tmp_path / "a\x1b]0;owned\x07\n\x9b31m.stl", tmp_path / "b\u202e\x1b[2J.stl"
+    valid.write_bytes(b"solid\n" + TRIANGLE % b"0" + b"endsolid\n")
     broken.write_bytes(b"nothing")
-    paths = [str(sound), str(broken)]
+    paths = [str(valid), str(broken)]
     for arguments in (["inspect", *paths], ["convert", *paths, "--to", "obj", "--output-dir", str(tmp_path / "out")]):
         said = CliRunner().invoke(root, arguments, color=True).output
         for mark in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\u202e"):

@@ -168,8 +168,8 @@ def test_an_inspection_lists_features_and_becomes_json() -> None:
     mesh = Mesh(brick().vertices, brick().faces, face_material=np.zeros(12, np.int32))
     found = inspect(Scene((mesh,), (Part(0, name="lid"),), (Material("red"),)))
     assert found.features == ("materials", "names")
-    told = msgspec.json.decode(msgspec.json.encode(found))
-    assert told["parts_listed"][0]["name"] == "lid"
+    payload = msgspec.json.decode(msgspec.json.encode(found))
+    assert payload["parts_listed"][0]["name"] == "lid"
 
 
 @given(radius=st.floats(0.1, 1000), segments=st.integers(3, 20).map(lambda half: 2 * half))

@@ -53,30 +53,30 @@ def test_equal_notes_appear_once_and_similar_ones_are_counted() -> None:
             note("sheet", f"part {number} is a sheet")
             note("sheet", "part 0 is a sheet")
             note("other", "always the same")
-    sheets = [told.message for told in remarks.notes if told.code == "sheet"]
+    sheets = [note.message for note in remarks.notes if note.code == "sheet"]
     assert sheets == [
         *(f"part {number} is a sheet" for number in range(MAX_NOTES_PER_CODE)),
         "and 1,500 more of this kind",
     ]
-    assert [told.message for told in remarks.notes if told.code == "other"] == ["always the same"]
+    assert [note.message for note in remarks.notes if note.code == "other"] == ["always the same"]
 
 
 def test_a_full_disk_is_reported_as_such() -> None:
-    with pytest.raises(ConversionFailed, match="out of disk space") as told:
+    with pytest.raises(ConversionFailed, match="out of disk space") as caught:
         Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Full(), to="ply")
-    assert told.value.code == "server_busy"
+    assert caught.value.code == "server_busy"
 
 
 @pytest.mark.parametrize(("target", "colours"), [("ply", False), ("stl", True)])
 def test_the_loss_of_colors_is_noted_only_if_colors_are_lost(target: str, colours: bool) -> None:
     report = Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Target(), to=target)
-    (lost,) = [told.message for told in report.notes if told.code == "materials_dropped"]
+    (lost,) = [note.message for note in report.notes if note.code == "materials_dropped"]
     assert ("colors" in lost) is colours
 
 
-@pytest.mark.parametrize(("distance", "told"), [(0.0, False), (1e3, False), (2.0**20, False), (1e8 + 0.3, True)])
-def test_an_stl_far_from_the_origin_is_noted(distance: float, told: bool) -> None:
+@pytest.mark.parametrize(("distance", "is_noted"), [(0.0, False), (1e3, False), (2.0**20, False), (1e8 + 0.3, True)])
+def test_an_stl_far_from_the_origin_is_noted(distance: float, is_noted: bool) -> None:
     scene = scene_of(moved_by(brick(10, 20, 30), distance, 0, 0))
     with collecting("stl") as remarks:
         write(scene, Target(), StlWriterOptions())
-    assert ("far_from_origin" in [one.code for one in remarks.notes]) is told
+    assert ("far_from_origin" in [remark.code for remark in remarks.notes]) is is_noted

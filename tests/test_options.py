@@ -119,11 +119,11 @@ def test_parsed_values_make_the_same_options_as_texts() -> None:
 
 
 def test_schema_is_flat_and_bounded() -> None:
-    told = schema(Sample)["properties"]
-    assert told["sample_count"] == {"type": "integer", "title": "Count", "minimum": 4, "maximum": 100}
-    assert told["sample_length_mm"]["exclusiveMinimum"] == 0
-    assert told["sample_kind"]["enum"] == ["round", "square"]
-    assert told["sample_flag"]["default"] is False
+    properties = schema(Sample)["properties"]
+    assert properties["sample_count"] == {"type": "integer", "title": "Count", "minimum": 4, "maximum": 100}
+    assert properties["sample_length_mm"]["exclusiveMinimum"] == 0
+    assert properties["sample_kind"]["enum"] == ["round", "square"]
+    assert properties["sample_flag"]["default"] is False
 
 
 def test_an_unknown_option_is_rejected_with_the_nearest_name() -> None:

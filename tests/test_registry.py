@@ -246,8 +246,8 @@ def test_content_takes_precedence_over_the_extension_with_a_note() -> None:
     chain = resolve_chain(registry, toy(name="a.nam"))
     assert chain.source_format == "toy"
     assert [note.code for note in chain.notes] == ["content_beats_name"]
-    told = resolve_chain(registry, toy(name="a.nam"), input_format="nam")
-    assert told.source_format == "nam"
+    chain = resolve_chain(registry, toy(name="a.nam"), input_format="nam")
+    assert chain.source_format == "nam"
 
 
 def test_the_extension_decides_if_the_content_does_not() -> None:

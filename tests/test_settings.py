@@ -70,7 +70,7 @@ def test_variables_take_precedence_over_the_file(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("wrkers = 3", "did you mean workers"),
         ("zzz = 3", "unknown setting 'zzz' "),
@@ -88,23 +88,23 @@ def test_variables_take_precedence_over_the_file(file: Path) -> None:
         ("plan_limits = 3", "unknown setting 'plan_limits'"),
     ],
 )
-def test_invalid_files_are_rejected(tmp_path: Path, text: str, told: str) -> None:
+def test_invalid_files_are_rejected(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "meshhub.toml"
-    with pytest.raises(InvalidSettings, match=told) as caught:
+    with pytest.raises(InvalidSettings, match=message) as caught:
         load(write_settings(path, text))
     assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("variable", "told"),
+    ("variable", "message"),
     [
         ("MESHHUB_WORKRES", "did you mean MESHHUB_WORKERS"),
         ("MESHHUB_TRUSTED_PROXY", "did you mean MESHHUB_TRUSTED_PROXIES"),
         ("MESHHUB_PLAN_FREE_MAX_BATCH_FILE", "did you mean MESHHUB_PLAN_FREE_MAX_BATCH_FILES"),
     ],
 )
-def test_misspelled_variables_are_rejected_with_the_nearest_name(variable: str, told: str) -> None:
-    with pytest.raises(InvalidSettings, match=told):
+def test_misspelled_variables_are_rejected_with_the_nearest_name(variable: str, message: str) -> None:
+    with pytest.raises(InvalidSettings, match=message):
         load({variable: "3"})
 
 
@@ -130,10 +130,10 @@ def test_errors_name_the_line_of_the_file(tmp_path: Path, text: str, line: int |
     path = tmp_path / "meshhub.toml"
     with pytest.raises(InvalidSettings) as caught:
         load(write_settings(path, text))
-    told = str(caught.value)
-    assert str(path) in told
+    message = str(caught.value)
+    assert str(path) in message
     if line is not None:
-        assert f"{path}:{line})" in told or f"line {line}," in told
+        assert f"{path}:{line})" in message or f"line {line}," in message
 
 
 def test_a_missing_file_is_rejected(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_workers_follow_the_cpu_limit_of_a_container(tmp_path: Path, text: str |
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("shutdown_seconds = nan", "shutdown_seconds must be a number"),
         ("drain_seconds = inf", "drain_seconds must be a number"),
@@ -177,8 +177,8 @@ def test_workers_follow_the_cpu_limit_of_a_container(tmp_path: Path, text: str |
         ("connections_per_address = 0", "connections_per_address must be at least 1"),
     ],
 )
-def test_implausible_numbers_are_rejected(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(InvalidSettings, match=told):
+def test_implausible_numbers_are_rejected(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InvalidSettings, match=message):
         load(write_settings(tmp_path / "meshhub.toml", text))
 
 
@@ -194,7 +194,7 @@ def run_serve(**environment: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "told"),
+    ("variable", "value", "message"),
     [
         ("MESHHUB_FREE_PLAN", "gold", "free_plan: unknown plan 'gold'"),
         ("MESHHUB_RATE_LIMIT_URL", "pigeon://u:geheim@x", "rate_limit_url"),
@@ -203,12 +203,12 @@ def run_serve(**environment: str) -> subprocess.CompletedProcess[str]:
         ("MESHHUB_PLAN_GOLD_MAX_BATCH_FILES", "3", "plans.gold: unknown plan 'gold'"),
     ],
 )
-def test_a_service_with_invalid_settings_does_not_start(variable: str, value: str, told: str) -> None:
+def test_a_service_with_invalid_settings_does_not_start(variable: str, value: str, message: str) -> None:
     pytest.importorskip("litestar", reason="the service needs the extra http")
     done = run_serve(**{variable: value})
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert told in line
+    assert message in line
     assert f"(environment {variable})" in line
     assert "geheim" not in line
 
@@ -216,11 +216,11 @@ def test_a_service_with_invalid_settings_does_not_start(variable: str, value: st
 def test_config_shows_the_defaults() -> None:
     pytest.importorskip("sqlalchemy", reason="keys need the extra http")
     environment = {name: "" for name in os.environ if name.startswith(PREFIX)}
-    told = json.loads(run_config("--json", XDG_DATA_HOME="/data", **environment).stdout)
-    assert told["workers"] == {"value": cores(), "origin": "default"}
-    assert told["batch_workers"]["value"] == max(1, cores() // 2)
-    assert told["database_url"] == {"value": "sqlite:////data/meshhub/meshhub.sqlite3", "origin": "default"}
-    assert Path(told["temporary_folder"]["value"]).is_dir()
+    payload = json.loads(run_config("--json", XDG_DATA_HOME="/data", **environment).stdout)
+    assert payload["workers"] == {"value": cores(), "origin": "default"}
+    assert payload["batch_workers"]["value"] == max(1, cores() // 2)
+    assert payload["database_url"] == {"value": "sqlite:////data/meshhub/meshhub.sqlite3", "origin": "default"}
+    assert Path(payload["temporary_folder"]["value"]).is_dir()
 
 
 def run_config(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -234,13 +234,13 @@ def run_config(*arguments: str, **environment: str) -> subprocess.CompletedProce
 
 
 def test_config_shows_the_effective_settings_and_their_origin(file: Path) -> None:
-    told = json.loads(run_config("--json", MESHHUB_SETTINGS=str(file), MESHHUB_QUEUE="9").stdout)
-    assert told["workers"] == {"value": 3, "origin": f"file {file}:2"}
-    assert told["queue"] == {"value": 9, "origin": "environment MESHHUB_QUEUE"}
-    assert told["drain_seconds"] == {"value": 5.0, "origin": "default"}
-    assert told["plans.free.max_batch_files"] == {"value": 5, "origin": f"file {file}:8"}
-    assert told["plans.free.requests_per_minute"] == {"value": None, "origin": f"file {file}:9"}
-    assert told["plans.free.max_file_bytes"] == {"value": 20 << 20, "origin": "default"}
+    payload = json.loads(run_config("--json", MESHHUB_SETTINGS=str(file), MESHHUB_QUEUE="9").stdout)
+    assert payload["workers"] == {"value": 3, "origin": f"file {file}:2"}
+    assert payload["queue"] == {"value": 9, "origin": "environment MESHHUB_QUEUE"}
+    assert payload["drain_seconds"] == {"value": 5.0, "origin": "default"}
+    assert payload["plans.free.max_batch_files"] == {"value": 5, "origin": f"file {file}:8"}
+    assert payload["plans.free.requests_per_minute"] == {"value": None, "origin": f"file {file}:9"}
+    assert payload["plans.free.max_file_bytes"] == {"value": 20 << 20, "origin": "default"}
     done = run_config("--show", MESHHUB_SETTINGS=str(file), MESHHUB_RATE_LIMIT_URL="redis://:geheim@cache:6379/1")
     assert done.returncode == 0, done.stderr
     assert "hei" not in done.stdout
@@ -251,10 +251,10 @@ def test_config_shows_the_effective_settings_and_their_origin(file: Path) -> Non
 
 
 def test_config_rejects_invalid_settings(tmp_path: Path) -> None:
-    for text, told in (("wrkers = 3", "workers"), ("[plans.fre]\nmax_batch_files = 3", "did you mean free")):
+    for text, message in (("wrkers = 3", "workers"), ("[plans.fre]\nmax_batch_files = 3", "did you mean free")):
         done = run_config(**write_settings(tmp_path / "meshhub.toml", text))
         assert done.returncode == 2
-        assert told in done.stderr
+        assert message in done.stderr
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

@@ -914,7 +914,7 @@ def test_we_read_what_trimesh_writes() -> None:
 
 
 def test_real_files_end_as_expected(corpus: Path, corpus_index: list[dict[str, str]]) -> None:
-    told = {"converts": "converts", "error": "unreadable_file", "external_reference": "external_reference"}
+    expected_codes = {"converts": "converts", "error": "unreadable_file", "external_reference": "external_reference"}
     wrong = []
     for row in corpus_index:
         if not row["file"].startswith(("glb/", "gltf/")):
@@ -929,7 +929,7 @@ def test_real_files_end_as_expected(corpus: Path, corpus_index: list[dict[str, s
                 ended = "converts" if loss <= 0 else f"{loss} faces lost"
         except MeshhubError as error:
             ended = error.code
-        if row["expect"] in told and ended != told[row["expect"]]:
+        if row["expect"] in expected_codes and ended != expected_codes[row["expect"]]:
             wrong.append((row["file"], row["expect"], ended))
     assert wrong == []
 

@@ -354,7 +354,7 @@ def test_lost_entities_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (lambda data: data[: len(data) // 2], "cut short"),
         (lambda data: data[:150], "no DATA section"),
@@ -368,10 +368,10 @@ def test_lost_entities_are_told() -> None:
         (lambda data: data.replace(b"=", b"~"), "damaged"),
     ],
 )
-def test_damage_is_told(change: Callable[[bytes], bytes], told: str) -> None:
+def test_the_error_describes_the_damage(change: Callable[[bytes], bytes], message: str) -> None:
     data = written(scene_of(brick()))
     assert change(data) != data
-    with pytest.raises(SourceError, match=told):
+    with pytest.raises(SourceError, match=message):
         load(change(data))
 
 
@@ -450,9 +450,9 @@ def test_damaged_files_end_as_a_result_or_a_coded_error(
     isolated: Registry, damaged: list[tuple[str, bytes]], number: int
 ) -> None:
     kind, data = damaged[number]
-    told, _ = DAMAGE["outcome"](isolated, data, 3.0)
+    result, _ = DAMAGE["outcome"](isolated, data, 3.0)
     known = {error.code for error in vars(errors).values() if isinstance(error, type) and hasattr(error, "code")}
-    assert told == "converted" or told in known - {"internal_error", "conversion_failed"}, kind
+    assert result == "converted" or result in known - {"internal_error", "conversion_failed"}, kind
 
 
 @pytest.fixture(scope="module")

@@ -82,7 +82,7 @@ def test_textures_are_packed_without_being_loaded_into_memory(tmp_path: Path) ->
 
 
 def test_a_report_lists_each_code_of_a_file_once() -> None:
-    one, other = (Note(code=code, message="told") for code in ("frame_converted", "material_simplified"))
+    one, other = (Note(code=code, message="text") for code in ("frame_converted", "material_simplified"))
     report = Report(source=FileReport(format="gltf"), target=FileReport(format="glb"), notes=(one, other, one))
     said = json.loads(batch_header([("a.gltf", report), ("b.gltf", report), ("a.gltf", report)], 0))
     assert said["notes"] == {name: ["frame_converted", "material_simplified"] for name in ("a.gltf", "b.gltf")}
@@ -213,12 +213,12 @@ def test_a_file_over_the_limit_in_an_archive_fails_alone(serve: Any) -> None:
 
 
 def test_a_damaged_entry_fails_alone(service: Running) -> None:
-    sound = b"toy " + bytes(range(256)) * 4
+    valid = b"toy " + bytes(range(256)) * 4
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("a.toy", b"toy")
-        archive.writestr("b.toy", sound)
-    broken = held.getvalue().replace(sound, sound[::-1])
+        archive.writestr("b.toy", valid)
+    broken = held.getvalue().replace(valid, valid[::-1])
     assert failures(unzipped(service.batch(broken))) == {"b.toy": "unreadable_file"}
 
 

@@ -68,7 +68,7 @@ def test_a_costly_archive_is_answered_cheaply(service: Running, pro: dict[str, s
 @pytest.mark.parametrize("what", list(bombs.MODELS)[1::4])
 def test_a_costly_model_in_an_archive_fails_alone(service: Running, pro: dict[str, str], what: str) -> None:
     bomb = bombs.MODELS[what]
-    data = zip_of({"sound.stl": bombs.TRIANGLE, "x/" + bomb.name: bomb.make()})
+    data = zip_of({"valid.stl": bombs.TRIANGLE, "x/" + bomb.name: bomb.make()})
     with assert_cheap():
         answer = service.batch(data, "stl", headers=pro)
     if answer.status_code != 200:
@@ -76,7 +76,7 @@ def test_a_costly_model_in_an_archive_fails_alone(service: Running, pro: dict[st
         assert read_error_code(answer) == "unsafe_archive"
         return
     found = unzipped(answer)
-    assert "sound.stl" in found
+    assert "valid.stl" in found
     failed = [one["error_code"] for one in json.loads(found.get("errors.json", b"[]"))]
     assert set(failed) <= set(bomb.codes)
     assert len(failed) == (1 if bomb.codes else 0)

@@ -42,9 +42,9 @@ def test_input_that_is_not_http_gets_a_json_error(service: Running, sent: bytes)
     head, _, body = service.raw(sent).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert b"content-type: application/json" in head.lower()
-    told = json.loads(body)
-    assert told["error_code"] == "bad_request"
-    assert f"x-request-id: {told['request_id']}".encode() in head.lower()
+    payload = json.loads(body)
+    assert payload["error_code"] == "bad_request"
+    assert f"x-request-id: {payload['request_id']}".encode() in head.lower()
 
 
 def build_chunked_request(pieces: list[bytes]) -> bytes:

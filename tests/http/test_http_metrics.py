@@ -51,18 +51,18 @@ def test_conversions_are_counted_by_outcome(serve: Callable[..., Running]) -> No
     running.convert(b"no toy", name="a.toy")
     running.post("/inspect", {"file": ("a.toy", b"toy")})
     running.many(("a.toy", b"toy"), ("b.toy", b"toy empty"))
-    told = read_samples(running)
+    samples = read_samples(running)
     count = "meshhub_conversions_total"
-    assert told[count, "ok", "toy", "toy"] == 3
-    assert told[count, "conversion_failed", "toy", "toy"] == 1
-    assert told[count, "unreadable_file", "toy", "toy"] == 1
-    assert told[count, "empty_model", "toy", "toy"] == 1
-    assert told[count, "ok", "toy", "none"] == 1
-    assert told["meshhub_conversion_seconds_count", "toy", "toy"] == 6
-    assert told["meshhub_requests_total", "/convert", "200"] == 2
-    assert told["meshhub_requests_total", "/convert", "422"] == 2
-    assert told["meshhub_workers_busy",] == told["meshhub_queue_depth",] == 0
-    assert told["meshhub_workers",] == Settings().worker_count
+    assert samples[count, "ok", "toy", "toy"] == 3
+    assert samples[count, "conversion_failed", "toy", "toy"] == 1
+    assert samples[count, "unreadable_file", "toy", "toy"] == 1
+    assert samples[count, "empty_model", "toy", "toy"] == 1
+    assert samples[count, "ok", "toy", "none"] == 1
+    assert samples["meshhub_conversion_seconds_count", "toy", "toy"] == 6
+    assert samples["meshhub_requests_total", "/convert", "200"] == 2
+    assert samples["meshhub_requests_total", "/convert", "422"] == 2
+    assert samples["meshhub_workers_busy",] == samples["meshhub_queue_depth",] == 0
+    assert samples["meshhub_workers",] == Settings().worker_count
 
 
 def test_bytes_are_counted(serve: Callable[..., Running]) -> None:
@@ -84,9 +84,9 @@ def test_callers_cannot_add_label_values(serve: Callable[..., Running]) -> None:
         running.convert(target=f"made-up-{number}")
         running.convert(name=f"a.x{number}", content=b"?")
         running.client.request(f"MADE{number}", "/plan")
-    told = read_samples(running)
-    assert told["meshhub_requests_total", "other", "404"] == 30
-    assert len(told) < before + 60
+    samples = read_samples(running)
+    assert samples["meshhub_requests_total", "other", "404"] == 30
+    assert len(samples) < before + 60
     assert "made-up" not in running.get("/metrics").text
 
 
@@ -138,10 +138,10 @@ def test_json_logs_omit_the_text_of_exceptions() -> None:
     line = JsonLines().format(record)
     assert "secret" not in line
     assert "\n" not in line
-    told = json.loads(line)
-    assert (told["level"], told["message"], told["status"]) == ("error", "it broke", 5)
-    assert told["exception"] == "ValueError"
-    assert "test_http_metrics.py" in told["raised_at"][-1]
+    payload = json.loads(line)
+    assert (payload["level"], payload["message"], payload["status"]) == ("error", "it broke", 5)
+    assert payload["exception"] == "ValueError"
+    assert "test_http_metrics.py" in payload["raised_at"][-1]
 
 
 def test_a_server_that_logs_json(tmp_path: Path) -> None:
@@ -171,11 +171,11 @@ def test_a_server_that_logs_json(tmp_path: Path) -> None:
     assert "private" not in rest
     assert "verysecret" not in rest
     lines = [json.loads(line) for line in rest.splitlines()]
-    told = {line["path"]: line for line in lines if "path" in line}
-    assert told["/convert"]["status"] == 422
-    assert told["/convert"]["error_code"] in ("empty_model", "unreadable_file")
-    assert told["/convert"]["bytes_in"] > 30
-    assert {told["/convert"]["request_id"], told["/plan"]["request_id"]} == {"my-own"}
+    payload = {line["path"]: line for line in lines if "path" in line}
+    assert payload["/convert"]["status"] == 422
+    assert payload["/convert"]["error_code"] in ("empty_model", "unreadable_file")
+    assert payload["/convert"]["bytes_in"] > 30
+    assert {payload["/convert"]["request_id"], payload["/plan"]["request_id"]} == {"my-own"}
 
 
 def test_a_rejected_request_is_one_log_line(serve: Callable[..., Running], caplog: pytest.LogCaptureFixture) -> None:
@@ -186,9 +186,9 @@ def test_a_rejected_request_is_one_log_line(serve: Callable[..., Running], caplo
     (record,) = [one for one in caplog.records if "server_busy" in one.getMessage() or "disk" in one.getMessage()]
     assert record.levelno == logging.WARNING
     assert "disk" in record.getMessage()
-    told = json.loads(JsonLines().format(record))
-    assert (told["error_code"], told["status"], told["path"]) == ("server_busy", 503, "/convert")
-    assert "disk" in told["reason"]
+    payload = json.loads(JsonLines().format(record))
+    assert (payload["error_code"], payload["status"], payload["path"]) == ("server_busy", 503, "/convert")
+    assert "disk" in payload["reason"]
 
 
 def test_a_failed_batch_is_logged_without_file_names(
@@ -224,9 +224,9 @@ def test_log_lines_of_a_worker_have_the_request_id() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(service_plugins.__file__).parent)}
     done = subprocess.run([sys.executable, "-c", WORKING], env=environment, capture_output=True, text=True, check=True)
     lines = done.stderr.splitlines()
-    (told,) = [json.loads(line) for line in lines if "of-json" in line]
-    assert (told["request_id"], told["exception"]) == ("of-json", "KeyError")
-    assert "secret" not in str(told)
+    (payload,) = [json.loads(line) for line in lines if "of-json" in line]
+    assert (payload["request_id"], payload["exception"]) == ("of-json", "KeyError")
+    assert "secret" not in str(payload)
     assert [line for line in lines if line.endswith("request=of-text")]
 
 

@@ -76,9 +76,9 @@ def test_plan_reports_the_used_requests(serve: Any) -> None:
 
 
 def test_the_free_plan_has_its_declared_limits(serve: Any) -> None:
-    told = serve(plan_limits={}).get("/plan").json()
-    assert told["plan"] == "free"
-    assert told["limits"] == {
+    plan = serve(plan_limits={}).get("/plan").json()
+    assert plan["plan"] == "free"
+    assert plan["limits"] == {
         "max_file_bytes": 20_971_520,
         "max_batch_files": 3,
         "requests_per_minute": 30,
@@ -86,7 +86,7 @@ def test_the_free_plan_has_its_declared_limits(serve: Any) -> None:
         "max_request_bytes": 64 * 1024 * 1024,
         "request_timeout_seconds": 300,
     }
-    assert "step" in told["premium_formats"]
+    assert "step" in plan["premium_formats"]
 
 
 def test_a_key_gets_the_grants_of_its_plan(service: Running, pro: dict[str, str]) -> None:
@@ -156,7 +156,7 @@ def test_guesses_of_keys_are_limited_per_address(serve: Any) -> None:
     refused(answer, 429, "rate_limit_exceeded")
     assert 1 <= int(answer.headers["retry-after"]) <= 60
     assert answer.headers["ratelimit-remaining"] == "0"
-    # not even a good guess is told to be one, but who was known before goes on
+    # a correct guess gets the same error; a key that was valid before still works
     refused(running.get("/plan", headers={**here, "X-Api-Key": new}), 429, "rate_limit_exceeded")
     assert running.get("/plan", headers={**here, "X-Api-Key": old}).json()["plan"] == "pro"
     assert running.get("/plan", headers=here).json()["plan"] == "free"
@@ -303,7 +303,7 @@ def test_a_window_removes_callers_without_recent_requests() -> None:
     window.query("me", 2, count=True)
     now += 50
     window.query("you", 2, count=True)
-    # nobody is forgotten at this look, yet the only request of this caller is too old to count
+    # the callers remain, but the only request of this caller is too old to count
     now += 11
     assert window.query("me", 2, count=False) == (True, 2, 0)
     now += 10

@@ -111,9 +111,9 @@ def test_not_ready_when_workers_crash(tmp_path: Path) -> None:
     engine = CountingEngine()
     engine.broken = True
     with serving(tmp_path, {}, engine) as running:
-        told = refused(running.get("/health/ready"), 503, "server_busy")["error"]
-        assert "worker_crashed" in told
-        assert "secret" not in told
+        message = refused(running.get("/health/ready"), 503, "server_busy")["error"]
+        assert "worker_crashed" in message
+        assert "secret" not in message
         assert running.get("/health/live").status_code == 200
 
 

@@ -48,9 +48,9 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Runnin
     """Serve with public metrics; yield the server and its OpenAPI document."""
     with serving(tmp_path_factory.mktemp("schema"), {"workers": 2, "metrics": "everyone"}) as running:
         # without the test option whose value is the size of the result
-        told = json.loads(running.get("/schema/openapi.json").text.replace('"toy_weight"', '"toy_twins"'))
+        description = json.loads(running.get("/schema/openapi.json").text.replace('"toy_weight"', '"toy_twins"'))
         config = schemathesis.Config.from_dict({"checks": CHECKS})
-        yield running, schemathesis.openapi.from_dict(told, config=config)
+        yield running, schemathesis.openapi.from_dict(description, config=config)
 
 
 def list_endpoints() -> list[tuple[str, str, Any]]:

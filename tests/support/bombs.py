@@ -487,7 +487,7 @@ OTHERS: dict[str, Bomb] = {
     "four billion triangles in nothing": Bomb("a.stl", lambda: bytes(80) + struct.pack("<I", 2**32 - 1), CUT_OFF),
     "four billion triangles in two": Bomb("a.stl", lambda: bytes(80) + struct.pack("<I", 2**32 - 1) + bytes(100), XML),
     "a megabyte of solids": Bomb("a.stl", lambda: b"solid a\nendsolid a\n" * 60_000 + TRIANGLE, ()),
-    "more solids than anybody has": Bomb("a.stl", lambda: b"solid a\nendsolid a\n" * 110_000 + TRIANGLE, COMPLEX),
+    "a hundred thousand solids": Bomb("a.stl", lambda: b"solid a\nendsolid a\n" * 110_000 + TRIANGLE, COMPLEX),
     "STL text of one long line": Bomb("a.stl", lambda: b"solid " + b"facet " * 500_000, ("empty_model",)),
     "a trillion points": Bomb("a.ply", lambda: ply("element vertex 1000000000000", *AXES, body=bytes(120)), XML),
     "a trillion points of nothing": Bomb("a.ply", lambda: ply("element vertex 1000000000000"), CUT_OFF),

@@ -93,10 +93,10 @@ def serving(
 ) -> Iterator[Running]:
     """A server in a thread, stopped as a signal would stop it; with `hooks` it has installed plug-ins, too."""
     (temporary / "work").mkdir(exist_ok=True)
-    told = Settings(**{"plan_limits": GENEROUS, "temporary_folder": str(temporary / "work"), **settings})
+    all_settings = Settings(**{"plan_limits": GENEROUS, "temporary_folder": str(temporary / "work"), **settings})
     registry = Registry(plugins=[service_plugins, *plugins], entry_points=hooks is not None, engine=engine, hooks=hooks)
     keys = keys or KeyStore(f"sqlite:///{temporary / 'keys.sqlite3'}")
-    app = create_app(told, registry, keys)
+    app = create_app(all_settings, registry, keys)
     server = Server(create_config(app, app.state.service), app.state.service)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -139,12 +139,12 @@ def unzipped(response: httpx.Response) -> dict[str, bytes]:
 
 
 def told(response: httpx.Response) -> dict[str, Any]:
-    """The report header."""
+    """Return the report in the response header."""
     text = response.headers["x-meshhub-report"]
     assert text.isascii()
     assert len(text) <= 4096
-    found: dict[str, Any] = json.loads(text)
-    return found
+    report: dict[str, Any] = json.loads(text)
+    return report
 
 
 def refused(response: httpx.Response, status: int, code: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class _Lazy(click.Group):
         return cast(click.Command, getattr(importlib.import_module(module), attribute))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; end as by SIGPIPE if nobody reads its output any more, as `| head` does."""
+        """Run the command; end as by SIGPIPE if its output pipe is closed, as by `| head`."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:

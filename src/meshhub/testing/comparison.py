@@ -39,7 +39,7 @@ def describe_difference(expected: Scene, actual: Scene, feature: Feature | None 
         actual: Scene that was read back, in the host frame.
         feature: Feature to compare as well; `expected` must have it.
     Returns:
-        Description of the difference; "" if there is none.
+        Description of the difference; "" for equal values.
     """
     expected_corners, actual_corners = _corner_positions(expected), _corner_positions(actual)
     expected_values = actual_values = None

@@ -59,7 +59,7 @@ class Contract(Generic[C]):
 
     @property
     def declared(self) -> Declared[C]:
-        """Declaration under test. Fails if there is none; skips if a dependency is missing on this machine."""
+        """Declaration under test. Fails without a declaration; skips if a dependency is missing on this machine."""
         declaration = next(iter(self.candidates), None)
         if declaration is None:
             faults = "; ".join(f"{fault.plugin}: {fault.message}" for fault in self.registry.faults) or "none"
