@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from http_serving import Running, refused, told, unzipped, zip_of
+from http_serving import Running, read_report, refused, unzipped, zip_of
 from meshhub.http.intake import archives
 from meshhub.http.intake.conversion_requests import FileResult, InputFile
 from meshhub.http.responses.reports import batch_header
@@ -38,7 +38,7 @@ def test_several_files_are_answered_with_one_zip(service: Running) -> None:
     assert list(unzipped(answer)) == ["a.toy", "b.toy", "c c.toy"]
     assert answer.headers["x-meshhub-converted"] == "3"
     assert answer.headers["x-meshhub-failed"] == "0"
-    report = told(answer)
+    report = read_report(answer)
     assert (report["converted"], report["failed"], report["faces_in"], report["faces_out"]) == (3, 0, 36, 36)
 
 
@@ -52,7 +52,7 @@ def test_entries_of_the_zip_have_distinct_names(service: Running, pro: dict[str,
 
 def test_files_with_the_same_name_are_all_counted(service: Running) -> None:
     answer = service.many(("a.toy", b"toy"), ("a.toy", b"toy"))
-    assert told(answer)["faces_in"] == 24
+    assert read_report(answer)["faces_in"] == 24
     assert answer.headers["x-meshhub-converted"] == "2"
 
 
@@ -90,7 +90,7 @@ def test_a_report_lists_each_code_of_a_file_once() -> None:
 
 def test_the_report_header_of_a_large_batch_is_truncated(service: Running, pro: dict[str, str]) -> None:
     answer = service.many(*((f"{'long' * 20}{n}.toy", b"toy") for n in range(100)), headers=pro)
-    report = told(answer)
+    report = read_report(answer)
     assert report["truncated"] is True
     assert report["converted"] == 100
     assert report["faces_out"] == 1200
@@ -281,7 +281,7 @@ def test_the_search_for_companions_is_bounded(service: Running, monkeypatch: pyt
     noisy = {f"{number}.part": b"toy needs 0.part " + b" .part" * 100 for number in range(20)}
     model = b"toy needs 0.part " + " ".join(noisy).encode()
     answer = service.batch(zip_of({"a.toy": model, **noisy, "never.part": b"?"}))
-    assert told(answer)["converted"] == 1
+    assert read_report(answer)["converted"] == 1
     assert len(looked_at) == 200
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from http_serving import Running, refused, told, until
+from http_serving import Running, read_report, refused, until
 from meshhub.registry import Registry
 
 ASCII_STL = b"""solid t
@@ -35,7 +35,7 @@ def test_a_file_is_converted(service: Running) -> None:
     assert answer.headers["content-type"] == "model/x-toy"
     assert answer.headers["content-length"] == str(len(answer.content))
     assert "content-encoding" not in answer.headers
-    report = told(answer)
+    report = read_report(answer)
     assert (report["source"], report["target"], report["faces_in"], report["faces_out"]) == ("toy", "toy", 12, 12)
     assert {"feature": "names", "step": "toy"} in report["losses"]
     assert "truncated" not in report
@@ -92,49 +92,49 @@ def test_options_reach_the_plugins(service: Running) -> None:
 
 def test_operations_run(service: Running) -> None:
     answer = service.convert(target_height_mm="40", place_on_bed="yes")
-    steps = {note.get("step") for note in told(answer)["notes"]}
+    steps = {note.get("step") for note in read_report(answer)["notes"]}
     assert answer.status_code == 200
     assert "toy" in steps
 
 
 def test_an_unused_option_is_noted(service: Running) -> None:
     answer = service.post("/convert", {"file": ("a.toy", b"toy")}, {"target": "toy", "place_on_bed": "off"})
-    assert "option_unused" not in {note["code"] for note in told(answer)["notes"]}
+    assert "option_unused" not in {note["code"] for note in read_report(answer)["notes"]}
     answer = service.post("/convert", {"file": ("a.toy", b"toy")}, {"target": "stl", "toy_twins": "on"})
-    assert "option_unused" in {note["code"] for note in told(answer)["notes"]}
+    assert "option_unused" in {note["code"] for note in read_report(answer)["notes"]}
 
 
 @pytest.mark.parametrize("off", ["false", "no", "0"])
 def test_an_operation_that_is_switched_off_does_not_run(service: Running, off: str) -> None:
-    codes = {note["code"] for note in told(service.convert(polish_strength="0.5"))["notes"]}
+    codes = {note["code"] for note in read_report(service.convert(polish_strength="0.5"))["notes"]}
     assert "polished" in codes and "option_unused" not in codes
-    codes = {note["code"] for note in told(service.convert(polish_strength="0.5", polish=off))["notes"]}
+    codes = {note["code"] for note in read_report(service.convert(polish_strength="0.5", polish=off))["notes"]}
     assert "polished" not in codes and "option_unused" in codes
 
 
 def test_a_long_report_header_is_truncated(service: Running) -> None:
     answer = service.convert(toy_notes="300")
-    report = told(answer)
+    report = read_report(answer)
     assert report["truncated"] is True
     assert report["faces_out"] == 12
     assert 0 < len(report["notes"]) < 300
 
 
 def test_a_truncated_report_keeps_the_codes_of_its_notes(service: Running) -> None:
-    report = told(service.convert(toy_notes="30"))
+    report = read_report(service.convert(toy_notes="30"))
     assert report["truncated"] is True
     assert {f"remark_{number}" for number in range(30)} <= {note["code"] for note in report["notes"]}
 
 
 def test_a_result_with_companions_is_rejected_by_convert(service: Running) -> None:
     answer = service.convert(toy_twins="1")
-    assert "companions_left_out" in {note["code"] for note in told(answer)["notes"]}
+    assert "companions_left_out" in {note["code"] for note in read_report(answer)["notes"]}
 
 
 def test_the_content_takes_precedence_over_the_extension(service: Running) -> None:
     answer = service.convert(b"toy", name="model.stl")
     assert answer.status_code == 200
-    assert "content_beats_name" in {note["code"] for note in told(answer)["notes"]}
+    assert "content_beats_name" in {note["code"] for note in read_report(answer)["notes"]}
     assert service.convert(b"toy", name="nothing").status_code == 200
 
 
@@ -166,7 +166,7 @@ def test_every_target_has_its_media_type(service: Running, target: str, extensio
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == MEDIA[target]
     assert f'filename="t{extension}"' in answer.headers["content-disposition"]
-    assert told(answer)["faces_out"] == 2
+    assert read_report(answer)["faces_out"] == 2
 
 
 def test_inspect_takes_no_target(service: Running) -> None:
@@ -184,7 +184,7 @@ def test_temporary_files_are_removed(service: Running) -> None:
 def test_the_report_and_the_result_omit_the_name_of_the_upload(service: Running) -> None:
     """It is in Content-Disposition alone."""
     answer = service.convert(name="topsecret.toy")
-    assert "topsecret" not in json.dumps(told(answer))
+    assert "topsecret" not in json.dumps(read_report(answer))
     assert b"topsecret" not in answer.content
 
 

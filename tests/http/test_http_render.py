@@ -7,7 +7,7 @@ import io
 import pytest
 from PIL import Image
 
-from http_serving import Running, refused, told, until
+from http_serving import Running, read_report, refused, until
 
 STL = b"""solid t
 facet normal 0 0 0
@@ -33,7 +33,7 @@ def test_a_picture_comes_back(service: Running) -> None:
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "image/png"
     assert "filename*=UTF-8''H%C3%B6he.png" in answer.headers["content-disposition"]
-    assert told(answer)["target"] == "png"
+    assert read_report(answer)["target"] == "png"
     with Image.open(io.BytesIO(answer.content)) as image:
         assert image.size == (320, 200)
         assert len(image.getcolors(1 << 16) or ()) > 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from http_serving import Running, refused, told, unzipped, zip_of
+from http_serving import Running, read_report, refused, unzipped, zip_of
 from meshhub import Registry, Source, Target
 from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.builtin_plugins.stl.writer import write
@@ -40,7 +40,7 @@ def test_pro_callers_get_solids(service: Running, pro: dict[str, str], stl: byte
     assert answer.content.count(b"=ADVANCED_FACE(") == 6
     assert answer.content.count(b"=MANIFOLD_SOLID_BREP(") == 1
     assert b"Bracket" not in answer.content
-    assert told(answer)["losses"] == []
+    assert read_report(answer)["losses"] == []
     packed = unzipped(service.batch(zip_of({"sub/a.stl": stl, "b.stl": stl}), "step", headers=pro))
     assert sorted(packed) == ["b.step", "sub/a.step"]
 

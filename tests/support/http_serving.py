@@ -138,7 +138,7 @@ def unzipped(response: httpx.Response) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def told(response: httpx.Response) -> dict[str, Any]:
+def read_report(response: httpx.Response) -> dict[str, Any]:
     """Return the report in the response header."""
     text = response.headers["x-meshhub-report"]
     assert text.isascii()
