@@ -31,8 +31,8 @@ Color = tuple[float, float, float, float]
 """Red, green, blue in sRGB encoding and alpha, each 0 to 1."""
 
 
-class InvalidScene(ValueError):
-    """An array has another shape than its mesh needs, or an index is out of range."""
+class InvalidIndex(ValueError):
+    """A face has a vertex that does not exist."""
 
 
 def _freeze(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...], name: str) -> Any:
@@ -41,7 +41,7 @@ def _freeze(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...],
     A writable array is copied: its owner may change it later.
 
     Raises:
-        InvalidScene: The array has another shape; the message names it.
+        ValueError: The array has another shape; the message names it.
     """
     array = np.ascontiguousarray(values, dtype=dtype)
     if isinstance(values, np.ndarray) and values.flags.writeable and np.may_share_memory(array, values):
@@ -52,7 +52,7 @@ def _freeze(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...],
         expected is not None and expected != actual for expected, actual in zip(shape, array.shape, strict=True)
     ):
         expected_shape = "×".join("n" if side is None else str(side) for side in shape)
-        raise InvalidScene(f"{name} must be an array of shape {expected_shape}, got {array.shape}")
+        raise ValueError(f"{name} must be an array of shape {expected_shape}, got {array.shape}")
     view: NDArray[Any] = array.view()
     view.flags.writeable = False
     return view
@@ -66,7 +66,8 @@ class Mesh:
     the mesh shares read-only arrays with the caller.
 
     Raises:
-        InvalidScene: An array has another shape, or a face has a vertex that does not exist; a ValueError.
+        ValueError: An array has another shape.
+        InvalidIndex: A face has a vertex that does not exist; a ValueError.
     """
 
     vertices: Float64
@@ -98,7 +99,7 @@ class Mesh:
         n, m = len(self.vertices), len(self.faces)
         # as unsigned numbers, negative indices are too large as well: one pass finds both
         if m and self.faces.view(np.uint32).max() >= n:
-            raise InvalidScene(
+            raise InvalidIndex(
                 f"faces have indices from {self.faces.min()} to {self.faces.max()}, but there are {n} vertices"
             )
         if self.normals is not None:
@@ -123,7 +124,7 @@ class Part:
     """Placed instance of a mesh.
 
     Raises:
-        InvalidScene: The matrix has another shape; a ValueError.
+        ValueError: The matrix has another shape.
     """
 
     mesh: int

@@ -32,7 +32,7 @@ from meshhub.model.chain import Chain, Position, Step
 from meshhub.model.features import FeatureTable
 from meshhub.model.notes import Note, collecting, note
 from meshhub.model.report import FileReport, Inspection, Loss, Report, StepReport
-from meshhub.model.scene import InvalidScene, Scene
+from meshhub.model.scene import InvalidIndex, Scene
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.validation import MAX_RESULT_EXTENT, check_read_scene, find_scene_fault
@@ -304,7 +304,7 @@ def _attributed(error: BaseException, subject: str, position: Position) -> Meshh
     if number in _DISK_FULL:
         # not the fault of the file: the same request may succeed later
         return ConversionFailed(f"{subject} ran out of disk space; free some space and try again", code=ServerBusy.code)
-    if isinstance(error, InvalidScene):
+    if isinstance(error, InvalidIndex):
         if position.step.kind == "read":
             return UnreadableFile(f"{subject} found an invalid mesh: {error}")
         return PluginError(f"{subject} made an invalid mesh: {error}; {position.remedy}")
