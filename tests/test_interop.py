@@ -168,7 +168,7 @@ def test_pyvista_gets_texture_coordinates() -> None:
 
 
 def test_open3d_gets_meshes_and_comes_back() -> None:
-    pytest.importorskip("open3d", reason="Open3D is in the group `interop`")
+    pytest.importorskip("open3d", reason="Open3D is in the group `open3d`")
     meshes: list[Any] = to_open3d(two_bricks())
     assert [mesh.get_volume() for mesh in meshes] == pytest.approx([6000, 6000])
     scene = from_open3d(meshes)
@@ -179,7 +179,7 @@ def test_open3d_gets_meshes_and_comes_back() -> None:
 
 
 def test_open3d_keeps_textures() -> None:
-    pytest.importorskip("open3d", reason="Open3D is in the group `interop`")
+    pytest.importorskip("open3d", reason="Open3D is in the group `open3d`")
     scene = from_open3d(to_open3d(textured()))
     assert scene.meshes[0].uv is not None and len(scene.images) == 1
     assert solid_volume(scene) == pytest.approx(6000)
