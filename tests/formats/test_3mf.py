@@ -648,7 +648,7 @@ def test_names_and_paths_survive(name: str) -> None:
 def test_names_that_xml_cannot_hold_are_cleaned() -> None:
     result = again(SCENES["odd names"])
     assert result.name == "T<&" and result.parts[0].name == "]]>"
-    assert dict(result.metadata) == {"Title": "T<&", "Copyright": "me & you"}
+    assert dict(result.metadata) == {"Title": "T<&", "Copyright": "me & you", "Application": "meshhub"}
 
 
 def test_seams_are_closed_and_colors_stay_at_their_corners() -> None:

@@ -251,19 +251,24 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
             faults = _find_faults(writer, products, verdict, deadline)
     if verdict is None:
         faults = []
-    _note_faults(fallbacks, faults, "flat or analytic" if options.step_surfaces == "freeform" else "flat")
+    is_freeform = options.step_surfaces == "freeform"
+    simpler, rejected = ("analytic or flat", "free-form") if is_freeform else ("flat", "curved")
+    _note_faults(fallbacks, faults, simpler, rejected)
     _report(products, verdict, faults)
 
 
-def _note_faults(fallbacks: dict[tuple[int, str], _Fallback], faults: list[_Fault], simpler: str) -> None:
+def _note_faults(
+    fallbacks: dict[tuple[int, str], _Fallback], faults: list[_Fault], simpler: str, rejected: str
+) -> None:
     """Report bodies with fewer surfaces, and those that are still invalid."""
     for (_, name), fallback in fallbacks.items():
         if fallback.surfaces is None:
-            note("flat_body", f"{name} was written with {simpler} faces only: with others {fallback.reason}")
+            note("flat_body", f"{name} was written with {simpler} faces only: with {rejected} ones {fallback.reason}")
         else:
             note(
                 "flat_faces",
-                f"{name} has {simpler} faces in place of {fallback.surfaces} others: with these {fallback.reason}",
+                f"{name} has {simpler} faces in place of {fallback.surfaces} {rejected} ones: "
+                f"with these {fallback.reason}",
             )
     for _, body, reason, _ in faults:
         note("invalid_solid", f"{body.name} is invalid in the STEP file: {reason}; 'repair' the model first")

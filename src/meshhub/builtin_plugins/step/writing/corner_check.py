@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
+from meshhub.builtin_plugins.step.recognition.arrays import normalize
 from meshhub.builtin_plugins.step.recognition.outline import Outline
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.writing.curves import CurveKind, Curves, edge_regions
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
-
-_SAME_CIRCLE_RATIO = 1e-3
-"""Share of the radius by which arcs of one circle may differ: each is fitted to its own points."""
 
 _CUSP_COS = np.cos(np.radians(0.5))
 """Cosine of the angle below which two curves stay closer than CAD programs' tolerance for longer than a corner."""
@@ -23,42 +19,17 @@ _CUSP_COS = np.cos(np.radians(0.5))
 def find_pinched_regions(regions: Regions, outline: Outline, curves: Curves) -> IntIndex:
     """Return the curved regions at corners where an outline touches itself, such as between two touching holes.
 
-    CAD programs accept that a circle touches lines in a corner, but report that two touching arcs cross.
+    CAD programs accept polygons that touch in a corner, but report that touching arcs cross.
     """
     corner_count = max(int(outline.start.max(initial=0)), int(outline.stop.max(initial=0))) + 1
     begins, ends = (outline.region.astype(np.int64) * corner_count + corner for corner in (outline.start, outline.stop))
     keys, visits = np.unique(begins, return_counts=True)
-    pinched = np.setdiff1d(keys[visits > 1], _touched_by_one_circle(regions, outline, curves, begins, ends))
+    pinched = keys[visits > 1]
     touching = np.isin(begins, pinched) | np.isin(ends, pinched)
     left, right = edge_regions(outline)
     edge = outline.edge[touching & (curves.kind != CurveKind.LINE)[outline.edge]]
     adjacent = np.concatenate([left[edge], right[edge], outline.region[touching]])
     return np.unique(adjacent[regions.curved[adjacent]]).astype(np.intp)
-
-
-def _touched_by_one_circle(
-    regions: Regions, outline: Outline, curves: Curves, begins: NDArray[np.int64], ends: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the corners of flat faces in which all curved edges are arcs of one circle.
-
-    Args:
-        regions: Regions of the mesh.
-        outline: Their outlines.
-        curves: Curves of the edges.
-        begins: (k,) number of the corner of its face in which each chain begins.
-        ends: (k,) the same for its end.
-    """
-    key = np.concatenate([begins, ends])
-    edge = np.tile(outline.edge, 2)
-    is_flat = np.tile(~regions.curved[outline.region], 2)
-    bent = np.flatnonzero(curves.kind[edge] != CurveKind.LINE)
-    keys, first, owner = np.unique(key[bent], return_index=True, return_inverse=True)
-    edge, is_flat = edge[bent], is_flat[bent]
-    model = edge[first[owner]]
-    aside = lengths(curves.center[edge] - curves.center[model]) + np.abs(curves.radius[edge] - curves.radius[model])
-    is_same = (curves.kind[edge] == CurveKind.CIRCLE) & is_flat & (aside <= _SAME_CIRCLE_RATIO * curves.radius[model])
-    result: NDArray[np.int64] = keys[np.bincount(owner, ~is_same, len(keys)) == 0]
-    return result
 
 
 def find_cusped_regions(skin: Skin, regions: Regions, outline: Outline, curves: Curves, size: Float64) -> IntIndex:
