@@ -13,6 +13,7 @@ import pytest
 
 import meshhub
 from meshhub.builtin_plugins.plans import FREE
+from meshhub.errors import ERROR_CODES
 from meshhub.model.capabilities import FEATURES
 from meshhub.model.options import option_fields
 from meshhub.model.report import Loss
@@ -69,6 +70,17 @@ def test_every_note_code_is_documented_with_its_emitters() -> None:
     slicer = next(SOURCE.rglob("threemf/**/slicer_project.py")).read_text(encoding="utf-8")
     assert set(re.findall(r'"(\w+_paint_dropped)"', slicer)) == paint
     assert {code: emitters for code, emitters in rows.items() if code not in paint} == emitted
+
+
+def test_every_error_code_is_documented_with_its_statuses() -> None:
+    rows = {row[0].strip("`"): row[1:] for row in table_rows(DOCS / "reference" / "errors.md") if len(row) == 6}
+    assert list(rows) == list(ERROR_CODES)
+    for code, (http_status, exit_statuses, _, retry_after, meaning) in rows.items():
+        row = ERROR_CODES[code]
+        assert http_status == str(row.http_status or "–"), code
+        assert str(row.exit_status or "–") in exit_statuses.split(", "), code
+        assert retry_after == (f"{row.retry_after_s} s" if row.retry_after_s else "–"), code
+        assert meaning == row.meaning, code
 
 
 def test_generated_pages_are_current() -> None:

@@ -6,7 +6,6 @@ import inspect
 
 from meshhub import errors
 from meshhub.cli.exits import EXIT_HELP, exit_status
-from meshhub.http.errors import MEANING, RETRY_AFTER, STATUS
 from reference_pages import code, page_of, table
 
 INTRODUCTION = """\
@@ -34,17 +33,19 @@ def code_table() -> str:
     for kind in _classes(errors.MeshhubError):
         by_code.setdefault(kind.code, []).append(kind)
     rows = []
-    for name in dict.fromkeys((*STATUS, *by_code)):
+    for name, row in errors.ERROR_CODES.items():
         kinds = by_code.get(name, [])
-        meaning = MEANING.get(name) or inspect.cleandoc(kinds[0].__doc__ or "").splitlines()[0]
+        statuses = {exit_status(kind("")) for kind in kinds}
+        if row.exit_status is not None:
+            statuses.add(row.exit_status)
         rows.append(
             (
                 code(name),
-                str(STATUS.get(name, "–")),
-                ", ".join(sorted({str(exit_status(kind(""))) for kind in kinds})),
+                str(row.http_status or ""),
+                ", ".join(map(str, sorted(statuses))),
                 ", ".join(code(kind.__name__) for kind in kinds),
-                f"{RETRY_AFTER[name]} s" if name in RETRY_AFTER else "",
-                meaning,
+                f"{row.retry_after_s} s" if row.retry_after_s else "",
+                row.meaning,
             )
         )
     return table(("code", "HTTP status", "exit status", "Python class", "`Retry-After`", "meaning"), rows)
@@ -72,8 +73,9 @@ def page() -> str:
         INTRODUCTION,
         "## Codes",
         code_table(),
-        "A code without an exit status or a class occurs only in the service; a code without an HTTP status only\n"
-        "outside of it. A review plug-in may reject a request with a code of its own: status 403, exit status 2.",
+        "A code without an exit status occurs only in the service; a code without an HTTP status only outside of it.\n"
+        "A code with an exit status but without a class occurs only on the command line. A review plug-in may reject\n"
+        "a request with a code of its own: status 403, exit status 2.",
         TREE,
         "\n".join(_tree(errors.MeshhubError)),
         "## Exit statuses",
