@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "support"))
 
-from bombs import PNG, packed, piped
+from bombs import PNG, zip_entries, zip_to_pipe
 
 CUT = b"\n--8<--\n"
 """Separator of the files in one input."""
@@ -210,7 +210,7 @@ def _threemf(data: bytes) -> None:
     names = (_MODEL, "_rels/.rels", "3D/other.model", "Metadata/model_settings.config")
     pairs = zip(names, [*parts, *[b""] * (2 - len(parts))], strict=False)
     entries = [(name, content or _RELATIONS) for name, content in pairs]
-    _convert(packed(("3D/a.png", PNG), *entries, method=zipfile.ZIP_STORED), ".3mf")
+    _convert(zip_entries(("3D/a.png", PNG), *entries, method=zipfile.ZIP_STORED), ".3mf")
 
 
 def _threemf_seeds() -> list[bytes]:
@@ -280,8 +280,8 @@ def _archive_seeds() -> list[bytes]:
         ("é.txt", b"x" * 100),
         ("folder/", b""),
     )
-    archives = [packed(*entries, method=method) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)]
-    return [*archives, piped("a.stl", b"solid a"), b"PK\x05\x06" + bytes(18)]
+    archives = [zip_entries(*entries, method=method) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)]
+    return [*archives, zip_to_pipe("a.stl", b"solid a"), b"PK\x05\x06" + bytes(18)]
 
 
 def memory() -> str | None:

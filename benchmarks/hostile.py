@@ -32,11 +32,11 @@ sys.path[:0] = [str(ROOT / "tests" / "support")]
 
 import hostile_plugin  # noqa: E402
 from distributions import install  # noqa: E402
-from hostile_plugin import GRANTS, HOOKS, MISDEEDS, WRITING  # noqa: E402
+from hostile_plugin import ATTACKS, GRANTS, HOOKS, WRITER_ATTACKS  # noqa: E402
 from http_serving import Running, serving  # noqa: E402
 from meshhub.engine.hook_process import HOOK_S, SNIFF_S, HookProcess  # noqa: E402
 from meshhub.engine.limits import Limits  # noqa: E402
-from neighbors import Neighbour, Timed, ball, marked, memory  # noqa: E402
+from neighbors import Neighbor, Timed, find_job_processes, resident_bytes, sphere_stl  # noqa: E402
 
 CLIENT_COUNT = 8
 CLEANUP_TIMEOUT_S = 30.0
@@ -57,8 +57,8 @@ def run_clients(url: str, models: Path | None, keys: list[str]) -> None:
     """Run the other clients until standard input ends; print a line of JSON when their counts change."""
     paths = sorted(path for path in models.glob("*.stl") if path.stat().st_size < 300_000)[:24] if models else []
     samples = [(path.name, path.read_bytes()) for path in paths]
-    samples = samples or [(f"{number}.stl", ball(number)) for number in range(24)]
-    clients = [Neighbour(url, key, samples[number::CLIENT_COUNT]) for number, key in enumerate(keys)]
+    samples = samples or [(f"{number}.stl", sphere_stl(number)) for number in range(24)]
+    clients = [Neighbor(url, key, samples[number::CLIENT_COUNT]) for number, key in enumerate(keys)]
     stopping = threading.Event()
     sys.stdout.write("ready\n")
     sys.stdout.flush()
@@ -160,9 +160,9 @@ def service(folder: Path, deadline: float) -> Iterator[tuple[Running, Timed]]:
 def attack(running: Running, name: str, folder: Path, key: str) -> str:
     """Run an attack in a conversion; return the error code, or "ok"."""
     how = str(folder / name)
-    files = {"file": (f"{name}.hostile", "hostile" if name in WRITING else f"hostile {how}")}
-    data = {"target": "hostile", **({"hostile_target": name} if name in WRITING else {})}
-    code = (MISDEEDS.get(name) or WRITING[name])[0]
+    files = {"file": (f"{name}.hostile", "hostile" if name in WRITER_ATTACKS else f"hostile {how}")}
+    data = {"target": "hostile", **({"hostile_target": name} if name in WRITER_ATTACKS else {})}
+    code = (ATTACKS.get(name) or WRITER_ATTACKS[name])[0]
     headers = {} if code == "conversion_timeout" else {"X-Api-Key": key}
     response = running.post("/convert", files, data, headers=headers)
     actual = "ok" if response.status_code == 200 else str(response.json()["error_code"])
@@ -211,11 +211,11 @@ def main(deadline: float, models: str | None, only_hooks: bool) -> None:
         clients = Clients(running, models)
         while clients.right < 50 and not clients.wrong:
             time.sleep(0.1)
-        before = memory()
+        before = resident_bytes()
         rows: list[Row] = []
         print("| attack | code | seconds | past the deadline | correct responses | of | gone after |")
         print("|---|---|---|---|---|---|---|")
-        for name in [name for name in (*MISDEEDS, *WRITING) if name not in ALONE and not only_hooks]:
+        for name in [name for name in (*ATTACKS, *WRITER_ATTACKS) if name not in ALONE and not only_hooks]:
             right, wrong = clients.right, clients.wrong
             code = attack(running, name, folder, key)
             seconds = engine.seconds[f"{name}.hostile"]
@@ -228,7 +228,7 @@ def main(deadline: float, models: str | None, only_hooks: bool) -> None:
                 flush=True,
             )
         attack_hooks(running, folder, clients)
-        growth = memory() - before
+        growth = resident_bytes() - before
         clients.close()
         print(
             f"\n{clients.right} of {clients.right + clients.wrong} responses to other clients were correct to the byte."
@@ -244,9 +244,9 @@ def main(deadline: float, models: str | None, only_hooks: bool) -> None:
         folders = running.temporary, folder / "work"
     # the service and its engine have ended
     limit = time.monotonic() + 30
-    while marked() and time.monotonic() < limit:
+    while find_job_processes() and time.monotonic() < limit:
         time.sleep(0.05)
-    print(f"At the end: {len(marked())} processes, {sum(path.exists() for path in folders)} folders.")
+    print(f"At the end: {len(find_job_processes())} processes, {sum(path.exists() for path in folders)} folders.")
     print(
         f"\nDeadline {deadline:g} s, {CLIENT_COUNT} other clients,  Python {sys.version.split()[0]}, "
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
@@ -258,7 +258,7 @@ def running_processes(pids: Path) -> list[int]:
     if not pids.is_file():
         return []
     text = pids.read_text()
-    return [] if text.startswith("{") else [int(line) for line in text.split() if hostile_plugin.living(int(line))]
+    return [] if text.startswith("{") else [int(line) for line in text.split() if hostile_plugin.is_running(int(line))]
 
 
 def count_leftovers(folder: Path, engine: Timed, name: str) -> tuple[int, int]:

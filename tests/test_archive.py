@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bombs import packed, piped, special
+from bombs import special_entry, zip_entries, zip_to_pipe
 from meshhub.errors import UnreadableFile, UnsafeArchive
 from meshhub.toolkit.archive import UPLOAD_LIMITS, Archive, ArchiveLimits, is_system_file
 
@@ -39,7 +39,7 @@ NOISE = random.Random(1).randbytes(700_000)
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_entries_are_read_and_extracted(tmp_path: Path, method: int, on_disk: bool) -> None:
     files = [("a.stl", b"solid"), ("deep/er/ü.obj", NOISE), ("empty", b""), ("folder/", b"")]
-    data = packed(*files, method=method)
+    data = zip_entries(*files, method=method)
     if on_disk:
         (tmp_path / "x.zip").write_bytes(data)
     with Archive(tmp_path / "x.zip" if on_disk else data, UPLOAD_LIMITS) as archive:
@@ -56,7 +56,7 @@ def test_entries_are_read_and_extracted(tmp_path: Path, method: int, on_disk: bo
 
 
 def test_zip64_and_streamed_archives_are_read() -> None:
-    with Archive(piped("a.bin", NOISE)) as archive:
+    with Archive(zip_to_pipe("a.bin", NOISE)) as archive:
         assert archive.read("a.bin") == NOISE
 
 
@@ -66,17 +66,17 @@ def test_zip64_and_streamed_archives_are_read() -> None:
 )
 def test_unsafe_names_are_rejected(name: str) -> None:
     with pytest.raises(UnsafeArchive):
-        Archive(packed((special(name), b"x")), UPLOAD_LIMITS)
+        Archive(zip_entries((special_entry(name), b"x")), UPLOAD_LIMITS)
 
 
 def test_a_nul_in_a_name_is_rejected() -> None:
-    data = packed(("a_b.stl", b"x")).replace(b"a_b.stl", b"a\0b.stl")
+    data = zip_entries(("a_b.stl", b"x")).replace(b"a_b.stl", b"a\0b.stl")
     with pytest.raises(UnsafeArchive):
         Archive(data, UPLOAD_LIMITS)
 
 
 def test_the_default_limits_read_backslashes_as_slashes() -> None:
-    data = packed(("3D_m.model", b"x")).replace(b"3D_m.model", b"3D\\m.model")
+    data = zip_entries(("3D_m.model", b"x")).replace(b"3D_m.model", b"3D\\m.model")
     with Archive(data) as archive:
         assert archive.read("3D/m.model") == b"x"
 
@@ -87,40 +87,40 @@ def test_the_default_limits_read_backslashes_as_slashes() -> None:
 )
 def test_names_that_are_equal_or_nested_are_rejected(first: str, second: str) -> None:
     with pytest.raises(UnsafeArchive):
-        Archive(packed((first, b"1"), (second, b"2")), UPLOAD_LIMITS)
+        Archive(zip_entries((first, b"1"), (second, b"2")), UPLOAD_LIMITS)
 
 
 @pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK])
 def test_links_and_devices_are_rejected(kind: int) -> None:
     with pytest.raises(UnsafeArchive):
-        Archive(packed((special("a.stl", kind), b"/etc/passwd")), UPLOAD_LIMITS)
+        Archive(zip_entries((special_entry("a.stl", kind), b"/etc/passwd")), UPLOAD_LIMITS)
 
 
 def test_encryption_and_other_methods_are_rejected() -> None:
-    data = packed(("a.stl", b"x" * 100))
+    data = zip_entries(("a.stl", b"x" * 100))
     with pytest.raises(UnsafeArchive, match="encrypted"):
         Archive(patched(data, central(data) + 8, "<H", 1), UPLOAD_LIMITS)
     with pytest.raises(UnsafeArchive, match="method 14"):
-        Archive(packed(("a.stl", b"x" * 100), method=zipfile.ZIP_LZMA), UPLOAD_LIMITS)
+        Archive(zip_entries(("a.stl", b"x" * 100), method=zipfile.ZIP_LZMA), UPLOAD_LIMITS)
 
 
 def test_nested_archives_are_rejected_in_uploads_only() -> None:
-    data = packed(("inner.ZIP", b"PK"))
+    data = zip_entries(("inner.ZIP", b"PK"))
     with pytest.raises(UnsafeArchive, match="archive in the archive"):
         Archive(data, UPLOAD_LIMITS)
     Archive(data).close()
-    Archive(packed(("model.3mf", b"PK")), UPLOAD_LIMITS).close()
+    Archive(zip_entries(("model.3mf", b"PK")), UPLOAD_LIMITS).close()
 
 
 def test_overlapping_entries_are_rejected() -> None:
-    data = packed(("a.stl", b"x" * 100), ("b.stl", b"y" * 100))
+    data = zip_entries(("a.stl", b"x" * 100), ("b.stl", b"y" * 100))
     with pytest.raises((UnsafeArchive, UnreadableFile)) as caught:
         Archive(patched(data, central(data, 1) + 42, "<L", 0), UPLOAD_LIMITS)
     assert caught.type is UnsafeArchive
 
 
 def test_a_bomb_is_rejected_by_its_declared_sizes() -> None:
-    bomb = packed(("a.stl", bytes(50_000_000)))
+    bomb = zip_entries(("a.stl", bytes(50_000_000)))
     assert len(bomb) < 60_000
     with pytest.raises(UnsafeArchive):
         Archive(bomb, UPLOAD_LIMITS)
@@ -128,7 +128,7 @@ def test_a_bomb_is_rejected_by_its_declared_sizes() -> None:
 
 @pytest.mark.parametrize("declared_size", [10, 1_000_000])
 def test_a_bomb_with_wrong_sizes_is_stopped_while_it_inflates(tmp_path: Path, declared_size: int) -> None:
-    bomb = packed(("a.stl", bytes(50_000_000)))
+    bomb = zip_entries(("a.stl", bytes(50_000_000)))
     lying = patched(bomb, central(bomb) + 24, "<L", declared_size)
     with Archive(lying, UPLOAD_LIMITS) as archive:
         with pytest.raises((UnsafeArchive, UnreadableFile)):
@@ -139,7 +139,7 @@ def test_a_bomb_with_wrong_sizes_is_stopped_while_it_inflates(tmp_path: Path, de
 
 
 def test_byte_limits_apply() -> None:
-    data = packed(*((f"{k}.bin", NOISE[: 100_000 + k]) for k in range(5)))
+    data = zip_entries(*((f"{k}.bin", NOISE[: 100_000 + k]) for k in range(5)))
     with pytest.raises(UnsafeArchive):
         Archive(data, ArchiveLimits(max_total_bytes=400_000))
     with pytest.raises(UnsafeArchive):
@@ -166,7 +166,7 @@ def test_a_million_entries_are_rejected_by_their_count() -> None:
 
 
 def test_damaged_archives_are_unreadable() -> None:
-    data = packed(("a.stl", NOISE[:5000]))
+    data = zip_entries(("a.stl", NOISE[:5000]))
     for broken in (b"", b"PK\x03\x04", data[:-30], data[100:], b"x" + data, NOISE[:1000]):
         with pytest.raises(UnreadableFile):
             Archive(broken, UPLOAD_LIMITS)
@@ -179,7 +179,7 @@ def test_damaged_archives_are_unreadable() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=8), st.integers(0, 400))
 def test_changed_bytes_end_in_a_coded_error_or_the_right_bytes(changes: list[tuple[int, int]], cut: int) -> None:
-    whole = packed(("a.stl", b"solid " * 40), ("b/c.obj", b"v 0 0 0\n" * 9))
+    whole = zip_entries(("a.stl", b"solid " * 40), ("b/c.obj", b"v 0 0 0\n" * 9))
     data = bytearray(whole)
     for at, value in changes:
         data[at % len(data)] = value
@@ -202,8 +202,8 @@ def contents(data: bytes) -> dict[str, bytes] | None:
 
 
 SMALL = (
-    packed(("a.stl", b"solid " * 20), ("b/c.obj", b"v 0 0 0\n")),
-    packed(("a.stl", b"solid"), ("b/", b""), method=zipfile.ZIP_STORED),
+    zip_entries(("a.stl", b"solid " * 20), ("b/c.obj", b"v 0 0 0\n")),
+    zip_entries(("a.stl", b"solid"), ("b/", b""), method=zipfile.ZIP_STORED),
 )
 
 
@@ -243,7 +243,7 @@ def test_models_are_not_system_files(name: str) -> None:
 
 def test_a_closed_archive_releases_its_file(tmp_path: Path) -> None:
     path = tmp_path / "x.zip"
-    path.write_bytes(packed(("a.stl", b"solid")))
+    path.write_bytes(zip_entries(("a.stl", b"solid")))
     held = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
     for _ in range(50):
         with Archive(path) as archive:

@@ -82,7 +82,7 @@ def test_thousands_of_image_references_are_resolved_quickly(named: str) -> None:
     registry = Registry(entry_points=False)
     registry.convert(Source.from_bytes(bombs.gltf(), "a.gltf"), Target(), to="stl")
     companions = {f"there{number}.png": bombs.PNG for number in range(2000)}
-    model = bombs.pictured([f"{named}{number}.png" for number in range(4000)])
+    model = bombs.gltf_with_images([f"{named}{number}.png" for number in range(4000)])
     started = time.process_time()
     registry.convert(Source.from_bytes(model, "a.gltf", companions), Target(), to="stl")
     assert time.process_time() - started < SECONDS

@@ -19,8 +19,8 @@ import pytest
 
 import hostile_plugin
 import toys
-from folders import emptied
-from hostile_plugin import living
+from folders import becomes_empty
+from hostile_plugin import is_running
 from meshhub import (
     Cancel,
     Cancelled,
@@ -198,7 +198,7 @@ def test_nothing_is_left_behind(registry: Registry, tmp_path: Path, monkeypatch:
             convert(registry, f"toy! {word}", timeout=0.5 if word == "hang" else 30)
         except MeshhubError:
             continue
-    assert emptied(tmp_path)
+    assert becomes_empty(tmp_path)
 
 
 def test_a_closed_engine_takes_no_task() -> None:
@@ -305,7 +305,7 @@ def test_a_forked_child_has_workers_of_its_own_and_leaves_its_parents_alone(tmp_
         "registry.close()\n",
     )
     assert printed(script) == ["plain", "child plain plain", "0 True", "['plain'] plain"]
-    assert emptied(folder)
+    assert becomes_empty(folder)
 
 
 @forks
@@ -585,9 +585,9 @@ def started(what: Path) -> list[int]:
 
 def gone(processes: list[int]) -> bool:
     limit = time.monotonic() + 30
-    while any(living(process) for process in processes) and time.monotonic() < limit:
+    while any(is_running(process) for process in processes) and time.monotonic() < limit:
         time.sleep(0.02)
-    return not any(living(process) for process in processes)
+    return not any(is_running(process) for process in processes)
 
 
 def told_to_use(folder: Path) -> list[int]:
@@ -662,7 +662,7 @@ def test_a_killed_program_takes_its_workers_along_and_the_next_one_ends_what_the
         left = started(what)
         # not later: any engine's first task, of another test too, ends what dead programs left
         assert left
-        assert all(living(process) for process in left)
+        assert all(is_running(process) for process in left)
         program.kill()
     # the program, its fork server, Python's resource tracker, and the worker that hangs
     assert len(family) >= 4
@@ -671,7 +671,7 @@ def test_a_killed_program_takes_its_workers_along_and_the_next_one_ends_what_the
     try:
         convert(registry, "toy!")
         assert gone(left)
-        assert emptied(tmp_path, "meshhub-*")
+        assert becomes_empty(tmp_path, "meshhub-*")
     finally:
         registry.close()
 
@@ -705,7 +705,7 @@ def test_only_plain_files_are_taken(hostile: Registry, tmp_path: Path, what: str
         hostile.convert(
             Source.from_bytes(b"hostile", "a.hostile"), tmp_path / "out.hostile", hostile_target=what, timeout=60
         )
-    assert emptied(tmp_path)
+    assert becomes_empty(tmp_path)
 
 
 def test_a_companion_that_is_not_there_is_not_told_of(hostile: Registry, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bombs import packed
+from bombs import zip_entries
 from meshhub import Material, MeshhubError, Part, PluginError, Registry, Scene, Source, Target
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.scene import Image, Mesh
@@ -203,7 +203,7 @@ def mutate_package(data: bytes, chance: random.Random) -> bytes:
     contents = unpack(data)
     chosen = chance.choice([*contents, *[name for name in contents if name.endswith(".model")] * 5])
     contents[chosen] = mutate_words(contents[chosen], chance)
-    return packed(*contents.items(), method=zipfile.ZIP_STORED)
+    return zip_entries(*contents.items(), method=zipfile.ZIP_STORED)
 
 
 def unpack(data: bytes) -> dict[str, bytes]:
@@ -280,7 +280,7 @@ def test_any_wrong_number_in_a_3mf_model_gives_a_result_or_a_coded_error() -> No
     for found in NUMBER.finditer(contents[name]):
         for value in WRONG:
             model = contents[name][: found.start()] + value + contents[name][found.end() :]
-            assert_coded_result(packed(*(contents | {name: model}).items(), method=zipfile.ZIP_STORED), "3mf")
+            assert_coded_result(zip_entries(*(contents | {name: model}).items(), method=zipfile.ZIP_STORED), "3mf")
 
 
 @pytest.mark.parametrize("format_id", READERS)

@@ -21,16 +21,16 @@ if sys.platform != "linux":
 
 import hostile_plugin
 from distributions import install
-from hostile_plugin import GRANTS, living
+from hostile_plugin import GRANTS, is_running
 from meshhub import Caller, MeshhubError, Plan, PluginError, Registry, RequestRefused, Source, Target, UnsupportedFormat
 from meshhub.engine.failures import OFF_S, Failures, HookName
 from meshhub.engine.hook_process import CALLER, HookProcess
 from meshhub.engine.plugin_records import PluginRecords
 from meshhub.model.chain import Request
 from meshhub.pipeline.loading import Fault
-from neighbors import ball
+from neighbors import sphere_stl
 
-HARMFUL = tuple(name for name in hostile_plugin.SURVIVED if name not in ("exit-politely", "raise-something"))
+HARMFUL = tuple(name for name in hostile_plugin.HOOK_ATTACKS if name not in ("exit-politely", "raise-something"))
 HARMLESS = ("fork-children", "daemonise")
 ENDING = ("hang", "busy-loop", "segfault", "exit-at-once", "fork-children-and-crash", "scribble")
 """Misdeeds after which the process is another one."""
@@ -87,7 +87,7 @@ def marked() -> set[int]:
     for name in os.listdir("/proc"):
         with contextlib.suppress(ValueError, OSError):
             mark = resource.prlimit(int(name), 10)[1]
-            if mark >> 48 == 0x4D48 and mark >> 26 & 0x3FFFFF == os.getpid() and living(int(name)):
+            if mark >> 48 == 0x4D48 and mark >> 26 & 0x3FFFFF == os.getpid() and is_running(int(name)):
                 found.add(int(name))
     return found
 
@@ -132,10 +132,10 @@ def test_a_misbehaving_sniffer_hides_its_format_only(registry: Registry, tmp_pat
     assert found == ("hooked" if name in HARMLESS else "unsupported_format")
     assert time.monotonic() - begun < 15
     assert sniffed(registry) == "hooked"
-    until(lambda: not any(map(living, started(tmp_path / name))))
+    until(lambda: not any(map(is_running, started(tmp_path / name))))
 
 
-@pytest.mark.parametrize("name", hostile_plugin.SURVIVED)
+@pytest.mark.parametrize("name", hostile_plugin.HOOK_ATTACKS)
 def test_a_misbehaving_review_rejects_the_request(registry: Registry, tmp_path: Path, name: str) -> None:
     if name in HARMLESS:
         reviewed(registry, tmp_path / name)
@@ -144,7 +144,7 @@ def test_a_misbehaving_review_rejects_the_request(registry: Registry, tmp_path: 
             reviewed(registry, tmp_path / name)
         assert caught.value.code == "internal_error"
     reviewed(registry, "")
-    until(lambda: not any(map(living, started(tmp_path / name))))
+    until(lambda: not any(map(is_running, started(tmp_path / name))))
 
 
 @pytest.mark.parametrize("name", ["hang", "ignore-signals", "segfault", "exit-at-once"])
@@ -170,7 +170,7 @@ def test_a_misbehaving_listener_delays_no_conversion(registry: Registry, work: P
     assert sniffed(registry) == "hooked"
     registry.close()
     assert list(work.iterdir()) == []
-    until(lambda: not any(map(living, started(tmp_path / name))))
+    until(lambda: not any(map(is_running, started(tmp_path / name))))
 
 
 def test_a_slow_listener_delays_no_other_listener(distribution: Path, work: Path, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_no_process_or_file_remains_after_close(registry: Registry, work: Path, 
     assert list(work.iterdir()) == []
     children = [*started(tmp_path / "daemonise"), *started(tmp_path / "fork-children-and-crash")]
     assert children
-    until(lambda: not any(map(living, children)))
+    until(lambda: not any(map(is_running, children)))
 
 
 def test_a_process_that_was_stopped_is_replaced(registry: Registry, tmp_path: Path) -> None:
@@ -518,7 +518,7 @@ def broken(tmp_path: Path) -> Path:
 
 def test_the_command_line_survives_imports_and_names_the_distribution(broken: Path, tmp_path: Path) -> None:
     source = tmp_path / "a.stl"
-    source.write_bytes(ball(1))
+    source.write_bytes(sphere_stl(1))
     plain = meshhub_bytes("convert", str(source), "-", "--to", "ply", "-q", path=tmp_path, cache=tmp_path / "none")
     piped = meshhub_bytes("convert", str(source), "-", "--to", "ply", path=broken, cache=tmp_path / "cache")
     assert piped.returncode == 0, piped.stderr

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.pipeline.inspection import inspect
-from models import brick, moved_by, scene_of, sphere
+from models import brick, move_mesh, scene_of, sphere
 
 pytestmark = pytest.mark.once
 
@@ -27,7 +27,7 @@ def join_meshes(*meshes: Mesh) -> Mesh:
 
 
 def test_a_brick_is_described_exactly() -> None:
-    found = inspect(scene_of(moved_by(brick(10, 20, 30), 1, 2, 3)))
+    found = inspect(scene_of(move_mesh(brick(10, 20, 30), 1, 2, 3)))
     assert found.size_mm == (10, 20, 30)
     assert found.bounds_mm == ((1, 2, 3), (11, 22, 33))
     assert (found.faces, found.vertices, found.parts, found.bodies, found.holes) == (12, 8, 1, 1, 0)
@@ -65,7 +65,7 @@ def test_non_manifold_and_inconsistent_edges_are_counted() -> None:
     flipped[0] = flipped[0, ::-1]
     found = inspect(scene_of(Mesh(mesh.vertices, flipped)))
     assert (found.open_edges, found.inconsistent_edges, found.watertight, found.volume_mm3) == (0, 3, False, None)
-    beside = inspect(scene_of(join_meshes(mesh, moved_by(mesh, 10, 20, 0))))
+    beside = inspect(scene_of(join_meshes(mesh, move_mesh(mesh, 10, 20, 0))))
     assert (beside.nonmanifold_edges, beside.open_edges, beside.watertight) == (1, 0, False)
     # yet every edge is run through as often one way as the other: there is a volume
     assert beside.volume_mm3 == pytest.approx(12_000)
@@ -80,7 +80,7 @@ def test_degenerate_faces_are_counted_and_otherwise_ignored() -> None:
 
 
 def test_bodies_are_counted_per_part_and_instance() -> None:
-    mesh = join_meshes(brick(), moved_by(brick(), 50, 0, 0), Mesh(brick(4, 4, 4).vertices + 2, brick().faces[:, ::-1]))
+    mesh = join_meshes(brick(), move_mesh(brick(), 50, 0, 0), Mesh(brick(4, 4, 4).vertices + 2, brick().faces[:, ::-1]))
     doubled = np.diag([2.0, 2, 2, 1])
     mirrored = np.diag([-1.0, 1, 1, 1])
     stretched = np.diag([1.0, 1, 3, 1])
@@ -104,7 +104,7 @@ def invert(mesh: Mesh) -> Mesh:
 
 def build_cube(size: float, margin: float, turned: bool = False) -> Mesh:
     """Return a cube whose lowest corner has this distance from the origin along each axis."""
-    cube = moved_by(brick(size, size, size), margin, margin, margin)
+    cube = move_mesh(brick(size, size, size), margin, margin, margin)
     return invert(cube) if turned else cube
 
 
@@ -137,7 +137,7 @@ def test_a_cavity_lies_in_a_closed_outward_shell_of_its_mesh() -> None:
 
 def test_many_cavities_of_one_body_are_counted() -> None:
     bubbles = [
-        invert(moved_by(brick(1, 1, 1), 1 + 2 * x, 1 + 2 * y, 1 + 2 * z))
+        invert(move_mesh(brick(1, 1, 1), 1 + 2 * x, 1 + 2 * y, 1 + 2 * z))
         for x in range(9) for y in range(9) for z in range(9)
     ]  # fmt: skip
     found = inspect(scene_of(join_meshes(brick(20, 20, 20), *bubbles)))
@@ -157,7 +157,7 @@ def test_the_list_of_parts_is_truncated() -> None:
 
 
 def test_volumes_far_from_the_origin_are_exact() -> None:
-    assert inspect(scene_of(moved_by(brick(), 1e7, -1e7, 1e7))).volume_mm3 == pytest.approx(6000, rel=1e-6)
+    assert inspect(scene_of(move_mesh(brick(), 1e7, -1e7, 1e7))).volume_mm3 == pytest.approx(6000, rel=1e-6)
 
 
 def test_an_inside_out_body_has_a_negative_volume() -> None:

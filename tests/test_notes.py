@@ -15,7 +15,7 @@ from meshhub.builtin_plugins.stl.writer import write
 from meshhub.errors import ConversionFailed
 from meshhub.model.notes import MAX_NOTES_PER_CODE, collecting, note
 from meshhub.model.source import Source, Target
-from models import brick, moved_by, scene_of
+from models import brick, move_mesh, scene_of
 
 PAINTED = b"""ply
 format ascii 1.0
@@ -76,7 +76,7 @@ def test_the_loss_of_colors_is_noted_only_if_colors_are_lost(target: str, colour
 
 @pytest.mark.parametrize(("distance", "is_noted"), [(0.0, False), (1e3, False), (2.0**20, False), (1e8 + 0.3, True)])
 def test_an_stl_far_from_the_origin_is_noted(distance: float, is_noted: bool) -> None:
-    scene = scene_of(moved_by(brick(10, 20, 30), distance, 0, 0))
+    scene = scene_of(move_mesh(brick(10, 20, 30), distance, 0, 0))
     with collecting("stl") as remarks:
         write(scene, Target(), StlWriterOptions())
     assert ("far_from_origin" in [remark.code for remark in remarks.notes]) is is_noted

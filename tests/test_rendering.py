@@ -20,7 +20,7 @@ from meshhub.toolkit.png import encode_png
 from meshhub.toolkit.rendering.options import RenderOptions
 from meshhub.toolkit.rendering.picture import render
 from meshhub.toolkit.rendering.visibility import find_visible
-from models import brick, moved_by, scene_of, sphere
+from models import brick, move_mesh, scene_of, sphere
 
 RED, GREEN, BLUE = (1.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0), (0.0, 0.0, 1.0, 1.0)
 
@@ -44,7 +44,7 @@ def center_of(picture: NDArray[np.uint8], channel: int) -> tuple[float, float]:
 
 def three_colored_bricks(at: tuple[tuple[float, float, float], ...]) -> Scene:
     materials = tuple(Material(base_color=color) for color in (RED, GREEN, BLUE))
-    bricks = [moved_by(brick(10, 10, 10), *position) for position in at]
+    bricks = [move_mesh(brick(10, 10, 10), *position) for position in at]
     return Scene(tuple(bricks), tuple(Part(number, material=number) for number in range(len(at))), materials)
 
 
@@ -74,7 +74,7 @@ def test_views_show_the_model_from_their_side(
 
 
 def test_the_model_is_in_the_middle_with_a_margin() -> None:
-    for scene in (scene_of(brick(10, 20, 30)), scene_of(moved_by(sphere(10), 500, -300, 20))):
+    for scene in (scene_of(brick(10, 20, 30)), scene_of(move_mesh(sphere(10), 500, -300, 20))):
         rows, columns = np.nonzero(drawn(draw(scene)))
         assert abs(rows.min() - (159 - rows.max())) <= 2
         assert abs(columns.min() - (199 - columns.max())) <= 2

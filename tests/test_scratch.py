@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import toys
-from folders import emptied
+from folders import becomes_empty
 from meshhub import Isolated, Registry, Source, Target
 from meshhub.engine.scratch import Scratch, remove_tree, sweep
 
@@ -106,8 +106,8 @@ def test_an_engine_removes_old_folders_at_its_first_task(tmp_path: Path, creator
     assert len(list(tmp_path.iterdir())) == 2
     registry.convert(Source.from_bytes(b"toy!", "a.toy"), Target(), to="toy")
     registry.close()
-    assert emptied(tmp_path)
-    assert emptied(Path(tempfile.gettempdir()), f"meshhub-job-{os.getpid()}-*")
+    assert becomes_empty(tmp_path)
+    assert becomes_empty(Path(tempfile.gettempdir()), f"meshhub-job-{os.getpid()}-*")
 
 
 def test_a_folder_that_cannot_be_locked_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from meshhub.model.scene import Int32
 from meshhub.toolkit import topology
-from models import brick, moved_by, sphere
+from models import brick, move_mesh, sphere
 
 pytestmark = pytest.mark.once
 
@@ -151,7 +151,7 @@ def test_statistics_agree_with_counting(seed: int, size: int) -> None:
 
 @pytest.mark.parametrize("distance", [0.0, 100.0])
 def test_bodies_that_share_only_vertices_are_separate(distance: float) -> None:
-    other = moved_by(brick(), 10 + distance, 20, 30)
+    other = move_mesh(brick(), 10 + distance, 20, 30)
     points = np.concatenate([brick().vertices, other.vertices])
     _, index = np.unique(points, axis=0, return_inverse=True)
     faces = index.ravel()[join_faces(BOX, other.faces)]

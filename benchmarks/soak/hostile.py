@@ -16,7 +16,7 @@ sys.path.append(str(TESTS))
 
 import bombs
 import hostile_plugin
-from bombs import TRIANGLE, packed, special
+from bombs import TRIANGLE, special_entry, zip_entries
 
 
 @dataclass(frozen=True)
@@ -55,19 +55,19 @@ _BOMBS = (
 
 def hostile_files() -> list[RejectedRequest]:
     """Return requests with hostile files."""
-    bomb = packed(("bomb.stl", bytes(30 << 20)))
+    bomb = zip_entries(("bomb.stl", bytes(30 << 20)))
     models = [(label, bombs.MODELS[label]) for label in _BOMBS]
     return [
-        *(batch(f"name {name!r}", packed((special(name), TRIANGLE)))
+        *(batch(f"name {name!r}", zip_entries((special_entry(name), TRIANGLE)))
           for name in ("../x.stl", "/etc/x.stl", "c:/x", "a\\b")),
         batch("a bomb", bomb),
-        batch("a bomb in an archive", packed(("inner.zip", bomb))),
-        batch("a link", packed((special("a.stl", stat.S_IFLNK), b"/etc/passwd"))),
-        batch("two equal names", packed(("a.stl", TRIANGLE), ("A.STL", TRIANGLE))),
+        batch("a bomb in an archive", zip_entries(("inner.zip", bomb))),
+        batch("a link", zip_entries((special_entry("a.stl", stat.S_IFLNK), b"/etc/passwd"))),
+        batch("two equal names", zip_entries(("a.stl", TRIANGLE), ("A.STL", TRIANGLE))),
         batch("overlapping entries", bombs.overlapping()),
         batch("not an archive", b"PK\x03\x04" + bytes(200), "unreadable_file"),
         batch("too many entries", bombs.million(70_000)),
-        batch("no entry", packed(), "empty_model"),
+        batch("no entry", zip_entries(), "empty_model"),
         *(convert(label, model.name, model.make(), *model.codes) for label, model in models),
         convert("an empty file", "a.stl", b"", "empty_model"),
         convert("an unknown format", "a.xyz", b"unknown content", "unsupported_format", 415),
@@ -127,7 +127,7 @@ _EXCLUDED_ATTACKS = {
     "eat-objects", "write-a-large-file", "write-large-files", "print-without-end", "log-without-end", "kill-its-parent",
 }  # fmt: skip
 
-ATTACKS = {name: code for name, (code, _) in hostile_plugin.MISDEEDS.items() if name not in _EXCLUDED_ATTACKS}
+ATTACKS = {name: code for name, (code, _) in hostile_plugin.ATTACKS.items() if name not in _EXCLUDED_ATTACKS}
 """Error codes of the hostile plug-in's attacks; "ok": the conversion succeeds. An attack may also time out."""
 
 
@@ -146,7 +146,7 @@ def surviving_processes(folder: Path) -> list[str]:
         f"{name}: process {number}"
         for name, number, attack_time in sorted(started)
         # the system reuses process ids within half an hour
-        if hostile_plugin.living(number) and _start_time(number) <= attack_time + 1
+        if hostile_plugin.is_running(number) and _start_time(number) <= attack_time + 1
     ]
 
 

@@ -27,13 +27,13 @@ from gltf_models import (
     TWO,
     Document,
     glb,
-    in_metres,
-    in_millimetres,
     load,
     load_with_notes,
-    saved,
+    parse_json,
     square,
-    written_json,
+    to_meters,
+    to_millimeters,
+    write_scene,
 )
 from meshhub.builtin_plugins.gltf.reader import read
 from meshhub.builtin_plugins.gltf.reading import draco, meshopt
@@ -43,7 +43,7 @@ from meshhub.model.capabilities import NoOptions
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
 from meshhub.model.source import Source
 from meshhub.toolkit.geometry import bounds, placed_mesh, soup, welded
-from models import brick, edge_counts, moved_by, scene_of, sphere, volume
+from models import brick, edge_counts, move_mesh, scene_of, sphere, volume
 
 pytestmark = pytest.mark.once
 
@@ -63,7 +63,7 @@ def test_a_square_in_metres_y_up() -> None:
     assert (scene.frame.unit, scene.frame.up) == ("m", "y")
     assert np.array_equal(scene.meshes[0].vertices, SQUARE)
     assert scene.meshes[0].faces.tolist() == [[0, 1, 2], [0, 2, 3]]
-    assert bounds(in_millimetres(scene)).tolist() == [[0, 0, 0], [1000, 0, 1000]]
+    assert bounds(to_millimeters(scene)).tolist() == [[0, 0, 0], [1000, 0, 1000]]
 
 
 @pytest.mark.parametrize("kind", ["glb", "gltf"])
@@ -711,7 +711,7 @@ def rich_scene() -> Scene:
 @pytest.mark.parametrize("kind", ["glb", "gltf"])
 def test_everything_comes_back(kind: str) -> None:
     scene = rich_scene()
-    back = in_millimetres(load(saved(scene, kind)))
+    back = to_millimeters(load(write_scene(scene, kind)))
     assert back.features() == scene.features()
     assert back.name == "machine"
     assert np.allclose(bounds(back), bounds(scene), atol=1e-4)
@@ -739,7 +739,7 @@ def test_everything_comes_back(kind: str) -> None:
 
 def test_faces_keep_their_materials() -> None:
     scene = rich_scene()
-    back = in_millimetres(load(saved(scene)))
+    back = to_millimeters(load(write_scene(scene)))
     found = {part.name: part for part in back.parts}
     for name, third in (("third", "glow"), ("fourth", "wood")):
         mesh = back.meshes[found[name].mesh]
@@ -760,20 +760,20 @@ def test_instances_share_their_bytes_under_other_materials_too() -> None:
     one = scene_of(sphere(5, 64))
     parts = [Part(0, trimesh.transformations.translation_matrix([20 * n, 0, 0]), material=n % 2) for n in range(6)]
     six = replace(one, parts=parts, materials=(Material("a", (1, 0, 0, 1)), Material("b", (0, 1, 0, 1))))
-    assert len(saved(six)) < len(saved(one)) + 3000
-    document = written_json(saved(six))
+    assert len(write_scene(six)) < len(write_scene(one)) + 3000
+    document = parse_json(write_scene(six))
     assert len(document["meshes"]) == 2
     assert len(document["accessors"]) == 2
 
 
 def test_bytes_are_the_same_every_time() -> None:
     for kind in ("glb", "gltf"):
-        assert saved(rich_scene(), kind) == saved(rich_scene(), kind)
-    assert written_json(saved(rich_scene()))["asset"] == {"version": "2.0", "generator": "meshhub"}
+        assert write_scene(rich_scene(), kind) == write_scene(rich_scene(), kind)
+    assert parse_json(write_scene(rich_scene()))["asset"] == {"version": "2.0", "generator": "meshhub"}
 
 
 def test_a_box_is_in_metres_and_stands_upright() -> None:
-    (accessor,) = [one for one in written_json(saved(scene_of(brick())))["accessors"] if one["type"] == "VEC3"]
+    (accessor,) = [one for one in parse_json(write_scene(scene_of(brick())))["accessors"] if one["type"] == "VEC3"]
     assert accessor["min"] == pytest.approx([0, 0, -0.02])
     assert accessor["max"] == pytest.approx([0.01, 0.03, 0])
 
@@ -783,13 +783,15 @@ def test_indices_take_the_smallest_type_that_holds_them(count: int, component: i
     vertices = np.random.default_rng(1).random((count, 3))
     faces = np.arange(count // 3 * 3).reshape(-1, 3)
     faces = np.concatenate([faces, [[0, 1, count - 1]]])
-    (accessor,) = [one for one in written_json(saved(scene_of(Mesh(vertices, faces))))["accessors"] if "min" not in one]
+    (accessor,) = [
+        one for one in parse_json(write_scene(scene_of(Mesh(vertices, faces))))["accessors"] if "min" not in one
+    ]
     assert accessor["componentType"] == component
 
 
 def test_a_watertight_mesh_stays_so_far_from_the_origin() -> None:
-    far = moved_by(sphere(10, 64), 3_000_000.1, -2_000_000.7, 55.3)
-    back = in_millimetres(load(saved(scene_of(far))))
+    far = move_mesh(sphere(10, 64), 3_000_000.1, -2_000_000.7, 55.3)
+    back = to_millimeters(load(write_scene(scene_of(far))))
     vertices, faces = welded(back.meshes[0])
     assert edge_counts(faces) == (0, 0)
     assert np.abs(bounds(back) - bounds(scene_of(far))).max() < 1e-4
@@ -800,7 +802,7 @@ def test_a_shear_is_kept() -> None:
     shear = np.eye(4)
     shear[0, 1] = 0.5
     scene = replace(scene_of(brick()), parts=(Part(0, shear), Part(0)))
-    back = in_millimetres(load(saved(scene)))
+    back = to_millimeters(load(write_scene(scene)))
     assert np.allclose(bounds(back), bounds(scene), atol=1e-5)
     assert volume(*soup(back)) == pytest.approx(12000, rel=1e-6)
 
@@ -812,7 +814,7 @@ def test_a_texture_on_a_mesh_without_coordinates_is_left() -> None:
         materials=(Material("wood", base_color_image=0),),
         images=(Image(PIXEL, "image/png"),),
     )
-    (material,) = written_json(saved(scene))["materials"]
+    (material,) = parse_json(write_scene(scene))["materials"]
     assert material["name"] == "wood"
     assert "baseColorTexture" not in material["pbrMetallicRoughness"]
 
@@ -830,7 +832,7 @@ def test_any_placement_comes_back(translation: Any, angles: Any, scale: Any, mir
         matrix = matrix @ turned(angle, axis)
     matrix = matrix @ np.diag([*(scale * [-1 if mirrored else 1, 1, 1]), 1])
     scene = replace(scene_of(brick()), parts=(Part(0, matrix),))
-    back = in_millimetres(load(saved(scene)))
+    back = to_millimeters(load(write_scene(scene)))
     size = float(np.abs(bounds(scene)).max())
     assert np.abs(bounds(back) - bounds(scene)).max() <= 1e-6 * size
     assert np.linalg.det(back.parts[0].transform) == pytest.approx(np.linalg.det(matrix))
@@ -874,7 +876,7 @@ def unfit_normals() -> Scene:
 def test_the_validator_finds_no_error(kind: str, make: Any, tmp_path: Path) -> None:
     folder = validator()
     path = tmp_path / f"model.{kind}"
-    path.write_bytes(saved(make(), kind))
+    path.write_bytes(write_scene(make(), kind))
     done = subprocess.run(
         ["node", "-e", SCRIPT, str(folder), str(path)], capture_output=True, text=True, timeout=60, check=True
     )
@@ -885,20 +887,20 @@ def test_the_validator_finds_no_error(kind: str, make: Any, tmp_path: Path) -> N
 @pytest.mark.parametrize("kind", ["glb", "gltf"])
 def test_trimesh_sees_the_same_geometry(kind: str) -> None:
     scene = rich_scene()
-    loaded = trimesh.load_scene(io.BytesIO(saved(scene, kind)), file_type=kind).to_geometry()
-    metres = in_metres(scene)
+    loaded = trimesh.load_scene(io.BytesIO(write_scene(scene, kind)), file_type=kind).to_geometry()
+    metres = to_meters(scene)
     assert len(loaded.faces) == scene.face_count
     assert np.allclose(loaded.bounds, bounds(metres), atol=1e-7)
     assert loaded.volume == pytest.approx(volume(*soup(metres)), rel=1e-4)
 
 
 def test_pygltflib_sees_the_same_positions() -> None:
-    data = saved(scene_of(sphere()))
+    data = write_scene(scene_of(sphere()))
     document = pygltflib.GLTF2.load_from_bytes(data)
     accessor = document.accessors[document.meshes[0].primitives[0].attributes.POSITION]
     view = document.bufferViews[accessor.bufferView]
     rows = np.frombuffer(document.binary_blob(), "<f4", accessor.count * 3, view.byteOffset).reshape(-1, 3)
-    assert np.array_equal(rows, in_metres(scene_of(sphere())).meshes[0].vertices.astype(np.float32))
+    assert np.array_equal(rows, to_meters(scene_of(sphere())).meshes[0].vertices.astype(np.float32))
     assert accessor.min == rows.min(axis=0).tolist()
     assert accessor.max == rows.max(axis=0).tolist()
 

@@ -28,7 +28,7 @@ from meshhub.model.notes import collecting
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
 from meshhub.model.source import Source, Target
 from meshhub.toolkit.geometry import bounds, soup, welded
-from models import brick, edge_counts, moved_by, scene_of, sphere, volume
+from models import brick, edge_counts, move_mesh, scene_of, sphere, volume
 
 pytestmark = pytest.mark.once
 
@@ -648,7 +648,7 @@ def painted() -> Scene:
         uv=(unit[:, :2] + 1) / 2,
         face_material=np.arange(len(ball.faces)) % 3 - 1,
     )
-    box = moved_by(brick(name="box"), 20, 0, 0)
+    box = move_mesh(brick(name="box"), 20, 0, 0)
     colors = np.array([[k * 30, 255 - k, k, 255] for k in range(8)])
     materials = (
         Material("gold", (1, 0.8, 0.2, 1), 0, metallic=1, roughness=0.25, wrap=("clamp", "clamp")),
@@ -743,7 +743,7 @@ def test_many_parts_of_every_kind_come_back_in_their_places() -> None:
     normals = np.tile([0, 0, 1.0], (8, 1))
     meshes = []
     for k in range(200):
-        mesh = moved_by(box, 3.0 * k, 0, 0)
+        mesh = move_mesh(box, 3.0 * k, 0, 0)
         if k % 2:
             mesh = replace(mesh, uv=np.full((8, 2), k / 256))
         if k % 3 == 0:
@@ -778,7 +778,7 @@ def test_normals_are_lost_only_where_one_is_missing() -> None:
 
 def test_names_fit_on_a_line_and_come_once() -> None:
     names = ["lid", "lid", "a\nb", "", "", "x # y", "back\\", "Gehäuse"]
-    meshes = [moved_by(brick(1, 1, 1, name=""), 3 * k, 0, 0) for k in range(len(names))]
+    meshes = [move_mesh(brick(1, 1, 1, name=""), 3 * k, 0, 0) for k in range(len(names))]
     scene = Scene(tuple(meshes), tuple(Part(k, name=name) for k, name in enumerate(names)))
     back = again(scene)
     assert [part.name for part in back.parts] == ["lid", "lid_2", "a b", "part", "part_2", "x _ y", "back", "Gehäuse"]

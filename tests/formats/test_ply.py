@@ -27,7 +27,7 @@ from meshhub.model.notes import collecting
 from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.model.source import Source, Target
 from meshhub.toolkit.geometry import bounds, soup, welded
-from models import brick, edge_counts, moved_by, scene_of, sphere, volume
+from models import brick, edge_counts, move_mesh, scene_of, sphere, volume
 
 pytestmark = pytest.mark.once
 
@@ -426,7 +426,7 @@ def test_vertex_attributes_survive_a_round_trip(ascii_: bool) -> None:
 def test_double_is_written_only_where_float_would_move_vertices(ascii_: bool) -> None:
     near = Mesh(sphere().vertices / 3, sphere().faces)
     assert b"property float x" in dump(scene_of(near), ascii_)
-    far = moved_by(near, 1e6, 0, 0)
+    far = move_mesh(near, 1e6, 0, 0)
     data = dump(scene_of(far), ascii_)
     assert b"property double x" in data
     assert np.array_equal(load(data).meshes[0].vertices, far.vertices)
@@ -459,7 +459,7 @@ def test_vertices_are_duplicated_only_at_borders_between_colors() -> None:
 
 
 def test_placed_parts_are_merged() -> None:
-    plain, colored = brick(), with_attributes(moved_by(brick(), 100, 0, 0))
+    plain, colored = brick(), with_attributes(move_mesh(brick(), 100, 0, 0))
     mirrored = np.diag([-1.0, 1, 1, 1])
     parts = (Part(0), Part(0, mirrored, material=0), Part(1))
     scene = Scene((plain, colored), parts, (Material(base_color=(0, 1, 0, 1)),))

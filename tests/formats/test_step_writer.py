@@ -30,7 +30,7 @@ from meshhub.model.deadline import bounded_by
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.model.source import Target
-from models import brick, moved_by, scene_of, volume
+from models import brick, move_mesh, scene_of, volume
 from opencascade_report import judge_files
 
 pytestmark = pytest.mark.once
@@ -135,7 +135,7 @@ def machined() -> Any:
 
 
 def hollow() -> Mesh:
-    inner = moved_by(brick(2, 2, 2), 3, 3, 3)
+    inner = move_mesh(brick(2, 2, 2), 3, 3, 3)
     outer = brick()
     faces = np.concatenate([outer.faces, inner.faces[:, ::-1] + 8])
     return Mesh(np.concatenate([outer.vertices, inner.vertices]), faces)
@@ -159,7 +159,7 @@ def joined_meshes(one: Mesh, other: Mesh) -> Mesh:
 
 def touching_bricks() -> Mesh:
     """Two boxes that share one edge."""
-    return joined_meshes(brick(10, 10, 10), moved_by(brick(10, 10, 10), 10, 10, 0))
+    return joined_meshes(brick(10, 10, 10), move_mesh(brick(10, 10, 10), 10, 10, 0))
 
 
 def nested_wedges() -> Mesh:
@@ -294,7 +294,7 @@ def common_to_cylinders(one: float, other: float) -> float:
 
 def far_away(mesh: Mesh) -> Mesh:
     """A part in a ship, with coordinates in double precision."""
-    return moved_by(mesh, 100_000.1, -33_333.3, 7)
+    return move_mesh(mesh, 100_000.1, -33_333.3, 7)
 
 
 def arc(centre: tuple[float, float], radius: float, begin: float, end: float, count: int) -> np.ndarray:

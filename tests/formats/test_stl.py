@@ -26,7 +26,7 @@ from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Float64, Material, Mesh, Part, Scene
 from meshhub.model.source import Source, Target
 from meshhub.toolkit.geometry import bounds, soup
-from models import brick, edge_counts, moved_by, scene_of, sphere, volume
+from models import brick, edge_counts, move_mesh, scene_of, sphere, volume
 
 pytestmark = pytest.mark.once
 
@@ -234,7 +234,7 @@ def test_text_without_a_header_is_read_with_a_note() -> None:
 @pytest.mark.parametrize("regular", [True, False])
 def test_each_solid_becomes_a_part_with_its_name(regular: bool) -> None:
     names = ["Body A", "größe #2", "facet solid", ""]
-    pieces = [text(moved_by(BRICK, 50 * i, 0, 0).vertices[BRICK.faces], name) for i, name in enumerate(names)]
+    pieces = [text(move_mesh(BRICK, 50 * i, 0, 0).vertices[BRICK.faces], name) for i, name in enumerate(names)]
     written = "".join(pieces)
     scene = load((written if regular else written.replace("vertex 0", "vertex  0")).encode())
     assert [part.name for part in scene.parts] == names
@@ -293,7 +293,7 @@ def test_a_coordinate_that_is_not_a_number_is_rejected(word: str) -> None:
 
 
 def test_binary_is_reproducible_and_never_starts_with_solid() -> None:
-    scene = scene_of(brick(name="solid"), moved_by(sphere(), 100, 0, 0))
+    scene = scene_of(brick(name="solid"), move_mesh(sphere(), 100, 0, 0))
     data = dump(scene)
     assert data == dump(scene)
     assert not data.startswith(b"solid")
@@ -336,7 +336,7 @@ def test_instances_are_placed_and_mirrors_stay_outward(ascii_: bool) -> None:
 
 @pytest.mark.parametrize("name", ["two\nlines", "a\tb\r\n", "  blanks  ", "endsolid", "größe", "\x00\x07", ""])
 def test_names_are_kept_to_one_line(name: str) -> None:
-    data = dump(scene_of(brick(name=name), moved_by(brick(name="other"), 50, 0, 0)), ascii_=True)
+    data = dump(scene_of(brick(name=name), move_mesh(brick(name="other"), 50, 0, 0)), ascii_=True)
     assert data.count(b"solid ") + data.count(b"solid\n") == 4 + name.count("endsolid") * 2
     again = load(data)
     shown = " ".join(name.replace("\x00", " ").replace("\x07", " ").split())
@@ -362,7 +362,7 @@ def test_written_files_read_back_exactly(seed: int, count: int, magnitude: int, 
 
 @pytest.mark.parametrize("ascii_", [False, True])
 def test_other_programs_read_written_files(ascii_: bool, tmp_path: Path) -> None:
-    scene = scene_of(brick(name="a"), moved_by(sphere(name="b"), 100, 0, 0))
+    scene = scene_of(brick(name="a"), move_mesh(sphere(name="b"), 100, 0, 0))
     vertices, faces = soup(scene)
     path = tmp_path / "model.stl"
     path.write_bytes(dump(scene, ascii_))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from http_serving import Running, read_report, refused, unzipped, zip_of
+from http_serving import Running, check_error, read_report, unzip_response, zip_files
 from meshhub.http.intake import archives
 from meshhub.http.intake.conversion_requests import FileResult, InputFile
 from meshhub.http.responses.reports import batch_header
@@ -35,7 +35,7 @@ def failures(entries: dict[str, bytes]) -> dict[str, str]:
 
 def test_several_files_are_answered_with_one_zip(service: Running) -> None:
     answer = service.many(("a.toy", b"toy"), ("sub/b.toy", b"toy"), ("c c.toy", b"toy"))
-    assert list(unzipped(answer)) == ["a.toy", "b.toy", "c c.toy"]
+    assert list(unzip_response(answer)) == ["a.toy", "b.toy", "c c.toy"]
     assert answer.headers["x-meshhub-converted"] == "3"
     assert answer.headers["x-meshhub-failed"] == "0"
     report = read_report(answer)
@@ -45,7 +45,7 @@ def test_several_files_are_answered_with_one_zip(service: Running) -> None:
 def test_entries_of_the_zip_have_distinct_names(service: Running, pro: dict[str, str]) -> None:
     names = ["a.toy", "a.toy", "A.toy", "a.stl", "a-2.toy", "errors.toy", "ä.toy", "ä.toy"]
     answer = service.many(*((name, b"toy") for name in names), headers=pro)
-    assert list(unzipped(answer)) == [
+    assert list(unzip_response(answer)) == [
         "a.toy", "a-2.toy", "A-3.toy", "a-4.toy", "a-2-2.toy", "errors.toy", "ä.toy", "ä-2.toy",
     ]  # fmt: skip
 
@@ -99,7 +99,7 @@ def test_the_report_header_of_a_large_batch_is_truncated(service: Running, pro: 
 
 def test_failed_files_are_listed_and_counted(service: Running) -> None:
     answer = service.many(("a.toy", b"toy"), ("b.toy", b"toy empty"), ("c.xyz", b"???"))
-    entries = unzipped(answer)
+    entries = unzip_response(answer)
     assert list(entries) == ["a.toy", "errors.json"]
     assert failures(entries) == {"b.toy": "empty_model", "c.xyz": "unsupported_format"}
     assert answer.headers["x-meshhub-converted"] == "1"
@@ -107,37 +107,37 @@ def test_failed_files_are_listed_and_counted(service: Running) -> None:
 
 
 def test_the_error_details_list_the_files_if_all_of_them_fail(service: Running) -> None:
-    body = refused(service.many(("a.toy", b"toy empty"), ("b.toy", b"toy empty")), 422, "empty_model")
+    body = check_error(service.many(("a.toy", b"toy empty"), ("b.toy", b"toy empty")), 422, "empty_model")
     assert [one["file"] for one in body["details"]] == ["a.toy", "b.toy"]
-    body = refused(service.many(("a.toy", b"toy empty"), ("c.xyz", b"???")), 422, "conversion_failed")
+    body = check_error(service.many(("a.toy", b"toy empty"), ("c.xyz", b"???")), 422, "conversion_failed")
     assert {one["error_code"] for one in body["details"]} == {"empty_model", "unsupported_format"}
 
 
 def test_an_unexpected_error_fails_only_its_file(service: Running) -> None:
     answer = service.many(("a.toy", b"toy"), ("b.toy", b"toy fault"))
-    entries = unzipped(answer)
+    entries = unzip_response(answer)
     assert failures(entries) == {"b.toy": "conversion_failed"}
     assert b"secret" not in entries["errors.json"]
 
 
 def test_the_zip_contains_a_report_on_request(service: Running) -> None:
-    entries = unzipped(service.many(("a.toy", b"toy"), ("b.toy", b"toy empty"), report="true"))
+    entries = unzip_response(service.many(("a.toy", b"toy"), ("b.toy", b"toy empty"), report="true"))
     assert list(entries) == ["a.toy", "errors.json", "report.json"]
     done, failed = json.loads(entries["report.json"])["files"]
     assert (done["file"], done["output"]) == ("a.toy", "a.toy")
     assert done["report"]["target"]["faces"] == 12
     assert failed["error_code"] == "empty_model"
-    assert "report.json" not in unzipped(service.many(("a.toy", b"toy"), report="no"))
+    assert "report.json" not in unzip_response(service.many(("a.toy", b"toy"), report="no"))
 
 
 def test_the_same_request_gives_the_same_bytes(service: Running) -> None:
     first, second = (service.many(("a.toy", b"toy"), ("b.toy", b"toy"), target="ply") for _ in range(2))
-    assert unzipped(first)
+    assert unzip_response(first)
     assert first.content == second.content
 
 
 def test_companions_are_written_beside_their_model(service: Running) -> None:
-    entries = unzipped(service.many(("a.toy", b"toy"), ("b.toy", b"toy"), toy_twins="on"))
+    entries = unzip_response(service.many(("a.toy", b"toy"), ("b.toy", b"toy"), toy_twins="on"))
     assert list(entries) == ["a.toy", "twin.txt", "b.toy"]
     assert entries["twin.txt"] == b"3"
 
@@ -145,7 +145,7 @@ def test_companions_are_written_beside_their_model(service: Running) -> None:
 def test_different_companions_with_the_same_name_get_separate_folders(service: Running) -> None:
     """An .obj names its .mtl, which therefore cannot be renamed."""
     red, blue = (f"v 0 0 0 {c}\nv 1 0 0 {c}\nv 0 1 0 {c}\nusemtl m\nf 1 2 3\n".encode() for c in ("1 0 0", "0 0 1"))
-    archive = zip_of(
+    archive = zip_files(
         {
             "red.obj": b"mtllib red.mtl\n" + red,
             "red.mtl": b"newmtl m\nKd 1 0 0\n",
@@ -153,7 +153,7 @@ def test_different_companions_with_the_same_name_get_separate_folders(service: R
             "blue.mtl": b"newmtl m\nKd 0 0 1\n",
         }
     )
-    entries = unzipped(service.batch(archive, "obj"))
+    entries = unzip_response(service.batch(archive, "obj"))
     models = [name for name in entries if name.endswith(".obj")]
     assert len(models) == 2
     for model in models:
@@ -164,27 +164,30 @@ def test_different_companions_with_the_same_name_get_separate_folders(service: R
 
 
 def test_the_folders_of_an_archive_are_kept(service: Running) -> None:
-    archive = zip_of(
+    archive = zip_files(
         {"z/a.toy": b"toy", "a.toy": b"toy", "z/y/a.toy": b"toy", "__MACOSX/z/._a.toy": b"x", "z/.DS_Store": b"x"}
     )
     answer = service.batch(archive, "stl")
-    assert list(unzipped(answer)) == ["z/a.stl", "a.stl", "z/y/a.stl"]
+    assert list(unzip_response(answer)) == ["z/a.stl", "a.stl", "z/y/a.stl"]
     assert 'filename="models-converted.zip"' in answer.headers["content-disposition"]
 
 
 def test_files_of_unknown_formats_in_an_archive_fail(service: Running) -> None:
-    archive = zip_of({"a.toy": b"toy", "readme.txt": b"about a.toy", "b.toy": b"toy", "c.toy": b"toy"})
-    entries = unzipped(service.batch(archive))
+    archive = zip_files({"a.toy": b"toy", "readme.txt": b"about a.toy", "b.toy": b"toy", "c.toy": b"toy"})
+    entries = unzip_response(service.batch(archive))
     assert list(entries) == ["a.toy", "b.toy", "c.toy", "errors.json"]
     assert failures(entries) == {"readme.txt": "unsupported_format"}
 
 
 def test_a_model_without_an_extension_is_identified_by_its_content(service: Running) -> None:
-    assert list(unzipped(service.batch(zip_of({"odd.name": b"toy", "none": b"toy"})))) == ["odd.toy", "none.toy"]
+    assert list(unzip_response(service.batch(zip_files({"odd.name": b"toy", "none": b"toy"})))) == [
+        "odd.toy",
+        "none.toy",
+    ]
 
 
 def test_companions_are_used_but_not_counted_as_models(service: Running) -> None:
-    archive = zip_of(
+    archive = zip_files(
         {
             "m/a.toy": b"toy needs Textures/Wood%20Grain.PNG",
             "m/textures/wood grain.png": b"...",
@@ -196,20 +199,20 @@ def test_companions_are_used_but_not_counted_as_models(service: Running) -> None
         }
     )
     answer = service.batch(archive, "stl")
-    entries = unzipped(answer)
+    entries = unzip_response(answer)
     assert list(entries) == ["m/a.stl", "b.stl", "c.stl", "errors.json"]
     assert failures(entries) == {"stray.png": "unsupported_format"}
 
 
 def test_a_missing_companion_is_reported(service: Running) -> None:
-    entries = unzipped(service.batch(zip_of({"a.toy": b"toy needs x.png", "b.toy": b"toy"})))
+    entries = unzip_response(service.batch(zip_files({"a.toy": b"toy needs x.png", "b.toy": b"toy"})))
     assert failures(entries) == {"a.toy": "external_reference"}
 
 
 def test_a_file_over_the_limit_in_an_archive_fails_alone(serve: Any) -> None:
     small = serve(plan_limits={"free": {"max_file_bytes": 50_000, "requests_per_minute": 1000}})
-    archive = zip_of({"a.toy": b"toy", "b.toy": bytes(range(256)) * 300})
-    assert failures(unzipped(small.batch(archive))) == {"b.toy": "file_too_large"}
+    archive = zip_files({"a.toy": b"toy", "b.toy": bytes(range(256)) * 300})
+    assert failures(unzip_response(small.batch(archive))) == {"b.toy": "file_too_large"}
 
 
 def test_a_damaged_entry_fails_alone(service: Running) -> None:
@@ -219,15 +222,15 @@ def test_a_damaged_entry_fails_alone(service: Running) -> None:
         archive.writestr("a.toy", b"toy")
         archive.writestr("b.toy", valid)
     broken = held.getvalue().replace(valid, valid[::-1])
-    assert failures(unzipped(service.batch(broken))) == {"b.toy": "unreadable_file"}
+    assert failures(unzip_response(service.batch(broken))) == {"b.toy": "unreadable_file"}
 
 
 def test_an_invalid_form_rejects_the_whole_request(service: Running) -> None:
-    archive = zip_of({"a.toy": b"toy"})
-    refused(service.batch(archive, "nonsense"), 400, "unsupported_target")
-    refused(service.batch(archive, "gilded"), 403, "premium_format_required")
-    refused(service.batch(archive, toy_size="-1"), 400, "invalid_option")
-    refused(service.many(("a.toy", b"toy"), report="perhaps"), 400, "invalid_option")
+    archive = zip_files({"a.toy": b"toy"})
+    check_error(service.batch(archive, "nonsense"), 400, "unsupported_target")
+    check_error(service.batch(archive, "gilded"), 403, "premium_format_required")
+    check_error(service.batch(archive, toy_size="-1"), 400, "invalid_option")
+    check_error(service.many(("a.toy", b"toy"), report="perhaps"), 400, "invalid_option")
 
 
 @pytest.mark.parametrize(
@@ -235,36 +238,36 @@ def test_an_invalid_form_rejects_the_whole_request(service: Running) -> None:
     [
         (b"", 422, "empty_model"),
         (b"not a zip at all", 422, "unreadable_file"),
-        (zip_of({}), 422, "empty_model"),
-        (zip_of({"__MACOSX/._a": b"x"}), 422, "empty_model"),
-        (zip_of({"../a.toy": b"toy"}), 422, "unsafe_archive"),
-        (zip_of({"a.toy": b"toy " + b" " * 4_000_000}), 422, "unsafe_archive"),
-        (zip_of({"a.txt": b"x"}), 415, "unsupported_format"),
+        (zip_files({}), 422, "empty_model"),
+        (zip_files({"__MACOSX/._a": b"x"}), 422, "empty_model"),
+        (zip_files({"../a.toy": b"toy"}), 422, "unsafe_archive"),
+        (zip_files({"a.toy": b"toy " + b" " * 4_000_000}), 422, "unsafe_archive"),
+        (zip_files({"a.txt": b"x"}), 415, "unsupported_format"),
     ],
 )
 def test_an_invalid_archive_is_rejected(service: Running, archive: bytes, status: int, code: str) -> None:
-    refused(service.batch(archive), status, code)
+    check_error(service.batch(archive), status, code)
 
 
 def test_an_archive_with_too_many_models_is_rejected(service: Running) -> None:
-    archive = zip_of({f"{number}.toy": b"toy" for number in range(4)})
-    refused(service.batch(archive), 413, "too_many_files")
-    hidden = zip_of({f"{number}.odd": b"toy" for number in range(4)})
-    refused(service.batch(hidden), 413, "too_many_files")
+    archive = zip_files({f"{number}.toy": b"toy" for number in range(4)})
+    check_error(service.batch(archive), 413, "too_many_files")
+    hidden = zip_files({f"{number}.odd": b"toy" for number in range(4)})
+    check_error(service.batch(hidden), 413, "too_many_files")
 
 
 def test_an_archive_that_unpacks_beyond_the_limit_is_rejected(serve: Any) -> None:
     small = serve(plan_limits={"free": {"max_request_bytes": 100_000, "requests_per_minute": 1000}})
-    archive = zip_of({f"{n}.toy": bytes(range(256)) * 200 for n in range(3)})
-    refused(small.batch(archive), 413, "archive_too_large")
+    archive = zip_files({f"{n}.toy": bytes(range(256)) * 200 for n in range(3)})
+    check_error(small.batch(archive), 413, "archive_too_large")
 
 
 def test_companions_of_gltf_files_in_archives_are_found(service: Running) -> None:
     """A glTF whose buffer came along, and one whose did not; sent through the real reader."""
-    archive = zip_of(
+    archive = zip_files(
         {"a.gltf": json.dumps(GLTF).encode(), "data/my points.bin": bytes(36), "other.bin": b"x", "b.toy": b"toy"}
     )
-    assert set(failures(unzipped(service.batch(archive)))) == {"a.gltf", "other.bin"}
+    assert set(failures(unzip_response(service.batch(archive)))) == {"a.gltf", "other.bin"}
 
 
 def test_the_search_for_companions_is_bounded(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +283,7 @@ def test_the_search_for_companions_is_bounded(service: Running, monkeypatch: pyt
     monkeypatch.setattr(archives, "_MAX_TOTAL_HIT_COUNT", 200)
     noisy = {f"{number}.part": b"toy needs 0.part " + b" .part" * 100 for number in range(20)}
     model = b"toy needs 0.part " + " ".join(noisy).encode()
-    answer = service.batch(zip_of({"a.toy": model, **noisy, "never.part": b"?"}))
+    answer = service.batch(zip_files({"a.toy": model, **noisy, "never.part": b"?"}))
     assert read_report(answer)["converted"] == 1
     assert len(looked_at) == 200
 

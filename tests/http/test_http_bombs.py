@@ -15,7 +15,7 @@ import pytest
 
 import bombs
 from bomb_measurements import peak, restarted_peak
-from http_serving import Running, until, unzipped, zip_of
+from http_serving import Running, unzip_response, wait_until, zip_files
 
 pytestmark = pytest.mark.once
 
@@ -39,7 +39,7 @@ def load_readers(service: Running) -> Iterator[None]:
     for name, data in bombs.WARM:
         service.convert(data, name, "stl")
     yield
-    until(lambda: not service.leftovers())
+    wait_until(lambda: not service.leftovers())
 
 
 def read_error_code(answer: httpx.Response) -> str:
@@ -68,14 +68,14 @@ def test_a_costly_archive_is_answered_cheaply(service: Running, pro: dict[str, s
 @pytest.mark.parametrize("what", list(bombs.MODELS)[1::4])
 def test_a_costly_model_in_an_archive_fails_alone(service: Running, pro: dict[str, str], what: str) -> None:
     bomb = bombs.MODELS[what]
-    data = zip_of({"valid.stl": bombs.TRIANGLE, "x/" + bomb.name: bomb.make()})
+    data = zip_files({"valid.stl": bombs.TRIANGLE, "x/" + bomb.name: bomb.make()})
     with assert_cheap():
         answer = service.batch(data, "stl", headers=pro)
     if answer.status_code != 200:
         # a model that repeats one element a million times exceeds the compression ratio as soon as it is packed
         assert read_error_code(answer) == "unsafe_archive"
         return
-    found = unzipped(answer)
+    found = unzip_response(answer)
     assert "valid.stl" in found
     failed = [one["error_code"] for one in json.loads(found.get("errors.json", b"[]"))]
     assert set(failed) <= set(bomb.codes)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from http_serving import Running, all_of, until
+from http_serving import Running, receive_all, wait_until
 from meshhub.http.admission.addresses import networks
 from meshhub.http.server import connections
 
@@ -81,7 +81,7 @@ def test_unfinished_headers_time_out_with_408(service: Running, monkeypatch: pyt
     for sent in (b"GE", b"GET /plan HTTP/1.1\r\nHost: he", b"GET /plan HTTP/1.1\r\nHost: here\r\n"):
         with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
             connection.sendall(sent)
-            assert is_header_timeout(all_of(connection))
+            assert is_header_timeout(receive_all(connection))
 
 
 def test_a_connection_that_sends_nothing_is_closed(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_unfinished_headers_of_a_second_request_time_out_with_408(
             assert piece
             came += piece
         connection.sendall(b"GET /plan HTTP/1.1\r\n")
-        assert is_header_timeout(all_of(connection))
+        assert is_header_timeout(receive_all(connection))
 
 
 def test_a_body_may_take_longer_than_headers(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_the_connection_of_a_client_that_does_not_read_is_closed(serve: Any, mon
     with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
         connection.sendall(build_head(kind) + FORM)
         assert connection.recv(16).startswith(b"HTTP/1.1 200")
-        until(lambda: running.leftovers() == [])
+        wait_until(lambda: running.leftovers() == [])
 
 
 def is_closed(connection: socket.socket) -> bool:
@@ -155,14 +155,14 @@ def send_and_half_close(running: Running, sent: bytes) -> socket.socket:
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
 def test_a_half_closed_connection_gets_its_answer(service: Running, version: bytes) -> None:
     with send_and_half_close(service, build_request(b"toy", version)) as connection:
-        assert b'{"faces": 12}' in all_of(connection)
+        assert b'{"faces": 12}' in receive_all(connection)
     with send_and_half_close(service, b"GET /plan HTTP/%s\r\nHost: here\r\n\r\n" % version) as connection:
-        assert b'"plan":"free"' in all_of(connection)
+        assert b'"plan":"free"' in receive_all(connection)
 
 
 def test_a_half_closed_connection_gets_the_answers_of_pipelined_requests(service: Running) -> None:
     with send_and_half_close(service, b"GET /plan HTTP/1.1\r\nHost: here\r\n\r\n" * 2) as connection:
-        assert all_of(connection).count(b'"plan":"free"') == 2
+        assert receive_all(connection).count(b'"plan":"free"') == 2
 
 
 def test_a_half_closed_connection_gets_its_answer_after_a_long_conversion(
@@ -174,7 +174,7 @@ def test_a_half_closed_connection_gets_its_answer_after_a_long_conversion(
         interim = connection.recv(25)
         assert interim == b"HTTP/1.1 100 Continue\r\n\r\n"[: len(interim)]
         go.write_text("go")
-        came = interim + all_of(connection)
+        came = interim + receive_all(connection)
     assert came.replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"").startswith(b"HTTP/1.1 200 ")
 
 
@@ -183,18 +183,18 @@ def test_the_job_of_a_closed_connection_is_stopped(serve: Any, engine: Any, tmp_
     go = tmp_path / "go"
     with send_and_half_close(running, build_request(b"toy wait %s" % bytes(go))) as connection:
         assert connection.recv(25)
-    until(lambda: running.leftovers() == [])
+    wait_until(lambda: running.leftovers() == [])
     assert not go.exists()
     with send_and_half_close(running, build_request(b"toy wait %s" % bytes(go), b"1.0")) as connection:
         # the server cannot probe this client: HTTP/1.0 has no interim answers
-        assert all_of(connection) == b""
-    until(lambda: running.leftovers() == [])
+        assert receive_all(connection) == b""
+    wait_until(lambda: running.leftovers() == [])
 
 
 def test_an_incomplete_request_on_a_half_closed_connection_is_dropped(service: Running) -> None:
     with send_and_half_close(service, build_request(b"toy")[:-20]) as connection:
-        assert all_of(connection) == b""
-    until(lambda: service.leftovers() == [])
+        assert receive_all(connection) == b""
+    wait_until(lambda: service.leftovers() == [])
 
 
 def test_connections_per_address_are_limited(serve: Any) -> None:
@@ -209,18 +209,18 @@ def test_connections_per_address_are_limited(serve: Any) -> None:
             connection = connected()
             with contextlib.suppress(ConnectionError):
                 connection.sendall(b"GET /plan HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
-                return all_of(connection)
+                return receive_all(connection)
             return b""
 
-        until(lambda: b" 200 " in build_head())
+        wait_until(lambda: b" 200 " in build_head())
         idle = [connected() for _ in range(5)]
         sixth = connected()
-        head, _, body = all_of(sixth).partition(b"\r\n\r\n")
+        head, _, body = receive_all(sixth).partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 503 ")
         assert b"retry-after: " in head
         assert json.loads(body)["error_code"] == "server_busy"
         idle[0].close()
-        until(lambda: b" 200 " in build_head())
+        wait_until(lambda: b" 200 " in build_head())
 
 
 def test_connections_of_a_trusted_proxy_are_not_limited() -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from http_serving import Running, read_report, refused, until
+from http_serving import Running, check_error, read_report, wait_until
 from meshhub.registry import Registry
 
 ASCII_STL = b"""solid t
@@ -171,14 +171,14 @@ def test_every_target_has_its_media_type(service: Running, target: str, extensio
 
 def test_inspect_takes_no_target(service: Running) -> None:
     answer = service.post("/inspect", {"file": ("a.toy", b"toy")}, {"target": "stl"})
-    assert "target" in refused(answer, 400, "invalid_option")["error"]
+    assert "target" in check_error(answer, 400, "invalid_option")["error"]
 
 
 def test_temporary_files_are_removed(service: Running) -> None:
     service.convert()
     service.convert(b"toy empty")
     service.convert(target="nonsense")
-    until(lambda: not service.leftovers())
+    wait_until(lambda: not service.leftovers())
 
 
 def test_the_report_and_the_result_omit_the_name_of_the_upload(service: Running) -> None:
@@ -202,4 +202,4 @@ def test_a_client_that_disconnects_during_an_answer_leaves_no_files(service: Run
         assert answer.status_code == 200
         assert next(answer.iter_raw())
         assert service.leftovers()
-    until(lambda: not service.leftovers())
+    wait_until(lambda: not service.leftovers())

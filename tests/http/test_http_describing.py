@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from http_serving import Running, refused, zip_of
+from http_serving import Running, check_error, zip_files
 from meshhub.engine.in_process import InProcess
 from meshhub.http.errors import STATUS
 from meshhub.http.intake.names import content_disposition, folder_label, label
@@ -129,7 +129,7 @@ def test_answers_match_the_schema(service: Running) -> None:
     inspection = described["components"]["schemas"]["Inspection"]
     assert set(inspection["required"]) <= set(looked) <= set(inspection["properties"])
     assert_valid(inspection, described, looked)
-    failed = refused(service.many(("a.toy", b"toy fault"), ("b.toy", b"toy fault")), 422, "conversion_failed")
+    failed = check_error(service.many(("a.toy", b"toy fault"), ("b.toy", b"toy fault")), 422, "conversion_failed")
     assert failed["details"]
     assert_valid(described["components"]["schemas"]["ErrorBody"], described, failed)
 
@@ -215,7 +215,7 @@ def test_documented_headers_are_sent(service: Running) -> None:
     sent = {
         "/convert": service.convert(),
         "/convert-many": service.many(("a.toy", b"toy")),
-        "/convert-batch": service.batch(zip_of({"a.toy": b"toy"})),
+        "/convert-batch": service.batch(zip_files({"a.toy": b"toy"})),
         "/inspect": service.post("/inspect", {"file": ("a.toy", b"toy")}),
         "/plan": service.get("/plan"),
         "/supported": service.get("/supported"),
@@ -334,7 +334,7 @@ def test_a_limit_can_be_lifted(serve: Any) -> None:
     assert answer.json()["usage"] == {"requests_remaining": None, "resets_in_seconds": None}
     assert "ratelimit-limit" not in answer.headers
     assert running.many(*[("a.toy", b"toy")] * 5).status_code == 200
-    refused(running.convert(target="gilded"), 403, "premium_format_required")
+    check_error(running.convert(target="gilded"), 403, "premium_format_required")
 
 
 @pytest.mark.parametrize("module", ["litestar", "sqlalchemy"])

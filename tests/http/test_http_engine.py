@@ -23,7 +23,7 @@ from typing import Any
 import httpx
 import pytest
 
-from http_serving import Running, all_of, refused, until, unzipped
+from http_serving import Running, check_error, receive_all, unzip_response, wait_until
 from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.engine.isolated import Isolated
@@ -78,14 +78,14 @@ def is_alive(process: int) -> bool:
 
 
 def test_a_crash_fails_only_its_request(isolated: Running) -> None:
-    refused(isolated.convert(b"toy crash"), 422, "worker_crashed")
-    entries = unzipped(isolated.many(("a.toy", b"toy crash"), ("b.toy", b"toy")))
+    check_error(isolated.convert(b"toy crash"), 422, "worker_crashed")
+    entries = unzip_response(isolated.many(("a.toy", b"toy crash"), ("b.toy", b"toy")))
     assert list(entries) == ["b.toy", "errors.json"]
     assert json.loads(entries["errors.json"])[0]["error_code"] == "worker_crashed"
 
 
 def test_companions_written_by_a_worker_are_returned(isolated: Running) -> None:
-    assert list(unzipped(isolated.many(("a.toy", b"toy"), toy_twins="on"))) == ["a.toy", "twin.txt"]
+    assert list(unzip_response(isolated.many(("a.toy", b"toy"), toy_twins="on"))) == ["a.toy", "twin.txt"]
 
 
 def test_a_worker_inspects_a_file(isolated: Running) -> None:
@@ -95,16 +95,16 @@ def test_a_worker_inspects_a_file(isolated: Running) -> None:
 
 def test_a_hanging_conversion_is_stopped_at_its_deadline(serve: Callable[..., Running], engine: Isolated) -> None:
     running = serve(engine, plan_limits={"free": {"conversion_timeout_seconds": 1, "requests_per_minute": 1000}})
-    body = refused(running.convert(b"toy hang"), 504, "conversion_timeout")
+    body = check_error(running.convert(b"toy hang"), 504, "conversion_timeout")
     assert body["error"].endswith("report it to the maintainer of 'service_plugins'")
-    until(lambda: not running.leftovers())
+    wait_until(lambda: not running.leftovers())
 
 
 def test_files_that_are_unfinished_at_the_request_timeout_fail(serve: Callable[..., Running], engine: Isolated) -> None:
     limits = {"conversion_timeout_seconds": 60, "request_timeout_seconds": 5, "requests_per_minute": 1000}
     running = serve(engine, plan_limits={"free": limits}, workers=4, batch_workers=1)
     answer = running.many(("a.toy", b"toy"), ("b.toy", b"toy hang"), ("c.toy", b"toy"))
-    entries = unzipped(answer)
+    entries = unzip_response(answer)
     assert list(entries) == ["a.toy", "errors.json"]
     failures = json.loads(entries["errors.json"])
     assert [(one["file"], one["error_code"]) for one in failures] == [
@@ -124,11 +124,11 @@ def test_the_job_of_a_client_that_disconnects_is_stopped(
     head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())
     with socket.create_connection(("127.0.0.1", isolated.port)) as connection:
         connection.sendall(head.encode() + b"\r\n" + request.read())
-        until(lambda: bool(latch.processes()))
+        wait_until(lambda: bool(latch.processes()))
         (process,) = latch.processes()
         assert is_alive(process)
-    until(lambda: not is_alive(process))
-    until(lambda: not isolated.leftovers())
+    wait_until(lambda: not is_alive(process))
+    wait_until(lambda: not isolated.leftovers())
     assert isolated.convert().status_code == 200
 
 
@@ -136,7 +136,7 @@ def test_other_requests_are_answered_during_a_conversion(
     isolated: Running, latch: Latch, threads: ThreadPoolExecutor
 ) -> None:
     slow = threads.submit(isolated.convert, latch.content)
-    until(lambda: bool(latch.processes()))
+    wait_until(lambda: bool(latch.processes()))
     assert isolated.get("/health/live").status_code == 200
     assert isolated.get("/plan").status_code == 200
     assert isolated.convert().status_code == 200
@@ -150,12 +150,12 @@ def test_a_full_queue_answers_503(
 ) -> None:
     running = serve(engine, workers=1, queue=1)
     first = threads.submit(running.convert, latch.content)
-    until(lambda: bool(latch.processes()))
+    wait_until(lambda: bool(latch.processes()))
     slots = running.server.config.app.state.service.resources._slots  # type: ignore[union-attr]
     second = threads.submit(running.convert)
-    until(lambda: len(slots._waiting) == 1)
+    wait_until(lambda: len(slots._waiting) == 1)
     answer = running.convert()
-    refused(answer, 503, "server_busy")
+    check_error(answer, 503, "server_busy")
     assert int(answer.headers["retry-after"]) > 0
     assert running.get("/plan").status_code == 200
     latch.release()
@@ -169,11 +169,11 @@ def test_a_batch_leaves_a_worker_for_other_requests(
     running = serve(engine, workers=2, queue=0)
     latches = [Latch(tmp_path, f"latch{n}") for n in range(3)]
     batch = threads.submit(running.many, *((f"{n}.toy", one.content) for n, one in enumerate(latches)))
-    until(lambda: any(latch.processes() for latch in latches))
+    wait_until(lambda: any(latch.processes() for latch in latches))
     assert running.convert().status_code == 200
     for latch in latches:
         latch.release()
-    assert list(unzipped(batch.result())) == ["0.toy", "1.toy", "2.toy"]
+    assert list(unzip_response(batch.result())) == ["0.toy", "1.toy", "2.toy"]
 
 
 class Reluctant(InProcess):
@@ -212,9 +212,9 @@ def test_the_folder_of_a_batch_stays_until_its_last_conversion_has_stopped(
     kind = b"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n" % len(form)
     with socket.create_connection(("127.0.0.1", running.port), timeout=30) as connection:
         connection.sendall(b"POST /convert-many HTTP/1.1\r\nHost: here\r\n" + kind + form)
-        until(lambda: engine.running == 1)
+        wait_until(lambda: engine.running == 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    until(lambda: bool(still_running))
+    wait_until(lambda: bool(still_running))
     assert still_running == [0]
 
 
@@ -223,12 +223,12 @@ def test_a_shutdown_lets_running_conversions_finish(
 ) -> None:
     running = serve(engine, workers=1)
     first: Future[Any] = threads.submit(running.convert, latch.content)
-    until(lambda: bool(latch.processes()))
+    wait_until(lambda: bool(latch.processes()))
     slots = running.server.config.app.state.service.resources._slots  # type: ignore[union-attr]
     second = threads.submit(running.convert)
-    until(lambda: len(slots._waiting) == 1)
+    wait_until(lambda: len(slots._waiting) == 1)
     running.server.should_exit = True
-    refused(second.result(), 503, "shutting_down")
+    check_error(second.result(), 503, "shutting_down")
     assert not first.done()
     latch.release()
     assert first.result().status_code == 200
@@ -239,12 +239,12 @@ def test_a_shutdown_does_not_wait_for_unfinished_uploads(serve: Callable[..., Ru
     start = b"POST /convert HTTP/1.1\r\nHost: here\r\nContent-Type: multipart/form-data; boundary=b\r\n"
     with socket.create_connection(("127.0.0.1", running.port), timeout=30) as connection:
         connection.sendall(start + b"Content-Length: 1000\r\n\r\n--b\r\n")
-        until(lambda: bool(running.leftovers()))
+        wait_until(lambda: bool(running.leftovers()))
         running.server.should_exit = True
-        head, _, body = all_of(connection).partition(b"\r\n\r\n")
+        head, _, body = receive_all(connection).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 503 ")
     assert json.loads(body)["error_code"] == "shutting_down"
-    until(lambda: not running.leftovers())
+    wait_until(lambda: not running.leftovers())
 
 
 def test_a_shutdown_kills_conversions_at_its_timeout(
@@ -252,17 +252,17 @@ def test_a_shutdown_kills_conversions_at_its_timeout(
 ) -> None:
     running = serve(Isolated(workers=1), workers=1, shutdown_seconds=0.2)
     first = threads.submit(running.convert, latch.content)
-    until(lambda: bool(latch.processes()))
+    wait_until(lambda: bool(latch.processes()))
     (process,) = latch.processes()
     running.server.should_exit = True
-    refused(first.result(), 503, "shutting_down")
-    until(lambda: not is_alive(process))
+    check_error(first.result(), 503, "shutting_down")
+    wait_until(lambda: not is_alive(process))
 
 
 def test_ready_answers_503_during_a_shutdown(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     assert service.get("/health/ready").json() == {"status": "ready"}
     monkeypatch.setattr(service.server.config.app.state.service.resources, "is_closing", True)  # type: ignore[union-attr]
-    refused(service.get("/health/ready"), 503, "shutting_down")
+    check_error(service.get("/health/ready"), 503, "shutting_down")
     assert service.get("/health/live").json() == {"status": "live"}
 
 
@@ -325,8 +325,8 @@ def test_the_next_service_removes_the_files_of_a_killed_one(tmp_path: Path, stac
                 b"Content-Length: 9999\r\n\r\n"
                 b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.stl"\r\n\r\nsolid'
             )
-            until(lambda: bool(list_uploads()))
-            until(lambda: any(names for _, _, names in os.walk(system)))
+            wait_until(lambda: bool(list_uploads()))
+            wait_until(lambda: any(names for _, _, names in os.walk(system)))
             process.kill()
             process.wait(30)
     assert list_uploads()
@@ -334,8 +334,8 @@ def test_the_next_service_removes_the_files_of_a_killed_one(tmp_path: Path, stac
     assert old
     with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as process:
         try:
-            until(lambda: not list_uploads(), 60)
-            until(lambda: not any(path.exists() for path in old), 60)
+            wait_until(lambda: not list_uploads(), 60)
+            wait_until(lambda: not any(path.exists() for path in old), 60)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
@@ -348,17 +348,17 @@ def test_requests_during_a_shutdown_get_503(
 ) -> None:
     running = serve(engine, workers=2)
     first = threads.submit(running.convert, latch.content)
-    until(lambda: bool(latch.processes()))
+    wait_until(lambda: bool(latch.processes()))
     resources = running.server.config.app.state.service.resources  # type: ignore[union-attr]
     running.server.should_exit = True
-    until(lambda: resources.is_closing)
+    wait_until(lambda: resources.is_closing)
     with httpx.Client(base_url=running.url) as new_client:
         for answer in (
             new_client.get("/health/ready"),
             new_client.post("/convert", files={"file": ("a.toy", b"toy")}, data={"target": "toy"}),
             new_client.post("/inspect", files={"file": ("a.toy", b"toy")}),
         ):
-            refused(answer, 503, "shutting_down")
+            check_error(answer, 503, "shutting_down")
             assert int(answer.headers["retry-after"]) > 0
             assert answer.headers["connection"] == "close"
         assert new_client.get("/health/live").status_code == 200
@@ -371,7 +371,7 @@ def test_requests_during_a_shutdown_get_503(
 def test_a_conversion_is_limited_to_the_memory_in_the_settings(serve: Callable[..., Running]) -> None:
     running = serve(create_engine(Settings(workers=1, conversion_memory_bytes=128 << 20)))
     assert running.convert(toy_weight="1000").status_code == 200
-    body = refused(running.convert(toy_weight="200000000"), 422, "model_too_complex")
+    body = check_error(running.convert(toy_weight="200000000"), 422, "model_too_complex")
     assert body["error"].endswith("report it to the maintainer of 'service_plugins'")
 
 
@@ -381,13 +381,13 @@ def test_a_second_signal_stops_running_conversions(
 ) -> None:
     running = serve(Isolated(workers=1), workers=1, shutdown_seconds=600)
     first = threads.submit(running.convert, latch.content)
-    until(lambda: bool(latch.processes()))
+    wait_until(lambda: bool(latch.processes()))
     (process,) = latch.processes()
     running.server.handle_exit(signal.SIGTERM, None)
     resources = running.server.config.app.state.service.resources  # type: ignore[union-attr]
-    until(lambda: resources.is_closing)
+    wait_until(lambda: resources.is_closing)
     assert is_alive(process)
     running.server.handle_exit(second, None)
-    refused(first.result(), 503, "shutting_down")
-    until(lambda: not is_alive(process))
-    until(lambda: not running.leftovers())
+    check_error(first.result(), 503, "shutting_down")
+    wait_until(lambda: not is_alive(process))
+    wait_until(lambda: not running.leftovers())

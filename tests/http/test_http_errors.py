@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import meshhub
-from http_serving import Running, refused, zip_of
+from http_serving import Running, check_error, zip_files
 from meshhub.cli.exits import exit_status
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import ERROR_CODES, ConversionTimeout, MeshhubError, UnsafeArchive, WorkerCrashed
@@ -179,7 +179,7 @@ ROWS: dict[str, Callable[[Running], httpx.Response]] = {
     "unreadable_file": lambda s: s.convert(b"???", name="a.toy"),
     "empty_model": lambda s: s.convert(b"", name="a.toy"),
     "external_reference": lambda s: s.convert(b"toy needs wood.png"),
-    "unsafe_archive": lambda s: s.batch(zip_of({"/etc/a.toy": b"toy"})),
+    "unsafe_archive": lambda s: s.batch(zip_files({"/etc/a.toy": b"toy"})),
     "model_too_complex": lambda s: s.convert(b"toy complex"),
     "conversion_failed": lambda s: s.convert(b"toy broken"),
     "internal_error": lambda s: s.convert(toy_size="67"),
@@ -205,7 +205,7 @@ def test_every_row_of_the_table_has_a_request() -> None:
 
 @pytest.mark.parametrize("code", ROWS)
 def test_a_request_gets_the_error_of_its_row(service: Running, code: str) -> None:
-    refused(ROWS[code](service), STATUS[code], code)
+    check_error(ROWS[code](service), STATUS[code], code)
 
 
 def test_the_documentation_has_the_same_table() -> None:
@@ -219,7 +219,7 @@ def test_the_documentation_has_the_same_table() -> None:
 def test_a_compressed_body_is_rejected_with_the_accepted_encodings(service: Running, path: str, encoding: str) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=b", "Content-Encoding": encoding}
     answer = service.client.post(path, content=gzip.compress(bytes(100_000)), headers=headers)
-    assert encoding.lower() in refused(answer, 415, "unsupported_encoding")["error"].lower()
+    assert encoding.lower() in check_error(answer, 415, "unsupported_encoding")["error"].lower()
     assert answer.headers["accept-encoding"] == "identity"
 
 
@@ -229,26 +229,26 @@ def test_the_encoding_identity_is_accepted(service: Running) -> None:
 
 def test_the_error_of_a_large_archive_calls_it_an_archive(service: Running) -> None:
     answer = service.batch(b"PK" + b" " * 20_971_520)
-    assert "allows an archive of" in refused(answer, 413, "archive_too_large")["error"]
+    assert "allows an archive of" in check_error(answer, 413, "archive_too_large")["error"]
 
 
 def test_messages_write_numbers_out_and_truncate_quoted_values(service: Running) -> None:
     answer = service.convert(optimize_target_faces="999999999")
-    assert "at most 100000000," in refused(answer, 400, "invalid_option")["error"]
+    assert "at most 100000000," in check_error(answer, 400, "invalid_option")["error"]
     for option in ("optimize_target_faces", "target_height_mm", "repair", "input_format", "report", "9" * 50):
-        error = refused(service.convert(**{option: "9" * 50}), 400, "invalid_option")["error"]
+        error = check_error(service.convert(**{option: "9" * 50}), 400, "invalid_option")["error"]
         assert "9" * 41 not in error
         assert "9…" in error
-    assert "9" * 41 not in refused(service.convert(target="9" * 50), 400, "unsupported_target")["error"]
+    assert "9" * 41 not in check_error(service.convert(target="9" * 50), 400, "unsupported_target")["error"]
 
 
 def test_a_review_rejects_with_its_own_code(service: Running) -> None:
-    body = refused(service.convert(toy_size="66"), 403, "size_refused")
+    body = check_error(service.convert(toy_size="66"), 403, "size_refused")
     assert "take 67" in body["error"]
 
 
 def test_the_error_of_a_broken_review_has_no_internal_details(service: Running) -> None:
-    assert "secret" not in refused(service.convert(toy_size="67"), 500, "internal_error")["error"]
+    assert "secret" not in check_error(service.convert(toy_size="67"), 500, "internal_error")["error"]
 
 
 @pytest.mark.parametrize(
@@ -266,14 +266,14 @@ def test_any_exception_of_the_engine_becomes_a_coded_error(
     serve: Any, error: Exception, status: int, code: str
 ) -> None:
     running = serve(RaisingEngine(error))
-    assert "secret" not in refused(running.convert(), status, code)["error"]
+    assert "secret" not in check_error(running.convert(), status, code)["error"]
     if status == 500:
         answer = running.many(("a.toy", b"toy"))
-        assert "secret" not in str(refused(answer, status, code)["details"])
+        assert "secret" not in str(check_error(answer, status, code)["details"])
 
 
 def test_a_missing_dependency_names_the_install_command(service: Running) -> None:
-    body = refused(service.convert(target="lacking"), 400, "unsupported_target")
+    body = check_error(service.convert(target="lacking"), 400, "unsupported_target")
     assert 'pip install "toys[all]"' in body["error"]
 
 
@@ -287,26 +287,26 @@ def test_checks_run_in_the_documented_order(service: Running) -> None:
     """Key, rate, Content-Length, multipart, target, entitlement, options, reading."""
     everything = {"files": {"file": ("a.xyz", b"?")}, "data": {"target": "gilded", "toy_size": "x"}}
     answer = service.client.post("/convert", **everything, headers={"X-Api-Key": "wrong"})
-    refused(answer, 401, "invalid_api_key")
+    check_error(answer, 401, "invalid_api_key")
     both = {"target": "nonsense", "toy_size": "x"}
-    refused(service.post("/convert", {"file": ("a.xyz", b"?")}, both), 400, "unsupported_target")
-    refused(
+    check_error(service.post("/convert", {"file": ("a.xyz", b"?")}, both), 400, "unsupported_target")
+    check_error(
         service.post("/convert", {"file": ("a.xyz", b"?")}, {**both, "target": "gilded"}),
         403,
         "premium_format_required",
     )
-    refused(service.post("/convert", {"file": ("a.xyz", b"?")}, {**both, "target": "toy"}), 400, "invalid_option")
+    check_error(service.post("/convert", {"file": ("a.xyz", b"?")}, {**both, "target": "toy"}), 400, "invalid_option")
     badly_reported = {"target": "gilded", "report": "perhaps"}
     for path, field in (("/convert", "file"), ("/convert-many", "files"), ("/convert-batch", "archive")):
-        refused(service.post(path, {field: ("a.xyz", b"?")}, badly_reported), 403, "premium_format_required")
-        refused(
+        check_error(service.post(path, {field: ("a.xyz", b"?")}, badly_reported), 403, "premium_format_required")
+        check_error(
             service.post(path, {field: ("a.xyz", b"?")}, {**badly_reported, "target": "toy"}), 400, "invalid_option"
         )
-    refused(service.post("/convert", {"file": ("a.xyz", b"?")}, {"target": "toy"}), 415, "unsupported_format")
+    check_error(service.post("/convert", {"file": ("a.xyz", b"?")}, {"target": "toy"}), 415, "unsupported_format")
 
 
 def test_an_unknown_option_is_answered_with_the_nearest_one(service: Running) -> None:
-    assert "toy_size" in refused(service.convert(toy_sise="1"), 400, "invalid_option")["error"]
+    assert "toy_size" in check_error(service.convert(toy_sise="1"), 400, "invalid_option")["error"]
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_the_error_of_a_file_in_the_wrong_field_names_the_right_one(
     service: Running, path: str, field: str, belongs: str
 ) -> None:
     answer = service.post(path, {field: ("a.toy", b"toy" * 100_000)}, {"target": "toy"})
-    assert belongs in refused(answer, 400, "missing_field")["error"]
+    assert belongs in check_error(answer, 400, "missing_field")["error"]
 
 
 @pytest.mark.parametrize(
@@ -333,14 +333,14 @@ def test_the_error_of_a_file_in_an_unknown_field_names_the_right_one(
     service: Running, path: str, main: str, sent: str, content: bytes
 ) -> None:
     answer = service.post(path, {sent: ("a.toy", content)}, {"target": "toy"})
-    error = refused(answer, 400, "missing_field")["error"]
+    error = check_error(answer, 400, "missing_field")["error"]
     assert f"{sent!r}" in error
     assert f"{main!r}" in error
 
 
 def test_a_second_file_is_named_by_its_field(service: Running) -> None:
     files = {"file": ("a.toy", b"toy"), "texture": ("a.png", b"\x89PNG\xff")}
-    error = refused(service.post("/convert", files, {"target": "toy"}), 400, "missing_field")["error"]
+    error = check_error(service.post("/convert", files, {"target": "toy"}), 400, "missing_field")["error"]
     assert "the field 'texture' takes no file" in error
 
 

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 import real_stores
-from http_serving import Running, refused, serving, until
+from http_serving import Running, check_error, serving, wait_until
 from meshhub.errors import KeyStoreUnavailable
 from meshhub.service.keys import KeyStore
 
@@ -84,13 +84,13 @@ def test_a_frozen_database_answers_503_to_callers_with_a_key_alone(tmp_path: Pat
                 answers = request_plans(running, key, 30)
             for number, (answer, seconds) in enumerate(answers):
                 if number % 2:
-                    refused(answer, 503, "server_busy")
+                    check_error(answer, 503, "server_busy")
                     assert seconds < deadline_s
                 else:
                     assert answer.status_code == 200
             # the service recovers without a restart
-            until(lambda: running.get("/plan", headers={"X-Api-Key": key}).status_code == 200)
-        until(has_no_database_thread)
+            wait_until(lambda: running.get("/plan", headers={"X-Api-Key": key}).status_code == 200)
+        wait_until(has_no_database_thread)
 
 
 def test_every_call_to_a_frozen_database_ends(postgres: tuple[str, int]) -> None:
@@ -108,7 +108,7 @@ def test_every_call_to_a_frozen_database_ends(postgres: tuple[str, int]) -> None
         ):
             with pytest.raises(KeyStoreUnavailable):
                 call()
-    until(has_no_database_thread)
+    wait_until(has_no_database_thread)
     assert store.check(key) == record
     store.close()
 
@@ -138,11 +138,11 @@ def test_a_frozen_database_does_not_delay_the_shutdown(tmp_path: Path, postgres:
                     threads_before = list_threads(process.pid)
                     request = threads.submit(client.get, "/plan")
                     # the thread of the lookup shows that the request has arrived
-                    until(lambda: bool(list_threads(process.pid) - threads_before))
+                    wait_until(lambda: bool(list_threads(process.pid) - threads_before))
                     process.send_signal(signal.SIGTERM)
                     # a process that joined this thread would end only after the database continues
                     assert process.wait(60) == 0
-                    refused(request.result(), 503, "server_busy")
+                    check_error(request.result(), 503, "server_busy")
         finally:
             process.kill()
 
@@ -167,7 +167,7 @@ def test_a_frozen_database_and_a_frozen_redis_answer_503(
         deadline_s = measure_deadline(running, key, 2)
         with real_stores.frozen(postgres[1]), real_stores.frozen(redis[1]):
             answer, seconds = request_plan(running, key)
-            refused(answer, 503, "server_busy")
+            check_error(answer, 503, "server_busy")
             assert seconds < deadline_s
             assert request_plan(running, None)[0].status_code == 200
-        until(has_no_database_thread)
+        wait_until(has_no_database_thread)

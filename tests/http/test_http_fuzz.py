@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bombs import TRIANGLE, packed
-from http_serving import Running, until, zip_of
+from bombs import TRIANGLE, zip_entries
+from http_serving import Running, wait_until, zip_files
 from meshhub.http.errors import STATUS
 
 pytestmark = pytest.mark.once
 
 QUICK = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 PATHS = {"/convert": "file", "/inspect": "file", "/convert-many": "files", "/convert-batch": "archive"}
-ZIP = zip_of({"a/é.stl": TRIANGLE, "b.toy": b"toy", "c.txt": b"?"})
+ZIP = zip_files({"a/é.stl": TRIANGLE, "b.toy": b"toy", "c.txt": b"?"})
 
 KIND = "multipart/form-data; boundary=b"
 KINDS = (
@@ -137,7 +137,7 @@ def test_a_truncated_form_gets_a_well_formed_answer(service: Running) -> None:
 
 
 def test_a_truncated_archive_gets_a_well_formed_answer(service: Running) -> None:
-    whole = packed(("a.toy", b"toy"))
+    whole = zip_entries(("a.toy", b"toy"))
     for length in range(0, len(whole), 3):
         answer = assert_well_formed(service.batch(whole[:length]))
         assert answer.json()["error_code"] == ("unreadable_file" if length else "empty_model")
@@ -175,4 +175,4 @@ def test_random_requests_get_a_well_formed_answer(
 def assert_no_files_remain(service: Running) -> object:
     """Assert after the tests that no folder of a request remains."""
     yield
-    until(lambda: not service.leftovers())
+    wait_until(lambda: not service.leftovers())

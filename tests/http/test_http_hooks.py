@@ -22,12 +22,12 @@ if sys.platform != "linux":
     pytest.skip("misdeeds are done, and looked for, as Linux has them", allow_module_level=True)
 
 from distributions import install
-from hostile_plugin import GRANTS, HOOKS, living
-from http_serving import Running, refused, serving, until, zip_of
+from hostile_plugin import GRANTS, HOOKS, is_running
+from http_serving import Running, check_error, serving, wait_until, zip_files
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.plugin_records import PluginRecords
-from neighbors import Neighbour, ball
+from neighbors import Neighbor, sphere_stl
 
 pytestmark = pytest.mark.once
 
@@ -71,7 +71,9 @@ def new_key(running: Running) -> str:
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_other_callers_of_a_misbehaving_hook_are_answered(running: Running, folder: Path, hook: str) -> None:
-    neighbours = [Neighbour(running.url, new_key(running), [(f"{number}.stl", ball(number))]) for number in range(3)]
+    neighbours = [
+        Neighbor(running.url, new_key(running), [(f"{number}.stl", sphere_stl(number))]) for number in range(3)
+    ]
     enough = threading.Event()
     with ThreadPoolExecutor(3) as threads:
         sessions = [threads.submit(one.live, enough) for one in neighbours]
@@ -94,7 +96,7 @@ def test_other_callers_of_a_misbehaving_hook_are_answered(running: Running, fold
     assert hook == "review" or all(one.right for one in neighbours)
     children = [int(line) for name in ("fork-children", "daemonise-and-hang") for line in lines(folder / name)]
     running.registry.hooks.close()
-    until(lambda: not any(map(living, children)))
+    wait_until(lambda: not any(map(is_running, children)))
 
 
 def lines(path: Path) -> list[str]:
@@ -113,7 +115,7 @@ def test_failures_of_one_caller_do_not_disable_a_hook(running: Running, folder: 
 def test_a_disabled_sniffer_is_reported(running: Running, folder: Path) -> None:
     for _ in range(3):
         attack(running, folder, "sniff", "exit-at-once", new_key(running))
-    refused(attack(running, folder, "sniff", "witness"), 415, "unsupported_format")
+    check_error(attack(running, folder, "sniff", "witness"), 415, "unsupported_format")
     (fault,) = running.get("/supported").json()["faults"]
     assert (fault["plugin"], fault["origin"], fault["hook"]) == ("hooked", "meshhub-hooked 1.2", "sniff hooked")
     ready = running.get("/health/ready")
@@ -127,17 +129,17 @@ def test_a_disabled_sniffer_is_reported(running: Running, folder: Path) -> None:
 
 def test_a_disabled_review_makes_the_service_not_ready(running: Running, folder: Path) -> None:
     for _ in range(3):
-        refused(attack(running, folder, "review", "exit-at-once", new_key(running)), 500, "internal_error")
+        check_error(attack(running, folder, "review", "exit-at-once", new_key(running)), 500, "internal_error")
     began = time.monotonic()
-    refused(running.convert(b"toy", "a.toy", "toy"), 500, "internal_error")
+    check_error(running.convert(b"toy", "a.toy", "toy"), 500, "internal_error")
     assert time.monotonic() - began < 5
-    assert "hooked" in refused(running.get("/health/ready"), 503, "server_busy")["error"]
+    assert "hooked" in check_error(running.get("/health/ready"), 503, "server_busy")["error"]
 
 
 def test_an_archive_of_unknown_files_shares_one_time_limit(running: Running, folder: Path) -> None:
-    archive = zip_of({f"nameless-{number}": f"hooked {folder / 'busy-loop'}".encode() for number in range(3)})
+    archive = zip_files({f"nameless-{number}": f"hooked {folder / 'busy-loop'}".encode() for number in range(3)})
     began = time.monotonic()
-    refused(running.batch(archive, "stl"), 415, "unsupported_format")
+    check_error(running.batch(archive, "stl"), 415, "unsupported_format")
     assert time.monotonic() - began < 15
 
 
@@ -153,7 +155,7 @@ def test_slow_grants_of_one_caller_delay_nobody_else(running: Running, folder: P
     ask(other)
     with ThreadPoolExecutor(40) as threads:
         flood = [threads.submit(ask, slow) for _ in range(40)]
-        until(lambda: any(one.done() for one in flood))
+        wait_until(lambda: any(one.done() for one in flood))
         ask(other)
         assert sum(one.done() for one in flood) < 30, "the other caller waited for its turn behind them all"
         for one in flood:
@@ -185,7 +187,7 @@ def program(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]
             [sys.executable, "-c", PROGRAM, "serve", "--port", "0"], env=environment, stdout=stdout, stderr=stderr
         )
     try:
-        until(lambda: "serves http" in log.read_text() or process.poll() is not None, 60)
+        wait_until(lambda: "serves http" in log.read_text() or process.poll() is not None, 60)
         match = re.search(r"http://[\d.:]+", log.read_text())
         assert match, log.read_text()
         yield process, match[0], folder

@@ -17,11 +17,11 @@ if sys.platform != "linux":
     pytest.skip("misdeeds are done, and looked for, as Linux has them", allow_module_level=True)
 
 import hostile_plugin
-from hostile_plugin import MISDEEDS, WRITING, living
-from http_serving import Running, serving, until
+from hostile_plugin import ATTACKS, WRITER_ATTACKS, is_running
+from http_serving import Running, serving, wait_until
 from meshhub.engine.limits import Limits
 from meshhub.http.errors import STATUS
-from neighbors import Neighbour, Timed, ball, marked, memory, open_files
+from neighbors import Neighbor, Timed, count_open_files, find_job_processes, resident_bytes, sphere_stl
 
 DEADLINE = 2.0
 """Seconds for what has to run into it."""
@@ -42,7 +42,7 @@ class SiegeResult:
 
     answers: dict[str, Any]
     late: dict[str, float]
-    neighbours: list[Neighbour]
+    neighbours: list[Neighbor]
     folder: Path
     left: list[str]
     processes: set[int]
@@ -55,18 +55,18 @@ def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiegeResult]:
     folder = tmp_path_factory.mktemp("siege")
     work = folder / "work"
     work.mkdir()
-    before = marked()
+    before = find_job_processes()
     engine = Timed(workers=14, limits=LIMITS, folder=str(work))
     settings = {"workers": 14, "plan_limits": PLANS, "batch_workers": 4, "keep_free_bytes": 0}
     with serving(folder, settings, engine, (hostile_plugin,)) as running:
         keys = [running.keys.create("pro", label=str(number))[0] for number in range(9)]
         neighbours = [
-            Neighbour(running.url, key, [(f"{number}.stl", ball(number))]) for number, key in enumerate(keys[:8])
+            Neighbor(running.url, key, [(f"{number}.stl", sphere_stl(number))]) for number, key in enumerate(keys[:8])
         ]
         assert running.convert(b"hostile", "first.hostile", "hostile").status_code == 200
         # such as wait for tasks, or what is looked for at the end is not what there is
-        assert marked() - before
-        sized, files = memory(), open_files()
+        assert find_job_processes() - before
+        sized, files = resident_bytes(), count_open_files()
         enough = threading.Event()
         with ThreadPoolExecutor(8) as street, ThreadPoolExecutor(4) as attackers:
             lives = [street.submit(attack_name.live, enough) for attack_name in neighbours]
@@ -83,23 +83,23 @@ def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiegeResult]:
             answers.update([attack(running, keys[8], folder, "read witness")])
             (folder / "witness").rename(folder / f"witness-{len(list(folder.glob('witness-*')))}")
             answers.update([attack(running, keys[8], folder, "read change-everything")])
-        until(lambda: not running.leftovers())
-        grown, opened = memory() - sized, open_files() - files
+        wait_until(lambda: not running.leftovers())
+        grown, opened = resident_bytes() - sized, count_open_files() - files
     engine.close()
-    until(lambda: not marked() - before)
+    wait_until(lambda: not find_job_processes() - before)
     left = [str(path) for path in work.iterdir()]
-    yield SiegeResult(answers, engine.late, neighbours, folder, left, marked() - before, grown, opened)
+    yield SiegeResult(answers, engine.late, neighbours, folder, left, find_job_processes() - before, grown, opened)
 
 
 def list_attacks() -> list[str]:
     # those that wait for their deadline first, so that the others fill the time
-    wait_first = sorted(MISDEEDS, key=lambda name: MISDEEDS[name][0] != "conversion_timeout")
+    wait_first = sorted(ATTACKS, key=lambda name: ATTACKS[name][0] != "conversion_timeout")
     # neighbours that run would be hurt by malice itself; what is done later is not
     alone = {"witness", "change-everything", "kill-its-parent"}
     return [
         *(f"read {name}" for name in wait_first if name not in alone),
         *(f"operate {name}" for name in LATER),
-        *(f"write {name}" for name in (*LATER, *WRITING)),
+        *(f"write {name}" for name in (*LATER, *WRITER_ATTACKS)),
     ]
 
 
@@ -107,7 +107,7 @@ def attack(running: Running, key: str, folder: Path, attack_name: str) -> tuple[
     """Request a misdeed; those that run until the deadline get the short one."""
     stage, name = attack_name.split()
     how = str(folder / name)
-    options = {"operate": {"misbehave_how": how}, "write": {"hostile_target": name if name in WRITING else how}}
+    options = {"operate": {"misbehave_how": how}, "write": {"hostile_target": name if name in WRITER_ATTACKS else how}}
     answer = running.post(
         "/convert",
         {"file": (f"{stage}-{name}.hostile", f"hostile {how}" if stage == "read" else "hostile")},
@@ -118,7 +118,7 @@ def attack(running: Running, key: str, folder: Path, attack_name: str) -> tuple[
 
 
 def expected_code(name: str) -> str:
-    return MISDEEDS[name][0] if name in MISDEEDS else WRITING[name][0]
+    return ATTACKS[name][0] if name in ATTACKS else WRITER_ATTACKS[name][0]
 
 
 @pytest.mark.parametrize("attack_name", list_attacks())
@@ -139,7 +139,7 @@ def test_each_misdeed_gets_its_error_code(siege: SiegeResult, attack_name: str) 
 def test_no_job_exceeds_its_deadline(siege: SiegeResult) -> None:
     """The promise is one second, which the benchmark checks; other tests may load the machine here."""
     waited = {name: late for name, late in siege.late.items() if "hostile" in name and late > -DEADLINE / 2}
-    assert {f"read-{name}.hostile" for name, (code, _) in MISDEEDS.items() if code == "conversion_timeout"} <= {*waited}
+    assert {f"read-{name}.hostile" for name, (code, _) in ATTACKS.items() if code == "conversion_timeout"} <= {*waited}
     assert max(waited.values()) < 15, waited
 
 
@@ -152,11 +152,11 @@ def test_no_process_remains(siege: SiegeResult) -> None:
     started = [
         int(line)
         for path in siege.folder.iterdir()
-        if path.is_file() and path.name in MISDEEDS and path.name != "witness"
+        if path.is_file() and path.name in ATTACKS and path.name != "witness"
         for line in path.read_text().split()
     ]
     assert len(started) > 20
-    assert [process for process in started if living(process)] == []
+    assert [process for process in started if is_running(process)] == []
     assert siege.processes == set()
 
 

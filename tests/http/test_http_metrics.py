@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from test_http_errors import RaisingEngine
 
 import service_plugins
-from http_serving import Running, refused, serving, until
+from http_serving import Running, check_error, serving, wait_until
 from meshhub.engine.isolated import Isolated
 from meshhub.engine.logs import FIELDS, JsonLines
 from meshhub.errors import ConversionTimeout
@@ -94,8 +94,8 @@ def test_kills_are_counted_by_kind(serve: Callable[..., Running], engine: Isolat
     running = serve(engine, plan_limits={"free": {"conversion_timeout_seconds": 1, "requests_per_minute": 1000}})
     kinds = ("timeout", "crash", "client_gone", "shutdown")
     assert [read_samples(running)["meshhub_kills_total", kind] for kind in kinds] == [0, 0, 0, 0]
-    refused(running.convert(b"toy crash"), 422, "worker_crashed")
-    refused(running.convert(b"toy hang"), 504, "conversion_timeout")
+    check_error(running.convert(b"toy crash"), 422, "worker_crashed")
+    check_error(running.convert(b"toy hang"), 504, "conversion_timeout")
     assert [read_samples(running)["meshhub_kills_total", kind] for kind in kinds] == [1, 1, 0, 0]
 
 
@@ -109,12 +109,12 @@ def test_metrics_are_not_counted_as_requests_of_a_caller(serve: Callable[..., Ru
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
 def test_proxied_requests_for_metrics_are_rejected(serve: Callable[..., Running], header: str) -> None:
     """A proxy on this machine forwards requests of others."""
-    refused(serve().get("/metrics", headers={header: "127.0.0.1"}), 404, "not_found")
+    check_error(serve().get("/metrics", headers={header: "127.0.0.1"}), 404, "not_found")
 
 
 def test_metrics_can_be_public_or_disabled(serve: Callable[..., Running]) -> None:
     assert serve(metrics="everyone").get("/metrics", headers={"X-Forwarded-For": "9.9.9.9"}).status_code == 200
-    refused(serve(metrics="off").get("/metrics"), 404, "not_found")
+    check_error(serve(metrics="off").get("/metrics"), 404, "not_found")
 
 
 def test_every_metric_is_documented(service: Running) -> None:
@@ -181,8 +181,8 @@ def test_a_server_that_logs_json(tmp_path: Path) -> None:
 def test_a_rejected_request_is_one_log_line(serve: Callable[..., Running], caplog: pytest.LogCaptureFixture) -> None:
     running = serve(keep_free_bytes=1 << 60)
     with caplog.at_level(logging.INFO, logger="meshhub"):
-        refused(running.convert(headers={"X-Request-ID": "told-once"}), 503, "server_busy")
-        until(lambda: any("/convert" in record.getMessage() for record in caplog.records))
+        check_error(running.convert(headers={"X-Request-ID": "told-once"}), 503, "server_busy")
+        wait_until(lambda: any("/convert" in record.getMessage() for record in caplog.records))
     (record,) = [one for one in caplog.records if "server_busy" in one.getMessage() or "disk" in one.getMessage()]
     assert record.levelno == logging.WARNING
     assert "disk" in record.getMessage()
@@ -196,8 +196,8 @@ def test_a_failed_batch_is_logged_without_file_names(
 ) -> None:
     running = serve(RaisingEngine(ConversionTimeout("late")))
     with caplog.at_level(logging.INFO, logger="meshhub"):
-        refused(running.many(("private.toy", b"toy")), 504, "conversion_timeout")
-        until(lambda: "/convert-many" in caplog.text)
+        check_error(running.many(("private.toy", b"toy")), 504, "conversion_timeout")
+        wait_until(lambda: "/convert-many" in caplog.text)
     assert "private" not in caplog.text
 
 
@@ -239,7 +239,7 @@ def test_metrics_show_busy_workers_and_the_queue(
     go = tmp_path / "go"
     with ThreadPoolExecutor(2) as threads:
         both = [threads.submit(running.convert, f"toy wait {go}".encode()) for _ in range(2)]
-        until(lambda: read_samples(running)["meshhub_queue_depth",] == 1)
+        wait_until(lambda: read_samples(running)["meshhub_queue_depth",] == 1)
         assert read_samples(running)["meshhub_workers_busy",] == 1
         go.write_text("go")
         assert [one.result().status_code for one in both] == [200, 200]
@@ -250,11 +250,11 @@ def test_an_unusable_database_is_logged(tmp_path: Path, caplog: pytest.LogCaptur
     """The log has it at the start and for each rejected request; the answers do not name the database."""
     (tmp_path / "keys.sqlite3").write_bytes(b"this is no database" * 100)
     with caplog.at_level(logging.INFO, logger="meshhub"), serving(tmp_path, {}) as running:
-        until(lambda: "callers with a key get 503" in caplog.text)
+        wait_until(lambda: "callers with a key get 503" in caplog.text)
         caplog.clear()
         key = {"X-Api-Key": "mh_aaaaaaaaaaaa_" + "x" * 43}
-        assert "keys.sqlite3" not in refused(running.get("/plan", headers=key), 503, "server_busy")["error"]
-        until(lambda: "/plan" in caplog.text)
+        assert "keys.sqlite3" not in check_error(running.get("/plan", headers=key), 503, "server_busy")["error"]
+        wait_until(lambda: "/plan" in caplog.text)
         (record,) = [one for one in caplog.records if one.name.startswith("meshhub")]
         assert "keys.sqlite3" in record.getMessage()
         assert running.get("/plan").status_code == 200

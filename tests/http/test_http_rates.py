@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
-from http_serving import Running, refused, serving, unzipped
+from http_serving import Running, check_error, serving, unzip_response
 from meshhub.hookspecs import hookimpl
 from meshhub.http.admission import failed_keys, rates
 from meshhub.http.admission.addresses import client_address, networks, rate_identity
@@ -42,7 +42,7 @@ def test_exactly_30_of_60_pass(serve: Any) -> None:
     late = [answer for answer in answers if answer.status_code == 429]
     assert len(late) == 30
     for answer in late:
-        refused(answer, 429, "rate_limit_exceeded")
+        check_error(answer, 429, "rate_limit_exceeded")
         assert 1 <= int(answer.headers["retry-after"]) <= 60
         assert answer.headers["ratelimit-limit"] == "30"
         assert answer.headers["ratelimit-remaining"] == "0"
@@ -90,7 +90,7 @@ def test_the_free_plan_has_its_declared_limits(serve: Any) -> None:
 
 
 def test_a_key_gets_the_grants_of_its_plan(service: Running, pro: dict[str, str]) -> None:
-    refused(service.convert(target="gilded"), 403, "premium_format_required")
+    check_error(service.convert(target="gilded"), 403, "premium_format_required")
     assert service.convert(target="gilded", headers=pro).status_code == 200
     assert "gilded" not in service.get("/supported").json()["output_formats"]
     assert "gilded" in service.get("/supported", headers=pro).json()["output_formats"]
@@ -113,22 +113,22 @@ class Tuesdays:
 def test_a_plugin_grants_more_than_the_plan(tmp_path: Path) -> None:
     policy = Tuesdays()
     with serving(tmp_path, {}, None, (policy,)) as running:
-        refused(running.convert(target="gilded"), 403, "premium_format_required")
+        check_error(running.convert(target="gilded"), 403, "premium_format_required")
         assert "gilded" not in running.get("/supported").json()["output_formats"]
         policy.day = "Tuesday"
         assert running.convert(target="gilded").status_code == 200
         assert "gilded" in running.get("/supported").json()["output_formats"]
         policy.asked = 0
-        assert len(unzipped(running.many(("a.toy", b"toy"), ("b.toy", b"toy"), target="gilded"))) == 2
+        assert len(unzip_response(running.many(("a.toy", b"toy"), ("b.toy", b"toy"), target="gilded"))) == 2
         assert policy.asked == 1
 
 
 @pytest.mark.parametrize("key", ["", "x", "mh_", "mh_aaaaaaaaaaaa_short", "é".encode(), "mh_" + "a" * 5000])
 def test_an_invalid_key_is_answered_with_401(service: Running, key: str | bytes) -> None:
     for path in ("/plan", "/supported", "/schema"):
-        refused(service.get(path, headers={"X-Api-Key": key}), 401, "invalid_api_key")
+        check_error(service.get(path, headers={"X-Api-Key": key}), 401, "invalid_api_key")
     answer = service.convert(headers={"X-Api-Key": key})
-    refused(answer, 401, "invalid_api_key")
+    check_error(answer, 401, "invalid_api_key")
     assert "X-Api-Key" in answer.headers["www-authenticate"]
     assert service.get("/health/live", headers={"X-Api-Key": key}).status_code == 200
 
@@ -137,10 +137,10 @@ def test_two_keys_in_one_request_are_answered_with_401(service: Running, pro: di
     key = pro["X-Api-Key"]
     for both in ((key, key), (key, "wrong"), ("wrong", key), ("", key)):
         answer = service.get("/plan", headers=[("X-Api-Key", one) for one in both])
-        body = refused(answer, 401, "invalid_api_key")
+        body = check_error(answer, 401, "invalid_api_key")
         assert "2 times" in body["error"]
     # joined as a proxy does
-    refused(service.get("/plan", headers={"X-Api-Key": f"{key}, {key}"}), 401, "invalid_api_key")
+    check_error(service.get("/plan", headers={"X-Api-Key": f"{key}, {key}"}), 401, "invalid_api_key")
 
 
 def test_guesses_of_keys_are_limited_per_address(serve: Any) -> None:
@@ -151,19 +151,19 @@ def test_guesses_of_keys_are_limited_per_address(serve: Any) -> None:
     assert running.get("/plan", headers={**here, "X-Api-Key": old}).status_code == 200
     guess = {**here, "X-Api-Key": f"{record.id}_" + "x" * 43}
     for _ in range(30):
-        refused(running.get("/plan", headers=guess), 401, "invalid_api_key")
+        check_error(running.get("/plan", headers=guess), 401, "invalid_api_key")
     answer = running.get("/supported", headers=guess)
-    refused(answer, 429, "rate_limit_exceeded")
+    check_error(answer, 429, "rate_limit_exceeded")
     assert 1 <= int(answer.headers["retry-after"]) <= 60
     assert answer.headers["ratelimit-remaining"] == "0"
     # a correct guess gets the same error; a key that was valid before still works
-    refused(running.get("/plan", headers={**here, "X-Api-Key": new}), 429, "rate_limit_exceeded")
+    check_error(running.get("/plan", headers={**here, "X-Api-Key": new}), 429, "rate_limit_exceeded")
     assert running.get("/plan", headers={**here, "X-Api-Key": old}).json()["plan"] == "pro"
     assert running.get("/plan", headers=here).json()["plan"] == "free"
     assert running.get("/plan", headers={"X-Forwarded-For": "7.7.7.7", "X-Api-Key": new}).status_code == 200
     running.keys.revoke(old[:15])
-    refused(running.get("/plan", headers={**here, "X-Api-Key": old}), 401, "invalid_api_key")
-    refused(running.get("/plan", headers={**here, "X-Api-Key": old}), 429, "rate_limit_exceeded")
+    check_error(running.get("/plan", headers={**here, "X-Api-Key": old}), 401, "invalid_api_key")
+    check_error(running.get("/plan", headers={**here, "X-Api-Key": old}), 429, "rate_limit_exceeded")
 
 
 def test_recently_valid_keys_pass_when_failures_reach_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,17 +185,17 @@ def test_a_revoked_key_is_answered_with_401_at_once(service: Running) -> None:
     key, record = service.keys.create("pro")
     assert service.get("/plan", headers={"X-Api-Key": key}).status_code == 200
     service.keys.revoke(record.id)
-    assert "revoked" in refused(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")["error"]
+    assert "revoked" in check_error(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")["error"]
 
 
 def test_an_expired_key_is_answered_with_401(service: Running) -> None:
     key, _ = service.keys.create("pro", expires=1000)
-    assert "expired" in refused(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")["error"]
+    assert "expired" in check_error(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")["error"]
 
 
 def test_a_key_of_an_unknown_plan_is_answered_with_401(service: Running) -> None:
     key, _ = service.keys.create("platinum")
-    refused(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")
+    check_error(service.get("/plan", headers={"X-Api-Key": key}), 401, "invalid_api_key")
 
 
 def test_a_locked_database_does_not_affect_callers_without_a_key(serve: Any) -> None:
@@ -208,7 +208,7 @@ def test_a_locked_database_does_not_affect_callers_without_a_key(serve: Any) -> 
         database.execute("BEGIN EXCLUSIVE")
         assert running.convert().status_code == 200
         answer = running.get("/plan", headers={"X-Api-Key": key})
-        assert str(path) not in refused(answer, 503, "server_busy")["error"]
+        assert str(path) not in check_error(answer, 503, "server_busy")["error"]
         assert "retry-after" in answer.headers
         database.execute("ROLLBACK")
     database.close()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trimesh
 
-from http_serving import Running, refused, serving, until
+from http_serving import Running, check_error, serving, wait_until
 from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.errors import ServerBusy, WorkerCrashed
@@ -111,7 +111,7 @@ def test_not_ready_when_workers_crash(tmp_path: Path) -> None:
     engine = CountingEngine()
     engine.broken = True
     with serving(tmp_path, {}, engine) as running:
-        message = refused(running.get("/health/ready"), 503, "server_busy")["error"]
+        message = check_error(running.get("/health/ready"), 503, "server_busy")["error"]
         assert "worker_crashed" in message
         assert "secret" not in message
         assert running.get("/health/live").status_code == 200
@@ -120,11 +120,11 @@ def test_not_ready_when_workers_crash(tmp_path: Path) -> None:
 def test_a_service_with_running_conversions_is_ready(tmp_path: Path) -> None:
     engine = CountingEngine()
     with serving(tmp_path, {"workers": 1}, engine) as running, ThreadPoolExecutor(1) as threads:
-        until(lambda: engine.ran == 1)
+        wait_until(lambda: engine.ran == 1)
         assert running.get("/health/ready").status_code == 200
         engine.go.clear()
         slow = threads.submit(running.convert)
-        until(lambda: engine.ran == 2)
+        wait_until(lambda: engine.ran == 2)
         state: Any = running.server.config.app.state.service  # type: ignore[union-attr]
         state.probe._last_run = -1e9
         assert running.get("/health/ready").status_code == 200
@@ -213,7 +213,7 @@ def test_a_shutdown_during_the_start_logs_no_error(caplog: pytest.LogCaptureFixt
 def test_a_deleted_temporary_folder_is_created_again(tmp_path: Path) -> None:
     with serving(tmp_path, {}, InProcess()) as running:
         assert running.convert().status_code == 200
-        until(lambda: not running.leftovers())
+        wait_until(lambda: not running.leftovers())
         for folder in (tmp_path / "work").iterdir():
             shutil.rmtree(folder)
         assert running.convert().status_code == 200

@@ -7,7 +7,7 @@ import io
 import pytest
 from PIL import Image
 
-from http_serving import Running, read_report, refused, until
+from http_serving import Running, check_error, read_report, wait_until
 
 STL = b"""solid t
 facet normal 0 0 0
@@ -46,7 +46,7 @@ def test_a_picture_from_a_process_of_its_own(isolated: Running) -> None:
     assert answer.status_code == 200, answer.text
     with Image.open(io.BytesIO(answer.content)) as image:
         assert (image.size, image.mode) == ((1280, 960), "RGBA")
-    until(lambda: not isolated.leftovers())
+    wait_until(lambda: not isolated.leftovers())
 
 
 @pytest.mark.parametrize(
@@ -62,19 +62,21 @@ def test_a_picture_from_a_process_of_its_own(isolated: Running) -> None:
     ],
 )
 def test_wrong_options_are_errors(service: Running, fields: dict[str, str], code: str) -> None:
-    body = refused(service.post("/render", {"file": ("part.stl", STL)}, fields), 400, code)
+    body = check_error(service.post("/render", {"file": ("part.stl", STL)}, fields), 400, code)
     assert next(iter(fields)) in body["error"]
 
 
 def test_wrong_files_are_errors(service: Running) -> None:
-    refused(service.post("/render", {"file": ("part.stl", b"solid x\nendsolid x\n")}), 422, "empty_model")
-    refused(service.post("/render", {"file": ("part.bin", b"\0" * 200)}), 415, "unsupported_format")
-    refused(service.post("/render", {"files": ("part.stl", STL)}), 400, "missing_field")
+    check_error(service.post("/render", {"file": ("part.stl", b"solid x\nendsolid x\n")}), 422, "empty_model")
+    check_error(service.post("/render", {"file": ("part.bin", b"\0" * 200)}), 415, "unsupported_format")
+    check_error(service.post("/render", {"files": ("part.stl", STL)}), 400, "missing_field")
 
 
 def test_the_options_of_pictures_belong_to_this_endpoint_alone(service: Running) -> None:
-    refused(service.post("/inspect", {"file": ("part.stl", STL)}, {"size": "100x100"}), 400, "invalid_option")
-    refused(service.post("/convert", {"file": ("p.stl", STL)}, {"target": "stl", "view": "top"}), 400, "invalid_option")
+    check_error(service.post("/inspect", {"file": ("part.stl", STL)}, {"size": "100x100"}), 400, "invalid_option")
+    check_error(
+        service.post("/convert", {"file": ("p.stl", STL)}, {"target": "stl", "view": "top"}), 400, "invalid_option"
+    )
 
 
 def test_pictures_are_counted(service: Running) -> None:

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from bombs import TRIANGLE
-from http_serving import Running, serving, zip_of
+from http_serving import Running, serving, zip_files
 from meshhub import Registry
 from meshhub.http.description.openapi import document
 
@@ -39,7 +39,15 @@ CHECKS = {
     "negative_data_rejection": {"expected-statuses": [400, 401, 403, 404, 405, 413, 415, 422]},
 }
 
-FILES = (TRIANGLE, TRIANGLE[:60], b"", b"toy", b"toy empty", b"toy fault", zip_of({"a.stl": TRIANGLE, "b.toy": b"toy"}))
+FILES = (
+    TRIANGLE,
+    TRIANGLE[:60],
+    b"",
+    b"toy",
+    b"toy empty",
+    b"toy fault",
+    zip_files({"a.stl": TRIANGLE, "b.toy": b"toy"}),
+)
 TARGETS = ("stl", ".OBJ", "ply", "glb", "gltf", "3mf", "step", "toy", "nothing")
 
 

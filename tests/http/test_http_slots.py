@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from http_serving import Running, refused, until, unzipped, zip_of
+from http_serving import Running, check_error, unzip_response, wait_until, zip_files
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import ServerBusy, ShuttingDown
 from meshhub.http.admission.slots import SlotQueue, Ticket
@@ -220,17 +220,17 @@ def test_many_requests_of_one_caller_do_not_block_others(
     with ThreadPoolExecutor(8) as threads:
         try:
             first = threads.submit(send_flood, 0)
-            until(lambda: resources.running == 1)
+            wait_until(lambda: resources.running == 1)
             flood = [threads.submit(send_flood, number) for number in range(1, 7)]
-            until(lambda: sum(one.done() for one in flood) == 2)
+            wait_until(lambda: sum(one.done() for one in flood) == 2)
             assert resources.waiting == 4
             for answer in (one.result() for one in flood if one.done()):
-                refused(answer, 503, "server_busy")
+                check_error(answer, 503, "server_busy")
                 assert int(answer.headers["retry-after"]) > 0
             for number in range(3):
                 other = {"X-Forwarded-For": f"7.7.7.{number}"}
                 assert running.convert(headers=other).status_code == 200
-                assert len(unzipped(running.many(("a.toy", b"toy"), ("b.toy", b"toy"), headers=other))) == 2
+                assert len(unzip_response(running.many(("a.toy", b"toy"), ("b.toy", b"toy"), headers=other))) == 2
             assert not first.done()
         finally:
             go.write_text("go")
@@ -250,14 +250,14 @@ def test_a_displaced_archive_is_rejected_as_a_whole(
     with ThreadPoolExecutor(5) as threads:
         try:
             running_requests = [threads.submit(convert_as, f"7.7.7.{number}") for number in range(2)]
-            until(lambda: resources.running == 2)
+            wait_until(lambda: resources.running == 2)
             first = threads.submit(convert_as, "6.6.6.6")
-            until(lambda: resources.waiting == 1)
-            archive = zip_of({"a.toy": b"toy", "b.unknown": b"no model"})
+            wait_until(lambda: resources.waiting == 1)
+            archive = zip_files({"a.toy": b"toy", "b.unknown": b"no model"})
             batch = threads.submit(running.batch, archive, headers={"X-Forwarded-For": "6.6.6.6"})
-            until(lambda: resources.waiting == 2)
+            wait_until(lambda: resources.waiting == 2)
             other = threads.submit(convert_as, "8.8.8.8")
-            refused(batch.result(30), 503, "server_busy")
+            check_error(batch.result(30), 503, "server_busy")
         finally:
             go.write_text("go")
         assert [one.result().status_code for one in (*running_requests, first, other)] == [200] * 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from http_serving import Running, read_report, refused, unzipped, zip_of
+from http_serving import Running, check_error, read_report, unzip_response, zip_files
 from meshhub import Registry, Source, Target
 from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.builtin_plugins.stl.writer import write
@@ -21,11 +21,11 @@ def stl() -> bytes:
 
 
 def test_free_callers_see_the_format_locked(service: Running, stl: bytes) -> None:
-    body = refused(service.convert(stl, "a.stl", "step"), 403, "premium_format_required")
+    body = check_error(service.convert(stl, "a.stl", "step"), 403, "premium_format_required")
     assert "Pro" in body["error"] or "pro" in body["error"]
-    refused(service.convert(stl, "a.stl", ".STP"), 403, "premium_format_required")
-    refused(service.many(("a.stl", stl), target="step"), 403, "premium_format_required")
-    refused(service.batch(zip_of({"a.stl": stl}), "step"), 403, "premium_format_required")
+    check_error(service.convert(stl, "a.stl", ".STP"), 403, "premium_format_required")
+    check_error(service.many(("a.stl", stl), target="step"), 403, "premium_format_required")
+    check_error(service.batch(zip_files({"a.stl": stl}), "step"), 403, "premium_format_required")
     told_of = service.get("/supported").json()
     assert "step" not in told_of["output_formats"]
     assert "step" in told_of["input_formats"]
@@ -41,7 +41,7 @@ def test_pro_callers_get_solids(service: Running, pro: dict[str, str], stl: byte
     assert answer.content.count(b"=MANIFOLD_SOLID_BREP(") == 1
     assert b"Bracket" not in answer.content
     assert read_report(answer)["losses"] == []
-    packed = unzipped(service.batch(zip_of({"sub/a.stl": stl, "b.stl": stl}), "step", headers=pro))
+    packed = unzip_response(service.batch(zip_files({"sub/a.stl": stl, "b.stl": stl}), "step", headers=pro))
     assert sorted(packed) == ["b.step", "sub/a.step"]
 
 
@@ -53,4 +53,4 @@ def test_all_callers_can_send_step(service: Running, pro: dict[str, str], stl: b
     seen = Registry(entry_points=False).inspect(Source.from_bytes(answer.content, "a.stl")).model
     assert (seen.faces, seen.watertight) == (12, True)
     assert seen.volume_mm3 == pytest.approx(6000)
-    refused(service.convert(step[: len(step) // 2], "a.step", "stl"), 422, "unreadable_file")
+    check_error(service.convert(step[: len(step) // 2], "a.step", "stl"), 422, "unreadable_file")

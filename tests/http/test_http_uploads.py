@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from http_serving import Running, refused, until, unzipped
+from http_serving import Running, check_error, unzip_response, wait_until
 from meshhub.http.admission.disk import Disk
 from meshhub.http.context import Context
 from meshhub.http.server import middleware as service_module
@@ -58,7 +58,7 @@ END = b"--b--\r\n"
 
 def test_a_file_of_exactly_the_maximum_size_is_accepted(service: Running) -> None:
     assert service.convert(b"toy" + b" " * (LIMIT - 3)).status_code == 200
-    body = refused(service.convert(b"toy" + b" " * (LIMIT - 2)), 413, "file_too_large")
+    body = check_error(service.convert(b"toy" + b" " * (LIMIT - 2)), 413, "file_too_large")
     assert str(LIMIT) in body["error"]
 
 
@@ -67,7 +67,7 @@ def test_a_file_of_exactly_the_maximum_size_is_accepted(service: Running) -> Non
 def test_413_reaches_httpx(service: Running, size: int, chunked: bool) -> None:
     body = build_form(b"toy" + bytes(size * MEGABYTE))
     answer = service.client.post("/convert", content=split(body) if chunked else body, headers={"Content-Type": KIND})
-    refused(answer, 413, "file_too_large")
+    check_error(answer, 413, "file_too_large")
 
 
 def test_413_reaches_a_client_that_stops_reading_after_a_failed_write(service: Running) -> None:
@@ -81,7 +81,7 @@ def test_413_reaches_a_client_that_stops_reading_after_a_failed_write(service: R
         async with httpx.AsyncClient(timeout=60) as client:
             return await client.post(f"{service.url}/convert", content=pieces(), headers={"Content-Type": KIND})
 
-    refused(asyncio.run(asked()), 413, "file_too_large")
+    check_error(asyncio.run(asked()), 413, "file_too_large")
 
 
 @pytest.mark.parametrize("size", [21, 60])
@@ -140,11 +140,11 @@ def test_curl_converts(service: Running, tmp_path: Path) -> None:
 def test_the_total_size_of_a_request_is_limited(service: Running) -> None:
     """Each file is within its limit, their total is not; with and without Content-Length."""
     files = [("files", (f"{n}.toy", b"toy" + bytes(19 * MEGABYTE))) for n in range(4)]
-    refused(service.client.post("/convert-many", files=files, data={"target": "toy"}), 413, "file_too_large")
+    check_error(service.client.post("/convert-many", files=files, data={"target": "toy"}), 413, "file_too_large")
     one = HEAD.replace(b'"file"', b'"files"') + bytes(19 * MEGABYTE) + b"\r\n"
     body = split(one * 4 + TARGET + END, MEGABYTE)
     answer = service.client.post("/convert-many", content=body, headers={"Content-Type": KIND})
-    refused(answer, 413, "too_many_files")
+    check_error(answer, 413, "too_many_files")
 
 
 def test_other_errors_reach_a_client_that_writes_everything_before_it_reads(service: Running) -> None:
@@ -197,7 +197,7 @@ def test_a_connection_stays_open_after_a_rejected_body_was_read(service: Running
     ],
 )
 def test_malformed_forms_are_rejected(service: Running, body: bytes, kind: str) -> None:
-    refused(send_form(service, body, kind=kind), 400, "invalid_multipart")
+    check_error(send_form(service, body, kind=kind), 400, "invalid_multipart")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_malformed_forms_are_rejected(service: Running, body: bytes, kind: str) 
     ],
 )
 def test_missing_and_repeated_fields_are_rejected(service: Running, body: bytes, code: str) -> None:
-    refused(send_form(service, body), 400, code)
+    check_error(send_form(service, body), 400, code)
 
 
 def test_text_fields_are_decoded_by_their_charset(service: Running) -> None:
@@ -252,9 +252,9 @@ def test_uploads_wait_for_disk(serve: Any) -> None:
     full = serve(keep_free_bytes=1 << 60)
     answer = full.convert()
     assert int(answer.headers["retry-after"]) > 0
-    assert "disk" in refused(answer, 503, "server_busy")["error"]
+    assert "disk" in check_error(answer, 503, "server_busy")["error"]
     assert full.get("/plan").status_code == 200
-    assert "disk" in refused(full.get("/health/ready"), 503, "server_busy")["error"]
+    assert "disk" in check_error(full.get("/health/ready"), 503, "server_busy")["error"]
 
 
 @pytest.mark.parametrize("gone", [errno.ENOSPC, errno.EROFS, errno.EMFILE])
@@ -271,10 +271,10 @@ def test_a_full_disk_answers_503(service: Running, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Path, "mkdir", full)
     answer = service.many(("a.toy", b"toy"), ("b.toy", b"toy"))
-    (failed,) = json.loads(unzipped(answer)["errors.json"])
+    (failed,) = json.loads(unzip_response(answer)["errors.json"])
     assert (failed["file"], failed["error_code"]) == ("b.toy", "server_busy")
     monkeypatch.setattr(tempfile, "mkdtemp", nothing)
-    assert str(service.temporary) not in refused(service.convert(), 503, "server_busy")["error"]
+    assert str(service.temporary) not in check_error(service.convert(), 503, "server_busy")["error"]
 
 
 def test_file_fields_without_a_file_create_no_files(serve: Any) -> None:
@@ -292,7 +292,7 @@ def test_file_fields_without_a_file_create_no_files(serve: Any) -> None:
 
     with socket.create_connection(("127.0.0.1", running.port), timeout=30) as slow:
         slow.sendall(head + body)
-        until(lambda: any(size > 1000 for size in sizes()))
+        wait_until(lambda: any(size > 1000 for size in sizes()))
         assert len(sizes()) == 1
 
 
@@ -310,20 +310,20 @@ def test_unsent_bodies_reserve_no_disk_space(serve: Any, monkeypatch: pytest.Mon
                 start = HEAD + b"toy"
                 start = start if b"Length" in length else b"%x\r\n%s\r\n" % (len(start), start)
                 slow.sendall(head + length + b"\r\n\r\n" + start)
-        until(lambda: state.resources.disk.promised == 10 * MEGABYTE)
+        wait_until(lambda: state.resources.disk.promised == 10 * MEGABYTE)
         assert running.convert(b"toy" + b" " * 10 * MEGABYTE).status_code == 200
         free = 40 * MEGABYTE
-        assert "disk" in refused(running.convert(b"toy" + b" " * 19 * MEGABYTE), 503, "server_busy")["error"]
+        assert "disk" in check_error(running.convert(b"toy" + b" " * 19 * MEGABYTE), 503, "server_busy")["error"]
         # without Content-Length, the request is rejected as soon as it does not fit
         body = split(build_form(b"toy" + b" " * 19 * MEGABYTE))
         free = 25 * MEGABYTE
-        refused(running.client.post("/convert", content=body, headers={"Content-Type": KIND}), 503, "server_busy")
+        check_error(running.client.post("/convert", content=body, headers={"Content-Type": KIND}), 503, "server_busy")
         # finished uploads free their space
         free = 0
         assert running.get("/health/ready").status_code == 200
-    until(lambda: state.resources.disk.promised == 0)
+    wait_until(lambda: state.resources.disk.promised == 0)
     free = -1
-    refused(running.get("/health/ready"), 503, "server_busy")
+    check_error(running.get("/health/ready"), 503, "server_busy")
 
 
 def test_a_slow_upload_is_rejected(serve: Any) -> None:
@@ -342,7 +342,7 @@ def test_a_client_that_disconnects_during_its_upload_leaves_no_files(service: Ru
             b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 5000\r\n\r\n%s"
             % (KIND.encode(), FILE)
         )
-    until(lambda: not service.leftovers())
+    wait_until(lambda: not service.leftovers())
 
 
 class SmallDisk:
@@ -376,10 +376,10 @@ def test_uploads_that_fit_on_the_disk_succeed(serve: Any, monkeypatch: pytest.Mo
     assert sum(answer.status_code == 200 for answer in answers) >= 4
     for answer in answers:
         if answer.status_code != 200:
-            assert "disk" in refused(answer, 503, "server_busy")["error"]
+            assert "disk" in check_error(answer, 503, "server_busy")["error"]
             assert int(answer.headers["retry-after"]) > 0
     state: Any = running.server.config.app.state.service  # type: ignore[union-attr]
-    until(lambda: state.resources.disk.promised == 0)
+    wait_until(lambda: state.resources.disk.promised == 0)
     assert upload(0).status_code == 200
 
 
@@ -393,9 +393,9 @@ def test_the_first_upload_displaces_later_ones(serve: Any, monkeypatch: pytest.M
     address = ("127.0.0.1", running.port)
     with socket.create_connection(address, timeout=60) as first, socket.create_connection(address, timeout=60) as later:
         first.sendall(head + body[: 5 * MEGABYTE])
-        until(lambda: state.resources.disk.promised >= 5 * MEGABYTE)
+        wait_until(lambda: state.resources.disk.promised >= 5 * MEGABYTE)
         later.sendall(head + body[: 9 * MEGABYTE])
-        until(lambda: state.resources.disk.promised >= 14 * MEGABYTE)
+        wait_until(lambda: state.resources.disk.promised >= 14 * MEGABYTE)
         first.sendall(body[5 * MEGABYTE :])
         assert first.recv(16).startswith(b"HTTP/1.1 200 ")
         assert later.recv(16).startswith(b"HTTP/1.1 503 ")
@@ -410,9 +410,9 @@ def test_an_upload_waits_for_room(serve: Any, monkeypatch: pytest.MonkeyPatch) -
     with ThreadPoolExecutor(1) as threads:
         with socket.create_connection(("127.0.0.1", running.port), timeout=60) as first:
             first.sendall(head % (KIND.encode(), 9 * MEGABYTE) + HEAD + b"toy" + bytes(8 * MEGABYTE))
-            until(lambda: state.resources.disk.promised >= 8 * MEGABYTE)
+            wait_until(lambda: state.resources.disk.promised >= 8 * MEGABYTE)
             second = threads.submit(running.convert, b"toy" + b" " * 10 * MEGABYTE)
-            until(lambda: any(hold.is_waiting for hold in state.resources.disk._reservations.values()))
+            wait_until(lambda: any(hold.is_waiting for hold in state.resources.disk._reservations.values()))
         # the first client has disconnected
         assert second.result().status_code == 200
 
@@ -436,9 +436,9 @@ def test_a_slow_download_ends_at_the_request_timeout(serve: Any, monkeypatch: py
                 slow.recv(1)
             return running.leftovers() == []
 
-        until(reads, 15)
+        wait_until(reads, 15)
         assert time.monotonic() - began > 1
-        until(lambda: not state.resources.disk._reservations)
+        wait_until(lambda: not state.resources.disk._reservations)
     # an answer that is read in time is complete
     assert len(running.convert(b"toy", toy_weight="80000000").content) >= 80_000_000
 

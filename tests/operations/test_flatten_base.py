@@ -14,7 +14,7 @@ from meshhub.errors import InvalidOption
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Float64, Int32, Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, soup
-from models import brick, edge_counts, moved_by, scene_of, sphere, volume
+from models import brick, edge_counts, move_mesh, scene_of, sphere, volume
 
 pytestmark = pytest.mark.once
 
@@ -61,7 +61,7 @@ def build_prism(polygons: list[list[tuple[float, float]]], height: float) -> Mes
 
 
 def test_a_brick_is_cut_and_not_moved() -> None:
-    result = flatten_scene(scene_of(moved_by(brick(10, 20, 30), 0, 0, 7)), 10)
+    result = flatten_scene(scene_of(move_mesh(brick(10, 20, 30), 0, 0, 7)), 10)
     assert bounds(result).tolist() == [[0, 0, 17], [10, 20, 37]]
     assert volume(*soup(result)) == pytest.approx(10 * 20 * 20)
     assert measure_base_area(result) == pytest.approx(200)
@@ -174,7 +174,7 @@ def test_a_cavity_stays_a_cavity() -> None:
 
 
 def test_overlapping_bodies_get_separate_bases() -> None:
-    one, other = brick(10, 10, 10), moved_by(brick(10, 10, 10), 5, 5, 0)
+    one, other = brick(10, 10, 10), move_mesh(brick(10, 10, 10), 5, 5, 0)
     both = Mesh(np.concatenate([one.vertices, other.vertices]), np.concatenate([one.faces, other.faces + 8]))
     with collecting("cut") as remarks:
         result = flatten_scene(scene_of(both), 4)
@@ -186,9 +186,9 @@ def test_overlapping_bodies_get_separate_bases() -> None:
 
 def test_a_scene_is_cut_at_one_height_and_loses_parts_below_it() -> None:
     scene = scene_of(
-        moved_by(brick(5, 5, 3, "low"), 0, 0, -8),
-        moved_by(brick(5, 5, 20, "tall"), 9, 0, -7),
-        moved_by(brick(), 30, 0, 5),
+        move_mesh(brick(5, 5, 3, "low"), 0, 0, -8),
+        move_mesh(brick(5, 5, 20, "tall"), 9, 0, -7),
+        move_mesh(brick(), 30, 0, 5),
     )
     with collecting("cut") as remarks:
         result = flatten_scene(scene, 6)
@@ -275,7 +275,7 @@ def test_attributes_are_interpolated_along_the_cut() -> None:
 
 
 def test_each_base_gets_the_material_of_its_surroundings() -> None:
-    one, other = sphere(5, 16), moved_by(sphere(5, 16), 20, 0, 0)
+    one, other = sphere(5, 16), move_mesh(sphere(5, 16), 20, 0, 0)
     mesh = Mesh(
         np.concatenate([one.vertices, other.vertices]),
         np.concatenate([one.faces, other.faces + len(one.vertices)]),
@@ -348,7 +348,7 @@ def flatten_and_collect(scene: Scene, depth: float) -> tuple[list[str], int, int
 
 
 def test_a_shell_below_the_cut_and_a_missing_base_are_noted() -> None:
-    low, high = brick(10, 10, 2), moved_by(brick(10, 10, 10), 20, 0, 5)
+    low, high = brick(10, 10, 2), move_mesh(brick(10, 10, 10), 20, 0, 5)
     assert flatten_and_collect(scene_of(join_meshes(low, high)), 3) == (["shells_below_cut", "no_flat_base"], 1, 0)
     assert flatten_and_collect(scene_of(join_meshes(low, high)), 6) == (["shells_below_cut"], 1, 1)
     assert flatten_and_collect(scene_of(join_meshes(low, high)), 1) == ([], 0, 1)
@@ -357,9 +357,9 @@ def test_a_shell_below_the_cut_and_a_missing_base_are_noted() -> None:
 
 
 def test_a_part_that_stands_on_the_plane_is_unchanged() -> None:
-    low, high = brick(10, 10, 2), moved_by(brick(10, 10, 10), 0, 0, 2)
+    low, high = brick(10, 10, 2), move_mesh(brick(10, 10, 10), 0, 0, 2)
     assert flatten_and_collect(scene_of(low, high), 2) == (["parts_below_cut"], 0, 0)
-    tip = moved_by(sphere(5, 16), 0, 0, 7)
+    tip = move_mesh(sphere(5, 16), 0, 0, 7)
     assert flatten_and_collect(scene_of(low, tip), 2) == (["parts_below_cut", "no_flat_base"], 0, 0)
 
 
@@ -368,10 +368,10 @@ def test_a_part_that_stands_on_the_plane_is_unchanged() -> None:
 def test_a_scene_is_cut_like_each_of_its_meshes_alone(seed: int, count: int) -> None:
     random = np.random.default_rng(seed)
     # these two fix the height of the cut and the size of the grid; one is removed, the other stays
-    ground, sky = moved_by(brick(1, 1, 1), 1000, 0, 0), moved_by(brick(1, 1, 1), 1000, 0, 30)
+    ground, sky = move_mesh(brick(1, 1, 1), 1000, 0, 0), move_mesh(brick(1, 1, 1), 1000, 0, 30)
     meshes = []
     for _ in range(count):
-        mesh = join_meshes(sphere(random.uniform(2, 6), 8), moved_by(brick(3, 3, 1), 0, 0, random.uniform(0, 7)))
+        mesh = join_meshes(sphere(random.uniform(2, 6), 8), move_mesh(brick(3, 3, 1), 0, 0, random.uniform(0, 7)))
         kept = random.random(len(mesh.faces)) < random.choice([0.9, 2])
         meshes.append(Mesh(mesh.vertices + [0, 0, random.uniform(6, 9)], mesh.faces[kept]))
     with collecting("flatten-base") as remarks:

@@ -13,7 +13,7 @@ from meshhub.builtin_plugins.optimize.operation import run
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Float64, Image, Int32, Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import soup
-from models import brick, edge_counts, moved_by, scene_of, sphere, volume
+from models import brick, edge_counts, move_mesh, scene_of, sphere, volume
 
 pytestmark = pytest.mark.once
 
@@ -124,7 +124,7 @@ def test_instances_count_and_stay_shared(variant: str) -> None:
 
 
 def test_every_body_survives(variant: str) -> None:
-    balls = [moved_by(sphere(4, 16), 10 * (k % 5), 10 * (k // 5), 0) for k in range(25)]
+    balls = [move_mesh(sphere(4, 16), 10 * (k % 5), 10 * (k // 5), 0) for k in range(25)]
     starts = np.cumsum([0, *(len(ball.vertices) for ball in balls)])
     one = Mesh(
         np.concatenate([ball.vertices for ball in balls]),
@@ -141,7 +141,7 @@ def test_every_body_survives(variant: str) -> None:
 
 
 def test_an_unreachable_target_is_noted(variant: str) -> None:
-    bricks = [moved_by(brick(), 40 * k, 0, 0) for k in range(5)]
+    bricks = [move_mesh(brick(), 40 * k, 0, 0) for k in range(5)]
     result, remarks = reduce(scene_of(*bricks), 10)
     assert_closed(result)
     assert result.face_count >= 20
@@ -295,7 +295,7 @@ def test_distant_and_tiny_models_are_reduced(variant: str) -> None:
     result, _ = reduce(scene_of(ball), 200)
     assert abs(result.face_count - 200) <= 1
     assert volume(*soup(result)) == pytest.approx(volume(ball.vertices, ball.faces), rel=0.1)
-    result, _ = reduce(scene_of(moved_by(sphere(10, 48), 1e5, 1e5, 0)), 200)
+    result, _ = reduce(scene_of(move_mesh(sphere(10, 48), 1e5, 1e5, 0)), 200)
     assert abs(result.face_count - 200) <= 1
     assert_closed(result)
 

@@ -10,7 +10,7 @@ from meshhub.builtin_plugins.place_on_bed.operation import run
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, soup
-from models import brick, moved_by, scene_of, sphere
+from models import brick, move_mesh, scene_of, sphere
 
 pytestmark = pytest.mark.once
 
@@ -40,12 +40,12 @@ def round_as_written(scene: Scene) -> np.ndarray:
 
 
 def test_a_brick_is_centered_and_stands_on_the_bed() -> None:
-    result = place_scene(scene_of(moved_by(brick(10, 20, 30), 7, -9, 4.25)))
+    result = place_scene(scene_of(move_mesh(brick(10, 20, 30), 7, -9, 4.25)))
     assert bounds(result).tolist() == [[-5, -10, 0], [5, 10, 30]]
 
 
 def test_parts_keep_their_relative_positions() -> None:
-    scene = scene_of(brick(), moved_by(brick(), 40, 3, 8))
+    scene = scene_of(brick(), move_mesh(brick(), 40, 3, 8))
     shift = soup(place_scene(scene))[0] - soup(scene)[0]
     assert np.allclose(shift, shift[0])
 
@@ -60,7 +60,7 @@ def test_parts_keep_their_relative_positions() -> None:
 def test_the_placement_is_exact_for_distant_models(x: float, y: float, z: float, angle: float, scale: float) -> None:
     # the vertices of one mesh have the distance, and the matrix of the other
     scene = Scene(
-        (moved_by(sphere(3, 8), x, y, z), sphere(2, 8)),
+        (move_mesh(sphere(3, 8), x, y, z), sphere(2, 8)),
         (
             Part(0),
             Part(1, build_transform(x, y, z, angle, scale)),
@@ -77,7 +77,7 @@ def test_the_placement_is_exact_for_distant_models(x: float, y: float, z: float,
 
 
 def test_the_lowest_vertex_is_exactly_at_zero() -> None:
-    result = place_scene(scene_of(moved_by(sphere(3.3, 16), 12.7, 1 / 3, 0.1)))
+    result = place_scene(scene_of(move_mesh(sphere(3.3, 16), 12.7, 1 / 3, 0.1)))
     assert result.meshes[0].vertices[:, 2].min() == 0
 
 
@@ -95,7 +95,7 @@ def test_unused_vertices_are_ignored() -> None:
 
 
 def test_the_input_is_unchanged_and_the_move_is_reported() -> None:
-    scene = scene_of(moved_by(brick(10, 20, 30), 0, 0, 4))
+    scene = scene_of(move_mesh(brick(10, 20, 30), 0, 0, 4))
     with collecting("place") as remarks:
         place_scene(scene)
     assert remarks.figures == {"moved_mm": [-5, -10, -4]}

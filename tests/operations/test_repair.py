@@ -16,7 +16,7 @@ from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.operation import run
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Float64, Int32, Material, Mesh, Part, Scene
-from models import brick, edge_counts, moved_by, scene_of, sphere, volume
+from models import brick, edge_counts, move_mesh, scene_of, sphere, volume
 
 pytestmark = pytest.mark.once
 
@@ -163,7 +163,7 @@ def test_nested_shells_are_cavities_and_bodies_by_turns(first: bool, second: boo
 
 def test_bodies_beside_each_other_are_not_cavities() -> None:
     result, _ = repair_scene(
-        join_meshes(brick(), flip(moved_by(brick(2, 2, 2), 20, 5, 5)), moved_by(brick(2, 2, 2), 9, 5, 5))
+        join_meshes(brick(), flip(move_mesh(brick(2, 2, 2), 20, 5, 5)), move_mesh(brick(2, 2, 2), 9, 5, 5))
     )
     assert volume(*weld_as_written(result.meshes[0])) == pytest.approx(6000 + 8 + 8)
 
@@ -191,14 +191,14 @@ def test_a_surface_with_faces_on_both_sides_becomes_one() -> None:
 )
 @pytest.mark.parametrize("scale", [1.0, 0.001, 1 / 25.4])
 def test_touching_bodies_stay_separate_in_a_written_file(by: tuple[float, float, float], scale: float) -> None:
-    result, said = repair_scene(join_meshes(brick(), moved_by(brick(), *by)))
+    result, said = repair_scene(join_meshes(brick(), move_mesh(brick(), *by)))
     assert said.figures["bodies_after"] == 2
     assert said.figures["volume_after"] == pytest.approx(12000, rel=1e-4)
     assert_valid(result.meshes[0], scale)
 
 
 def test_touching_bodies_far_from_the_origin_stay_separate() -> None:
-    touching = join_meshes(brick(), moved_by(brick(), 10, 20, 0))
+    touching = join_meshes(brick(), move_mesh(brick(), 10, 20, 0))
     away = np.eye(4)
     away[:3, 3] = (3000, -2000, 500)
     result, _ = repair_scene(Scene((touching,), (Part(0, away),)))
@@ -239,7 +239,7 @@ def test_t_junctions_are_closed() -> None:
 def test_fragments_are_removed_and_small_bodies_kept() -> None:
     speck = Mesh([[50, 50, 50], [50.01, 50, 50], [50, 50.01, 50]], [[0, 1, 2]])
     ball = sphere(0.05)
-    result, said = repair_scene(join_meshes(brick(), speck, moved_by(ball, 40, 0, 0)))
+    result, said = repair_scene(join_meshes(brick(), speck, move_mesh(ball, 40, 0, 0)))
     assert said.figures["fragments_removed"] == 1
     assert said.figures["bodies_before"] == 3
     assert said.figures["bodies_after"] == 2
@@ -371,7 +371,7 @@ def build_samples() -> list[Mesh]:
         replace(box, faces=np.concatenate([box.faces[:1, ::-1], box.faces[1:]])),
         replace(box, faces=np.concatenate([box.faces, [[0, 0, 1]]]).astype(np.int32)),
         flip(box),
-        moved_by(box, 1e12, 0, 0),
+        move_mesh(box, 1e12, 0, 0),
         join_meshes(tip, Mesh(-tip.vertices, tip.faces[:, ::-1])),
         join_meshes(box, small),
         join_meshes(box, flip(small)),
@@ -416,7 +416,7 @@ BODIES = [
     brick(),
     sphere(),
     join_meshes(sphere(10), flip(sphere(4))),
-    join_meshes(brick(), moved_by(brick(), 10, 20, 0)),
+    join_meshes(brick(), move_mesh(brick(), 10, 20, 0)),
 ]
 
 

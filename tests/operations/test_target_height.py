@@ -13,7 +13,7 @@ from meshhub.errors import InvalidOption
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, soup
-from models import brick, moved_by, scene_of, sphere
+from models import brick, move_mesh, scene_of, sphere
 
 pytestmark = pytest.mark.once
 
@@ -35,7 +35,7 @@ def test_a_brick_on_the_bed_grows_uniformly_and_stays_on_it() -> None:
 
 
 def test_all_parts_are_scaled_about_the_same_origin() -> None:
-    result = scale_scene(scene_of(brick(10, 10, 10), moved_by(brick(10, 10, 10), 50, 0, 10)), 40)
+    result = scale_scene(scene_of(brick(10, 10, 10), move_mesh(brick(10, 10, 10), 50, 0, 10)), 40)
     assert bounds(result).tolist() == [[0, 0, 0], [120, 20, 40]]
     assert np.ptp(result.meshes[0].vertices, axis=0).tolist() == [20, 20, 20]
 
@@ -97,7 +97,7 @@ def test_the_factor_and_the_rounding_of_float32_are_reported() -> None:
     assert remarks.figures == {"height_before_mm": 30, "height_mm": 60, "scale_factor": 2}
     assert remarks.notes == []
     with collecting("resize") as remarks:
-        scale_scene(scene_of(moved_by(brick(), 0, 0, 1e6)), 60)
+        scale_scene(scene_of(move_mesh(brick(), 0, 0, 1e6)), 60)
     assert [note.code for note in remarks.notes] == ["far_from_origin"]
 
 

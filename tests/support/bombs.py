@@ -35,7 +35,7 @@ class Bomb:
 # -- archives --
 
 
-def packed(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+def zip_entries(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Return a ZIP archive."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as file:
@@ -44,7 +44,7 @@ def packed(*entries: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.
     return buffer.getvalue()
 
 
-def piped(name: str, data: bytes) -> bytes:
+def zip_to_pipe(name: str, data: bytes) -> bytes:
     """Return an archive written to a pipe: sizes follow the data, in 64 bits."""
 
     class Pipe(io.BytesIO):
@@ -60,7 +60,7 @@ def piped(name: str, data: bytes) -> bytes:
     return pipe.getvalue()
 
 
-def special(name: str, kind: int = 0) -> zipfile.ZipInfo:
+def special_entry(name: str, kind: int = 0) -> zipfile.ZipInfo:
     """Return an entry of a file type whose name is written unchanged."""
     info = zipfile.ZipInfo("placeholder")
     info.filename = name
@@ -68,7 +68,7 @@ def special(name: str, kind: int = 0) -> zipfile.ZipInfo:
     return info
 
 
-def patched(data: bytes, layout: str, *places: tuple[bytes, int, int]) -> bytes:
+def patch_numbers(data: bytes, layout: str, *places: tuple[bytes, int, int]) -> bytes:
     """Return the archive with numbers changed at offsets from signatures."""
     changed = bytearray(data)
     for signature, offset, value in places:
@@ -79,13 +79,13 @@ def patched(data: bytes, layout: str, *places: tuple[bytes, int, int]) -> bytes:
 @functools.cache
 def nested() -> bytes:
     """Return five layers of sixteen archives: a million files of a megabyte."""
-    inner = packed(("0.stl", bytes(1 << 20)))
+    inner = zip_entries(("0.stl", bytes(1 << 20)))
     for _ in range(5):
-        inner = packed(*((f"{number:x}.zip", inner) for number in range(16)))
+        inner = zip_entries(*((f"{number:x}.zip", inner) for number in range(16)))
     return inner
 
 
-def end_of(count: int, size: int, start: int) -> bytes:
+def end_records(count: int, size: int, start: int) -> bytes:
     """Return the end records of a ZIP64 directory."""
     large = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, start)
     locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, start + size, 1)
@@ -129,7 +129,7 @@ def _joined_crc(first: int, second: int, length: int) -> int:
 def million(count: int = 1_000_000) -> bytes:
     """Return a directory of a million entries."""
     record = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"a"
-    return record * count + end_of(count, len(record) * count, 0)
+    return record * count + end_records(count, len(record) * count, 0)
 
 
 def hidden_million(count: int = 400_000) -> bytes:
@@ -141,8 +141,8 @@ def hidden_million(count: int = 400_000) -> bytes:
 @functools.cache
 def zeros(declared: int | None = None) -> bytes:
     """Return sixty kilobytes that inflate to sixty million bytes; `declared` is a false size."""
-    data = packed(("a.stl", bytes(60_000_000)))
-    return data if declared is None else patched(data, "<L", (b"PK\x01\x02", 24, declared))
+    data = zip_entries(("a.stl", bytes(60_000_000)))
+    return data if declared is None else patch_numbers(data, "<L", (b"PK\x01\x02", 24, declared))
 
 
 def large_field() -> bytes:
@@ -152,7 +152,7 @@ def large_field() -> bytes:
         "<4s6H3L5H2L", b"PK\x01\x02", 45, 45, 0, 8, 0, 0, 0, 2**32 - 1, 2**32 - 1, 5, len(extra), 0, 0, 0, 0, 2**32 - 1
     )
     central = record + b"a.stl" + extra
-    return central + end_of(1, len(central), 0)
+    return central + end_records(1, len(central), 0)
 
 
 UNSAFE = ("unsafe_archive",)
@@ -166,18 +166,20 @@ ARCHIVES: dict[str, Bomb] = {
     "zeros that say they are few": Bomb("a.zip", lambda: zeros(10), DAMAGED),
     "zeros that say they are gigabytes": Bomb("a.zip", lambda: zeros(2**32 - 2), UNSAFE),
     "sizes of exabytes": Bomb("a.zip", large_field, DAMAGED),
-    "an absolute path": Bomb("a.zip", lambda: packed((special("/etc/a.stl"), TRIANGLE)), UNSAFE),
-    "a path that leads out": Bomb("a.zip", lambda: packed((special("x/../../a.stl"), TRIANGLE)), UNSAFE),
-    "a drive": Bomb("a.zip", lambda: packed((special("C:a.stl"), TRIANGLE)), UNSAFE),
-    "a NUL": Bomb("a.zip", lambda: packed(("a_b.stl", TRIANGLE)).replace(b"a_b.stl", b"a\0b.stl"), UNSAFE),
-    "two that differ by case": Bomb("a.zip", lambda: packed(("a.stl", TRIANGLE), ("A.STL", TRIANGLE)), UNSAFE),
+    "an absolute path": Bomb("a.zip", lambda: zip_entries((special_entry("/etc/a.stl"), TRIANGLE)), UNSAFE),
+    "a path that leads out": Bomb("a.zip", lambda: zip_entries((special_entry("x/../../a.stl"), TRIANGLE)), UNSAFE),
+    "a drive": Bomb("a.zip", lambda: zip_entries((special_entry("C:a.stl"), TRIANGLE)), UNSAFE),
+    "a NUL": Bomb("a.zip", lambda: zip_entries(("a_b.stl", TRIANGLE)).replace(b"a_b.stl", b"a\0b.stl"), UNSAFE),
+    "two that differ by case": Bomb("a.zip", lambda: zip_entries(("a.stl", TRIANGLE), ("A.STL", TRIANGLE)), UNSAFE),
     "two that differ by composition": Bomb(
-        "a.zip", lambda: packed(*((unicodedata.normalize(f, "é.stl"), TRIANGLE) for f in ("NFC", "NFD"))), UNSAFE
+        "a.zip", lambda: zip_entries(*((unicodedata.normalize(f, "é.stl"), TRIANGLE) for f in ("NFC", "NFD"))), UNSAFE
     ),
-    "a link": Bomb("a.zip", lambda: packed((special("a.stl", stat.S_IFLNK), b"/etc/passwd")), UNSAFE),
-    "a device": Bomb("a.zip", lambda: packed((special("a.stl", stat.S_IFCHR), b"")), UNSAFE),
-    "encrypted": Bomb("a.zip", lambda: patched(packed(("a.stl", TRIANGLE)), "<H", (b"PK\x01\x02", 8, 1)), UNSAFE),
-    "a backslash": Bomb("a.zip", lambda: packed((special("..\\..\\a.stl"), TRIANGLE)), UNSAFE),
+    "a link": Bomb("a.zip", lambda: zip_entries((special_entry("a.stl", stat.S_IFLNK), b"/etc/passwd")), UNSAFE),
+    "a device": Bomb("a.zip", lambda: zip_entries((special_entry("a.stl", stat.S_IFCHR), b"")), UNSAFE),
+    "encrypted": Bomb(
+        "a.zip", lambda: patch_numbers(zip_entries(("a.stl", TRIANGLE)), "<H", (b"PK\x01\x02", 8, 1)), UNSAFE
+    ),
+    "a backslash": Bomb("a.zip", lambda: zip_entries((special_entry("..\\..\\a.stl"), TRIANGLE)), UNSAFE),
 }
 
 
@@ -189,7 +191,7 @@ def threemf(resources: str, item: str = '<item objectid="1"/>', before: str = ""
     kind = "http://schemas.microsoft.com/3dmanufacturing/2013/01/3dmodel"
     relations = f'<Relationship Id="r" Target="/3D/a.model" Type="{kind}"/>'
     model = f'{before}<model xmlns="{CORE}">{metadata}<resources>{resources}</resources><build>{item}</build></model>'
-    return packed(
+    return zip_entries(
         (
             "_rels/.rels",
             f'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">{relations}'
@@ -205,7 +207,7 @@ MESH = (
 )
 
 
-def laughs() -> bytes:
+def billion_laughs() -> bytes:
     """Return the billion laughs."""
     lines = ['<!ENTITY l0 "lol">', *(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))]
     return threemf(f'<object id="1" name="&l11;"/>{MESH}', before=f"<!DOCTYPE model [{''.join(lines)}]>")
@@ -254,7 +256,7 @@ def mixed_again(objects: int = 400, mixtures: int = 4000) -> bytes:
 XML = ("unreadable_file",)
 COMPLEX = ("model_too_complex",)
 THREEMF: dict[str, Bomb] = {
-    "billion laughs": Bomb("a.3mf", laughs, XML),
+    "billion laughs": Bomb("a.3mf", billion_laughs, XML),
     "one entity a million times": Bomb("a.3mf", quadratic, XML),
     "a document type": Bomb("a.3mf", lambda: threemf(MESH, before="<!DOCTYPE model>"), XML),
     "an external document type": Bomb(
@@ -272,7 +274,7 @@ THREEMF: dict[str, Bomb] = {
     ),
     "a document type in the relationships": Bomb(
         "a.3mf",
-        lambda: packed(("_rels/.rels", b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'), ("3D/a.model", b"<model/>")),
+        lambda: zip_entries(("_rels/.rels", b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'), ("3D/a.model", b"<model/>")),
         XML,
     ),
     "elements a million deep": Bomb("a.3mf", lambda: threemf("<a>" * 1_000_000), XML),
@@ -294,9 +296,9 @@ THREEMF: dict[str, Bomb] = {
         "a.3mf", lambda: threemf(MESH, metadata=f'<metadata name="a">{"a<b/>" * 100_000}</metadata>'), ()
     ),
     "megabytes of zeros as the model": Bomb(
-        "a.3mf", lambda: packed(("_rels/.rels", b""), ("3D/a.model", bytes(60_000_000))), UNSAFE
+        "a.3mf", lambda: zip_entries(("_rels/.rels", b""), ("3D/a.model", bytes(60_000_000))), UNSAFE
     ),
-    "a path that leads out": Bomb("a.3mf", lambda: packed((special("..\\..\\a.model"), b"x")), UNSAFE),
+    "a path that leads out": Bomb("a.3mf", lambda: zip_entries((special_entry("..\\..\\a.model"), b"x")), UNSAFE),
 }
 
 
@@ -324,13 +326,13 @@ def accessor(**members: Any) -> bytes:
     return gltf(accessors=[{"bufferView": 0, "componentType": 5126, "count": 3, "type": "VEC3", **members}])
 
 
-def picture(width: int, height: int) -> bytes:
+def png_header(width: int, height: int) -> bytes:
     """Return the start of a PNG that declares this size, without data."""
     head = b"IHDR" + struct.pack(">2I5B", width, height, 16, 6, 0, 0, 0)
     return PNG + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head))
 
 
-def textured(content: bytes, uri: str = "") -> bytes:
+def gltf_with_image(content: bytes, uri: str = "") -> bytes:
     """Return a triangle with an image."""
     uri = uri or "data:image/png;base64," + base64.b64encode(content).decode()
     return gltf(
@@ -345,7 +347,7 @@ def textured(content: bytes, uri: str = "") -> bytes:
     )
 
 
-def pictured(uris: list[str]) -> bytes:
+def gltf_with_images(uris: list[str]) -> bytes:
     """Return a triangle for each of these images."""
     numbers = range(len(uris))
     corners = {"POSITION": 0, "TEXCOORD_0": 1}
@@ -384,7 +386,7 @@ def glb_of(length: int) -> bytes:
     return b"glTF" + struct.pack("<IIII", 2, 2**32 - 1, length, 0x4E4F534A) + b"{}  "
 
 
-def far(uri: str) -> bytes:
+def gltf_with_buffer_at(uri: str) -> bytes:
     """Return a triangle whose buffer is at this URI."""
     return gltf(None, buffers=[{"byteLength": 36, "uri": uri}])
 
@@ -393,10 +395,10 @@ ELSEWHERE = ("external_reference",)
 SPARSE = {"indices": {"bufferView": 0, "componentType": 5125}, "values": {"bufferView": 0}}
 REFUSED = ("unreadable_file", "model_too_complex")
 GLTF: dict[str, Bomb] = {
-    "a file of this machine": Bomb("a.gltf", lambda: far("file:///etc/passwd"), ELSEWHERE),
-    "an absolute path": Bomb("a.gltf", lambda: far("/etc/passwd"), ELSEWHERE),
-    "a path that leads out": Bomb("a.gltf", lambda: far("../../../../../../etc/passwd"), ELSEWHERE),
-    "the network": Bomb("a.gltf", lambda: far("http://127.0.0.1:1/a.bin"), ELSEWHERE),
+    "a file of this machine": Bomb("a.gltf", lambda: gltf_with_buffer_at("file:///etc/passwd"), ELSEWHERE),
+    "an absolute path": Bomb("a.gltf", lambda: gltf_with_buffer_at("/etc/passwd"), ELSEWHERE),
+    "a path that leads out": Bomb("a.gltf", lambda: gltf_with_buffer_at("../../../../../../etc/passwd"), ELSEWHERE),
+    "the network": Bomb("a.gltf", lambda: gltf_with_buffer_at("http://127.0.0.1:1/a.bin"), ELSEWHERE),
     "a hundred thousand files": Bomb(
         "a.gltf",
         lambda: gltf(None, buffers=[{"byteLength": 1, "uri": f"file:///{n}"} for n in range(100_000)]),
@@ -465,9 +467,9 @@ GLTF: dict[str, Bomb] = {
         XML if find_spec("meshoptimizer") else (),
     ),
     "a GLB of gigabytes": Bomb("a.glb", lambda: glb_of(2**32 - 1), XML),
-    "a picture of terabytes": Bomb("a.gltf", lambda: textured(picture(2**31 - 1, 2**31 - 1)), ()),
-    "a picture on the network": Bomb("a.gltf", lambda: textured(b"", "http://127.0.0.1:1/a.png"), ()),
-    "a picture of this machine": Bomb("a.gltf", lambda: textured(b"", "file:///etc/passwd"), ()),
+    "a picture of terabytes": Bomb("a.gltf", lambda: gltf_with_image(png_header(2**31 - 1, 2**31 - 1)), ()),
+    "a picture on the network": Bomb("a.gltf", lambda: gltf_with_image(b"", "http://127.0.0.1:1/a.png"), ()),
+    "a picture of this machine": Bomb("a.gltf", lambda: gltf_with_image(b"", "file:///etc/passwd"), ()),
 }
 
 
@@ -620,5 +622,5 @@ def pictures_named_again(count: int = 200) -> dict[str, tuple[bytes, bytes]]:
             ),
             b"",
         ),
-        "a.gltf": (pictured(["./" * n + "a.png" for n in numbers]), b""),
+        "a.gltf": (gltf_with_images(["./" * n + "a.png" for n in numbers]), b""),
     }  # fmt: skip

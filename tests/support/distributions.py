@@ -1,4 +1,4 @@
-"""Installed distributions, as tests pretend them: metadata in a folder of `sys.path`."""
+"""Fake installed distributions: metadata in a folder of `sys.path`."""
 
 from __future__ import annotations
 

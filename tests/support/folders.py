@@ -1,4 +1,4 @@
-"""What is in folders."""
+"""Checks of the contents of folders."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 
-def emptied(folder: Path, pattern: str = "*") -> bool:
-    """Whether all that is named so is soon gone from a folder: on a busy machine an answer may come before."""
-    limit = time.monotonic() + 30
-    while any(folder.glob(pattern)) and time.monotonic() < limit:
+def becomes_empty(folder: Path, pattern: str = "*") -> bool:
+    """Wait up to 30 s until no file matches the pattern; return whether it does. Removal may follow the response."""
+    deadline = time.monotonic() + 30
+    while any(folder.glob(pattern)) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not any(folder.glob(pattern))

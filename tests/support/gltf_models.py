@@ -1,4 +1,4 @@
-"""glTF files made by hand: a document, and the bytes of its buffer."""
+"""glTF files built by tests: a document and the bytes of its buffer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TWO = np.array([0, 1, 2, 0, 2, 3], np.uint16)
 
 
 class Document:
-    """A document that grows."""
+    """glTF document to which members are added."""
 
     def __init__(self) -> None:
         self.json: dict[str, Any] = {"asset": {"version": "2.0"}, "accessors": [], "bufferViews": []}
@@ -80,7 +80,7 @@ def glb(text: bytes, data: bytes) -> bytes:
 
 
 def square(**more: Any) -> Document:
-    """A document with one square of two triangles, placed once."""
+    """Return a document with one square of two triangles, placed once."""
     document = Document()
     primitive = {"attributes": {"POSITION": document.accessor(SQUARE)}, "indices": document.accessor(TWO), **more}
     document.mesh(primitive)
@@ -97,22 +97,22 @@ def load_with_notes(data: bytes, **companions: bytes) -> tuple[Scene, list[str]]
     return scene, [note.code for note in remarks.notes]
 
 
-def in_metres(scene: Scene) -> Scene:
+def to_meters(scene: Scene) -> Scene:
     return to_frame(scene, Frame("m", "y"))
 
 
-def in_millimetres(scene: Scene) -> Scene:
+def to_millimeters(scene: Scene) -> Scene:
     return to_frame(scene, HOST_FRAME)
 
 
-def saved(scene: Scene, kind: str = "glb") -> bytes:
-    """The bytes written for a scene in millimetres."""
+def write_scene(scene: Scene, kind: str = "glb") -> bytes:
+    """Write a scene in millimeters; return the bytes."""
     target = Target()
-    {"glb": write_glb, "gltf": write_gltf}[kind](in_metres(scene), target, NoOptions())
+    {"glb": write_glb, "gltf": write_gltf}[kind](to_meters(scene), target, NoOptions())
     return target.read()
 
 
-def written_json(data: bytes) -> dict[str, Any]:
+def parse_json(data: bytes) -> dict[str, Any]:
     if data[:4] != b"glTF":
         parsed: dict[str, Any] = json.loads(data)
     else:

@@ -46,23 +46,23 @@ HOSTILE = Format(id="hostile", label="Hostile", extensions=(".hostile",))
 
 log = logging.getLogger("meshhub.hostile")
 
-MISDEEDS: dict[str, tuple[str, Callable[[Path], Any]]] = {}
+ATTACKS: dict[str, tuple[str, Callable[[Path], Any]]] = {}
 """Attacks by name: the error code that the caller gets ("ok" for a correct result), and the function."""
 
 
 def attack(code: str) -> Callable[[Callable[[Path], Any]], Callable[[Path], Any]]:
     def register(function: Callable[[Path], Any]) -> Callable[[Path], Any]:
-        MISDEEDS[function.__name__.strip("_").replace("_", "-")] = (code, function)
+        ATTACKS[function.__name__.strip("_").replace("_", "-")] = (code, function)
         return function
 
     return register
 
 
-def good() -> Scene:
+def build_scene() -> Scene:
     return scene_of(brick(3, 4, 5))
 
 
-def living(process: int) -> bool:
+def is_running(process: int) -> bool:
     """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
@@ -80,7 +80,7 @@ def record_process(pids: Path, process: int) -> None:
 
 @attack("conversion_timeout")
 def hang(pids: Path) -> None:
-    """Run native code that holds the interpreter's lock, with all signals blocked."""
+    """Run native code that holds the interpreter lock, with all signals blocked."""
     signal.pthread_sigmask(signal.SIG_BLOCK, range(1, signal.NSIG))
     ctypes.PyDLL(None).sleep(600)
 
@@ -208,7 +208,7 @@ def eat_and_abort(pids: Path) -> None:
     """End as native code does without memory; late enough that the engine can measure the memory."""
     with contextlib.suppress(OSError):
         while True:
-            KEPT.append(mmap.mmap(-1, 1 << 24))
+            RESOURCES.append(mmap.mmap(-1, 1 << 24))
     time.sleep(2)
     os.abort()
 
@@ -217,7 +217,7 @@ def eat_and_abort(pids: Path) -> None:
 def eat_in_children(pids: Path) -> None:
     """Start children that each take less than the limit, and together more."""
     for _ in range(6):
-        if start(pids) == 0:
+        if fork_child(pids) == 0:
             held = np.ones(8 << 20)
             time.sleep(600)
             held[0] = 2
@@ -227,16 +227,16 @@ def eat_in_children(pids: Path) -> None:
 @attack("conversion_failed")
 def open_files(pids: Path) -> None:
     while True:
-        KEPT.append(os.open("/dev/null", os.O_RDONLY))
+        RESOURCES.append(os.open("/dev/null", os.O_RDONLY))
 
 
 @attack("conversion_failed")
 def open_sockets(pids: Path) -> None:
     while True:
-        KEPT.append(socket.create_server(("127.0.0.1", 0)))
+        RESOURCES.append(socket.create_server(("127.0.0.1", 0)))
 
 
-KEPT: list[Any] = []
+RESOURCES: list[Any] = []
 
 # attacks that write
 
@@ -266,7 +266,7 @@ def write_many_files(pids: Path) -> None:
 def rest(pids: Path) -> Scene:
     """Be slow, but meet the deadline."""
     time.sleep(0.7)
-    return good()
+    return build_scene()
 
 
 @attack("ok")
@@ -284,7 +284,7 @@ def hide_files(pids: Path) -> Scene:
     os.close(folder)
     os.mkfifo(here / "pipe")
     (here / "out").symlink_to("/")
-    return good()
+    return build_scene()
 
 
 @attack("ok")
@@ -294,7 +294,7 @@ def swap_its_folder(pids: Path) -> Scene:
     (pids / "precious").touch()
     shutil.rmtree(tempfile.gettempdir())
     Path(tempfile.gettempdir()).symlink_to(pids)
-    return good()
+    return build_scene()
 
 
 @attack("conversion_timeout")
@@ -316,7 +316,7 @@ def log_without_end(pids: Path) -> None:
 # attacks that leave processes or threads
 
 
-def start(pids: Path) -> int:
+def fork_child(pids: Path) -> int:
     """Fork, and record the child."""
     child = os.fork()
     if child:
@@ -327,9 +327,9 @@ def start(pids: Path) -> int:
 @attack("ok")
 def fork_children(pids: Path) -> Scene:
     for _ in range(3):
-        if start(pids) == 0:
+        if fork_child(pids) == 0:
             time.sleep(600)
-    return good()
+    return build_scene()
 
 
 @attack("worker_crashed")
@@ -339,7 +339,7 @@ def fork_children_and_crash(pids: Path) -> None:
     os.abort()
 
 
-def daemon(pids: Path) -> None:
+def start_daemon(pids: Path) -> None:
     """Start a daemon: own session, second fork, all files closed, another program."""
     first = os.fork()
     if first:
@@ -357,19 +357,19 @@ def daemon(pids: Path) -> None:
 
 @attack("ok")
 def daemonise(pids: Path) -> Scene:
-    daemon(pids)
-    return good()
+    start_daemon(pids)
+    return build_scene()
 
 
 @attack("worker_crashed")
 def daemonise_and_crash(pids: Path) -> None:
-    daemon(pids)
+    start_daemon(pids)
     ctypes.string_at(0)
 
 
 @attack("conversion_timeout")
 def daemonise_and_hang(pids: Path) -> None:
-    daemon(pids)
+    start_daemon(pids)
     hang(pids)
 
 
@@ -378,20 +378,20 @@ def fork_and_run(pids: Path) -> Scene:
     """Start a process that forks and exits repeatedly, so that its id changes."""
     if os.fork() == 0:
         os.setsid()
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
             if os.fork():
                 os._exit(0)
             time.sleep(0.005)
         os._exit(0)
     time.sleep(0.05)
-    return good()
+    return build_scene()
 
 
 @attack("conversion_failed")
 def fork_without_end(pids: Path) -> None:
     for _ in range(100):
-        if start(pids) == 0:
+        if fork_child(pids) == 0:
             time.sleep(600)
     time.sleep(600)
 
@@ -400,7 +400,7 @@ def fork_without_end(pids: Path) -> None:
 def start_a_program(pids: Path) -> Scene:
     process = subprocess.Popen(["/bin/sleep", "600"], start_new_session=True)
     record_process(pids, process.pid)
-    return good()
+    return build_scene()
 
 
 @attack("ok")
@@ -411,7 +411,7 @@ def leave_a_thread(pids: Path) -> Scene:
             time.sleep(0.001)
 
     threading.Thread(target=work).start()
-    return good()
+    return build_scene()
 
 
 # attacks on the pipe to the parent
@@ -427,7 +427,7 @@ def find_sockets() -> list[int]:
     return descriptors
 
 
-def send(data: bytes) -> None:
+def send_to_sockets(data: bytes) -> None:
     for descriptor in find_sockets():
         with contextlib.suppress(OSError):
             os.write(descriptor, data)
@@ -435,33 +435,33 @@ def send(data: bytes) -> None:
 
 @attack("worker_crashed")
 def scribble(pids: Path) -> None:
-    send(os.urandom(100_000))
+    send_to_sockets(os.urandom(100_000))
     time.sleep(600)
 
 
 @attack("worker_crashed")
 def answer_nonsense(pids: Path) -> None:
     text = b'{"x":' + b"[" * 200_000
-    send(struct.pack("!i", len(text)) + text)
+    send_to_sockets(struct.pack("!i", len(text)) + text)
     time.sleep(600)
 
 
 @attack("worker_crashed")
 def answer_with_a_pickle(pids: Path) -> None:
     text = b"cos\n_exit\n(I99\ntR."
-    send(struct.pack("!i", len(text)) + text)
+    send_to_sockets(struct.pack("!i", len(text)) + text)
     time.sleep(600)
 
 
 @attack("conversion_timeout")
 def begin_an_answer(pids: Path) -> None:
-    send(struct.pack("!i", 1_000_000) + b'{"report":')
+    send_to_sockets(struct.pack("!i", 1_000_000) + b'{"report":')
     time.sleep(600)
 
 
 @attack("worker_crashed")
 def promise_gigabytes(pids: Path) -> None:
-    send(struct.pack("!iQ", -1, 1 << 40) + b"x" * 1000)
+    send_to_sockets(struct.pack("!iQ", -1, 1 << 40) + b"x" * 1000)
     time.sleep(600)
 
 
@@ -473,7 +473,7 @@ def forge_an_answer(pids: Path) -> None:
         "companions": ["../../../../../../etc/passwd", "..\\..\\evil", "a\0b", "x" * 5000, "", ".."],
     }
     text = json.dumps(forged).encode()
-    send(struct.pack("!i", len(text)) + text)
+    send_to_sockets(struct.pack("!i", len(text)) + text)
     time.sleep(600)
 
 
@@ -485,7 +485,7 @@ def hang_up(pids: Path) -> None:
 
 @attack("worker_crashed")
 def hang_up_and_return(pids: Path) -> Scene:
-    scene = good()
+    scene = build_scene()
     os.closerange(3, 1000)
     return scene
 
@@ -530,13 +530,13 @@ def return_a_part_without_a_mesh(pids: Path) -> Scene:
 
 @attack("conversion_failed")
 def return_a_hollow_scene(pids: Path) -> Scene:
-    scene = good()
+    scene = build_scene()
     object.__setattr__(scene, "meshes", 5)
     return scene
 
 
 class Trap:
-    """Object that ends the process that unpickles it."""
+    """Object that ends any process that unpickles it."""
 
     def __reduce__(self) -> Any:
         return exec, ("import os; os._exit(99)",)
@@ -545,14 +545,14 @@ class Trap:
 @attack("conversion_failed")
 def tell_a_trap(pids: Path) -> Scene:
     did(trap=Trap())  # type: ignore[arg-type]
-    return good()
+    return build_scene()
 
 
 @attack("conversion_failed")
 def tell_without_end(pids: Path) -> Scene:
     for number in range(20_000):
         note(f"remark_{number}", f"{number} " + "x" * 1000)
-    return good()
+    return build_scene()
 
 
 @attack("ok")
@@ -568,14 +568,14 @@ def change_everything(pids: Path) -> Scene:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     np.hostile = True  # type: ignore[attr-defined]
     os.nice(3)
-    return good()
+    return build_scene()
 
 
 @attack("ok")
 def witness(pids: Path) -> Scene:
     umask = os.umask(0)
     os.umask(umask)
-    seen = {
+    state = {
         "environment": {
             key: value for key, value in os.environ.items() if key not in ("TMPDIR", "PYTEST_CURRENT_TEST")
         },
@@ -588,8 +588,8 @@ def witness(pids: Path) -> Scene:
         "numpy": hasattr(np, "hostile"),
         "nice": os.nice(0),
     }
-    pids.write_text(json.dumps(seen))
-    return good()
+    pids.write_text(json.dumps(state))
+    return build_scene()
 
 
 # attacks of the writer alone
@@ -600,16 +600,16 @@ def write_nothing(target: Target) -> None:
 
 
 def write_a_link(target: Target) -> None:
-    where(target).symlink_to("/etc/hostname")
+    target_path(target).symlink_to("/etc/hostname")
 
 
 def write_a_pipe(target: Target) -> None:
-    os.mkfifo(where(target))
+    os.mkfifo(target_path(target))
 
 
 def write_a_folder(target: Target) -> None:
-    where(target).mkdir()
-    (where(target) / "inside").touch()
+    target_path(target).mkdir()
+    (target_path(target) / "inside").touch()
 
 
 def write_a_companion_elsewhere(target: Target) -> None:
@@ -618,28 +618,28 @@ def write_a_companion_elsewhere(target: Target) -> None:
 
 def forget_its_companion(target: Target) -> None:
     target.companion("beside", b"x")
-    (where(target).parent / "beside").unlink()
-    write_it(target)
+    (target_path(target).parent / "beside").unlink()
+    write_result(target)
 
 
 def link_its_companion(target: Target) -> None:
     target.companion("beside", b"x")
-    (where(target).parent / "beside").unlink()
-    (where(target).parent / "beside").symlink_to("/etc/hostname")
-    write_it(target)
+    (target_path(target).parent / "beside").unlink()
+    (target_path(target).parent / "beside").symlink_to("/etc/hostname")
+    write_result(target)
 
 
-def write_it(target: Target) -> None:
+def write_result(target: Target) -> None:
     with target.open() as file:
         file.write(b"hostile but well")
 
 
-def where(target: Target) -> Path:
+def target_path(target: Target) -> Path:
     assert target.folder is not None
     return target.folder / target.name
 
 
-WRITING: dict[str, tuple[str, Callable[[Target], None]]] = {
+WRITER_ATTACKS: dict[str, tuple[str, Callable[[Target], None]]] = {
     "write-nothing": ("conversion_failed", write_nothing),
     "write-a-link": ("conversion_failed", write_a_link),
     "write-a-pipe": ("conversion_failed", write_a_pipe),
@@ -658,29 +658,29 @@ class MisbehaveOptions(Struct, frozen=True, kw_only=True):
     misbehave_how: Annotated[str, Meta(title="How", description="What to do.")] | None = None
 
 
-def do(how: str) -> Any:
+def run_attack(how: str) -> Any:
     pids = Path(how)
-    return MISDEEDS[pids.name][1](pids)
+    return ATTACKS[pids.name][1](pids)
 
 
 def read(source: Source, options: Struct) -> Any:
     how = source.read().decode().removeprefix("hostile").strip()
-    return do(how) if how else good()
+    return run_attack(how) if how else build_scene()
 
 
 def operate(scene: Scene, options: MisbehaveOptions) -> Any:
     assert options.misbehave_how is not None
-    return do(options.misbehave_how)
+    return run_attack(options.misbehave_how)
 
 
 def write(scene: Scene, target: Target, options: HostileOptions) -> None:
     how = options.hostile_target
-    if how in WRITING:
-        WRITING[how][1](target)
+    if how in WRITER_ATTACKS:
+        WRITER_ATTACKS[how][1](target)
         return
     if how:
-        do(how)
-    write_it(target)
+        run_attack(how)
+    write_result(target)
 
 
 @hookimpl
@@ -709,9 +709,9 @@ HOOKED = Format(id="hooked", label="Hooked", extensions=(".hooked",))
 HOOKS = ("sniff", "review", "grants", "finished")
 
 GRANTS = "hostile-grants"
-"""File in a folder of `sys.path`; each line has a caller's id, which is all that a grant gets, and an attack."""
+"""File in a folder of `sys.path`; each line has a caller's id, by which a grant selects its attack, and the attack."""
 
-SURVIVED = (
+HOOK_ATTACKS = (
     "hang",
     "busy-loop",
     "ignore-signals",
@@ -741,21 +741,21 @@ def sniff(head: bytes, size: int) -> int:
     if first != "hooked":
         return 0
     if how:
-        do(how)
+        run_attack(how)
     return 90
 
 
 def read_hooked(source: Source, options: HookedOptions) -> Scene:
     if options.hooked_finished:
         note("hooked_finished", options.hooked_finished)
-    return good()
+    return build_scene()
 
 
 class HostileHooks:
     @hookimpl
     def meshhub_readers(self) -> Iterable[Reader]:
-        run, sniffed = "hostile_plugin:read_hooked", "hostile_plugin:sniff"
-        return [Reader(format=HOOKED, run=run, sniff=sniffed, options=HookedOptions)]
+        run, sniff = "hostile_plugin:read_hooked", "hostile_plugin:sniff"
+        return [Reader(format=HOOKED, run=run, sniff=sniff, options=HookedOptions)]
 
     @hookimpl
     def meshhub_grants(self, caller: Caller) -> Iterable[str]:
@@ -763,7 +763,7 @@ class HostileHooks:
         for line in paths[0].read_text().splitlines() if paths else ():
             caller_id, how = line.split(maxsplit=1)
             if caller_id == caller.id:
-                do(how)
+                run_attack(how)
         return ["hooked"]
 
     @hookimpl
@@ -772,10 +772,10 @@ class HostileHooks:
         if how == "object":
             yield Objection(code="hooked_refused", message="an objection", remedy="ask for something else")
         elif how:
-            do(str(how))
+            run_attack(str(how))
 
     @hookimpl
     def meshhub_finished(self, report: Report) -> None:
-        for remark in report.notes:
-            if remark.code == "hooked_finished":
-                do(remark.message)
+        for entry in report.notes:
+            if entry.code == "hooked_finished":
+                run_attack(entry.message)

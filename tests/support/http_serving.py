@@ -1,4 +1,4 @@
-"""Real servers on real ports, and what tests ask of their answers."""
+"""Real servers on real ports, and checks of their responses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GENEROUS = {"free": {"requests_per_minute": 100_000}, "pro": {"requests_per_minu
 
 @dataclass
 class Running:
-    """A server, and what it is made of."""
+    """Running server and its components."""
 
     port: int
     server: uvicorn.Server
@@ -49,7 +49,7 @@ class Running:
         return f"http://127.0.0.1:{self.port}"
 
     def leftovers(self) -> list[str]:
-        """Folders of requests."""
+        """Return the names in the folders of requests."""
         return [name for folder in self.temporary.iterdir() for name in os.listdir(folder)]
 
     def get(self, path: str, **more: Any) -> httpx.Response:
@@ -65,7 +65,7 @@ class Running:
     def many(self, *contents: tuple[str, bytes], target: str = "toy", **more: Any) -> httpx.Response:
         headers = more.pop("headers", None)
         return self.post(
-            "/convert-many", [("files", one) for one in contents], {"target": target, **more}, headers=headers
+            "/convert-many", [("files", file) for file in contents], {"target": target, **more}, headers=headers
         )
 
     def batch(self, archive: bytes, target: str = "toy", **more: Any) -> httpx.Response:
@@ -75,11 +75,11 @@ class Running:
         )
 
     def raw(self, sent: bytes) -> bytes:
-        """Everything that comes back from a socket into which everything is written first."""
+        """Write to a new socket; return everything that it sends back."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
             with contextlib.suppress(ConnectionError):
                 connection.sendall(sent)
-            return all_of(connection)
+            return receive_all(connection)
 
 
 @contextlib.contextmanager
@@ -91,7 +91,7 @@ def serving(
     hooks: Hooks | None = None,
     keys: KeyStore | None = None,
 ) -> Iterator[Running]:
-    """A server in a thread, stopped as a signal would stop it; with `hooks` it has installed plug-ins, too."""
+    """Run a server in a thread and stop it as a signal does; with `hooks`, it also loads installed plug-ins."""
     (temporary / "work").mkdir(exist_ok=True)
     all_settings = Settings(**{"plan_limits": GENEROUS, "temporary_folder": str(temporary / "work"), **settings})
     registry = Registry(plugins=[service_plugins, *plugins], entry_points=hooks is not None, engine=engine, hooks=hooks)
@@ -104,7 +104,7 @@ def serving(
         try:
             running = Running(listener.getsockname()[1], server, registry, keys, temporary / "work")
             with running.client:
-                until(lambda: server.started)
+                wait_until(lambda: server.started)
                 yield running
         finally:
             server.should_exit = True
@@ -112,25 +112,25 @@ def serving(
             keys.close()
 
 
-def until(true: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait for something that must happen soon."""
+def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait until a condition holds; fail after `seconds`."""
     end = time.monotonic() + seconds
-    while not true():
+    while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         threading.Event().wait(0.01)
 
 
-def zip_of(contents: dict[str, bytes]) -> bytes:
-    """A ZIP with these entries."""
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+def zip_files(contents: dict[str, bytes]) -> bytes:
+    """Return a ZIP archive of files, by name."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in contents.items():
             archive.writestr(name, data)
-    return held.getvalue()
+    return buffer.getvalue()
 
 
-def unzipped(response: httpx.Response) -> dict[str, bytes]:
-    """The entries of a ZIP that was answered."""
+def unzip_response(response: httpx.Response) -> dict[str, bytes]:
+    """Return the entries of a ZIP response."""
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(response.content)) as archive:
@@ -147,8 +147,8 @@ def read_report(response: httpx.Response) -> dict[str, Any]:
     return report
 
 
-def refused(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """Check an error answer; what it says."""
+def check_error(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """Check an error response; return its body."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
     body: dict[str, Any] = response.json()
@@ -159,10 +159,10 @@ def refused(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
     return body
 
 
-def all_of(connection: socket.socket) -> bytes:
-    """What comes until the other side closes, or resets, the connection."""
-    came = b""
+def receive_all(connection: socket.socket) -> bytes:
+    """Receive until the other side closes or resets the connection."""
+    received = b""
     with contextlib.suppress(ConnectionError):
-        while piece := connection.recv(65_536):
-            came += piece
-    return came
+        while chunk := connection.recv(65_536):
+            received += chunk
+    return received

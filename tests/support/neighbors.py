@@ -1,4 +1,4 @@
-"""What tests and the benchmark of misdeeds share: neighbours who convert all along, and what is left."""
+"""Clients that convert while a plug-in attacks, and measurements of what remains; shared with the benchmark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from hostile_plugin import living
+from hostile_plugin import is_running
 from meshhub import InProcess, Inspection, Isolated, Registry, Report, Source, Target
 from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.scratch import Scratch
@@ -23,8 +23,7 @@ TARGETS = ("ply", "3mf", "glb", "obj", "stl")
 
 
 class Timed(Isolated):
-    """An engine that keeps, by the name of the source, how long each job took, by how much it missed its
-    deadline, and where its folder was."""
+    """Engine that records, by source name, the duration of each job, its delay beyond the deadline, and its folder."""
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**settings)  # type: ignore[arg-type]
@@ -50,8 +49,8 @@ class Timed(Isolated):
 
 
 @dataclass
-class Neighbour:
-    """A client with models of its own, who knows what must come back to the byte."""
+class Neighbor:
+    """Client with its own models, which compares each response with the expected bytes."""
 
     url: str
     key: str
@@ -69,7 +68,7 @@ class Neighbour:
                 self.expected[name, target] = result.read()
 
     def live(self, enough: threading.Event) -> None:
-        """Convert one after the other until it is enough, and at least once each."""
+        """Convert the models in turn until `enough` is set, and at least one."""
         with httpx.Client(base_url=self.url, timeout=120, headers={"X-Api-Key": self.key}) as client:
             while not enough.is_set() or not self.right:
                 for (name, target), expected in self.expected.items():
@@ -83,31 +82,31 @@ class Neighbour:
                         break
 
 
-def ball(number: int) -> bytes:
-    """A binary STL that no other number has."""
+def sphere_stl(number: int) -> bytes:
+    """Return a binary STL that differs for each number."""
     mesh = sphere(5 + number, 12 + 2 * number)
     records = np.zeros(len(mesh.faces), [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
     records["corners"] = mesh.vertices[mesh.faces]
     return bytes(80) + struct.pack("<I", len(records)) + records.tobytes()
 
 
-def marked() -> set[int]:
-    """The processes that jobs of this program have started, whatever became of their parents; none that is dead."""
-    found = set()
+def find_job_processes() -> set[int]:
+    """Return the running processes that jobs of this program started, even if their parents have ended."""
+    process_ids = set()
     for name in os.listdir("/proc"):
         try:
             mark = resource.prlimit(int(name), 10)[1]
         except (ValueError, OSError):
             continue
-        if mark >> 48 == 0x4D48 and mark >> 26 & 0x3FFFFF == os.getpid() and living(int(name)):
-            found.add(int(name))
-    return found
+        if mark >> 48 == 0x4D48 and mark >> 26 & 0x3FFFFF == os.getpid() and is_running(int(name)):
+            process_ids.add(int(name))
+    return process_ids
 
 
-def memory() -> int:
-    """Bytes that this process holds."""
+def resident_bytes() -> int:
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def open_files() -> int:
+def count_open_files() -> int:
     return len(os.listdir("/proc/self/fd"))

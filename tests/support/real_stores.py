@@ -1,4 +1,4 @@
-"""A PostgreSQL and a Redis of a test's own, which it may freeze."""
+"""PostgreSQL and Redis servers of a single test, which it can freeze."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ def frozen(process_id: int) -> Iterator[None]:
     children = Path(f"/proc/{process_id}/task/{process_id}/children").read_text().split()
     process_ids = [process_id, *map(int, children)]
     try:
-        for one in process_ids:
-            os.kill(one, signal.SIGSTOP)
+        for stopped_id in process_ids:
+            os.kill(stopped_id, signal.SIGSTOP)
         yield
     finally:
-        for one in process_ids:
+        for stopped_id in process_ids:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(one, signal.SIGCONT)
+                os.kill(stopped_id, signal.SIGCONT)

@@ -77,7 +77,7 @@ ERRORS: dict[str, tuple[type[Exception], str]] = {
     "broken": (PluginError, "the toy broke"),
     "fault": (KeyError, "secret path /etc/toy"),
 }
-"""What a word in the file makes the reader raise."""
+"""Errors that the reader raises, by word in the file."""
 
 
 def write(scene: Scene, target: Target, options: Struct) -> None:

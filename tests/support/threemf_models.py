@@ -1,4 +1,4 @@
-"""3MF packages made of text."""
+"""3MF packages built from XML text."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def rels(target: str = "/3D/3dmodel.model", kind: str = START) -> str:
 
 
 def package(model: str | bytes | None, files: dict[str, str | bytes] | None = None) -> Source:
-    held: dict[str, str | bytes] = {"[Content_Types].xml": "<Types/>", "_rels/.rels": rels()}
+    entries: dict[str, str | bytes] = {"[Content_Types].xml": "<Types/>", "_rels/.rels": rels()}
     if model is not None:
-        held["3D/3dmodel.model"] = model
+        entries["3D/3dmodel.model"] = model
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, data in (held | (files or {})).items():
+        for name, data in (entries | (files or {})).items():
             if data != "":
                 file.writestr(name, data)
     return Source.from_bytes(buffer.getvalue(), "x.3mf")

@@ -1,4 +1,4 @@
-"""A format made for tests: its reader does whatever the file says, its writer prints what it gets."""
+"""Test format whose reader does what a word in the file selects, and whose writer prints the scene."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def wait_for_file(words: list[str]) -> None:
 
 
 def crash_late(_: list[str]) -> None:
-    time.sleep(1)  # the parent measures it meanwhile
+    time.sleep(1)  # the parent measures its memory meanwhile
     ctypes.string_at(0)
 
 
@@ -109,7 +109,7 @@ ACTIONS: dict[str, Callable[[list[str]], object]] = {
     "quit": lambda _: sys.exit(1),
     "note": lambda _: note("toy_noted", "a toy was read"),
 }
-"""What a word in the file makes the reader do before it returns a brick."""
+"""Actions of the reader before it returns a brick, by word in the file."""
 
 SCENES: dict[str, Callable[[], Scene]] = {
     "memory": lambda: scene_of(Mesh(np.zeros((10**12, 3)), np.zeros((1, 3)))),
@@ -118,11 +118,11 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "empty": lambda: scene_of(Mesh(np.eye(3), np.empty((0, 3)))),
     "none": lambda: None,  # type: ignore[dict-item,return-value]
 }
-"""What the reader returns instead of a brick."""
+"""Scenes that the reader returns instead of a brick, by word in the file."""
 
 
 def read(source: Source, options: ToyReaderOptions) -> Scene:
-    """`toy! WORD`: what to do."""
+    """Do what the word after `toy!` selects, and return a scene."""
     word, *words = source.read().decode().split()[1:] or ["cube"]
     if word in ACTIONS:
         ACTIONS[word](words)
@@ -152,7 +152,7 @@ def spin(scene: Scene, options: SpinOptions) -> Scene:
 
 
 def serve_after_mapping(connection: Connection, limits: Limits, mark: int) -> None:
-    """A worker that has much before it is bound."""
-    kept = mmap.mmap(-1, 1 << 30)
+    """Serve as a worker that maps a gigabyte before its limits apply."""
+    mapping = mmap.mmap(-1, 1 << 30)
     serve(connection, limits, mark)
-    kept.close()
+    mapping.close()
