@@ -1,4 +1,4 @@
-"""Engines: answers, deadlines, crashes, leaving nothing behind."""
+"""Engines: results, deadlines, crashes, cleanup."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ from meshhub.pipeline.resolve import resolve
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[Registry]:
-    made = Registry([toys], entry_points=False, engine=Isolated(workers=2, queue=1))
-    yield made
-    made.close()
+    result = Registry([toys], entry_points=False, engine=Isolated(workers=2, queue=1))
+    yield result
+    result.close()
 
 
 def convert(registry: Registry, text: str, timeout: float = 30, cancel: Cancel | None = None) -> tuple[Report, bytes]:
@@ -65,20 +65,20 @@ def convert(registry: Registry, text: str, timeout: float = 30, cancel: Cancel |
     return report, target.read()
 
 
-def test_the_answer_is_the_same_as_in_process(registry: Registry) -> None:
+def test_an_isolated_engine_returns_the_same_as_in_process(registry: Registry) -> None:
     here = Registry([toys], entry_points=False, engine=InProcess())
     report, data = convert(registry, "toy! note")
-    told, same = convert(here, "toy! note")
-    assert data == same
-    assert report.notes == told.notes
-    assert report.target == told.target
+    expected_report, expected_data = convert(here, "toy! note")
+    assert data == expected_data
+    assert report.notes == expected_report.notes
+    assert report.target == expected_report.target
 
 
-def test_an_inspection_crosses_the_border(registry: Registry) -> None:
-    found = registry.inspect(Source.from_bytes(b"toy!", "a.toy"), timeout=30)
-    assert isinstance(found, Inspection)
-    assert found.model.watertight
-    assert found.model.volume_mm3 == pytest.approx(100 * 200 * 300)
+def test_an_isolated_engine_returns_an_inspection(registry: Registry) -> None:
+    inspection = registry.inspect(Source.from_bytes(b"toy!", "a.toy"), timeout=30)
+    assert isinstance(inspection, Inspection)
+    assert inspection.model.watertight
+    assert inspection.model.volume_mm3 == pytest.approx(100 * 200 * 300)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_an_inspection_crosses_the_border(registry: Registry) -> None:
         ("raise", PluginError),
     ],
 )
-def test_what_goes_wrong_has_its_code(registry: Registry, word: str, error: type[MeshhubError]) -> None:
+def test_each_failure_has_its_error_type(registry: Registry, word: str, error: type[MeshhubError]) -> None:
     with pytest.raises(error):
         convert(registry, f"toy! {word}")
 
@@ -101,7 +101,7 @@ def test_a_hang_ends_at_the_deadline(registry: Registry) -> None:
         convert(registry, "toy! hang", timeout=0.5)
 
 
-def test_the_caller_may_leave(registry: Registry) -> None:
+def test_a_job_ends_when_the_caller_leaves(registry: Registry) -> None:
     cancel = Cancel()
     threading.Timer(0.3, cancel).start()
     with pytest.raises(Cancelled):
@@ -111,7 +111,7 @@ def test_the_caller_may_leave(registry: Registry) -> None:
 
 def test_in_process_a_deadline_takes_effect_between_steps() -> None:
     here = Registry([toys], entry_points=False)
-    # imports the reader, so that the deadline passes in it
+    # the first conversion imports the reader, so that the deadline passes inside the reader
     assert convert(here, "toy! sleep 0.3")[0].ok
     with pytest.raises(ConversionTimeout, match=r"longer than 0\.1 s.*maintainer of 'toys'"):
         convert(here, "toy! sleep 0.3", timeout=0.1)
@@ -139,7 +139,7 @@ def test_in_process_a_late_last_step_writes_no_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["b.toy"]
 
 
-def test_in_process_the_caller_may_leave_between_steps() -> None:
+def test_in_process_a_cancel_takes_effect_between_steps() -> None:
     here = Registry([toys], entry_points=False)
     with contextlib.closing(Cancel()) as cancel:
         threading.Timer(0.1, cancel).start()
@@ -149,7 +149,7 @@ def test_in_process_the_caller_may_leave_between_steps() -> None:
             convert(here, "toy!", cancel=cancel)
 
 
-def test_in_process_threads_have_deadlines_of_their_own() -> None:
+def test_in_process_each_thread_has_its_own_deadline() -> None:
     here = Registry([toys], entry_points=False)
     outcomes: dict[float, str] = {}
 
@@ -168,7 +168,7 @@ def test_in_process_threads_have_deadlines_of_their_own() -> None:
     assert outcomes == {0.1: "conversion_timeout 0.1", 0.2: "conversion_timeout 0.2", 60: "ok", 90: "ok"}
 
 
-def test_a_full_queue_is_busy_and_others_are_served(registry: Registry, tmp_path: Path) -> None:
+def test_a_full_queue_rejects_jobs_and_runs_the_queued_ones(registry: Registry, tmp_path: Path) -> None:
     go = tmp_path / "go"
     outcomes: list[object] = []
 
@@ -181,8 +181,8 @@ def test_a_full_queue_is_busy_and_others_are_served(registry: Registry, tmp_path
     threads = [threading.Thread(target=ask) for _ in range(5)]
     for thread in threads:
         thread.start()
-    limit = time.monotonic() + 20
-    while len(outcomes) < 2 and time.monotonic() < limit:
+    deadline = time.monotonic() + 20
+    while len(outcomes) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     go.touch()
     for thread in threads:
@@ -191,7 +191,7 @@ def test_a_full_queue_is_busy_and_others_are_served(registry: Registry, tmp_path
     assert sum(isinstance(outcome, bytes) for outcome in outcomes) == 3
 
 
-def test_nothing_is_left_behind(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_temporary_file_remains(registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for word in ("cube", "crash", "hang"):
         try:
@@ -201,32 +201,32 @@ def test_nothing_is_left_behind(registry: Registry, tmp_path: Path, monkeypatch:
     assert becomes_empty(tmp_path)
 
 
-def test_a_closed_engine_takes_no_task() -> None:
-    made = Registry([toys], entry_points=False, engine=Isolated())
-    made.close()
+def test_a_closed_engine_rejects_tasks() -> None:
+    result = Registry([toys], entry_points=False, engine=Isolated())
+    result.close()
     with pytest.raises(ShuttingDown):
-        convert(made, "toy!")
+        convert(result, "toy!")
 
 
 def test_a_task_that_begins_while_its_engine_is_closed_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Registry([toys], entry_points=False, engine=Isolated(method="fork"))
-    # the last thing before the task's worker is started
-    monkeypatch.setattr("meshhub.engine.isolated.sweep", lambda _folder: made.close())
+    registry = Registry([toys], entry_points=False, engine=Isolated(method="fork"))
+    # `sweep` is the last call before the task's worker starts
+    monkeypatch.setattr("meshhub.engine.isolated.sweep", lambda _folder: registry.close())
     with pytest.raises(ShuttingDown):
-        convert(made, "toy! hang", timeout=20)
+        convert(registry, "toy! hang", timeout=20)
 
 
-def test_nobody_else_asks_how_a_worker_ended(registry: Registry) -> None:
-    """Who asks may read from a pipe that another thread has just closed, and so from somebody else's."""
+def test_active_children_includes_no_worker(registry: Registry) -> None:
+    """`active_children` polls each process, possibly by a descriptor that another thread closed and that was reused."""
     known = set(multiprocessing.active_children())
-    # the second has the worker that was started ahead
+    # the second conversion uses the spare worker
     convert(registry, "toy!")
     convert(registry, "toy!")
     assert set(multiprocessing.active_children()) <= known
 
 
-def written(folder: Path, code: str) -> Path:
-    """A program of its own, which can import the tests' plug-ins."""
+def write_script(folder: Path, code: str) -> Path:
+    """Write a script that can import the plug-ins of the tests."""
     script = folder / "script.py"
     script.write_text(
         f"import sys\nsys.path[:0] = {[str(Path(toys.__file__).parent)]!r}\n"
@@ -237,8 +237,8 @@ def written(folder: Path, code: str) -> Path:
 
 
 def test_a_program_is_not_run_again_in_its_workers(tmp_path: Path) -> None:
-    """A script without a guard around its main part, as people write them."""
-    script = written(
+    """The script has no `__main__` guard."""
+    script = write_script(
         tmp_path,
         "print('once')\n"
         "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1))\n"
@@ -250,8 +250,8 @@ def test_a_program_is_not_run_again_in_its_workers(tmp_path: Path) -> None:
     assert done.stdout.split() == ["once", "True"]
 
 
-def printed(script: Path) -> list[str]:
-    """The lines that a program prints; it must end well."""
+def run_script(script: Path) -> list[str]:
+    """Run a script, which must succeed; return the lines that it prints."""
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -271,18 +271,20 @@ def convert(text="toy!", cancel=None):
     return target.read().decode().split()[0]
 
 """
-"""What programs that fork begin with; `plain` is the first word of a result."""
+"""Start of the scripts that fork; `plain` is the first word of a result."""
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="what Linux has")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="uses Linux interfaces")
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
 @forks
 @pytest.mark.parametrize("method", ["forkserver", "fork"])
-def test_a_forked_child_has_workers_of_its_own_and_leaves_its_parents_alone(tmp_path: Path, method: str) -> None:
+def test_a_forked_child_starts_its_own_workers_and_does_not_end_those_of_its_parent(
+    tmp_path: Path, method: str
+) -> None:
     go, folder = tmp_path / "go", tmp_path / "jobs"
     folder.mkdir()
-    script = written(
+    script = write_script(
         tmp_path,
         f"{CONVERT}"
         f"engine = Isolated(workers=1, queue=0, method={method!r}, folder={str(folder)!r})\n"
@@ -304,14 +306,14 @@ def test_a_forked_child_has_workers_of_its_own_and_leaves_its_parents_alone(tmp_
         "print(outcome, convert())\n"
         "registry.close()\n",
     )
-    assert printed(script) == ["plain", "child plain plain", "0 True", "['plain'] plain"]
+    assert run_script(script) == ["plain", "child plain plain", "0 True", "['plain'] plain"]
     assert becomes_empty(folder)
 
 
 @forks
-def test_a_child_that_was_forked_from_a_thread_has_workers_of_its_own(tmp_path: Path) -> None:
-    """While other threads convert: what they hold at that moment is held for ever in the child."""
-    script = written(
+def test_a_child_forked_while_other_threads_convert_starts_its_own_workers(tmp_path: Path) -> None:
+    """Locks that other threads hold during the fork stay locked in the child."""
+    script = write_script(
         tmp_path,
         f"{CONVERT}"
         "registry = Registry([toys], entry_points=False, engine=Isolated(workers=2))\n"
@@ -331,20 +333,20 @@ def test_a_child_that_was_forked_from_a_thread_has_workers_of_its_own(tmp_path: 
         "print(statuses)\n"
         "registry.close()\n",
     )
-    assert printed(script) == ["[0, 0]"]
+    assert run_script(script) == ["[0, 0]"]
 
 
 @forks
 @pytest.mark.parametrize(
     "pause",
     [
-        # a sniffer is imported
+        # during the import of a sniffer
         "class Finder:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'meshhub.builtin_plugins.gltf.sniff':\n"
         "            pause()\n"
         "sys.meta_path.insert(0, Finder())\n",
-        # Python's resource tracker is started
+        # during the start of Python's resource tracker
         "from multiprocessing import util\n"
         "start = util.spawnv_passfds\n"
         "def start_after_pause(*arguments):\n"
@@ -354,10 +356,8 @@ def test_a_child_that_was_forked_from_a_thread_has_workers_of_its_own(tmp_path: 
     ],
     ids=["import", "resource-tracker"],
 )
-def test_a_child_converts_when_it_was_forked_while_another_thread_held_a_lock_of_python(
-    tmp_path: Path, pause: str
-) -> None:
-    script = written(
+def test_a_child_forked_while_another_thread_holds_a_python_lock_converts(tmp_path: Path, pause: str) -> None:
+    script = write_script(
         tmp_path,
         f"{CONVERT}"
         "from meshhub.engine import process_start\n"
@@ -379,13 +379,13 @@ def test_a_child_converts_when_it_was_forked_while_another_thread_held_a_lock_of
         "thread.join()\n"
         "registry.close()\n",
     )
-    assert printed(script) == ["0"]
+    assert run_script(script) == ["0"]
 
 
 @forks
-def test_a_fork_while_another_thread_forks_a_worker_does_not_wait_for_ever(tmp_path: Path) -> None:
-    """One starts a worker by a fork while the other forks; the registry is imported after the engine."""
-    script = written(
+def test_a_fork_while_another_thread_forks_a_worker_does_not_deadlock(tmp_path: Path) -> None:
+    """One thread forks to start a worker while the other forks; the registry is imported after the engine."""
+    script = write_script(
         tmp_path,
         f"{CONVERT}"
         "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, method='fork'))\n"
@@ -408,13 +408,13 @@ def test_a_fork_while_another_thread_forks_a_worker_does_not_wait_for_ever(tmp_p
         "print(outcomes)\n"
         "registry.close()\n",
     )
-    assert printed(script) == ["0", "['plain']"]
+    assert run_script(script) == ["0", "['plain']"]
 
 
 @forks
-def test_a_forked_child_closes_no_number_that_another_thread_has_just_closed(tmp_path: Path) -> None:
-    """The number is free before Python records that the pipe is closed; it may be that of the child's own pipe."""
-    script = written(
+def test_a_forked_child_does_not_close_a_descriptor_that_was_just_reused(tmp_path: Path) -> None:
+    """A descriptor is free before Python records that its pipe is closed; the child's own pipe may reuse it."""
+    script = write_script(
         tmp_path,
         f"{CONVERT}"
         "from multiprocessing.connection import Connection\n"
@@ -426,7 +426,7 @@ def test_a_forked_child_closes_no_number_that_another_thread_has_just_closed(tmp
         "    os.close(number)\n"
         "    if threading.current_thread() is thread:\n"
         "        numbers.append(number)\n"
-        # the first is the worker's end, which is closed as soon as the worker has it
+        # the first descriptor is the worker's end of the pipe, which is closed as soon as the worker runs
         "        if len(numbers) == 2:\n"
         "            is_closed.set()\n"
         "            go_on.wait(60)\n"
@@ -445,14 +445,14 @@ def test_a_forked_child_closes_no_number_that_another_thread_has_just_closed(tmp
         "thread.join()\n"
         "registry.close()\n",
     )
-    assert printed(script) == ["0"]
+    assert run_script(script) == ["0"]
 
 
 @forks
 @pytest.mark.parametrize("method", ["forkserver", "fork", "spawn"])
-def test_a_daemonic_process_may_convert(tmp_path: Path, method: str) -> None:
-    """As the workers of pools and task queues are, whose parent has converted before."""
-    script = written(
+def test_a_daemonic_process_can_convert(tmp_path: Path, method: str) -> None:
+    """Workers of pools and task queues are daemonic, and their parent may have converted before."""
+    script = write_script(
         tmp_path,
         f"{CONVERT}"
         f"registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, method={method!r}))\n"
@@ -464,7 +464,7 @@ def test_a_daemonic_process_may_convert(tmp_path: Path, method: str) -> None:
         "    print(convert())\n"
         "    registry.close()\n",
     )
-    first, outcomes, same, last = printed(script)
+    first, outcomes, same, last = run_script(script)
     assert (first, same, last) == ("plain", "True", "plain")
     assert outcomes.startswith("['plain', \"worker_crashed: ") and outcomes.endswith(", 'plain']")
 
@@ -473,7 +473,7 @@ def test_a_daemonic_process_may_convert(tmp_path: Path, method: str) -> None:
 def test_workers_of_a_daemonic_process_end_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "jobs"
     folder.mkdir()
-    script = written(
+    script = write_script(
         tmp_path,
         f"{CONVERT}"
         f"registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, folder={str(folder)!r}))\n"
@@ -486,16 +486,16 @@ def test_workers_of_a_daemonic_process_end_with_it(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, timeout=120, check=True)
     assert done.stdout.split() == [b"True"]
-    limit = time.monotonic() + 30
-    while told_to_use(tmp_path) and time.monotonic() < limit:
+    deadline = time.monotonic() + 30
+    while find_processes_with_tmpdir(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert told_to_use(tmp_path) == []
+    assert find_processes_with_tmpdir(tmp_path) == []
 
 
 @forks
 def test_a_program_that_reaps_all_its_children_still_converts(tmp_path: Path) -> None:
-    """A process manager waits for any child; when the fork server dies, Python does not hear of it."""
-    script = written(
+    """A process manager waits for any child, so Python does not learn that the fork server has ended."""
+    script = write_script(
         tmp_path,
         f"{CONVERT}"
         "from multiprocessing import forkserver\n"
@@ -506,12 +506,12 @@ def test_a_program_that_reaps_all_its_children_still_converts(tmp_path: Path) ->
         "print(convert())\n"
         "registry.close()\n",
     )
-    assert printed(script) == ["plain", "plain"]
+    assert run_script(script) == ["plain", "plain"]
 
 
 @forks
-def test_a_cancel_stops_nothing_in_the_parent_of_a_fork(tmp_path: Path) -> None:
-    script = written(
+def test_a_cancel_in_a_forked_child_does_not_affect_its_parent(tmp_path: Path) -> None:
+    script = write_script(
         tmp_path,
         f"{CONVERT}"
         "registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, method='fork'))\n"
@@ -524,17 +524,17 @@ def test_a_cancel_stops_nothing_in_the_parent_of_a_fork(tmp_path: Path) -> None:
         "os.waitpid(child, 0)\n"
         "print(convert(cancel=cancel))\n",
     )
-    assert printed(script) == ["cancelled", "plain"]
+    assert run_script(script) == ["cancelled", "plain"]
 
 
 @linux
 @pytest.mark.parametrize("method", ["forkserver", "fork", "spawn"])
-def test_no_more_processes_is_one_clear_error(tmp_path: Path, method: str) -> None:
+def test_a_process_limit_is_one_clear_error(tmp_path: Path, method: str) -> None:
     tmp_path.chmod(0o755)
-    script = written(
+    script = write_script(
         tmp_path,
         f"{CONVERT}"
-        # the superuser has no limit, and other users may not be able to read Python's modules
+        # import first: root has no limit, and other users may not be able to read Python's modules
         "import multiprocessing.popen_fork, multiprocessing.popen_forkserver, multiprocessing.popen_spawn_posix\n"
         "if os.getuid() == 0:\n"
         "    os.setgid(48611)\n"
@@ -544,7 +544,7 @@ def test_no_more_processes_is_one_clear_error(tmp_path: Path, method: str) -> No
         "for _ in range(2):\n"
         "    print(convert())\n",
     )
-    for line in printed(script):
+    for line in run_script(script):
         assert line.startswith("server_busy: no process or folder could be made")
         assert "Resource temporarily unavailable" in line
 
@@ -554,22 +554,22 @@ def test_a_system_without_processes_is_one_clear_error(monkeypatch: pytest.Monke
     def refuse() -> int:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 
-    made = Registry([toys], entry_points=False, engine=Isolated(workers=1, method="fork"))
+    registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, method="fork"))
     monkeypatch.setattr(os, "fork", refuse)
     with pytest.raises(EngineError, match=r"no process can be started here.*not implemented.*Registry"):
-        convert(made, "toy!")
-    made.close()
+        convert(registry, "toy!")
+    registry.close()
 
 
 @pytest.fixture(scope="module")
 def hostile() -> Iterator[Registry]:
-    made = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=2))
-    yield made
-    made.close()
+    result = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=2))
+    yield result
+    result.close()
 
 
 def misbehave(registry: Registry, what: Path, timeout: float = 60) -> str:
-    """Its code."""
+    """Run an attack; return the error code, or "ok"."""
     try:
         registry.convert(
             Source.from_bytes(f"hostile {what}".encode(), "a.hostile"), Target(), to="hostile", timeout=timeout
@@ -579,31 +579,32 @@ def misbehave(registry: Registry, what: Path, timeout: float = 60) -> str:
     return "ok"
 
 
-def started(what: Path) -> list[int]:
+def read_process_ids(what: Path) -> list[int]:
     return [int(line) for line in what.read_text().split()]
 
 
-def gone(processes: list[int]) -> bool:
-    limit = time.monotonic() + 30
-    while any(is_running(process) for process in processes) and time.monotonic() < limit:
+def wait_until_ended(processes: list[int]) -> bool:
+    """Wait up to 30 s until the processes end; return whether they did."""
+    deadline = time.monotonic() + 30
+    while any(is_running(process) for process in processes) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not any(is_running(process) for process in processes)
 
 
-def told_to_use(folder: Path) -> list[int]:
-    """The processes that were started with this temporary folder in their environment."""
-    told = f"TMPDIR={folder}\0".encode()
-    found = []
+def find_processes_with_tmpdir(folder: Path) -> list[int]:
+    """Return the processes that have this temporary folder in their environment."""
+    variable = f"TMPDIR={folder}\0".encode()
+    process_ids = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if told in (process / "environ").read_bytes():
-                found.append(int(process.name))
-    return found
+            if variable in (process / "environ").read_bytes():
+                process_ids.append(int(process.name))
+    return process_ids
 
 
 @linux
-def test_what_a_worker_maps_before_its_task_is_not_put_down_to_it(registry: Registry, tmp_path: Path) -> None:
-    """A gigabyte while it warms up, under its parent's eye; its crash is none of memory."""
+def test_memory_mapped_before_the_task_does_not_count(registry: Registry, tmp_path: Path) -> None:
+    """The worker maps a gigabyte before its task; its later crash is not an exceeded memory limit."""
     limits = Limits(memory_bytes=2 << 30)
     source = Source.from_bytes(b"toy! crash-late", "a.toy")
     chain = resolve(registry.declarations, Request(target="toy"), source, LOCAL)
@@ -627,59 +628,61 @@ def test_what_a_worker_maps_before_its_task_is_not_put_down_to_it(registry: Regi
 @linux
 @pytest.mark.parametrize("method", ["forkserver", "spawn"])
 @pytest.mark.parametrize("what", ["fork-children-and-crash", "daemonise-and-crash"])
-def test_what_a_crashed_worker_started_ends_with_it(tmp_path: Path, method: str, what: str) -> None:
-    """And it is a crash, though its children still hold the line."""
+def test_processes_that_a_crashed_worker_started_end_with_it(tmp_path: Path, method: str, what: str) -> None:
+    """The error is a crash although the children still hold the pipe open."""
     registry = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=1, method=method))
     try:
         assert misbehave(registry, tmp_path / what) == "worker_crashed"
-        children = started(tmp_path / what)
+        children = read_process_ids(tmp_path / what)
         assert children
-        assert gone(children)
+        assert wait_until_ended(children)
     finally:
         registry.close()
 
 
 @linux
-def test_a_job_that_kills_the_parent_of_all_workers_hurts_none_after_it(hostile: Registry, tmp_path: Path) -> None:
+def test_a_job_that_kills_the_parent_of_all_workers_does_not_affect_later_jobs(
+    hostile: Registry, tmp_path: Path
+) -> None:
     assert misbehave(hostile, tmp_path / "kill-its-parent") == "worker_crashed"
     assert misbehave(hostile, tmp_path / "witness") == "ok"
 
 
 @linux
-def test_a_killed_program_takes_its_workers_along_and_the_next_one_ends_what_they_started(tmp_path: Path) -> None:
+def test_workers_of_a_killed_program_end_and_the_next_program_ends_their_children(tmp_path: Path) -> None:
     what = tmp_path / "daemonise-and-hang"
-    script = written(
+    script = write_script(
         tmp_path,
         "registry = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=1))\n"
         f"source = Source.from_bytes(b'hostile {what}', 'a.hostile')\n"
         "registry.convert(source, Target(), to='hostile')\n",
     )
     with subprocess.Popen([sys.executable, str(script)], env={**os.environ, "TMPDIR": str(tmp_path)}) as program:
-        limit = time.monotonic() + 60
-        while not (what.exists() and what.read_text().endswith("\n")) and time.monotonic() < limit:
+        deadline = time.monotonic() + 60
+        while not (what.exists() and what.read_text().endswith("\n")) and time.monotonic() < deadline:
             time.sleep(0.02)
-        family = told_to_use(tmp_path)
-        left = started(what)
-        # not later: any engine's first task, of another test too, ends what dead programs left
+        family = find_processes_with_tmpdir(tmp_path)
+        left = read_process_ids(what)
+        # check now: the first task of any engine, even in another test, ends the processes of dead programs
         assert left
         assert all(is_running(process) for process in left)
         program.kill()
     # the program, its fork server, Python's resource tracker, and the worker that hangs
     assert len(family) >= 4
-    assert gone(family)
+    assert wait_until_ended(family)
     registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, folder=str(tmp_path)))
     try:
         convert(registry, "toy!")
-        assert gone(left)
+        assert wait_until_ended(left)
         assert becomes_empty(tmp_path, "meshhub-*")
     finally:
         registry.close()
 
 
 @linux
-def test_what_a_job_prints_reaches_nobody(tmp_path: Path) -> None:
-    """The output and the log of a program are not its plug-ins'."""
-    script = written(
+def test_the_output_and_log_of_a_job_are_bounded(tmp_path: Path) -> None:
+    """Output of a plug-in is dropped, and its log is limited."""
+    script = write_script(
         tmp_path,
         "registry = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=1, log='text'))\n"
         "for what in ('print-without-end', 'log-without-end'):\n"
@@ -700,7 +703,7 @@ def test_what_a_job_prints_reaches_nobody(tmp_path: Path) -> None:
 
 @linux
 @pytest.mark.parametrize("what", ["write-a-link", "write-a-pipe", "write-a-folder", "link-its-companion"])
-def test_only_plain_files_are_taken(hostile: Registry, tmp_path: Path, what: str) -> None:
+def test_only_regular_files_are_accepted_as_results(hostile: Registry, tmp_path: Path, what: str) -> None:
     with pytest.raises(PluginError):
         hostile.convert(
             Source.from_bytes(b"hostile", "a.hostile"), tmp_path / "out.hostile", hostile_target=what, timeout=60
@@ -708,14 +711,14 @@ def test_only_plain_files_are_taken(hostile: Registry, tmp_path: Path, what: str
     assert becomes_empty(tmp_path)
 
 
-def test_a_companion_that_is_not_there_is_not_told_of(hostile: Registry, tmp_path: Path) -> None:
+def test_a_missing_companion_is_left_out(hostile: Registry, tmp_path: Path) -> None:
     source = Source.from_bytes(b"hostile", "a.hostile")
     hostile.convert(source, tmp_path / "out.hostile", hostile_target="forget-its-companion", timeout=60)
     assert [path.name for path in tmp_path.iterdir()] == ["out.hostile"]
 
 
 @linux
-def test_processor_time_is_a_deadline_too(tmp_path: Path) -> None:
+def test_the_processor_time_limit_is_a_conversion_timeout(tmp_path: Path) -> None:
     engine = Isolated(workers=1, limits=Limits(cpu_seconds=1))
     registry = Registry([hostile_plugin], entry_points=False, engine=engine)
     try:
@@ -743,9 +746,9 @@ def test_a_worker_that_ends_before_its_task_is_replaced(monkeypatch: pytest.Monk
 
 
 @forks
-def test_threads_that_fork_at_once_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    """One forks to start a worker, which takes a lock; the other forks by itself."""
-    script = written(
+def test_threads_that_fork_at_the_same_time_do_not_deadlock(tmp_path: Path) -> None:
+    """One thread forks to start a worker, which takes a lock; the other calls `os.fork`."""
+    script = write_script(
         tmp_path,
         f"{CONVERT}"
         "registry = Registry([toys], entry_points=False, engine=Isolated(workers=2, method='fork'))\n"
@@ -760,4 +763,4 @@ def test_threads_that_fork_at_once_do_not_wait_for_each_other(tmp_path: Path) ->
         "print('done')\n"
         "registry.close()\n",
     )
-    assert printed(script) == ["done"]
+    assert run_script(script) == ["done"]

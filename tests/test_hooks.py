@@ -1,11 +1,10 @@
-"""Hooks of third parties in a separate process: answers, deadlines, faults, cleanup."""
+"""Hooks of third parties in a separate process: replies, deadlines, faults, cleanup."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-import resource
 import subprocess
 import sys
 import threading
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 
 if sys.platform != "linux":
-    pytest.skip("misdeeds are done, and looked for, as Linux has them", allow_module_level=True)
+    pytest.skip("the attacks and the checks use Linux interfaces", allow_module_level=True)
 
 import hostile_plugin
 from distributions import install
@@ -28,17 +27,17 @@ from meshhub.engine.hook_process import CALLER, HookProcess
 from meshhub.engine.plugin_records import PluginRecords
 from meshhub.model.chain import Request
 from meshhub.pipeline.loading import Fault
-from neighbors import sphere_stl
+from neighbors import find_job_processes, sphere_stl
 
 HARMFUL = tuple(name for name in hostile_plugin.HOOK_ATTACKS if name not in ("exit-politely", "raise-something"))
 HARMLESS = ("fork-children", "daemonise")
 ENDING = ("hang", "busy-loop", "segfault", "exit-at-once", "fork-children-and-crash", "scribble")
-"""Misdeeds after which the process is another one."""
+"""Attacks after which the hook process is replaced."""
 
 
 @pytest.fixture
 def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with an installed distribution whose hooks misbehave when asked to."""
+    """Return a folder with an installed distribution whose hooks attack on request."""
     folder = tmp_path / "installed"
     install(folder, "meshhub-hooked", hooked="hostile_plugin:HostileHooks")
     monkeypatch.syspath_prepend(str(folder))
@@ -55,12 +54,12 @@ def work(tmp_path: Path) -> Path:
 @pytest.fixture
 def registry(distribution: Path, work: Path) -> Iterator[Registry]:
     hooks = HookProcess(sniff_s=1, hook_s=1, folder=str(work))
-    made = Registry(hooks=hooks)
-    yield made
-    made.close()
+    result = Registry(hooks=hooks)
+    yield result
+    result.close()
 
 
-def sniffed(registry: Registry, how: object = "") -> str:
+def sniff_format(registry: Registry, how: object = "") -> str:
     """Return the format of a file without an extension, or the code of the error."""
     text = f"hooked {how}" if how else "hooked"
     try:
@@ -69,58 +68,47 @@ def sniffed(registry: Registry, how: object = "") -> str:
         return error.code
 
 
-def reviewed(registry: Registry, how: object) -> None:
+def run_review(registry: Registry, how: object) -> None:
     request = Request(target="stl", options={"hooked_review": str(how)})
     registry.resolve(request, Source.from_bytes(b"hooked", "a.hooked"))
 
 
-def until(true: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
+def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-def marked() -> set[int]:
-    """Return the ids of the running processes that meshhub started from this one."""
-    found = set()
-    for name in os.listdir("/proc"):
-        with contextlib.suppress(ValueError, OSError):
-            mark = resource.prlimit(int(name), 10)[1]
-            if mark >> 48 == 0x4D48 and mark >> 26 & 0x3FFFFF == os.getpid() and is_running(int(name)):
-                found.add(int(name))
-    return found
-
-
-def started(pids: Path) -> list[int]:
+def read_process_ids(pids: Path) -> list[int]:
     return [int(line) for line in pids.read_text().split()] if pids.is_file() else []
 
 
 def test_sniffers_of_built_ins_start_no_process(work: Path) -> None:
-    before = marked()
+    before = find_job_processes()
     registry = Registry([hostile_plugin], entry_points=False, hooks=HookProcess(folder=str(work)))
     chain = registry.resolve(Request(target="obj"), Source.from_bytes(b"ply\nformat ascii 1.0\n", "a.ply"))
     assert chain.source_format == "ply"
     registry.convert(Source.from_bytes(b"hostile", "a.hostile"), Target(), to="stl")
-    assert (marked(), list(work.iterdir())) == (before, [])
+    assert (find_job_processes(), list(work.iterdir())) == (before, [])
 
 
 def test_embedding_calls_hooks_in_its_own_process(distribution: Path, tmp_path: Path) -> None:
-    before, told = marked(), tmp_path / "witness"
+    before, state_file = find_job_processes(), tmp_path / "witness"
     registry = Registry()
-    assert sniffed(registry) == "hooked"
+    assert sniff_format(registry) == "hooked"
     with pytest.raises(RequestRefused):
-        reviewed(registry, "object")
-    registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(told))
-    assert told.is_file()
-    assert marked() == before
+        run_review(registry, "object")
+    registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(state_file))
+    assert state_file.is_file()
+    assert find_job_processes() == before
 
 
-def test_answers_of_hooks_are_returned_from_their_process(registry: Registry) -> None:
-    assert sniffed(registry) == "hooked"
-    with pytest.raises(RequestRefused, match="an objection") as caught:
-        reviewed(registry, "object")
-    assert caught.value.code == "hooked_refused"
+def test_replies_of_hooks_are_returned_from_their_process(registry: Registry) -> None:
+    assert sniff_format(registry) == "hooked"
+    with pytest.raises(RequestRefused, match="an objection") as error:
+        run_review(registry, "object")
+    assert error.value.code == "hooked_refused"
     caller = registry.entitled(Caller(plan=Plan(id="free", label="Free")))
     assert caller.plan.grants == {"hooked"}
 
@@ -128,23 +116,23 @@ def test_answers_of_hooks_are_returned_from_their_process(registry: Registry) ->
 @pytest.mark.parametrize("name", HARMFUL)
 def test_a_misbehaving_sniffer_hides_its_format_only(registry: Registry, tmp_path: Path, name: str) -> None:
     begun = time.monotonic()
-    found = sniffed(registry, tmp_path / name)
-    assert found == ("hooked" if name in HARMLESS else "unsupported_format")
+    source_format = sniff_format(registry, tmp_path / name)
+    assert source_format == ("hooked" if name in HARMLESS else "unsupported_format")
     assert time.monotonic() - begun < 15
-    assert sniffed(registry) == "hooked"
-    until(lambda: not any(map(is_running, started(tmp_path / name))))
+    assert sniff_format(registry) == "hooked"
+    wait_until(lambda: not any(map(is_running, read_process_ids(tmp_path / name))))
 
 
 @pytest.mark.parametrize("name", hostile_plugin.HOOK_ATTACKS)
 def test_a_misbehaving_review_rejects_the_request(registry: Registry, tmp_path: Path, name: str) -> None:
     if name in HARMLESS:
-        reviewed(registry, tmp_path / name)
+        run_review(registry, tmp_path / name)
     else:
-        with pytest.raises(PluginError, match=r"'hooked' \(meshhub-hooked 1.2\)") as caught:
-            reviewed(registry, tmp_path / name)
-        assert caught.value.code == "internal_error"
-    reviewed(registry, "")
-    until(lambda: not any(map(is_running, started(tmp_path / name))))
+        with pytest.raises(PluginError, match=r"'hooked' \(meshhub-hooked 1.2\)") as error:
+            run_review(registry, tmp_path / name)
+        assert error.value.code == "internal_error"
+    run_review(registry, "")
+    wait_until(lambda: not any(map(is_running, read_process_ids(tmp_path / name))))
 
 
 @pytest.mark.parametrize("name", ["hang", "ignore-signals", "segfault", "exit-at-once"])
@@ -167,10 +155,10 @@ def test_a_misbehaving_listener_delays_no_conversion(registry: Registry, work: P
     usual_s = convert()
     # a registry that waits for each listener until its timeout takes 3 s longer
     assert convert(hooked_finished=str(tmp_path / name)) < usual_s + 2.5
-    assert sniffed(registry) == "hooked"
+    assert sniff_format(registry) == "hooked"
     registry.close()
     assert list(work.iterdir()) == []
-    until(lambda: not any(map(is_running, started(tmp_path / name))))
+    wait_until(lambda: not any(map(is_running, read_process_ids(tmp_path / name))))
 
 
 def test_a_slow_listener_delays_no_other_listener(distribution: Path, work: Path, tmp_path: Path) -> None:
@@ -191,18 +179,20 @@ def test_a_slow_listener_delays_no_other_listener(distribution: Path, work: Path
         install(distribution, f"{name}-listener", **{name: f"{name}_listener"})
     with contextlib.closing(Registry(hooks=HookProcess(hook_s=20, folder=str(work)))) as registry:
         registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl")
-        until(lambda: {path.name for path in tmp_path.glob("*-done")} == {"first-done", "second-done"}, 60)
+        wait_until(lambda: {path.name for path in tmp_path.glob("*-done")} == {"first-done", "second-done"}, 60)
 
 
 def test_listeners_are_called_before_the_registry_closes(registry: Registry, tmp_path: Path) -> None:
-    told = tmp_path / "witness"
-    registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(told))
+    state_file = tmp_path / "witness"
+    registry.convert(Source.from_bytes(b"hooked", "a.hooked"), Target(), to="stl", hooked_finished=str(state_file))
     registry.close()
-    assert told.is_file()
+    assert state_file.is_file()
 
 
 @pytest.mark.parametrize("name", ENDING)
-def test_calls_during_one_that_ends_the_process_are_answered(registry: Registry, tmp_path: Path, name: str) -> None:
+def test_calls_during_an_attack_that_ends_the_process_are_answered(
+    registry: Registry, tmp_path: Path, name: str
+) -> None:
     """Eight callers continue; repeated failures count against the misbehaving caller alone."""
     enough = threading.Event()
 
@@ -210,18 +200,18 @@ def test_calls_during_one_that_ends_the_process_are_answered(registry: Registry,
         CALLER.set(f"neighbor {number}")
         answers = []
         while not enough.is_set():
-            answers.append(sniffed(registry))
-            reviewed(registry, "")
+            answers.append(sniff_format(registry))
+            run_review(registry, "")
         return answers
 
     with ThreadPoolExecutor(8) as street:
         neighbors = [street.submit(live, number) for number in range(8)]
         try:
-            found = [sniffed(registry, tmp_path / name) for _ in range(4)]
+            results = [sniff_format(registry, tmp_path / name) for _ in range(4)]
         finally:
             enough.set()
         answers = [neighbor.result() for neighbor in neighbors]
-    assert found == ["unsupported_format"] * 4
+    assert results == ["unsupported_format"] * 4
     assert {answer for lives in answers for answer in lives} == {"hooked"}
     assert all(answers)
     assert registry.faults == ()
@@ -229,45 +219,45 @@ def test_calls_during_one_that_ends_the_process_are_answered(registry: Registry,
 
 def test_no_process_or_file_remains_after_close(registry: Registry, work: Path, tmp_path: Path) -> None:
     for name in ("hang", "daemonise", "fork-children-and-crash"):
-        sniffed(registry, tmp_path / name)
+        sniff_format(registry, tmp_path / name)
     registry.close()
     assert list(work.iterdir()) == []
-    children = [*started(tmp_path / "daemonise"), *started(tmp_path / "fork-children-and-crash")]
+    children = [*read_process_ids(tmp_path / "daemonise"), *read_process_ids(tmp_path / "fork-children-and-crash")]
     assert children
-    until(lambda: not any(map(is_running, children)))
+    wait_until(lambda: not any(map(is_running, children)))
 
 
 def test_a_process_that_was_stopped_is_replaced(registry: Registry, tmp_path: Path) -> None:
-    """The answer may come before the process stops; then the next call finds it so."""
-    sniffed(registry, tmp_path / "stop-itself")
+    """The reply may precede the stop; in that case the next call finds a stopped process."""
+    sniff_format(registry, tmp_path / "stop-itself")
     begun = time.monotonic()
-    assert sniffed(registry) == "hooked"
+    assert sniff_format(registry) == "hooked"
     assert time.monotonic() - begun < 15
 
 
 def test_a_hook_that_fails_for_three_callers_is_disabled(registry: Registry, tmp_path: Path) -> None:
     for caller in ("one", "one", "one", "one", "two"):
         CALLER.set(caller)
-        assert sniffed(registry, tmp_path / "exit-at-once") == "unsupported_format"
-    assert sniffed(registry) == "hooked"
+        assert sniff_format(registry, tmp_path / "exit-at-once") == "unsupported_format"
+    assert sniff_format(registry) == "hooked"
     assert registry.faults == ()
     CALLER.set("one")
-    assert sniffed(registry) == "unsupported_format", "its own calls fail too often"
+    assert sniff_format(registry) == "unsupported_format", "its own calls fail too often"
     CALLER.set("three")
-    sniffed(registry, tmp_path / "exit-at-once")
+    sniff_format(registry, tmp_path / "exit-at-once")
     (fault,) = registry.faults
     assert (fault.plugin, fault.origin, fault.hook) == ("hooked", "meshhub-hooked 1.2", "sniff hooked")
     assert "ended its process (exit status 0)" in fault.message
     with pytest.raises(UnsupportedFormat, match="sniffer failed"):
         registry.resolve(Request(target="stl"), Source.from_bytes(b"hooked", "nameless"))
-    reviewed(registry, "")
+    run_review(registry, "")
 
 
 def test_a_hook_that_raises_for_every_caller_is_a_fault(registry: Registry, tmp_path: Path) -> None:
     def review(caller: str, how: object) -> None:
         CALLER.set(caller)
         with contextlib.suppress(PluginError):
-            reviewed(registry, how)
+            run_review(registry, how)
 
     broken = tmp_path / "raise-something"
     for caller, how in (("one", broken), ("two", broken), ("four", ""), ("three", broken), ("one", broken)):
@@ -277,7 +267,7 @@ def test_a_hook_that_raises_for_every_caller_is_a_fault(registry: Registry, tmp_
     (fault,) = registry.faults
     assert (fault.hook, fault.message.partition(",")[0]) == ("meshhub_review", "meshhub_review raised an error")
     with pytest.raises(PluginError, match="failed, so the request was rejected"):
-        reviewed(registry, "")
+        run_review(registry, "")
 
 
 SLOW = """
@@ -292,14 +282,14 @@ def meshhub_review(chain, caller):
 """
 
 
-def test_a_hook_that_another_interrupts_is_not_to_blame(
+def test_a_hook_that_another_hook_interrupts_is_not_blamed(
     distribution: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "slow_review.py").write_text(SLOW)
     install(tmp_path, "meshhub-slow", slow="slow_review")
     monkeypatch.syspath_prepend(str(tmp_path))
     with contextlib.closing(Registry(hooks=HookProcess(sniff_s=1, hook_s=2))) as registry:
-        assert sniffed(registry) == "hooked"
+        assert sniff_format(registry) == "hooked"
 
         def review(name: str) -> None:
             CALLER.set(name)
@@ -310,9 +300,9 @@ def test_a_hook_that_another_interrupts_is_not_to_blame(
         with ThreadPoolExecutor(4) as threads:
             slow = [threads.submit(review, name) for name in ("one", "two", "three")]
             time.sleep(0.1)
-            assert sniffed(registry, tmp_path / "hang") == "unsupported_format"
-            for one in slow:
-                one.result()
+            assert sniff_format(registry, tmp_path / "hang") == "unsupported_format"
+            for future in slow:
+                future.result()
         assert registry.faults == ()
 
 
@@ -354,7 +344,7 @@ IMPORTS = {
 
 @pytest.fixture
 def wrong_at_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Distributions that cannot be loaded, and one that prints."""
+    """Install distributions that cannot be loaded, and one that prints."""
     folder = tmp_path / "wrong"
     for name, code in {**IMPORTS, "prints": "import os; print('printed'); os.write(1, b'written')"}.items():
         install(folder, f"meshhub-{name}", **{name: f"wrong_{name}"})
@@ -366,7 +356,7 @@ def wrong_at_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_plugins_that_cannot_be_loaded_are_left_out(wrong_at_import: Path, tmp_path: Path) -> None:
+def test_plugins_that_cannot_be_loaded_are_reported_as_faults(wrong_at_import: Path, tmp_path: Path) -> None:
     for _ in range(2):
         hooks = HookProcess(records=PluginRecords(tmp_path / "cache"))
         registry = Registry(hooks=hooks)
@@ -378,7 +368,7 @@ def test_plugins_that_cannot_be_loaded_are_left_out(wrong_at_import: Path, tmp_p
         assert "SIGSEGV" in faults["crashes"].message
         assert faults["exits"].origin == "meshhub-exits 1.2"
         assert "prints" in [plugin.name for plugin in registry.plugins]
-    # the second time nothing was probed
+    # the second registry uses the recorded probes
     assert {name: (tmp_path / name).read_text() for name in IMPORTS} == dict.fromkeys(IMPORTS, ".")
 
 
@@ -446,10 +436,10 @@ def test_the_command_line_survives_a_misbehaving_sniffer(
     }[command]
     done = meshhub(*arguments, path=distribution, cache=tmp_path)
     assert done.returncode == (1 if command == "batch" else 2), done.stderr
-    # a table breaks lines
-    said = re.sub(r"\s+", "", done.stderr + done.stdout)
-    assert "snifferfailed" in said
-    assert "meshhub-hooked1.2" in said
+    # tables wrap lines
+    output = re.sub(r"\s+", "", done.stderr + done.stdout)
+    assert "snifferfailed" in output
+    assert "meshhub-hooked1.2" in output
     source = source.rename(tmp_path / "a.hooked")
     done = meshhub("convert", str(source), str(out), "--timeout", "1", path=distribution, cache=tmp_path)
     assert (done.returncode, out.is_file()) == (0, True), done.stderr
@@ -495,7 +485,7 @@ def test_help_and_listings_probe_nothing(distribution: Path, tmp_path: Path) -> 
 
 @pytest.fixture
 def broken(tmp_path: Path) -> Path:
-    """Distributions that end, hold or disturb the program that imports them, beside one that works."""
+    """Install distributions that end, block or disturb the program that imports them."""
     folder = tmp_path / "broken"
     noisy = (
         "import os, subprocess\nfrom meshhub import hookimpl\n"
@@ -526,7 +516,7 @@ def test_the_command_line_survives_imports_and_names_the_distribution(broken: Pa
     for name in ("sleeps", "exits", "crashes", "raises", "quits", "interrupts", "declares"):
         assert f"fault: {name} (meshhub-{name} 1.2): ".encode() in piped.stderr, name
     assert b"noisy (" not in piped.stderr
-    # nothing is probed again
+    # the recorded probes are used
     begun = time.monotonic()
     for arguments in (("inspect", str(source), "--json"), ("explain", str(source), "ply"), ("plugins",), ("formats",)):
         done = meshhub(*arguments, path=broken, cache=tmp_path / "cache")

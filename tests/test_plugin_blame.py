@@ -76,7 +76,7 @@ def meshhub_operations():
     return [Operation(id="culprit", label="Misbehave", stage=Stage.PLACE, run="culprit:run", options=Options)]
 """
 
-MISDEEDS = {
+FAILURE_CODES = {
     "hang": "conversion_timeout",
     "compute": "conversion_timeout",
     "crash": "worker_crashed",
@@ -109,18 +109,18 @@ def registry(installed: Path) -> Iterator[Registry]:
 
 
 @pytest.mark.parametrize("step", ["reader", "operation"])
-@pytest.mark.parametrize("name", MISDEEDS)
+@pytest.mark.parametrize("name", FAILURE_CODES)
 def test_the_file_is_not_blamed_for_a_plugin(registry: Registry, step: str, name: str) -> None:
     source = Source.from_bytes(name.encode() if step == "reader" else b"good", "a.culprit")
     options = {"culprit": name} if step == "operation" else {}
-    with pytest.raises(MeshhubError) as caught:
+    with pytest.raises(MeshhubError) as error:
         registry.convert(source, Target(), to="stl", timeout=3 if name == "hang" else 30, **options)
-    assert caught.value.code == MISDEEDS[name]
+    assert error.value.code == FAILURE_CODES[name]
     expected = {"reader": "the reader of Culprit", "operation": "the operation Misbehave"}[step]
-    assert f"{expected} (plug-in 'culprit', meshhub-culprit 1.2)" in caught.value.message
-    assert "report it to the maintainer of 'culprit'" in caught.value.message
+    assert f"{expected} (plug-in 'culprit', meshhub-culprit 1.2)" in error.value.message
+    assert "report it to the maintainer of 'culprit'" in error.value.message
     for word in ("reduce", "optimize_target_faces", "damaged"):
-        assert word not in caught.value.message
+        assert word not in error.value.message
 
 
 def test_a_built_in_step_after_a_plugin_names_both_remedies(installed: Path) -> None:
@@ -135,9 +135,9 @@ def test_a_built_in_step_after_a_plugin_names_both_remedies(installed: Path) -> 
 def test_in_process_a_plugin_that_is_late_is_named(installed: Path) -> None:
     registry = Registry()
     registry.convert(Source.from_bytes(b"good", "a.culprit"), Target(), to="stl")
-    with pytest.raises(ConversionTimeout, match=r"meshhub-culprit 1\.2.*; report it to the maintainer") as caught:
+    with pytest.raises(ConversionTimeout, match=r"meshhub-culprit 1\.2.*; report it to the maintainer") as error:
         registry.convert(Source.from_bytes(b"sleep", "a.culprit"), Target(), to="stl", timeout=1)
-    assert "reduce" not in caught.value.message
+    assert "reduce" not in error.value.message
 
 
 def test_the_command_line_names_the_plugin_that_hangs(

@@ -1,4 +1,4 @@
-"""Malformed requests get a well-formed answer, never a 500, and leave no temporary files."""
+"""Malformed requests get a well-formed response, never a 500, and leave no temporary files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ BODIES = (
 
 
 def assert_well_formed(answer: httpx.Response) -> httpx.Response:
-    """Assert that an answer has the headers and the JSON of every answer; return it."""
+    """Assert that a response has the headers and the JSON of every response; return it."""
     assert answer.status_code < 500, answer.text
     assert answer.headers["x-request-id"]
     if answer.status_code >= 400:
@@ -67,10 +67,10 @@ def assert_well_formed(answer: httpx.Response) -> httpx.Response:
 
 
 def send(service: Running, path: str, body: bytes, kind: str = KIND, cuts: list[int] | None = None) -> httpx.Response:
-    """Send a body at once, or cut into chunks; return the answer."""
+    """Send a body at once, or cut into chunks; return the response."""
     edges = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts or [])})
-    pieces = [body[start:end] for start, end in itertools.pairwise(edges)]
-    content = iter(pieces) if cuts else body
+    chunks = [body[start:end] for start, end in itertools.pairwise(edges)]
+    content = iter(chunks) if cuts else body
     return assert_well_formed(
         service.client.post(path, content=content, headers={"Content-Type": kind.encode("latin-1")})
     )
@@ -78,8 +78,8 @@ def send(service: Running, path: str, body: bytes, kind: str = KIND, cuts: list[
 
 def build_part(name: str, content: bytes) -> bytes:
     """Return a part as HTTP libraries build it."""
-    said = f'--b\r\nContent-Disposition: form-data; name="{name}"' + ('; filename="a.stl"' if name == "MAIN" else "")
-    return said.encode() + b"\r\n\r\n" + content + b"\r\n"
+    header = f'--b\r\nContent-Disposition: form-data; name="{name}"' + ('; filename="a.stl"' if name == "MAIN" else "")
+    return header.encode() + b"\r\n\r\n" + content + b"\r\n"
 
 
 @st.composite
@@ -115,7 +115,7 @@ def parts(draw: st.DrawFn) -> bytes:
     short=st.sampled_from([0] * 16 + [1, 3, 7, 40]),
     cuts=st.lists(st.integers(0, 100_000), max_size=6),
 )
-def test_random_forms_get_a_well_formed_answer(
+def test_random_forms_get_a_well_formed_response(
     service: Running,
     path: str,
     form: list[bytes],
@@ -128,7 +128,7 @@ def test_random_forms_get_a_well_formed_answer(
     send(service, path, body[: len(body) - short], kind, cuts)
 
 
-def test_a_truncated_form_gets_a_well_formed_answer(service: Running) -> None:
+def test_a_truncated_form_gets_a_well_formed_response(service: Running) -> None:
     head = b'--b\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
     body = head % (b"file", b'; filename="a.toy"', b"toy") + head % (b"target", b"", b"toy") + b"--b--\r\n"
     for length in range(len(body) - 2):
@@ -136,7 +136,7 @@ def test_a_truncated_form_gets_a_well_formed_answer(service: Running) -> None:
     assert send(service, "/convert", body[:-2]).status_code == 200
 
 
-def test_a_truncated_archive_gets_a_well_formed_answer(service: Running) -> None:
+def test_a_truncated_archive_gets_a_well_formed_response(service: Running) -> None:
     whole = zip_entries(("a.toy", b"toy"))
     for length in range(0, len(whole), 3):
         answer = assert_well_formed(service.batch(whole[:length]))
@@ -158,7 +158,7 @@ def test_a_truncated_archive_gets_a_well_formed_answer(service: Running) -> None
         max_size=3,
     ),
 )  # fmt: skip
-def test_random_requests_get_a_well_formed_answer(
+def test_random_requests_get_a_well_formed_response(
     service: Running, method: str, path: str, query: str, headers: dict[str, str]
 ) -> None:
     url = f"{service.url}{quote(path)}?{quote(query)}"

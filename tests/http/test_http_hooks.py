@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 if sys.platform != "linux":
-    pytest.skip("misdeeds are done, and looked for, as Linux has them", allow_module_level=True)
+    pytest.skip("the attacks and the checks use Linux interfaces", allow_module_level=True)
 
 from distributions import install
 from hostile_plugin import GRANTS, HOOKS, is_running
@@ -31,7 +31,7 @@ from neighbors import Neighbor, sphere_stl
 
 pytestmark = pytest.mark.once
 
-MISDEEDS = ("hang", "busy-loop", "segfault", "exit-at-once", "print-without-end", "fork-children", "daemonise-and-hang")
+ATTACKS = ("hang", "busy-loop", "segfault", "exit-at-once", "print-without-end", "fork-children", "daemonise-and-hang")
 ANSWERS = {"sniff": 415, "review": 500, "grants": 200, "finished": 200}
 """By hook: the status for a caller whose hook hangs or ends the process."""
 
@@ -71,14 +71,14 @@ def new_key(running: Running) -> str:
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_other_callers_of_a_misbehaving_hook_are_answered(running: Running, folder: Path, hook: str) -> None:
-    neighbours = [
+    neighbors = [
         Neighbor(running.url, new_key(running), [(f"{number}.stl", sphere_stl(number))]) for number in range(3)
     ]
     enough = threading.Event()
     with ThreadPoolExecutor(3) as threads:
-        sessions = [threads.submit(one.live, enough) for one in neighbours]
+        sessions = [threads.submit(neighbor.live, enough) for neighbor in neighbors]
         try:
-            for name in MISDEEDS:
+            for name in ATTACKS:
                 began = time.monotonic()
                 # a new caller for each request: the hook is not called for callers with failures
                 answer = attack(running, folder, hook, name, new_key(running))
@@ -91,9 +91,9 @@ def test_other_callers_of_a_misbehaving_hook_are_answered(running: Running, fold
         for session in sessions:
             session.result()
     allowed = {"sniff": "", "review": "review of plug-in 'hooked'", "grants": "", "finished": ""}[hook]
-    errors = [text for one in neighbours for text in one.wrong if not allowed or allowed not in text]
+    errors = [text for neighbor in neighbors for text in neighbor.wrong if not allowed or allowed not in text]
     assert errors == []
-    assert hook == "review" or all(one.right for one in neighbours)
+    assert hook == "review" or all(neighbor.right for neighbor in neighbors)
     children = [int(line) for name in ("fork-children", "daemonise-and-hang") for line in lines(folder / name)]
     running.registry.hooks.close()
     wait_until(lambda: not any(map(is_running, children)))

@@ -1,4 +1,4 @@
-"""A hostile plug-in does each of its misdeeds while eight other callers convert and get correct results."""
+"""Each attack of the hostile plug-in, while eight other callers convert and get correct results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 if sys.platform != "linux":
-    pytest.skip("misdeeds are done, and looked for, as Linux has them", allow_module_level=True)
+    pytest.skip("the attacks and the checks use Linux interfaces", allow_module_level=True)
 
 import hostile_plugin
 from hostile_plugin import ATTACKS, WRITER_ATTACKS, is_running
@@ -24,7 +24,7 @@ from meshhub.http.errors import STATUS
 from neighbors import Neighbor, Timed, count_open_files, find_job_processes, resident_bytes, sphere_stl
 
 DEADLINE = 2.0
-"""Seconds for what has to run into it."""
+"""Conversion timeout of the attacks that do not end, in seconds."""
 
 LIMITS = Limits(memory_bytes=256 << 20, file_bytes=32 << 20, files=800, processes=12)
 PLANS = {
@@ -33,16 +33,16 @@ PLANS = {
 }
 
 LATER = ("hang", "segfault", "exit-at-once", "eat-maps", "fork-children-and-crash", "daemonise", "scribble")
-"""Misdeeds that an operation and a writer do too."""
+"""Attacks that also run in the operation and the writer."""
 
 
 @dataclass
 class SiegeResult:
-    """Results of all misdeeds, which are named as in `read hang`; `processes` are those that still run at the end."""
+    """Results of all attacks, with names such as `read hang`; `processes` are those that still run at the end."""
 
     answers: dict[str, Any]
     late: dict[str, float]
-    neighbours: list[Neighbor]
+    neighbors: list[Neighbor]
     folder: Path
     left: list[str]
     processes: set[int]
@@ -60,26 +60,26 @@ def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiegeResult]:
     settings = {"workers": 14, "plan_limits": PLANS, "batch_workers": 4, "keep_free_bytes": 0}
     with serving(folder, settings, engine, (hostile_plugin,)) as running:
         keys = [running.keys.create("pro", label=str(number))[0] for number in range(9)]
-        neighbours = [
+        neighbors = [
             Neighbor(running.url, key, [(f"{number}.stl", sphere_stl(number))]) for number, key in enumerate(keys[:8])
         ]
         assert running.convert(b"hostile", "first.hostile", "hostile").status_code == 200
-        # such as wait for tasks, or what is looked for at the end is not what there is
+        # spare workers are running, so that the check for remaining processes at the end can fail
         assert find_job_processes() - before
         sized, files = resident_bytes(), count_open_files()
         enough = threading.Event()
-        with ThreadPoolExecutor(8) as street, ThreadPoolExecutor(4) as attackers:
-            lives = [street.submit(attack_name.live, enough) for attack_name in neighbours]
+        with ThreadPoolExecutor(8) as client_threads, ThreadPoolExecutor(4) as attackers:
+            sessions = [client_threads.submit(neighbor.live, enough) for neighbor in neighbors]
             try:
                 answers = dict(
                     attackers.map(lambda attack_name: attack(running, keys[8], folder, attack_name), list_attacks())
                 )
             finally:
                 enough.set()
-            for life in lives:
-                life.result()
+            for session in sessions:
+                session.result()
         for _ in range(2):
-            # the second sees nothing of what happened after the first
+            # the second witness must not see the changes that followed the first
             answers.update([attack(running, keys[8], folder, "read witness")])
             (folder / "witness").rename(folder / f"witness-{len(list(folder.glob('witness-*')))}")
             answers.update([attack(running, keys[8], folder, "read change-everything")])
@@ -88,23 +88,23 @@ def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiegeResult]:
     engine.close()
     wait_until(lambda: not find_job_processes() - before)
     left = [str(path) for path in work.iterdir()]
-    yield SiegeResult(answers, engine.late, neighbours, folder, left, find_job_processes() - before, grown, opened)
+    yield SiegeResult(answers, engine.late, neighbors, folder, left, find_job_processes() - before, grown, opened)
 
 
 def list_attacks() -> list[str]:
-    # those that wait for their deadline first, so that the others fill the time
+    # attacks that wait for the deadline come first, so that the others run meanwhile
     wait_first = sorted(ATTACKS, key=lambda name: ATTACKS[name][0] != "conversion_timeout")
-    # neighbours that run would be hurt by malice itself; what is done later is not
-    alone = {"witness", "change-everything", "kill-its-parent"}
+    # `kill-its-parent` would end the workers of all callers; the other two run at the end
+    excluded = {"witness", "change-everything", "kill-its-parent"}
     return [
-        *(f"read {name}" for name in wait_first if name not in alone),
+        *(f"read {name}" for name in wait_first if name not in excluded),
         *(f"operate {name}" for name in LATER),
         *(f"write {name}" for name in (*LATER, *WRITER_ATTACKS)),
     ]
 
 
 def attack(running: Running, key: str, folder: Path, attack_name: str) -> tuple[str, Any]:
-    """Request a misdeed; those that run until the deadline get the short one."""
+    """Request an attack; those that run until the deadline get the short timeout."""
     stage, name = attack_name.split()
     how = str(folder / name)
     options = {"operate": {"misbehave_how": how}, "write": {"hostile_target": name if name in WRITER_ATTACKS else how}}
@@ -122,7 +122,7 @@ def expected_code(name: str) -> str:
 
 
 @pytest.mark.parametrize("attack_name", list_attacks())
-def test_each_misdeed_gets_its_error_code(siege: SiegeResult, attack_name: str) -> None:
+def test_each_attack_gets_its_error_code(siege: SiegeResult, attack_name: str) -> None:
     answer = siege.answers[attack_name]
     code = expected_code(attack_name.split()[1])
     if code == "ok":
@@ -137,26 +137,26 @@ def test_each_misdeed_gets_its_error_code(siege: SiegeResult, attack_name: str) 
 
 
 def test_no_job_exceeds_its_deadline(siege: SiegeResult) -> None:
-    """The promise is one second, which the benchmark checks; other tests may load the machine here."""
+    """Allow 15 s: the benchmark checks the limit of one second, but other tests may load the machine here."""
     waited = {name: late for name, late in siege.late.items() if "hostile" in name and late > -DEADLINE / 2}
     assert {f"read-{name}.hostile" for name, (code, _) in ATTACKS.items() if code == "conversion_timeout"} <= {*waited}
     assert max(waited.values()) < 15, waited
 
 
 def test_other_callers_get_correct_results(siege: SiegeResult) -> None:
-    assert [attack_name.wrong for attack_name in siege.neighbours] == [[]] * 8
-    assert all(attack_name.right for attack_name in siege.neighbours)
+    assert [neighbor.wrong for neighbor in siege.neighbors] == [[]] * 8
+    assert all(neighbor.right for neighbor in siege.neighbors)
 
 
 def test_no_process_remains(siege: SiegeResult) -> None:
-    started = [
+    process_ids = [
         int(line)
         for path in siege.folder.iterdir()
         if path.is_file() and path.name in ATTACKS and path.name != "witness"
         for line in path.read_text().split()
     ]
-    assert len(started) > 20
-    assert [process for process in started if is_running(process)] == []
+    assert len(process_ids) > 20
+    assert [process for process in process_ids if is_running(process)] == []
     assert siege.processes == set()
 
 
