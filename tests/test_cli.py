@@ -1,4 +1,4 @@
-"""The command line, run as a person runs it: a process, its files, its exit status."""
+"""The command line as a user runs it: a process, its files, its exit status."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def meshhub_cli(*arguments: object, stdin: bytes = b"", cwd: Path | None = None)
     )
 
 
-def stl(path: Path, size: tuple[float, float, float] = (10, 20, 30)) -> Path:
+def write_stl(path: Path, size: tuple[float, float, float] = (10, 20, 30)) -> Path:
     mesh = brick(*size)
     trimesh.Trimesh(mesh.vertices, mesh.faces, process=False).export(path)
     return path
 
 
-def opened(path: Path) -> trimesh.Trimesh:
+def read_mesh(path: Path) -> trimesh.Trimesh:
     return trimesh.load_mesh(path)
 
 
-def names(folder: Path) -> list[str]:
+def list_files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
@@ -55,7 +55,7 @@ def test_a_file_is_repaired_scaled_and_placed(tmp_path: Path) -> None:
     target = tmp_path / "bracket.stl"
     done = meshhub_cli("convert", EXAMPLE, target, "--repair", "--target-height-mm", "40", "--place-on-bed")
     assert done.returncode == 0, done.stderr
-    mesh = opened(target)
+    mesh = read_mesh(target)
     assert mesh.is_watertight
     assert mesh.body_count == 1
     assert mesh.extents[2] == pytest.approx(40, rel=1e-6)
@@ -65,7 +65,7 @@ def test_a_file_is_repaired_scaled_and_placed(tmp_path: Path) -> None:
     assert done.stdout == b""
 
 
-def test_every_target_from_the_example(tmp_path: Path) -> None:
+def test_the_example_converts_to_every_target(tmp_path: Path) -> None:
     for target in ("stl", "obj", "ply", "glb", "gltf", "3mf", "step"):
         done = meshhub_cli("convert", EXAMPLE, tmp_path / f"bracket.{target}", "--repair")
         assert done.returncode in ((0, 7) if target == "step" else (0,)), done.stderr
@@ -73,7 +73,7 @@ def test_every_target_from_the_example(tmp_path: Path) -> None:
 
 
 def test_an_existing_file_needs_force(tmp_path: Path) -> None:
-    source, target = stl(tmp_path / "a.stl"), tmp_path / "b.ply"
+    source, target = write_stl(tmp_path / "a.stl"), tmp_path / "b.ply"
     target.write_text("mine")
     done = meshhub_cli("convert", source, target)
     assert done.returncode == 6
@@ -81,18 +81,18 @@ def test_an_existing_file_needs_force(tmp_path: Path) -> None:
     assert target.read_text() == "mine"
     assert meshhub_cli("convert", source, target, "--force").returncode == 0
     assert target.read_bytes().startswith(b"ply")
-    assert names(tmp_path) == ["a.stl", "b.ply"]
+    assert list_files(tmp_path) == ["a.stl", "b.ply"]
 
 
 def test_the_input_is_never_the_output(tmp_path: Path) -> None:
-    source = stl(tmp_path / "a.stl")
+    source = write_stl(tmp_path / "a.stl")
     before = source.read_bytes()
     assert meshhub_cli("convert", source, source, "--force", "--repair").returncode == 2
     assert source.read_bytes() == before
 
 
 def test_standard_input_and_output_are_used_for_a_dash(tmp_path: Path) -> None:
-    data = stl(tmp_path / "a.stl").read_bytes()
+    data = write_stl(tmp_path / "a.stl").read_bytes()
     done = meshhub_cli("convert", "-", "--to", "ply", stdin=data)
     assert done.returncode == 0, done.stderr
     mesh = trimesh.load_mesh(io.BytesIO(done.stdout), file_type="ply")
@@ -108,7 +108,7 @@ def test_standard_input_and_output_are_used_for_a_dash(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_or_device_is_never_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "out.ply")
-    done = meshhub_cli("convert", stl(tmp_path / "a.stl"), tmp_path / "out.ply", "--force")
+    done = meshhub_cli("convert", write_stl(tmp_path / "a.stl"), tmp_path / "out.ply", "--force")
     assert done.returncode == 6
     assert b"device or a pipe" in done.stderr
     assert (tmp_path / "out.ply").is_fifo()
@@ -117,19 +117,19 @@ def test_a_pipe_or_device_is_never_replaced(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_the_target_of_a_symlink_is_written_and_the_link_kept(tmp_path: Path) -> None:
     (tmp_path / "models").mkdir()
-    for led_to in ("there.ply", "not yet.ply"):
+    for target in ("there.ply", "not yet.ply"):
         link = tmp_path / "latest.ply"
         link.unlink(missing_ok=True)
-        link.symlink_to(tmp_path / "models" / led_to)
-        if led_to == "there.ply":
+        link.symlink_to(tmp_path / "models" / target)
+        if target == "there.ply":
             link.write_bytes(b"old")
-            assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link).returncode == 6
-        assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link, "--force").returncode == 0
+            assert meshhub_cli("convert", write_stl(tmp_path / "a.stl"), link).returncode == 6
+        assert meshhub_cli("convert", write_stl(tmp_path / "a.stl"), link, "--force").returncode == 0
         assert link.is_symlink()
-        assert (tmp_path / "models" / led_to).read_bytes().startswith(b"ply")
+        assert (tmp_path / "models" / target).read_bytes().startswith(b"ply")
     link.unlink()
     link.symlink_to(tmp_path / "nowhere" / "x.ply")
-    assert meshhub_cli("convert", stl(tmp_path / "a.stl"), link).returncode == 6
+    assert meshhub_cli("convert", write_stl(tmp_path / "a.stl"), link).returncode == 6
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no shell to close it")
@@ -141,32 +141,32 @@ def test_a_closed_standard_input_is_reported(tmp_path: Path) -> None:
 
 
 def test_an_output_without_a_name_is_written_beside_its_input(tmp_path: Path) -> None:
-    assert meshhub_cli("convert", stl(tmp_path / "a.stl"), "--to", "ply").returncode == 0
-    assert names(tmp_path) == ["a.ply", "a.stl"]
+    assert meshhub_cli("convert", write_stl(tmp_path / "a.stl"), "--to", "ply").returncode == 0
+    assert list_files(tmp_path) == ["a.ply", "a.stl"]
 
 
-def test_a_batch_with_a_long_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_runs_with_a_long_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / ("long" * 25)
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
-    done = meshhub_cli("convert", stl(tmp_path / "a.stl"), "--to", "ply", "--output-dir", tmp_path / "out")
+    done = meshhub_cli("convert", write_stl(tmp_path / "a.stl"), "--to", "ply", "--output-dir", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert names(tmp_path / "out") == ["a.ply"]
+    assert list_files(tmp_path / "out") == ["a.ply"]
     assert list(folder.iterdir()) == []
 
 
 def test_a_batch_continues_after_a_failed_file(tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     (parts / "deep").mkdir(parents=True)
-    stl(parts / "a.stl")
-    stl(parts / "deep" / "b.stl", (5, 5, 5))
+    write_stl(parts / "a.stl")
+    write_stl(parts / "deep" / "b.stl", (5, 5, 5))
     (parts / "broken.stl").write_bytes(b"solid nothing at all")
     (parts / "readme.txt").write_text("not a model")
-    other = stl(tmp_path / "a.stl")
+    other = write_stl(tmp_path / "a.stl")
     out = tmp_path / "out"
     done = meshhub_cli("convert", parts, other, "--to", "ply", "--output-dir", out, "--place-on-bed", "--jobs", 2)
     assert done.returncode == 1
-    assert names(out) == ["a-2.ply", "a.ply", "deep/b.ply"]
+    assert list_files(out) == ["a-2.ply", "a.ply", "deep/b.ply"]
     assert b"3 converted, 1 failed" in done.stderr
     assert b"broken.stl" in done.stderr
     again = meshhub_cli("convert", parts / "a.stl", "--to", "ply", "--output-dir", out, "--json")
@@ -192,9 +192,9 @@ def test_an_interrupted_command_reports_it(monkeypatch: pytest.MonkeyPatch, caps
 
     monkeypatch.setattr("meshhub.cli.inspect.read_from", interrupted)
     monkeypatch.setattr(sys, "argv", ["meshhub", "inspect", str(EXAMPLE)])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as error:
         main()
-    assert ended.value.code == INTERRUPTED
+    assert error.value.code == INTERRUPTED
     assert "interrupted" in capsys.readouterr().err
 
 
@@ -207,21 +207,21 @@ def test_a_signal_leaves_no_partial_output(tmp_path: Path, number: str, batch: b
     out, scratch = tmp_path / "out", tmp_path / "scratch"
     out.mkdir()
     scratch.mkdir()
-    where = ["--to", "step", "--output-dir", out] if batch else [out / "a.step"]
+    output = ["--to", "step", "--output-dir", out] if batch else [out / "a.step"]
     with subprocess.Popen(
-        [sys.executable, "-m", "meshhub", "convert", tmp_path / "a.stl", *where],
+        [sys.executable, "-m", "meshhub", "convert", tmp_path / "a.stl", *output],
         stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(scratch)},
-        # a parent under `nohup` hands down that SIGHUP is ignored, and the program keeps to it
+        # a parent under `nohup` passes on an ignored SIGHUP, which the program respects
         preexec_fn=lambda: signal.signal(getattr(signal, number), signal.SIG_DFL),
-    ) as running:
-        # while a process forks, Python loses what a signal raises
-        while not any(out.glob(".meshhub-*/.out-*/*")) and running.poll() is None:
+    ) as process:
+        # wait for the worker: Python loses an exception that a signal raises during a fork
+        while not any(out.glob(".meshhub-*/.out-*/*")) and process.poll() is None:
             threading.Event().wait(0.01)
-        running.send_signal(getattr(signal, number))
-        _, said = running.communicate(timeout=60)
-    assert running.returncode == {"SIGINT": INTERRUPTED, "SIGTERM": 143, "SIGHUP": 129}[number], said
-    assert b"interrupted" in said
+        process.send_signal(getattr(signal, number))
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == {"SIGINT": INTERRUPTED, "SIGTERM": 143, "SIGHUP": 129}[number], stderr
+    assert b"interrupted" in stderr
     assert list(out.iterdir()) == []
     assert list(scratch.iterdir()) == []
 
@@ -239,22 +239,22 @@ def test_waiting_for_a_worker_does_not_count_against_the_timeout(
         file.write_text("toy! sleep 2")
     done = meshhub_cli("convert", *files, "--to", "toy", "-o", tmp_path / "out", "--timeout", 7)
     assert done.returncode == 0, done.stderr
-    assert len(names(tmp_path / "out")) == len(files)
+    assert len(list_files(tmp_path / "out")) == len(files)
 
 
 def test_a_folder_is_an_input_for_its_visible_files(tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     (parts / ".trash").mkdir(parents=True)
     for name in ("a.stl", "._a.stl", ".trash/b.stl"):
-        stl(parts / name)
+        write_stl(parts / name)
     done = meshhub_cli("convert", parts, "--to", "ply", "--output-dir", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert names(tmp_path / "out") == ["a.ply"]
+    assert list_files(tmp_path / "out") == ["a.ply"]
 
 
 def test_lines_of_the_summary_fit_the_width_for_long_names(tmp_path: Path) -> None:
-    long = stl(tmp_path / f"{'long' * 50}.stl")
-    done = meshhub_cli("convert", long, stl(tmp_path / "a.stl"), "--to", "ply", "--output-dir", tmp_path / "out")
+    long = write_stl(tmp_path / f"{'long' * 50}.stl")
+    done = meshhub_cli("convert", long, write_stl(tmp_path / "a.stl"), "--to", "ply", "--output-dir", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stderr.decode().splitlines())) <= 160
 
@@ -264,16 +264,16 @@ def test_failures_are_reported_as_json(tmp_path: Path) -> None:
     broken.write_bytes(b"solid nothing at all")
     for arguments in (("convert", broken, tmp_path / "b.ply"), ("inspect", broken)):
         done = meshhub_cli(*arguments, "--json")
-        told = json.loads(done.stdout)
+        payload = json.loads(done.stdout)
         assert done.returncode == 3
-        assert told["error_code"] in ("unreadable_file", "empty_model")
-        assert told["error"]
+        assert payload["error_code"] in ("unreadable_file", "empty_model")
+        assert payload["error"]
     missing = meshhub_cli("inspect", tmp_path / "none.stl", "--json")
     assert json.loads(missing.stdout)["error_code"] == "unreadable_file"
 
 
 def test_reports_are_printed_as_json(tmp_path: Path) -> None:
-    source = stl(tmp_path / "a.stl")
+    source = write_stl(tmp_path / "a.stl")
     done = meshhub_cli("convert", source, tmp_path / "b.glb", "--target-height-mm", 60, "--json")
     report = json.loads(done.stdout)
     assert report["target"]["size_mm"] == pytest.approx([20, 40, 60])
@@ -282,7 +282,7 @@ def test_reports_are_printed_as_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "message"),
     [
         (["convert", "none.stl", "b.ply"], 3, "does not exist"),
         (["convert", "a.stl", "b.xyz"], 2, "choose from"),
@@ -309,25 +309,25 @@ def test_reports_are_printed_as_json(tmp_path: Path) -> None:
         (["explain", "a.stl", "xyz"], 2, "choose from"),
     ],
 )
-def test_errors_say_what_to_do(tmp_path: Path, arguments: list[str], status: int, said: str) -> None:
-    stl(tmp_path / "a.stl")
+def test_errors_state_what_to_do(tmp_path: Path, arguments: list[str], status: int, message: str) -> None:
+    write_stl(tmp_path / "a.stl")
     (tmp_path / "empty.stl").touch()
     (tmp_path / "text.txt").write_text("hello")
     done = meshhub_cli(*arguments, cwd=tmp_path)
     assert done.returncode == status, done.stderr
-    assert said in done.stderr.decode()
+    assert message in done.stderr.decode()
     assert "Traceback" not in done.stderr.decode()
-    assert names(tmp_path) == ["a.stl", "empty.stl", "text.txt"]
+    assert list_files(tmp_path) == ["a.stl", "empty.stl", "text.txt"]
 
 
-def test_inspect(tmp_path: Path) -> None:
-    source = stl(tmp_path / "a.stl")
+def test_inspect_prints_the_size_and_the_defects(tmp_path: Path) -> None:
+    source = write_stl(tmp_path / "a.stl")
     done = meshhub_cli("inspect", source)
     assert done.returncode == 0, done.stderr
     assert "10 × 20 × 30 mm" in done.stdout.decode()
-    told = json.loads(meshhub_cli("inspect", source, "--json").stdout)
-    assert told["model"]["volume_mm3"] == pytest.approx(6000)
-    assert told["model"]["watertight"] is True
+    inspection = json.loads(meshhub_cli("inspect", source, "--json").stdout)
+    assert inspection["model"]["volume_mm3"] == pytest.approx(6000)
+    assert inspection["model"]["watertight"] is True
     broken = json.loads(meshhub_cli("inspect", EXAMPLE, "--json").stdout)
     assert broken["model"]["watertight"] is False
     assert broken["model"]["bodies"] > 1
@@ -342,23 +342,23 @@ def test_inspect_reports_an_inside_out_model(tmp_path: Path) -> None:
     assert "inside out" in meshhub_cli("inspect", tmp_path / "a.stl").stdout.decode()
 
 
-def test_explain(tmp_path: Path) -> None:
-    source = stl(tmp_path / "a.stl")
+def test_explain_prints_the_chain_without_converting(tmp_path: Path) -> None:
+    source = write_stl(tmp_path / "a.stl")
     done = meshhub_cli("explain", source, "out.3mf", "--repair", "--place-on-bed")
     text = done.stdout.decode()
     assert done.returncode == 0, done.stderr
     assert text.index("read") < text.index("stage repair") < text.index("stage place") < text.index("target .3mf")
     chain = json.loads(meshhub_cli("explain", source, "stl", "--json").stdout)
     assert [step["kind"] for step in chain["steps"]] == ["read", "write"]
-    assert names(tmp_path) == ["a.stl"]
+    assert list_files(tmp_path) == ["a.stl"]
 
 
-def test_listings() -> None:
+def test_listings_name_formats_operations_and_plugins() -> None:
     text = meshhub_cli("formats").stdout.decode()
     for name in ("stl", "obj", "ply", "glb", "gltf", "3mf", "step", "--stl-ascii"):
         assert name in text
-    told = json.loads(meshhub_cli("operations", "--json").stdout)
-    assert [one["stage"] for one in told] == ["repair", "reduce", "resize", "cut", "place"]
+    operations = json.loads(meshhub_cli("operations", "--json").stdout)
+    assert [operation["stage"] for operation in operations] == ["repair", "reduce", "resize", "cut", "place"]
     plugins = meshhub_cli("plugins")
     assert plugins.returncode == 0, plugins.stderr
     assert "built-in" in plugins.stdout.decode()
@@ -367,7 +367,7 @@ def test_listings() -> None:
 @pytest.mark.parametrize(
     "command", ["convert", "inspect", "explain", "formats", "operations", "plugins", "serve", "keys", "config"]
 )
-def test_help(command: str) -> None:
+def test_every_command_has_help(command: str) -> None:
     done = meshhub_cli(command, "--help")
     assert done.returncode == 0
     assert len(done.stdout) > 100
@@ -376,7 +376,6 @@ def test_help(command: str) -> None:
             assert flag in done.stdout.decode()
 
 
-@pytest.mark.once
 @pytest.mark.once
 def test_python_and_the_command_line_give_the_same_bytes(tmp_path: Path) -> None:
     registry = meshhub.Registry()
@@ -388,7 +387,7 @@ def test_python_and_the_command_line_give_the_same_bytes(tmp_path: Path) -> None
         assert here.read_bytes() == there.read_bytes()
 
 
-def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_created_listed_rotated_and_revoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sqlalchemy", reason="keys need the extra http")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.delenv("MESHHUB_DATABASE_URL", raising=False)
@@ -414,11 +413,11 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert meshhub_cli("keys", "create", "--plan", "gold").returncode == 2
 
 
-def test_an_ascii_stl(tmp_path: Path) -> None:
-    done = meshhub_cli("convert", stl(tmp_path / "a.stl"), tmp_path / "b.stl", "--stl-ascii")
+def test_stl_ascii_writes_an_ascii_stl(tmp_path: Path) -> None:
+    done = meshhub_cli("convert", write_stl(tmp_path / "a.stl"), tmp_path / "b.stl", "--stl-ascii")
     assert done.returncode == 0
     assert (tmp_path / "b.stl").read_bytes().startswith(b"solid")
-    np.testing.assert_allclose(opened(tmp_path / "b.stl").extents, [10, 20, 30])
+    np.testing.assert_allclose(read_mesh(tmp_path / "b.stl").extents, [10, 20, 30])
 
 
 @pytest.mark.parametrize(
@@ -438,7 +437,7 @@ def test_errors_of_python_have_an_exit_status_and_a_code(error: Exception, statu
 
 def test_a_picture_is_drawn(tmp_path: Path) -> None:
     picture = tmp_path / "part.png"
-    done = meshhub_cli("render", stl(tmp_path / "part.stl"), picture, "--size", "320x240", "--view", "iso,top")
+    done = meshhub_cli("render", write_stl(tmp_path / "part.stl"), picture, "--size", "320x240", "--view", "iso,top")
     assert done.returncode == 0, done.stderr
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert b"12 faces, 10 \xc3\x97 20 \xc3\x97 30 mm" in done.stderr
@@ -453,8 +452,8 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
     assert piped.stdout == picture.read_bytes()
 
 
-def test_a_wrong_picture_is_an_error(tmp_path: Path) -> None:
-    model = stl(tmp_path / "part.stl")
+def test_a_wrong_option_of_a_picture_is_an_error(tmp_path: Path) -> None:
+    model = write_stl(tmp_path / "part.stl")
     for arguments, status, text in (
         (("part.jpg",), 2, b".png"),
         (("part.png", "--size", "big"), 2, b"'--size'"),

@@ -1,4 +1,4 @@
-"""Which files the command line reads, replaces and keeps."""
+"""Files that the command line reads, replaces and keeps."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ import pytest
 from meshhub import InProcess, Inspection, Isolated, OutputExists, Registry, Report, Source, Target
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import DiskFull, UnreadableFile
-from test_cli import meshhub_cli, names, stl
+from test_cli import list_files, meshhub_cli, write_stl
 
 RED = "newmtl red\nKd 1 0 0\n"
 OBJ = "mtllib m.mtl\nusemtl red\nv 0 0 0\nv 9 0 0\nv 0 9 0\nv 0 0 9\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
 
-posix = pytest.mark.skipif(sys.platform == "win32", reason="it has no such files")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
 
 
-def red(folder: Path) -> Path:
-    """An OBJ with a material."""
+def write_red_obj(folder: Path) -> Path:
+    """Write an OBJ with a material; return its path."""
     folder.mkdir(exist_ok=True)
     (folder / "m.mtl").write_text(RED)
     (folder / "m.obj").write_text(OBJ)
     return folder / "m.obj"
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in names(folder)}
+def read_files(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in list_files(folder)}
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]])
@@ -55,36 +55,36 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_two_inputs_without_an_output_folder_are_rejected(
     tmp_path: Path, paths: list[str], to: list[str], force: list[str]
 ) -> None:
-    red(tmp_path)
-    stl(tmp_path / "b.stl", (5, 5, 5))
-    os.link(stl(tmp_path / "a.stl"), tmp_path / "same.stl")
+    write_red_obj(tmp_path)
+    write_stl(tmp_path / "b.stl", (5, 5, 5))
+    os.link(write_stl(tmp_path / "a.stl"), tmp_path / "same.stl")
     (tmp_path / "also.stl").symlink_to("a.stl")
-    before = contents(tmp_path)
+    before = read_files(tmp_path)
     done = meshhub_cli("convert", *paths, *to, *force, "--repair", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert b"--output-dir" in done.stderr
-    assert contents(tmp_path) == before
+    assert read_files(tmp_path) == before
 
 
 @pytest.mark.parametrize("to", [[], ["--to", "obj"]])
 @pytest.mark.parametrize("paths", [("a.stl", "b.obj"), ("a.stl", "b.OBJ"), ("a.stl", "link.obj"), ("part", "b.obj")])
 def test_a_second_model_is_kept_even_with_force(tmp_path: Path, paths: tuple[str, str], to: list[str]) -> None:
-    """`convert * --force` where the pattern matches two files of different formats."""
-    stl(tmp_path / "a.stl")
-    stl(tmp_path / "part.stl").rename(tmp_path / "part")
+    """The shell expands `convert * --force` to two files of different formats."""
+    write_stl(tmp_path / "a.stl")
+    write_stl(tmp_path / "part.stl").rename(tmp_path / "part")
     for name in ("b.obj", "b.OBJ"):
         (tmp_path / name).write_text(OBJ)
     (tmp_path / "link.obj").symlink_to("b.obj")
-    before = contents(tmp_path)
+    before = read_files(tmp_path)
     done = meshhub_cli("convert", *paths, *to, "--force", cwd=tmp_path)
     assert done.returncode == 2
     assert f"--output {paths[1]} --force" in done.stderr.decode()
     assert b"--output-dir DIR" in done.stderr
-    assert contents(tmp_path) == before
+    assert read_files(tmp_path) == before
 
 
 def test_a_second_model_without_force_names_the_flags(tmp_path: Path) -> None:
-    stl(tmp_path / "a.stl")
+    write_stl(tmp_path / "a.stl")
     (tmp_path / "b c.obj").write_text(OBJ)
     done = meshhub_cli("convert", "a.stl", "b c.obj", "--json", cwd=tmp_path)
     assert done.returncode == 6
@@ -98,18 +98,18 @@ def test_a_second_model_without_force_names_the_flags(tmp_path: Path) -> None:
 
 
 def test_a_named_output_is_replaced_with_force(tmp_path: Path) -> None:
-    stl(tmp_path / "a.stl")
+    write_stl(tmp_path / "a.stl")
     command = ("convert", "a.stl", "--output", "a.ply")
     assert meshhub_cli(*command, cwd=tmp_path).returncode == 0
     first = (tmp_path / "a.ply").read_bytes()
-    refused = meshhub_cli(*command, cwd=tmp_path)
-    assert refused.returncode == 6
-    assert b"use --force to overwrite it" in refused.stderr
+    rejected = meshhub_cli(*command, cwd=tmp_path)
+    assert rejected.returncode == 6
+    assert b"use --force to overwrite it" in rejected.stderr
     (tmp_path / "a.ply").write_text("other")
     assert meshhub_cli(*command, "--force", cwd=tmp_path).returncode == 0
     assert (tmp_path / "a.ply").read_bytes() == first
     # also a model of the input's format, and a file whose extension names no format
-    stl(tmp_path / "b.stl", (5, 5, 5))
+    write_stl(tmp_path / "b.stl", (5, 5, 5))
     (tmp_path / "a.tmp").write_text("other")
     for output in ("b.stl", "a.tmp"):
         done = meshhub_cli("convert", "a.stl", "--output", output, "--to", "stl", "--force", cwd=tmp_path)
@@ -129,31 +129,31 @@ def test_a_named_output_is_replaced_with_force(tmp_path: Path) -> None:
         (["a.stl", "--output", "c.ply", "--to", "ply", "--output-dir", "out"], "give one of them"),
     ],
 )
-def test_a_named_output_that_cannot_be_meant_is_refused(tmp_path: Path, arguments: list[str], reason: str) -> None:
-    stl(tmp_path / "b.stl", (5, 5, 5))
-    os.link(stl(tmp_path / "a.stl"), tmp_path / "hard.stl")
-    before = contents(tmp_path)
+def test_an_ambiguous_output_name_is_rejected(tmp_path: Path, arguments: list[str], reason: str) -> None:
+    write_stl(tmp_path / "b.stl", (5, 5, 5))
+    os.link(write_stl(tmp_path / "a.stl"), tmp_path / "hard.stl")
+    before = read_files(tmp_path)
     done = meshhub_cli("convert", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert reason in done.stderr.decode()
-    assert contents(tmp_path) == before
+    assert read_files(tmp_path) == before
 
 
 @pytest.mark.parametrize("target", ["obj", "ply", "glb", "gltf", "3mf", "step"])
 def test_the_same_command_runs_again_with_force(tmp_path: Path, target: str) -> None:
-    stl(tmp_path / "a.stl")
+    write_stl(tmp_path / "a.stl")
     command = ("convert", "a.stl", f"a.{target}")
     if meshhub_cli(*command, cwd=tmp_path).returncode == 7:
         pytest.skip("a package that this target needs is not installed")
     first = (tmp_path / f"a.{target}").read_bytes()
-    stl(tmp_path / "a.stl", (5, 5, 5))
+    write_stl(tmp_path / "a.stl", (5, 5, 5))
     again = meshhub_cli(*command, "--force", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert (tmp_path / f"a.{target}").read_bytes() != first
 
 
 def test_an_output_that_cannot_be_an_input_is_replaced_with_force(tmp_path: Path) -> None:
-    source = stl(tmp_path / "a.stl")
+    source = write_stl(tmp_path / "a.stl")
     (tmp_path / "a.ply").touch()
     assert meshhub_cli("convert", "a.stl", "a.ply", "--force", cwd=tmp_path).returncode == 0
     first = (tmp_path / "a.ply").read_bytes()
@@ -168,22 +168,22 @@ def test_an_output_that_cannot_be_an_input_is_replaced_with_force(tmp_path: Path
 
 @pytest.mark.once
 def test_companions_do_not_replace_existing_files(tmp_path: Path) -> None:
-    source, out = red(tmp_path / "in"), tmp_path / "out"
+    source, out = write_red_obj(tmp_path / "in"), tmp_path / "out"
     out.mkdir()
     command = ("convert", source, out / "m.obj")
     assert meshhub_cli(*command).returncode == 0
-    (companion,) = (name for name in names(out) if name != "m.obj")
+    (companion,) = (name for name in list_files(out) if name != "m.obj")
     os.utime(out / companion, (1, 1))
     assert meshhub_cli(*command[:2], out / "n.obj").returncode == 0
     assert (out / companion).stat().st_mtime == 1
     for force in ([], ["--force"]):
         (out / companion).write_text("edited by hand")
         (out / "n.obj").unlink(missing_ok=True)
-        before = contents(out)
+        before = read_files(out)
         done = meshhub_cli(*command[:2], out / "n.obj", *force)
         assert done.returncode == 6, done.stderr
         assert companion.encode() in done.stderr
-        assert contents(out) == before
+        assert read_files(out) == before
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -192,13 +192,13 @@ def test_a_companion_written_by_a_concurrent_conversion_is_kept(
 ) -> None:
     link = os.link
 
-    def late(file: Path, place: Path) -> None:
+    def link_after_other_conversion(file: Path, place: Path) -> None:
         if place.suffix == ".mtl":
             place.write_bytes(file.read_bytes() if same else b"other")
         link(file, place)
 
-    source = red(tmp_path / "in")
-    monkeypatch.setattr(os, "link", late)
+    source = write_red_obj(tmp_path / "in")
+    monkeypatch.setattr(os, "link", link_after_other_conversion)
     with contextlib.nullcontext() if same else pytest.raises(FileExistsError, match="other content"):
         Registry(entry_points=False).convert(source, tmp_path / "n.obj")
     assert (tmp_path / "n.obj").exists() == same
@@ -207,11 +207,11 @@ def test_a_companion_written_by_a_concurrent_conversion_is_kept(
 @pytest.mark.parametrize("force", [[], ["--force"]])
 def test_a_batch_never_replaces_its_inputs(tmp_path: Path, force: list[str]) -> None:
     for name in ("a.stl", "b.stl"):
-        stl(tmp_path / name)
-    red(tmp_path)
+        write_stl(tmp_path / name)
+    write_red_obj(tmp_path)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "a.stl").symlink_to(tmp_path / "b.stl")
-    before = contents(tmp_path)
+    before = read_files(tmp_path)
     for output in (".", "out"):
         done = meshhub_cli(
             "convert", "a.stl", "b.stl", "m.obj", "--to", "stl", "-o", output, "--json", *force, cwd=tmp_path
@@ -221,46 +221,46 @@ def test_a_batch_never_replaces_its_inputs(tmp_path: Path, force: list[str]) -> 
         assert outcomes[0]["error_code"] == "output_exists"
         assert "input of this command" in outcomes[0]["error"]
         assert "report" in outcomes[2]
-    now = contents(tmp_path)
-    assert {name: now[name] for name in before} == before
-    assert now.keys() - before.keys() == {"m.stl", "out/b.stl", "out/m.stl"}
+    after = read_files(tmp_path)
+    assert {name: after[name] for name in before} == before
+    assert after.keys() - before.keys() == {"m.stl", "out/b.stl", "out/m.stl"}
 
 
-def test_an_output_folder_may_be_or_contain_the_input_folder(tmp_path: Path) -> None:
+def test_an_output_folder_can_be_or_contain_the_input_folder(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
-    stl(tmp_path / "parts" / "a.stl")
+    write_stl(tmp_path / "parts" / "a.stl")
     for number, output in enumerate((".", "parts")):
         done = meshhub_cli("convert", "parts", "--to", ("ply", "obj")[number], "-o", output, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    assert names(tmp_path) == ["a.ply", "parts/a.obj", "parts/a.stl"]
+    assert list_files(tmp_path) == ["a.ply", "parts/a.obj", "parts/a.stl"]
 
 
 def test_a_batch_does_not_convert_its_earlier_results(tmp_path: Path) -> None:
-    stl(tmp_path / "a.stl")
+    write_stl(tmp_path / "a.stl")
     for again in ([], ["--force"]):
         done = meshhub_cli("convert", ".", "--to", "stl", "-o", "out", *again, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert names(tmp_path) == ["a.stl", "out/a.stl"]
+        assert list_files(tmp_path) == ["a.stl", "out/a.stl"]
 
 
-def test_no_two_inputs_of_a_batch_give_one_output(tmp_path: Path) -> None:
+def test_each_input_of_a_batch_has_its_own_output(tmp_path: Path) -> None:
     spellings = [unicodedata.normalize(form, "é") for form in ("NFC", "NFD")]
     for folder, name in zip("xyz", [*spellings, "É"], strict=True):
         (tmp_path / folder).mkdir()
-        stl(tmp_path / folder / f"{name}.stl")
+        write_stl(tmp_path / folder / f"{name}.stl")
     out = tmp_path / "out"
     out.mkdir()
     (out / "p.ply").symlink_to(out / "q.ply")
-    inputs = [*(tmp_path / folder for folder in "xyz"), stl(tmp_path / "p.stl"), stl(tmp_path / "q.stl")]
+    inputs = [*(tmp_path / folder for folder in "xyz"), write_stl(tmp_path / "p.stl"), write_stl(tmp_path / "q.stl")]
     done = meshhub_cli("convert", *inputs, "--to", "ply", "-o", out)
     assert done.returncode == 0, done.stderr
-    assert len({unicodedata.normalize("NFC", name).casefold() for name in names(out)}) == 6
+    assert len({unicodedata.normalize("NFC", name).casefold() for name in list_files(out)}) == 6
     assert len({path.resolve() for path in out.iterdir()}) == 5
 
 
 @posix
 def test_a_redirection_to_the_input_is_rejected(tmp_path: Path) -> None:
-    source = stl(tmp_path / "a.stl")
+    source = write_stl(tmp_path / "a.stl")
     before = source.read_bytes()
     command = f"{sys.executable} -m meshhub convert"
     for line in (
@@ -276,7 +276,7 @@ def test_a_redirection_to_the_input_is_rejected(tmp_path: Path) -> None:
 
 
 class Meanwhile(InProcess):
-    """An engine during whose work something happens to the target's folder."""
+    """Engine that changes the target's folder before each task runs."""
 
     def __init__(self, appears: Path | None = None) -> None:
         self.appears = appears
@@ -291,29 +291,29 @@ class Meanwhile(InProcess):
         return super().run(task, timeout=timeout, cancel=cancel)
 
 
-@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("has_links", [True, False])
 def test_a_file_created_during_a_conversion_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool
 ) -> None:
     def no_link(*_: object) -> None:
         raise PermissionError(errno.EPERM, "no links here")
 
-    if not links:
+    if not has_links:
         monkeypatch.setattr(os, "link", no_link)
-    source, target = stl(tmp_path / "a.stl"), tmp_path / "b.ply"
+    source, target = write_stl(tmp_path / "a.stl"), tmp_path / "b.ply"
     Registry(entry_points=False).convert(source, tmp_path / "c.ply", overwrite=False)
     with pytest.raises(OutputExists, match=r"b\.ply"):
         Registry(entry_points=False, engine=Meanwhile(target)).convert(source, target, overwrite=False)
     assert target.read_text() == "new"
-    assert names(tmp_path) == ["a.stl", "b.ply", "c.ply"]
+    assert list_files(tmp_path) == ["a.stl", "b.ply", "c.ply"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 def test_a_full_disk_is_reported_with_the_name_of_the_output(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="No space left") as caught:
-        Registry(entry_points=False, engine=Meanwhile()).convert(stl(tmp_path / "a.stl"), tmp_path / "b.ply")
-    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "b.ply"))
-    assert names(tmp_path) == ["a.stl"]
+    with pytest.raises(OSError, match="No space left") as error:
+        Registry(entry_points=False, engine=Meanwhile()).convert(write_stl(tmp_path / "a.stl"), tmp_path / "b.ply")
+    assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(tmp_path / "b.ply"))
+    assert list_files(tmp_path) == ["a.stl"]
     (tmp_path / "full").symlink_to("/dev/full")
     with pytest.raises(DiskFull) as full, Target("full", folder=tmp_path).open() as file:
         file.write(b"x")
@@ -333,17 +333,17 @@ def test_an_unwritable_folder_is_reported_with_the_name_of_the_output(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "/somewhere/.meshhub-temporary")
 
-    source = stl(tmp_path / "a.stl")
+    source = write_stl(tmp_path / "a.stl")
     monkeypatch.setattr(failing, refuse)
-    with pytest.raises(PermissionError) as caught:
+    with pytest.raises(PermissionError) as error:
         Registry(entry_points=False).convert(source, tmp_path / "b.ply")
-    assert caught.value.filename == str(tmp_path / "b.ply")
-    assert names(tmp_path) == ["a.stl"]
+    assert error.value.filename == str(tmp_path / "b.ply")
+    assert list_files(tmp_path) == ["a.stl"]
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no folder in which no user can write")
 def test_an_unwritable_output_gives_status_6(tmp_path: Path) -> None:
-    source = stl(tmp_path / "a.stl")
+    source = write_stl(tmp_path / "a.stl")
     for folder in ("/proc", "/proc/self/fdinfo"):
         done = meshhub_cli("convert", source, f"{folder}/a.ply", "--json")
         assert done.returncode == 6, done.stderr
@@ -360,7 +360,7 @@ def test_an_unwritable_output_gives_status_6(tmp_path: Path) -> None:
 @posix
 @pytest.mark.parametrize("engine", ["in-process", "isolated"])
 def test_a_pipe_is_read_as_a_file(tmp_path: Path, engine: str) -> None:
-    data = stl(tmp_path / "a.stl").read_bytes()
+    data = write_stl(tmp_path / "a.stl").read_bytes()
     registry = Registry(entry_points=False, engine=Isolated(workers=1) if engine == "isolated" else None)
     try:
         read, write = os.pipe()
@@ -378,7 +378,7 @@ def test_a_pipe_is_read_as_a_file(tmp_path: Path, engine: str) -> None:
 
 @posix
 def test_named_pipes_and_dev_stdin_are_read(tmp_path: Path) -> None:
-    data = stl(tmp_path / "a.stl").read_bytes()
+    data = write_stl(tmp_path / "a.stl").read_bytes()
     os.mkfifo(tmp_path / "pipe.stl")
     for arguments in (("inspect", "/dev/stdin"), ("explain", "/dev/stdin", "ply"), ("convert", "/dev/stdin", "b.ply")):
         done = meshhub_cli(*arguments, stdin=data, cwd=tmp_path)
@@ -399,14 +399,14 @@ def test_an_unreadable_input_gives_status_3(tmp_path: Path) -> None:
         Source.from_path(tmp_path / "endless")
     assert meshhub_cli("inspect", tmp_path / "endless").returncode == 3
     if os.geteuid() != 0:
-        stl(tmp_path / "a.stl").chmod(0)
+        write_stl(tmp_path / "a.stl").chmod(0)
         assert meshhub_cli("convert", "a.stl", "b.ply", cwd=tmp_path).returncode == 3
 
 
 @posix
 def test_a_link_with_the_name_of_a_derived_output_is_not_followed(tmp_path: Path) -> None:
-    stl(tmp_path / "a.stl")
-    stl(tmp_path / "b.stl", (5, 5, 5))
+    write_stl(tmp_path / "a.stl")
+    write_stl(tmp_path / "b.stl", (5, 5, 5))
     (tmp_path / "out").mkdir()
     for link in (tmp_path / "a.3mf", tmp_path / "out" / "a.3mf"):
         link.symlink_to(tmp_path / "b.stl")
@@ -422,10 +422,10 @@ def test_a_link_with_the_name_of_a_derived_output_is_not_followed(tmp_path: Path
 
 @posix
 def test_a_batch_replaces_no_file_through_a_link(tmp_path: Path) -> None:
-    """Neither another file of the output folder, nor one behind a linked folder."""
+    """Keep the link target, both in the output folder and inside a linked folder."""
     (tmp_path / "parts" / "sub").mkdir(parents=True)
     for name in ("a.stl", "sub/b.stl", "sub/c.stl"):
-        stl(tmp_path / "parts" / name)
+        write_stl(tmp_path / "parts" / name)
     (tmp_path / "out").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out" / "keep.ply").write_text("mine")
@@ -441,16 +441,16 @@ def test_a_batch_replaces_no_file_through_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "keep.ply").read_text() == (tmp_path / "elsewhere" / "b.ply").read_text() == "mine"
 
 
-def test_a_second_path_is_kept_where_the_first_has_no_extension(tmp_path: Path) -> None:
-    stl(tmp_path / "part.stl").rename(tmp_path / "part")
-    before = stl(tmp_path / "b.stl", (5, 5, 5)).read_bytes()
+def test_a_second_path_is_kept_if_the_first_has_no_extension(tmp_path: Path) -> None:
+    write_stl(tmp_path / "part.stl").rename(tmp_path / "part")
+    before = write_stl(tmp_path / "b.stl", (5, 5, 5)).read_bytes()
     done = meshhub_cli("convert", "part", "b.stl", "--force", cwd=tmp_path)
     assert done.returncode == 2
     assert b"--output-dir" in done.stderr
     assert (tmp_path / "b.stl").read_bytes() == before
 
 
-def test_what_a_plugin_prints_while_it_loads_stays_out_of_the_output(
+def test_output_of_a_plugin_during_its_import_goes_to_standard_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = tmp_path / "site" / "noisy-1.0.dist-info"
@@ -459,7 +459,7 @@ def test_what_a_plugin_prints_while_it_loads_stays_out_of_the_output(
     (info / "entry_points.txt").write_text("[meshhub]\nnoisy = noisy\n")
     (info.parent / "noisy.py").write_text("print('loading')\n")
     monkeypatch.setenv("PYTHONPATH", str(info.parent))
-    done = meshhub_cli("convert", stl(tmp_path / "a.stl"), "-", "--to", "ply", cwd=tmp_path)
+    done = meshhub_cli("convert", write_stl(tmp_path / "a.stl"), "-", "--to", "ply", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(b"ply\n")
     assert b"loading" in done.stderr
@@ -467,10 +467,8 @@ def test_what_a_plugin_prints_while_it_loads_stays_out_of_the_output(
 
 @posix
 @pytest.mark.parametrize("arguments", [("convert", "a.stl", "-", "--to", "ply"), ("formats",), ("inspect", "a.stl")])
-def test_a_reader_of_the_output_that_ends_early_ends_the_command_quietly(
-    tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
-    stl(tmp_path / "a.stl")
+def test_a_closed_output_pipe_ends_the_command_without_a_message(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    write_stl(tmp_path / "a.stl")
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "meshhub", *arguments]
