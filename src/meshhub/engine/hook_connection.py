@@ -1,4 +1,4 @@
-"""The parent's side of one hook process: questions from many threads, replies as they come, and its end."""
+"""Parent side of one hook process: calls from many threads, their replies, and the end of the process."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from meshhub.engine.worker_process import describe_end, read_messages, watch_end
 log = logging.getLogger(__name__)
 
 _START_S = 30.0
-"""Seconds in which a process starts and loads its plug-ins; a fork server loads libraries first."""
+"""Seconds for a process to start and load its plug-ins; a fork server loads libraries first."""
 
 _BEGIN_S = 0.5
-"""Seconds beyond its budget for which a call waits to begin in a process that runs: one before it times out first."""
+"""Seconds beyond its budget that a call waits to begin in a running process: a call before it times out earlier."""
 
 _END_S = 10.0
-"""Seconds in which killed processes end; after them they are given up."""
+"""Seconds for killed processes to end; after them the wait is abandoned."""
 
 _STOPPED = "it was stopped"
-"""How a process ended that another call was to blame for."""
+"""End of a process that was killed because of another call."""
 
 
 class HookFailed(Exception):
-    """A hook took too long, or ended its process."""
+    """Failure of a hook: it took too long or ended its process."""
 
 
 class HookLate(HookFailed):
-    """A hook took longer than its budget."""
+    """Failure of a hook that took longer than its budget."""
 
 
 class CallLost(Exception):
-    """The process ended during a call that is not certainly to blame.
+    """End of the process during a call that is not certainly its cause.
 
-    began: whether the hook had been called, so that it may be to blame
+    began: whether the hook had been called, so that it may be the cause
     late:  whether it used up its budget
     """
 
@@ -58,7 +58,7 @@ class CallLost(Exception):
 
 
 class _Call:
-    """A question under way. Seconds are of the monotonic clock."""
+    """Pending call; times are seconds of the monotonic clock."""
 
     def __init__(self) -> None:
         self.asked = time.monotonic()
@@ -67,13 +67,13 @@ class _Call:
 
 
 class HookConnection:
-    """A hook process and the calls under way in it. Safe to use from several threads.
+    """Hook process and its pending calls. Safe to use from several threads.
 
-    No thread of its own reads: one of those that wait does. The command line forks workers and must run no thread then.
+    One of the waiting threads reads the pipe. A separate reader thread is not possible: the command line forks workers.
     """
 
     def __init__(self, starter: Starter, points: Sequence[tuple[str, str]], folder: str | None) -> None:
-        """Start it. Raises OSError, EOFError, EngineError where no process can be started."""
+        """Start the process. Raises OSError, EOFError or EngineError if it cannot be started."""
         self.maker = os.getpid()
         self._held = contextlib.ExitStack()
         scratch = Scratch("job", folder)
@@ -99,7 +99,7 @@ class HookConnection:
         self.end = ""
 
     def load(self, budget: float) -> None:
-        """Wait until all plug-ins are loaded. Raises HookFailed when they end the process or take too long."""
+        """Wait until all plug-ins are loaded. Raises HookFailed if they end the process or take too long."""
         with self._changed:
             while self._loading.reply is None:
                 if self.end:
@@ -108,9 +108,9 @@ class HookConnection:
                     raise HookFailed(f"takes longer than {budget:g} s to load")
 
     def ask(self, question: Question, budget: float | None) -> Reply:
-        """Return the reply, which comes within `budget` seconds after the hook was called.
+        """Return the reply to a question within `budget` seconds after the call of the hook.
 
-        Raises HookFailed when the hook is to blame, CallLost when another may be.
+        Raises HookFailed if this hook is the cause of a failure, CallLost if another hook may be.
         """
         number = next(self._numbers)
         call = self._calls[number] = _Call()
@@ -129,7 +129,7 @@ class HookConnection:
             del self._calls[number]
 
     def close(self) -> None:
-        """Kill the process with all that it started, and remove its folder."""
+        """Kill the process and all processes that it started, and remove its folder."""
         with self._ending:
             if self._is_closed or self.maker != os.getpid():
                 return
@@ -150,14 +150,14 @@ class HookConnection:
         with self._sending:
             if self._is_closed:
                 raise CallLost(began=False)
-            # a process that has ended is noticed on reading
+            # the reading thread detects the end of the process
             with contextlib.suppress(OSError):
                 self._worker.pipe.send_bytes(frame)
 
     def _late(self, number: int, call: _Call, budget: float | None) -> Exception:
-        """Return who is to blame for a call that is late: its hook, or another, that lets no other run.
+        """Return the error of a late call: its own hook is the cause, or another hook that blocks the interpreter.
 
-        The process is of no more use. From here on no other call that is late can take this one's blame.
+        The process is not used any more. Later timeouts do not change the suspects that are recorded here.
         """
         self._finish(_STOPPED)
         if call.began is None:
@@ -194,7 +194,7 @@ class HookConnection:
         return True
 
     def _read(self, left: float | None) -> tuple[list[Reply], str]:
-        """Return what came within `left` seconds, and how the process ended, if it did."""
+        """Return the replies of the next `left` seconds, and how the process ended, if it did."""
         ready = wait([self._worker.pipe, self._ended], left)
         replies: list[Reply] = []
         try:
@@ -205,7 +205,7 @@ class HookConnection:
         except EOFError:
             pass
         except (msgspec.MsgspecError, ValueError):
-            return replies, "it sent what is not a reply"
+            return replies, "it sent an invalid reply"
         return replies, describe_end(self._worker.process) if ready else ""
 
     def _take(self, reply: Reply) -> None:
@@ -230,7 +230,7 @@ class HookConnection:
         self._changed.notify_all()
 
     def _due(self, call: _Call, budget: float | None) -> float:
-        """Return until when a call must be answered, or until when it must begin."""
+        """Return the deadline of a call's reply or, if it has not begun, of its start."""
         if budget is None:
             return math.inf
         if call.began is not None:

@@ -1,4 +1,4 @@
-"""Third parties' hooks in a process of their own, with deadlines, so that none of them can stop the program."""
+"""Third-party hooks in a separate process with deadlines, so that a faulty hook cannot stop the program."""
 
 from __future__ import annotations
 
@@ -35,42 +35,42 @@ from meshhub.pipeline.loading import LISTENER, Fault, Plugin, origin_of
 log = logging.getLogger(__name__)
 
 CALLER: ContextVar[str] = ContextVar("meshhub_caller", default="")
-"""Public id of the caller for whom hooks run: failures are counted by it."""
+"""Public id of the caller for whom hooks run; failures are counted by caller."""
 
 SNIFF_S = 1.0
-"""Seconds for all sniffers of third parties together to look at one file."""
+"""Seconds for all third-party sniffers together to examine one file."""
 
 HOOK_S = 2.0
-"""Seconds for a grant, a review or a listener."""
+"""Seconds for one call of a grant, a review or a listener."""
 
 PROBE_S = 10.0
 """Seconds for the plug-ins of one distribution to load."""
 
-_ALONE_S = 0.6
-"""Seconds that a call gets at least when it is repeated alone to see whether it was to blame: with the first attempt
-and a start, no more than a second beyond its budget."""
+_MIN_REPEAT_S = 0.6
+"""Minimum seconds for a call that is repeated in its own process to determine whether it was the cause of a failure;
+with the first attempt and the start of the process, it exceeds its budget by at most a second."""
 
-_STARTS_COUNT = 10
-"""Attempts at a call that never began because the process ended before, for another call's sake."""
+_MAX_ATTEMPTS_COUNT = 10
+"""Attempts at a call that never began because another call ended the process."""
 
 _LIMITS = Limits(memory_bytes=2 << 30, cpu_seconds=1 << 30)
-"""Memory includes the stacks of its threads; processor time adds up over the days that it lives."""
+"""2 GiB, which include the stacks of the threads; processor time adds up over days and is in effect not limited."""
 
-_LISTENERS_WAITING = 1000
-"""Count of reports that wait for the listener of one plug-in; more are dropped, to bound the memory."""
+_MAX_WAITING_REPORTS_COUNT = 1000
+"""Reports that wait for the listener of one plug-in; more are dropped, which bounds the memory."""
 
 
 class HookProcess(Hooks):
-    """Runs the hooks of installed third-party plug-ins in one process, which is killed and restarted when one fails.
+    """Process for the hooks of installed third-party plug-ins, which is killed and restarted after a failure.
 
-    It is started at the first call of such a hook. Built-ins, and plug-ins passed to the registry, are called directly.
-    A hook that fails for several callers is off for a minute, and so is one that keeps failing for one caller, for that
-    caller alone.
+    The first call of such a hook starts it. Built-ins and plug-ins passed to the registry are called directly.
+    A hook that fails for several callers is disabled for a minute. A hook that keeps failing for one caller is disabled
+    for that caller only.
 
     sniff_s, hook_s: seconds for the sniffers of one file, and for any other hook; None for no deadline
-    method: how the process is started, as of `Isolated`
-    folder: where it has its temporary folder; default: the system's
-    log:    how it logs to standard error, as of `Isolated`
+    method: how the process is started, as in `Isolated`
+    folder: parent of its temporary folder; default: the system's
+    log:    how it logs to standard error, as in `Isolated`
     records: where probes and failures are recorded; None: entry points are loaded without a probe
     """
 
@@ -98,35 +98,35 @@ class HookProcess(Hooks):
         self._open: set[HookConnection] = set()
         self._is_closed = False
         self._listeners: dict[str, _Listener] = {}
-        # for a program that ends without closing it
+        # for a program that ends without a call of `close`
         weakref.finalize(self, _close_all, self._open)
 
     def refusal(self, point: metadata.EntryPoint) -> str:
-        """Return why an entry point must not be loaded: its distribution hangs, or ends the process, when it is."""
+        """Return why an entry point must not be loaded: its import hangs or ends the process; "" otherwise."""
         if self._records is None:
             return ""
         origin = origin_of(point)
         if origin not in self._probed:
             points = points_of(point)
-            known = self._records.probe_of(points)
-            self._probed[origin] = known if known is not None else self._probe(points)
+            recorded = self._records.probe_of(points)
+            self._probed[origin] = recorded if recorded is not None else self._probe(points)
             self._records.keep_probe(points, self._probed[origin])
         return self._probed[origin]
 
     def sniffing(self) -> Sniff:
-        """Return a function that calls sniffers, those of third parties within one budget for all its calls."""
+        """Return a function that calls sniffers; those of third parties share one budget over all its calls."""
         left = self._sniff_s
 
         def sniff(readers: Sequence[Declared[Reader]], head: bytes, size: int) -> list[int | None]:
             nonlocal left
             scores: list[int | None] = []
-            for one in readers:
-                plugin = self._plugins.named(one.plugin)
+            for reader in readers:
+                plugin = self._plugins.named(reader.plugin)
                 if not plugin.entry_point:
-                    scores += sniff_here([one], head, size)
+                    scores += sniff_here([reader], head, size)
                     continue
                 begun = time.monotonic()
-                scores.append(self._sniff(plugin, one, head, size, left))
+                scores.append(self._sniff(plugin, reader, head, size, left))
                 if left is not None:
                     left = max(0.0, left - (time.monotonic() - begun))
             return scores
@@ -135,7 +135,7 @@ class HookProcess(Hooks):
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Hooks that are off."""
+        """Hooks that are disabled."""
         return tuple(
             Fault(
                 hook.plugin,
@@ -147,7 +147,7 @@ class HookProcess(Hooks):
         )
 
     def close(self) -> None:
-        """Let listeners hear what waits for them, as long as one may take, and kill the process."""
+        """Wait for the pending calls of listeners, for the budget of one call at most, and kill the process."""
         with self._lock:
             listeners, self._listeners = list(self._listeners.values()), {}
         _finish(listeners, self._hook_s)
@@ -158,7 +158,7 @@ class HookProcess(Hooks):
             self._records.forget_faults()
 
     def _probe(self, points: Sequence[metadata.EntryPoint]) -> str:
-        """Load plug-ins in a process of their own; return what is wrong, or ""."""
+        """Load plug-ins in a separate process; return the fault, or ""."""
         connection = self._start([(point.name, point.value) for point in points])
         try:
             connection.load(PROBE_S)
@@ -182,9 +182,9 @@ class HookProcess(Hooks):
             return None
         return score
 
-    def _call_one(self, plugin: Plugin, hook: str, arguments: Mapping[str, object]) -> list[Any]:
+    def _call_plugin(self, plugin: Plugin, hook: str, arguments: Mapping[str, object]) -> list[Any]:
         if not plugin.entry_point:
-            return super()._call_one(plugin, hook, arguments)
+            return super()._call_plugin(plugin, hook, arguments)
         if hook == LISTENER:
             self._listen_later(plugin, arguments)
             return []
@@ -196,7 +196,7 @@ class HookProcess(Hooks):
         return self._ask(name, hook, ARGUMENTS[hook](**arguments), self._hook_s)
 
     def _listen_later(self, plugin: Plugin, arguments: Mapping[str, object]) -> None:
-        """Let a thread call the listener: it must not delay the response."""
+        """Queue a call of the listener for its thread, so that it does not delay the response."""
         with self._lock:
             if self._is_closed:
                 return
@@ -217,7 +217,7 @@ class HookProcess(Hooks):
             log.error("the listener of plug-in %r failed: %s", plugin.name, error, exc_info=details)
 
     def _ask(self, name: HookName, hook: str, arguments: msgspec.Struct, budget: float | None) -> Any:
-        """Return what a hook returns. Raises PluginError when it fails or is off, EngineError, OSError."""
+        """Return the result of a hook. Raises PluginError if it fails or is disabled, EngineError, OSError."""
         caller = CALLER.get()
         what = f"{name.title} of plug-in {name.plugin!r} ({name.origin})"
         if self._failures.is_off(name, caller) or self._errors.is_off_for_all(name):
@@ -228,23 +228,23 @@ class HookProcess(Hooks):
         try:
             reply = self._reply(question, budget)
         except HookFailed as error:
-            # a sniffer that others left little time is not to blame
+            # a sniffer is not at fault if others left it too little time
             if not isinstance(error, HookLate) or budget == (self._sniff_s if hook == SNIFF else self._hook_s):
                 self._count(self._failures, name, str(error))
             raise PluginError(f"{what} {error}") from None
         if reply.state != "done":
             self._count(self._errors, name, "raised an error")
-            # for the log alone: the error's text may hold secrets
+            # only for the log: the text of the error may contain secrets
             failure = PluginError(printable(f"{what} raised {reply.error.strip().splitlines()[-1]}"))
             failure.add_note(reply.error)
             raise failure
-        # one caller's content may raise errors: they add up only while the hook succeeds for nobody
+        # the content of one caller may raise errors: they add up only until the hook succeeds for any caller
         self._errors.forget(name)
         return msgspec.msgpack.decode(reply.result, type=RESULTS[hook])
 
     def _reply(self, question: Question, budget: float | None) -> Reply:
         """Return the reply to a question. Raises HookFailed, EngineError, OSError."""
-        for _ in range(_STARTS_COUNT):
+        for _ in range(_MAX_ATTEMPTS_COUNT):
             connection = self._current()
             begun = time.monotonic()
             try:
@@ -253,7 +253,7 @@ class HookProcess(Hooks):
                 self._leave(connection)
                 if lost.began:
                     spent = time.monotonic() - begun
-                    alone_s = budget and max(budget - spent, min(budget, _ALONE_S))
+                    alone_s = budget and max(budget - spent, min(budget, _MIN_REPEAT_S))
                     return self._reply_alone(question, budget, alone_s, is_late=lost.late)
                 continue
             except BaseException:
@@ -265,7 +265,7 @@ class HookProcess(Hooks):
         raise EngineError("the process of plug-ins ends before it answers; see meshhub plugins")
 
     def _reply_alone(self, question: Question, budget: float | None, alone_s: float | None, *, is_late: bool) -> Reply:
-        """Ask in a process of the question's own, for `alone_s`: there, who is to blame is certain."""
+        """Ask in a separate process, for `alone_s` seconds, where no other hook can be the cause of a failure."""
         connection = self._start(self._points())
         try:
             return connection.ask(question, alone_s)
@@ -281,7 +281,7 @@ class HookProcess(Hooks):
     def _current(self) -> HookConnection:
         with self._starting:
             connection = self._connection
-            # a forked child has a process of its own
+            # a forked child starts its own process
             if connection is None or connection.end or connection.maker != os.getpid():
                 connection = self._connection = self._start(self._points())
             return connection
@@ -313,12 +313,12 @@ class HookProcess(Hooks):
 
 
 class _Listener:
-    """Reports for the listener of one plug-in, and the thread that calls it: a slow listener delays no other."""
+    """Queue of reports for the listener of one plug-in, and the thread that calls it; others are not delayed."""
 
     def __init__(self, listen: Callable[[str, Mapping[str, object]], None]) -> None:
-        """Call `listen` with the caller and the arguments of each call in `calls`, until one is None."""
+        """Call `listen` with the caller and the arguments of each call in `calls`, until an item is None."""
         self._listen = listen
-        self.calls: queue.Queue[tuple[str, Mapping[str, object]] | None] = queue.Queue(_LISTENERS_WAITING)
+        self.calls: queue.Queue[tuple[str, Mapping[str, object]] | None] = queue.Queue(_MAX_WAITING_REPORTS_COUNT)
         self.thread = threading.Thread(target=self._run, name="meshhub-listener", daemon=True)
         self.thread.start()
 
@@ -328,7 +328,7 @@ class _Listener:
 
 
 def _finish(listeners: Sequence[_Listener], timeout_s: float | None) -> None:
-    """Let listeners take the reports that wait for them, for `timeout_s` at most."""
+    """Wait until the listeners have handled their waiting reports, for `timeout_s` at most."""
     deadline = math.inf if timeout_s is None else time.monotonic() + timeout_s
     for listener in listeners:
         with contextlib.suppress(queue.Full):

@@ -1,4 +1,4 @@
-"""The inside of the process that runs third parties' hooks: it loads their plug-ins and answers until it is killed."""
+"""Child side of the hook process: it loads third-party plug-ins and replies to calls until it is killed."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from meshhub.pipeline.identify import score_of
 from meshhub.pipeline.loading import GROUP, LISTENER, Plugins
 
 SNIFF = "sniff"
-"""Stands for the call of a sniffer, where hooks have their names."""
+"""Name of a sniffer's call, in place of the name of a hook."""
 
 LOADING = 0
-"""Number of the replies that answer no question: plug-ins are being loaded, and have been."""
+"""Number of the replies that report the start and the end of the loading of plug-ins, not the reply to a question."""
 
 _THREADS_COUNT = 16
-"""Calls at once: hooks that wait for a network do not hold up others."""
+"""Concurrent calls; a hook that waits for the network does not delay others."""
 
 
 class Question(Struct, frozen=True, array_like=True):
-    """One call. `plugin` has the hook; `arguments` are a Struct of `ARGUMENTS` as msgpack."""
+    """Call of a hook of `plugin`; `arguments` are a Struct of `ARGUMENTS` as msgpack."""
 
     number: int
     hook: str = ""
@@ -44,12 +44,12 @@ class Question(Struct, frozen=True, array_like=True):
 
 
 class Reply(Struct, frozen=True, array_like=True):
-    """What became of a call.
+    """Progress or result of a call.
 
-    state:  "began" as it begins, then "done" or "failed"
-    result: of the type in `RESULTS`, as msgpack
-    error:  what it raised, with the traceback
-    has_children: processes were left behind, and nothing runs any more that could need them
+    state:  "began" at the start, then "done" or "failed"
+    result: value of the type in `RESULTS`, as msgpack
+    error:  exception with its traceback
+    has_children: child processes remain, and no other call is running that may use them
     """
 
     number: int
@@ -60,7 +60,7 @@ class Reply(Struct, frozen=True, array_like=True):
 
 
 class Sniffing(Struct, frozen=True, array_like=True):
-    """Arguments of a sniffer, which is "package.module:function"."""
+    """Arguments of a sniffer; `sniff` is "package.module:function"."""
 
     sniff: str
     head: bytes
@@ -99,7 +99,7 @@ RESULTS: dict[str, Any] = {
     "meshhub_review": list[Objection],
     LISTENER: list[None],
 }
-"""The hooks of requests, and what they return."""
+"""Result types of the hooks that run for requests."""
 
 
 def serve_hooks(
@@ -111,7 +111,7 @@ def serve_hooks(
     path: list[str],
     folder: str,
 ) -> None:
-    """Load the plug-ins of entry points (name, value), then answer questions; never returns.
+    """Load the plug-ins of entry points (name, value), then reply to questions; never return.
 
     path:   `sys.path` of the parent, which a fork server does not have
     folder: for temporary files
@@ -125,7 +125,7 @@ def serve_hooks(
 
 
 class _Server:
-    """Threads that take questions from one pipe in turn."""
+    """Threads that reply to the questions from one pipe."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -139,9 +139,9 @@ class _Server:
     def serve(self, points: list[tuple[str, str]]) -> None:
         self._send(Reply(LOADING, "began"))
         self._plugins = Plugins(entry_points=[EntryPoint(*point, GROUP) for point in points], builtins=False)
-        # the hooks that declare must end, too, or the server that calls them would not
+        # a declaring hook that hangs must hang here, and not in the server that calls it
         collect(self._plugins)
-        # helpers that a plug-in starts as it is loaded are not left behind by a call
+        # processes that a plug-in starts during its import are not children that a call leaves behind
         self._watches = not _has_children()
         self._send(Reply(LOADING, "done"))
         for _ in range(_THREADS_COUNT - 1):
@@ -161,7 +161,7 @@ class _Server:
             self._send(Reply(question.number, "began"))
             reply = self._reply_to(question)
             if os.getpid() != self._process:
-                # a child that the hook has forked returned here
+                # this is a child that the hook forked and that returned
                 os._exit(0)
             with self._counting:
                 self._running -= 1
@@ -175,12 +175,12 @@ class _Server:
             if isinstance(arguments, Sniffing):
                 result = score_of(arguments.sniff, arguments.head, arguments.size)
             else:
-                named = {name: getattr(arguments, name) for name in arguments.__struct_fields__}
-                result = self._plugins.call(question.plugin, question.hook, named)
-            # what is not of the declared type fails here
+                keywords = {name: getattr(arguments, name) for name in arguments.__struct_fields__}
+                result = self._plugins.call(question.plugin, question.hook, keywords)
+            # a value of another type than declared fails here
             encoded = msgspec.msgpack.encode(msgspec.convert(result, RESULTS[question.hook]))
         except BaseException as error:
-            return Reply(question.number, "failed", error=_described(error))
+            return Reply(question.number, "failed", error=_describe(error))
         return Reply(question.number, "done", encoded)
 
     def _send(self, reply: Reply) -> None:
@@ -188,12 +188,12 @@ class _Server:
             with self._sending:
                 self._connection.send_bytes(msgspec.msgpack.encode(reply))
         except (OSError, ValueError):
-            # the parent is gone, or a hook has closed the pipe
+            # the parent has ended, or a hook has closed the pipe
             os._exit(0)
 
 
-def _described(error: BaseException) -> str:
-    """The error with its traceback; a plug-in's own error may fail to describe itself."""
+def _describe(error: BaseException) -> str:
+    """Return the error with its traceback; the formatting of a plug-in's own error type may fail."""
     try:
         return "".join(traceback.format_exception(error))[-20_000:]
     except BaseException:

@@ -32,7 +32,7 @@ class Hooks:
         """
         for plugin in self._plugins.having(hook):
             try:
-                items, error = self._call_one(plugin, hook, arguments), None
+                items, error = self._call_plugin(plugin, hook, arguments), None
             except (Exception, SystemExit) as raised:
                 items, error = [], raised
             yield plugin, items, error
@@ -49,5 +49,5 @@ class Hooks:
     def close(self) -> None:
         """End every process that was started."""
 
-    def _call_one(self, plugin: Plugin, hook: str, arguments: Mapping[str, object]) -> list[Any]:
+    def _call_plugin(self, plugin: Plugin, hook: str, arguments: Mapping[str, object]) -> list[Any]:
         return self._plugins.call(plugin.name, hook, arguments)

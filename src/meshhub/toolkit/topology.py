@@ -351,12 +351,12 @@ def nonmanifold_points(faces: Index, one: Index, other: Index) -> IntIndex:
 
 def _points_of_several_fans(faces: Index, one: Index, other: Index, points: Index) -> IntIndex:
     """Return those of `points` that have several fans, from the labels of the corners around them."""
-    wanted = np.zeros(int(faces.max()) + 1, np.bool_)
-    wanted[points] = True
+    is_requested = np.zeros(int(faces.max()) + 1, np.bool_)
+    is_requested[points] = True
     corner = faces.ravel()
     begin, end = _corner_links(corner, one, other)
-    linked = wanted[corner[begin]]
-    at = np.flatnonzero(wanted[corner])
+    linked = is_requested[corner[begin]]
+    at = np.flatnonzero(is_requested[corner])
     local = np.full(len(corner), -1, np.int32)
     local[at] = np.arange(len(at), dtype=np.int32)
     count, label = components(len(at), local[begin[linked]], local[end[linked]])

@@ -148,9 +148,9 @@ def separate_copies(surface: WeldedMesh, farthest: float) -> tuple[WeldedMesh, i
 
 def _outward_directions(surface: WeldedMesh, points: Index) -> Float64:
     """Return unit normals at some points; +Z where the faces cancel out, because any direction will do."""
-    wanted = np.zeros(len(surface.points), np.bool_)
-    wanted[points] = True
-    near = wanted[surface.faces].any(axis=1)
+    is_requested = np.zeros(len(surface.points), np.bool_)
+    is_requested[points] = True
+    near = is_requested[surface.faces].any(axis=1)
     normal = point_normals(surface.points, surface.faces[near])[points]
     normal[~normal.any(axis=1)] = (0, 0, 1)
     return normal
