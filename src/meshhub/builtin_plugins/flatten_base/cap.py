@@ -112,12 +112,12 @@ def _find_successors(edges: Int32, flat: Float64) -> IntIndex:
     used = np.zeros(2 * count, np.bool_)
     used[fits] = used[before[fits]] = True
     incoming, outgoing = np.flatnonzero(~used & ~out), np.flatnonzero(~used & out)
-    one, other = _match_equal(point[incoming], point[outgoing])
-    after[order[incoming[one]]] = order[outgoing[other]] - count
+    end_index, begin_index = _match_equal(point[incoming], point[outgoing])
+    after[order[incoming[end_index]]] = order[outgoing[begin_index]] - count
     return after
 
 
-def _match_equal(one: IntIndex, other: IntIndex) -> tuple[IntIndex, IntIndex]:
+def _match_equal(values_a: IntIndex, values_b: IntIndex) -> tuple[IntIndex, IntIndex]:
     """Return positions in two ascending lists that hold equal values; each position occurs once."""
 
     def rank_of(values: IntIndex) -> IntIndex:
@@ -125,10 +125,10 @@ def _match_equal(one: IntIndex, other: IntIndex) -> tuple[IntIndex, IntIndex]:
         rank: IntIndex = np.arange(len(values)) - np.repeat(start, np.diff(start, append=len(values)))
         return rank
 
-    rank, other_rank = rank_of(one), rank_of(other)
-    width = int(max(rank.max(initial=0), other_rank.max(initial=0))) + 1
+    rank_a, rank_b = rank_of(values_a), rank_of(values_b)
+    width = int(max(rank_a.max(initial=0), rank_b.max(initial=0))) + 1
     _, places, other_places = np.intersect1d(
-        one * width + rank, other * width + other_rank, assume_unique=True, return_indices=True
+        values_a * width + rank_a, values_b * width + rank_b, assume_unique=True, return_indices=True
     )
     return places, other_places
 
@@ -184,8 +184,8 @@ def _is_inside(polygon: Float64, point: Float64) -> bool:
     """Return whether a point is inside a polygon: a ray crosses an odd number of sides."""
     after = np.roll(polygon, -1, axis=0)
     spans = (polygon[:, 1] > point[1]) != (after[:, 1] > point[1])
-    one, other = polygon[spans], after[spans]
-    crossing = one[:, 0] + (point[1] - one[:, 1]) / (other[:, 1] - one[:, 1]) * (other[:, 0] - one[:, 0])
+    begin, end = polygon[spans], after[spans]
+    crossing = begin[:, 0] + (point[1] - begin[:, 1]) / (end[:, 1] - begin[:, 1]) * (end[:, 0] - begin[:, 0])
     return bool((crossing > point[0]).sum() % 2)
 
 

@@ -65,9 +65,9 @@ def _check_batch(meshes: Sequence[Mesh]) -> list[MeshCheck]:
     mesh_edges = edges(faces)
     number, label = shells(faces, mesh_edges)
     edge_owner = owner[mesh_edges.order[mesh_edges.start] // 3]
-    one, other = mesh_edges.pairs()
+    half_a, half_b = mesh_edges.pairs()
     corner = faces.ravel()
-    inconsistent = one[corner[one] == corner[other]]
+    inconsistent = half_a[corner[half_a] == corner[half_b]]
     figures = np.stack(
         [
             np.bincount(owners, minlength=count)

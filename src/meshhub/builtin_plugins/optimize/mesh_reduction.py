@@ -89,8 +89,8 @@ class MeshReduction:
         row = self.index[charts.first]
         is_proper = np.ones(len(charts.faces), np.bool_)
         welded = row[charts.faces]
-        for one, other in ((0, 1), (1, 2), (2, 0)):
-            is_proper &= welded[:, one] != welded[:, other]
+        for corner, next_corner in ((0, 1), (1, 2), (2, 0)):
+            is_proper &= welded[:, corner] != welded[:, next_corner]
         points, split_faces = simplify_fast(
             self.welded.points[row], charts.faces[is_proper], goal, AGGRESSIVENESS_EXPONENT, keep_border=True
         )

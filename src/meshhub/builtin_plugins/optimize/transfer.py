@@ -137,8 +137,8 @@ class _SourceFaces:
         self.count = min(NEAREST_SAMPLE_COUNT, len(samples))
         self.uv = None if mesh.uv is None else mesh.uv[mesh.faces].astype(np.float64)
         if self.uv is not None:
-            one, other = self.uv[:, 1] - self.uv[:, 0], self.uv[:, 2] - self.uv[:, 0]
-            uv_area = np.abs(one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0])
+            edge_a, edge_b = self.uv[:, 1] - self.uv[:, 0], self.uv[:, 2] - self.uv[:, 0]
+            uv_area = np.abs(edge_a[:, 0] * edge_b[:, 1] - edge_a[:, 1] * edge_b[:, 0])
             self.stretch = np.sqrt(area / np.where(uv_area > 0, uv_area, np.inf))
 
     def find_nearest(self, points: Float64, normals: Float64) -> tuple[IntIndex, Float64]:
@@ -220,8 +220,8 @@ def nearest_weights(points: Float64, triangles: Float64) -> Float64:
     a, b, c = triangles[..., 0, :], triangles[..., 1, :], triangles[..., 2, :]
     ab, ac = b - a, c - a
 
-    def dot(one: Float64, other: Float64) -> Float64:
-        product: Float64 = (one * other).sum(axis=-1)
+    def dot(left: Float64, right: Float64) -> Float64:
+        product: Float64 = (left * right).sum(axis=-1)
         return product
 
     d1, d2 = dot(ab, points - a), dot(ac, points - a)

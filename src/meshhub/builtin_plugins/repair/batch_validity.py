@@ -61,16 +61,16 @@ def _measure_batch(meshes: Sequence[Mesh]) -> Float64:
     is_bad = np.zeros(count, np.bool_)
     mesh_edges = topology.edges(faces)
     is_bad[owner[mesh_edges.order[mesh_edges.start[mesh_edges.size != 2]] // 3]] = True
-    one, other = mesh_edges.pairs()
+    half_a, half_b = mesh_edges.pairs()
     corner = faces.ravel()
-    opposed = corner[one] != corner[other]
-    is_bad[owner[one[~opposed] // 3]] = True
+    opposed = corner[half_a] != corner[half_b]
+    is_bad[owner[half_a[~opposed] // 3]] = True
     a, b, c = faces.T
     is_bad[owner[(a == b) | (b == c) | (c == a)]] = True
     number, label = topology.shells(faces, mesh_edges)
     is_bad |= np.bincount(owner[topology.first_members(label, number)], minlength=count) != 1
     is_bad |= np.bincount(owner, minlength=count) < MIN_CLOSED_SHELL_FACES
-    nonmanifold = topology.nonmanifold_points(faces, one[opposed], other[opposed])
+    nonmanifold = topology.nonmanifold_points(faces, half_a[opposed], half_b[opposed])
     is_bad[vertex_owner[first[nonmanifold]]] = True
     volumes = measure_shell_volumes(_label_by_owner(vertices[first], faces, owner))
     is_bad |= ~(volumes >= 0)

@@ -55,9 +55,9 @@ def remove_duplicate_faces(surface: WeldedMesh, mesh_edges: Edges) -> tuple[Weld
     opposite = np.flatnonzero(same & ~same_winding)
     if len(opposite):
         # `order` is sorted by winding; of an opposite pair the face that comes later in the file is the back
-        one, other = at[order[_find_run_starts(same_winding, opposite)]], at[order[opposite + 1]]
-        is_wall = _find_walls(surface.faces, drop, one, other)
-        drop[np.maximum(one, other)[~is_wall]] = True
+        face_a, face_b = at[order[_find_run_starts(same_winding, opposite)]], at[order[opposite + 1]]
+        is_wall = _find_walls(surface.faces, drop, face_a, face_b)
+        drop[np.maximum(face_a, face_b)[~is_wall]] = True
     return surface.keep_faces(~drop), int(drop.sum())
 
 
@@ -65,9 +65,9 @@ def _may_be_duplicate(count: int, mesh_edges: Edges) -> NDArray[np.bool_]:
     """Return the faces that may have a duplicate: at a crowded edge, or with one neighbor on all three sides."""
     at_crowded = np.zeros(count, np.bool_)
     at_crowded[mesh_edges.order[np.repeat(mesh_edges.size > 2, mesh_edges.size)] // 3] = True
-    one, other = mesh_edges.pairs()
+    half_a, half_b = mesh_edges.pairs()
     neighbor = np.full((count, 3), -1, np.int32)
-    neighbor.ravel()[one], neighbor.ravel()[other] = other // 3, one // 3
+    neighbor.ravel()[half_a], neighbor.ravel()[half_b] = half_b // 3, half_a // 3
     first, second, third = neighbor.T
     single: NDArray[np.bool_] = (first >= 0) & (first == second) & (second == third)
     return at_crowded | single
@@ -88,13 +88,13 @@ def _find_run_starts(joined: NDArray[np.bool_], at: Index) -> Index:
     return start[at]
 
 
-def _find_walls(faces: Int32, dropped: NDArray[np.bool_], one: Index, other: Index) -> NDArray[np.bool_]:
+def _find_walls(faces: Int32, dropped: NDArray[np.bool_], face_a: Index, face_b: Index) -> NDArray[np.bool_]:
     """Return which opposite pairs of faces belong to a patch that separates two bodies."""
     kept = np.flatnonzero(~dropped)
     place = np.full(len(faces), -1, np.intp)
     place[kept] = np.arange(len(kept))
     pair_of_face = np.full(len(kept), -1, np.intp)
-    pair_of_face[place[one]] = pair_of_face[place[other]] = np.arange(len(one))
+    pair_of_face[place[face_a]] = pair_of_face[place[face_b]] = np.arange(len(face_a))
     mesh_edges = topology.edges(faces[kept])
     edge = np.repeat(np.arange(len(mesh_edges.size)), mesh_edges.size)
     pair = pair_of_face[mesh_edges.order // 3]
@@ -102,7 +102,7 @@ def _find_walls(faces: Int32, dropped: NDArray[np.bool_], one: Index, other: Ind
     edge, pair = np.unique(np.stack([edge, pair])[:, pair >= 0], axis=1)
     first = topology.first_members(np.unique(edge, return_inverse=True)[1], len(np.unique(edge)))
     leader = pair[first][np.unique(edge, return_inverse=True)[1]]
-    count, patch = topology.components(len(one), pair, leader)
+    count, patch = topology.components(len(face_a), pair, leader)
     on_rim = others[edge] > 0
     even = np.bincount(patch[pair[on_rim & (others[edge] % 2 == 0)]], minlength=count)
     odd = np.bincount(patch[pair[on_rim & (others[edge] % 2 == 1)]], minlength=count)
@@ -120,11 +120,11 @@ def weld_cracks(surface: WeldedMesh, mesh_edges: Edges) -> tuple[WeldedMesh, int
             break
         if neighbors is None:
             neighbors = _find_neighbors(surface, border, CRACK_WIDTH_RATIOS[-1] * diagonal)
-        one, other, distance = neighbors
+        point_a, point_b, distance = neighbors
         is_near = distance <= ratio * diagonal
         if not is_near.any():
             continue
-        candidate, welded = _weld_pairs(surface, one[is_near], other[is_near], 2 * ratio * diagonal)
+        candidate, welded = _weld_pairs(surface, point_a[is_near], point_b[is_near], 2 * ratio * diagonal)
         candidate_edges = topology.edges(candidate.faces)
         if (candidate_edges.size == 1).sum() < len(border):
             surface, mesh_edges, count, neighbors = candidate, candidate_edges, count + welded, None
@@ -147,20 +147,20 @@ def _find_neighbors(surface: WeldedMesh, border: Index, tolerance: float) -> _Ne
         surface.points[point], k=min(NEIGHBOR_COUNT, len(point)), distance_upper_bound=tolerance
     )
     distance, near = distance.reshape(len(point), -1), near.reshape(len(point), -1)
-    one, column = np.nonzero(np.isfinite(distance))
-    other, distance = near[one, column], distance[one, column]
-    chosen = (one < other) & (distance <= np.minimum(max_distance[one], max_distance[other]))
-    return point[one[chosen]], point[other[chosen]], distance[chosen]
+    index_a, column = np.nonzero(np.isfinite(distance))
+    index_b, distance = near[index_a, column], distance[index_a, column]
+    chosen = (index_a < index_b) & (distance <= np.minimum(max_distance[index_a], max_distance[index_b]))
+    return point[index_a[chosen]], point[index_b[chosen]], distance[chosen]
 
 
-def _weld_pairs(surface: WeldedMesh, one: Index, other: Index, max_size: float) -> tuple[WeldedMesh, int]:
+def _weld_pairs(surface: WeldedMesh, point_a: Index, point_b: Index, max_size: float) -> tuple[WeldedMesh, int]:
     """Weld pairs of points; a chain of pairs that is longer than `max_size` is not a crack, and stays.
 
     Returns:
         The mesh, and the number of points removed.
     """
-    point, places = np.unique(np.concatenate([one, other]), return_inverse=True)
-    count, label = topology.components(len(point), places[: len(one)], places[len(one) :])
+    point, places = np.unique(np.concatenate([point_a, point_b]), return_inverse=True)
+    count, label = topology.components(len(point), places[: len(point_a)], places[len(point_a) :])
     low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
     np.minimum.at(low, label, surface.points[point])
     np.maximum.at(high, label, surface.points[point])

@@ -55,27 +55,27 @@ def find_fragments(surface: WeldedMesh, border: Index) -> NDArray[np.bool_]:
     return np.zeros(count, np.bool_) if is_fragment.all() else is_fragment
 
 
-def remove_fragments(surface: WeldedMesh, one: Index, other: Index) -> tuple[WeldedMesh, int, tuple[Index, Index]]:
+def remove_fragments(surface: WeldedMesh, half_a: Index, half_b: Index) -> tuple[WeldedMesh, int, tuple[Index, Index]]:
     """Label the shells and remove the stray fragments.
 
     Args:
         surface: Mesh whose shells need not be labeled.
-        one: (p,) first half-edge of each pair.
-        other: (p,) second half-edge of each pair.
+        half_a: (p,) first half-edge of each pair.
+        half_b: (p,) second half-edge of each pair.
     Returns:
         The mesh, the number of fragments removed, and the remaining pairs with new half-edge ids.
     """
-    label = topology.components(len(surface.faces), one // 3, other // 3)[1]
+    label = topology.components(len(surface.faces), half_a // 3, half_b // 3)[1]
     surface = replace(surface, shell=label)
     is_border = np.ones(3 * len(surface.faces), np.bool_)
-    is_border[one] = is_border[other] = False
+    is_border[half_a] = is_border[half_b] = False
     is_fragment = find_fragments(surface, np.flatnonzero(is_border))
     if not is_fragment.any():
-        return surface, 0, (one, other)
+        return surface, 0, (half_a, half_b)
     kept = ~is_fragment[label]
     number = np.cumsum(kept) - 1
-    stays = kept[one // 3]
-    one, other = (number[half // 3] * 3 + half % 3 for half in (one[stays], other[stays]))
+    stays = kept[half_a // 3]
+    half_a, half_b = (number[half // 3] * 3 + half % 3 for half in (half_a[stays], half_b[stays]))
     surface = surface.keep_faces(kept)
     shell = (np.cumsum(~is_fragment, dtype=np.int32) - np.int32(1))[surface.shell]
-    return replace(surface, shell=shell), int(is_fragment.sum()), (one, other)
+    return replace(surface, shell=shell), int(is_fragment.sum()), (half_a, half_b)

@@ -104,8 +104,8 @@ def _join_shells(surface: WeldedMesh, loops: Loops, patches: Patches) -> WeldedM
     shell = surface.shell[loops.neighbor[patches.triangle]]
     if (shell == shell[:, :1]).all():
         return surface
-    one, other = np.concatenate([shell[:, 0], shell[:, 0]]), np.concatenate([shell[:, 1], shell[:, 2]])
-    label = topology.components(surface.shell_count, one, other)[1]
+    shell_a, shell_b = np.concatenate([shell[:, 0], shell[:, 0]]), np.concatenate([shell[:, 1], shell[:, 2]])
+    label = topology.components(surface.shell_count, shell_a, shell_b)[1]
     return replace(surface, shell=label[surface.shell])
 
 
@@ -193,12 +193,12 @@ def _find_chords(surface: WeldedMesh, mesh_edges: topology.Edges, loops: Loops) 
     half = mesh_edges.order[mesh_edges.start[mesh_edges.size == 2]]
     place = np.full(len(surface.points), -1, np.intp)
     place[loops.point] = np.arange(len(loops.point))
-    one, other = place[begin[half]], place[end[half]]
-    on_loops = (one >= 0) & (other >= 0)
-    one, other = one[on_loops], other[on_loops]
+    place_a, place_b = place[begin[half]], place[end[half]]
+    on_loops = (place_a >= 0) & (place_b >= 0)
+    place_a, place_b = place_a[on_loops], place_b[on_loops]
     loop = np.searchsorted(loops.begin, np.arange(len(loops.point)), side="right")
-    same = loop[one] == loop[other]
-    return np.stack([one[same], other[same]], axis=1)
+    same = loop[place_a] == loop[place_b]
+    return np.stack([place_a[same], place_b[same]], axis=1)
 
 
 def _mask_chords(places: Index, chords: Index) -> NDArray[np.bool_]:
@@ -209,11 +209,11 @@ def _mask_chords(places: Index, chords: Index) -> NDArray[np.bool_]:
         return forbidden
     flat = places.ravel()
     order = np.argsort(flat, kind="stable")
-    for one, other in (chords.T, chords.T[::-1]):
+    for place_a, place_b in (chords.T, chords.T[::-1]):
         # a position is in several parts of a long loop only where two of them meet
-        at, near = np.searchsorted(flat[order], one), np.searchsorted(flat[order], other)
+        at, near = np.searchsorted(flat[order], place_a), np.searchsorted(flat[order], place_b)
         at, near = order[np.minimum(at, len(flat) - 1)], order[np.minimum(near, len(flat) - 1)]
-        hit = (flat[at] == one) & (flat[near] == other) & (at // size == near // size)
+        hit = (flat[at] == place_a) & (flat[near] == place_b) & (at // size == near // size)
         forbidden[at[hit] // size, at[hit] % size, near[hit] % size] = True
     return forbidden
 

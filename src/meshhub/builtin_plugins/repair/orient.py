@@ -14,7 +14,7 @@ from meshhub.toolkit import topology
 from meshhub.toolkit.topology import Index
 
 
-def find_flips(faces: Int32, one: Index, other: Index) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def find_flips(faces: Int32, half_a: Index, half_b: Index) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Find the faces to flip so that paired half-edges have opposite directions.
 
     Faces that agree already form patches. Only the few patches that disagree are traversed, breadth first. In each
@@ -22,19 +22,19 @@ def find_flips(faces: Int32, one: Index, other: Index) -> tuple[NDArray[np.bool_
 
     Args:
         faces: (m, 3) indices of welded points.
-        one: (p,) first half-edge of each pair.
-        other: (p,) second half-edge of each pair.
+        half_a: (p,) first half-edge of each pair.
+        half_b: (p,) second half-edge of each pair.
     Returns:
         (m,) faces to flip, and (p,) pairs that conflict anyway, as on a Möbius strip, and must be cut.
     """
     corner = faces.ravel()
-    agree = corner[one] != corner[other]
-    flip, conflict = np.zeros(len(faces), np.bool_), np.zeros(len(one), np.bool_)
+    agree = corner[half_a] != corner[half_b]
+    flip, conflict = np.zeros(len(faces), np.bool_), np.zeros(len(half_a), np.bool_)
     if agree.all():
         return flip, conflict
-    count, patch = topology.components(len(faces), one[agree] // 3, other[agree] // 3)
+    count, patch = topology.components(len(faces), half_a[agree] // 3, half_b[agree] // 3)
     disagreeing = np.flatnonzero(~agree)
-    a, b = patch[one[disagreeing] // 3], patch[other[disagreeing] // 3]
+    a, b = patch[half_a[disagreeing] // 3], patch[half_b[disagreeing] // 3]
     set_count, patch_set = topology.components(count, a, b)
     root = topology.first_members(patch_set, set_count)
     # a virtual node linked to all roots, so that one search traverses every set

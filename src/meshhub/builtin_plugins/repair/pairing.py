@@ -28,29 +28,29 @@ def pair_half_edges(points: Float64, faces: Int32, mesh_edges: Edges) -> tuple[I
     Returns:
         (p,) and (p,) half-edges.
     """
-    one, other = mesh_edges.pairs()
+    half_a, half_b = mesh_edges.pairs()
     crowded = np.flatnonzero(mesh_edges.size > 2)
     if len(crowded) == 0:
-        return one, other
+        return half_a, half_b
     half, group, forward, ticks = angles_around_edges(points, faces, mesh_edges, crowded, ANGLE_RESOLUTION_RAD)
     order = np.lexsort((half, ~forward, ticks, group))
     half, group, forward = half[order], group[order], forward[order]
-    ones, others = [one], [other]
+    halves_a, halves_b = [half_a], [half_b]
     for _ in range(MAX_ROUNDS):
         backs, fronts = _find_wedges(group, forward)
         if len(backs) == 0:
             break
-        ones.append(half[backs])
-        others.append(half[fronts])
+        halves_a.append(half[backs])
+        halves_b.append(half[fronts])
         remaining = np.ones(len(half), np.bool_)
         remaining[backs] = remaining[fronts] = False
         half, group, forward = half[remaining], group[remaining], forward[remaining]
     place = np.arange(len(group)) - np.searchsorted(group, group)
     end = np.searchsorted(group, group, side="right")
     even = np.flatnonzero((place % 2 == 0) & (np.arange(len(group)) + 1 < end))
-    ones.append(half[even])
-    others.append(half[even + 1])
-    return np.concatenate(ones), np.concatenate(others)
+    halves_a.append(half[even])
+    halves_b.append(half[even + 1])
+    return np.concatenate(halves_a), np.concatenate(halves_b)
 
 
 def _find_wedges(group: Index, forward: NDArray[np.bool_]) -> tuple[Index, Index]:

@@ -37,7 +37,7 @@ class RepairState:
     mesh_edges: edges of `surface`; kept up to date until the half-edges are paired
     farthest:   largest absolute coordinate of any placed instance, in the unit of the mesh
     counts:     actions of all passes, by the name of their figure
-    one, other: (p,) pairs of half-edges, from the step that pairs them on
+    half_a, half_b: (p,) pairs of half-edges, from the step that pairs them on
     sheets:     number of shells left open on purpose
     """
 
@@ -45,8 +45,8 @@ class RepairState:
     mesh_edges: Edges
     farthest: float
     counts: Counter[str]
-    one: Index = field(default_factory=lambda: np.empty(0, np.intp))
-    other: Index = field(default_factory=lambda: np.empty(0, np.intp))
+    half_a: Index = field(default_factory=lambda: np.empty(0, np.intp))
+    half_b: Index = field(default_factory=lambda: np.empty(0, np.intp))
     sheets: int = 0
 
     def replace_faces(self, surface: WeldedMesh, figure: str, count: int) -> None:
@@ -78,31 +78,33 @@ def weld_cracks(state: RepairState) -> None:
 def pair_and_orient(state: RepairState) -> None:
     """Pair the half-edges, and flip faces so that partners have opposite directions."""
     surface, mesh_edges = state.surface, state.mesh_edges
-    one, other = mesh_edges.pairs()
-    flip, conflict = orient.find_flips(surface.faces, one, other)
+    half_a, half_b = mesh_edges.pairs()
+    flip, conflict = orient.find_flips(surface.faces, half_a, half_b)
     if (mesh_edges.size > 2).any():
         # pairing by angle needs faces that are mostly outward
         surface = surface.flip_faces(flip)
         if signed_volume(surface.points, surface.faces) < 0:
             surface = surface.flip_faces(np.ones(len(flip), np.bool_))
-        one, other = pair_half_edges(surface.points, surface.faces, topology.edges(surface.faces))
-        flip, conflict = orient.find_flips(surface.faces, one, other)
+        half_a, half_b = pair_half_edges(surface.points, surface.faces, topology.edges(surface.faces))
+        flip, conflict = orient.find_flips(surface.faces, half_a, half_b)
     state.surface = surface.flip_faces(flip)
-    one, other = one[~conflict], other[~conflict]
+    half_a, half_b = half_a[~conflict], half_b[~conflict]
     if flip.any():
-        one, other = (np.where(flip[half // 3], half // 3 * 3 + (2 - half % 3), half) for half in (one, other))
-    state.one, state.other = one, other
+        half_a, half_b = (np.where(flip[half // 3], half // 3 * 3 + (2 - half % 3), half) for half in (half_a, half_b))
+    state.half_a, state.half_b = half_a, half_b
 
 
 def remove_fragments(state: RepairState) -> None:
     """Remove the stray fragments."""
-    state.surface, count, (state.one, state.other) = fragments.remove_fragments(state.surface, state.one, state.other)
+    state.surface, count, (state.half_a, state.half_b) = fragments.remove_fragments(
+        state.surface, state.half_a, state.half_b
+    )
     state.counts["fragments_removed"] += count
 
 
 def split_points(state: RepairState) -> None:
     """Give each fan a point of its own."""
-    state.surface, count = split.split_points(state.surface, state.one, state.other)
+    state.surface, count = split.split_points(state.surface, state.half_a, state.half_b)
     state.counts["vertices_split"] += count
 
 

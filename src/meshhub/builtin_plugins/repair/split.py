@@ -24,28 +24,28 @@ MAX_ROUNDS = 8
 """Rounds of splitting or moving; bounds the time on meshes where a round causes new conflicts."""
 
 
-def split_points(surface: WeldedMesh, one: Index, other: Index) -> tuple[WeldedMesh, int]:
+def split_points(surface: WeldedMesh, half_a: Index, half_b: Index) -> tuple[WeldedMesh, int]:
     """Give each fan a point of its own.
 
     Args:
         surface: Welded mesh.
-        one: (p,) first half-edge of each pair.
-        other: (p,) second half-edge, in the opposite direction.
+        half_a: (p,) first half-edge of each pair.
+        half_b: (p,) second half-edge, in the opposite direction.
     Returns:
         The mesh, and the number of new points.
     """
     is_nonmanifold = np.zeros(len(surface.points), np.bool_)
-    is_nonmanifold[topology.nonmanifold_points(surface.faces, one, other)] = True
+    is_nonmanifold[topology.nonmanifold_points(surface.faces, half_a, half_b)] = True
     a, b, c = surface.faces.T
     face = np.flatnonzero(is_nonmanifold[a] | is_nonmanifold[b] | is_nonmanifold[c])
     if len(face) == 0:
         return surface, 0
     local_face = np.full(len(surface.faces), -1, np.intp)
     local_face[face] = np.arange(len(face))
-    is_local = (local_face[one // 3] >= 0) & (local_face[other // 3] >= 0)
-    one, other = (local_face[half // 3] * 3 + half % 3 for half in (one[is_local], other[is_local]))
+    is_local = (local_face[half_a // 3] >= 0) & (local_face[half_b // 3] >= 0)
+    half_a, half_b = (local_face[half // 3] * 3 + half % 3 for half in (half_a[is_local], half_b[is_local]))
     local_faces = surface.faces[face]
-    count, label = topology.fans(local_faces, one, other)
+    count, label = topology.fans(local_faces, half_a, half_b)
     point = local_faces.ravel()[topology.first_members(label, count)]
     # the fans of other points are incomplete here, and must not be split
     first_fan = np.full(len(surface.points), -1, np.intp)
@@ -75,16 +75,16 @@ def split_edges(surface: WeldedMesh) -> tuple[WeldedMesh, int]:
         mesh_edges = topology.edges(surface.faces)
         if (mesh_edges.size <= 2).all():
             break
-        one, other = pair_half_edges(surface.points, surface.faces, mesh_edges)
+        half_a, half_b = pair_half_edges(surface.points, surface.faces, mesh_edges)
         partner = np.full(3 * len(surface.faces), -1, np.intp)
-        partner[one], partner[other] = other, one
+        partner[half_a], partner[half_b] = half_b, half_a
         crowded = mesh_edges.start[mesh_edges.size > 2]
         first = mesh_edges.order[crowded]
         half, mate = _choose_independent(first, partner[first], len(surface.faces))
         surface = _insert_midpoints(surface, half, mate)
         count += len(half)
-        one, other = pair_half_edges(surface.points, surface.faces, topology.edges(surface.faces))
-        surface, _ = split_points(surface, one, other)
+        half_a, half_b = pair_half_edges(surface.points, surface.faces, topology.edges(surface.faces))
+        surface, _ = split_points(surface, half_a, half_b)
     return surface, count
 
 

@@ -53,12 +53,12 @@ def check_surface(surface: WeldedMesh) -> SurfaceCheck:
     count, label = topology.shells(faces, mesh_edges)
     surface = replace(surface, shell=label)
     volume = measure_shell_volumes(surface)
-    one, other = mesh_edges.pairs()
+    half_a, half_b = mesh_edges.pairs()
     begin, _ = topology.half_edges(faces)
-    no_border = one[:0]
+    no_border = half_a[:0]
     valid = (
-        2 * len(one) == len(begin)
-        and not (begin[one] == begin[other]).any()
+        2 * len(half_a) == len(begin)
+        and not (begin[half_a] == begin[half_b]).any()
         and bool((np.bincount(label, minlength=count) >= MIN_CLOSED_SHELL_FACES).all())
         and len(topology.remove_degenerate_faces(faces)) == len(faces)
         and topology.is_vertex_manifold(faces, mesh_edges)
