@@ -1,4 +1,4 @@
-"""3MF: what is read from packages of every kind, and what other programs read from ours."""
+"""3MF: reading of packages of all kinds, and reading of our packages by other programs."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ NOTHING = NoOptions()
 
 
 def scene(source: Source) -> Scene:
-    """In millimetres, as the host has it."""
+    """Read a package into the frame of the host: millimeters, Z up."""
     return to_frame(read(source, NOTHING), HOST_FRAME)
 
 
-def heard(source: Source) -> tuple[Scene, set[str]]:
+def read_with_codes(source: Source) -> tuple[Scene, set[str]]:
     with collecting("3mf") as remarks:
         result = read(source, NOTHING)
     return result, {note.code for note in remarks.notes}
 
 
-def written(given: Scene) -> bytes:
+def write_package(input_scene: Scene) -> bytes:
     target = Target("model.3mf")
-    write(given, target, NOTHING)
+    write(input_scene, target, NOTHING)
     return target.read()
 
 
-def again(given: Scene) -> Scene:
-    return read(Source.from_bytes(written(given), "x.3mf"), NOTHING)
+def round_trip(input_scene: Scene) -> Scene:
+    return read(Source.from_bytes(write_package(input_scene), "x.3mf"), NOTHING)
 
 
 def corner_colors(result: Scene) -> Any:
@@ -59,18 +59,18 @@ def corner_colors(result: Scene) -> Any:
     return mesh.colors[mesh.faces]
 
 
-def strict(data: bytes) -> tuple[int, Any]:
-    """The triangles and the bounding box that the reference library finds, with no warning allowed."""
+def read_strictly(data: bytes) -> tuple[int, Any]:
+    """Read with the reference library, which must not warn; return the triangle count and the bounding box."""
     wrapper = lib3mf.get_wrapper()
     found = wrapper.CreateModel()
     reader = found.QueryReader("3mf")
     reader.SetStrictModeActive(True)
     reader.ReadFromBuffer(data)
     assert [reader.GetWarning(k) for k in range(reader.GetWarningCount())] == []
-    return counted(found)
+    return count_triangles(found)
 
 
-def counted(found: Any) -> tuple[int, Any]:
+def count_triangles(found: Any) -> tuple[int, Any]:
     def triangles(item: Any) -> int:
         number = item.GetResourceID()
         if item.IsMeshObject():
@@ -98,13 +98,13 @@ def test_the_whole_matrix_scales_with_the_unit(unit: str, factor: float) -> None
     assert np.allclose(bounds(result), np.array([[80, 200, 300], [100, 210, 330]]) * factor)
 
 
-def test_a_file_without_a_unit_is_in_millimetres_and_an_unknown_one_is_refused() -> None:
+def test_a_missing_unit_means_millimeters_and_an_unknown_unit_is_rejected() -> None:
     assert np.allclose(bounds(scene(package(model(thing())))), [[0, 0, 0], [10, 20, 30]])
     with pytest.raises(UnreadableFile, match="parsec"):
         read(package(model(thing(), attributes='unit="parsec"')), NOTHING)
 
 
-def test_components_are_walked_with_nested_transforms_and_shared_meshes() -> None:
+def test_components_are_read_with_nested_transforms_and_shared_meshes() -> None:
     resources = (
         thing(1, more='name="bolt"')
         + thing(2, '<components><component objectid="1"/><component objectid="1" '
@@ -121,7 +121,7 @@ def test_components_are_walked_with_nested_transforms_and_shared_meshes() -> Non
     assert volume(*soup(result)) == pytest.approx(6000 * 17)
 
 
-def test_items_and_groups_of_one_name_parts() -> None:
+def test_items_and_groups_of_one_object_name_the_parts() -> None:
     resources = (
         thing(1, more='name="mesh"')
         + thing(2)
@@ -133,7 +133,7 @@ def test_items_and_groups_of_one_name_parts() -> None:
     assert result.meshes[0].name == "mesh"
 
 
-def test_production_paths_lead_to_other_model_files_in_their_own_unit() -> None:
+def test_production_paths_refer_to_model_files_with_their_own_units() -> None:
     root = model(
         thing(1, '<components><component objectid="7" p:path="/3D/Objects/a.model" '
                  'transform="1 0 0 0 1 0 0 0 1 100 0 0"/></components>'),
@@ -141,7 +141,7 @@ def test_production_paths_lead_to_other_model_files_in_their_own_unit() -> None:
         'requiredextensions="p"',
     )  # fmt: skip
     other = model(thing(7), "", 'unit="centimeter"')
-    result, notes = heard(package(root, {"3D/Objects/a.model": other}))
+    result, notes = read_with_codes(package(root, {"3D/Objects/a.model": other}))
     assert np.allclose(bounds(result), [[0, 0, 0], [200, 200, 300]])
     assert len(result.meshes) == 1 and notes == set()
     with pytest.raises(UnreadableFile, match=r"a\.model"):
@@ -149,18 +149,18 @@ def test_production_paths_lead_to_other_model_files_in_their_own_unit() -> None:
 
 
 @pytest.mark.parametrize("kind", ["support", "solidsupport", "surface", "other"])
-def test_what_is_not_printed_is_left_out_and_told(kind: str) -> None:
+def test_objects_that_are_not_printed_are_left_out_with_a_note(kind: str) -> None:
     resources = thing(1) + thing(2, mesh_xml(scale=9), f'type="{kind}"')
     resources += thing(3, '<components><component objectid="1"/><component objectid="2"/></components>')
-    result, notes = heard(package(model(resources, '<item objectid="3"/><item objectid="2"/>')))
+    result, notes = read_with_codes(package(model(resources, '<item objectid="3"/><item objectid="2"/>')))
     assert result.face_count == 12 and notes == {"not_a_model_skipped"}
     with pytest.raises(EmptyModel, match="support"):
         read(package(model(resources, '<item objectid="2"/>')), NOTHING)
 
 
-def test_items_that_are_not_printable_are_left_out_and_told() -> None:
+def test_unprintable_items_are_left_out_with_a_note() -> None:
     build = '<item objectid="1"/><item objectid="1" printable="0" transform="1 0 0 0 1 0 0 0 1 99 0 0"/>'
-    result, notes = heard(package(model(thing(), build)))
+    result, notes = read_with_codes(package(model(thing(), build)))
     assert len(result.parts) == 1 and notes == {"not_printable_skipped"}
 
 
@@ -168,11 +168,11 @@ def test_the_model_is_the_part_that_the_relationships_name() -> None:
     decoy = model(thing(1, mesh_xml(scale=5)))
     source = package(decoy, {"_rels/.rels": rels("/odd/place.model"), "odd/place.model": model(thing())})
     assert np.allclose(bounds(scene(source)), [[0, 0, 0], [10, 20, 30]])
-    result, notes = heard(package(model(thing()), {"_rels/.rels": ""}))
+    result, notes = read_with_codes(package(model(thing()), {"_rels/.rels": ""}))
     assert result.face_count == 12 and notes == {"missing_relationship"}
 
 
-def test_a_sliced_file_and_an_archive_without_a_model_are_told_apart() -> None:
+def test_a_sliced_file_and_an_archive_without_a_model_have_different_errors() -> None:
     empty = model("", "")
     for source in (package(empty, {"Metadata/plate_1.gcode": "G28"}), package(None, {"Metadata/plate_1.gcode": "G28"})):
         with pytest.raises(UnreadableFile, match="the file is sliced and has no model"):
@@ -193,7 +193,7 @@ def test_modifiers_of_slicer_projects_are_left_out() -> None:
         '<metadata type="volume" key="volume_type" value="ParameterModifier"/></volume></object></config>'
     )
     source = package(model(thing(1, mesh_xml(both))), {"Metadata/Slic3r_PE_model.config": prusa})
-    result, notes = heard(source)
+    result, notes = read_with_codes(source)
     assert np.allclose(bounds(result), bounds(scene_of(BRICK))) and notes == {"modifiers_skipped"}
     bambu = (
         '<config><object id="3"><part id="1" subtype="normal_part"/>'
@@ -202,19 +202,21 @@ def test_modifiers_of_slicer_projects_are_left_out() -> None:
     resources = thing(1) + thing(2, mesh_xml(scale=9))
     resources += thing(3, '<components><component objectid="1"/><component objectid="2"/></components>')
     source = package(model(resources, '<item objectid="3"/>'), {"Metadata/model_settings.config": bambu})
-    result, notes = heard(source)
+    result, notes = read_with_codes(source)
     assert result.face_count == 12 and notes == {"modifiers_skipped"}
     for broken in (prusa[:-5], prusa.replace('"12"', '"999999999"').replace('"23"', '"4"'), "x"):
         source = package(model(thing(1, mesh_xml(both))), {"Metadata/Slic3r_PE_model.config": broken})
         assert read(source, NOTHING).face_count in (12, 24)
 
 
-def test_extensions_are_ignored_where_harmless_and_named_where_not() -> None:
+def test_harmless_extensions_are_ignored_and_others_are_named() -> None:
     beams = "http://schemas.microsoft.com/3dmanufacturing/beamlattice/2017/02"
     spaces = f'{SPACES} xmlns:b="{beams}" xmlns:z="http://example.org/z"'
     lattice = '<b:beamlattice radius="1"><b:beams><b:beam v1="0" v2="1"/></b:beams></b:beamlattice>'
     with_mesh = mesh_xml().replace("</mesh>", lattice + "</mesh>")
-    result, notes = heard(package(model(thing(1, with_mesh), attributes='requiredextensions="b z"', spaces=spaces)))
+    result, notes = read_with_codes(
+        package(model(thing(1, with_mesh), attributes='requiredextensions="b z"', spaces=spaces))
+    )
     assert result.face_count == 12 and notes == {"extension_ignored", "unknown_required_extension"}
     alone = f'<mesh><vertices><vertex x="0" y="0" z="0"/><vertex x="1" y="0" z="0"/></vertices>{lattice}</mesh>'
     with pytest.raises(UnreadableFile, match="Beam Lattice"):
@@ -224,7 +226,7 @@ def test_extensions_are_ignored_where_harmless_and_named_where_not() -> None:
         )
 
 
-def test_an_encrypted_part_is_told() -> None:
+def test_an_encrypted_part_is_reported() -> None:
     root = model(thing(1, '<components><component objectid="7" p:path="/3D/a.model"/></components>'))
     both = rels().replace("</Relationships>", "") + (
         '<Relationship Target="/Secure/keystore.xml" Id="k" '
@@ -273,7 +275,7 @@ def test_the_order_of_attributes_and_a_prefix_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
-def test_text_is_read_in_both_encodings(encoding: str) -> None:
+def test_xml_is_read_in_both_encodings(encoding: str) -> None:
     text = '<?xml version="1.0" encoding="UTF-16"?>' if "16" in encoding else '<?xml version="1.0" encoding="utf-8"?>'
     result = scene(package((text + model(thing(more='name="Würfel"'))).encode(encoding)))
     assert result.face_count == 12 and result.parts[0].name == "Würfel"
@@ -316,7 +318,7 @@ def test_broken_and_hostile_models_end_in_a_coded_error(text: str) -> None:
     assert result.face_count == 0
 
 
-def test_components_that_explode_are_refused_before_they_are_expanded() -> None:
+def test_exponential_components_are_rejected_before_their_expansion() -> None:
     resources = thing(1)
     for number in range(2, 40):
         twice = f'<component objectid="{number - 1}"/>' * 2
@@ -330,7 +332,7 @@ def test_components_that_explode_are_refused_before_they_are_expanded() -> None:
         read(package(model(deep, '<item objectid="4999"/>')), NOTHING)
 
 
-def test_a_plate_of_equal_parts_is_no_bomb() -> None:
+def test_a_plate_of_equal_parts_is_accepted() -> None:
     count = 1500
     resources = "".join(thing(number) for number in range(1, count + 1))
     source = package(model(resources, "".join(f'<item objectid="{k}"/>' for k in range(1, count + 1))))
@@ -338,7 +340,7 @@ def test_a_plate_of_equal_parts_is_no_bomb() -> None:
     assert len(read(source, NOTHING).parts) == count
 
 
-def test_a_bomb_in_the_model_is_refused() -> None:
+def test_a_compression_bomb_in_the_model_is_rejected() -> None:
     with pytest.raises(UnsafeArchive):
         read(package(b"<model>" + b" " * 40_000_000), NOTHING)
 
@@ -346,7 +348,7 @@ def test_a_bomb_in_the_model_is_refused() -> None:
 FACES = len(BRICK.faces)
 
 
-def test_color_groups_become_vertex_colors_with_seams_only_where_needed() -> None:
+def test_color_groups_become_vertex_colors_with_the_necessary_seams_only() -> None:
     group = '<m:colorgroup id="5"><m:color color="#FF0000"/><m:color color="#00ff0080"/></m:colorgroup>'
     result = scene(package(model(group + thing(1, more='pid="5" pindex="1"'))))
     assert (corner_colors(result) == [0, 255, 0, 128]).all()
@@ -392,15 +394,15 @@ TEXTURE = (
 )
 
 
-def test_textures_come_with_their_coordinates() -> None:
+def test_textures_are_read_with_their_coordinates() -> None:
     resources = TEXTURE + thing(1, mesh_xml(triangle=' pid="5" p1="0" p2="1" p3="2"'))
-    result, notes = heard(package(model(resources), {"3D/Textures/a.png": png()}))
+    result, notes = read_with_codes(package(model(resources), {"3D/Textures/a.png": png()}))
     mesh = result.meshes[0]
     assert mesh.uv is not None and notes == set()
     assert (mesh.uv[mesh.faces] == [[0, 0], [1, 0], [0, 1]]).all()
     assert result.images[0].data == png() and result.images[0].media_type == "image/png"
     assert result.materials[0].wrap == ("mirror", "clamp") and result.materials[0].base_color_image == 0
-    result, notes = heard(package(model(resources)))
+    result, notes = read_with_codes(package(model(resources)))
     assert result.face_count == 12 and notes == {"missing_texture"}
 
 
@@ -422,10 +424,10 @@ def test_multiproperties_are_layered() -> None:
     assert result.meshes[0].uv is not None and (result.meshes[0].uv == [0, 1]).all()
 
 
-def test_wrong_property_references_are_told_and_cost_no_geometry() -> None:
+def test_invalid_property_references_are_noted_and_keep_the_geometry() -> None:
     group = '<m:colorgroup id="5"><m:color color="#FF0000"/></m:colorgroup>'
     for wrong in (' pid="5" p1="7"', ' pid="6" p1="0"', ' pid="5" p1="4000000000"'):
-        result, notes = heard(package(model(group + thing(1, mesh_xml(triangle=wrong)))))
+        result, notes = read_with_codes(package(model(group + thing(1, mesh_xml(triangle=wrong)))))
         assert result.face_count == 12 and notes == {"bad_property"} and result.meshes[0].colors is None
 
 
@@ -458,7 +460,7 @@ def test_changed_text_ends_in_a_scene_or_a_coded_error(data: st.DataObject) -> N
 
 @settings(max_examples=100, deadline=None)
 @given(st.data())
-def test_the_fast_way_and_the_xml_parser_read_the_same(data: st.DataObject) -> None:
+def test_the_fast_path_and_the_xml_parser_read_the_same(data: st.DataObject) -> None:
     text = model(thing(1, mesh_xml(sphere(10, 16))))
     begin = text.index("<vertices>") + len("<vertices>")
     pieces = [
@@ -494,12 +496,12 @@ def test_the_fast_way_and_the_xml_parser_read_the_same(data: st.DataObject) -> N
         assert np.array_equal(fast.meshes[0].faces, parsed.meshes[0].faces)
 
 
-def test_sniffing_tells_3mf_from_other_archives() -> None:
+def test_sniffing_distinguishes_3mf_from_other_archives() -> None:
     def score(data: bytes) -> int:
         return sniff(data[:65536], len(data))
 
     assert score(package(model(thing())).read()) >= 90
-    assert score(written(scene_of(BRICK))) >= 90
+    assert score(write_package(scene_of(BRICK))) >= 90
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
         file.writestr("part.stl", b"solid")
@@ -510,7 +512,7 @@ def test_sniffing_tells_3mf_from_other_archives() -> None:
 # -- writing --
 
 
-def placed(x: float = 0, y: float = 0, z: float = 0, scale: tuple[float, float, float] = (1, 1, 1)) -> Any:
+def placement(x: float = 0, y: float = 0, z: float = 0, scale: tuple[float, float, float] = (1, 1, 1)) -> Any:
     matrix = np.diag([*scale, 1.0])
     matrix[:3, 3] = x, y, z
     return matrix
@@ -526,7 +528,7 @@ MATERIALS = (
 IMAGES = (Image(png(), "image/png", "wood"),)
 
 
-def painted(*materials: int, **more: Any) -> Mesh:
+def paint(*materials: int, **more: Any) -> Mesh:
     own = np.repeat(np.array(materials, np.int32), FACES // len(materials))
     return Mesh(BRICK.vertices, BRICK.faces, face_material=own, **more)
 
@@ -534,26 +536,26 @@ def painted(*materials: int, **more: Any) -> Mesh:
 SCENES = {
     "plain": scene_of(BRICK, sphere()),
     "instances": Scene(
-        (BRICK,), (Part(0, name="a"), Part(0, placed(100), name="a"), Part(0, placed(0, 0.1, 50), name="b"))
+        (BRICK,), (Part(0, name="a"), Part(0, placement(100), name="a"), Part(0, placement(0, 0.1, 50), name="b"))
     ),
     "mirrors": Scene(
-        (BRICK,), (Part(0), Part(0, placed(90, scale=(-1, 1, 1))), Part(0, placed(0, 90, scale=(-2, -2, -2))))
+        (BRICK,), (Part(0), Part(0, placement(90, scale=(-1, 1, 1))), Part(0, placement(0, 90, scale=(-2, -2, -2))))
     ),
     "groups": Scene(
         (BRICK, sphere()),
         (
-            Part(0, name="a", path=("G",)), Part(0, placed(50), name="b", path=("G", "H")),
-            Part(1, placed(0, 90), name="s", path=("G",)), Part(1, placed(0, -90), name="s2"),
+            Part(0, name="a", path=("G",)), Part(0, placement(50), name="b", path=("G", "H")),
+            Part(1, placement(0, 90), name="s", path=("G",)), Part(1, placement(0, -90), name="s2"),
         ),
     ),
     "colors": Scene((COLORED,), (Part(0),)),
-    "materials": Scene((painted(1, -1),), (Part(0), Part(0, placed(40), material=1)), MATERIALS, IMAGES),
-    "of the part": Scene((BRICK,), (Part(0, material=1), Part(0, placed(40))), MATERIALS, IMAGES),
-    "textures": Scene((painted(0, 1, uv=UV),), (Part(0),), MATERIALS, IMAGES),
-    "bare beside textures": Scene((painted(0, -1, uv=UV),), (Part(0),), MATERIALS, IMAGES),
-    "tinted textures": Scene((painted(0, 1, 2, uv=UV, colors=COLORED.colors),), (Part(0),), MATERIALS, IMAGES),
-    "picture without uv": Scene((painted(0, 1),), (Part(0),), MATERIALS, IMAGES),
-    "flattened": Scene((BRICK,), (Part(0, placed(scale=(1, 1, 0))), Part(0))),
+    "materials": Scene((paint(1, -1),), (Part(0), Part(0, placement(40), material=1)), MATERIALS, IMAGES),
+    "of the part": Scene((BRICK,), (Part(0, material=1), Part(0, placement(40))), MATERIALS, IMAGES),
+    "textures": Scene((paint(0, 1, uv=UV),), (Part(0),), MATERIALS, IMAGES),
+    "bare beside textures": Scene((paint(0, -1, uv=UV),), (Part(0),), MATERIALS, IMAGES),
+    "tinted textures": Scene((paint(0, 1, 2, uv=UV, colors=COLORED.colors),), (Part(0),), MATERIALS, IMAGES),
+    "picture without uv": Scene((paint(0, 1),), (Part(0),), MATERIALS, IMAGES),
+    "flattened": Scene((BRICK,), (Part(0, placement(scale=(1, 1, 0))), Part(0))),
     "faces on a point": Scene(
         (Mesh(BRICK.vertices, np.concatenate([BRICK.faces, [[0, 0, 1], [2, 2, 2]]])),), (Part(0),)
     ),
@@ -565,31 +567,31 @@ SCENES = {
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_the_reference_library_reads_ours_strictly_and_without_a_warning(name: str) -> None:
-    given = SCENES[name]
-    count, box = strict(written(given))
-    assert count == given.face_count
-    assert np.allclose(box, bounds(given), atol=1e-4)
+def test_the_reference_library_reads_our_files_strictly_and_without_a_warning(name: str) -> None:
+    input_scene = SCENES[name]
+    count, box = read_strictly(write_package(input_scene))
+    assert count == input_scene.face_count
+    assert np.allclose(box, bounds(input_scene), atol=1e-4)
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_what_is_written_reads_back(name: str) -> None:
-    given = SCENES[name]
-    result = again(given)
-    assert result.frame == HOST_FRAME and result.face_count == given.face_count
-    assert np.array_equal(bounds(result), bounds(given))
-    assert volume(*soup(result)) == pytest.approx(volume(*soup(given)))
-    assert len(result.parts) == len(given.parts)
-    shown = given.features() - ({"textures"} if name == "picture without uv" else set())
+def test_written_scenes_survive_a_round_trip(name: str) -> None:
+    input_scene = SCENES[name]
+    result = round_trip(input_scene)
+    assert result.frame == HOST_FRAME and result.face_count == input_scene.face_count
+    assert np.array_equal(bounds(result), bounds(input_scene))
+    assert volume(*soup(result)) == pytest.approx(volume(*soup(input_scene)))
+    assert len(result.parts) == len(input_scene.parts)
+    shown = input_scene.features() - ({"textures"} if name == "picture without uv" else set())
     assert shown - {"instances"} <= result.features()
     if name in ("instances", "mirrors", "groups"):
         assert "instances" in result.features()
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_bytes_are_the_same_each_time_and_a_sound_archive(name: str) -> None:
-    data = written(SCENES[name])
-    assert data == written(SCENES[name])
+def test_output_is_reproducible_and_a_valid_archive(name: str) -> None:
+    data = write_package(SCENES[name])
+    assert data == write_package(SCENES[name])
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         assert file.testzip() is None
         assert {info.date_time for info in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}
@@ -597,10 +599,10 @@ def test_bytes_are_the_same_each_time_and_a_sound_archive(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["plain", "instances", "mirrors", "groups", "colors", "textures"])
 def test_trimesh_reads_the_same_geometry(name: str) -> None:
-    given = SCENES[name]
-    found = trimesh.load_scene(io.BytesIO(written(given)), file_type="3mf").to_mesh()
-    assert found.volume == pytest.approx(volume(*soup(given)), rel=1e-5)
-    assert np.allclose(found.bounds, bounds(given), atol=1e-4)
+    input_scene = SCENES[name]
+    found = trimesh.load_scene(io.BytesIO(write_package(input_scene)), file_type="3mf").to_mesh()
+    assert found.volume == pytest.approx(volume(*soup(input_scene)), rel=1e-5)
+    assert np.allclose(found.bounds, bounds(input_scene), atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["plain", "instances", "mirrors", "groups", "colors", "textures"])
@@ -608,21 +610,21 @@ def test_assimp_reads_the_same_geometry(name: str, tmp_path: Path) -> None:
     program = shutil.which("assimp")
     if program is None:
         pytest.skip("assimp is not installed")
-    given = SCENES[name]
-    (tmp_path / "x.3mf").write_bytes(written(given))
+    input_scene = SCENES[name]
+    (tmp_path / "x.3mf").write_bytes(write_package(input_scene))
     subprocess.run([program, "export", "x.3mf", "x.stl"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
     found = trimesh.load_mesh(tmp_path / "x.stl")
-    assert len(found.faces) == given.face_count
-    assert found.volume == pytest.approx(volume(*soup(given)), rel=1e-5)
-    assert np.allclose(found.bounds, bounds(given), atol=1e-3)
+    assert len(found.faces) == input_scene.face_count
+    assert found.volume == pytest.approx(volume(*soup(input_scene)), rel=1e-5)
+    assert np.allclose(found.bounds, bounds(input_scene), atol=1e-3)
 
 
 def test_prusaslicer_reads_the_same_geometry(tmp_path: Path) -> None:
     program = shutil.which("prusa-slicer")
     if program is None:
         pytest.skip("prusa-slicer is not installed")
-    given = Scene((BRICK,), (Part(0), Part(0, placed(90, scale=(-1, 1, 1))), Part(0, placed(0, 50))))
-    (tmp_path / "x.3mf").write_bytes(written(given))
+    input_scene = Scene((BRICK,), (Part(0), Part(0, placement(90, scale=(-1, 1, 1))), Part(0, placement(0, 50))))
+    (tmp_path / "x.3mf").write_bytes(write_package(input_scene))
     command = [program, "--export-stl", "--dont-arrange", "-o", "x.stl", "x.3mf"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=100)
     found = trimesh.load_mesh(tmp_path / "x.stl")
@@ -630,23 +632,23 @@ def test_prusaslicer_reads_the_same_geometry(tmp_path: Path) -> None:
     assert np.allclose(np.ptp(found.bounds, axis=0), [90, 70, 30], atol=1e-3)
 
 
-def test_instances_share_an_object_and_mirrors_share_another() -> None:
-    parts = tuple(Part(0, placed(50 * k, scale=(-1 if k % 2 else 1, 1, 1))) for k in range(6))
-    with zipfile.ZipFile(io.BytesIO(written(Scene((BRICK,), parts)))) as file:
+def test_instances_share_one_object_and_mirrored_instances_another() -> None:
+    parts = tuple(Part(0, placement(50 * k, scale=(-1 if k % 2 else 1, 1, 1))) for k in range(6))
+    with zipfile.ZipFile(io.BytesIO(write_package(Scene((BRICK,), parts)))) as file:
         text = file.read("3D/3dmodel.model").decode()
     assert text.count("<mesh>") == 2 and text.count("<item ") == 6
-    result = again(Scene((BRICK,), parts))
+    result = round_trip(Scene((BRICK,), parts))
     assert all(np.linalg.det(part.transform[:3, :3]) > 0 for part in result.parts)
 
 
 @pytest.mark.parametrize("name", ["instances", "groups"])
 def test_names_and_paths_survive(name: str) -> None:
-    given = SCENES[name]
-    assert [(p.path, p.name) for p in again(given).parts] == [(p.path, p.name) for p in given.parts]
+    input_scene = SCENES[name]
+    assert [(p.path, p.name) for p in round_trip(input_scene).parts] == [(p.path, p.name) for p in input_scene.parts]
 
 
-def test_names_that_xml_cannot_hold_are_cleaned() -> None:
-    result = again(SCENES["odd names"])
+def test_characters_that_xml_cannot_contain_are_removed_from_names() -> None:
+    result = round_trip(SCENES["odd names"])
     assert result.name == "T<&" and result.parts[0].name == "]]>"
     assert dict(result.metadata) == {"Title": "T<&", "Copyright": "me & you", "Application": "meshhub"}
 
@@ -658,7 +660,7 @@ def test_seams_are_closed_and_colors_stay_at_their_corners() -> None:
         np.arange(len(corners), dtype=np.int32).reshape(-1, 3),
         colors=np.random.default_rng(1).integers(0, 256, (len(corners), 4)).astype(np.uint8),
     )
-    data = written(Scene((cut,), (Part(0),)))
+    data = write_package(Scene((cut,), (Part(0),)))
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         assert file.read("3D/3dmodel.model").count(b"<vertex ") == 8
     assert cut.colors is not None
@@ -666,7 +668,7 @@ def test_seams_are_closed_and_colors_stay_at_their_corners() -> None:
 
 
 def test_materials_and_textures_survive() -> None:
-    result = again(SCENES["textures"])
+    result = round_trip(SCENES["textures"])
     mesh = result.meshes[0]
     assert mesh.uv is not None and mesh.face_material is not None
     textured = mesh.face_material[:6]
@@ -677,25 +679,25 @@ def test_materials_and_textures_survive() -> None:
     assert np.array_equal(mesh.uv[mesh.faces[:6]], UV[BRICK.faces[:6]])
     plain = result.materials[int(mesh.face_material[6])]
     assert plain.name == "red" and plain.base_color == (1, 0, 0, 1)
-    own = again(SCENES["of the part"])
+    own = round_trip(SCENES["of the part"])
     assert own.materials[own.used_materials()[0]].name == "red" and len(own.used_materials()) == 1
 
 
 def test_a_tint_is_multiplied_in_linear_light() -> None:
     half = Material("half", (0.5, 0.5, 0.5, 1))
     grey = Mesh(BRICK.vertices, BRICK.faces, colors=np.full((8, 4), [128, 255, 0, 255], np.uint8))
-    result = again(Scene((grey,), (Part(0, material=0),), (half,)))
+    result = round_trip(Scene((grey,), (Part(0, material=0),), (half,)))
     linear = ((128 / 255 + 0.055) / 1.055) ** 2.4
     product = round((1.055 * (linear * linear) ** (1 / 2.4) - 0.055) * 255)
     assert corner_colors(result)[0, 0].tolist() == [product, 128, 0, 255]
 
 
-def test_textures_that_3mf_cannot_hold_are_told() -> None:
-    given = Scene(SCENES["textures"].meshes, (Part(0),), MATERIALS, (Image(b"RIFF0000WEBP", "image/webp"),))
+def test_textures_that_3mf_cannot_hold_are_noted() -> None:
+    input_scene = Scene(SCENES["textures"].meshes, (Part(0),), MATERIALS, (Image(b"RIFF0000WEBP", "image/webp"),))
     with collecting("3mf") as remarks:
-        data = written(given)
+        data = write_package(input_scene)
     assert {note.code for note in remarks.notes} == {"texture_format_unsupported", "uv_dropped"}
-    assert strict(data)[0] == 12
+    assert read_strictly(data)[0] == 12
 
 
 @settings(max_examples=60, deadline=None)
@@ -710,15 +712,15 @@ def test_textures_that_3mf_cannot_hold_are_told() -> None:
     # denormal pivots, by which the computation of the determinant divides
     numbers=[0.0, 1e-310, 1e-300, 0.0, 0.0, 0.0, 1e-160, 0.0, 2.2e-308, 2.2e-308, 1.0, 0.0],
 )
-def test_any_mesh_comes_back_exactly(points: Any, faces: Any, numbers: Any) -> None:
+def test_any_mesh_survives_a_round_trip_exactly(points: Any, faces: Any, numbers: Any) -> None:
     matrix = np.eye(4)
     matrix[:3] = np.array(numbers).reshape(3, 4)
     mesh = Mesh(np.array(points), np.array(faces, np.int32))
-    result = again(Scene((mesh,), (Part(0),)))
+    result = round_trip(Scene((mesh,), (Part(0),)))
     exact = np.float32 if np.array_equal(mesh.vertices.astype(np.float32), mesh.vertices) else np.float64
     came, went = result.meshes[0].vertices[result.meshes[0].faces], mesh.vertices[mesh.faces]
     assert np.array_equal(came.astype(exact), went.astype(exact))
-    moved = again(Scene((mesh,), (Part(0, matrix),)))
+    moved = round_trip(Scene((mesh,), (Part(0, matrix),)))
     expected, got = soup(Scene((mesh,), (Part(0, matrix),))), soup(moved)
     slack = 1e-6 * (1 + np.abs(mesh.vertices).max()) * (1 + np.abs(matrix).max())
     assert np.allclose(np.sort(got[0][got[1]], axis=1), np.sort(expected[0][expected[1]], axis=1), rtol=0, atol=slack)
@@ -737,7 +739,7 @@ def test_real_files_agree_with_the_reference_library(corpus: Path, corpus_index:
             continue
         source = Source.from_path(corpus / row["file"])
         try:
-            result, notes = heard(source)
+            result, notes = read_with_codes(source)
         except MeshhubError as error:
             assert row["expect"] != "converts", row["file"]
             assert error.code in ("unreadable_file", "empty_model"), row["file"]
@@ -751,13 +753,13 @@ def test_real_files_agree_with_the_reference_library(corpus: Path, corpus_index:
             continue
         if "not_a_model_skipped" in notes:
             continue
-        count, box = counted(found)
+        count, box = count_triangles(found)
         assert result.face_count == count, row["file"]
         box = box * LIB3MF_UNITS[int(found.GetUnit())]
         result = to_frame(result, HOST_FRAME)
         assert np.allclose(bounds(result), box, rtol=1e-5, atol=1e-5 * np.abs(box).max()), row["file"]
-        again_made = again(result)
-        assert strict(written(result))[0] == count, row["file"]
-        assert volume(*soup(again_made)) == pytest.approx(volume(*soup(result)), rel=1e-5, abs=1e-9), row["file"]
+        second_result = round_trip(result)
+        assert read_strictly(write_package(result))[0] == count, row["file"]
+        assert volume(*soup(second_result)) == pytest.approx(volume(*soup(result)), rel=1e-5, abs=1e-9), row["file"]
         compared += 1
     assert compared >= 30

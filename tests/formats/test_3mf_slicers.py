@@ -1,4 +1,4 @@
-"""3MF projects of slicers: what is not read is named in a note, with counts, and what is not printed is left out."""
+"""3MF projects of slicers: unread data is noted with counts, and unprinted volumes are left out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.once
 
 BRICK = brick()
 BALL = sphere(200)
-"""More than the bytes below which the fast path is not taken."""
+"""Mesh that is large enough for the fast path."""
 
 DIALECTS = ("prusa", "bambu", "orca")
 PAINT = {
@@ -30,7 +30,7 @@ PAINT = {
     "support_paint_dropped": ("slic3rpe:custom_supports", "paint_supports"),
     "fuzzy_skin_paint_dropped": ("slic3rpe:fuzzy_skin", "paint_fuzzy_skin"),
 }
-"""For each note, the attribute of PrusaSlicer and that of BambuStudio and OrcaSlicer."""
+"""Attributes by note: of PrusaSlicer, and of BambuStudio and OrcaSlicer."""
 
 APPLICATIONS = {"prusa": "PrusaSlicer-2.9.0", "bambu": "BambuStudio-02.00.01.50", "orca": "OrcaSlicer-2.3.1"}
 
@@ -45,7 +45,7 @@ def project(
     files: Mapping[str, str] | None = None,
     plates: int = 1,
 ) -> Source:
-    """One object of several volumes by their names, as each slicer saves it.
+    """Build a project with one object of several named volumes, as each slicer saves it.
 
     meshes: `<mesh>` of each volume; for PrusaSlicer, one alone
     """
@@ -89,7 +89,7 @@ def _prusa(
     object_filament: int,
     files: Mapping[str, str],
 ) -> Source:
-    """All volumes in one mesh, whose triangles are named by their ranges."""
+    """Build one mesh of all volumes, which are ranges of its triangles."""
     vertices, triangles, volumes = "", "", ""
     first_vertex = first = 0
     for name, mesh in meshes.items():
@@ -117,8 +117,8 @@ def _prusa(
     return package(root, {"Metadata/Slic3r_PE_model.config": settings, **files})
 
 
-def painted(mesh: Mesh, attributes: Mapping[int, str]) -> str:
-    """The mesh, with attributes on some of its triangles."""
+def paint_triangles(mesh: Mesh, attributes: Mapping[int, str]) -> str:
+    """Return the XML of a mesh with attributes on some of its triangles."""
     rows = mesh_xml(mesh).split("<triangle ")
     return "<triangle ".join(
         [rows[0], *(row.replace("/>", f"{attributes.get(k, '')}/>", 1) for k, row in enumerate(rows[1:]))]
@@ -140,7 +140,7 @@ def load(source: Source) -> tuple[Scene, dict[str, str]]:
 def test_each_kind_of_paint_is_noted_with_its_count(dialect: str, code: str, mesh: Mesh) -> None:
     name = PAINT[code][dialect != "prusa"]
     paint = {3: f' {name}="4"', 5: f' {name}="84843"', 7: f' {name}=""'}
-    scene, notes = load(project(dialect, {"a": painted(mesh, paint)}))
+    scene, notes = load(project(dialect, {"a": paint_triangles(mesh, paint)}))
     assert scene.face_count == len(mesh.faces)
     assert set(notes) == {code}
     assert "2 triangles of 1 object" in notes[code]
@@ -149,17 +149,17 @@ def test_each_kind_of_paint_is_noted_with_its_count(dialect: str, code: str, mes
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("mesh", [BRICK, BALL], ids=["by the XML parser", "in columns"])
 def test_paint_of_all_kinds_at_once(dialect: str, mesh: Mesh) -> None:
-    """Triangles with two kinds, and different kinds on triangles with equally many attributes."""
+    """Some triangles have two kinds; triangles with equally many attributes have different kinds."""
     color, seam, supports, fuzzy = (names[dialect != "prusa"] for names in PAINT.values())
     paint = {0: f' {color}="8"', 1: f' {color}="8" {seam}="4"', 2: f' {supports}="4"', 3: f' {fuzzy}="4"'}
-    _, notes = load(project(dialect, {"a": painted(mesh, paint)}))
+    _, notes = load(project(dialect, {"a": paint_triangles(mesh, paint)}))
     counts = {code: message.split(" painted on ")[1].split(" ")[0] for code, message in notes.items()}
     assert counts == dict(zip(PAINT, ["2", "1", "1", "1"], strict=True))
 
 
 def test_paint_on_every_triangle_is_read_in_columns_like_by_the_xml_parser() -> None:
     everywhere = dict.fromkeys(range(len(BALL.faces)), ' paint_color="1C"')
-    text = painted(BALL, everywhere)
+    text = paint_triangles(BALL, everywhere)
     for mesh in (text, re.sub(r'v1="(\d+)"', r"v1='\1'", text, count=1)):
         scene, notes = load(project("bambu", {"a": mesh}))
         assert f"{len(BALL.faces):,} triangles of 1 object" in notes["color_paint_dropped"]
@@ -167,7 +167,10 @@ def test_paint_on_every_triangle_is_read_in_columns_like_by_the_xml_parser() -> 
 
 
 def test_paint_is_counted_over_sub_models_once_for_each_mesh_that_is_printed() -> None:
-    one, two = painted(BRICK, {0: ' paint_color="4"'}), painted(BALL, {0: ' paint_color="4"', 9: ' paint_color="8"'})
+    one, two = (
+        paint_triangles(BRICK, {0: ' paint_color="4"'}),
+        paint_triangles(BALL, {0: ' paint_color="4"', 9: ' paint_color="8"'}),
+    )
     _, notes = load(project("orca", {"a": one, "b": two, "c": two}, kinds={"c": "modifier_part"}))
     assert "3 triangles of 2 objects" in notes["color_paint_dropped"]
 
@@ -203,7 +206,7 @@ def test_volumes_that_are_not_printed_are_left_out_and_counted(
     dialect: str, prusa: str, others: str, shown: str
 ) -> None:
     kind = prusa if dialect == "prusa" else others
-    volumes = {"x": mesh_xml(scale=7), "a": mesh_xml(), "y": painted(BRICK, {0: ' paint_color="4"'})}
+    volumes = {"x": mesh_xml(scale=7), "a": mesh_xml(), "y": paint_triangles(BRICK, {0: ' paint_color="4"'})}
     source = project(dialect, volumes, kinds={"x": kind, "y": kind}, filaments={"x": 4, "y": 4})
     scene, notes = load(source)
     assert np.allclose(bounds(scene), bounds(scene_of(BRICK)))
@@ -222,7 +225,7 @@ def test_volumes_that_are_not_printed_are_left_out_and_counted(
     ],
 )
 @pytest.mark.parametrize("is_grouped", [False, True])
-def test_what_cura_does_not_print_is_left_out(key: str, shown: str, is_grouped: bool) -> None:
+def test_volumes_that_cura_does_not_print_are_left_out(key: str, shown: str, is_grouped: bool) -> None:
     def stated(value: str, scale: float) -> str:
         group = f'<metadatagroup><metadata name="cura:{key}">{value}</metadata></metadatagroup>'
         return group + mesh_xml(scale=scale)
@@ -239,7 +242,7 @@ def test_what_cura_does_not_print_is_left_out(key: str, shown: str, is_grouped: 
     assert notes["modifiers_skipped"].endswith(shown)
 
 
-def test_filaments_of_cura_count_from_zero() -> None:
+def test_filaments_of_cura_are_numbered_from_zero() -> None:
     def stated(number: object) -> str:
         return f'<metadatagroup><metadata name="cura:extruder_nr">{number}</metadata></metadatagroup>{mesh_xml()}'
 
@@ -281,7 +284,7 @@ def test_settings_of_the_slicer_are_noted(dialect: str, file: str, text: str, sh
         ("bambu", "custom_gcode_per_layer.xml", "<custom_gcodes_per_layer><plate>{}</plate></custom_gcodes_per_layer>"),
     ],
 )
-def test_changes_at_layers_are_noted_where_there_are_any(dialect: str, file: str, text: str) -> None:
+def test_changes_at_layers_are_noted(dialect: str, file: str, text: str) -> None:
     row = '<code print_z="2" type="0" extruder="2"/>' if dialect == "prusa" else '<layer top_z="2" type="2"/>'
     _, notes = load(project(dialect, {"a": mesh_xml()}, files={f"Metadata/{file}": text.format(row * 2)}))
     assert set(notes) == {"layer_changes_dropped"} and "2 layers" in notes["layer_changes_dropped"]
@@ -289,7 +292,7 @@ def test_changes_at_layers_are_noted_where_there_are_any(dialect: str, file: str
         assert load(project(dialect, {"a": mesh_xml()}, files={f"Metadata/{file}": nothing}))[1] == {}
 
 
-def test_odd_nesting_of_painted_triangles_costs_nothing() -> None:
+def test_unusual_nesting_of_painted_triangles_keeps_the_geometry() -> None:
     row = '<triangle v1="0" v2="1" v3="2" pid="5" p1="0" paint_color="4"/>'
     plain = '<triangle v1="0" v2="1" v3="3"/>'
     corners = np.concatenate([np.zeros((1, 3)), np.eye(3)])
@@ -315,7 +318,7 @@ def test_odd_nesting_of_painted_triangles_costs_nothing() -> None:
         "<volume><volume><volume><metadata/></volume></volume></volume>",
     ],
 )
-def test_odd_settings_cost_nothing(settings: str) -> None:
+def test_unusual_settings_keep_the_geometry(settings: str) -> None:
     scene, notes = load(package(model(thing()), {"Metadata/model_settings.config": settings}))
     assert scene.face_count == 12
     assert notes == {}

@@ -1,4 +1,4 @@
-"""Colors between formats: products are multiplied where the target can hold them, and every other loss is named."""
+"""Colors between formats: products of colors are kept if the target can hold them, and other losses are named."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def scene_with(material: Material, *, colors: UInt8 | None = None, uv: bool = Tr
 
 
 def convert(scene: Scene, target_format: str) -> tuple[bytes, Report]:
-    """Convert the scene from GLB, by the whole chain."""
+    """Convert the scene from GLB with the whole chain; return the file and the report."""
     source, target = Target("model.glb"), Target(f"model.{target_format}")
     write_glb(scene, source, NoOptions())
     data = Source.from_bytes(source.read(), "model.glb")
@@ -59,7 +59,7 @@ def codes(report: Report) -> set[str]:
 
 
 def product(first: UInt8, second: tuple[float, ...]) -> UInt8:
-    """Two sRGB colors multiplied in linear light, by the formulas of IEC 61966-2-1."""
+    """Multiply two sRGB colors in linear light, by the formulas of IEC 61966-2-1."""
 
     def linear(value: float) -> float:
         return value / 12.92 if value <= 0.04045 else float(((value + 0.055) / 1.055) ** 2.4)
@@ -84,7 +84,7 @@ def corner_colors(mesh: Mesh) -> UInt8:
 
 
 @pytest.mark.parametrize("blend", ["nearest", "linear"])
-def test_the_sampler_of_a_texture_passes_from_glb_over_3mf_to_glb(blend: str) -> None:
+def test_the_sampler_of_a_texture_survives_glb_to_3mf_to_glb(blend: str) -> None:
     wood = Material(base_color_image=0, wrap=("mirror", "clamp"), filter=blend)  # type: ignore[arg-type]
     data, report = convert(scene_with(wood), "3mf")
     assert codes(report) == set()
@@ -138,7 +138,7 @@ def test_obj_names_the_sampling_that_it_cannot_hold(more: dict[str, Any]) -> Non
 FACTOR = (0.4, 0.7, 0.9, 1.0)
 
 
-def test_ply_gets_the_product_of_factor_and_vertex_colors() -> None:
+def test_ply_has_the_product_of_factor_and_vertex_colors() -> None:
     data, report = convert(scene_with(Material(base_color=FACTOR), colors=COLORS, uv=False), "ply")
     mesh = read_ply(Source.from_bytes(data, "a.ply"), NoOptions()).meshes[0]
     assert len(mesh.vertices) == 8
@@ -147,14 +147,14 @@ def test_ply_gets_the_product_of_factor_and_vertex_colors() -> None:
     assert codes(report) == {"materials_as_colors", "materials_dropped"}
 
 
-def test_ply_doubles_colored_vertices_only_between_factors_that_differ() -> None:
+def test_ply_duplicates_colored_vertices_only_between_different_factors() -> None:
     materials = (Material(base_color=FACTOR), Material("same", base_color=FACTOR), Material(base_color=(1, 0, 0, 1)))
     shown = np.array([0] * 4 + [1] * 4 + [2] * 2 + [-1] * 2, np.int32)
     data, _ = convert(Scene((replace(BRICK, colors=COLORS, face_material=shown),), (Part(0),), materials), "ply")
     mesh = read_ply(Source.from_bytes(data, "a.ply"), NoOptions()).meshes[0]
     factors = [FACTOR, FACTOR, (1, 0, 0, 1), (1, 1, 1, 1)]
     tables = np.stack([product(COLORS, factor) for factor in factors])
-    # faces are sorted by material on the way through GLB, those without any first
+    # GLB sorts the faces by material, with those without a material first
     order = np.argsort(shown, kind="stable")
     expected = tables[shown[order][:, None], BRICK.faces[order]]
     assert np.abs(corner_colors(mesh).astype(int) - expected).max() <= 1
@@ -214,7 +214,7 @@ def test_a_textured_model_loses_its_textures_in_ply_with_a_note() -> None:
         ({"alpha_mode": "mask"}, "obj", "alpha_cutoff_dropped", "MTL"),
     ],
 )
-def test_what_a_material_loses_is_named(lost: dict[str, Any], target: str, code: str, shown: str) -> None:
+def test_each_loss_of_a_material_is_named(lost: dict[str, Any], target: str, code: str, shown: str) -> None:
     material = Material(base_color_image=0, **lost)
     _, report = convert(scene_with(material), target)
     assert [shown in note.message for note in report.notes if note.code == code] == [True]

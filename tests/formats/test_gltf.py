@@ -1,4 +1,4 @@
-"""glTF and GLB: what is read, what is refused, and what other programs say of what is written."""
+"""glTF and GLB: reading, rejected files, and checks of written files by other programs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from models import brick, edge_counts, move_mesh, scene_of, sphere, volume
 pytestmark = pytest.mark.once
 
 
-def turned(angle: float, axis: str = "z") -> np.ndarray[Any, Any]:
+def rotation(angle: float, axis: str = "z") -> np.ndarray[Any, Any]:
     matrix: np.ndarray[Any, Any] = trimesh.transformations.rotation_matrix(
         angle, {"x": [1, 0, 0], "y": [0, 1, 0], "z": [0, 0, 1]}[axis]
     )
@@ -58,7 +58,7 @@ def turned(angle: float, axis: str = "z") -> np.ndarray[Any, Any]:
 # ---- reading: triangles ----------------------------------------------------------------------------------------------
 
 
-def test_a_square_in_metres_y_up() -> None:
+def test_a_square_is_read_in_meters_with_y_up() -> None:
     scene = load(square().glb())
     assert (scene.frame.unit, scene.frame.up) == ("m", "y")
     assert np.array_equal(scene.meshes[0].vertices, SQUARE)
@@ -67,7 +67,7 @@ def test_a_square_in_metres_y_up() -> None:
 
 
 @pytest.mark.parametrize("kind", ["glb", "gltf"])
-def test_glb_and_gltf_hold_the_same(kind: str) -> None:
+def test_glb_and_gltf_give_the_same_scene(kind: str) -> None:
     document = square()
     assert load(getattr(document, kind)()).face_count == 2
 
@@ -75,8 +75,8 @@ def test_glb_and_gltf_hold_the_same(kind: str) -> None:
 @pytest.mark.parametrize("excess", [1, 2, 3])
 @pytest.mark.parametrize("is_padded", [True, False])
 @pytest.mark.parametrize("between", [b"", b"spare"])
-def test_a_glb_whose_chunk_lengths_are_not_multiples_of_four(excess: int, is_padded: bool, between: bytes) -> None:
-    """glTF 2.0 §4.4.3 wants them to be; exporters state the unpadded length, and pad or do not."""
+def test_a_glb_with_unaligned_chunk_lengths_is_read(excess: int, is_padded: bool, between: bytes) -> None:
+    """glTF 2.0 §4.4.3 requires multiples of four; exporters state the unpadded length and may omit the padding."""
     document = square()
     document.data += bytes(5)
     document.json["buffers"] = [{"byteLength": len(document.data)}]
@@ -112,14 +112,14 @@ def test_strips_and_fans_keep_their_winding(mode: int, indices: list[int], faces
     assert [mesh.faces.tolist() for mesh in scene.meshes] == ([faces] if faces else [])
 
 
-def test_triangles_without_indices() -> None:
+def test_triangles_without_indices_are_read() -> None:
     document = Document()
     document.mesh({"attributes": {"POSITION": document.accessor(SQUARE[[0, 1, 2, 0, 2, 3]])}})
     scene = load(document.place({"mesh": 0}).glb())
     assert scene.meshes[0].faces.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-def test_points_and_lines_are_told_and_left() -> None:
+def test_points_and_lines_are_left_out_with_a_note() -> None:
     document = square()
     for mode in (0, 1, 2, 3):
         document.json["meshes"][0]["primitives"].append({"attributes": {"POSITION": 0}, "mode": mode})
@@ -128,7 +128,7 @@ def test_points_and_lines_are_told_and_left() -> None:
     assert set(codes) == {"points_ignored", "lines_ignored"}
 
 
-def test_interleaved_sparse_and_quantised_vertices() -> None:
+def test_interleaved_sparse_and_quantized_vertices_are_read() -> None:
     document = Document()
     packed = np.zeros((4, 8), np.int16)
     packed[:, :3] = SQUARE * 32767
@@ -202,7 +202,7 @@ def test_meshes_that_share_a_large_accessor_take_their_own_vertices() -> None:
     assert np.array_equal(mesh.vertices[mesh.faces[0]], SQUARE[:3])
 
 
-def test_missing_normals_beside_given_ones_are_made() -> None:
+def test_missing_normals_are_computed_if_another_primitive_has_normals() -> None:
     document = Document()
     up = document.accessor(np.tile(np.array([0, 0, 2], np.float32), (4, 1)))
     indices = document.accessor(TWO)
@@ -215,7 +215,7 @@ def test_missing_normals_beside_given_ones_are_made() -> None:
     assert np.allclose(mesh.normals, [[0, 0, 1]] * 4 + [[1, 0, 0]] * 4)
 
 
-def test_some_indices_out_of_range_lose_their_triangles_with_a_note() -> None:
+def test_triangles_with_indices_out_of_range_are_dropped_with_a_note() -> None:
     document = square()
     document.json["meshes"][0]["primitives"][0]["indices"] = document.accessor(np.array([0, 1, 2, 0, 2, 9], np.uint8))
     scene, codes = load_with_notes(document.glb())
@@ -226,7 +226,7 @@ def test_some_indices_out_of_range_lose_their_triangles_with_a_note() -> None:
 # ---- reading: nodes --------------------------------------------------------------------------------------------------
 
 
-def test_transforms_names_and_paths() -> None:
+def test_transforms_names_and_paths_are_read() -> None:
     document = square()
     document.json["meshes"][0]["name"] = "plate"
     half = np.sqrt(0.5)
@@ -246,7 +246,7 @@ def test_transforms_names_and_paths() -> None:
     assert np.allclose(scene.parts[1].transform[:3, 3], [8, 10, 12])
 
 
-def test_a_mirrored_node_keeps_outside_outside() -> None:
+def test_a_mirrored_node_keeps_its_faces_outward() -> None:
     document = Document()
     cube = brick(1, 1, 1)
     position = document.accessor(cube.vertices.astype(np.float32))
@@ -302,19 +302,19 @@ def test_a_node_below_several_parents_is_placed_below_each() -> None:
     assert codes == ["node_repeated"]
 
 
-def test_a_node_below_itself_is_refused() -> None:
+def test_a_cycle_of_nodes_is_rejected() -> None:
     document = square().place({"children": [1]}, {"children": [0], "mesh": 0}, roots=[0])
     with pytest.raises(UnreadableFile, match=r"nodes\[1\]\.children names nodes\[0\]"):
         load(document.glb())
 
 
-def test_nodes_that_double_at_every_level_are_refused() -> None:
+def test_nodes_that_double_at_every_level_are_rejected() -> None:
     document = square().place(*({"children": [n + 1, n + 1]} for n in range(60)), {"mesh": 0}, roots=[0])
     with pytest.raises(UnreadableFile, match="other parents"):
         load(document.glb())
 
 
-def test_a_hundred_thousand_levels_are_walked() -> None:
+def test_a_hundred_thousand_levels_of_nodes_are_read() -> None:
     count = 100_000
     chain = [{"name": "n", "mesh": 0, "translation": [0, 0, 1], "children": [n + 1]} for n in range(count)]
     document = square().place(*chain, {"mesh": 0}, roots=[0])
@@ -322,7 +322,7 @@ def test_a_hundred_thousand_levels_are_walked() -> None:
     assert scene.parts[-1].transform[2, 3] == count
 
 
-def test_a_skinned_mesh_stands_as_it_was_bound() -> None:
+def test_a_skinned_mesh_is_read_in_its_bind_pose() -> None:
     document = square()
     inverse = np.eye(4, dtype=np.float32)
     inverse[3, 0] = -7
@@ -333,12 +333,12 @@ def test_a_skinned_mesh_stands_as_it_was_bound() -> None:
     assert codes == ["skin_ignored"]
 
 
-# ---- reading: looks --------------------------------------------------------------------------------------------------
+# ---- reading: appearance ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
 @pytest.mark.parametrize("width", [3, 4])
-def test_linear_colours_become_srgb(dtype: type[np.generic], width: int) -> None:
+def test_linear_colors_become_srgb(dtype: type[np.generic], width: int) -> None:
     top = 1 if dtype is np.float32 else np.iinfo(dtype).max  # type: ignore[type-var]
     linear = np.array([[0, 0.2158605, 1, 0.5]] * 4)[:, :width]
     colors = (linear * top).round(0 if top > 1 else 9).astype(dtype)
@@ -364,7 +364,7 @@ def material_scene(material: dict[str, Any], **more: Any) -> tuple[Scene, list[s
     return load_with_notes(document.glb())
 
 
-def test_a_material_and_its_texture() -> None:
+def test_a_material_and_its_texture_are_read() -> None:
     scene, codes = material_scene(
         {
             "name": "skin",
@@ -400,11 +400,11 @@ def test_a_texture_transform_is_baked_into_the_coordinates() -> None:
     scene, _ = material_scene({"pbrMetallicRoughness": {"baseColorTexture": texture}})
     uv = scene.meshes[0].uv
     assert uv is not None
-    # a quarter turn takes u to -v and v to u, after the scale
+    # after the scale, a quarter turn maps u to -v and v to u
     assert np.allclose(uv, [[0.25, 0.5], [0.25, 2.5], [4.25, 2.5], [4.25, 0.5]], atol=1e-6)
 
 
-def test_the_second_set_of_coordinates_is_taken_where_the_texture_asks() -> None:
+def test_the_second_uv_set_is_used_if_the_texture_refers_to_it() -> None:
     scene, codes = material_scene(
         {
             "pbrMetallicRoughness": {"baseColorTexture": {"index": 0, "texCoord": 1}},
@@ -417,7 +417,7 @@ def test_the_second_set_of_coordinates_is_taken_where_the_texture_asks() -> None
     assert codes == ["texture_dropped"]
 
 
-def test_specular_glossiness_gives_its_diffuse_colour() -> None:
+def test_specular_glossiness_gives_its_diffuse_color() -> None:
     glossy = {"diffuseFactor": [1, 0, 0, 1], "diffuseTexture": {"index": 0}, "glossinessFactor": 0.25}
     scene, _ = material_scene({"extensions": {"KHR_materials_pbrSpecularGlossiness": glossy}})
     (material,) = scene.materials
@@ -425,7 +425,7 @@ def test_specular_glossiness_gives_its_diffuse_colour() -> None:
     assert (material.base_color_image, material.metallic, material.roughness) == (0, 0, 0.75)
 
 
-def test_a_missing_picture_is_named_and_a_sibling_is_used() -> None:
+def test_a_missing_image_is_named_and_a_companion_is_used() -> None:
     document = square(material=0)
     document.json |= {
         "materials": [{"pbrMetallicRoughness": {"baseColorTexture": {"index": 0}}}],
@@ -440,7 +440,7 @@ def test_a_missing_picture_is_named_and_a_sibling_is_used() -> None:
     assert [image.data for image in scene.images] == [PIXEL]
 
 
-def test_a_wrong_material_is_told_and_the_shape_stays() -> None:
+def test_an_invalid_material_is_noted_and_the_geometry_kept() -> None:
     scene, codes = material_scene({"pbrMetallicRoughness": {"baseColorFactor": "red"}})
     assert scene.face_count == 2
     assert codes == ["material_ignored"]
@@ -449,7 +449,7 @@ def test_a_wrong_material_is_told_and_the_shape_stays() -> None:
 # ---- reading: extensions ---------------------------------------------------------------------------------------------
 
 
-def test_unknown_required_extensions() -> None:
+def test_unknown_required_extensions_are_rejected() -> None:
     document = square()
     document.json["extensionsRequired"] = ["ACME_sparkle"]
     _, codes = load_with_notes(document.glb())
@@ -474,7 +474,7 @@ def draco_document() -> Document:
     return document.place({"mesh": 0})
 
 
-def test_draco() -> None:
+def test_draco_is_read() -> None:
     scene = load(draco_document().glb())
     ball = sphere(1, 16)
     assert scene.face_count == len(ball.faces)
@@ -533,7 +533,7 @@ def meshopt_bytes() -> bytes:
     return glb(json.dumps(document.json).encode(), document.data)
 
 
-def test_meshopt() -> None:
+def test_meshopt_is_read() -> None:
     scene = load(meshopt_bytes())
     ball = sphere(1, 16)
     assert volume(*soup(scene)) == pytest.approx(volume(ball.vertices, ball.faces), rel=1e-5)
@@ -546,7 +546,7 @@ def test_meshopt_without_its_library_names_what_to_install(monkeypatch: pytest.M
         load(data)
 
 
-def test_the_uncompressed_copy_is_read_where_a_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_uncompressed_copy_is_read_if_a_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draco, "is_available", lambda: False)
     monkeypatch.setattr(meshopt, "is_available", lambda: False)
     document = square()
@@ -558,7 +558,7 @@ def test_the_uncompressed_copy_is_read_where_a_library_is_missing(monkeypatch: p
     assert np.array_equal(load(document.glb()).meshes[0].vertices, SQUARE)
 
 
-def test_a_file_named_by_its_path_sees_its_own_folder(tmp_path: Path) -> None:
+def test_a_file_read_by_its_path_finds_its_companions(tmp_path: Path) -> None:
     document = square()
     (tmp_path / "model.gltf").write_bytes(document.gltf(uri="./parts/shape%20one.bin"))
     (tmp_path / "parts").mkdir()
@@ -567,10 +567,10 @@ def test_a_file_named_by_its_path_sees_its_own_folder(tmp_path: Path) -> None:
     assert scene.face_count == 2
 
 
-# ---- refusing --------------------------------------------------------------------------------------------------------
+# ---- rejecting -------------------------------------------------------------------------------------------------------
 
 
-def test_external_buffers_are_named_and_siblings_used() -> None:
+def test_missing_buffers_are_named_and_companions_used() -> None:
     document = square()
     data = document.gltf(uri="shape.bin")
     with pytest.raises(ExternalReference, match=r"shape\.bin"):
@@ -590,7 +590,7 @@ def test_external_buffers_are_named_and_siblings_used() -> None:
         b"glTF\x01\0\0\0\x20\0\0\0\x08\0\0\0\0\0\0\0{}      ",
     ],
 )
-def test_gltf_1_says_so(data: bytes) -> None:
+def test_the_error_of_gltf_1_names_the_version(data: bytes) -> None:
     with pytest.raises(UnreadableFile, match=r"glTF 1\.0"):
         load(data)
 
@@ -620,26 +620,26 @@ def test_gltf_1_says_so(data: bytes) -> None:
         (lambda json: json.update(nodes=[1]), r"nodes\[0\]"),
     ],
 )
-def test_a_wrong_value_is_told_by_its_place(change: Any, place: str) -> None:
+def test_the_error_of_an_invalid_value_names_its_place(change: Any, place: str) -> None:
     document = square()
     change(document.json)
     with pytest.raises(UnreadableFile, match=place):
         load(document.glb())
 
 
-def test_all_indices_out_of_range_are_refused() -> None:
+def test_a_file_with_only_invalid_indices_is_rejected() -> None:
     document = square()
     document.json["meshes"][0]["primitives"][0]["indices"] = document.accessor(np.array([7, 8, 9], np.uint8))
     with pytest.raises(UnreadableFile, match="vertices up to 9, and there are 4"):
         load(document.glb())
 
 
-def test_deeply_nested_json_is_refused() -> None:
+def test_deeply_nested_json_is_rejected() -> None:
     with pytest.raises(UnreadableFile):
         load(b'{"asset":{"version":"2.0"},"extras":' + b"[" * 200_000)
 
 
-def test_bytes_shared_without_end_are_refused() -> None:
+def test_excessively_shared_bytes_are_rejected() -> None:
     document = Document()
     position = document.accessor(np.zeros((60_000, 3), np.float32))
     for number in range(1000):
@@ -649,7 +649,7 @@ def test_bytes_shared_without_end_are_refused() -> None:
         load(document.glb())
 
 
-def test_the_sniffer_knows_gltf_from_other_json() -> None:
+def test_the_sniffer_distinguishes_gltf_from_other_json() -> None:
     data = square().gltf()
     assert sniff(b"\xef\xbb\xbf \n" + data, len(data)) > 80
     assert sniff(b'{"buffers":[{"uri":"data:application/octet-stream;base64,' + b"A" * 60_000, 10**6) > 80
@@ -678,7 +678,7 @@ def test_damaged_files_give_a_coded_error_or_a_scene(data: st.DataObject) -> Non
 
 
 def rich_scene() -> Scene:
-    """Two materials on one mesh, colours, normals, coordinates, a picture, instances, groups, a mirror."""
+    """Return two materials on one mesh, colors, normals, UV, an image, instances, groups and a mirrored part."""
     ball = sphere(5, 16, name="ball")
     count = len(ball.vertices)
     colored = replace(
@@ -694,7 +694,7 @@ def rich_scene() -> Scene:
         (brick(), colored),
         (
             Part(0, name="first"),
-            Part(0, turned(0.3, "x") @ turned(1.1), "second", ("frame", "left"), 0),
+            Part(0, rotation(0.3, "x") @ rotation(1.1), "second", ("frame", "left"), 0),
             Part(1, mirror, "third", ("frame",), 2),
             Part(1, trimesh.transformations.translation_matrix([0, 90, 0]), "fourth", ("frame", "left"), 1),
         ),
@@ -709,7 +709,7 @@ def rich_scene() -> Scene:
 
 
 @pytest.mark.parametrize("kind", ["glb", "gltf"])
-def test_everything_comes_back(kind: str) -> None:
+def test_all_features_survive_a_round_trip(kind: str) -> None:
     scene = rich_scene()
     back = to_millimeters(load(write_scene(scene, kind)))
     assert back.features() == scene.features()
@@ -756,7 +756,7 @@ def test_faces_keep_their_materials() -> None:
     assert back.materials[found["second"].material or 0].name == "red"
 
 
-def test_instances_share_their_bytes_under_other_materials_too() -> None:
+def test_instances_with_different_materials_share_their_bytes() -> None:
     one = scene_of(sphere(5, 64))
     parts = [Part(0, trimesh.transformations.translation_matrix([20 * n, 0, 0]), material=n % 2) for n in range(6)]
     six = replace(one, parts=parts, materials=(Material("a", (1, 0, 0, 1)), Material("b", (0, 1, 0, 1))))
@@ -766,20 +766,20 @@ def test_instances_share_their_bytes_under_other_materials_too() -> None:
     assert len(document["accessors"]) == 2
 
 
-def test_bytes_are_the_same_every_time() -> None:
+def test_output_is_reproducible() -> None:
     for kind in ("glb", "gltf"):
         assert write_scene(rich_scene(), kind) == write_scene(rich_scene(), kind)
     assert parse_json(write_scene(rich_scene()))["asset"] == {"version": "2.0", "generator": "meshhub"}
 
 
-def test_a_box_is_in_metres_and_stands_upright() -> None:
+def test_a_box_is_written_in_meters_and_upright() -> None:
     (accessor,) = [one for one in parse_json(write_scene(scene_of(brick())))["accessors"] if one["type"] == "VEC3"]
     assert accessor["min"] == pytest.approx([0, 0, -0.02])
     assert accessor["max"] == pytest.approx([0.01, 0.03, 0])
 
 
 @pytest.mark.parametrize(("count", "component"), [(65_535, 5123), (65_536, 5125)])
-def test_indices_take_the_smallest_type_that_holds_them(count: int, component: int) -> None:
+def test_indices_have_the_smallest_sufficient_type(count: int, component: int) -> None:
     vertices = np.random.default_rng(1).random((count, 3))
     faces = np.arange(count // 3 * 3).reshape(-1, 3)
     faces = np.concatenate([faces, [[0, 1, count - 1]]])
@@ -789,7 +789,7 @@ def test_indices_take_the_smallest_type_that_holds_them(count: int, component: i
     assert accessor["componentType"] == component
 
 
-def test_a_watertight_mesh_stays_so_far_from_the_origin() -> None:
+def test_a_watertight_mesh_far_from_the_origin_stays_watertight() -> None:
     far = move_mesh(sphere(10, 64), 3_000_000.1, -2_000_000.7, 55.3)
     back = to_millimeters(load(write_scene(scene_of(far))))
     vertices, faces = welded(back.meshes[0])
@@ -807,7 +807,7 @@ def test_a_shear_is_kept() -> None:
     assert volume(*soup(back)) == pytest.approx(12000, rel=1e-6)
 
 
-def test_a_texture_on_a_mesh_without_coordinates_is_left() -> None:
+def test_a_texture_on_a_mesh_without_uv_is_left_out() -> None:
     scene = replace(
         scene_of(brick()),
         parts=(Part(0, material=0),),
@@ -826,10 +826,10 @@ def test_a_texture_on_a_mesh_without_coordinates_is_left() -> None:
     scale=arrays.arrays(np.float64, 3, elements=st.floats(0.01, 100)),
     mirrored=st.booleans(),
 )
-def test_any_placement_comes_back(translation: Any, angles: Any, scale: Any, mirrored: bool) -> None:
+def test_any_placement_survives_a_round_trip(translation: Any, angles: Any, scale: Any, mirrored: bool) -> None:
     matrix = trimesh.transformations.translation_matrix(translation)
     for angle, axis in zip(angles, "xyz", strict=True):
-        matrix = matrix @ turned(angle, axis)
+        matrix = matrix @ rotation(angle, axis)
     matrix = matrix @ np.diag([*(scale * [-1 if mirrored else 1, 1, 1]), 1])
     scene = replace(scene_of(brick()), parts=(Part(0, matrix),))
     back = to_millimeters(load(write_scene(scene)))
@@ -838,7 +838,7 @@ def test_any_placement_comes_back(translation: Any, angles: Any, scale: Any, mir
     assert np.linalg.det(back.parts[0].transform) == pytest.approx(np.linalg.det(matrix))
 
 
-# ---- what other programs say -----------------------------------------------------------------------------------------
+# ---- checks by other programs ----------------------------------------------------------------------------------------
 
 
 def validator() -> Path:
@@ -864,7 +864,7 @@ def sheared_scene() -> Scene:
 
 
 def unfit_normals() -> Scene:
-    """Normals that are no unit vectors, coordinates no texture uses, a vertex no face has."""
+    """Return normals that are not unit vectors, unused texture coordinates and an unused vertex."""
     box = brick()
     vertices = np.concatenate([box.vertices, [[1e6, 0, 0]]])
     normals = np.concatenate([box.vertices, [[0, 0, 0]]])
@@ -885,7 +885,7 @@ def test_the_validator_finds_no_error(kind: str, make: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["glb", "gltf"])
-def test_trimesh_sees_the_same_geometry(kind: str) -> None:
+def test_trimesh_reads_the_same_geometry(kind: str) -> None:
     scene = rich_scene()
     loaded = trimesh.load_scene(io.BytesIO(write_scene(scene, kind)), file_type=kind).to_geometry()
     metres = to_meters(scene)
@@ -894,7 +894,7 @@ def test_trimesh_sees_the_same_geometry(kind: str) -> None:
     assert loaded.volume == pytest.approx(volume(*soup(metres)), rel=1e-4)
 
 
-def test_pygltflib_sees_the_same_positions() -> None:
+def test_pygltflib_reads_the_same_positions() -> None:
     data = write_scene(scene_of(sphere()))
     document = pygltflib.GLTF2.load_from_bytes(data)
     accessor = document.accessors[document.meshes[0].primitives[0].attributes.POSITION]
@@ -905,7 +905,7 @@ def test_pygltflib_sees_the_same_positions() -> None:
     assert accessor.max == rows.max(axis=0).tolist()
 
 
-def test_we_read_what_trimesh_writes() -> None:
+def test_files_of_trimesh_are_read() -> None:
     written = trimesh.Scene([trimesh.creation.icosphere(subdivisions=2)]).export(file_type="glb")
     scene = load(written)
     assert scene.face_count == 320
@@ -915,7 +915,7 @@ def test_we_read_what_trimesh_writes() -> None:
 # ---- real files ------------------------------------------------------------------------------------------------------
 
 
-def test_real_files_end_as_expected(corpus: Path, corpus_index: list[dict[str, str]]) -> None:
+def test_real_files_give_the_expected_results(corpus: Path, corpus_index: list[dict[str, str]]) -> None:
     expected_codes = {"converts": "converts", "error": "unreadable_file", "external_reference": "external_reference"}
     wrong = []
     for row in corpus_index:
@@ -936,7 +936,7 @@ def test_real_files_end_as_expected(corpus: Path, corpus_index: list[dict[str, s
     assert wrong == []
 
 
-def test_base64_may_be_untidy() -> None:
+def test_irregular_base64_is_read() -> None:
     document = square()
     text = base64.urlsafe_b64encode(document.data).decode().rstrip("=")
     tidy = document.gltf(uri="data:application/gltf-buffer;base64," + text[:20] + "\n " + text[20:])

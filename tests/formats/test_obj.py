@@ -40,27 +40,27 @@ FACES = "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
 TABLES = "vt 0 0\nvt 1 0\nvt 0 1\nvn 0 0 1\nvn 0 1 0\nvn 1 0 0\nvn 0 0 -1\n"
 
 
-def parsed(text: str | bytes, **companions: bytes) -> Scene:
+def parse_obj(text: str | bytes, **companions: bytes) -> Scene:
     data = text.encode() if isinstance(text, str) else text
     named = {name.replace("__", "."): content for name, content in companions.items()}
     return read(Source.from_bytes(data, "upload.obj", named), NoOptions())
 
 
-def noted(text: str | bytes, companions: dict[str, bytes] | None = None) -> tuple[Scene, dict[str, str]]:
+def parse_with_notes(text: str | bytes, companions: dict[str, bytes] | None = None) -> tuple[Scene, dict[str, str]]:
     data = text.encode() if isinstance(text, str) else text
     with collecting("read") as remarks:
         scene = read(Source.from_bytes(data, "upload.obj", companions), NoOptions())
     return scene, {one.code: one.message for one in remarks.notes}
 
 
-def written(scene: Scene, **options: str) -> tuple[bytes, dict[str, bytes]]:
+def write_obj(scene: Scene, **options: str) -> tuple[bytes, dict[str, bytes]]:
     target = Target()
     write(scene, target, ObjWriterOptions(**options))  # type: ignore[arg-type]
     return target.read(), {name: target.read(name) for name in target.names[1:]}
 
 
-def again(scene: Scene) -> Scene:
-    data, companions = written(scene)
+def round_trip(scene: Scene) -> Scene:
+    data, companions = write_obj(scene)
     return read(Source.from_bytes(data, "other.obj", companions), NoOptions())
 
 
@@ -91,7 +91,7 @@ def assert_tetra(scene: Scene) -> None:
     ],
 )
 def test_every_form_of_a_face(faces: str) -> None:
-    assert_tetra(parsed(TETRA + TABLES + faces))
+    assert_tetra(parse_obj(TETRA + TABLES + faces))
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_every_form_of_a_face(faces: str) -> None:
 def test_every_way_to_write_the_text(change: object) -> None:
     tetra = "v 0 0 0\nv 0 0 1\nv 0 1 0\nv 1 0 0\n"
     faces = "f 1 3 4\nf 1 4 2\nf 1 2 3\nf 4 3 2\n"
-    assert_tetra(parsed(change(tetra + faces)))  # type: ignore[operator]
+    assert_tetra(parse_obj(change(tetra + faces)))  # type: ignore[operator]
 
 
 def test_tables_in_pieces_among_the_faces() -> None:
     text = "".join(f"v {k} 0 0\nv {k} 1 0\nvt 0 0\nv {k} 0 1\nf -3/-1 -2/-1 -1/-1\n" for k in range(5000))
-    scene = parsed(text)
+    scene = parse_obj(text)
     vertices, faces = soup(scene)
     assert len(faces) == 5000
     assert np.array_equal(np.unique(vertices[faces][:, :, 0]), np.arange(5000))
@@ -132,7 +132,7 @@ def test_tables_in_pieces_among_the_faces() -> None:
 def test_polygons_keep_their_area_and_winding() -> None:
     outline = [(0, 0), (4, 0), (4, 1), (1, 1), (1, 3), (4, 3), (4, 4), (0, 4)]
     text = "".join(f"v {x} {y} 0\n" for x, y in outline) + "f 1 2 3 4 5 6 7 8\nf 1 2 7 8\n"
-    vertices, faces = soup(parsed(text))
+    vertices, faces = soup(parse_obj(text))
     a, b, c = (vertices[faces[:, k], :2] for k in range(3))
     areas = ((b - a)[:, 0] * (c - a)[:, 1] - (b - a)[:, 1] * (c - a)[:, 0]) / 2
     assert len(faces) == 6 + 2
@@ -149,7 +149,7 @@ def test_objects_and_groups_are_parts() -> None:
     one = separate_triangle
     text = one(0) + "o body\n" + one(1) + "g lid\n" + one(2) + "g base\n" + one(3) + one(4)
     text += "g lid\nf 7 9 8\no arm # right\n" + one(5) + "o body\nf 4 6 5\ng\nf 5 6 4\n"
-    scene, notes = noted(text)
+    scene, notes = parse_with_notes(text)
     found = [(part.path, part.name, len(scene.meshes[part.mesh].faces)) for part in scene.parts]
     assert found == [((), "", 1), ((), "body", 3), (("body",), "lid", 2), (("body",), "base", 2), ((), "arm", 1)]
     lid = scene.meshes[scene.parts[2].mesh]
@@ -186,7 +186,7 @@ def parts_of(scene: Scene) -> list[tuple[tuple[str, ...], str, int, int]]:
 
 def test_a_brick_in_six_groups_is_one_watertight_part_and_stays_so_in_repair(tmp_path: Path) -> None:
     text = corners_of() + sides("g")
-    scene, notes = noted(text)
+    scene, notes = parse_with_notes(text)
     assert parts_of(scene) == [((), "side 0", 12, 0)]
     assert "6 groups" in notes["groups_joined"] and "1 part" in notes["groups_joined"]
     assert volume(*soup(scene)) == pytest.approx(6000)
@@ -207,7 +207,7 @@ def test_joined_groups_keep_what_their_faces_show() -> None:
     for k, side in enumerate(SIDES):
         corners = " ".join(f"{corner}/{place}" for place, corner in enumerate(side.split(), 1))
         text += f"g side {k}\nusemtl paint {k % 2}\nf {corners}\n"
-    scene = parsed(text)
+    scene = parse_obj(text)
     (mesh,) = scene.meshes
     assert mesh.face_material is not None and mesh.uv is not None
     assert mesh.face_material.tolist() == [0, 0, 1, 1] * 3
@@ -219,30 +219,30 @@ def test_joined_groups_keep_what_their_faces_show() -> None:
 
 def test_two_bricks_in_two_groups_are_two_named_parts() -> None:
     left, right = (sides("#", after).replace("# side", "# ") for after in (0, 8))
-    scene, notes = noted(corners_of() + corners_of(10) + "g left\n" + left + "g right\n" + right)
+    scene, notes = parse_with_notes(corners_of() + corners_of(10) + "g left\n" + left + "g right\n" + right)
     assert parts_of(scene) == [((), "left", 12, 0), ((), "right", 12, 0)]
     assert notes == {}
 
 
 def test_joined_groups_are_called_after_their_object() -> None:
     text = corners_of() + corners_of(50) + separate_triangle(99)
-    scene = parsed(text.replace("f ", "o box\ng flag\nf ") + sides("g"))
+    scene = parse_obj(text.replace("f ", "o box\ng flag\nf ") + sides("g"))
     assert parts_of(scene) == [(("box",), "flag", 1, 3), ((), "box", 12, 0)]
     # the name of an object that falls into several would tell nothing
-    scene = parsed(corners_of() + corners_of(50) + "o box\n" + sides("g near") + sides("g far", 8))
+    scene = parse_obj(corners_of() + corners_of(50) + "o box\n" + sides("g near") + sides("g far", 8))
     assert parts_of(scene) == [(("box",), "near side 0", 12, 0), (("box",), "far side 0", 12, 0)]
     # faces before the first group have no name to give
     first, *others = sides("g").split("g side 0\n")[1].split("\n", 1)
-    assert parts_of(parsed(corners_of() + first + "\n" + others[0])) == [((), "side 1", 12, 0)]
+    assert parts_of(parse_obj(corners_of() + first + "\n" + others[0])) == [((), "side 1", 12, 0)]
 
 
 def test_objects_that_only_together_are_closed_are_one_part() -> None:
-    scene, notes = noted(corners_of() + sides("o"))
+    scene, notes = parse_with_notes(corners_of() + sides("o"))
     assert parts_of(scene) == [((), "side 0", 12, 0)]
     assert "groups_joined" in notes
     # a brick that stands on two corners of theirs is closed by itself
     beside = "v -10 0 0\nv -10 20 0\nv -10 0 30\no wedge\nf 1 2 9\nf 1 9 11\nf 1 11 2\nf 2 11 9\n"
-    assert [row[1:] for row in parts_of(parsed(corners_of() + sides("o") + beside))] == [
+    assert [row[1:] for row in parts_of(parse_obj(corners_of() + sides("o") + beside))] == [
         ("side 0", 12, 0),
         ("wedge", 4, 0),
     ]
@@ -250,21 +250,21 @@ def test_objects_that_only_together_are_closed_are_one_part() -> None:
 
 def test_objects_that_leave_a_hole_together_stay_apart() -> None:
     five = corners_of() + sides("o").rpartition("o side 5")[0]
-    scene, notes = noted(five)
+    scene, notes = parse_with_notes(five)
     assert [row[1] for row in parts_of(scene)] == [f"side {k}" for k in range(5)]
     assert "groups_joined" not in notes
     # while groups do not ask: the shell with a hole is one part, which repair can close
-    assert parts_of(parsed(five.replace("o side", "g side"))) == [((), "side 0", 10, 4)]
+    assert parts_of(parse_obj(five.replace("o side", "g side"))) == [((), "side 0", 10, 4)]
 
 
 def test_groups_of_different_objects_are_not_joined() -> None:
     text = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\no a\ng x\nf 1 2 3\ng y\nf 3 2 1\no b\ng x\nf 2 4 3\ng y\nf 2 3 4\n"
-    assert [row[:3] for row in parts_of(parsed(text))] == [((), "a", 2), ((), "b", 2)]
+    assert [row[:3] for row in parts_of(parse_obj(text))] == [((), "a", 2), ((), "b", 2)]
 
 
 def test_a_face_of_two_corners_joins_nothing() -> None:
     text = separate_triangle(0) + "g a\nf 1 4\n" + "g b\n" + separate_triangle(1) + "g a\nf 4\n"
-    assert [row[1:3] for row in parts_of(parsed(text))] == [("", 1), ("b", 1)]
+    assert [row[1:3] for row in parts_of(parse_obj(text))] == [("", 1), ("b", 1)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 29)), min_size=1, max_size=25))
@@ -281,14 +281,14 @@ def test_groups_are_joined_as_a_plain_search_joins_them(drawn: list[tuple[int, i
             surfaces.remove(other)
             mine |= other
         surfaces.append(mine)
-    scene = parsed(text)
+    scene = parse_obj(text)
     assert len(scene.parts) == len(surfaces)
     assert scene.face_count == len(drawn)
 
 
 def test_ten_thousand_groups_are_ten_thousand_parts() -> None:
     text = "".join(f"g part {k}\n{separate_triangle(k)}f -1 -2 -3\n" for k in range(10_000))
-    scene = parsed(text)
+    scene = parse_obj(text)
     assert len(scene.parts) == 10_000
     assert scene.parts[9_999].name == "part 9999"
     assert all(len(mesh.faces) == 2 and len(mesh.vertices) == 3 for mesh in scene.meshes)
@@ -298,26 +298,26 @@ def test_a_strip_of_a_hundred_thousand_groups_is_one_part() -> None:
     count = 100_000
     text = "".join(f"v {k} {k % 2} 0\n" for k in range(count + 2))
     text += "".join(f"g {k}\nf {k + 1} {k + 2} {k + 3}\n" for k in range(count))
-    scene, notes = noted(text)
+    scene, notes = parse_with_notes(text)
     assert [row[:3] for row in parts_of(scene)] == [((), "0", count)]
     assert "too_many_groups" not in notes
 
 
 def test_absurdly_many_parts_are_joined() -> None:
-    scene, notes = noted("".join(f"g {k}\n{separate_triangle(k)}" for k in range(30_000)))
+    scene, notes = parse_with_notes("".join(f"g {k}\n{separate_triangle(k)}" for k in range(30_000)))
     assert len(scene.parts) == 1
     assert scene.face_count == 30_000
     assert "too_many_groups" in notes
 
 
 def test_names_that_are_not_utf_8() -> None:
-    scene = parsed(TETRA.encode() + b"o Geh\xe4use\n" + FACES.encode())
+    scene = parse_obj(TETRA.encode() + b"o Geh\xe4use\n" + FACES.encode())
     assert scene.parts[0].name == "Gehäuse"
-    assert parsed(TETRA + "o Gehäuse №1\n" + FACES).parts[0].name == "Gehäuse №1"
+    assert parse_obj(TETRA + "o Gehäuse №1\n" + FACES).parts[0].name == "Gehäuse №1"
 
 
 def test_materials_are_per_face() -> None:
-    scene = parsed(TETRA + "f 1 3 2\nusemtl red clay\nf 1 2 4\nusemtl blue\nf 1 4 3\nusemtl red clay\nf 2 3 4\n")
+    scene = parse_obj(TETRA + "f 1 3 2\nusemtl red clay\nf 1 2 4\nusemtl blue\nf 1 4 3\nusemtl red clay\nf 2 3 4\n")
     assert [material.name for material in scene.materials] == ["red clay", "blue"]
     assert scene.meshes[0].face_material is not None
     assert scene.meshes[0].face_material.tolist() == [-1, 0, 1, 0]
@@ -326,7 +326,7 @@ def test_materials_are_per_face() -> None:
 
 def test_materials_follow_the_faces_that_polygons_and_parts_reorder() -> None:
     text = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\no a\nusemtl m\nf 1 2 3 4\no b\nusemtl n\nf 1 2 3\no a\nf 4 3 2 1\n"
-    scene = parsed(text)
+    scene = parse_obj(text)
     assert [part.name for part in scene.parts] == ["a", "b"]
     shown = [mesh.face_material for mesh in scene.meshes]
     assert shown[0] is not None and shown[1] is not None
@@ -347,25 +347,25 @@ def test_materials_follow_the_faces_that_polygons_and_parts_reorder() -> None:
 def test_colours_of_vertices(rows: list[str], colors: list[list[int]]) -> None:
     places = ["0 0 0", "1 0 0", "0 1 0"]
     text = "".join(f"v {place} {row}\n" for place, row in zip(places, rows, strict=True)) + "f 1 2 3\n"
-    mesh = parsed(text).meshes[0]
+    mesh = parse_obj(text).meshes[0]
     assert mesh.colors is not None
     assert mesh.colors.tolist() == colors
     assert mesh.vertices.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
 
 
 def test_weights_are_no_coordinates_and_no_colours() -> None:
-    scene, notes = noted(TETRA.replace("\n", " 2\n") + FACES)
+    scene, notes = parse_with_notes(TETRA.replace("\n", " 2\n") + FACES)
     assert_tetra(scene)
     assert "weights_ignored" in notes
     assert scene.meshes[0].colors is None
-    assert "weights_ignored" not in noted(TETRA.replace("\n", " 1.0\n") + FACES)[1]
+    assert "weights_ignored" not in parse_with_notes(TETRA.replace("\n", " 1.0\n") + FACES)[1]
 
 
 @pytest.mark.parametrize(
     "table", ["vt 0.25\nvt 0.5\nvt 1\n", "vt 0.25 0\nvt 0.5 0\nvt 1 0\n", "vt 0.25 0 9\nvt 0.5\nvt 1 0\n"]
 )
 def test_texture_coordinates_of_one_to_three_numbers(table: str) -> None:
-    mesh = parsed(TETRA + table + "f 1/1 2/2 3/3\n").meshes[0]
+    mesh = parse_obj(TETRA + table + "f 1/1 2/2 3/3\n").meshes[0]
     assert mesh.uv is not None
     assert sorted(mesh.uv.tolist()) == [[0.25, 0], [0.5, 0], [1, 0]]
 
@@ -374,7 +374,7 @@ def test_a_seam_doubles_only_the_vertices_on_it() -> None:
     text = (
         "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\nvt 0.5 0.5\nf 1/1 2/2 3/3\nf 1/5 3/3 4/4\n"
     )
-    mesh = parsed(text).meshes[0]
+    mesh = parse_obj(text).meshes[0]
     assert len(mesh.vertices) == 5
     assert mesh.uv is not None
     corners = {(*mesh.vertices[v].tolist(), *mesh.uv[v].tolist()) for v in mesh.faces.ravel()}
@@ -384,38 +384,38 @@ def test_a_seam_doubles_only_the_vertices_on_it() -> None:
 
 
 def test_normals_are_brought_to_unit_length() -> None:
-    mesh = parsed(TETRA + "vn 0 0 8\nvn 3 4 0\nf 1//1 2//1 3//2\n").meshes[0]
+    mesh = parse_obj(TETRA + "vn 0 0 8\nvn 3 4 0\nf 1//1 2//1 3//2\n").meshes[0]
     assert mesh.normals is not None
     assert {tuple(row) for row in np.round(mesh.normals.astype(float), 6).tolist()} == {(0, 0, 1), (0.6, 0.8, 0)}
 
 
 def test_missing_tables_cost_no_geometry() -> None:
-    scene, notes = noted(TETRA + "f 1/9/9 3/9/9 2/9/9\nf 1//1 2//1 4//1\nf 1 4 3\nf 2 3 4\n")
+    scene, notes = parse_with_notes(TETRA + "f 1/9/9 3/9/9 2/9/9\nf 1//1 2//1 4//1\nf 1 4 3\nf 2 3 4\n")
     assert_tetra(scene)
     assert scene.meshes[0].uv is None and scene.meshes[0].normals is None
     assert "missing_references" in notes
 
 
 def test_indices_from_zero_are_detected() -> None:
-    scene, notes = noted(TETRA + "f 0 2 1\nf 0 1 3\nf 0 3 2\nf 1 2 3\n")
+    scene, notes = parse_with_notes(TETRA + "f 0 2 1\nf 0 1 3\nf 0 3 2\nf 1 2 3\n")
     assert_tetra(scene)
     assert "counted_from_zero" in notes
     with pytest.raises(UnreadableFile, match="line 5 "):
-        parsed(TETRA + "f 0 2 1\nf 4 1 3\n")
+        parse_obj(TETRA + "f 0 2 1\nf 4 1 3\n")
 
 
 def test_lines_points_and_curves_are_skipped_with_a_note() -> None:
-    scene, notes = noted(TETRA + FACES + "l 1 2 3\np 1\nvp 0.5\ncurv 0 1 1 2\n")
+    scene, notes = parse_with_notes(TETRA + FACES + "l 1 2 3\np 1\nvp 0.5\ncurv 0 1 1 2\n")
     assert_tetra(scene)
     assert "lines" in notes["ignored_elements"] and "points" in notes["ignored_elements"]
     with pytest.raises(EmptyModel, match="only lines"):
-        parsed(TETRA + "l 1 2 3\n")
+        parse_obj(TETRA + "l 1 2 3\n")
     with pytest.raises(EmptyModel, match="4 points and no faces"):
-        parsed(TETRA)
+        parse_obj(TETRA)
 
 
 def test_a_face_of_two_corners_is_skipped_with_a_note() -> None:
-    scene, notes = noted(TETRA + "f 1 2\n" + FACES + "f 3\nf \n")
+    scene, notes = parse_with_notes(TETRA + "f 1 2\n" + FACES + "f 3\nf \n")
     assert_tetra(scene)
     assert "3 of 7" in notes["incomplete_faces"]
 
@@ -440,19 +440,19 @@ def test_a_face_of_two_corners_is_skipped_with_a_note() -> None:
 )
 def test_an_error_names_the_line(text: str, line: int) -> None:
     with pytest.raises(UnreadableFile, match=f"line {line} of the OBJ"):
-        parsed(text)
+        parse_obj(text)
 
 
 def test_a_face_with_too_many_corners_is_rejected() -> None:
     text = TETRA + "f" + " 1 2 3" * 10_000 + "\n"
     with pytest.raises(ModelTooComplex, match=r"line 5 .* 30000 corners"):
-        parsed(text)
+        parse_obj(text)
 
 
 @pytest.mark.parametrize("data", [b"", b"\n" * 1000, b"\\\n" * 1000, b"hello\nworld\n", b"\0" * 1000, b"f\nv\n"])
 def test_files_that_are_not_obj_are_rejected(data: bytes) -> None:
     with pytest.raises(SourceError):
-        parsed(data)
+        parse_obj(data)
 
 
 @given(st.binary(max_size=300))
@@ -460,7 +460,7 @@ def test_files_that_are_not_obj_are_rejected(data: bytes) -> None:
 def test_random_bytes_give_a_coded_error_or_a_model(noise: bytes) -> None:
     for data in (noise, (TETRA + FACES).encode()[:40] + noise, b"v " + noise + b"\nf " + noise):
         try:
-            scene = parsed(data)
+            scene = parse_obj(data)
         except SourceError:
             continue
         assert scene.face_count > 0
@@ -471,7 +471,7 @@ def test_random_bytes_give_a_coded_error_or_a_model(noise: bytes) -> None:
 def test_random_words_give_a_coded_error_or_a_model(noise: str) -> None:
     for text in (noise, TETRA + TABLES + "f 1 2 3\nf " + noise):
         try:
-            scene = parsed(text)
+            scene = parse_obj(text)
         except SourceError:
             continue
         for mesh in scene.meshes:
@@ -486,7 +486,7 @@ PAINTED = "mtllib {library}\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 0 1\n
 def material(statements: str, **companions: bytes) -> tuple[Scene, dict[str, str]]:
     files = {"m.mtl": f"newmtl paint\n{statements}\n".encode()}
     files |= {name.replace("__", "."): data for name, data in companions.items()}
-    return noted(PAINTED.format(library="m.mtl"), files)
+    return parse_with_notes(PAINTED.format(library="m.mtl"), files)
 
 
 @pytest.mark.parametrize(
@@ -564,7 +564,7 @@ def test_a_highlight_makes_a_surface_smoother() -> None:
     ],
 )
 def test_textures_are_found_however_they_are_named(reference: str) -> None:
-    scene, notes = noted(
+    scene, notes = parse_with_notes(
         PAINTED.format(library="m.mtl"),
         {"m.mtl": f"newmtl paint\nmap_Kd {reference}\n".encode(), "wood grain.png": PNG},
     )
@@ -586,7 +586,9 @@ def test_a_black_colour_under_a_picture_does_not_hide_it() -> None:
 
 def test_a_picture_is_held_once() -> None:
     text = PAINTED.format(library="m.mtl") + "usemtl other\nf 3/3 2/2 1/1\n"
-    scene, _ = noted(text, {"m.mtl": b"newmtl paint\nmap_Kd a.png\nnewmtl other\nmap_Kd A.png\n", "a.png": PNG})
+    scene, _ = parse_with_notes(
+        text, {"m.mtl": b"newmtl paint\nmap_Kd a.png\nnewmtl other\nmap_Kd A.png\n", "a.png": PNG}
+    )
     assert len(scene.images) == 1
     assert [one.base_color_image for one in scene.materials] == [0, 0]
 
@@ -594,7 +596,7 @@ def test_a_picture_is_held_once() -> None:
 def test_scale_and_offset_of_a_texture_move_its_coordinates_alone() -> None:
     text = PAINTED.format(library="m.mtl") + "usemtl other\nf 3/3 2/2 1/1\n"
     library = b"newmtl paint\nmap_Kd -s 2 3 -o 0.5 0.25 a.png\nnewmtl other\nmap_Kd a.png\n"
-    mesh = noted(text, {"m.mtl": library, "a.png": PNG})[0].meshes[0]
+    mesh = parse_with_notes(text, {"m.mtl": library, "a.png": PNG})[0].meshes[0]
     assert mesh.uv is not None
     assert mesh.uv[mesh.faces].tolist() == [
         [[0.5, 0.25], [2.5, 0.25], [0.5, 3.25]],
@@ -604,25 +606,27 @@ def test_scale_and_offset_of_a_texture_move_its_coordinates_alone() -> None:
 
 @pytest.mark.parametrize("library", ["m.mtl", "M.MTL", "./m.mtl", "gone.mtl m.mtl", "folder\\m.mtl"])
 def test_libraries_are_found_however_they_are_named(library: str) -> None:
-    scene, _ = noted(PAINTED.format(library=library), {"m.mtl": b"newmtl paint\nKd 1 0 0\n"})
+    scene, _ = parse_with_notes(PAINTED.format(library=library), {"m.mtl": b"newmtl paint\nKd 1 0 0\n"})
     assert scene.materials[0].base_color == (1, 0, 0, 1)
 
 
 def test_a_library_with_blanks_in_its_name() -> None:
-    scene, notes = noted(PAINTED.format(library="my colours.mtl"), {"my colours.mtl": b"newmtl paint\nKd 1 0 0\n"})
+    scene, notes = parse_with_notes(
+        PAINTED.format(library="my colours.mtl"), {"my colours.mtl": b"newmtl paint\nKd 1 0 0\n"}
+    )
     assert scene.materials[0].base_color == (1, 0, 0, 1)
     assert notes == {}
 
 
 def test_missing_companions_and_materials_give_notes() -> None:
-    scene, notes = noted(PAINTED.format(library="far/away.mtl"))
+    scene, notes = parse_with_notes(PAINTED.format(library="far/away.mtl"))
     assert "away.mtl" in notes["missing_companion"]
     assert scene.materials[0].name == "paint"
     scene, notes = material("Kd 1 0 0\nmap_Kd gone.png")
     assert "gone.png" in notes["missing_companion"]
     assert scene.materials[0].base_color == (1, 0, 0, 1)
     assert scene.materials[0].base_color_image is None
-    _, notes = noted(PAINTED.format(library="m.mtl"), {"m.mtl": b"newmtl else\n"})
+    _, notes = parse_with_notes(PAINTED.format(library="m.mtl"), {"m.mtl": b"newmtl else\n"})
     assert "paint" in notes["missing_material"]
 
 
@@ -630,7 +634,7 @@ def test_missing_companions_and_materials_give_notes() -> None:
 @settings(max_examples=100, deadline=None)
 def test_a_damaged_library_never_fails_the_model(noise: bytes) -> None:
     for library in (noise, b"newmtl paint\nmap_Kd " + noise, b"newmtl paint\nKd " + noise + b"\nNs " + noise):
-        scene = parsed(PAINTED.format(library="m.mtl"), m__mtl=library)
+        scene = parse_obj(PAINTED.format(library="m.mtl"), m__mtl=library)
         assert scene.face_count == 1
         assert all(0 <= value <= 1 for value in scene.materials[0].base_color)
 
@@ -638,7 +642,7 @@ def test_a_damaged_library_never_fails_the_model(noise: bytes) -> None:
 # --- the writer ----------------------------------------------------------------------------------
 
 
-def painted() -> Scene:
+def painted_scene() -> Scene:
     """Two parts; the first with UV, normals and two materials, one of them textured, the second plain and coloured."""
     ball = sphere(5)
     unit = (ball.vertices / 5).astype(np.float32)
@@ -663,8 +667,8 @@ def painted() -> Scene:
 
 
 def test_a_painted_scene_comes_back() -> None:
-    scene = painted()
-    back = again(scene)
+    scene = painted_scene()
+    back = round_trip(scene)
     assert [part.name for part in back.parts] == ["ball", "box"]
     ball, box = back.meshes
     assert ball.uv is not None and ball.normals is not None and ball.face_material is not None
@@ -701,7 +705,7 @@ def test_numbers_come_back_exactly(vertices: np.ndarray, data: st.DataObject) ->
     uv = data.draw(st.none() | arrays.arrays(np.float32, (len(vertices), 2), elements=st.floats(-2, 2, width=32)))
     colors = data.draw(st.none() | arrays.arrays(np.uint8, (len(vertices), 3)))
     opaque = None if colors is None else np.concatenate([colors, np.full((len(colors), 1), 255, np.uint8)], axis=1)
-    mesh = again(scene_of(Mesh(vertices, faces, uv=uv, colors=opaque, name="any"))).meshes[0]
+    mesh = round_trip(scene_of(Mesh(vertices, faces, uv=uv, colors=opaque, name="any"))).meshes[0]
     precision = np.float32 if np.array_equal(vertices.astype(np.float32), vertices) else np.float64
     assert np.array_equal(mesh.vertices[mesh.faces].astype(precision), vertices[faces].astype(precision))
     if uv is not None:
@@ -719,7 +723,7 @@ def test_seams_leave_the_written_surface_whole() -> None:
     normals = np.repeat(np.cross(*(np.diff(box.vertices[box.faces], axis=1).swapaxes(0, 1))), 3, axis=0)
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     apart = Mesh(corners, np.arange(len(corners)).reshape(-1, 3), normals=normals, name="box")
-    text = written(scene_of(apart))[0].decode().splitlines()
+    text = write_obj(scene_of(apart))[0].decode().splitlines()
     assert sum(line.startswith("v ") for line in text) == 8
     assert sum(line.startswith("vn ") for line in text) == 6
     faces = np.array(
@@ -731,7 +735,7 @@ def test_seams_leave_the_written_surface_whole() -> None:
 def test_instances_are_written_out_and_mirrors_keep_their_outside() -> None:
     mirror = np.diag([-1.0, 1, 1, 1])
     scene = Scene((brick(),), (Part(0, name="one"), Part(0, mirror, name="two")))
-    back = again(scene)
+    back = round_trip(scene)
     assert [part.name for part in back.parts] == ["one", "two"]
     assert volume(*soup(back)) == pytest.approx(2 * 6000)
     assert np.allclose(bounds(back), [[-10, 0, 0], [10, 20, 30]])
@@ -754,7 +758,7 @@ def test_many_parts_of_every_kind_come_back_in_their_places() -> None:
             mesh = replace(mesh, face_material=np.full(12, k % 2))
         meshes.append(mesh)
     parts = tuple(Part(k, name=f"box {k}") for k in range(200))
-    back = again(Scene(tuple(meshes), parts, (Material("one"), Material("two"))))
+    back = round_trip(Scene(tuple(meshes), parts, (Material("one"), Material("two"))))
     assert [part.name for part in back.parts] == [part.name for part in parts]
     for k, mesh in enumerate(back.meshes):
         before = meshes[k]
@@ -771,7 +775,7 @@ def test_many_parts_of_every_kind_come_back_in_their_places() -> None:
 
 
 def test_normals_are_lost_only_where_one_is_missing() -> None:
-    scene, notes = noted(TETRA + "vn 0 0 1\no a\nf 1//1 3//1 2//1\no b\nf 1//1 2 4\no c\nf 1 4 3\n")
+    scene, notes = parse_with_notes(TETRA + "vn 0 0 1\no a\nf 1//1 3//1 2//1\no b\nf 1//1 2 4\no c\nf 1 4 3\n")
     assert [mesh.normals is not None for mesh in scene.meshes] == [True, False, False]
     assert "incomplete_normals" in notes
 
@@ -780,42 +784,42 @@ def test_names_fit_on_a_line_and_come_once() -> None:
     names = ["lid", "lid", "a\nb", "", "", "x # y", "back\\", "Gehäuse"]
     meshes = [move_mesh(brick(1, 1, 1, name=""), 3 * k, 0, 0) for k in range(len(names))]
     scene = Scene(tuple(meshes), tuple(Part(k, name=name) for k, name in enumerate(names)))
-    back = again(scene)
+    back = round_trip(scene)
     assert [part.name for part in back.parts] == ["lid", "lid_2", "a b", "part", "part_2", "x _ y", "back", "Gehäuse"]
     assert volume(*soup(back)) == pytest.approx(len(names))
 
 
 def test_a_single_nameless_part_stays_nameless() -> None:
-    assert again(Scene((brick(name=""),), (Part(0),))).parts[0].name == ""
+    assert round_trip(Scene((brick(name=""),), (Part(0),))).parts[0].name == ""
 
 
 def test_the_up_axis_of_the_file() -> None:
-    low, high = bounds(parsed(written(scene_of(brick()), obj_up="y")[0]))
+    low, high = bounds(parse_obj(write_obj(scene_of(brick()), obj_up="y")[0]))
     assert low.tolist() == [0, 0, -20]
     assert high.tolist() == [10, 30, 0]
-    assert volume(*soup(parsed(written(scene_of(brick()), obj_up="y")[0]))) == pytest.approx(6000)
+    assert volume(*soup(parse_obj(write_obj(scene_of(brick()), obj_up="y")[0]))) == pytest.approx(6000)
 
 
 def test_names_of_companions_come_from_their_content() -> None:
-    data, companions = written(painted())
+    data, companions = write_obj(painted_scene())
     assert len(companions) == 2
     for name, content in companions.items():
         assert name.rpartition(".")[0] == "meshhub-" + hashlib.sha256(content).hexdigest()[:8]
     library = next(name for name in companions if name.endswith(".mtl"))
     assert f"mtllib {library}\n".encode() in data
-    assert written(painted()) == (data, companions)
-    assert written(scene_of(brick()))[1] == {}
+    assert write_obj(painted_scene()) == (data, companions)
+    assert write_obj(scene_of(brick()))[1] == {}
 
 
 def test_the_scene_is_left_as_it_was() -> None:
-    scene = painted()
+    scene = painted_scene()
     before = [mesh.vertices.copy() for mesh in scene.meshes]
-    written(scene, obj_up="y")
+    write_obj(scene, obj_up="y")
     assert all(np.array_equal(mesh.vertices, one) for mesh, one in zip(scene.meshes, before, strict=True))
 
 
 @pytest.mark.parametrize(
-    "scene", [scene_of(brick()), scene_of(sphere()), painted()], ids=["brick", "sphere", "painted"]
+    "scene", [scene_of(brick()), scene_of(sphere()), painted_scene()], ids=["brick", "sphere", "painted"]
 )
 def test_trimesh_reads_written_files(scene: Scene, tmp_path: Path) -> None:
     target = Target("model.obj", folder=tmp_path)
@@ -837,13 +841,13 @@ def test_trimesh_sees_colours_and_pictures(tmp_path: Path) -> None:
     found = trimesh.load(tmp_path / "model.obj", process=False, force="mesh")
     assert found.visual.material.image.getpixel((0, 0))[:3] == (255, 0, 0)
     box = replace(brick(), colors=np.tile([10, 20, 30, 255], (8, 1)))
-    found = trimesh.load(io.BytesIO(written(scene_of(box))[0]), file_type="obj", process=False)
+    found = trimesh.load(io.BytesIO(write_obj(scene_of(box))[0]), file_type="obj", process=False)
     assert found.visual.vertex_colors[0].tolist() == [10, 20, 30, 255]
 
 
 @pytest.mark.skipif(shutil.which("assimp") is None, reason="the assimp command is not installed")
 def test_assimp_reads_written_files(tmp_path: Path) -> None:
-    scene = painted()
+    scene = painted_scene()
     write(scene, Target("model.obj", folder=tmp_path), ObjWriterOptions())
     subprocess.run(
         ["assimp", "export", "model.obj", "out.stl", "-fstlb"], cwd=tmp_path, check=True, capture_output=True

@@ -56,7 +56,7 @@ def cut(shape: Any, *tools: Any) -> Any:
     return shape
 
 
-def turned(shape: Any) -> Any:
+def move_shape(shape: Any) -> Any:
     """The shape somewhere else, in an odd position."""
     turn, move = gp_Trsf(), gp_Trsf()
     turn.SetRotation(gp_Ax1(gp_Pnt(3, -7, 11), gp_Dir(0.3, -0.5, 0.8)), 1.234)
@@ -64,7 +64,7 @@ def turned(shape: Any) -> Any:
     return BRepBuilderAPI_Transform(shape, move.Multiplied(turn), True).Shape()
 
 
-def table_of(shape: Any, folder: Path) -> FeatureTable:
+def read_table(shape: Any, folder: Path) -> FeatureTable:
     writer = STEPControl_Writer()
     writer.Transfer(shape, STEPControl_AsIs)
     path = folder / "part.step"
@@ -141,15 +141,15 @@ PARTS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
 @pytest.mark.parametrize("part", PARTS)
 def test_holes_are_found_as_they_were_made(part: str, where: str, tmp_path: Path) -> None:
     shape, expected = PARTS[part]
-    table = table_of(turned(shape) if where == "turned" else shape, tmp_path)
-    found = [summary(hole) for hole in table.holes]
-    assert len(found) == len(expected)
-    for actual, wanted in zip(found, expected, strict=True):
-        for value, target in zip(actual, wanted, strict=True):
+    table = read_table(move_shape(shape) if where == "turned" else shape, tmp_path)
+    holes = [summary(hole) for hole in table.holes]
+    assert len(holes) == len(expected)
+    for actual, reference in zip(holes, expected, strict=True):
+        for value, target in zip(actual, reference, strict=True):
             if target is not None and not isinstance(target, list):
                 assert value == (target if isinstance(target, str) else pytest.approx(target, abs=2e-4))
-        assert [step[0] for step in actual[4]] == [step[0] for step in wanted[4]]
-        for step, target in zip(actual[4], wanted[4], strict=True):
+        assert [step[0] for step in actual[4]] == [step[0] for step in reference[4]]
+        for step, target in zip(actual[4], reference[4], strict=True):
             assert step[1:3] == pytest.approx(target[1:3], abs=2e-4)
             assert step[3] == (None if target[3] is None else pytest.approx(target[3], abs=1e-3))
     assert table.solids == 1
@@ -157,7 +157,7 @@ def test_holes_are_found_as_they_were_made(part: str, where: str, tmp_path: Path
 
 def test_the_place_and_the_direction_of_a_hole(tmp_path: Path) -> None:
     shape = cut(PLATE, cylinder(5, 8, (10, 15, TOP)), cylinder(5, 8, (40, 25, 0), (0, 0, 1)))
-    (hole,) = table_of(shape, tmp_path).holes
+    (hole,) = read_table(shape, tmp_path).holes
     assert sorted(hole.places) == [((10, 15, 12), (0, 0, -1)), ((40, 25, 0), (0, 0, 1))]
 
 
@@ -165,7 +165,7 @@ def test_faces_radii_and_size(tmp_path: Path) -> None:
     shape = box(30, 20, 10)
     fillet = BRepFilletAPI_MakeFillet(shape)
     fillet.Add(2.5, TopoDS.Edge(TopExp_Explorer(shape, TopAbs_EDGE).Current()))
-    table = table_of(cut(fillet.Shape(), cylinder(4, 99, (15, 10, 10))), tmp_path)
+    table = read_table(cut(fillet.Shape(), cylinder(4, 99, (15, 10, 10))), tmp_path)
     assert table.size_mm == pytest.approx((30, 20, 10), abs=1e-3)
     assert {entry.kind: entry.count for entry in table.faces} == {"plane": 6, "cylinder": 2}
     assert [(entry.radius_mm, entry.side, entry.count) for entry in table.radii] == [
@@ -194,7 +194,7 @@ def test_instances_count_and_have_places_of_their_own(tmp_path: Path) -> None:
 
 
 def test_the_table_is_in_reports_and_on_the_command_line(tmp_path: Path) -> None:
-    table_of(cut(PLATE, cylinder(5, 8, (10, 15, TOP))), tmp_path)
+    read_table(cut(PLATE, cylinder(5, 8, (10, 15, TOP))), tmp_path)
     path = tmp_path / "part.step"
     report = Registry(entry_points=False).convert(path, tmp_path / "part.stl")
     assert report.feature_table is not None
@@ -212,7 +212,7 @@ def test_the_table_is_in_reports_and_on_the_command_line(tmp_path: Path) -> None
 
 
 def test_surfaces_are_colored_by_kind(tmp_path: Path) -> None:
-    table_of(cut(PLATE, cylinder(5, 8, (10, 15, TOP))), tmp_path)
+    read_table(cut(PLATE, cylinder(5, 8, (10, 15, TOP))), tmp_path)
     registry = Registry(entry_points=False)
     scene = read(Source.from_path(tmp_path / "part.step"), StepReadOptions(step_colors="surface"))
     assert sorted(material.name for material in scene.materials) == ["cylinder", "plane"]

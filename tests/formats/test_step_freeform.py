@@ -26,9 +26,9 @@ Points = NDArray[np.float64]
 
 def mesh_of(solid: Any) -> Mesh:
     """Return the mesh that a binary STL file would hold."""
-    made = solid.to_mesh64()
-    vertices = np.asarray(made.vert_properties)[:, :3].astype(np.float32).astype(np.float64)
-    return Mesh(vertices, np.asarray(made.tri_verts, np.int32))
+    native = solid.to_mesh64()
+    vertices = np.asarray(native.vert_properties)[:, :3].astype(np.float32).astype(np.float64)
+    return Mesh(vertices, np.asarray(native.tri_verts, np.int32))
 
 
 def extruded(outline: Points, height: float = 6.0) -> Any:
@@ -85,7 +85,7 @@ PARTS: dict[str, tuple[Any, dict[str, int]]] = {
 """Parts, and the figures of their reports."""
 
 
-def written(solid: Any, folder: Path | None = None, name: str = "part.step") -> tuple[Target, Remarks]:
+def write_step(solid: Any, folder: Path | None = None, name: str = "part.step") -> tuple[Target, Remarks]:
     target = Target(name, folder=folder)
     with collecting("step") as remarks:
         writer.write(scene_of(mesh_of(solid)), target, StepWriteOptions(step_surfaces="freeform"))
@@ -100,7 +100,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     folder = tmp_path_factory.mktemp("freeform")
     reports = {}
     for number, (part, (solid, _)) in enumerate(PARTS.items()):
-        target, remarks = written(solid, folder, f"{number}.step")
+        target, remarks = write_step(solid, folder, f"{number}.step")
         reports[part] = {"path": folder / target.name, "remarks": remarks}
     answers = judge_files([report["path"] for report in reports.values()])
     return {part: report | verdict for (part, report), verdict in zip(reports.items(), answers, strict=True)}
@@ -125,7 +125,7 @@ def test_the_profile_follows_the_curve_between_the_corners(verdicts: Any) -> Non
 
 @pytest.mark.parametrize(("solid", "planes"), [(hexagon(), 8), (Solid.cube([10, 20, 30]), 6)], ids=["hexagon", "box"])
 def test_prisms_stay_flat(solid: Any, planes: int) -> None:
-    _, remarks = written(solid)
+    _, remarks = write_step(solid)
     assert remarks.figures["faces"] == remarks.figures["planes"] == planes
 
 
@@ -133,7 +133,7 @@ def test_walls_beside_a_curve_stay_planes() -> None:
     x = np.linspace(30, 10, 30)
     curve = np.stack([x, 12 - (x - 10) ** 4 / 8e4], axis=1)
     outline = np.concatenate([[[0, 0], [30, 0]], curve, [[0, 12]]])
-    _, remarks = written(extruded(outline))
+    _, remarks = write_step(extruded(outline))
     assert remarks.figures["extrusions"] == 1
     assert remarks.figures["planes"] == 6
 
@@ -150,7 +150,7 @@ def test_rejected_free_form_faces_are_undone(monkeypatch: pytest.MonkeyPatch) ->
         return Verdict(False, tuple(KernelSolid(False, solid.volume) for solid in verdict.solids))
 
     monkeypatch.setattr(writer, "read_back", reject_first)
-    _, remarks = written(extruded(lobes()))
+    _, remarks = write_step(extruded(lobes()))
     assert [note.code for note in remarks.notes] == ["flat_body"]
     assert "extrusions" not in remarks.figures
     assert remarks.figures["valid_solids"] == remarks.figures["solids"] == 1

@@ -52,7 +52,7 @@ SCHEMAS = {3: b"CONFIG_CONTROL_DESIGN", 4: b"AUTOMOTIVE_DESIGN", 5: b"AP242"}
 
 
 @pytest.fixture
-def exported(tmp_path: Path) -> Iterator[Callable[..., bytes]]:
+def export_shape(tmp_path: Path) -> Iterator[Callable[..., bytes]]:
     """A kernel's shape as the text of a STEP file, written by the kernel; settings are put back afterwards."""
     kept: dict[str, Any] = {}
 
@@ -92,11 +92,11 @@ def true_volume(shape: Any) -> float:
 
 
 def compound(*shapes: Any) -> Any:
-    made, builder = TopoDS_Compound(), BRep_Builder()
-    builder.MakeCompound(made)
+    result, builder = TopoDS_Compound(), BRep_Builder()
+    builder.MakeCompound(result)
     for shape in shapes:
-        builder.Add(made, shape)
-    return made
+        builder.Add(result, shape)
+    return result
 
 
 def load(data: bytes, **options: float) -> Scene:
@@ -109,7 +109,7 @@ def load_with_notes(data: bytes, **options: float) -> tuple[Scene, dict[str, str
     return scene, {note.code: note.message for note in remarks.notes}
 
 
-def written(scene: Scene) -> bytes:
+def write_step(scene: Scene) -> bytes:
     """A scene as STEP by meshhub's own writer."""
     target = Target("model.step")
     write(scene, target, StepWriteOptions())
@@ -125,9 +125,9 @@ def size(scene: Scene) -> np.ndarray:
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-def test_every_protocol_gives_the_closed_solid(exported: Callable[..., bytes], schema: int) -> None:
+def test_every_protocol_gives_the_closed_solid(export_shape: Callable[..., bytes], schema: int) -> None:
     shape = machined()
-    data = exported(shape, schema=schema)
+    data = export_shape(shape, schema=schema)
     assert SCHEMAS[schema] in data
     scene, notes = load_with_notes(data)
     vertices, faces = soup(scene)
@@ -137,18 +137,18 @@ def test_every_protocol_gives_the_closed_solid(exported: Callable[..., bytes], s
     assert notes == {}
 
 
-def test_touching_solids_are_closed_each_for_itself(exported: Callable[..., bytes]) -> None:
+def test_touching_solids_are_closed_each_for_itself(export_shape: Callable[..., bytes]) -> None:
     one = BRepPrimAPI_MakeBox(10.0, 10.0, 10.0).Shape()
     other = BRepPrimAPI_MakeBox(gp_Pnt(10, 0, 0), 10.0, 10.0, 10.0).Shape()
-    vertices, faces = soup(load(exported(compound(one, other))))
+    vertices, faces = soup(load(export_shape(compound(one, other))))
     assert len(vertices) == 16
     assert edge_counts(faces) == (0, 0)
     assert volume(vertices, faces) == pytest.approx(2000)
 
 
-def test_finer_options_come_closer(exported: Callable[..., bytes]) -> None:
+def test_finer_options_come_closer(export_shape: Callable[..., bytes]) -> None:
     shape = BRepPrimAPI_MakeSphere(10.0).Shape()
-    data, true = exported(shape), true_volume(shape)
+    data, true = export_shape(shape), true_volume(shape)
     lost = [
         true - volume(*soup(load(data, step_deviation_mm=deviation, step_angle_degrees=angle)))
         for deviation, angle in ((0.3, 45), (0.05, 45), (0.01, 11.46), (0.01, 4))
@@ -157,8 +157,8 @@ def test_finer_options_come_closer(exported: Callable[..., bytes]) -> None:
     assert lost[-1] < true * 1e-3
 
 
-def test_no_point_is_farther_than_the_deviation(exported: Callable[..., bytes]) -> None:
-    scene = load(exported(BRepPrimAPI_MakeSphere(50.0).Shape()), step_deviation_mm=0.05)
+def test_no_point_is_farther_than_the_deviation(export_shape: Callable[..., bytes]) -> None:
+    scene = load(export_shape(BRepPrimAPI_MakeSphere(50.0).Shape()), step_deviation_mm=0.05)
     vertices, faces = soup(scene)
     assert np.linalg.norm(vertices, axis=1) == pytest.approx(50)
     middles = np.linalg.norm(vertices[faces].mean(axis=1), axis=1)
@@ -166,18 +166,18 @@ def test_no_point_is_farther_than_the_deviation(exported: Callable[..., bytes]) 
 
 
 @pytest.mark.parametrize("radius", [0.1, 2.5, 2500, 1e6])
-def test_tiny_is_round_and_huge_does_not_explode(exported: Callable[..., bytes], radius: float) -> None:
+def test_tiny_is_round_and_huge_does_not_explode(export_shape: Callable[..., bytes], radius: float) -> None:
     shape = BRepPrimAPI_MakeSphere(radius).Shape()
-    scene, notes = load_with_notes(exported(shape))
+    scene, notes = load_with_notes(export_shape(shape))
     assert volume(*soup(scene)) == pytest.approx(true_volume(shape), rel=1e-2)
     assert scene.face_count < 200_000
     assert ("deviation_adjusted" in notes) == (radius != 2.5)
 
 
-def test_triangles_that_came_along_are_made_anew(exported: Callable[..., bytes]) -> None:
+def test_triangles_that_came_along_are_made_anew(export_shape: Callable[..., bytes]) -> None:
     shape = BRepPrimAPI_MakeCylinder(5.0, 10.0).Shape()
     BRepMesh_IncrementalMesh(shape, 1.0, False, 1.0)
-    data = exported(shape, schema=5, tessellated=1)
+    data = export_shape(shape, schema=5, tessellated=1)
     assert b"TRIANGULATED_FACE" in data
     scene, notes = load_with_notes(data)
     assert volume(*soup(scene)) == pytest.approx(250 * math.pi, rel=2e-3)
@@ -190,9 +190,9 @@ def test_triangles_that_came_along_are_made_anew(exported: Callable[..., bytes])
 @pytest.mark.parametrize(("unit", "ours"), [("MM", "mm"), ("CM", "cm"), ("M", "m"), ("INCH", "in"), ("FT", "ft")])
 @pytest.mark.parametrize("kernel_unit", ["MM", "M"])
 def test_millimetres_whatever_the_file_says(
-    exported: Callable[..., bytes], unit: str, ours: str, kernel_unit: str
+    export_shape: Callable[..., bytes], unit: str, ours: str, kernel_unit: str
 ) -> None:
-    data = exported(BRepPrimAPI_MakeBox(10.0, 20.0, 30.0).Shape(), unit=unit)
+    data = export_shape(BRepPrimAPI_MakeBox(10.0, 20.0, 30.0).Shape(), unit=unit)
     before = Interface_Static.CVal_s("xstep.cascade.unit")
     Interface_Static.SetCVal_s("xstep.cascade.unit", kernel_unit)
     try:
@@ -204,8 +204,8 @@ def test_millimetres_whatever_the_file_says(
     assert size(scene) == pytest.approx([10, 20, 30], rel=1e-9)
 
 
-def test_a_unit_told_by_the_caller_goes_before_the_files(exported: Callable[..., bytes]) -> None:
-    data = exported(BRepPrimAPI_MakeBox(254.0, 254.0, 254.0).Shape(), unit="INCH")
+def test_a_unit_told_by_the_caller_goes_before_the_files(export_shape: Callable[..., bytes]) -> None:
+    data = export_shape(BRepPrimAPI_MakeBox(254.0, 254.0, 254.0).Shape(), unit="INCH")
     found = Registry(entry_points=False).inspect(Source.from_bytes(data, "a.step"), input_unit="mm")
     assert found.model.size_mm == pytest.approx((10, 10, 10))
 
@@ -235,7 +235,7 @@ def test_names_places_and_colours_survive_a_round_trip() -> None:
         ),
         materials=tuple(Material(base_color=color) for color in colors),
     )
-    after = load(written(before))
+    after = load(write_step(before))
     assert [mesh.name for mesh in after.meshes] == [painted.name, "small"]
     assert [(part.mesh, part.name, part.path) for part in after.parts] == [
         (0, "left", ("Top", "Inner")), (0, "right", ("Top", "Inner")), (1, "loose", ("Top",)),
@@ -263,27 +263,27 @@ def shown_areas(scene: Scene) -> dict[tuple[float, ...], float]:
 
 def test_a_made_up_name_gives_way_to_the_products() -> None:
     block = brick(name="block")
-    data = written(Scene((block,), (Part(0, placed(0), "NAUO1"), Part(0, placed(50), "second"))))
+    data = write_step(Scene((block,), (Part(0, placed(0), "NAUO1"), Part(0, placed(50), "second"))))
     assert [part.name for part in load(data).parts] == ["block", "second"]
 
 
-def test_a_shape_stands_where_the_file_says(exported: Callable[..., bytes]) -> None:
+def test_a_shape_stands_where_the_file_says(export_shape: Callable[..., bytes]) -> None:
     moving = gp_Trsf()
     moving.SetTranslation(gp_Vec(100, 0, 0))
     box = BRepPrimAPI_MakeBox(10.0, 20.0, 30.0).Shape().Moved(TopLoc_Location(moving))
     for shape in (box, compound(box)):
-        assert bounds(load(exported(shape))) == pytest.approx(np.array([[100, 0, 0], [110, 20, 30]]))
+        assert bounds(load(export_shape(shape))) == pytest.approx(np.array([[100, 0, 0], [110, 20, 30]]))
 
 
 def test_assemblies_that_multiply_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = instances_in_colour(tmp_path)
+    data = instances_in_color(tmp_path)
     monkeypatch.setattr("meshhub.builtin_plugins.step.reading.xcaf.MAX_PLACEMENTS", 2)
     with pytest.raises(ModelTooComplex, match="more than 2 parts"):
         load(data)
 
 
 def test_an_instance_may_have_a_colour_of_its_own(tmp_path: Path) -> None:
-    scene = load(instances_in_colour(tmp_path))
+    scene = load(instances_in_color(tmp_path))
     assert len(scene.meshes) == 1
     assert scene.meshes[0].name == "block"
     shown = {
@@ -293,7 +293,7 @@ def test_an_instance_may_have_a_colour_of_its_own(tmp_path: Path) -> None:
     assert all(part.path == ("Top",) for part in scene.parts)
 
 
-def instances_in_colour(folder: Path) -> bytes:
+def instances_in_color(folder: Path) -> bytes:
     """A red block placed twice, once painted green, written by the kernel."""
     from OCP.Quantity import Quantity_Color, Quantity_TOC_sRGB
     from OCP.STEPCAFControl import STEPCAFControl_Writer
@@ -331,21 +331,21 @@ def instances_in_colour(folder: Path) -> bytes:
 # -- what is not a solid, not whole, not STEP --
 
 
-def test_surfaces_are_read_with_a_note(exported: Callable[..., bytes]) -> None:
+def test_surfaces_are_read_with_a_note(export_shape: Callable[..., bytes]) -> None:
     faces = TopExp_Explorer(BRepPrimAPI_MakeBox(10.0, 20.0, 30.0).Shape(), TopAbs_FACE)
-    scene, notes = load_with_notes(exported(faces.Current()))
+    scene, notes = load_with_notes(export_shape(faces.Current()))
     assert scene.face_count == 2
     assert list(notes) == ["surface_model"]
 
 
-def test_a_wireframe_is_an_empty_model(exported: Callable[..., bytes]) -> None:
+def test_a_wireframe_is_an_empty_model(export_shape: Callable[..., bytes]) -> None:
     edge = BRepBuilderAPI_MakeEdge(gp_Pnt(0, 0, 0), gp_Pnt(5, 0, 0)).Edge()
     with pytest.raises(EmptyModel, match="only curves"):
-        load(exported(edge))
+        load(export_shape(edge))
 
 
 def test_lost_entities_are_told() -> None:
-    data = written(scene_of(brick()))
+    data = write_step(scene_of(brick()))
     lines = data.splitlines(keepends=True)
     face = next(number for number, line in enumerate(lines) if b"=ADVANCED_FACE" in line)
     scene, notes = load_with_notes(b"".join(lines[:face] + lines[face + 1 :]))
@@ -369,14 +369,14 @@ def test_lost_entities_are_told() -> None:
     ],
 )
 def test_the_error_describes_the_damage(change: Callable[[bytes], bytes], message: str) -> None:
-    data = written(scene_of(brick()))
+    data = write_step(scene_of(brick()))
     assert change(data) != data
     with pytest.raises(SourceError, match=message):
         load(change(data))
 
 
 def test_brackets_in_names_and_comments_are_no_damage() -> None:
-    data = written(scene_of(brick(name="a(b it's :-) '(")))
+    data = write_step(scene_of(brick(name="a(b it's :-) '(")))
     data = data.replace(b"DATA;", b"DATA; /* it's (not) over :-( */")
     scene = load(data)
     assert scene.parts[0].name == "a(b it's :-) '("
@@ -384,7 +384,7 @@ def test_brackets_in_names_and_comments_are_no_damage() -> None:
 
 def test_files_that_the_file_names_are_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel by itself would read any STEP file of the machine that an upload names."""
-    (tmp_path / "secret.stp").write_bytes(written(scene_of(brick(99, 99, 99, name="secret"))))
+    (tmp_path / "secret.stp").write_bytes(write_step(scene_of(brick(99, 99, 99, name="secret"))))
     monkeypatch.chdir(tmp_path)
     data = assembly_of_files("secret.stp")
     for spelt in (data, data.replace(b"DOCUMENT_FILE(", b"DOCUMENT_FILE /* */ (")):
@@ -398,7 +398,7 @@ def test_files_that_the_file_names_are_never_opened(tmp_path: Path, monkeypatch:
 
 def assembly_of_files(name: str) -> bytes:
     """Two blocks, the second of which lies in another file too, ISO 10303-214's way."""
-    data = written(scene_of(brick(name="here"), brick(name="there")))
+    data = write_step(scene_of(brick(name="here"), brick(name="there")))
     ids = re.findall(rb"(#\d+)=PRODUCT_DEFINITION\(", data)
     lines = f"""#90001=DOCUMENT_TYPE('geometry');
 #90002=DOCUMENT_FILE('{name}','','',#90001,'',$);
@@ -412,7 +412,7 @@ def assembly_of_files(name: str) -> bytes:
 
 
 def test_sniffing() -> None:
-    data = written(scene_of(brick()))
+    data = write_step(scene_of(brick()))
     for opening in (b"", b"\xef\xbb\xbf", b"\r\n \t", b"/* made * by / hand */\n"):
         assert sniff(opening + data, len(data)) == 100
         assert load(opening + data).face_count == 12
@@ -420,7 +420,7 @@ def test_sniffing() -> None:
 
 
 def test_the_kernel_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    data = written(scene_of(brick()))
+    data = write_step(scene_of(brick()))
     load(data)
     with pytest.raises(MeshhubError):
         load(data.replace(b"=", b"~"))
@@ -437,10 +437,10 @@ def isolated() -> Iterator[Registry]:
     registry.close()
 
 
-def test_a_preloaded_worker_meshes(isolated: Registry, exported: Callable[..., bytes]) -> None:
+def test_a_preloaded_worker_meshes(isolated: Registry, export_shape: Callable[..., bytes]) -> None:
     shape = machined()
     for _ in range(3):
-        found = isolated.inspect(Source.from_bytes(exported(shape), "a.step"), timeout=60)
+        found = isolated.inspect(Source.from_bytes(export_shape(shape), "a.step"), timeout=60)
         assert found.model.watertight
         assert found.model.volume_mm3 == pytest.approx(true_volume(shape), rel=1e-3)
 
@@ -462,7 +462,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, bytes]]
     writer.Transfer(machined(), STEPControl_AsIs)
     path = tmp_path_factory.mktemp("step") / "machined.step"
     writer.Write(str(path))
-    files = [path.read_bytes(), instances_in_colour(path.parent)]
+    files = [path.read_bytes(), instances_in_color(path.parent)]
     return list(DAMAGE["mutations"](files, 30, 3))
 
 

@@ -39,10 +39,10 @@ Solid = manifold3d.Manifold
 
 
 def mesh_of(solid: Any, name: str = "") -> Mesh:
-    made = solid.to_mesh64()
+    native = solid.to_mesh64()
     # as an STL would hold it
-    vertices = np.asarray(made.vert_properties)[:, :3].astype(np.float32).astype(np.float64)
-    return Mesh(vertices, np.asarray(made.tri_verts, np.int32), name=name)
+    vertices = np.asarray(native.vert_properties)[:, :3].astype(np.float32).astype(np.float64)
+    return Mesh(vertices, np.asarray(native.tri_verts, np.int32), name=name)
 
 
 def cylinder(height: float, low: float, high: float, segments: int) -> Any:
@@ -152,14 +152,14 @@ def pinched() -> Mesh:
     return Mesh(np.array(vertices, np.float64), np.array(faces, np.int32))
 
 
-def joined_meshes(one: Mesh, other: Mesh) -> Mesh:
-    faces = np.concatenate([one.faces, other.faces + len(one.vertices)])
-    return Mesh(np.concatenate([one.vertices, other.vertices]), faces)
+def join_meshes(first: Mesh, second: Mesh) -> Mesh:
+    faces = np.concatenate([first.faces, second.faces + len(first.vertices)])
+    return Mesh(np.concatenate([first.vertices, second.vertices]), faces)
 
 
 def touching_bricks() -> Mesh:
     """Two boxes that share one edge."""
-    return joined_meshes(brick(10, 10, 10), move_mesh(brick(10, 10, 10), 10, 10, 0))
+    return join_meshes(brick(10, 10, 10), move_mesh(brick(10, 10, 10), 10, 10, 0))
 
 
 def nested_wedges() -> Mesh:
@@ -219,12 +219,12 @@ def rims_that_touch() -> Any:
     return frame + cylinder(5, 5, 5, 32) + cylinder(5, 5, 5, 32).translate([10, 0, 5])
 
 
-def drilled(solid: Any, radius: float, *turn: float, segments: int = 32) -> Any:
+def drill(solid: Any, radius: float, *turn: float, segments: int = 32) -> Any:
     """A hole all through the middle, along Z unless turned."""
     return solid - cylinder(200, radius, radius, segments).translate([0, 0, -100]).rotate(turn or (0, 0, 0))
 
 
-def centred(height: float, radius: float, segments: int) -> Any:
+def centered_cylinder(height: float, radius: float, segments: int) -> Any:
     return cylinder(height, radius, radius, segments).translate([0, 0, -height / 2])
 
 
@@ -242,14 +242,14 @@ def pitted(count: int) -> Any:
 
 
 CUT: dict[str, tuple[Any, dict[str, int]]] = {
-    "cross hole": (lambda: drilled(centred(40, 10, 64), 3, 0, 90, 0), {"Cylinder": 2, "Plane": 2}),
-    "slanted hole": (lambda: drilled(centred(40, 10, 64), 3, 0, 40, 20), {"Cylinder": 2, "Plane": 2}),
+    "cross hole": (lambda: drill(centered_cylinder(40, 10, 64), 3, 0, 90, 0), {"Cylinder": 2, "Plane": 2}),
+    "slanted hole": (lambda: drill(centered_cylinder(40, 10, 64), 3, 0, 40, 20), {"Cylinder": 2, "Plane": 2}),
     "tee": (
-        lambda: centred(40, 10, 64) + centred(40, 5, 48).rotate([0, 90, 0]).translate([15, 0, 0]),
+        lambda: centered_cylinder(40, 10, 64) + centered_cylinder(40, 5, 48).rotate([0, 90, 0]).translate([15, 0, 0]),
         {"Cylinder": 2, "Plane": 3},
     ),
     "drilled pipe": (
-        lambda: drilled(centred(60, 12, 80) - centred(70, 10, 80), 2, 90, 0, 0, segments=24),
+        lambda: drill(centered_cylinder(60, 12, 80) - centered_cylinder(70, 10, 80), 2, 90, 0, 0, segments=24),
         {"Cylinder": 4, "Plane": 2},
     ),
     "ball with five pits": (
@@ -257,19 +257,22 @@ CUT: dict[str, tuple[Any, dict[str, int]]] = {
         {"Sphere": 1, "Cylinder": 5, "Plane": 5},
     ),
     "crossing holes": (
-        lambda: drilled(drilled(Solid.cube([40, 30, 20], True), 4, 0, 90, 0, segments=48), 3, segments=36),
+        lambda: drill(drill(Solid.cube([40, 30, 20], True), 4, 0, 90, 0, segments=48), 3, segments=36),
         {"Cylinder": 3, "Plane": 6},
     ),
     "drilled cone": (
-        lambda: drilled(cylinder(30, 12, 6, 64).translate([0, 0, -12]), 2, 90, 0, 0),
+        lambda: drill(cylinder(30, 12, 6, 64).translate([0, 0, -12]), 2, 90, 0, 0),
         {"Cone": 1, "Cylinder": 1, "Plane": 2},
     ),
-    "drilled ball": (lambda: drilled(Solid.sphere(10, 64), 3, segments=48), {"Sphere": 1, "Cylinder": 1}),
+    "drilled ball": (lambda: drill(Solid.sphere(10, 64), 3, segments=48), {"Sphere": 1, "Cylinder": 1}),
     "reamed ball": (
         lambda: Solid.sphere(10, 64) - cylinder(30, 3, 5, 48).translate([0, 0, -15]),
         {"Sphere": 1, "Cone": 1},
     ),
-    "ball on a rod": (lambda: Solid.sphere(10, 48) + centred(30, 4, 36), {"Sphere": 1, "Cylinder": 2, "Plane": 2}),
+    "ball on a rod": (
+        lambda: Solid.sphere(10, 48) + centered_cylinder(30, 4, 36),
+        {"Sphere": 1, "Cylinder": 2, "Plane": 2},
+    ),
     "ball between flats": (
         lambda: Solid.sphere(10, 64) ^ Solid.cube([30, 30, 14], True),
         {"Sphere": 1, "Plane": 2},
@@ -278,8 +281,11 @@ CUT: dict[str, tuple[Any, dict[str, int]]] = {
         lambda: Solid.cube([40, 30, 10], True) - Solid.sphere(8, 64).translate([0, 0, 6]),
         {"Sphere": 1, "Plane": 6},
     ),
-    "drilled ring": (lambda: ring() - centred(20, 1, 32).translate([10, 0, 0]), {"Torus": 1, "Cylinder": 1}),
-    "ring with a spoke": (lambda: ring() + centred(20, 2, 32).rotate([0, 90, 0]), {"Torus": 1, "Cylinder": 1}),
+    "drilled ring": (lambda: ring() - centered_cylinder(20, 1, 32).translate([10, 0, 0]), {"Torus": 1, "Cylinder": 1}),
+    "ring with a spoke": (
+        lambda: ring() + centered_cylinder(20, 2, 32).rotate([0, 90, 0]),
+        {"Torus": 1, "Cylinder": 1},
+    ),
 }
 """Facets cut by a mesh boolean, and the faces they stand for."""
 
@@ -297,9 +303,9 @@ def far_away(mesh: Mesh) -> Mesh:
     return move_mesh(mesh, 100_000.1, -33_333.3, 7)
 
 
-def arc(centre: tuple[float, float], radius: float, begin: float, end: float, count: int) -> np.ndarray:
+def arc(center: tuple[float, float], radius: float, begin: float, end: float, count: int) -> np.ndarray:
     angle = np.linspace(begin, end, count)
-    return np.array(centre) + radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return np.array(center) + radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
 def cusp(radius: float = 8.344, other: float = 0.902) -> Any:
@@ -343,7 +349,7 @@ PARTS: dict[str, Any] = {
     "open": lambda: Mesh(brick().vertices, brick().faces[:-2]),
     "touching": touching_bricks,
     "nested wedges": nested_wedges,
-    "twice": lambda: joined_meshes(brick(10, 10, 10), brick(10, 10, 10)),
+    "twice": lambda: join_meshes(brick(10, 10, 10), brick(10, 10, 10)),
     "pinched": pinched,
     "machined": lambda: mesh_of(machined()),
     "cylinder": lambda: mesh_of(cylinder(20, 5, 5, 64)),
@@ -375,7 +381,7 @@ PARTS: dict[str, Any] = {
 }
 
 
-def written(
+def write_step(
     scene: Scene, folder: Path | None = None, name: str = "model.step", **options: Any
 ) -> tuple[Target, Remarks]:
     target = Target(name, folder=folder)
@@ -394,7 +400,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
     for part, make in PARTS.items():
         for surfaces in ("analytic", "planar"):
             mesh = make()
-            target, remarks = written(scene_of(mesh), folder, f"{len(asked)}.step", step_surfaces=surfaces)
+            target, remarks = write_step(scene_of(mesh), folder, f"{len(asked)}.step", step_surfaces=surfaces)
             asked[part, surfaces] = {
                 "path": folder / target.name,
                 "mesh_volume": volume(mesh.vertices, mesh.faces),
@@ -465,7 +471,7 @@ def test_a_body_that_the_kernel_rejects_gets_flat_faces(
         return Verdict(all(valid for valid, _ in answers), tuple(solids))
 
     monkeypatch.setattr(writer, "read_back", bad_once)
-    _, remarks = written(two_pins())
+    _, remarks = write_step(two_pins())
     assert len(asked) == 2
     assert [note.code for note in remarks.notes] == ["flat_body"]
     assert "body 2 of 'pins'" in remarks.notes[0].message
@@ -491,7 +497,7 @@ def test_only_the_surface_at_fault_gets_flat_faces(monkeypatch: pytest.MonkeyPat
         return Verdict(False, (first, KernelSolid(False, solid.volume, tuple(faces))))
 
     monkeypatch.setattr(writer, "read_back", reject_one_cylinder)
-    _, remarks = written(two_pins())
+    _, remarks = write_step(two_pins())
     assert len(rejected) == 1
     assert [note.code for note in remarks.notes] == ["flat_faces"]
     assert "body 2 of 'pins'" in remarks.notes[0].message
@@ -505,7 +511,7 @@ def test_several_bodies_at_fault_get_flat_faces(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(writer, "is_available", lambda: True)
     bad = KernelSolid(False, 1.0)
     monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(False, (bad, bad)))
-    _, remarks = written(two_pins())
+    _, remarks = write_step(two_pins())
     assert [note.code for note in remarks.notes] == ["flat_body", "flat_body", "invalid_solid", "invalid_solid"]
     assert remarks.figures["cylinders"] == 0
     assert remarks.figures["valid_solids"] == 0
@@ -514,7 +520,7 @@ def test_several_bodies_at_fault_get_flat_faces(monkeypatch: pytest.MonkeyPatch)
 def test_a_solid_of_the_wrong_volume_is_not_counted_as_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
     monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(True, (KernelSolid(True, -1000.0),)))
-    _, remarks = written(scene_of(brick(10, 10, 10)))
+    _, remarks = write_step(scene_of(brick(10, 10, 10)))
     assert [note.code for note in remarks.notes] == ["invalid_solid"]
     assert remarks.figures["valid_solids"] == 0
 
@@ -528,7 +534,7 @@ def test_a_check_that_fails_is_never_called_valid(
 ) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
     monkeypatch.setattr(writer, "read_back", lambda data, seconds: verdict)
-    _, remarks = written(scene_of(mesh_of(cylinder(20, 5, 5, 32))))
+    _, remarks = write_step(scene_of(mesh_of(cylinder(20, 5, 5, 32))))
     assert [note.code for note in remarks.notes] == codes
     assert remarks.figures["step_check"] == check
     assert not remarks.figures.get("valid_solids")
@@ -539,14 +545,14 @@ def test_the_check_leaves_time_before_the_deadline(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(writer, "is_available", lambda: True)
     monkeypatch.setattr(writer, "read_back", lambda data, seconds: limits.append(seconds))
     with bounded_by(time.monotonic() + 8):
-        written(scene_of(brick()))
-    written(scene_of(brick()))
+        write_step(scene_of(brick()))
+    write_step(scene_of(brick()))
     assert limits[0] <= 4 < limits[1] <= kernel_check.MAX_CHECK_S
 
 
 def test_without_the_kernel_only_the_own_check_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: False)
-    _, remarks = written(scene_of(brick()))
+    _, remarks = write_step(scene_of(brick()))
     assert remarks.figures["step_check"] == "writer"
     assert "valid_solids" not in remarks.figures
     assert not remarks.notes
@@ -555,7 +561,7 @@ def test_without_the_kernel_only_the_own_check_is_named(monkeypatch: pytest.Monk
 def test_a_file_that_is_too_large_for_the_check_has_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
     monkeypatch.setattr(writer, "MAX_FACES_COUNT", 5)
-    _, remarks = written(scene_of(brick()))
+    _, remarks = write_step(scene_of(brick()))
     assert remarks.figures["step_check"] == "writer"
     assert "valid_solids" not in remarks.figures
     (note,) = remarks.notes
@@ -565,7 +571,7 @@ def test_a_file_that_is_too_large_for_the_check_has_a_note(monkeypatch: pytest.M
 
 def test_what_crashes_or_hangs_the_kernel_is_no_valid_file(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("OCP.STEPControl", reason="where it is not loaded, the check has a process of another kind")
-    target, _ = written(scene_of(brick()))
+    target, _ = write_step(scene_of(brick()))
     monkeypatch.setattr(kernel_check, "judge", lambda data: os.kill(os.getpid(), signal.SIGSEGV))
     assert kernel_check.read_back(target.read(), 20) == Verdict(False, ())
     monkeypatch.setattr(kernel_check, "judge", lambda data: time.sleep(60))
@@ -574,7 +580,7 @@ def test_what_crashes_or_hangs_the_kernel_is_no_valid_file(monkeypatch: pytest.M
 
 def test_a_clean_process_gives_the_same_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
-    target, _ = written(scene_of(brick(10, 10, 10)))
+    target, _ = write_step(scene_of(brick(10, 10, 10)))
     forked = kernel_check.read_back(target.read(), 60)
     monkeypatch.setattr(sys, "platform", "other")
     assert kernel_check.read_back(target.read(), 60) == forked
@@ -722,9 +728,9 @@ def rounded_pin(radius: float, rounding: float) -> Any:
     from OCP.TopoDS import TopoDS
 
     part = BRepPrimAPI_MakeCylinder(radius, 10).Shape()
-    made = BRepFilletAPI_MakeFillet(part)
-    made.Add(rounding, TopoDS.Edge(TopExp_Explorer(part, TopAbs_EDGE).Current()))
-    return made.Shape()
+    native = BRepFilletAPI_MakeFillet(part)
+    native.Add(rounding, TopoDS.Edge(TopExp_Explorer(part, TopAbs_EDGE).Current()))
+    return native.Shape()
 
 
 def notched_pin(radius: float, height: float, aside: float, deep: float) -> Any:
@@ -857,7 +863,7 @@ def test_parts_names_colours_and_placements(tmp_path: Path) -> None:
         ),
         (Material("red", (1.0, 0.2, 0.0, 1.0)), Material("glass", (0.1, 0.5, 1.0, 0.25))),
     )
-    target, remarks = written(scene, tmp_path)
+    target, remarks = write_step(scene, tmp_path)
     (verdict,) = judge_files([tmp_path / target.name])
     assert verdict["valid"]
     assert sorted(verdict["volumes"]) == pytest.approx([6, 24, 6000, 6000])
@@ -883,7 +889,7 @@ def test_vertex_colours_become_face_colours(tmp_path: Path) -> None:
     vertices = plain.vertices[plain.faces].reshape(-1, 3)
     green = np.repeat((vertices.reshape(-1, 3, 3)[:, :, 0] == 10).all(axis=1), 3)
     colors = np.where(green[:, None], np.array([0, 255, 0, 255]), np.array([255, 0, 0, 255])).astype(np.uint8)
-    target, _ = written(scene_of(Mesh(vertices, np.arange(36).reshape(-1, 3), colors=colors)), tmp_path)
+    target, _ = write_step(scene_of(Mesh(vertices, np.arange(36).reshape(-1, 3), colors=colors)), tmp_path)
     (verdict,) = judge_files([tmp_path / target.name])
     (instance,) = verdict["instances"]
     assert verdict["faces"] == 6
@@ -894,7 +900,7 @@ def test_vertex_colours_become_face_colours(tmp_path: Path) -> None:
 def test_a_gradient_is_left_out_and_said() -> None:
     mesh = mesh_of(Solid.sphere(10, 32))
     colors = np.random.default_rng(0).integers(0, 255, (len(mesh.vertices), 4)).astype(np.uint8)
-    target, remarks = written(scene_of(replace(mesh, colors=colors)))
+    target, remarks = write_step(scene_of(replace(mesh, colors=colors)))
     assert "colours_dropped" in [note.code for note in remarks.notes]
     assert b"STYLED_ITEM" not in target.read()
 
@@ -908,12 +914,12 @@ def test_a_colour_is_never_merged_away() -> None:
         (Part(0),),
         (Material("one", (1.0, 0.0, 0.0, 1.0)), Material("other", (0.0, 0.0, 1.0, 1.0))),
     )
-    _, remarks = written(scene)
+    _, remarks = write_step(scene)
     assert remarks.figures["faces"] == 7
 
 
 def planar_counts(mesh: Mesh) -> tuple[int, ...]:
-    target, _ = written(scene_of(mesh), step_surfaces="planar")
+    target, _ = write_step(scene_of(mesh), step_surfaces="planar")
     text = target.read()
     return tuple(text.count(word) for word in (b"=ADVANCED_FACE(", b"=EDGE_CURVE(", b"=VERTEX_POINT("))
 
@@ -940,7 +946,7 @@ def test_anywhere_and_rounded_the_holes_are_round(turn: int, shift: tuple[float,
     mesh = mesh_of(plate_with_holes())
     rotation = Rotation.random(random_state=turn).as_matrix()
     vertices = (mesh.vertices @ rotation.T + shift).astype(np.float32).astype(np.float64)
-    target, _ = written(scene_of(Mesh(vertices, mesh.faces)))
+    target, _ = write_step(scene_of(Mesh(vertices, mesh.faces)))
     radii = re.findall(rb"CYLINDRICAL_SURFACE\('',#\d+,([0-9.]+)\)", target.read())
     assert sorted(map(float, radii)) == pytest.approx([2, 3, 4, 5], rel=1e-4)
 
@@ -956,20 +962,20 @@ def test_anywhere_and_rounded_the_cones_are_cones(turn: int, shift: tuple[float,
     mesh = mesh_of(countersunk())
     rotation = Rotation.random(random_state=turn).as_matrix()
     vertices = (mesh.vertices @ rotation.T + shift).astype(np.float32).astype(np.float64)
-    text = written(scene_of(Mesh(vertices, mesh.faces)))[0].read()
+    text = write_step(scene_of(Mesh(vertices, mesh.faces)))[0].read()
     assert (text.count(b"=CONICAL_SURFACE("), text.count(b"=ADVANCED_FACE(")) == (2, 4)
 
 
 def test_the_same_bytes_each_time_and_nothing_of_the_upload() -> None:
     scene = scene_of(mesh_of(plate_with_holes(), "plate"))
-    one, _ = written(scene, name="first.step")
-    other, _ = written(scene, name="second.step")
+    one, _ = write_step(scene, name="first.step")
+    other, _ = write_step(scene, name="second.step")
     assert one.read() == other.read()
     assert b"first" not in one.read()
 
 
 def test_the_file_is_plain_part_21() -> None:
-    text = written(scene_of(mesh_of(plate_with_holes())))[0].read().decode("ascii")
+    text = write_step(scene_of(mesh_of(plate_with_holes())))[0].read().decode("ascii")
     assert text.startswith("ISO-10303-21;\nHEADER;")
     assert text.endswith("ENDSEC;\nEND-ISO-10303-21;\n")
     assert "AUTOMOTIVE_DESIGN" in text
@@ -1004,7 +1010,7 @@ def test_many_faces_are_said_with_the_remedy() -> None:
     vertices = np.stack([x, y, generator.random((size, size))], axis=2).reshape(-1, 3)
     at = (x[:-1, :-1] * size + y[:-1, :-1]).ravel()
     faces = np.concatenate([np.stack([at, at + size, at + size + 1], 1), np.stack([at, at + size + 1, at + 1], 1)])
-    _, remarks = written(scene_of(Mesh(vertices, faces)))
+    _, remarks = write_step(scene_of(Mesh(vertices, faces)))
     said = {note.code: note.message for note in remarks.notes}
     assert "optimize_target_faces" in said["many_faces"]
 
@@ -1012,24 +1018,24 @@ def test_many_faces_are_said_with_the_remedy() -> None:
 def test_nothing_but_degenerate_faces_is_refused() -> None:
     flat = Mesh(np.array([[0.0, 0, 0], [1, 0, 0], [1, 0, 0]]), np.array([[0, 1, 2]], np.int32))
     with pytest.raises(ConversionFailed, match="degenerate"):
-        written(scene_of(flat))
+        write_step(scene_of(flat))
 
 
 def test_absurd_coordinates_are_refused() -> None:
     with pytest.raises(ConversionFailed, match="unit"):
-        written(scene_of(Mesh(brick().vertices * 1e18, brick().faces)))
+        write_step(scene_of(Mesh(brick().vertices * 1e18, brick().faces)))
 
 
 def test_a_tolerance_finds_what_is_noisy() -> None:
     mesh = mesh_of(cylinder(20, 5, 5, 48))
     noise = np.random.default_rng(3).normal(scale=0.002, size=mesh.vertices.shape) * [1, 1, 0]
     noisy = Mesh(mesh.vertices + noise, mesh.faces)
-    assert b"CYLINDRICAL_SURFACE" not in written(scene_of(noisy))[0].read()
-    assert b"CYLINDRICAL_SURFACE" in written(scene_of(noisy), step_tolerance_mm=0.02)[0].read()
+    assert b"CYLINDRICAL_SURFACE" not in write_step(scene_of(noisy))[0].read()
+    assert b"CYLINDRICAL_SURFACE" in write_step(scene_of(noisy), step_tolerance_mm=0.02)[0].read()
 
 
 def test_a_hole_that_touches_the_outline_is_a_loop_of_its_own() -> None:
-    text = written(scene_of(pinched()))[0].read()
+    text = write_step(scene_of(pinched()))[0].read()
     assert text.count(b"=ADVANCED_FACE(") == 9
     assert (text.count(b"=FACE_OUTER_BOUND("), text.count(b"=FACE_BOUND(")) == (9, 1)
 
@@ -1114,17 +1120,17 @@ def test_every_closed_real_file_becomes_valid_solids(
         if row["watertight"] == "True" and row["expect"] == "converts" and int(row["n_faces"]) <= 50_000
     ]
     registry = Registry()
-    made: list[tuple[str, Path, float, float, int]] = []
+    native: list[tuple[str, Path, float, float, int]] = []
     for index, file in enumerate(closed[share::SHARES]):
         path = tmp_path / f"{index}.step"
         figures = registry.convert(corpus / file, path, step_surfaces=surfaces).steps[-1].figures
         if figures["faces"] > 5000:
             continue
         volume = abs(registry.inspect(corpus / file).model.volume_mm3 or figures["mesh_volume_mm3"])
-        made.append((file, path, float(volume), float(figures["volume_gained_mm3"]), int(figures["solids"])))
-    assert len(made) > 20
-    verdicts = judge_files([one[1] for one in made], 600, shapes_only=True)
-    for (file, _, volume, gained, solids), verdict in zip(made, verdicts, strict=True):
+        native.append((file, path, float(volume), float(figures["volume_gained_mm3"]), int(figures["solids"])))
+    assert len(native) > 20
+    verdicts = judge_files([one[1] for one in native], 600, shapes_only=True)
+    for (file, _, volume, gained, solids), verdict in zip(native, verdicts, strict=True):
         assert verdict["valid"], file
         assert verdict["valid_solids"] == verdict["solids"] == solids > 0, file
         # arcs lie outside of their chords
