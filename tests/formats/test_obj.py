@@ -90,7 +90,7 @@ def assert_tetra(scene: Scene) -> None:
         "s 1\nf 1 3 2\ns off\nf 1 2 4\nf 1 4 3\nunknown 1 2\nf 2 3 4\n",
     ],
 )
-def test_every_form_of_a_face(faces: str) -> None:
+def test_every_form_of_a_face_is_read(faces: str) -> None:
     assert_tetra(parse_obj(TETRA + TABLES + faces))
 
 
@@ -114,13 +114,13 @@ def test_every_form_of_a_face(faces: str) -> None:
         lambda text: "".join(sorted(text.splitlines(keepends=True))).encode(),  # faces before vertices, sorted
     ],
 )
-def test_every_way_to_write_the_text(change: object) -> None:
+def test_every_text_layout_is_read(change: object) -> None:
     tetra = "v 0 0 0\nv 0 0 1\nv 0 1 0\nv 1 0 0\n"
     faces = "f 1 3 4\nf 1 4 2\nf 1 2 3\nf 4 3 2\n"
     assert_tetra(parse_obj(change(tetra + faces)))  # type: ignore[operator]
 
 
-def test_tables_in_pieces_among_the_faces() -> None:
+def test_tables_between_the_faces_are_read() -> None:
     text = "".join(f"v {k} 0 0\nv {k} 1 0\nvt 0 0\nv {k} 0 1\nf -3/-1 -2/-1 -1/-1\n" for k in range(5000))
     scene = parse_obj(text)
     vertices, faces = soup(scene)
@@ -145,7 +145,7 @@ def separate_triangle(k: int) -> str:
     return f"v {k} 0 0\nv {k} 1 0\nv {k} 0 1\nf -3 -2 -1\n"
 
 
-def test_objects_and_groups_are_parts() -> None:
+def test_objects_and_groups_become_parts() -> None:
     one = separate_triangle
     text = one(0) + "o body\n" + one(1) + "g lid\n" + one(2) + "g base\n" + one(3) + one(4)
     text += "g lid\nf 7 9 8\no arm # right\n" + one(5) + "o body\nf 4 6 5\ng\nf 5 6 4\n"
@@ -170,13 +170,13 @@ def corners_of(at: float = 0) -> str:
 
 
 def sides(keyword: str, after: int = 0) -> str:
-    """The six sides of a brick, each under a statement of its own."""
+    """Return the six sides of a brick, each after its own statement."""
     shifted = [" ".join(str(int(corner) + after) for corner in side.split()) for side in SIDES]
     return "".join(f"{keyword} side {k}\nf {side}\n" for k, side in enumerate(shifted))
 
 
 def parts_of(scene: Scene) -> list[tuple[tuple[str, ...], str, int, int]]:
-    """Path, name, faces and open edges of each part."""
+    """Return the path, name, face count and open edges of each part."""
     return [
         (part.path, part.name, len(mesh.faces), edge_counts(welded(mesh)[1])[0])
         for part in scene.parts
@@ -184,7 +184,7 @@ def parts_of(scene: Scene) -> list[tuple[tuple[str, ...], str, int, int]]:
     ]
 
 
-def test_a_brick_in_six_groups_is_one_watertight_part_and_stays_so_in_repair(tmp_path: Path) -> None:
+def test_a_brick_in_six_groups_is_one_watertight_part_before_and_after_repair(tmp_path: Path) -> None:
     text = corners_of() + sides("g")
     scene, notes = parse_with_notes(text)
     assert parts_of(scene) == [((), "side 0", 12, 0)]
@@ -202,7 +202,7 @@ def test_a_brick_in_six_groups_is_one_watertight_part_and_stays_so_in_repair(tmp
     assert (tmp_path / "plain.stl").read_bytes() == (tmp_path / "repaired.stl").read_bytes()
 
 
-def test_joined_groups_keep_what_their_faces_show() -> None:
+def test_joined_groups_keep_the_materials_and_uv_of_their_faces() -> None:
     text = corners_of() + "vt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\n"
     for k, side in enumerate(SIDES):
         corners = " ".join(f"{corner}/{place}" for place, corner in enumerate(side.split(), 1))
@@ -224,23 +224,23 @@ def test_two_bricks_in_two_groups_are_two_named_parts() -> None:
     assert notes == {}
 
 
-def test_joined_groups_are_called_after_their_object() -> None:
+def test_joined_groups_have_the_name_of_their_object() -> None:
     text = corners_of() + corners_of(50) + separate_triangle(99)
     scene = parse_obj(text.replace("f ", "o box\ng flag\nf ") + sides("g"))
     assert parts_of(scene) == [(("box",), "flag", 1, 3), ((), "box", 12, 0)]
-    # the name of an object that falls into several would tell nothing
+    # the name of an object that is split into several parts would not distinguish them
     scene = parse_obj(corners_of() + corners_of(50) + "o box\n" + sides("g near") + sides("g far", 8))
     assert parts_of(scene) == [(("box",), "near side 0", 12, 0), (("box",), "far side 0", 12, 0)]
-    # faces before the first group have no name to give
+    # faces before the first group have no name
     first, *others = sides("g").split("g side 0\n")[1].split("\n", 1)
     assert parts_of(parse_obj(corners_of() + first + "\n" + others[0])) == [((), "side 1", 12, 0)]
 
 
-def test_objects_that_only_together_are_closed_are_one_part() -> None:
+def test_objects_that_are_closed_only_together_are_one_part() -> None:
     scene, notes = parse_with_notes(corners_of() + sides("o"))
     assert parts_of(scene) == [((), "side 0", 12, 0)]
     assert "groups_joined" in notes
-    # a brick that stands on two corners of theirs is closed by itself
+    # a wedge that shares two corners with the brick is closed by itself
     beside = "v -10 0 0\nv -10 20 0\nv -10 0 30\no wedge\nf 1 2 9\nf 1 9 11\nf 1 11 2\nf 2 11 9\n"
     assert [row[1:] for row in parts_of(parse_obj(corners_of() + sides("o") + beside))] == [
         ("side 0", 12, 0),
@@ -248,12 +248,12 @@ def test_objects_that_only_together_are_closed_are_one_part() -> None:
     ]
 
 
-def test_objects_that_leave_a_hole_together_stay_apart() -> None:
+def test_objects_that_are_open_together_stay_separate() -> None:
     five = corners_of() + sides("o").rpartition("o side 5")[0]
     scene, notes = parse_with_notes(five)
     assert [row[1] for row in parts_of(scene)] == [f"side {k}" for k in range(5)]
     assert "groups_joined" not in notes
-    # while groups do not ask: the shell with a hole is one part, which repair can close
+    # groups, by contrast, are joined: the shell with a hole is one part, which repair can close
     assert parts_of(parse_obj(five.replace("o side", "g side"))) == [((), "side 0", 10, 4)]
 
 
@@ -269,8 +269,8 @@ def test_a_face_of_two_corners_joins_nothing() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 29)), min_size=1, max_size=25))
 @settings(max_examples=100, deadline=None)
-def test_groups_are_joined_as_a_plain_search_joins_them(drawn: list[tuple[int, int, int]]) -> None:
-    """Objects of their own vertices, so that only groups can be joined."""
+def test_joined_groups_equal_those_of_a_simple_search(drawn: list[tuple[int, int, int]]) -> None:
+    """Each object has its own vertices, so that only groups can be joined."""
     text = "".join(f"v {k % 7} {k % 5} {k}\n" for k in range(4 * 40))
     surfaces: list[set[tuple[str, int, int]]] = []
     for owner, group, at in drawn:
@@ -303,14 +303,14 @@ def test_a_strip_of_a_hundred_thousand_groups_is_one_part() -> None:
     assert "too_many_groups" not in notes
 
 
-def test_absurdly_many_parts_are_joined() -> None:
+def test_parts_beyond_the_limit_are_joined() -> None:
     scene, notes = parse_with_notes("".join(f"g {k}\n{separate_triangle(k)}" for k in range(30_000)))
     assert len(scene.parts) == 1
     assert scene.face_count == 30_000
     assert "too_many_groups" in notes
 
 
-def test_names_that_are_not_utf_8() -> None:
+def test_names_that_are_not_utf_8_are_read() -> None:
     scene = parse_obj(TETRA.encode() + b"o Geh\xe4use\n" + FACES.encode())
     assert scene.parts[0].name == "Gehäuse"
     assert parse_obj(TETRA + "o Gehäuse №1\n" + FACES).parts[0].name == "Gehäuse №1"
@@ -324,7 +324,7 @@ def test_materials_are_per_face() -> None:
     assert len(scene.parts) == 1
 
 
-def test_materials_follow_the_faces_that_polygons_and_parts_reorder() -> None:
+def test_materials_stay_with_faces_that_are_reordered() -> None:
     text = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\no a\nusemtl m\nf 1 2 3 4\no b\nusemtl n\nf 1 2 3\no a\nf 4 3 2 1\n"
     scene = parse_obj(text)
     assert [part.name for part in scene.parts] == ["a", "b"]
@@ -344,7 +344,7 @@ def test_materials_follow_the_faces_that_polygons_and_parts_reorder() -> None:
         (["1 1 1 0", "0 0 0 0", "0 1 0 0"], [[255, 255, 255, 255], [0, 0, 0, 255], [0, 255, 0, 255]]),
     ],
 )
-def test_colours_of_vertices(rows: list[str], colors: list[list[int]]) -> None:
+def test_vertex_colors_are_read(rows: list[str], colors: list[list[int]]) -> None:
     places = ["0 0 0", "1 0 0", "0 1 0"]
     text = "".join(f"v {place} {row}\n" for place, row in zip(places, rows, strict=True)) + "f 1 2 3\n"
     mesh = parse_obj(text).meshes[0]
@@ -353,7 +353,7 @@ def test_colours_of_vertices(rows: list[str], colors: list[list[int]]) -> None:
     assert mesh.vertices.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
 
 
-def test_weights_are_no_coordinates_and_no_colours() -> None:
+def test_weights_are_not_read_as_coordinates_or_colors() -> None:
     scene, notes = parse_with_notes(TETRA.replace("\n", " 2\n") + FACES)
     assert_tetra(scene)
     assert "weights_ignored" in notes
@@ -364,13 +364,13 @@ def test_weights_are_no_coordinates_and_no_colours() -> None:
 @pytest.mark.parametrize(
     "table", ["vt 0.25\nvt 0.5\nvt 1\n", "vt 0.25 0\nvt 0.5 0\nvt 1 0\n", "vt 0.25 0 9\nvt 0.5\nvt 1 0\n"]
 )
-def test_texture_coordinates_of_one_to_three_numbers(table: str) -> None:
+def test_texture_coordinates_of_one_to_three_numbers_are_read(table: str) -> None:
     mesh = parse_obj(TETRA + table + "f 1/1 2/2 3/3\n").meshes[0]
     assert mesh.uv is not None
     assert sorted(mesh.uv.tolist()) == [[0.25, 0], [0.5, 0], [1, 0]]
 
 
-def test_a_seam_doubles_only_the_vertices_on_it() -> None:
+def test_a_seam_duplicates_only_its_own_vertices() -> None:
     text = (
         "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\nvt 0.5 0.5\nf 1/1 2/2 3/3\nf 1/5 3/3 4/4\n"
     )
@@ -383,13 +383,13 @@ def test_a_seam_doubles_only_the_vertices_on_it() -> None:
     assert len(points) == 4 and len(faces) == 2
 
 
-def test_normals_are_brought_to_unit_length() -> None:
+def test_normals_are_normalized() -> None:
     mesh = parse_obj(TETRA + "vn 0 0 8\nvn 3 4 0\nf 1//1 2//1 3//2\n").meshes[0]
     assert mesh.normals is not None
     assert {tuple(row) for row in np.round(mesh.normals.astype(float), 6).tolist()} == {(0, 0, 1), (0.6, 0.8, 0)}
 
 
-def test_missing_tables_cost_no_geometry() -> None:
+def test_missing_tables_keep_the_geometry() -> None:
     scene, notes = parse_with_notes(TETRA + "f 1/9/9 3/9/9 2/9/9\nf 1//1 2//1 4//1\nf 1 4 3\nf 2 3 4\n")
     assert_tetra(scene)
     assert scene.meshes[0].uv is None and scene.meshes[0].normals is None
@@ -523,11 +523,11 @@ def test_fully_transparent_materials_become_opaque(statements: str, alpha: float
         ("", (1, 1, 1)),
     ],
 )
-def test_base_colours(statements: str, color: tuple[float, ...]) -> None:
+def test_base_colors_are_read(statements: str, color: tuple[float, ...]) -> None:
     assert material(statements)[0].materials[0].base_color[:3] == pytest.approx(color)
 
 
-def test_physically_based_keys() -> None:
+def test_physically_based_keys_are_read() -> None:
     scene, _ = material(
         "Kd 1 1 1\nPr 0.3\nPm 0.7\nKe 0.1 0.2 0.3\nmap_Ke glow.png\nnorm bumps.png\nmap_Pr mr.png\nmap_Pm mr.png",
         glow__png=PNG + b"1",
@@ -540,7 +540,7 @@ def test_physically_based_keys() -> None:
     assert [scene.images[slot].data[-1:] for slot in slots if slot is not None] == [b"1", b"2", b"3"]
 
 
-def test_a_highlight_makes_a_surface_smoother() -> None:
+def test_a_larger_specular_exponent_gives_a_smoother_surface() -> None:
     def rough(statements: str) -> float:
         return material(statements)[0].materials[0].roughness
 
@@ -563,7 +563,7 @@ def test_a_highlight_makes_a_surface_smoother() -> None:
         "-clamp on -bm 0.5 -mm 0 1 -blendu off -imfchan l wood grain.png",
     ],
 )
-def test_textures_are_found_however_they_are_named(reference: str) -> None:
+def test_textures_are_found_by_every_form_of_reference(reference: str) -> None:
     scene, notes = parse_with_notes(
         PAINTED.format(library="m.mtl"),
         {"m.mtl": f"newmtl paint\nmap_Kd {reference}\n".encode(), "wood grain.png": PNG},
@@ -576,7 +576,7 @@ def test_textures_are_found_however_they_are_named(reference: str) -> None:
     assert "missing_companion" not in notes
 
 
-def test_a_black_colour_under_a_picture_does_not_hide_it() -> None:
+def test_a_black_base_color_does_not_hide_a_texture() -> None:
     scene, notes = material("Kd 0 0 0\nmap_Kd a.jpg", a__jpg=JPEG)
     assert scene.materials[0].base_color == (1, 1, 1, 1)
     assert "'paint'" in notes["black_diffuse_ignored"]
@@ -584,7 +584,7 @@ def test_a_black_colour_under_a_picture_does_not_hide_it() -> None:
     assert scene.images[0].media_type == "image/jpeg"
 
 
-def test_a_picture_is_held_once() -> None:
+def test_a_shared_image_is_stored_once() -> None:
     text = PAINTED.format(library="m.mtl") + "usemtl other\nf 3/3 2/2 1/1\n"
     scene, _ = parse_with_notes(
         text, {"m.mtl": b"newmtl paint\nmap_Kd a.png\nnewmtl other\nmap_Kd A.png\n", "a.png": PNG}
@@ -593,7 +593,7 @@ def test_a_picture_is_held_once() -> None:
     assert [one.base_color_image for one in scene.materials] == [0, 0]
 
 
-def test_scale_and_offset_of_a_texture_move_its_coordinates_alone() -> None:
+def test_scale_and_offset_of_a_texture_change_only_its_coordinates() -> None:
     text = PAINTED.format(library="m.mtl") + "usemtl other\nf 3/3 2/2 1/1\n"
     library = b"newmtl paint\nmap_Kd -s 2 3 -o 0.5 0.25 a.png\nnewmtl other\nmap_Kd a.png\n"
     mesh = parse_with_notes(text, {"m.mtl": library, "a.png": PNG})[0].meshes[0]
@@ -605,12 +605,12 @@ def test_scale_and_offset_of_a_texture_move_its_coordinates_alone() -> None:
 
 
 @pytest.mark.parametrize("library", ["m.mtl", "M.MTL", "./m.mtl", "gone.mtl m.mtl", "folder\\m.mtl"])
-def test_libraries_are_found_however_they_are_named(library: str) -> None:
+def test_libraries_are_found_by_every_form_of_reference(library: str) -> None:
     scene, _ = parse_with_notes(PAINTED.format(library=library), {"m.mtl": b"newmtl paint\nKd 1 0 0\n"})
     assert scene.materials[0].base_color == (1, 0, 0, 1)
 
 
-def test_a_library_with_blanks_in_its_name() -> None:
+def test_a_library_with_spaces_in_its_name_is_found() -> None:
     scene, notes = parse_with_notes(
         PAINTED.format(library="my colours.mtl"), {"my colours.mtl": b"newmtl paint\nKd 1 0 0\n"}
     )
@@ -643,7 +643,7 @@ def test_a_damaged_library_never_fails_the_model(noise: bytes) -> None:
 
 
 def painted_scene() -> Scene:
-    """Two parts; the first with UV, normals and two materials, one of them textured, the second plain and coloured."""
+    """Return a part with UV, normals and two materials, one of them textured, and a part with vertex colors."""
     ball = sphere(5)
     unit = (ball.vertices / 5).astype(np.float32)
     first = replace(
@@ -666,7 +666,7 @@ def painted_scene() -> Scene:
     )
 
 
-def test_a_painted_scene_comes_back() -> None:
+def test_a_painted_scene_survives_a_round_trip() -> None:
     scene = painted_scene()
     back = round_trip(scene)
     assert [part.name for part in back.parts] == ["ball", "box"]
@@ -688,7 +688,7 @@ def test_a_painted_scene_comes_back() -> None:
     assert box.normals is None and box.uv is None
     assert box.colors is not None and ball.colors is None
     assert {(*v, *c) for v, c in zip(box.vertices.tolist(), box.colors.tolist(), strict=True)} == before
-    # what has no material does not take that of the part before it
+    # a part without a material does not inherit that of the part before it
     assert box.face_material is not None
     assert {back.materials[index].name for index in box.face_material} == {"plain"}
 
@@ -698,7 +698,7 @@ def test_a_painted_scene_comes_back() -> None:
     st.data(),
 )
 @settings(max_examples=60, deadline=None)
-def test_numbers_come_back_exactly(vertices: np.ndarray, data: st.DataObject) -> None:
+def test_numbers_survive_a_round_trip_exactly(vertices: np.ndarray, data: st.DataObject) -> None:
     faces = data.draw(
         arrays.arrays(np.int32, st.tuples(st.integers(1, 10), st.just(3)), elements=st.integers(0, len(vertices) - 1))
     )
@@ -716,8 +716,8 @@ def test_numbers_come_back_exactly(vertices: np.ndarray, data: st.DataObject) ->
         assert np.array_equal(mesh.colors[mesh.faces], opaque[faces])
 
 
-def test_seams_leave_the_written_surface_whole() -> None:
-    """A box with six sides of four vertices each is written over eight positions."""
+def test_seams_do_not_split_the_written_surface() -> None:
+    """A box with six sides of four vertices each has eight positions in the file."""
     box = brick()
     corners = box.vertices[box.faces].reshape(-1, 3)
     normals = np.repeat(np.cross(*(np.diff(box.vertices[box.faces], axis=1).swapaxes(0, 1))), 3, axis=0)
@@ -732,7 +732,7 @@ def test_seams_leave_the_written_surface_whole() -> None:
     assert edge_counts(faces.astype(np.int32)) == (0, 0)
 
 
-def test_instances_are_written_out_and_mirrors_keep_their_outside() -> None:
+def test_instances_are_expanded_and_mirrored_instances_stay_outward() -> None:
     mirror = np.diag([-1.0, 1, 1, 1])
     scene = Scene((brick(),), (Part(0, name="one"), Part(0, mirror, name="two")))
     back = round_trip(scene)
@@ -741,8 +741,8 @@ def test_instances_are_written_out_and_mirrors_keep_their_outside() -> None:
     assert np.allclose(bounds(back), [[-10, 0, 0], [10, 20, 30]])
 
 
-def test_many_parts_of_every_kind_come_back_in_their_places() -> None:
-    """Parts with and without UV, normals, colours and materials, among each other."""
+def test_many_parts_of_every_kind_survive_a_round_trip() -> None:
+    """Mix parts with and without UV, normals, colors and materials."""
     box = brick(1, 1, 1, name="")
     normals = np.tile([0, 0, 1.0], (8, 1))
     meshes = []
@@ -774,13 +774,13 @@ def test_many_parts_of_every_kind_come_back_in_their_places() -> None:
         assert shown == ({["one", "two"][k % 2]} if k % 7 == 0 else {"plain"})
 
 
-def test_normals_are_lost_only_where_one_is_missing() -> None:
+def test_normals_are_lost_only_in_parts_with_a_missing_normal() -> None:
     scene, notes = parse_with_notes(TETRA + "vn 0 0 1\no a\nf 1//1 3//1 2//1\no b\nf 1//1 2 4\no c\nf 1 4 3\n")
     assert [mesh.normals is not None for mesh in scene.meshes] == [True, False, False]
     assert "incomplete_normals" in notes
 
 
-def test_names_fit_on_a_line_and_come_once() -> None:
+def test_names_fit_on_a_line_and_are_unique() -> None:
     names = ["lid", "lid", "a\nb", "", "", "x # y", "back\\", "Gehäuse"]
     meshes = [move_mesh(brick(1, 1, 1, name=""), 3 * k, 0, 0) for k in range(len(names))]
     scene = Scene(tuple(meshes), tuple(Part(k, name=name) for k, name in enumerate(names)))
@@ -789,18 +789,18 @@ def test_names_fit_on_a_line_and_come_once() -> None:
     assert volume(*soup(back)) == pytest.approx(len(names))
 
 
-def test_a_single_nameless_part_stays_nameless() -> None:
+def test_a_single_part_without_a_name_stays_without_one() -> None:
     assert round_trip(Scene((brick(name=""),), (Part(0),))).parts[0].name == ""
 
 
-def test_the_up_axis_of_the_file() -> None:
+def test_the_up_axis_option_changes_the_file() -> None:
     low, high = bounds(parse_obj(write_obj(scene_of(brick()), obj_up="y")[0]))
     assert low.tolist() == [0, 0, -20]
     assert high.tolist() == [10, 30, 0]
     assert volume(*soup(parse_obj(write_obj(scene_of(brick()), obj_up="y")[0]))) == pytest.approx(6000)
 
 
-def test_names_of_companions_come_from_their_content() -> None:
+def test_names_of_companions_are_derived_from_their_content() -> None:
     data, companions = write_obj(painted_scene())
     assert len(companions) == 2
     for name, content in companions.items():
@@ -811,7 +811,7 @@ def test_names_of_companions_come_from_their_content() -> None:
     assert write_obj(scene_of(brick()))[1] == {}
 
 
-def test_the_scene_is_left_as_it_was() -> None:
+def test_writing_does_not_change_the_scene() -> None:
     scene = painted_scene()
     before = [mesh.vertices.copy() for mesh in scene.meshes]
     write_obj(scene, obj_up="y")
@@ -830,7 +830,7 @@ def test_trimesh_reads_written_files(scene: Scene, tmp_path: Path) -> None:
     assert found.volume == pytest.approx(volume(*soup(scene)), rel=1e-5)
 
 
-def test_trimesh_sees_colours_and_pictures(tmp_path: Path) -> None:
+def test_trimesh_reads_colors_and_images(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     PIL.Image.new("RGB", (2, 2), (255, 0, 0)).save(buffer, "PNG")
     ball = replace(sphere(), uv=np.zeros((len(sphere().vertices), 2)), face_material=np.zeros(len(sphere().faces)))
@@ -858,7 +858,9 @@ def test_assimp_reads_written_files(tmp_path: Path) -> None:
 
 
 def test_the_registry_detects_and_converts_obj(tmp_path: Path) -> None:
-    (tmp_path / "model.stl").write_text(TETRA + TABLES + FACES, encoding="utf-8")  # named wrongly on purpose
+    (tmp_path / "model.stl").write_text(
+        TETRA + TABLES + FACES, encoding="utf-8"
+    )  # the extension is intentionally wrong
     report = Registry().convert(tmp_path / "model.stl", tmp_path / "out.obj", obj_up="y", input_unit="mm")
     assert report.source.format == "obj"
     assert (tmp_path / "out.obj").read_bytes().startswith(b"# meshhub, mm, Y up\n")
@@ -883,14 +885,14 @@ def test_the_registry_detects_and_converts_obj(tmp_path: Path) -> None:
         (b"f(x) = 1\ng\no\n", False),
     ],
 )
-def test_sniffing(head: bytes, sure: bool) -> None:
+def test_sniffing_recognizes_obj(head: bytes, sure: bool) -> None:
     assert (sniff(head, len(head)) >= 50) is sure
 
 
 # --- real files ----------------------------------------------------------------------------------
 
 
-def test_the_corpus_ends_as_expected(corpus: Path, corpus_index: list[dict[str, str]]) -> None:
+def test_corpus_files_give_the_expected_results(corpus: Path, corpus_index: list[dict[str, str]]) -> None:
     wrong: list[str] = []
     judged = 0
     for row in corpus_index:

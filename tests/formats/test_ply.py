@@ -56,7 +56,7 @@ Rows = Sequence[Sequence[object]]
 
 
 def ply(encoding: str, *elements: tuple[str, str, Rows], comments: Sequence[str] = (), eol: str = "\n") -> bytes:
-    """A file of elements (name, "float x, list uchar int vertex_indices", rows); lists are nested sequences."""
+    """Return a file of elements (name, "float x, list uchar int vertex_indices", rows); lists are nested sequences."""
     lines = ["ply", f"format {encoding} 1.0", *comments]
     body = b""
     order = ">" if encoding == "binary_big_endian" else "<"
@@ -108,7 +108,7 @@ def assert_is_the_brick(scene: Scene) -> None:
 @pytest.mark.parametrize("faces", [BRICK.faces.tolist(), QUADS, MIXED], ids=["triangles", "quads", "mixed"])
 @pytest.mark.parametrize("count", ["uchar", "int", "ushort", "char"])
 @pytest.mark.parametrize("item", ["int", "uint", "short", "uchar"])
-def test_faces_of_any_size_and_type(encoding: str, faces: list[list[int]], count: str, item: str) -> None:
+def test_faces_of_any_size_and_type_are_read(encoding: str, faces: list[list[int]], count: str, item: str) -> None:
     data = ply(encoding, ("vertex", XYZ, POINTS), ("face", f"list {count} {item} vertex_index", faces_of(faces)))
     assert sniff(data, len(data)) == 100
     scene, notes = load_with_notes(data)
@@ -118,7 +118,7 @@ def test_faces_of_any_size_and_type(encoding: str, faces: list[list[int]], count
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_any_order_of_properties_and_unknown_elements_and_lists(encoding: str) -> None:
+def test_properties_in_any_order_and_unknown_elements_are_read(encoding: str) -> None:
     vertex = [[7, [1, 2, 3][: i % 4], z, 0.5, x, y] for i, (x, y, z) in enumerate(POINTS)]
     face = [[[0.25] * (i % 3), [9] * i, one, -1] for i, one in enumerate(MIXED)]
     data = ply(
@@ -149,13 +149,13 @@ def test_many_mixed_polygons_span_several_blocks(encoding: str) -> None:
 
 @pytest.mark.parametrize("eol", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_line_ends_of_the_header(encoding: str, eol: str) -> None:
+def test_all_line_ends_of_the_header_are_read(encoding: str, eol: str) -> None:
     points = [[10.0, *row[1:]] if row[0] else row for row in POINTS]
     data = ply(encoding, ("vertex", XYZ, points), ("face", LIST, faces_of(MIXED)), eol=eol)
     assert_is_the_brick(load(data))
 
 
-def test_a_bare_cr_header_may_be_followed_by_an_lf_that_is_data() -> None:
+def test_a_line_feed_after_a_header_with_bare_cr_is_data() -> None:
     first = struct.unpack("<f", b"\n\0\0\0")[0]
     points = [[first, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     data = ply("binary_little_endian", ("vertex", XYZ, points), ("face", LIST, [[[0, 1, 2]]]), eol="\r")
@@ -217,7 +217,9 @@ def test_concave_polygons_keep_their_area() -> None:
         ("uchar red, uchar green, uchar blue", [1, 0, 1], [1, 0, 1, 255]),
     ],
 )
-def test_vertex_colors(encoding: str, properties: str, values: list[float], expected: list[int]) -> None:
+def test_vertex_colors_of_all_types_are_read(
+    encoding: str, properties: str, values: list[float], expected: list[int]
+) -> None:
     vertex = [[*point, *values] for point in POINTS]
     scene = load(ply(encoding, ("vertex", f"{XYZ}, {properties}", vertex), ("face", LIST, faces_of(QUADS))))
     colors = scene.meshes[0].colors
@@ -234,7 +236,7 @@ def test_face_colors_become_materials() -> None:
 
 
 @pytest.mark.parametrize("names", [("s", "t"), ("u", "v"), ("texture_u", "texture_v")])
-def test_uv_and_normals_of_vertices(names: tuple[str, str]) -> None:
+def test_uv_and_normals_of_vertices_are_read(names: tuple[str, str]) -> None:
     vertex = [[x / 100, *point, y / 100, 0, 0, 2] for point in POINTS for x, y, _ in [point]]
     properties = f"float {names[0]}, {XYZ}, float {names[1]}, float nx, float ny, float nz"
     mesh = load(ply("binary_big_endian", ("vertex", properties, vertex), ("face", LIST, faces_of(QUADS)))).meshes[0]
@@ -252,7 +254,7 @@ def textured(encoding: str = "ascii", name: str = "my pic.png") -> bytes:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_corner_uv_and_a_texture_among_the_companions(encoding: str) -> None:
+def test_corner_uv_and_a_companion_texture_are_read(encoding: str) -> None:
     scene = load(textured(encoding), {"My Pic.PNG": PNG})
     assert_is_the_brick(scene)
     mesh = scene.meshes[0]
@@ -268,7 +270,7 @@ def test_corner_uv_and_a_texture_among_the_companions(encoding: str) -> None:
     assert {"uv", "textures"} <= scene.features()
 
 
-def test_a_missing_texture_gives_a_note_and_the_uv_stay() -> None:
+def test_a_missing_texture_gives_a_note_and_keeps_the_uv() -> None:
     with collecting("read") as remarks:
         scene = load(textured(name="C:\\pics\\gone.png"))
     assert_is_the_brick(scene)
@@ -277,7 +279,7 @@ def test_a_missing_texture_gives_a_note_and_the_uv_stay() -> None:
     assert "gone.png" in remarks.notes[0].message
 
 
-def test_texture_numbers_choose_among_several() -> None:
+def test_texture_numbers_select_the_texture_of_each_face() -> None:
     uv = [0.0] * 8
     face = [[one, uv, i % 3 - (i == 5) * 9] for i, one in enumerate(QUADS)]
     data = ply(
@@ -423,7 +425,7 @@ def test_vertex_attributes_survive_a_round_trip(ascii_: bool) -> None:
 
 
 @pytest.mark.parametrize("ascii_", [False, True])
-def test_double_is_written_only_where_float_would_move_vertices(ascii_: bool) -> None:
+def test_double_is_written_only_if_float_would_move_vertices(ascii_: bool) -> None:
     near = Mesh(sphere().vertices / 3, sphere().faces)
     assert b"property float x" in dump(scene_of(near), ascii_)
     far = move_mesh(near, 1e6, 0, 0)

@@ -1,4 +1,4 @@
-"""Feature tables: the holes, radii and faces of parts that OpenCASCADE made with known ones."""
+"""Feature tables: holes, radii and faces of parts with known features, built with OpenCASCADE."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def cut(shape: Any, *tools: Any) -> Any:
 
 
 def move_shape(shape: Any) -> Any:
-    """The shape somewhere else, in an odd position."""
+    """Return the shape rotated and moved to an arbitrary position."""
     turn, move = gp_Trsf(), gp_Trsf()
     turn.SetRotation(gp_Ax1(gp_Pnt(3, -7, 11), gp_Dir(0.3, -0.5, 0.8)), 1.234)
     move.SetTranslation(gp_Vec(120.5, -33.25, 7))
@@ -126,7 +126,7 @@ PARTS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     ),
     "into another hole": (
         cut(box(40, 40, 40), cylinder(16, 99, (20, 20, 40)), cylinder(6, 20, (0, 20, 20), (1, 0, 0))),
-        # up to the bore
+        # depth to the bore
         [(1, 6, None, "through", []), (1, 16, 40, "through", [])],
     ),
     "a shaft is no hole": (BRepAlgoAPI_Fuse(PLATE, cylinder(10, 30, (30, 20, 40))).Shape(), []),
@@ -139,7 +139,7 @@ PARTS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
 
 @pytest.mark.parametrize("where", ["straight", "turned"])
 @pytest.mark.parametrize("part", PARTS)
-def test_holes_are_found_as_they_were_made(part: str, where: str, tmp_path: Path) -> None:
+def test_holes_are_found_with_their_dimensions(part: str, where: str, tmp_path: Path) -> None:
     shape, expected = PARTS[part]
     table = read_table(move_shape(shape) if where == "turned" else shape, tmp_path)
     holes = [summary(hole) for hole in table.holes]
@@ -155,13 +155,13 @@ def test_holes_are_found_as_they_were_made(part: str, where: str, tmp_path: Path
     assert table.solids == 1
 
 
-def test_the_place_and_the_direction_of_a_hole(tmp_path: Path) -> None:
+def test_a_hole_has_a_place_and_a_direction(tmp_path: Path) -> None:
     shape = cut(PLATE, cylinder(5, 8, (10, 15, TOP)), cylinder(5, 8, (40, 25, 0), (0, 0, 1)))
     (hole,) = read_table(shape, tmp_path).holes
     assert sorted(hole.places) == [((10, 15, 12), (0, 0, -1)), ((40, 25, 0), (0, 0, 1))]
 
 
-def test_faces_radii_and_size(tmp_path: Path) -> None:
+def test_the_table_counts_faces_and_lists_radii_and_size(tmp_path: Path) -> None:
     shape = box(30, 20, 10)
     fillet = BRepFilletAPI_MakeFillet(shape)
     fillet.Add(2.5, TopoDS.Edge(TopExp_Explorer(shape, TopAbs_EDGE).Current()))
@@ -174,7 +174,7 @@ def test_faces_radii_and_size(tmp_path: Path) -> None:
     ]
 
 
-def test_instances_count_and_have_places_of_their_own(tmp_path: Path) -> None:
+def test_instances_are_counted_with_their_own_places(tmp_path: Path) -> None:
     writer = STEPControl_Writer()
     writer.Transfer(cut(PLATE, cylinder(5, 99, (10, 10, TOP))), STEPControl_AsIs)
     writer.Write(str(tmp_path / "one.step"))
@@ -193,13 +193,13 @@ def test_instances_count_and_have_places_of_their_own(tmp_path: Path) -> None:
     assert sorted(round(entry[1]) for entry, _ in hole.places) == [10, 110, 210]
 
 
-def test_the_table_is_in_reports_and_on_the_command_line(tmp_path: Path) -> None:
+def test_reports_and_the_command_line_contain_the_table(tmp_path: Path) -> None:
     read_table(cut(PLATE, cylinder(5, 8, (10, 15, TOP))), tmp_path)
     path = tmp_path / "part.step"
     report = Registry(entry_points=False).convert(path, tmp_path / "part.stl")
     assert report.feature_table is not None
     assert report.feature_table.holes[0].diameter_mm == 5
-    # in another unit the lengths of the table would be wrong
+    # the table is in millimeters, so another unit of the file would make it wrong
     assert Registry(entry_points=False).convert(path, tmp_path / "part.stl", input_unit="in").feature_table is None
     shown, data = (
         subprocess.run(

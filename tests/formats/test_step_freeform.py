@@ -1,4 +1,4 @@
-"""Extruded and turned curves in STEP files; OpenCASCADE reads and checks them."""
+"""Extruded and revolved curves in STEP files; OpenCASCADE reads and checks them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def lobes(count: int = 90) -> Points:
 
 
 def wave(count: int = 40) -> Points:
-    """A rectangle of 30 × 10 with one wavy side."""
+    """Return a rectangle of 30 × 10 with one wavy side."""
     x = np.linspace(30, 0, count)
     return np.concatenate([[[0, 0], [30, 0]], np.stack([x, 10 + np.sin(x / 4)], axis=1)])
 
@@ -58,7 +58,7 @@ def turned(degrees: float = 360.0) -> Any:
 
 
 def star() -> Any:
-    """A pyramid-like ring of teeth with curved flanks and flat tops, as on a gear."""
+    """Return a ring of teeth with curved flanks and flat tops, as on a gear."""
     flank = np.linspace(0, 1, 9)
     teeth = []
     for tooth in range(8):
@@ -82,7 +82,7 @@ PARTS: dict[str, tuple[Any, dict[str, int]]] = {
     "vase": (turned(), {"faces": 4, "revolutions": 1, "cylinders": 1}),
     "sector of a vase": (turned(120), {"faces": 6, "revolutions": 1, "cylinders": 1}),
 }
-"""Parts, and the figures of their reports."""
+"""Parts and the expected figures of their reports."""
 
 
 def write_step(solid: Any, folder: Path | None = None, name: str = "part.step") -> tuple[Target, Remarks]:
@@ -94,8 +94,8 @@ def write_step(solid: Any, folder: Path | None = None, name: str = "part.step") 
 
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """Each part as OpenCASCADE reads it, with our report."""
-    # loaded here, so that the writer's own check forks instead of loading it for each file
+    """Return the verdict of OpenCASCADE and our remarks for each part."""
+    # load OpenCASCADE now, so that the writer's check forks this process instead of loading it for each file
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE judges these files")
     folder = tmp_path_factory.mktemp("freeform")
     reports = {}
@@ -138,7 +138,7 @@ def test_walls_beside_a_curve_stay_planes() -> None:
     assert remarks.figures["planes"] == 6
 
 
-def test_rejected_free_form_faces_are_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejected_free_form_faces_become_flat_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
     read_back, files = writer.read_back, []
 

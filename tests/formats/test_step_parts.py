@@ -1,4 +1,4 @@
-"""Generated parts in the style of real ones, through STL to STEP and through STEP to meshes."""
+"""Generated parts similar to real ones, converted from STL to STEP and from STEP to meshes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_part_becomes_a_valid_solid(tmp_path: Path, number: int) -> None:
 
 
 def read_design(number: int, path: Path) -> Any:
-    """Write the shape of a part as STEP, and return its inspection."""
+    """Write the shape of a part as STEP; return its inspection."""
     from OCP.STEPControl import STEPControl_AsIs, STEPControl_Writer
 
     step = STEPControl_Writer()

@@ -1,4 +1,4 @@
-"""STEP: what CAD programs write is read whole, closed, in millimetres, with names and colours; damage has a code."""
+"""STEP: files of CAD programs are read complete, closed, in millimeters, with names and colors; damage has a code."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ SCHEMAS = {3: b"CONFIG_CONTROL_DESIGN", 4: b"AUTOMOTIVE_DESIGN", 5: b"AP242"}
 
 @pytest.fixture
 def export_shape(tmp_path: Path) -> Iterator[Callable[..., bytes]]:
-    """A kernel's shape as the text of a STEP file, written by the kernel; settings are put back afterwards."""
-    kept: dict[str, Any] = {}
+    """Return a function that writes a shape with the kernel; restore the settings of the kernel afterwards."""
+    original: dict[str, Any] = {}
 
     def export(shape: Any, **settings: str | int) -> bytes:
         writer = STEPControl_Writer()
         for name, value in settings.items():
             key = "write.step." + name
-            kept.setdefault(key, Interface_Static.CVal_s(key))
+            original.setdefault(key, Interface_Static.CVal_s(key))
             set_ = Interface_Static.SetCVal_s if isinstance(value, str) else Interface_Static.SetIVal_s
             assert set_(key, value)
         writer.Transfer(shape, STEPControl_AsIs)
@@ -69,12 +69,12 @@ def export_shape(tmp_path: Path) -> Iterator[Callable[..., bytes]]:
         return path.read_bytes()
 
     yield export
-    for key, value in kept.items():
+    for key, value in original.items():
         Interface_Static.SetCVal_s(key, value)
 
 
 def machined() -> Any:
-    """A filleted plate with a hole."""
+    """Return a filleted plate with a hole."""
     plate = BRepPrimAPI_MakeBox(40.0, 30.0, 10.0).Shape()
     hole = BRepPrimAPI_MakeCylinder(gp_Ax2(gp_Pnt(20, 15, -1), gp_Dir(0, 0, 1)), 6.0, 12.0).Shape()
     edges = TopExp_Explorer(plate, TopAbs_EDGE)
@@ -110,7 +110,7 @@ def load_with_notes(data: bytes, **options: float) -> tuple[Scene, dict[str, str
 
 
 def write_step(scene: Scene) -> bytes:
-    """A scene as STEP by meshhub's own writer."""
+    """Write a scene with meshhub's writer; return the file."""
     target = Target("model.step")
     write(scene, target, StepWriteOptions())
     return target.read()
@@ -137,7 +137,7 @@ def test_every_protocol_gives_the_closed_solid(export_shape: Callable[..., bytes
     assert notes == {}
 
 
-def test_touching_solids_are_closed_each_for_itself(export_shape: Callable[..., bytes]) -> None:
+def test_each_of_two_touching_solids_is_closed(export_shape: Callable[..., bytes]) -> None:
     one = BRepPrimAPI_MakeBox(10.0, 10.0, 10.0).Shape()
     other = BRepPrimAPI_MakeBox(gp_Pnt(10, 0, 0), 10.0, 10.0, 10.0).Shape()
     vertices, faces = soup(load(export_shape(compound(one, other))))
@@ -146,7 +146,7 @@ def test_touching_solids_are_closed_each_for_itself(export_shape: Callable[..., 
     assert volume(vertices, faces) == pytest.approx(2000)
 
 
-def test_finer_options_come_closer(export_shape: Callable[..., bytes]) -> None:
+def test_a_smaller_deviation_is_more_accurate(export_shape: Callable[..., bytes]) -> None:
     shape = BRepPrimAPI_MakeSphere(10.0).Shape()
     data, true = export_shape(shape), true_volume(shape)
     lost = [
@@ -166,7 +166,9 @@ def test_no_point_is_farther_than_the_deviation(export_shape: Callable[..., byte
 
 
 @pytest.mark.parametrize("radius", [0.1, 2.5, 2500, 1e6])
-def test_tiny_is_round_and_huge_does_not_explode(export_shape: Callable[..., bytes], radius: float) -> None:
+def test_tiny_and_huge_spheres_are_round_with_bounded_face_counts(
+    export_shape: Callable[..., bytes], radius: float
+) -> None:
     shape = BRepPrimAPI_MakeSphere(radius).Shape()
     scene, notes = load_with_notes(export_shape(shape))
     assert volume(*soup(scene)) == pytest.approx(true_volume(shape), rel=1e-2)
@@ -174,7 +176,7 @@ def test_tiny_is_round_and_huge_does_not_explode(export_shape: Callable[..., byt
     assert ("deviation_adjusted" in notes) == (radius != 2.5)
 
 
-def test_triangles_that_came_along_are_made_anew(export_shape: Callable[..., bytes]) -> None:
+def test_tessellations_in_the_file_are_recomputed(export_shape: Callable[..., bytes]) -> None:
     shape = BRepPrimAPI_MakeCylinder(5.0, 10.0).Shape()
     BRepMesh_IncrementalMesh(shape, 1.0, False, 1.0)
     data = export_shape(shape, schema=5, tessellated=1)
@@ -189,7 +191,7 @@ def test_triangles_that_came_along_are_made_anew(export_shape: Callable[..., byt
 
 @pytest.mark.parametrize(("unit", "ours"), [("MM", "mm"), ("CM", "cm"), ("M", "m"), ("INCH", "in"), ("FT", "ft")])
 @pytest.mark.parametrize("kernel_unit", ["MM", "M"])
-def test_millimetres_whatever_the_file_says(
+def test_every_unit_of_the_file_is_converted_to_millimeters(
     export_shape: Callable[..., bytes], unit: str, ours: str, kernel_unit: str
 ) -> None:
     data = export_shape(BRepPrimAPI_MakeBox(10.0, 20.0, 30.0).Shape(), unit=unit)
@@ -204,13 +206,13 @@ def test_millimetres_whatever_the_file_says(
     assert size(scene) == pytest.approx([10, 20, 30], rel=1e-9)
 
 
-def test_a_unit_told_by_the_caller_goes_before_the_files(export_shape: Callable[..., bytes]) -> None:
+def test_a_unit_of_the_caller_overrides_that_of_the_file(export_shape: Callable[..., bytes]) -> None:
     data = export_shape(BRepPrimAPI_MakeBox(254.0, 254.0, 254.0).Shape(), unit="INCH")
     found = Registry(entry_points=False).inspect(Source.from_bytes(data, "a.step"), input_unit="mm")
     assert found.model.size_mm == pytest.approx((10, 10, 10))
 
 
-# -- names, instances, colours --
+# -- names, instances, colors --
 
 
 def placed(x: float, turned: bool = False) -> np.ndarray:
@@ -221,7 +223,7 @@ def placed(x: float, turned: bool = False) -> np.ndarray:
     return matrix
 
 
-def test_names_places_and_colours_survive_a_round_trip() -> None:
+def test_names_places_and_colors_survive_a_round_trip() -> None:
     colors = [(1.0, 0.0, 0.0, 1.0), (0.0, 0.5, 0.25, 1.0), (0.2, 0.3, 0.4, 0.5)]
     block = brick()
     painted = Mesh(block.vertices, block.faces, face_material=[0] * 2 + [1] * 10, name="Würfel 'α'\\")
@@ -247,7 +249,7 @@ def test_names_places_and_colours_survive_a_round_trip() -> None:
 
 
 def shown_areas(scene: Scene) -> dict[tuple[float, ...], float]:
-    """The area shown in each colour."""
+    """Return the visible area of each color."""
     areas: dict[tuple[float, ...], float] = {}
     for part in scene.parts:
         mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
@@ -261,13 +263,13 @@ def shown_areas(scene: Scene) -> dict[tuple[float, ...], float]:
     return areas
 
 
-def test_a_made_up_name_gives_way_to_the_products() -> None:
+def test_the_name_of_the_product_replaces_a_generated_name() -> None:
     block = brick(name="block")
     data = write_step(Scene((block,), (Part(0, placed(0), "NAUO1"), Part(0, placed(50), "second"))))
     assert [part.name for part in load(data).parts] == ["block", "second"]
 
 
-def test_a_shape_stands_where_the_file_says(export_shape: Callable[..., bytes]) -> None:
+def test_a_shape_has_the_placement_of_the_file(export_shape: Callable[..., bytes]) -> None:
     moving = gp_Trsf()
     moving.SetTranslation(gp_Vec(100, 0, 0))
     box = BRepPrimAPI_MakeBox(10.0, 20.0, 30.0).Shape().Moved(TopLoc_Location(moving))
@@ -275,14 +277,14 @@ def test_a_shape_stands_where_the_file_says(export_shape: Callable[..., bytes]) 
         assert bounds(load(export_shape(shape))) == pytest.approx(np.array([[100, 0, 0], [110, 20, 30]]))
 
 
-def test_assemblies_that_multiply_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exponential_assemblies_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = instances_in_color(tmp_path)
     monkeypatch.setattr("meshhub.builtin_plugins.step.reading.xcaf.MAX_PLACEMENTS", 2)
     with pytest.raises(ModelTooComplex, match="more than 2 parts"):
         load(data)
 
 
-def test_an_instance_may_have_a_colour_of_its_own(tmp_path: Path) -> None:
+def test_an_instance_can_have_its_own_color(tmp_path: Path) -> None:
     scene = load(instances_in_color(tmp_path))
     assert len(scene.meshes) == 1
     assert scene.meshes[0].name == "block"
@@ -294,7 +296,7 @@ def test_an_instance_may_have_a_colour_of_its_own(tmp_path: Path) -> None:
 
 
 def instances_in_color(folder: Path) -> bytes:
-    """A red block placed twice, once painted green, written by the kernel."""
+    """Return a file of the kernel: a red block placed twice, of which one instance is green."""
     from OCP.Quantity import Quantity_Color, Quantity_TOC_sRGB
     from OCP.STEPCAFControl import STEPCAFControl_Writer
     from OCP.TCollection import TCollection_ExtendedString
@@ -328,7 +330,7 @@ def instances_in_color(folder: Path) -> bytes:
     return path.read_bytes()
 
 
-# -- what is not a solid, not whole, not STEP --
+# -- surfaces, damaged files, other formats --
 
 
 def test_surfaces_are_read_with_a_note(export_shape: Callable[..., bytes]) -> None:
@@ -344,7 +346,7 @@ def test_a_wireframe_is_an_empty_model(export_shape: Callable[..., bytes]) -> No
         load(export_shape(edge))
 
 
-def test_lost_entities_are_told() -> None:
+def test_lost_entities_are_noted() -> None:
     data = write_step(scene_of(brick()))
     lines = data.splitlines(keepends=True)
     face = next(number for number, line in enumerate(lines) if b"=ADVANCED_FACE" in line)
@@ -375,7 +377,7 @@ def test_the_error_describes_the_damage(change: Callable[[bytes], bytes], messag
         load(change(data))
 
 
-def test_brackets_in_names_and_comments_are_no_damage() -> None:
+def test_brackets_in_names_and_comments_are_not_damage() -> None:
     data = write_step(scene_of(brick(name="a(b it's :-) '(")))
     data = data.replace(b"DATA;", b"DATA; /* it's (not) over :-( */")
     scene = load(data)
@@ -383,7 +385,7 @@ def test_brackets_in_names_and_comments_are_no_damage() -> None:
 
 
 def test_files_that_the_file_names_are_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel by itself would read any STEP file of the machine that an upload names."""
+    """Without the check, the kernel would read any STEP file of the machine that an upload refers to."""
     (tmp_path / "secret.stp").write_bytes(write_step(scene_of(brick(99, 99, 99, name="secret"))))
     monkeypatch.chdir(tmp_path)
     data = assembly_of_files("secret.stp")
@@ -397,7 +399,7 @@ def test_files_that_the_file_names_are_never_opened(tmp_path: Path, monkeypatch:
 
 
 def assembly_of_files(name: str) -> bytes:
-    """Two blocks, the second of which lies in another file too, ISO 10303-214's way."""
+    """Return two blocks, the second of which refers to another file, as ISO 10303-214 specifies."""
     data = write_step(scene_of(brick(name="here"), brick(name="there")))
     ids = re.findall(rb"(#\d+)=PRODUCT_DEFINITION\(", data)
     lines = f"""#90001=DOCUMENT_TYPE('geometry');
@@ -411,7 +413,7 @@ def assembly_of_files(name: str) -> bytes:
     return data[:end] + lines.encode() + data[end:]
 
 
-def test_sniffing() -> None:
+def test_sniffing_recognizes_step() -> None:
     data = write_step(scene_of(brick()))
     for opening in (b"", b"\xef\xbb\xbf", b"\r\n \t", b"/* made * by / hand */\n"):
         assert sniff(opening + data, len(data)) == 100
@@ -419,7 +421,7 @@ def test_sniffing() -> None:
     assert sniff(b"solid ISO-10303-21;", 19) == 0
 
 
-def test_the_kernel_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_kernel_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     data = write_step(scene_of(brick()))
     load(data)
     with pytest.raises(MeshhubError):
@@ -437,7 +439,7 @@ def isolated() -> Iterator[Registry]:
     registry.close()
 
 
-def test_a_preloaded_worker_meshes(isolated: Registry, export_shape: Callable[..., bytes]) -> None:
+def test_a_preloaded_worker_converts(isolated: Registry, export_shape: Callable[..., bytes]) -> None:
     shape = machined()
     for _ in range(3):
         found = isolated.inspect(Source.from_bytes(export_shape(shape), "a.step"), timeout=60)
@@ -457,7 +459,7 @@ def test_damaged_files_end_as_a_result_or_a_coded_error(
 
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, bytes]]:
-    """Thirty damaged files: always the same."""
+    """Return thirty damaged files, the same in every run."""
     writer = STEPControl_Writer()
     writer.Transfer(machined(), STEPControl_AsIs)
     path = tmp_path_factory.mktemp("step") / "machined.step"
@@ -469,7 +471,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, bytes]]
 # -- real files --
 
 
-def test_real_files_are_whole(corpus: Path, corpus_index: list[dict[str, str]]) -> None:
+def test_real_files_are_complete(corpus: Path, corpus_index: list[dict[str, str]]) -> None:
     rows = [row for row in corpus_index if row["file"].startswith("step/") and row["expect"] == "converts"]
     assert rows
     for row in rows:
@@ -483,7 +485,7 @@ def test_real_files_are_whole(corpus: Path, corpus_index: list[dict[str, str]]) 
             assert scene.used_materials(), row["file"]
 
 
-def test_real_files_without_shapes_have_a_code(corpus: Path) -> None:
+def test_real_files_without_shapes_are_rejected_with_a_code(corpus: Path) -> None:
     for path in sorted((corpus / "step").glob("stepcode*")):
         with pytest.raises((EmptyModel, ExternalReference, UnreadableFile)):
             load(path.read_bytes())
