@@ -40,7 +40,7 @@ Solid = manifold3d.Manifold
 
 def mesh_of(solid: Any, name: str = "") -> Mesh:
     native = solid.to_mesh64()
-    # as an STL would hold it
+    # in the precision of an STL file
     vertices = np.asarray(native.vert_properties)[:, :3].astype(np.float32).astype(np.float64)
     return Mesh(vertices, np.asarray(native.tri_verts, np.int32), name=name)
 
@@ -59,43 +59,43 @@ def ring_profile(middle: float, radius: float, segments: int = 16) -> np.ndarray
 
 
 def rounded_profile() -> np.ndarray:
-    """A disc of radius 10 and height 8 whose upper rim is rounded by 2."""
+    """Return a disc of radius 10 and height 8 whose upper rim is rounded by 2."""
     angle = np.linspace(0, np.pi / 2, 9)
     arc = np.stack([8 + 2 * np.cos(angle), 6 + 2 * np.sin(angle)], axis=1)
     return np.concatenate([[[0, 0], [10, 0]], arc, [[0, 8]]])
 
 
 def bored_ball() -> np.ndarray:
-    """A ball of radius 10 with a hole of radius 6 through it."""
+    """Return a ball of radius 10 with a hole of radius 6 through it."""
     angle = np.linspace(-np.arccos(0.6), np.arccos(0.6), 17)
     return 10 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
 def bullet() -> Any:
-    """A dome on a pin, tangent to it, in no particular direction."""
+    """Return a dome on a pin, tangent to it, in an arbitrary direction."""
     angle = np.linspace(0, np.pi / 2, 9)
     dome = np.stack([10 * np.cos(angle), 10 + 10 * np.sin(angle)], axis=1)
     return revolved(np.concatenate([[[0, 0], [10, 0]], dome])).rotate([20, 50, 70])
 
 
 def shallow_chamfer() -> Any:
-    """A disc whose upper rim is broken at eleven degrees: the corners of its flat end lie on the chamfer's cone."""
+    """Return a disc with a chamfer of eleven degrees; the corners of its flat end lie on the cone of the chamfer."""
     return cylinder(5, 10, 10, 64) + cylinder(0.1, 10, 9.5, 64).translate([0, 0, 5])
 
 
 def gently_chamfered_bushing() -> Any:
-    """A bushing whose bore has a gentle chamfer at each end: the four rims of the bore lie on a torus."""
+    """Return a bushing whose bore has a gentle chamfer at each end: the four rims of the bore lie on a torus."""
     return revolved(np.array([[3.3, 0], [10, 0], [10, 10], [3.3, 10], [3, 8], [3, 2]]))
 
 
 def hole_beside_pocket_wall() -> Any:
-    """A block with a pocket, one wall of which touches a hole in the floor."""
+    """Return a block with a pocket, one wall of which touches a hole in the floor."""
     pocket = Solid.cube([10, 8, 10]).translate([-8, -4, 4])
     return Solid.cube([40, 20, 10]).translate([-20, -10, 0]) - pocket - cylinder(20, 2, 2, 32).translate([0, 0, -1])
 
 
 def pin_with_spline_edge() -> Mesh:
-    """A pin whose upper rim is off by up to 3 µm, as where a CAD program approximates an edge by a spline."""
+    """Return a pin whose upper rim is off by up to 3 µm, as if a CAD program had approximated the edge by a spline."""
     mesh = mesh_of(cylinder(20, 8, 8, 96))
     angle = np.arctan2(mesh.vertices[:, 1], mesh.vertices[:, 0])
     off = np.where(mesh.vertices[:, 2] > 10, 0.003 * np.sin(5 * angle), 0.0)
@@ -110,7 +110,7 @@ def plate_with_holes() -> Any:
 
 
 def rounded_box(radius: float = 3, segments: int = 8) -> Mesh:
-    """A box of 30 × 20 × 10 whose four vertical edges are rounded; the fillets are tangent to the sides."""
+    """Return a box of 30 × 20 × 10 whose four vertical edges are rounded; the fillets are tangent to the sides."""
     angle = np.linspace(0, np.pi / 2, segments + 1)
     corners = [(30 - radius, 20 - radius, 0), (radius, 20 - radius, 1), (radius, radius, 2), (30 - radius, radius, 3)]
     outline = np.concatenate(
@@ -123,7 +123,7 @@ def rounded_box(radius: float = 3, segments: int = 8) -> Mesh:
 
 
 def machined() -> Any:
-    """A planar part with holes, pockets, a turned boss and a chamfer; its round holes are coarse."""
+    """Return a planar part with holes, pockets, a turned boss and a chamfer; its round holes are coarse."""
     part = Solid.cube([80, 60, 12])
     for row in range(3):
         for column in range(4):
@@ -142,7 +142,7 @@ def hollow() -> Mesh:
 
 
 def pinched() -> Mesh:
-    """A box with a pit in its top whose rim touches the box's edge in one point."""
+    """Return a box with a pit in its top whose rim touches the box's edge in one point."""
     vertices = [[0, 0, 0], [10, 0, 0], [10, 10, 0], [0, 10, 0], [0, 0, 10], [10, 0, 10], [10, 10, 10], [0, 10, 10]]
     vertices += [[5, 0, 10], [7, 4, 10], [3, 4, 10], [5, 3, 7]]
     faces = [[0, 3, 2], [0, 2, 1], [1, 2, 6], [1, 6, 5], [2, 3, 7], [2, 7, 6], [3, 0, 4], [3, 4, 7]]
@@ -158,12 +158,12 @@ def join_meshes(first: Mesh, second: Mesh) -> Mesh:
 
 
 def touching_bricks() -> Mesh:
-    """Two boxes that share one edge."""
+    """Return two boxes that share one edge."""
     return join_meshes(brick(10, 10, 10), move_mesh(brick(10, 10, 10), 10, 10, 0))
 
 
 def nested_wedges() -> Mesh:
-    """A tetrahedron within another; they have one edge in common."""
+    """Return a tetrahedron within another; they share one edge."""
     vertices = np.array([[0, 0, 0], [0, 0, 10], [10, 0, 5], [0, 10, 5], [4, 2, 5], [2, 4, 5]], np.float64)
     outer = [[0, 1, 3], [1, 0, 2], [2, 3, 1], [3, 2, 0]]
     inner = [[0, 1, 5], [1, 0, 4], [4, 5, 1], [5, 4, 0]]
@@ -171,18 +171,18 @@ def nested_wedges() -> Mesh:
 
 
 def notched() -> Mesh:
-    """A box with a notch through one wall; triangles without height run along the wall's edges, past the notch."""
+    """Return a box with a notch through one wall; degenerate triangles run along the wall's edges, past the notch."""
     vertices = [[0, 0, 0], [10, 0, 0], [10, 30, 0], [0, 30, 0], [0, 0, 10], [10, 0, 10], [10, 30, 10], [0, 30, 10]]
     vertices += [[10, 10, 0], [10, 20, 0], [10, 10, 10], [10, 20, 10], [6, 10, 5], [6, 20, 5]]
     faces = [[0, 3, 2], [0, 2, 1], [1, 2, 9], [1, 9, 8], [4, 5, 6], [4, 6, 7], [6, 5, 10], [6, 10, 11]]
     faces += [[1, 8, 10], [1, 10, 5], [9, 2, 6], [9, 6, 11], [8, 9, 13], [8, 13, 12], [11, 10, 12], [11, 12, 13]]
     faces += [[10, 8, 12], [9, 11, 13], [0, 4, 7], [0, 7, 3], [0, 1, 5], [0, 5, 4], [2, 3, 7], [2, 7, 6]]
-    # as tall as that, the walls would be the better hosts
+    # if they were as tall, the walls would be the better hosts
     return Mesh(np.array(vertices, np.float64) * [1, 1, 10], np.array(faces, np.int32))
 
 
 def overlapping_ring(steps: int = 14) -> Mesh:
-    """A flat ring that goes round once and a bit, through itself."""
+    """Return a flat ring of slightly more than one turn, which intersects itself."""
     angle = np.linspace(0, 2.4 * np.pi, steps + 1)
     turn = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     inner = np.arange(steps + 1)
@@ -201,26 +201,26 @@ def overlapping_ring(steps: int = 14) -> Mesh:
 
 
 def code_plate() -> Any:
-    """A plate with raised squares, many of which touch at their corners, as a QR code has them."""
+    """Return a plate with raised squares, many of which touch at their corners, as in a QR code."""
     raised = np.random.default_rng(5).random((9, 9)) < 0.5
     squares = [Solid.cube([1, 1, 1]).translate([row, column, 1]) for row, column in np.argwhere(raised).tolist()]
     return Solid.batch_boolean([Solid.cube([11, 11, 1]).translate([-1, -1, 0]), *squares], manifold3d.OpType.Add)
 
 
 def two_holes(depth: float, apart: float) -> Any:
-    """A plate with two holes that touch along a line when they are ten apart."""
+    """Return a plate with two holes that touch along a line at a distance of ten."""
     tool = cylinder(20, 5, 5, 32).translate([20, 20, 6 - depth])
     return Solid.cube([60, 40, 6]) - tool - tool.translate([apart, 0, 0])
 
 
 def rims_that_touch() -> Any:
-    """Two discs at the ends of a frame, one above the other, whose rims have one point in common."""
+    """Return two discs at the ends of a frame, one above the other, whose rims share one point."""
     frame = Solid.cube([40, 16, 14]).translate([-10, -8, -2]) - Solid.cube([32, 20, 10]).translate([-10, -10, 0])
     return frame + cylinder(5, 5, 5, 32) + cylinder(5, 5, 5, 32).translate([10, 0, 5])
 
 
 def drill(solid: Any, radius: float, *turn: float, segments: int = 32) -> Any:
-    """A hole all through the middle, along Z unless turned."""
+    """Return the solid with a hole through its center; default: along Z."""
     return solid - cylinder(200, radius, radius, segments).translate([0, 0, -100]).rotate(turn or (0, 0, 0))
 
 
@@ -233,7 +233,7 @@ def ring() -> Any:
 
 
 def pitted(count: int) -> Any:
-    """A ball that blind holes lead into, from all sides."""
+    """Return a ball with blind holes from all sides."""
     ball = Solid.sphere(10, 64)
     pit = cylinder(10, 2, 2, 32).translate([0, 0, 6])
     for turn in [(0, 0), (90, 0), (90, 90), (90, 180), (180, 0), (90, 270)][:count]:
@@ -287,11 +287,11 @@ CUT: dict[str, tuple[Any, dict[str, int]]] = {
         {"Torus": 1, "Cylinder": 1},
     ),
 }
-"""Facets cut by a mesh boolean, and the faces they stand for."""
+"""Solids cut by a mesh boolean, and the expected surfaces."""
 
 
 def common_to_cylinders(one: float, other: float) -> float:
-    """The volume common to two cylinders that cross at right angles."""
+    """Return the volume of the intersection of two cylinders at right angles."""
     small, large = sorted((one, other))
     across = np.linspace(-1, 1, 200_001)[1::2] * small
     width = 4 * np.sqrt((small**2 - across**2) * (large**2 - across**2))
@@ -299,7 +299,7 @@ def common_to_cylinders(one: float, other: float) -> float:
 
 
 def far_away(mesh: Mesh) -> Mesh:
-    """A part in a ship, with coordinates in double precision."""
+    """Return a part far from the origin, as in a ship, with coordinates in double precision."""
     return move_mesh(mesh, 100_000.1, -33_333.3, 7)
 
 
@@ -309,7 +309,7 @@ def arc(center: tuple[float, float], radius: float, begin: float, end: float, co
 
 
 def cusp(radius: float = 8.344, other: float = 0.902) -> Any:
-    """A prism around a round boss and a rounding that touches it: between both its ends have a corner of no angle."""
+    """Return a prism around a round boss and a tangent rounding; where they meet, the ends have a corner of angle zero."""
     wide = np.arctan2(5.0, np.sqrt(radius**2 - 25))
     outline = [
         arc((radius + other, 0), other, np.pi, np.pi / 2, 10),
@@ -323,7 +323,7 @@ BRIDGED = [(32, 0, 0), (48, 0, 0), (64, 45, 30), (40, 20, 70), (32, 0, 90), (100
 
 
 def bridged(number: int) -> Any:
-    """A screw hole from below that a printer bridges: a slot and a square that touch the hole, then the hole."""
+    """Return a screw hole for printing with bridges: a slot and a square that touch the hole, then the hole."""
     segments, turn, tilt = BRIDGED[number]
     hole, bore = cylinder(20, 2, 2, segments).translate([0, 0, -1]), cylinder(5, 4, 4, segments).translate([0, 0, -1])
     slot = cylinder(0.3, 4, 4, segments) ^ Solid.cube([20, 4, 2], True)
@@ -392,22 +392,22 @@ def write_step(
 
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
-    """Each part, written both ways, as OpenCASCADE sees it; `mesh_volume` and `remarks` are ours."""
-    # loaded here, so that the writer's own check forks instead of loading it for each file
+    """Return the verdict of OpenCASCADE on each part, written both ways, with our `mesh_volume` and `remarks`."""
+    # load OpenCASCADE now, so that the writer's check forks this process instead of loading it for each file
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE judges these files")
     folder = tmp_path_factory.mktemp("step")
-    asked: dict[tuple[str, str], dict[str, Any]] = {}
+    verdicts: dict[tuple[str, str], dict[str, Any]] = {}
     for part, make in PARTS.items():
         for surfaces in ("analytic", "planar"):
             mesh = make()
-            target, remarks = write_step(scene_of(mesh), folder, f"{len(asked)}.step", step_surfaces=surfaces)
-            asked[part, surfaces] = {
+            target, remarks = write_step(scene_of(mesh), folder, f"{len(verdicts)}.step", step_surfaces=surfaces)
+            verdicts[part, surfaces] = {
                 "path": folder / target.name,
                 "mesh_volume": volume(mesh.vertices, mesh.faces),
                 "remarks": remarks,
             }
-    found = judge_files([one["path"] for one in asked.values()], shapes_only=True)
-    return {key: one | verdict for (key, one), verdict in zip(asked.items(), found, strict=True)}
+    found = judge_files([one["path"] for one in verdicts.values()], shapes_only=True)
+    return {key: one | verdict for (key, one), verdict in zip(verdicts.items(), found, strict=True)}
 
 
 @pytest.mark.parametrize("surfaces", ["analytic", "planar"])
@@ -434,7 +434,7 @@ def test_the_report_names_the_check_and_counts_valid_solids(verdicts: Any, surfa
 
 
 @pytest.mark.parametrize("number", range(len(BRIDGED)))
-def test_a_seam_begins_at_the_corner_that_is_there(verdicts: Any, number: int) -> None:
+def test_a_seam_begins_at_an_existing_corner(verdicts: Any, number: int) -> None:
     verdict = verdicts[f"bridged {number}", "analytic"]
     assert verdict["valid"]
     assert verdict["kinds"]["Cylinder"] >= 2
@@ -529,7 +529,7 @@ def test_a_solid_of_the_wrong_volume_is_not_counted_as_valid(monkeypatch: pytest
     ("verdict", "check", "codes"),
     [(None, "writer", ["step_unchecked"]), (Verdict(False, ()), "kernel", ["flat_body", "invalid_solid"])],
 )
-def test_a_check_that_fails_is_never_called_valid(
+def test_a_failed_check_is_never_reported_as_valid(
     monkeypatch: pytest.MonkeyPatch, verdict: Verdict | None, check: str, codes: list[str]
 ) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
@@ -550,7 +550,7 @@ def test_the_check_leaves_time_before_the_deadline(monkeypatch: pytest.MonkeyPat
     assert limits[0] <= 4 < limits[1] <= kernel_check.MAX_CHECK_S
 
 
-def test_without_the_kernel_only_the_own_check_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_kernel_the_report_names_only_the_internal_check(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: False)
     _, remarks = write_step(scene_of(brick()))
     assert remarks.figures["step_check"] == "writer"
@@ -569,7 +569,7 @@ def test_a_file_that_is_too_large_for_the_check_has_a_note(monkeypatch: pytest.M
     assert "6 faces, and OpenCASCADE checks at most 5" in note.message
 
 
-def test_what_crashes_or_hangs_the_kernel_is_no_valid_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_crashes_or_hangs_the_kernel_is_not_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("OCP.STEPControl", reason="where it is not loaded, the check has a process of another kind")
     target, _ = write_step(scene_of(brick()))
     monkeypatch.setattr(kernel_check, "judge", lambda data: os.kill(os.getpid(), signal.SIGSEGV))
@@ -588,17 +588,17 @@ def test_a_clean_process_gives_the_same_verdict(monkeypatch: pytest.MonkeyPatch)
     assert forked.solids[0].volume == pytest.approx(1000)
 
 
-def test_where_a_wall_touches_a_pit_it_goes_on(verdicts: Any) -> None:
+def test_a_wall_that_touches_a_pit_is_one_face(verdicts: Any) -> None:
     verdict = verdicts["pit at a wall", "planar"]
     assert verdict["faces"] == 6 + 32 + 1
 
 
-def test_triangles_without_height_tie_no_faces_together(verdicts: Any) -> None:
+def test_degenerate_triangles_do_not_join_faces(verdicts: Any) -> None:
     verdict = verdicts["notched", "planar"]
     assert (verdict["faces"], verdict["vertices"]) == (11, 14)
 
 
-def test_a_box_is_a_box(verdicts: Any) -> None:
+def test_a_box_has_six_planes(verdicts: Any) -> None:
     for surfaces in ("analytic", "planar"):
         verdict = verdicts["brick", surfaces]
         counts = [verdict[what] for what in ("solids", "faces", "edges", "vertices")]
@@ -658,7 +658,7 @@ def test_round_surfaces_are_found(verdicts: Any, part: str, kinds: dict[str, int
         ("rounded disc", np.pi * (100 * 6 + 64 * 2) + 2 * np.pi * (8 + 8 / (3 * np.pi)) * np.pi),
     ],
 )
-def test_the_true_volume_comes_back(verdicts: Any, part: str, true_volume: float) -> None:
+def test_solids_have_the_true_volume(verdicts: Any, part: str, true_volume: float) -> None:
     assert sum(verdicts[part, "analytic"]["volumes"]) == pytest.approx(true_volume, rel=2e-6)
 
 
@@ -684,7 +684,7 @@ def slanting_cone() -> Any:
 
 
 def rounded_foot() -> Any:
-    """A boss on a plate, with a fillet around its foot."""
+    """Return a boss on a plate, with a fillet around its foot."""
     from OCP.BRepAdaptor import BRepAdaptor_Curve
     from OCP.BRepAlgoAPI import BRepAlgoAPI_Fuse
     from OCP.BRepFilletAPI import BRepFilletAPI_MakeFillet
@@ -710,7 +710,7 @@ def rounded_foot() -> Any:
 
 
 def half_ring() -> Any:
-    """The lower half of a torus; of an odd number of facets across, the lowest are one flat ring."""
+    """Return the lower half of a torus; of an odd number of facets across, the lowest are one flat ring."""
     from OCP.BRepAlgoAPI import BRepAlgoAPI_Cut
     from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeTorus
     from OCP.gp import gp_Pnt
@@ -720,7 +720,7 @@ def half_ring() -> Any:
 
 
 def rounded_pin(radius: float, rounding: float) -> Any:
-    """A pin with its upper rim rounded."""
+    """Return a pin with its upper rim rounded."""
     from OCP.BRepFilletAPI import BRepFilletAPI_MakeFillet
     from OCP.BRepPrimAPI import BRepPrimAPI_MakeCylinder
     from OCP.TopAbs import TopAbs_EDGE
@@ -734,7 +734,7 @@ def rounded_pin(radius: float, rounding: float) -> Any:
 
 
 def notched_pin(radius: float, height: float, aside: float, deep: float) -> Any:
-    """A pin in no particular direction, from the lower end of which a corner is milled."""
+    """Return a pin in an arbitrary direction, with a corner milled off its lower end."""
     from OCP.BRepAlgoAPI import BRepAlgoAPI_Cut
     from OCP.BRepBuilderAPI import BRepBuilderAPI_Transform
     from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeCylinder
@@ -762,16 +762,16 @@ NOTCHED = {"Cylinder": 1, "Plane": 4}
         (rounded_foot, 23, 0.03, {"Cylinder": 1, "Plane": 7, "Torus": 1}),
         (half_ring, 11.46, 0.01, {"Torus": 1, "Plane": 1}),
         (half_ring, 20.05, 0.03, {"Torus": 1, "Plane": 1}),
-        # a fillet that nearly makes a ball: its tube is thicker than its ring
+        # a fillet that is nearly a ball: its tube is thicker than its ring
         (lambda: rounded_pin(2.5, 1.43), 11.46, 0.01, ROUNDED),
         (lambda: rounded_pin(2.5, 1.43), 28.6, 0.1, ROUNDED),
-        # what is left of the end is hardly wider than the facets around it
+        # the rest of the end is hardly wider than the facets around it
         (lambda: rounded_pin(1.95, 1.382), 28.6, 0.1, ROUNDED),
-        # wherever a program adds a seam, rounding may tear the shell: the writer brings its own
+        # a seam that a reader adds may tear the shell by rounding, so the writer adds its own
         (lambda: notched_pin(4.18, 20, 1.7, 7), 11.46, 0.01, NOTCHED),
     ],
 )
-def test_what_a_cad_program_cut_into_triangles_comes_back(
+def test_tessellated_cad_parts_are_recognized(
     tmp_path: Path, make: Any, angle: float, away: float, kinds: dict[str, int]
 ) -> None:
     pytest.importorskip("OCP", reason="OpenCASCADE makes and judges these files")
@@ -793,10 +793,10 @@ def test_what_a_cad_program_cut_into_triangles_comes_back(
 
 
 @pytest.mark.parametrize(("radius", "rounding", "away"), [(14, 0.6, 0.03), (18, 1, 0.1)])
-def test_a_rounding_whose_triangles_are_coarser_inside_than_along_its_rims_comes_back(
+def test_a_rounding_with_coarser_triangles_inside_than_along_its_rims_is_recognized(
     tmp_path: Path, radius: float, rounding: float, away: float
 ) -> None:
-    """As OpenCASCADE's mesher cuts it when left to itself."""
+    """OpenCASCADE's mesher produces such triangles by default."""
     pytest.importorskip("OCP", reason="OpenCASCADE makes and judges these files")
     from OCP.BRepMesh import BRepMesh_IncrementalMesh
     from OCP.StlAPI import StlAPI_Writer
@@ -809,18 +809,18 @@ def test_a_rounding_whose_triangles_are_coarser_inside_than_along_its_rims_comes
     assert (after["kinds"], after["valid"]) == (ROUNDED, True)
 
 
-def test_radii_come_back(verdicts: Any) -> None:
+def test_radii_are_recognized(verdicts: Any) -> None:
     assert verdicts["plate", "analytic"]["cylinder_radii"] == pytest.approx([2, 3, 4, 5], rel=1e-5)
     assert verdicts["rounded box", "analytic"]["cylinder_radii"] == pytest.approx([3] * 4, rel=1e-5)
 
 
-def test_cavities_are_voids(verdicts: Any) -> None:
+def test_cavities_become_voids(verdicts: Any) -> None:
     verdict = verdicts["hollow", "planar"]
     assert (verdict["solids"], verdict["shells"]) == (1, 2)
     assert verdict["volumes"] == [pytest.approx(6000 - 8)]
 
 
-def test_an_inside_out_body_is_turned(verdicts: Any) -> None:
+def test_an_inside_out_body_is_flipped(verdicts: Any) -> None:
     assert verdicts["inside out", "planar"]["volumes"] == [pytest.approx(6000)]
 
 
@@ -829,20 +829,20 @@ def test_bodies_that_share_an_edge_are_two_solids(verdicts: Any) -> None:
 
 
 @pytest.mark.parametrize("part", ["nested wedges", "twice"])
-def test_bodies_within_each_other_that_share_edges_are_two_solids(verdicts: Any, part: str) -> None:
+def test_nested_bodies_that_share_edges_are_two_solids(verdicts: Any, part: str) -> None:
     verdict = verdicts[part, "planar"]
     assert verdict["valid_solids"] == 2
     assert verdict["remarks"].notes == []
 
 
-def test_an_open_mesh_becomes_a_surface_and_says_so(verdicts: Any) -> None:
+def test_an_open_mesh_becomes_a_surface_with_a_note(verdicts: Any) -> None:
     verdict = verdicts["open", "analytic"]
     assert (verdict["solids"], verdict["shells"], verdict["faces"]) == (0, 1, 5)
     assert verdict["valid"]
     assert [note.code for note in verdict["remarks"].notes] == ["open_surface"]
 
 
-def test_parts_names_colours_and_placements(tmp_path: Path) -> None:
+def test_parts_keep_names_colors_and_placements(tmp_path: Path) -> None:
     pytest.importorskip("OCP", reason="OpenCASCADE judges this file")
     turned = np.eye(4)
     turned[:3, :3] = Rotation.from_euler("zyx", [90, 20, 10], degrees=True).as_matrix().astype(np.float32)
@@ -876,16 +876,16 @@ def test_parts_names_colours_and_placements(tmp_path: Path) -> None:
     assert first["color"] is None
     assert body["color"] == [1.0, 0.2, 0.0, 1.0]
     assert body["face_colors"] == [[0.1, 0.5, 1.0, 0.25]]
-    # the wheel is written once, and placed twice, wherever rounding has been
+    # the wheel is written once and placed twice, in spite of rounding
     assert remarks.figures["solids"] == 4
     assert remarks.figures["mesh_volume_mm3"] == pytest.approx(12030)
     assert target.read().count(b"MANIFOLD_SOLID_BREP(") == 3
 
 
-def test_vertex_colours_become_face_colours(tmp_path: Path) -> None:
+def test_vertex_colors_become_face_colors(tmp_path: Path) -> None:
     pytest.importorskip("OCP", reason="OpenCASCADE judges this file")
     plain = brick()
-    # three corners of their own for each triangle; all of those at x = 10 are green
+    # each triangle has its own three corners; all corners at x = 10 are green
     vertices = plain.vertices[plain.faces].reshape(-1, 3)
     green = np.repeat((vertices.reshape(-1, 3, 3)[:, :, 0] == 10).all(axis=1), 3)
     colors = np.where(green[:, None], np.array([0, 255, 0, 255]), np.array([255, 0, 0, 255])).astype(np.uint8)
@@ -897,7 +897,7 @@ def test_vertex_colours_become_face_colours(tmp_path: Path) -> None:
     assert instance["face_colors"] == [[0, 1, 0, 1]]
 
 
-def test_a_gradient_is_left_out_and_said() -> None:
+def test_a_gradient_is_left_out_with_a_note() -> None:
     mesh = mesh_of(Solid.sphere(10, 32))
     colors = np.random.default_rng(0).integers(0, 255, (len(mesh.vertices), 4)).astype(np.uint8)
     target, remarks = write_step(scene_of(replace(mesh, colors=colors)))
@@ -905,7 +905,7 @@ def test_a_gradient_is_left_out_and_said() -> None:
     assert b"STYLED_ITEM" not in target.read()
 
 
-def test_a_colour_is_never_merged_away() -> None:
+def test_faces_of_different_colors_are_not_merged() -> None:
     plain = brick()
     face_material = np.zeros(12, np.int32)
     face_material[0] = 1
@@ -934,7 +934,7 @@ MACHINED_COUNTS = planar_counts(MACHINED)
     shift=st.tuples(*[st.floats(-1500, 1500)] * 3),
     scale=st.floats(0.02, 500),
 )
-def test_anywhere_and_rounded_the_faces_are_the_same(turn: int, shift: tuple[float, ...], scale: float) -> None:
+def test_faces_do_not_depend_on_placement_and_rounding(turn: int, shift: tuple[float, ...], scale: float) -> None:
     rotation = Rotation.random(random_state=turn).as_matrix()
     vertices = ((MACHINED.vertices @ rotation.T + shift) * scale).astype(np.float32).astype(np.float64)
     assert planar_counts(Mesh(vertices, MACHINED.faces)) == MACHINED_COUNTS
@@ -942,7 +942,7 @@ def test_anywhere_and_rounded_the_faces_are_the_same(turn: int, shift: tuple[flo
 
 @settings(max_examples=15, deadline=None)
 @given(turn=st.integers(0, 2**31 - 1), shift=st.tuples(*[st.floats(-200, 200)] * 3))
-def test_anywhere_and_rounded_the_holes_are_round(turn: int, shift: tuple[float, ...]) -> None:
+def test_round_holes_do_not_depend_on_placement_and_rounding(turn: int, shift: tuple[float, ...]) -> None:
     mesh = mesh_of(plate_with_holes())
     rotation = Rotation.random(random_state=turn).as_matrix()
     vertices = (mesh.vertices @ rotation.T + shift).astype(np.float32).astype(np.float64)
@@ -952,13 +952,13 @@ def test_anywhere_and_rounded_the_holes_are_round(turn: int, shift: tuple[float,
 
 
 def countersunk() -> Any:
-    """A drafted block with a countersink to its tip: cones of one ring of facets, between planes only."""
+    """Return a drafted block with a countersink to its tip: its cones have one ring of facets between planes."""
     return cylinder(20, 10, 9.6, 48) - cylinder(6, 4, 0, 32)
 
 
 @settings(max_examples=25, deadline=None)
 @given(turn=st.integers(0, 2**31 - 1), shift=st.tuples(*[st.floats(-100, 100)] * 3))
-def test_anywhere_and_rounded_the_cones_are_cones(turn: int, shift: tuple[float, ...]) -> None:
+def test_cones_do_not_depend_on_placement_and_rounding(turn: int, shift: tuple[float, ...]) -> None:
     mesh = mesh_of(countersunk())
     rotation = Rotation.random(random_state=turn).as_matrix()
     vertices = (mesh.vertices @ rotation.T + shift).astype(np.float32).astype(np.float64)
@@ -966,7 +966,7 @@ def test_anywhere_and_rounded_the_cones_are_cones(turn: int, shift: tuple[float,
     assert (text.count(b"=CONICAL_SURFACE("), text.count(b"=ADVANCED_FACE(")) == (2, 4)
 
 
-def test_the_same_bytes_each_time_and_nothing_of_the_upload() -> None:
+def test_output_is_reproducible_and_contains_nothing_of_the_upload() -> None:
     scene = scene_of(mesh_of(plate_with_holes(), "plate"))
     one, _ = write_step(scene, name="first.step")
     other, _ = write_step(scene, name="second.step")
@@ -1003,7 +1003,7 @@ def test_names_are_escaped(name: str, text: str) -> None:
     assert encode_string(name) == text
 
 
-def test_many_faces_are_said_with_the_remedy() -> None:
+def test_the_note_of_many_faces_names_the_remedy() -> None:
     generator = np.random.default_rng(0)
     size = 112
     x, y = np.meshgrid(np.arange(size), np.arange(size), indexing="ij")
@@ -1011,22 +1011,22 @@ def test_many_faces_are_said_with_the_remedy() -> None:
     at = (x[:-1, :-1] * size + y[:-1, :-1]).ravel()
     faces = np.concatenate([np.stack([at, at + size, at + size + 1], 1), np.stack([at, at + size + 1, at + 1], 1)])
     _, remarks = write_step(scene_of(Mesh(vertices, faces)))
-    said = {note.code: note.message for note in remarks.notes}
-    assert "optimize_target_faces" in said["many_faces"]
+    messages = {note.code: note.message for note in remarks.notes}
+    assert "optimize_target_faces" in messages["many_faces"]
 
 
-def test_nothing_but_degenerate_faces_is_refused() -> None:
+def test_a_mesh_of_degenerate_faces_is_rejected() -> None:
     flat = Mesh(np.array([[0.0, 0, 0], [1, 0, 0], [1, 0, 0]]), np.array([[0, 1, 2]], np.int32))
     with pytest.raises(ConversionFailed, match="degenerate"):
         write_step(scene_of(flat))
 
 
-def test_absurd_coordinates_are_refused() -> None:
+def test_huge_coordinates_are_rejected() -> None:
     with pytest.raises(ConversionFailed, match="unit"):
         write_step(scene_of(Mesh(brick().vertices * 1e18, brick().faces)))
 
 
-def test_a_tolerance_finds_what_is_noisy() -> None:
+def test_a_larger_tolerance_recognizes_noisy_surfaces() -> None:
     mesh = mesh_of(cylinder(20, 5, 5, 48))
     noise = np.random.default_rng(3).normal(scale=0.002, size=mesh.vertices.shape) * [1, 1, 0]
     noisy = Mesh(mesh.vertices + noise, mesh.faces)
@@ -1034,13 +1034,13 @@ def test_a_tolerance_finds_what_is_noisy() -> None:
     assert b"CYLINDRICAL_SURFACE" in write_step(scene_of(noisy), step_tolerance_mm=0.02)[0].read()
 
 
-def test_a_hole_that_touches_the_outline_is_a_loop_of_its_own() -> None:
+def test_a_hole_that_touches_the_outline_is_a_separate_loop() -> None:
     text = write_step(scene_of(pinched()))[0].read()
     assert text.count(b"=ADVANCED_FACE(") == 9
     assert (text.count(b"=FACE_OUTER_BOUND("), text.count(b"=FACE_BOUND(")) == (9, 1)
 
 
-def test_through_the_registry_everything_comes_back(tmp_path: Path) -> None:
+def test_an_assembly_survives_a_conversion_by_the_registry(tmp_path: Path) -> None:
     pytest.importorskip("OCP", reason="the STEP reader needs OpenCASCADE")
     original, mesh, returned, again = (tmp_path / name for name in ("a.step", "b.stl", "c.step", "d.stl"))
     write_assembly(original)
@@ -1069,7 +1069,7 @@ def test_through_the_registry_everything_comes_back(tmp_path: Path) -> None:
 
 
 def write_assembly(path: Path) -> None:
-    """Two bolts and a plate, named, coloured and placed, as OpenCASCADE writes them."""
+    """Write two bolts and a plate with names, colors and placements, with OpenCASCADE."""
     from OCP.BRepPrimAPI import BRepPrimAPI_MakeBox, BRepPrimAPI_MakeCylinder
     from OCP.gp import gp_Trsf, gp_Vec
     from OCP.Quantity import Quantity_Color, Quantity_TOC_sRGB
@@ -1105,7 +1105,7 @@ def write_assembly(path: Path) -> None:
 
 
 SHARES = 4
-"""Batches of real files; test processes share them."""
+"""Batches of real files, which test processes share."""
 
 
 @pytest.mark.parametrize("share", range(SHARES))

@@ -370,7 +370,7 @@ def test_other_programs_read_written_files(ascii_: bool, tmp_path: Path) -> None
     assert loaded.is_watertight
     assert loaded.volume == pytest.approx(volume(vertices, faces), rel=1e-6)
     assert np.allclose(loaded.bounds, bounds(scene), rtol=1e-6)
-    if not ascii_:  # meshio reads one solid only
+    if not ascii_:  # meshio reads only one solid
         assert len(meshio.read(path).cells[0].data) == len(faces)
 
 
