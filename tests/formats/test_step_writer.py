@@ -309,7 +309,7 @@ def arc(center: tuple[float, float], radius: float, begin: float, end: float, co
 
 
 def cusp(radius: float = 8.344, other: float = 0.902) -> Any:
-    """Return a prism around a round boss and a tangent rounding; where they meet, the ends have a corner of angle zero."""
+    """Return a prism around a round boss and a tangent rounding; its ends have corners of angle zero."""
     wide = np.arctan2(5.0, np.sqrt(radius**2 - 25))
     outline = [
         arc((radius + other, 0), other, np.pi, np.pi / 2, 10),
