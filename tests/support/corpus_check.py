@@ -1,9 +1,8 @@
-"""Every real file through every mesh target, judged by other programs' readers.
+"""Conversion of every real file to every mesh target, checked by the readers of other programs.
 
-`tox -e corpus` runs it over all of MESHHUB_CORPUS and prints the counts; `tests/test_corpus.py` runs
-a fixed sample. A file that is expected to convert must do so to all six targets, and what is written
-must have, for an outside reader, the bounding box (in millimetres), triangle count and volume of what
-an outside reader finds in the source.
+`tox -e corpus` runs it over all of MESHHUB_CORPUS and prints the counts; `tests/test_corpus.py` runs a fixed sample.
+A file that is expected to convert must convert to all six targets. For an outside reader, the results must have the
+same bounding box (in millimeters), triangle count and volume as the source.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ LIB3MF_UNITS = (0.001, 1.0, 10.0, 25.4, 304.8, 1000.0)
 
 @dataclass
 class Shape:
-    """What an outside reader found, in millimetres, Z up."""
+    """Shape that an outside reader finds in a file, in millimeters, Z up."""
 
     low: np.ndarray
     high: np.ndarray
@@ -46,7 +45,7 @@ class Shape:
     by: str = ""
 
     def differs(self, other: Shape, tolerance: float) -> str:
-        """How far another shape is from this one, in words, or ""."""
+        """Describe the difference to another shape; return "" if there is none."""
         diagonal = max(float(np.linalg.norm(self.high - self.low)), 1e-30)
         reach = max(diagonal, float(np.abs([self.low, self.high]).max()))
         if self.faces != other.faces:
@@ -61,7 +60,7 @@ class Shape:
 
 @dataclass
 class Verdict:
-    """How one file ended."""
+    """Result of one file."""
 
     file: str
     expect: str
@@ -174,7 +173,7 @@ JUDGES: dict[str, tuple[Callable[[Path, str], Shape], ...]] = {
 
 
 def outside(path: Path, kind: str) -> Iterator[Shape]:
-    """What other programs' readers find in a file; those that fail say nothing."""
+    """Yield the shapes that the readers of other programs find in a file; skip the readers that fail."""
     for judge in JUDGES[kind]:
         try:
             with warnings.catch_warnings():
@@ -191,7 +190,7 @@ def registry() -> Registry:
 
 
 def convert(source: Path, target: Path) -> Report | str:
-    """The report, or the code of the error."""
+    """Convert a file; return the report, or the code of the error."""
     try:
         return registry().convert(source, target, timeout=TIMEOUT)
     except MeshhubError as error:
@@ -199,11 +198,11 @@ def convert(source: Path, target: Path) -> Report | str:
 
 
 def check(path: Path, expect: str, targets: tuple[str, ...] = TARGETS) -> Verdict:
-    """Convert one file to every target and have the results judged."""
+    """Convert one file to every target, and check the results."""
     started = time.perf_counter()
     verdict = Verdict(f"{path.parent.name}/{path.name}", expect, "")
     with tempfile.TemporaryDirectory() as folder:
-        # alone in a folder: what is beside it in the corpus did not come with it
+        # copy the file to an empty folder, without its neighbors in the corpus
         alone, held = Path(folder) / "alone" / path.name, Path(folder) / "out"
         alone.parent.mkdir()
         held.mkdir()
@@ -227,7 +226,7 @@ def check(path: Path, expect: str, targets: tuple[str, ...] = TARGETS) -> Verdic
 
 
 def _judge(verdict: Verdict, source: Path, report: Report, written: dict[str, Path]) -> None:
-    """Hold what was written against what an outside reader finds in the source: one that agrees is enough."""
+    """Compare the written files with the source as outside readers see them; one reader that agrees is enough."""
     first, *_ = written
     ours = next(outside(written[first], first), None)
     if ours is None:
@@ -254,7 +253,7 @@ def _judge(verdict: Verdict, source: Path, report: Report, written: dict[str, Pa
 
 
 def rows(corpus: Path) -> list[dict[str, str]]:
-    """The corpus's index without STEP."""
+    """Return the index of the corpus without STEP."""
     with (corpus / "INDEX.csv").open(newline="", encoding="utf-8") as file:
         return [row for row in csv.DictReader(file) if not row["file"].startswith("step/")]
 
@@ -264,7 +263,7 @@ def _check_row(job: tuple[Path, str]) -> Verdict:
 
 
 def main() -> int:
-    """Check everything in parallel and print the counts; the exit status."""
+    """Check all files in parallel and print the counts; return the exit status."""
     corpus = Path(os.environ["MESHHUB_CORPUS"])
     wanted = sys.argv[1:]
     jobs = [
