@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -74,8 +75,9 @@ class Disk:
         reservation = self._reservations[context]
         deadline = asyncio.get_running_loop().time() + _SPACE_TIMEOUT_S
         try:
-            while not self._fits(context, required):
-                self._reject_for(context, required)
+            while (is_queued := self._is_queued(context)) or self.free_bytes() < self.promised + required:
+                if not is_queued:
+                    self._reject_for(context, required)
                 has_others = any(other.total for other in self._reservations.values() if other is not reservation)
                 is_late = asyncio.get_running_loop().time() >= deadline
                 if not has_others or reservation.is_rejected or is_late:
@@ -106,21 +108,18 @@ class Disk:
         """Return the error for a request without space."""
         return ServerBusy("the service has too little disk space for this upload now; try again in a moment")
 
-    def _fits(self, context: Context, required: int) -> bool:
-        for other, reservation in self._reservations.items():
-            if other is context:
-                break
-            if reservation.is_waiting:
-                return False
-        return self.free_bytes() >= self.promised + required
+    def _is_queued(self, context: Context) -> bool:
+        """Return whether an earlier request waits for space."""
+        earlier = itertools.takewhile(lambda other: other is not context, self._reservations)
+        return any(self._reservations[other].is_waiting for other in earlier)
 
     def _reject_for(self, context: Context, required: int) -> None:
         """Reject an upload in favor of this request: one that came later, or one whose caller holds more.
 
         If there are several, reject the newest one of the caller that holds the most.
         """
-        if any(entry.is_rejected and entry.receiving is not None for entry in self._reservations.values()):
-            # its space will be free soon
+        if any(entry.is_rejected for entry in self._reservations.values()):
+            # its space is free as soon as it has its response
             return
         totals: Counter[str] = Counter()
         for other, reservation in self._reservations.items():

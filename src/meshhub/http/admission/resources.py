@@ -138,9 +138,11 @@ class Resources:
         except TimeoutError:
             if self.is_closing:
                 raise ShuttingDown("the service is shutting down; try again in a moment") from None
-            if self.disk.is_rejected(context):
-                raise self.disk.no_space() from None
-            raise
+            if not self.disk.is_rejected(context):
+                raise
+        # also if the last bytes arrived meanwhile: the other request relies on this space
+        if self.disk.is_rejected(context):
+            raise self.disk.no_space()
 
     def create_folder(self, context: Context) -> Path:
         """Create a folder for one request; it is removed when the request ends."""

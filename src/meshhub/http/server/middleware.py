@@ -129,6 +129,8 @@ class _Exchange:
                 # send the response first, for clients that read while they send; then read the rest of the body,
                 # because closing a connection with unread bytes resets it, and the response may be lost
                 await self._send({**message, "more_body": True})
+                # other requests may wait for its disk space
+                self._context.cleanup.close()
                 await self._drain()
                 message = {"type": "http.response.body", "body": b"", "more_body": False}
         await self._send(message)
