@@ -16,11 +16,12 @@ import trimesh
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from meshhub.builtin_plugins.threemf import ThreeMFReadOptions, ThreeMFWriteOptions
 from meshhub.builtin_plugins.threemf.reader import read
 from meshhub.builtin_plugins.threemf.sniff import sniff
 from meshhub.builtin_plugins.threemf.writer import write
 from meshhub.errors import EmptyModel, MeshhubError, ModelTooComplex, UnreadableFile, UnsafeArchive
-from meshhub.model.capabilities import HOST_FRAME, NoOptions
+from meshhub.model.capabilities import HOST_FRAME
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
 from meshhub.model.source import Source, Target
@@ -29,28 +30,28 @@ from models import brick, scene_of, sphere, volume
 from threemf_models import CORE, SPACES, mesh_xml, model, package, png, rels, thing
 
 BRICK = brick()
-NOTHING = NoOptions()
+DEFAULTS = ThreeMFReadOptions()
 
 
 def scene(source: Source) -> Scene:
     """Read a package into the frame of the host: millimeters, Z up."""
-    return to_frame(read(source, NOTHING), HOST_FRAME)
+    return to_frame(read(source, DEFAULTS), HOST_FRAME)
 
 
 def read_with_codes(source: Source) -> tuple[Scene, set[str]]:
     with collecting("3mf") as remarks:
-        result = read(source, NOTHING)
+        result = read(source, DEFAULTS)
     return result, {note.code for note in remarks.notes}
 
 
 def write_package(input_scene: Scene) -> bytes:
     target = Target("model.3mf")
-    write(input_scene, target, NOTHING)
+    write(input_scene, target, ThreeMFWriteOptions())
     return target.read()
 
 
 def round_trip(input_scene: Scene) -> Scene:
-    return read(Source.from_bytes(write_package(input_scene), "x.3mf"), NOTHING)
+    return read(Source.from_bytes(write_package(input_scene), "x.3mf"), DEFAULTS)
 
 
 def corner_colors(result: Scene) -> Any:
@@ -101,7 +102,7 @@ def test_the_whole_matrix_scales_with_the_unit(unit: str, factor: float) -> None
 def test_a_missing_unit_means_millimeters_and_an_unknown_unit_is_rejected() -> None:
     assert np.allclose(bounds(scene(package(model(thing())))), [[0, 0, 0], [10, 20, 30]])
     with pytest.raises(UnreadableFile, match="parsec"):
-        read(package(model(thing(), attributes='unit="parsec"')), NOTHING)
+        read(package(model(thing(), attributes='unit="parsec"')), DEFAULTS)
 
 
 def test_components_are_read_with_nested_transforms_and_shared_meshes() -> None:
@@ -145,7 +146,7 @@ def test_production_paths_refer_to_model_files_with_their_own_units() -> None:
     assert np.allclose(bounds(result), [[0, 0, 0], [200, 200, 300]])
     assert len(result.meshes) == 1 and notes == set()
     with pytest.raises(UnreadableFile, match=r"a\.model"):
-        read(package(root), NOTHING)
+        read(package(root), DEFAULTS)
 
 
 @pytest.mark.parametrize("kind", ["support", "solidsupport", "surface", "other"])
@@ -155,7 +156,7 @@ def test_objects_that_are_not_printed_are_left_out_with_a_note(kind: str) -> Non
     result, notes = read_with_codes(package(model(resources, '<item objectid="3"/><item objectid="2"/>')))
     assert result.face_count == 12 and notes == {"not_a_model_skipped"}
     with pytest.raises(EmptyModel, match="support"):
-        read(package(model(resources, '<item objectid="2"/>')), NOTHING)
+        read(package(model(resources, '<item objectid="2"/>')), DEFAULTS)
 
 
 def test_unprintable_items_are_left_out_with_a_note() -> None:
@@ -176,11 +177,11 @@ def test_a_sliced_file_and_an_archive_without_a_model_have_different_errors() ->
     empty = model("", "")
     for source in (package(empty, {"Metadata/plate_1.gcode": "G28"}), package(None, {"Metadata/plate_1.gcode": "G28"})):
         with pytest.raises(UnreadableFile, match="the file is sliced and has no model"):
-            read(source, NOTHING)
+            read(source, DEFAULTS)
     with pytest.raises(UnreadableFile, match="not a 3MF file"):
-        read(package(None), NOTHING)
+        read(package(None), DEFAULTS)
     with pytest.raises(EmptyModel):
-        read(package(empty), NOTHING)
+        read(package(empty), DEFAULTS)
     sliced = package(model(thing()), {"Metadata/plate_1.gcode": "G28"})
     assert scene(sliced).face_count == 12
 
@@ -206,7 +207,7 @@ def test_modifiers_of_slicer_projects_are_left_out() -> None:
     assert result.face_count == 12 and notes == {"modifiers_skipped"}
     for broken in (prusa[:-5], prusa.replace('"12"', '"999999999"').replace('"23"', '"4"'), "x"):
         source = package(model(thing(1, mesh_xml(both))), {"Metadata/Slic3r_PE_model.config": broken})
-        assert read(source, NOTHING).face_count in (12, 24)
+        assert read(source, DEFAULTS).face_count in (12, 24)
 
 
 def test_harmless_extensions_are_ignored_and_others_are_named() -> None:
@@ -222,7 +223,7 @@ def test_harmless_extensions_are_ignored_and_others_are_named() -> None:
     with pytest.raises(UnreadableFile, match="Beam Lattice"):
         read(
             package(model(thing(1, alone) + thing(2), '<item objectid="1"/><item objectid="2"/>', spaces=spaces)),
-            NOTHING,
+            DEFAULTS,
         )
 
 
@@ -233,7 +234,7 @@ def test_an_encrypted_part_is_reported() -> None:
         'Type="http://schemas.microsoft.com/3dmanufacturing/2019/04/keystore"/></Relationships>'
     )
     with pytest.raises(UnreadableFile, match="encrypted"):
-        read(package(root, {"_rels/.rels": both, "3D/a.model": b"%3McF\x00\x00\x01"}), NOTHING)
+        read(package(root, {"_rels/.rels": both, "3D/a.model": b"%3McF\x00\x00\x01"}), DEFAULTS)
 
 
 IRREGULAR = [
@@ -312,7 +313,7 @@ def test_xml_is_read_in_both_encodings(encoding: str) -> None:
 def test_broken_and_hostile_models_end_in_a_coded_error(text: str) -> None:
     source = package(text or b" ")
     try:
-        result = read(source, NOTHING)
+        result = read(source, DEFAULTS)
     except (UnreadableFile, EmptyModel):
         return
     assert result.face_count == 0
@@ -324,12 +325,12 @@ def test_exponential_components_are_rejected_before_their_expansion() -> None:
         twice = f'<component objectid="{number - 1}"/>' * 2
         resources += thing(number, f"<components>{twice}</components>")
     with pytest.raises(ModelTooComplex):
-        read(package(model(resources, '<item objectid="39"/>')), NOTHING)
+        read(package(model(resources, '<item objectid="39"/>')), DEFAULTS)
     deep = thing(1) + "".join(
         thing(k, f'<components><component objectid="{k - 1}"/></components>') for k in range(2, 5000)
     )
     with pytest.raises(ModelTooComplex):
-        read(package(model(deep, '<item objectid="4999"/>')), NOTHING)
+        read(package(model(deep, '<item objectid="4999"/>')), DEFAULTS)
 
 
 def test_a_plate_of_equal_parts_is_accepted() -> None:
@@ -337,12 +338,12 @@ def test_a_plate_of_equal_parts_is_accepted() -> None:
     resources = "".join(thing(number) for number in range(1, count + 1))
     source = package(model(resources, "".join(f'<item objectid="{k}"/>' for k in range(1, count + 1))))
     assert len(resources) > 1 << 20 and source.size * 60 < len(resources)
-    assert len(read(source, NOTHING).parts) == count
+    assert len(read(source, DEFAULTS).parts) == count
 
 
 def test_a_compression_bomb_in_the_model_is_rejected() -> None:
     with pytest.raises(UnsafeArchive):
-        read(package(b"<model>" + b" " * 40_000_000), NOTHING)
+        read(package(b"<model>" + b" " * 40_000_000), DEFAULTS)
 
 
 FACES = len(BRICK.faces)
@@ -453,7 +454,7 @@ def test_changed_text_ends_in_a_scene_or_a_coded_error(data: st.DataObject) -> N
         )
         text[at : at + data.draw(st.integers(0, 9))] = piece
     try:
-        read(package(bytes(text) or b" ", {"3D/Textures/a.png": png()}), NOTHING)
+        read(package(bytes(text) or b" ", {"3D/Textures/a.png": png()}), DEFAULTS)
     except MeshhubError as error:
         assert error.code in ("unreadable_file", "empty_model", "model_too_complex")
 
@@ -484,7 +485,7 @@ def test_the_fast_path_and_the_xml_parser_read_the_same(data: st.DataObject) -> 
 
     def outcome(text: str) -> Scene | None:
         try:
-            return read(package(text), NOTHING)
+            return read(package(text), DEFAULTS)
         except MeshhubError:
             return None
 
@@ -664,7 +665,7 @@ def test_seams_are_closed_and_colors_stay_at_their_corners() -> None:
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         assert file.read("3D/3dmodel.model").count(b"<vertex ") == 8
     assert cut.colors is not None
-    assert np.array_equal(corner_colors(read(Source.from_bytes(data, "x.3mf"), NOTHING)), cut.colors[cut.faces])
+    assert np.array_equal(corner_colors(read(Source.from_bytes(data, "x.3mf"), DEFAULTS)), cut.colors[cut.faces])
 
 
 def test_materials_and_textures_survive() -> None:

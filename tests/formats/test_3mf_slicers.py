@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-
 import numpy as np
 import pytest
 
+from meshhub.builtin_plugins.threemf import ThreeMFReadOptions
 from meshhub.builtin_plugins.threemf.reader import read
-from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Mesh, Scene
 from meshhub.model.source import Source
 from meshhub.toolkit.geometry import bounds
 from models import brick, scene_of, sphere
-from threemf_models import CORE, PRODUCTION, mesh_xml, model, package, thing
+from threemf_models import mesh_xml, model, package, thing
+from threemf_projects import DIALECTS, paint_triangles, project
 
 pytestmark = pytest.mark.once
 
@@ -23,111 +21,17 @@ BRICK = brick()
 BALL = sphere(200)
 """Mesh that is large enough for the fast path."""
 
-DIALECTS = ("prusa", "bambu", "orca")
 PAINT = {
-    "color_paint_dropped": ("slic3rpe:mmu_segmentation", "paint_color"),
     "seam_paint_dropped": ("slic3rpe:custom_seam", "paint_seam"),
     "support_paint_dropped": ("slic3rpe:custom_supports", "paint_supports"),
     "fuzzy_skin_paint_dropped": ("slic3rpe:fuzzy_skin", "paint_fuzzy_skin"),
 }
 """Attributes by note: of PrusaSlicer, and of BambuStudio and OrcaSlicer."""
 
-APPLICATIONS = {"prusa": "PrusaSlicer-2.9.0", "bambu": "BambuStudio-02.00.01.50", "orca": "OrcaSlicer-2.3.1"}
-
-
-def project(
-    dialect: str,
-    meshes: Mapping[str, str],
-    *,
-    kinds: Mapping[str, str] | None = None,
-    filaments: Mapping[str, int] | None = None,
-    object_filament: int = 1,
-    files: Mapping[str, str] | None = None,
-    plates: int = 1,
-) -> Source:
-    """Build a project with one object of several named volumes, as each slicer saves it.
-
-    meshes: `<mesh>` of each volume; for PrusaSlicer, one alone
-    """
-    if dialect == "prusa":
-        return _prusa(meshes, kinds or {}, filaments or {}, object_filament, files or {})
-    parts, components, sub_models = "", "", {}
-    for number, (name, mesh) in enumerate(meshes.items(), 1):
-        path = f"3D/Objects/object_{number}.model"
-        sub_models[path] = (
-            f'<model unit="millimeter" xmlns="{CORE}" requiredextensions=""><resources>'
-            f'<object id="{number}" type="model">{mesh}</object></resources><build/></model>'
-        )
-        components += f'<component p:path="/{path}" objectid="{number}" transform="1 0 0 0 1 0 0 0 1 0 0 0"/>'
-        parts += (
-            f'<part id="{number}" subtype="{(kinds or {}).get(name, "normal_part")}">'
-            f'<metadata key="name" value="{name}"/>{_extruder((filaments or {}).get(name))}</part>'
-        )
-    root = (
-        f'<model unit="millimeter" xmlns="{CORE}" xmlns:p="{PRODUCTION}" requiredextensions="p">'
-        f'<metadata name="Application">{APPLICATIONS[dialect]}</metadata>'
-        f'<resources><object id="100" type="model"><components>{components}</components></object></resources>'
-        '<build><item objectid="100"/></build></model>'
-    )
-    instance = '<model_instance><metadata key="object_id" value="100"/></model_instance>'
-    settings = (
-        f'<config><object id="100">{_extruder(object_filament)}{parts}</object>'
-        + f'<plate><metadata key="plater_id" value="1"/>{instance * 2}</plate>' * plates
-        + '<plate><metadata key="plater_id" value="9"/></plate></config>'
-    )
-    return package(root, {**sub_models, "Metadata/model_settings.config": settings, **(files or {})})
-
-
-def _extruder(number: int | None) -> str:
-    return "" if number is None else f'<metadata key="extruder" value="{number}"/>'
-
-
-def _prusa(
-    meshes: Mapping[str, str],
-    kinds: Mapping[str, str],
-    filaments: Mapping[str, int],
-    object_filament: int,
-    files: Mapping[str, str],
-) -> Source:
-    """Build one mesh of all volumes, which are ranges of its triangles."""
-    vertices, triangles, volumes = "", "", ""
-    first_vertex = first = 0
-    for name, mesh in meshes.items():
-        own_vertices = re.findall(r"<vertex [^>]*/>\n?", mesh)
-        own = re.findall(r"<triangle [^>]*/>\n?", mesh)
-        vertices += "".join(own_vertices)
-        triangles += "".join(
-            re.sub(r'(v[123])="(\d+)"', lambda m: f'{m[1]}="{int(m[2]) + first_vertex}"', row)  # noqa: B023
-            for row in own
-        )
-        volumes += (
-            f'<volume firstid="{first}" lastid="{first + len(own) - 1}">'
-            f'<metadata type="volume" key="volume_type" value="{kinds.get(name, "ModelPart")}"/>'
-            f"{_extruder(filaments.get(name))}</volume>"
-        )
-        first_vertex += len(own_vertices)
-        first += len(own)
-    root = (
-        f'<model unit="millimeter" xmlns="{CORE}" xmlns:slic3rpe="http://schemas.slic3r.org/3mf/2017/06">'
-        f'<metadata name="Application">{APPLICATIONS["prusa"]}</metadata><resources><object id="1" type="model">'
-        f"<mesh><vertices>\n{vertices}</vertices><triangles>\n{triangles}</triangles></mesh></object></resources>"
-        '<build><item objectid="1"/></build></model>'
-    )
-    settings = f'<config><object id="1" instances_count="1">{_extruder(object_filament)}{volumes}</object></config>'
-    return package(root, {"Metadata/Slic3r_PE_model.config": settings, **files})
-
-
-def paint_triangles(mesh: Mesh, attributes: Mapping[int, str]) -> str:
-    """Return the XML of a mesh with attributes on some of its triangles."""
-    rows = mesh_xml(mesh).split("<triangle ")
-    return "<triangle ".join(
-        [rows[0], *(row.replace("/>", f"{attributes.get(k, '')}/>", 1) for k, row in enumerate(rows[1:]))]
-    )
-
 
 def load(source: Source) -> tuple[Scene, dict[str, str]]:
     with collecting("3mf") as remarks:
-        scene = read(source, NoOptions())
+        scene = read(source, ThreeMFReadOptions())
     notes = {note.code: note.message for note in remarks.notes}
     assert len(notes) == len(remarks.notes)
     assert all(len(message) < 160 for message in notes.values())
@@ -150,38 +54,20 @@ def test_each_kind_of_paint_is_noted_with_its_count(dialect: str, code: str, mes
 @pytest.mark.parametrize("mesh", [BRICK, BALL], ids=["by the XML parser", "in columns"])
 def test_paint_of_all_kinds_at_once(dialect: str, mesh: Mesh) -> None:
     """Some triangles have two kinds; triangles with equally many attributes have different kinds."""
-    color, seam, supports, fuzzy = (names[dialect != "prusa"] for names in PAINT.values())
-    paint = {0: f' {color}="8"', 1: f' {color}="8" {seam}="4"', 2: f' {supports}="4"', 3: f' {fuzzy}="4"'}
+    seam, supports, fuzzy = (names[dialect != "prusa"] for names in PAINT.values())
+    paint = {0: f' {seam}="8"', 1: f' {fuzzy}="8" {seam}="4"', 2: f' {supports}="4"', 3: f' {fuzzy}="4"'}
     _, notes = load(project(dialect, {"a": paint_triangles(mesh, paint)}))
     counts = {code: message.split(" painted on ")[1].split(" ")[0] for code, message in notes.items()}
-    assert counts == dict(zip(PAINT, ["2", "1", "1", "1"], strict=True))
-
-
-def test_paint_on_every_triangle_is_read_in_columns_like_by_the_xml_parser() -> None:
-    everywhere = dict.fromkeys(range(len(BALL.faces)), ' paint_color="1C"')
-    text = paint_triangles(BALL, everywhere)
-    for mesh in (text, re.sub(r'v1="(\d+)"', r"v1='\1'", text, count=1)):
-        scene, notes = load(project("bambu", {"a": mesh}))
-        assert f"{len(BALL.faces):,} triangles of 1 object" in notes["color_paint_dropped"]
-        assert np.array_equal(scene.meshes[0].faces, BALL.faces)
+    assert counts == dict(zip(PAINT, ["2", "1", "2"], strict=True))
 
 
 def test_paint_is_counted_over_sub_models_once_for_each_mesh_that_is_printed() -> None:
     one, two = (
-        paint_triangles(BRICK, {0: ' paint_color="4"'}),
-        paint_triangles(BALL, {0: ' paint_color="4"', 9: ' paint_color="8"'}),
+        paint_triangles(BRICK, {0: ' paint_seam="4"'}),
+        paint_triangles(BALL, {0: ' paint_seam="4"', 9: ' paint_seam="8"'}),
     )
     _, notes = load(project("orca", {"a": one, "b": two, "c": two}, kinds={"c": "modifier_part"}))
-    assert "3 triangles of 2 objects" in notes["color_paint_dropped"]
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_filaments_of_objects_and_parts_are_noted(dialect: str) -> None:
-    volumes = {"a": mesh_xml(), "b": mesh_xml(scale=2), "c": mesh_xml(scale=3)}
-    _, notes = load(project(dialect, volumes, object_filament=2, filaments={"a": 1, "b": 3, "c": 12}))
-    assert set(notes) == {"filament_assignments_dropped"}
-    assert "1 object and 2 parts" in notes["filament_assignments_dropped"]
-    assert "(2, 3, 12)" in notes["filament_assignments_dropped"]
+    assert "3 triangles of 2 objects" in notes["seam_paint_dropped"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -240,18 +126,6 @@ def test_volumes_that_cura_does_not_print_are_left_out(key: str, shown: str, is_
     assert np.allclose(bounds(scene), bounds(scene_of(BRICK)))
     assert set(notes) == {"modifiers_skipped"}
     assert notes["modifiers_skipped"].endswith(shown)
-
-
-def test_filaments_of_cura_are_numbered_from_zero() -> None:
-    def stated(number: object) -> str:
-        return f'<metadatagroup><metadata name="cura:extruder_nr">{number}</metadata></metadatagroup>{mesh_xml()}'
-
-    build = '<item objectid="1"/><item objectid="2"/>'
-    _, notes = load(package(model(thing(1, stated(0)) + thing(2, stated(1)), build)))
-    assert set(notes) == {"filament_assignments_dropped"}
-    assert "1 object and 0 parts" in notes["filament_assignments_dropped"]
-    assert "(2)" in notes["filament_assignments_dropped"]
-    assert load(package(model(thing(1, stated(0)) + thing(2, stated("²")), build)))[1] == {}
 
 
 @pytest.mark.parametrize("dialect", ["bambu", "orca"])

@@ -16,6 +16,7 @@ from meshhub import Registry, Report, Source, Target
 from meshhub.builtin_plugins.gltf.reader import read as read_glb
 from meshhub.builtin_plugins.gltf.writer import write_glb
 from meshhub.builtin_plugins.ply.reader import read as read_ply
+from meshhub.builtin_plugins.threemf import ThreeMFReadOptions
 from meshhub.builtin_plugins.threemf.reader import read as read_3mf
 from meshhub.model.capabilities import HOST_FRAME, NoOptions
 from meshhub.model.chain import Request
@@ -88,7 +89,7 @@ def test_the_sampler_of_a_texture_survives_glb_to_3mf_to_glb(blend: str) -> None
     wood = Material(base_color_image=0, wrap=("mirror", "clamp"), filter=blend)  # type: ignore[arg-type]
     data, report = convert(scene_with(wood), "3mf")
     assert codes(report) == set()
-    (inside,) = read_3mf(Source.from_bytes(data, "a.3mf"), NoOptions()).materials
+    (inside,) = read_3mf(Source.from_bytes(data, "a.3mf"), ThreeMFReadOptions()).materials
     assert (inside.wrap, inside.filter) == (("mirror", "clamp"), blend)
     target = Target("b.glb")
     source = Source.from_bytes(data, "a.3mf")
@@ -165,7 +166,7 @@ def test_ply_duplicates_colored_vertices_only_between_different_factors() -> Non
 @pytest.mark.parametrize("colors", [None, COLORS], ids=["factor", "factor and vertex colors"])
 def test_3mf_multiplies_a_texture_with_factor_and_vertex_colors(colors: UInt8 | None) -> None:
     data, report = convert(scene_with(Material(base_color=FACTOR, base_color_image=0), colors=colors), "3mf")
-    scene = to_frame(read_3mf(Source.from_bytes(data, "a.3mf"), NoOptions()), HOST_FRAME)
+    scene = to_frame(read_3mf(Source.from_bytes(data, "a.3mf"), ThreeMFReadOptions()), HOST_FRAME)
     white = np.full((8, 4), 255, np.uint8)
     expected = product(white if colors is None else colors, FACTOR)
     assert np.abs(corner_colors(scene.meshes[0]).astype(int) - expected[BRICK.faces]).max() <= 1

@@ -32,6 +32,10 @@ class ConvertOptions(TypedDict, total=False):
     """Colors when reading STEP. file keeps the colors of the file; surface colors each face by the kind of its
     surface: plane, cylinder, cone, sphere, torus, free-form."""
 
+    threemf_paint: Literal["dominant", "split"] | None
+    """Painted triangles when reading 3MF. Triangles that are painted with several filaments in a slicer: dominant
+    gives each the filament that covers most of it; split cuts them along the paint."""
+
     repair: bool | None
     """Repair. Close holes, remove stray fragments, duplicate and degenerate faces, split non-manifold edges and
     vertices, and orient faces outward. A valid model stays unchanged."""
@@ -68,3 +72,7 @@ class ConvertOptions(TypedDict, total=False):
 
     stl_ascii: bool | None
     """STL as text. Write text with a named solid for each part, instead of the smaller binary form."""
+
+    threemf_profile: Literal["prusa", "standard"] | None
+    """Dialect when writing 3MF. standard writes materials and colors, which slicers show or ignore; prusa also
+    assigns a filament of PrusaSlicer to each color of a material, as paint."""

@@ -1,6 +1,10 @@
-"""3MF: core, materials and production; units, instances, colors, textures."""
+"""3MF: core, materials and production; units, instances, colors, textures; filaments and paint of slicers."""
 
 from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import HOST_FRAME, Feature, Format, Reader, Writer
@@ -16,6 +20,36 @@ THREEMF = Format(
 _CARRIES: frozenset[Feature] = frozenset({"names", "instances", "uv", "colors", "materials", "textures", "units"})
 
 
+class ThreeMFReadOptions(Struct, frozen=True, kw_only=True):
+    """Paint of slicers."""
+
+    threemf_paint: Annotated[
+        Literal["dominant", "split"],
+        Meta(
+            title="Painted triangles when reading 3MF",
+            description=(
+                "Triangles that are painted with several filaments in a slicer: dominant gives each the filament that "
+                "covers most of it; split cuts them along the paint."
+            ),
+        ),
+    ] = "dominant"
+
+
+class ThreeMFWriteOptions(Struct, frozen=True, kw_only=True):
+    """Dialect of the file."""
+
+    threemf_profile: Annotated[
+        Literal["standard", "prusa"],
+        Meta(
+            title="Dialect when writing 3MF",
+            description=(
+                "standard writes materials and colors, which slicers show or ignore; prusa also assigns a filament of "
+                "PrusaSlicer to each color of a material, as paint."
+            ),
+        ),
+    ] = "standard"
+
+
 @hookimpl
 def meshhub_readers() -> list[Reader]:
     """Return the reader. It has no fixed frame: Z is up, but each file states its own unit."""
@@ -26,6 +60,7 @@ def meshhub_readers() -> list[Reader]:
             sniff="meshhub.builtin_plugins.threemf.sniff:sniff",
             carries=_CARRIES,
             frame=None,
+            options=ThreeMFReadOptions,
         )
     ]
 
@@ -39,5 +74,6 @@ def meshhub_writers() -> list[Writer]:
             run="meshhub.builtin_plugins.threemf.writer:write",
             carries=_CARRIES,
             frame=HOST_FRAME,
+            options=ThreeMFWriteOptions,
         )
     ]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from meshhub.builtin_plugins.threemf import ThreeMFReadOptions
 from meshhub.builtin_plugins.threemf.reading.package import Package, is_sliced, missing_model_error
 from meshhub.builtin_plugins.threemf.reading.scene_builder import SceneBuilder
-from meshhub.model.capabilities import Frame, NoOptions
+from meshhub.model.capabilities import Frame
 from meshhub.model.scene import Scene
 from meshhub.model.source import Source
 
 
-def read(source: Source, _options: NoOptions) -> Scene:
+def read(source: Source, options: ThreeMFReadOptions) -> Scene:
     """Read the printable objects of a 3MF file, in the unit of the file, where the build section places them.
+
+    The filaments of a slicer's project become materials.
 
     Raises:
         UnreadableFile: The file is damaged, encrypted, or made of an unsupported kind of geometry.
@@ -19,7 +22,7 @@ def read(source: Source, _options: NoOptions) -> Scene:
         ModelTooComplex: The model has too many parts.
     """
     with Package(source) as package:
-        builder = SceneBuilder(package, package.find_model())
+        builder = SceneBuilder(package, package.find_model(), options.threemf_paint)
         root = builder.root
         if not root.items and not root.objects and is_sliced(package.names):
             raise missing_model_error(package.names)

@@ -4,27 +4,38 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
+from meshhub.builtin_plugins.threemf import ThreeMFWriteOptions
 from meshhub.builtin_plugins.threemf.writing.appearance import Chunk, PropertyWriter
+from meshhub.builtin_plugins.threemf.writing.filaments import METADATA, NAMESPACE, FilamentWriter, format_paint
 from meshhub.builtin_plugins.threemf.writing.object_tree import GroupObject, MeshObject, ObjectTree, build_object_tree
 from meshhub.builtin_plugins.threemf.writing.xml_text import escape_xml, format_attribute, format_transform
 from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
 from meshhub.errors import format_number
-from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Int32, Mesh, Scene
 from meshhub.model.source import Target
 from meshhub.toolkit.columns import shortest, write_rows
 from meshhub.toolkit.geometry import compacted, weld
 
+
+@dataclass(frozen=True)
+class _ObjectWriters:
+    """Writers of the appearance of mesh objects; `filaments` only for a slicer."""
+
+    properties: PropertyWriter
+    filaments: FilamentWriter | None
+
+
 _MODEL_PART = "3D/3dmodel.model"
 _MODEL_START = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
     '<model unit="millimeter" xml:lang="en-US"'
     ' xmlns="http://schemas.microsoft.com/3dmanufacturing/core/2015/02"'
-    ' xmlns:m="http://schemas.microsoft.com/3dmanufacturing/material/2015/02">\n'
+    ' xmlns:m="http://schemas.microsoft.com/3dmanufacturing/material/2015/02"'
 )
 _CONTENT_TYPES = b"""<?xml version="1.0" encoding="UTF-8"?>
 <Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">
@@ -43,7 +54,7 @@ _METADATA = ("Title", "Designer", "Description", "Copyright", "LicenseTerms", "R
 """Names of core §3.4.1 that describe the model; dates and applications describe the file."""
 
 
-def write(scene: Scene, target: Target, _options: NoOptions) -> None:
+def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
     """Write a scene: an object per mesh, which its instances share, and a group per path.
 
     Raises:
@@ -51,16 +62,18 @@ def write(scene: Scene, target: Target, _options: NoOptions) -> None:
     """
     ids = itertools.count(1)
     properties = PropertyWriter(scene, ids)
+    filaments = FilamentWriter(scene) if options.threemf_profile == "prusa" else None
     tree = build_object_tree(scene)
-    objects = list(_write_objects(scene, tree, properties, ids))
+    objects = list(_write_objects(scene, tree, _ObjectWriters(properties, filaments), ids))
     entries: list[tuple[str, list[Chunk]]] = [
         ("[Content_Types].xml", [_CONTENT_TYPES]),
         ("_rels/.rels", [_format_relationships([("/" + _MODEL_PART, _MODEL_RELATIONSHIP)])]),
         (
             _MODEL_PART,
             [
-                _MODEL_START.encode(),
+                _format_start(filaments),
                 _format_metadata(scene),
+                b"" if filaments is None else METADATA,
                 b"<resources>\n",
                 *properties.chunks,
                 *objects,
@@ -70,12 +83,18 @@ def write(scene: Scene, target: Target, _options: NoOptions) -> None:
             ],
         ),
     ]
+    if filaments is not None:
+        entries += filaments.entries()
     if properties.images:
         links = [("/" + name, _TEXTURE_RELATIONSHIP) for name in properties.images]
         entries.append(("3D/_rels/3dmodel.model.rels", [_format_relationships(links)]))
         entries += [(name, [data]) for name, data in properties.images.items()]
     with target.open() as file:
         write_zip(file, entries)
+
+
+def _format_start(filaments: FilamentWriter | None) -> bytes:
+    return (_MODEL_START + ("" if filaments is None else NAMESPACE) + ">\n").encode()
 
 
 def _format_relationships(links: list[tuple[str, str]]) -> bytes:
@@ -100,11 +119,11 @@ def _format_metadata(scene: Scene) -> bytes:
     return "".join(f'<metadata name="{name}">{text}</metadata>\n' for name, text in values.items() if text).encode()
 
 
-def _write_objects(scene: Scene, tree: ObjectTree, properties: PropertyWriter, ids: Iterator[int]) -> Iterator[Chunk]:
+def _write_objects(scene: Scene, tree: ObjectTree, writers: _ObjectWriters, ids: Iterator[int]) -> Iterator[Chunk]:
     """Yield the text of all objects, and number them."""
     for item in tree.objects():
         if isinstance(item, MeshObject):
-            yield from _write_mesh_object(scene, item, properties, ids)
+            yield from _write_mesh_object(scene, item, writers, ids)
         else:
             item.id = next(ids)
             yield _format_group(item)
@@ -116,9 +135,7 @@ def _format_group(group: GroupObject) -> bytes:
     return "".join([start, *rows, "</components>\n</object>\n"]).encode()
 
 
-def _write_mesh_object(
-    scene: Scene, item: MeshObject, properties: PropertyWriter, ids: Iterator[int]
-) -> Iterator[Chunk]:
+def _write_mesh_object(scene: Scene, item: MeshObject, writers: _ObjectWriters, ids: Iterator[int]) -> Iterator[Chunk]:
     """Yield the property groups of a mesh object, then the object, and number it."""
     mesh = compacted(item.transformed_mesh(scene))
     vertices, faces = _weld_vertices(mesh)
@@ -128,7 +145,7 @@ def _write_mesh_object(
             f"coordinates exceed {format_number(_MAX_COORDINATE_MM)} mm, the limit of 3MF readers; "
             "set 'input_unit', or scale the model with 'target_height_mm'",
         )
-    assigned = properties.assign(mesh, mesh.faces, item.material)
+    assigned = writers.properties.assign(mesh, mesh.faces, item.material)
     yield from assigned.chunks
     item.id = next(ids)
     attributes = format_attribute("name", item.name)
@@ -138,7 +155,15 @@ def _write_mesh_object(
     yield b"<mesh>\n<vertices>\n"
     yield write_rows(['<vertex x="', '" y="', '" z="', '"/>\n'], list(shortest(vertices).T))
     yield b"</vertices>\n<triangles>\n"
-    yield _format_triangles(faces, assigned.group, assigned.index)
+    group, index = assigned.group, assigned.index
+    if group is not None and index is not None and (group == group[0]).all() and (index == index[0, 0]).all():
+        # all triangles have the property of the object
+        group = index = None
+    if writers.filaments is None:
+        yield _format_triangles(faces, group, index)
+    else:
+        own, numbers = writers.filaments.add_object(item, mesh, vertices, faces)
+        yield from _format_painted(faces, group, index, own, numbers)
     yield b"</triangles>\n</mesh>\n</object>\n"
 
 
@@ -165,19 +190,32 @@ def _weld_vertices(mesh: Mesh) -> tuple[Float64, Int32]:
     return vertices, faces
 
 
-def _format_triangles(faces: Int32, group: Int32 | None, index: Int32 | None) -> Chunk:
+def _format_painted(
+    faces: Int32, group: Int32 | None, index: Int32 | None, own: int, numbers: Int32
+) -> Iterator[Chunk]:
+    """Yield the triangles by filament (m,); those whose filament is not the object's own are painted."""
+    for number in np.unique(numbers).tolist():
+        rows = numbers == number
+        paint = "" if number == own else format_paint(number)
+        yield _format_triangles(
+            faces[rows], None if group is None else group[rows], None if index is None else index[rows], paint
+        )
+
+
+def _format_triangles(faces: Int32, group: Int32 | None, index: Int32 | None, paint: str = "") -> Chunk:
     """Return the triangles, with the shortest attributes that state their properties.
 
     Args:
         faces: (m, 3) vertex indices.
         group: (m,) property groups, or None.
         index: (m, 3) properties of the corners, or None.
+        paint: Attribute of every triangle.
     """
     literals = ['<triangle v1="', '" v2="', '" v3="']
     columns = list(faces.T)
-    if group is None or index is None or bool((group == group[0]).all() and (index == index[0, 0]).all()):
-        return write_rows([*literals, '"/>\n'], columns)
+    if group is None or index is None:
+        return write_rows([*literals, f'"{paint}/>\n'], columns)
     if bool((index[:, 1:] == index[:, :1]).all()):
-        return write_rows([*literals, '" pid="', '" p1="', '"/>\n'], [*columns, group, index[:, 0]])
-    literals += ['" pid="', '" p1="', '" p2="', '" p3="', '"/>\n']
+        return write_rows([*literals, '" pid="', '" p1="', f'"{paint}/>\n'], [*columns, group, index[:, 0]])
+    literals += ['" pid="', '" p1="', '" p2="', '" p3="', f'"{paint}/>\n']
     return write_rows(literals, [*columns, group, *index.T])

@@ -60,6 +60,12 @@ class _CornerProperties:
             self._uv = np.zeros((self.count, 3, 2), np.float32)
         return self._uv
 
+    def clear(self, faces: NDArray[np.bool_]) -> None:
+        """Remove the properties of the faces (m,), which have a filament."""
+        self.material[faces] = -1
+        if self._colors is not None:
+            self._colors[faces] = 255
+
     def build_mesh(self, source: TriangleMesh, name: str) -> Mesh:
         """Return the mesh of the scene, with split vertices where the properties of corners differ."""
         faces = source.triangles.astype(np.int32, copy=False)
@@ -120,6 +126,8 @@ class PropertyReader:
                     )
                     continue
                 self._apply(corners, document, number, faces, index[faces])
+        if source.filament is not None:
+            corners.clear(source.filament > 0)
         return corners.build_mesh(source, model_object.name)
 
     def _apply(

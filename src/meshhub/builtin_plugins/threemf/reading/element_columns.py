@@ -62,13 +62,20 @@ _HEX[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 _HEX[np.frombuffer(b"ABCDEF", np.uint8)] = np.arange(10, 16)
 
 
-def extract_columns(data: bytes) -> tuple[bytes, dict[int, Columns]]:
+PaintCodes = dict[bytes, int]
+"""Number of each different text of slicer paint in a model part; the empty text is 0."""
+
+
+def extract_columns(data: bytes, codes: PaintCodes) -> tuple[bytes, dict[int, Columns]]:
     """Extract the bodies of long containers from a document. Irregular bodies stay in place for the XML parser.
 
+    Args:
+        data: XML in UTF-8.
+        codes: Numbers of the texts of slicer paint; new texts are added.
     Returns:
         The document without the extracted bodies, and the columns by the byte offset of their container in it:
         float64 `x y z`; int32 `v1 v2 v3`, and `pid p1 p2 p3` with -1 for missing attributes; float64 `u v`;
-        `rgba` (n, 4) uint8; int32 per attribute of slicer paint, positive for painted triangles.
+        `rgba` (n, 4) uint8; int32 per attribute of slicer paint: the number of its text, -1 for a missing attribute.
     """
     pieces: list[bytes] = []
     extracted: dict[int, Columns] = {}
@@ -88,7 +95,7 @@ def extract_columns(data: bytes) -> tuple[bytes, dict[int, Columns]]:
         if stop - match.end() < _MIN_BODY_BYTES:
             continue
         try:
-            columns = read_elements(data[match.end() : stop], container.decode(), prefix.decode())
+            columns = read_elements(data[match.end() : stop], container.decode(), codes, prefix.decode())
         except Irregular:
             continue
         extracted[match.start() - removed] = columns
@@ -99,12 +106,13 @@ def extract_columns(data: bytes) -> tuple[bytes, dict[int, Columns]]:
     return b"".join(pieces), extracted
 
 
-def read_elements(body: bytes, container: str, prefix: str = "") -> Columns:
+def read_elements(body: bytes, container: str, codes: PaintCodes, prefix: str = "") -> Columns:
     """Read the child elements of a container as columns.
 
     Args:
         body: Text between the tags of the container.
         container: Local name of the container.
+        codes: Numbers of the texts of slicer paint; new texts are added.
         prefix: Namespace prefix of container and children, with its colon.
     Returns:
         Columns, as `extract_columns`.
@@ -121,9 +129,9 @@ def read_elements(body: bytes, container: str, prefix: str = "") -> Columns:
     fields = _FIELDS[container]
     required = ("rgba",) if container == "colorgroup" else _REQUIRED[container]
     try:
-        columns = _read_uniform(body, tag, fields)
+        columns = _read_uniform(body, tag, fields, codes)
     except Irregular:
-        columns = _read_mixed(body, tag, fields, required, count)
+        columns = _read_mixed(body, tag, fields, required, count, codes)
     if any(name not in columns or len(columns[name]) != count for name in required):
         raise Irregular("lines that are not elements")
     return columns
@@ -148,12 +156,12 @@ def _empty_columns(container: str) -> Columns:
 
 
 def _read_mixed(
-    body: bytes, tag: str, fields: dict[str, pa.DataType], required: tuple[str, ...], count: int
+    body: bytes, tag: str, fields: dict[str, pa.DataType], required: tuple[str, ...], count: int, codes: PaintCodes
 ) -> Columns:
     """Read elements that have different attributes; missing ones become -1, missing colors transparent black."""
     columns: Columns = {}
     for rows, text in _split_by_attribute_count(body):
-        part = _read_uniform(text, tag, fields)
+        part = _read_uniform(text, tag, fields, codes)
         if any(name not in part for name in required):
             raise Irregular("elements without required attributes")
         for name, values in part.items():
@@ -198,7 +206,7 @@ def _parse_names(line: str, tag: str) -> list[str]:
     return names
 
 
-def _read_uniform(text: bytes, tag: str, fields: dict[str, pa.DataType]) -> Columns:
+def _read_uniform(text: bytes, tag: str, fields: dict[str, pa.DataType], codes: PaintCodes) -> Columns:
     """Read lines that each hold one element with the same attributes in the same order."""
     try:
         names = _parse_names(text[: text.find(b"\n") + 1 or None][:_MAX_LINE_BYTES].decode().strip("\r\n"), tag)
@@ -225,17 +233,26 @@ def _read_uniform(text: bytes, tag: str, fields: dict[str, pa.DataType]) -> Colu
     for index, key in enumerate(keys):
         csv_name = csv_names[2 * index + 1]
         if csv_name in value_types:
-            is_color = value_types[csv_name] == pa.string()
-            columns["rgba" if is_color else key] = _convert(table.column(csv_name), value_types[csv_name])
+            if key in PAINT:
+                columns[key] = _number_texts(table.column(csv_name), codes)
+            elif value_types[csv_name] == pa.string():
+                columns["rgba"] = parse_colors(table.column(csv_name).combine_chunks())
+            else:
+                columns[key] = _read_numbers(table.column(csv_name))
     return columns
 
 
-def _convert(values: pa.ChunkedArray, kind: pa.DataType) -> NDArray[Any]:
-    """Return colors as (n, 4) uint8, paint as 1 where a triangle is painted, and numbers as they are."""
-    if kind == pa.string():
-        return parse_colors(values.combine_chunks())
-    if kind == pa.binary():
-        values = pc.cast(pc.greater(pc.binary_length(values), 0), pa.int32())
+def _number_texts(texts: pa.ChunkedArray, codes: PaintCodes) -> NDArray[np.int32]:
+    """Return the number of each text."""
+    numbers = []
+    for chunk in texts.chunks:
+        encoded = chunk.dictionary_encode()
+        known = np.array([codes.setdefault(text, len(codes)) for text in encoded.dictionary.to_pylist()], np.int32)
+        numbers.append(known[as_numpy(encoded.indices)])
+    return np.concatenate(numbers)
+
+
+def _read_numbers(values: pa.ChunkedArray) -> NDArray[Any]:
     numbers = np.concatenate([as_numpy(chunk) for chunk in values.chunks])
     if not np.isfinite(numbers).all():
         raise Irregular("a number that is not finite")

@@ -127,14 +127,16 @@ class TriangleMesh:
     triangles: (m, 3) vertex indices
     group:     (m,) property groups, -1 for none
     index:     (m, 3) properties of the corners, -1 for none
-    paint:     (m,) whether a triangle has slicer paint, for each kind
+    paint:     (m,) paint of the triangles for each kind, as index into the `paint_codes` of the document; 0 for none
+    filament:  (m,) filaments that a slicer assigns to volumes, from 1; 0 for none
     """
 
     vertices: Float64
     triangles: NDArray[Any]
     group: NDArray[Any] | None = None
     index: NDArray[Any] | None = None
-    paint: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+    paint: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    filament: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,11 @@ class ModelObject:
 
 @dataclass
 class ModelDocument:
-    """Content of one model part; `required` maps prefixes of required extensions to namespaces."""
+    """Content of one model part.
+
+    required:    namespace of each required extension, by prefix
+    paint_codes: different texts of slicer paint; the first one is empty
+    """
 
     part: str
     unit: Unit = "mm"
@@ -182,3 +188,4 @@ class ModelDocument:
     items: list[ObjectPlacement] = field(default_factory=list)
     metadata: dict[str, str] = field(default_factory=dict)
     required: dict[str, str] = field(default_factory=dict)
+    paint_codes: list[bytes] = field(default_factory=list)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from meshhub.builtin_plugins.threemf.reading.attribute_parser import AttributeParser
-from meshhub.builtin_plugins.threemf.reading.element_columns import Columns, extract_columns
+from meshhub.builtin_plugins.threemf.reading.element_columns import Columns, PaintCodes, extract_columns
 from meshhub.builtin_plugins.threemf.reading.model_document import (
     CORE,
     CURA_KEYS,
@@ -58,8 +58,9 @@ def parse_model(data: bytes, part: str) -> ModelDocument:
         ModelTooComplex: The part places too many objects.
     """
     data, encoding = as_utf8(data)
-    skeleton, extracted = extract_columns(data)
-    parser = _ModelParser(part, extracted)
+    codes: PaintCodes = {b"": 0}
+    skeleton, extracted = extract_columns(data, codes)
+    parser = _ModelParser(part, extracted, codes)
     parse(
         skeleton,
         quote(part),
@@ -71,23 +72,25 @@ def parse_model(data: bytes, part: str) -> ModelDocument:
     )
     if not parser.has_root:
         raise parser.root_error("missing")
+    parser.document.paint_codes = list(codes)
     return parser.document
 
 
 class _ModelParser:
     """Callbacks that fill a document. The callback of an element returns the function to call at its end, or None."""
 
-    def __init__(self, part: str, extracted: dict[int, Columns]) -> None:
+    def __init__(self, part: str, extracted: dict[int, Columns], codes: PaintCodes) -> None:
         self.document = ModelDocument(part)
         self.has_root = False
         self._part = part
         self._values = AttributeParser(part)
         self._extracted = extracted
+        self._codes = codes
         self._prefixes: dict[str, str] = {}
         self._open: list[Callable[[], None] | None] = []
         self._object: ModelObject | None = None
         self._rows: dict[str, Any] = {}
-        self._painted_rows: dict[str, list[int]] = {}
+        self._paint: dict[str, dict[int, int]] = {}
         self._text: list[str] | None = None
         self._text_length = 0
         self._elements: dict[str, Callable[[Attributes, int], Callable[[], None] | None]] = {
@@ -254,15 +257,15 @@ class _ModelParser:
             _set_triangles(mesh, columns)
             return None
         self._rows["triangle"] = array("q")
-        self._painted_rows.clear()
+        self._paint.clear()
 
         def close() -> None:
             table = np.array(self._rows.pop("triangle", array("q")), np.int64).reshape(-1, 7)
             columns: Columns = {name: table[:, k] for k, name in enumerate((*_VERTEX_INDICES, *_PROPERTIES))}
-            for name, rows in self._painted_rows.items():
+            for name, codes in self._paint.items():
                 columns[name] = np.zeros(len(table), np.int32)
-                columns[name][rows] = 1
-            self._painted_rows.clear()
+                columns[name][list(codes)] = list(codes.values())
+            self._paint.clear()
             _set_triangles(mesh, columns)
 
         return close
@@ -281,7 +284,7 @@ class _ModelParser:
         for name, value in attributes.items():
             local = name.rpartition(" ")[2]
             if value and local in PAINT:
-                self._painted_rows.setdefault(local, []).append(row)
+                self._paint.setdefault(local, {})[row] = self._codes.setdefault(value.encode(), len(self._codes))
 
     # -- properties --
 
@@ -396,7 +399,8 @@ def _set_triangles(mesh: TriangleMesh, columns: Columns) -> None:
     mesh.group, mesh.index, mesh.paint = None, None, {}
     for name, kind in PAINT.items():
         if name in columns:
-            mesh.paint[kind] = mesh.paint.get(kind, np.False_) | (columns[name] > 0)
+            codes = np.maximum(columns[name], 0)
+            mesh.paint[kind] = np.where(codes > 0, codes, mesh.paint.get(kind, 0)).astype(np.int32)
     if "pid" not in columns and "p1" not in columns:
         return
     absent = np.full(len(mesh.triangles), -1, np.int32)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from meshhub.builtin_plugins.threemf.reading.appearance import PropertyReader
+from meshhub.builtin_plugins.threemf.reading.filaments import FilamentReader, PaintMode
 from meshhub.builtin_plugins.threemf.reading.model_document import (
     CORE,
     MATERIAL,
@@ -58,8 +59,8 @@ _SKIPPED_KINDS = {
 class SceneBuilder:
     """Builds meshes and parts from the objects of all model parts of a package."""
 
-    def __init__(self, package: Package, root: str) -> None:
-        """Read the root model part.
+    def __init__(self, package: Package, root: str, paint: PaintMode) -> None:
+        """Read the root model part; `paint` says what becomes of triangles with several filaments.
 
         Raises:
             UnreadableFile: The root model part is damaged or encrypted.
@@ -70,6 +71,7 @@ class SceneBuilder:
         self._documents: dict[str, ModelDocument] = {}
         self.root = self._load_document(root)
         self._project = SlicerProject(package, self.root)
+        self._filaments = FilamentReader(paint, self._project.colors)
         self._part_counts: dict[_Key, int] = {}
         self._step_counts: dict[_Key, int] = {}
         self._meshes: list[Mesh] = []
@@ -111,7 +113,8 @@ class SceneBuilder:
                 "the 3MF file builds only supports or objects marked as not printable; mark the model as printable"
             )
         self._project.note_losses()
-        return tuple(self._meshes), tuple(parts)
+        meshes, parts = self._filaments.assign_materials(self._meshes, parts, self.properties.materials)
+        return tuple(meshes), tuple(parts)
 
     # -- look-up --
 
@@ -209,6 +212,7 @@ class SceneBuilder:
             model_object = self._get_object(key)
             components = model_object.components
             if model_object.mesh is not None and len(model_object.mesh.triangles):
+                self._filaments.record_part(self._project.get_filament(top[1], None if key == top else key[1]))
                 yield Part(self._add_mesh(key, model_object), matrix, placement_name or model_object.name, path)
             document = self._load_document(key[0])
             name = model_object.name or placement_name
@@ -244,8 +248,9 @@ class SceneBuilder:
             _note_unread_geometry(model_object)
             self._project.count_paint(model_object.mesh)
             self._mesh_indices[key] = len(self._meshes)
-            mesh = self.properties.build_mesh(self._load_document(key[0]), model_object, model_object.mesh)
-            self._meshes.append(mesh)
+            document = self._load_document(key[0])
+            source = self._filaments.read_mesh(document, model_object.mesh)
+            self._meshes.append(self.properties.build_mesh(document, model_object, source))
         return self._mesh_indices[key]
 
     def _note_extensions(self) -> None:

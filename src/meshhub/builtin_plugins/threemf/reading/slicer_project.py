@@ -1,15 +1,19 @@
-"""Read slicer projects: remove the volumes that are not printed, and note all information that is not read.
+"""Read slicer projects: filaments and their colors, and the volumes that are not printed.
 
-PrusaSlicer merges the volumes of an object into one mesh and states the ranges of their triangles. BambuStudio and
-OrcaSlicer make each volume a component. All of them paint triangles with attributes, see `model_document.PAINT`.
+What is not read is noted. PrusaSlicer merges the volumes of an object into one mesh and states the ranges of their
+triangles. BambuStudio and OrcaSlicer make each volume a component. All of them paint triangles with attributes, see
+`model_document.PAINT`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +25,13 @@ from meshhub.model.notes import note
 
 _VOLUMES = ("Metadata/Slic3r_PE_model.config", "Metadata/model_settings.config")
 _CHANGES = ("Metadata/Prusa_Slicer_custom_gcode_per_print_z.xml", "Metadata/custom_gcode_per_layer.xml")
+_PRUSA_SETTINGS = "Metadata/Slic3r_PE.config"
+_BAMBU_SETTINGS = "Metadata/project_settings.config"
+_COLOR_SETTING = re.compile(rb"^; (extruder_colour|filament_colour) = (.*)$", re.MULTILINE)
+_COLOR = re.compile(r"#([0-9A-Fa-f]{6})(?:[0-9A-Fa-f]{2})?")
+_MAX_FILAMENT = 64
+"""Largest number of a filament; slicers have at most 32."""
+
 _SETTINGS = {
     "metadata/slic3r_pe.config": "print settings",
     "metadata/project_settings.config": "print settings",
@@ -55,13 +66,10 @@ _CURA_KINDS = {
     "cura:anti_overhang_mesh": _SUPPORT,
 }
 _PAINT_NOTES = {
-    "color": ("color_paint_dropped", "filament colors"),
     "seam": ("seam_paint_dropped", "seam positions"),
     "supports": ("support_paint_dropped", "support enforcers or blockers"),
     "fuzzy skin": ("fuzzy_skin_paint_dropped", "fuzzy skin"),
 }
-_MAX_LISTED_COUNT = 8
-"""Filament numbers that a note lists."""
 _MAX_DIGITS_COUNT = 9
 """Digits of a number in the settings; more would not fit into 32 bits."""
 
@@ -70,8 +78,9 @@ _MAX_DIGITS_COUNT = 9
 class _Volume:
     """Volume of an object.
 
-    span: first and last triangle, or -1
-    part: id of the object of a component, or -1
+    span:     first and last triangle, or -1
+    part:     id of the object of a component, or -1
+    filament: filament from 1, otherwise that of the object
     """
 
     span: tuple[int, int] = (-1, -1)
@@ -84,7 +93,7 @@ class _Volume:
 class _Settings:
     """Settings of the objects of a project, by object id.
 
-    filaments: filament of an object; 0 is the default
+    filaments: filament of an object from 1
     plates:    plates with objects
     changes:   layers at which the color changes, or the print pauses or runs G-code
     """
@@ -95,11 +104,21 @@ class _Settings:
     changes: int = 0
 
 
+class _BambuSettings(msgspec.Struct):
+    """Print settings of BambuStudio and OrcaSlicer, as far as they are read."""
+
+    filament_colour: list[str] = []
+
+
 class SlicerProject:
-    """Project of a slicer around a model."""
+    """Project of a slicer around a model.
+
+    Attributes:
+        colors: Colors of the filaments, `RRGGBB`; "" for an unknown one.
+    """
 
     def __init__(self, package: Package, document: ModelDocument) -> None:
-        """Read the settings, and remove the volumes that are not printed from the objects of the document."""
+        """Read the settings, assign filaments to volumes, and remove the volumes that are not printed."""
         self._document = document
         self._files = {name.casefold() for name in package.names}
         self._settings = _Settings()
@@ -110,12 +129,14 @@ class SlicerProject:
                 # settings are not part of 3MF: malformed ones do not make the model unreadable
                 with contextlib.suppress(UnreadableFile):
                     read(package.read(path), path, self._settings)
+        self.colors = _read_colors(package)
         self._skipped: Counter[str] = Counter()
         for model_object in document.objects.values():
             extruder = model_object.cura.get("cura:extruder_nr", "")
             if extruder.isdecimal():
                 self._settings.filaments[model_object.id] = int(extruder[:_MAX_DIGITS_COUNT]) + 1
             volumes = self._settings.volumes.get(model_object.id, [])
+            _assign_filaments(model_object, volumes)
             self._skipped.update(_remove_unprinted(model_object, volumes))
 
     def leave_out(self, model_object: ModelObject) -> bool:
@@ -127,10 +148,23 @@ class SlicerProject:
             self._skipped[kind] += 1
         return kind is not None
 
+    def get_filament(self, placed: int, part: int | None) -> int:
+        """Return the filament of a part, from 1.
+
+        Args:
+            placed: Object of the document that a build item places.
+            part: Object with the mesh, below the placed one; None for the placed object itself.
+        """
+        own = (volume.filament for volume in self._settings.volumes.get(placed, []) if volume.part == part)
+        filament = (
+            next(own, 0) or self._settings.filaments.get(placed, 0) or self._settings.filaments.get(part or -1, 0)
+        )
+        return filament if 1 <= filament <= _MAX_FILAMENT else 1
+
     def count_paint(self, mesh: TriangleMesh) -> None:
         """Count the painted triangles of a mesh that becomes a part of the scene."""
-        for kind, is_painted in mesh.paint.items():
-            count = int(np.count_nonzero(is_painted))
+        for kind, codes in mesh.paint.items():
+            count = int(np.count_nonzero(codes))
             if count:
                 triangles, objects = self._painted.get(kind, (0, 0))
                 self._painted[kind] = triangles + count, objects + 1
@@ -145,7 +179,6 @@ class SlicerProject:
                 triangles, objects = self._painted[kind]
                 where = f"{_format_count(triangles, 'triangle')} of {_format_count(objects, 'object')}"
                 note(code, f"{label} painted on {where} in the slicer were not read")
-        self._note_filaments()
         if self._settings.plates > 1:
             note(
                 "plates_merged",
@@ -167,27 +200,44 @@ class SlicerProject:
                 f"slicer settings were not read ({_format_count(len(kinds), 'file')}): {listed}",
             )
 
-    def _note_filaments(self) -> None:
-        objects = [key for key in self._document.objects if self._settings.filaments.get(key, 0) > 1]
-        volumes = [
-            volume
-            for key in self._document.objects
-            for volume in self._settings.volumes.get(key, [])
-            if volume.filament > 1 and volume.kind in _PLAIN_KINDS
-        ]
-        if objects or volumes:
-            numbers = {self._settings.filaments[key] for key in objects} | {volume.filament for volume in volumes}
-            listed = ", ".join(map(str, sorted(numbers)[:_MAX_LISTED_COUNT]))
-            more = ", …" if len(numbers) > _MAX_LISTED_COUNT else ""
-            note(
-                "filament_assignments_dropped",
-                f"{_format_count(len(objects), 'object')} and {_format_count(len(volumes), 'part')} have filaments "
-                f"other than the first ({listed}{more}); the assignments and their colors were not read",
-            )
-
 
 def _format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + "s" * (count != 1)
+
+
+def _read_colors(package: Package) -> list[str]:
+    """Return the colors of the filaments."""
+    texts: list[str] = []
+    path = package.find(_BAMBU_SETTINGS)
+    if path is not None:
+        with contextlib.suppress(UnreadableFile, msgspec.MsgspecError, RecursionError):
+            texts = msgspec.json.decode(package.read(path), type=_BambuSettings).filament_colour
+    path = package.find(_PRUSA_SETTINGS)
+    if not texts and path is not None:
+        with contextlib.suppress(UnreadableFile):
+            settings = dict(_COLOR_SETTING.findall(package.read(path)))
+            rows = [
+                settings.get(name, b"").decode("ascii", "replace") for name in (b"extruder_colour", b"filament_colour")
+            ]
+            extruders, filaments = (row.replace('"', "").strip().split(";") for row in rows)
+            # an extruder without a color has that of its filament
+            texts = [
+                extruder if _COLOR.fullmatch(extruder) else filament
+                for extruder, filament in itertools.zip_longest(extruders, filaments, fillvalue="")
+            ]
+    matches = [_COLOR.fullmatch(text.strip()) for text in texts[:_MAX_FILAMENT]]
+    return [match.group(1) if match else "" for match in matches]
+
+
+def _assign_filaments(model_object: ModelObject, volumes: list[_Volume]) -> None:
+    """Set the filament of the triangles of each volume."""
+    mesh = model_object.mesh
+    spans = [volume for volume in volumes if 1 <= volume.filament <= _MAX_FILAMENT and volume.span[0] >= 0]
+    if mesh is None or not spans:
+        return
+    mesh.filament = np.zeros(len(mesh.triangles), np.int32)
+    for volume in spans:
+        mesh.filament[volume.span[0] : volume.span[1] + 1] = volume.filament
 
 
 def _remove_unprinted(model_object: ModelObject, volumes: list[_Volume]) -> list[str]:
@@ -221,7 +271,8 @@ def _keep_triangles(mesh: TriangleMesh, keep: NDArray[np.bool_]) -> None:
     mesh.triangles = mesh.triangles[keep]
     mesh.group = None if mesh.group is None else mesh.group[keep]
     mesh.index = None if mesh.index is None else mesh.index[keep]
-    mesh.paint = {kind: is_painted[keep] for kind, is_painted in mesh.paint.items()}
+    mesh.paint = {kind: codes[keep] for kind, codes in mesh.paint.items()}
+    mesh.filament = None if mesh.filament is None else mesh.filament[keep]
 
 
 def _read_volumes(data: bytes, name: str, settings: _Settings) -> None:

@@ -1,0 +1,132 @@
+"""Turn the filaments of slicers into materials: paint of triangles, then volumes, then objects."""
+
+from __future__ import annotations
+
+import colorsys
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from meshhub.builtin_plugins.threemf.reading.model_document import ModelDocument, TriangleMesh
+from meshhub.builtin_plugins.threemf.reading.paint import PaintTrees, parse_codes, split_triangles
+from meshhub.model.notes import note
+from meshhub.model.scene import Color, Int32, Material, Mesh, Part
+
+PaintMode = Literal["dominant", "split"]
+
+_GOLDEN_RATIO = 0.618
+"""Turns of hue between two filaments without a color, so that any number of them differ."""
+
+
+class FilamentReader:
+    """Collects the filaments of meshes and parts, and replaces them by materials at the end.
+
+    A file whose parts all have the first filament and no paint gets no materials.
+    """
+
+    def __init__(self, mode: PaintMode, colors: list[str]) -> None:
+        """Read paint as `mode` says, with the colors `RRGGBB` of the filaments; "" for an unknown one."""
+        self._mode = mode
+        self._colors = colors
+        self._trees: dict[str, PaintTrees] = {}
+        self._faces: list[Int32] = []
+        self._parts: list[int] = []
+        self._mixed_count = self._malformed_count = 0
+
+    def read_mesh(self, document: ModelDocument, source: TriangleMesh) -> TriangleMesh:
+        """Record the filaments of a mesh, and return it with its triangles split along the paint where that is asked.
+
+        Filaments of the result are 0 for triangles that have the filament of their part.
+        """
+        filament = np.zeros(len(source.triangles), np.int32) if source.filament is None else source.filament
+        codes = source.paint.get("color")
+        if codes is not None and codes.any():
+            trees = self._parse(document)
+            roots = np.where(codes > 0, trees.roots[codes], -1)
+            self._malformed_count += int(np.count_nonzero((codes > 0) & (roots < 0)))
+            if self._mode == "split" and _has_flat_properties(source):
+                vertices, triangles, parent, painted = split_triangles(source.vertices, source.triangles, roots, trees)
+                source = replace(
+                    source,
+                    vertices=vertices,
+                    triangles=triangles,
+                    group=None if source.group is None else source.group[parent],
+                    index=None if source.index is None else source.index[parent],
+                )
+                filament = filament[parent]
+            else:
+                dominant, is_mixed = trees.dominant_filaments()
+                painted = dominant[codes]
+                self._mixed_count += int(np.count_nonzero(is_mixed[codes]))
+            filament = np.where(painted > 0, painted, filament)
+        source = replace(source, filament=filament)
+        self._faces.append(filament)
+        return source
+
+    def record_part(self, filament: int) -> None:
+        """Record the filament of the next part."""
+        self._parts.append(filament)
+
+    def assign_materials(
+        self, meshes: list[Mesh], parts: list[Part], materials: list[Material]
+    ) -> tuple[list[Mesh], list[Part]]:
+        """Return the meshes and parts with a material for each filament, and add these materials.
+
+        Textures and vertex colors remain on unpainted triangles. Plain materials do not: no slicer prints them.
+        """
+        used = sorted({*self._parts, *(number for faces in self._faces for number in np.unique(faces).tolist())} - {0})
+        if not used or used == [1]:
+            return meshes, parts
+        is_textured = np.array([*(material.base_color_image is not None for material in materials), False])
+        material_of = np.full(max(used) + 1, -1, np.int32)
+        material_of[used] = len(materials) + np.arange(len(used))
+        materials += [Material(name=f"Filament {number}", base_color=self._get_color(number)) for number in used]
+        keeps_appearance = []
+        for index, (mesh, faces) in enumerate(zip(meshes, self._faces, strict=True)):
+            present = np.full(len(faces), -1, np.int32) if mesh.face_material is None else mesh.face_material
+            keeps_appearance.append(mesh.colors is not None or bool(is_textured[present].any()))
+            present = present if keeps_appearance[index] else np.full(len(faces), -1, np.int32)
+            assigned = np.where(faces > 0, material_of[faces], present)
+            meshes[index] = replace(mesh, face_material=assigned if (assigned >= 0).any() else None)
+        parts = [
+            part if keeps_appearance[part.mesh] else replace(part, material=int(material_of[number]))
+            for part, number in zip(parts, self._parts, strict=True)
+        ]
+        self._note(used)
+        return meshes, parts
+
+    def _parse(self, document: ModelDocument) -> PaintTrees:
+        if document.part not in self._trees:
+            self._trees[document.part] = parse_codes(document.paint_codes)
+        return self._trees[document.part]
+
+    def _get_color(self, number: int) -> Color:
+        text = self._colors[number - 1] if number <= len(self._colors) else ""
+        if text:
+            red, green, blue = (value / 255 for value in bytes.fromhex(text))
+        else:
+            red, green, blue = colorsys.hsv_to_rgb(number * _GOLDEN_RATIO % 1, 0.8, 0.9)
+        return red, green, blue, 1.0
+
+    def _note(self, used: list[int]) -> None:
+        unknown = [number for number in used if number > len(self._colors) or not self._colors[number - 1]]
+        if unknown:
+            note(
+                "filament_colors_unknown",
+                f"the project does not define the colors of {len(unknown)} of {len(used)} filaments; "
+                "distinct ones were chosen",
+            )
+        if self._mixed_count:
+            note(
+                "paint_simplified",
+                f"triangles painted with several filaments took the one that covers most of them "
+                f"({self._mixed_count:,}); set 'threemf_paint=split' to split them",
+            )
+        if self._malformed_count:
+            note("bad_paint", f"malformed paint was not read (triangles: {self._malformed_count:,})")
+
+
+def _has_flat_properties(source: TriangleMesh) -> bool:
+    """Return whether no triangle has different properties at its corners, so that its pieces can share them."""
+    return source.index is None or bool((source.index == source.index[:, :1]).all())

@@ -1,0 +1,248 @@
+"""Paint of slicers: a tree per triangle that splits it at edge midpoints and has a filament at each leaf.
+
+The code of a tree is a string of hexadecimal digits that is read backward. The lower two bits of a digit are the
+number of split sides. A split triangle has one child more; the upper two bits select the corner at which its corners
+start, and the children follow, last one first. The upper two bits of a leaf are its filament: 0 is unpainted, and 3
+means that the next digit continues the number.
+
+Source:
+    `TriangleSelector::serialize` and `TriangleSelector::perform_split` of PrusaSlicer, BambuStudio and OrcaSlicer.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.model.scene import Float64, Int32
+
+_HEX_DIGITS = re.compile(rb"[0-9A-Fa-f]+")
+_VALUES = bytes.maketrans(b"0123456789ABCDEFabcdef", bytes([*range(16), *range(10, 16)]))
+_MAX_DEPTH = 32
+"""Nested splits; slicers stop at cells of 0.05 mm, 15 splits below a triangle of a meter."""
+
+_AREA_SHARES = ((), (1 / 2, 1 / 2), (1 / 4, 1 / 4, 1 / 2), (1 / 4, 1 / 4, 1 / 4, 1 / 4))
+"""Share of each child in the area of its parent, by the number of split sides."""
+
+_SIDES, _START, _CHILD, _FILAMENT, _AREA, _DEPTH = range(6)
+"""Columns of a node while a code is parsed."""
+
+
+@dataclass(frozen=True)
+class PaintTrees:
+    """Trees of the different codes of a model part; the children of a node follow each other.
+
+    roots:    (c,) first node of each code, -1 for a malformed one
+    sides:    (k,) split sides, 0 for a leaf
+    start:    (k,) corner at which the corners of a split triangle start
+    child:    (k,) first child of a split triangle
+    filament: (k,) filament of a leaf, 0 for unpainted
+    area:     (k,) share in the area of the painted triangle
+    """
+
+    roots: NDArray[np.int64]
+    sides: NDArray[np.int64]
+    start: NDArray[np.int64]
+    child: NDArray[np.int64]
+    filament: NDArray[np.int64]
+    area: Float64
+
+    def dominant_filaments(self) -> tuple[Int32, NDArray[np.bool_]]:
+        """Return the filament that covers most of a triangle, and whether there are others, for each code (c,)."""
+        starts = np.sort(self.roots[self.roots >= 0])
+        leaves = np.flatnonzero(self.sides == 0)
+        tree = np.searchsorted(starts, leaves, side="right") - 1
+        scale = int(self.filament.max(initial=0)) + 1
+        keys, index = np.unique(tree * scale + self.filament[leaves], return_inverse=True)
+        areas = np.bincount(index, self.area[leaves], minlength=len(keys))
+        # the largest area of each tree comes last, and remains
+        order = np.lexsort((areas, keys // scale))
+        filaments = np.zeros(len(starts), np.int32)
+        filaments[keys[order] // scale] = keys[order] % scale
+        counts = np.bincount(keys // scale, minlength=len(starts))
+        is_valid = self.roots >= 0
+        trees = np.searchsorted(starts, self.roots[is_valid])
+        dominant, is_mixed = np.zeros(len(self.roots), np.int32), np.zeros(len(self.roots), np.bool_)
+        dominant[is_valid], is_mixed[is_valid] = filaments[trees], counts[trees] > 1
+        return dominant, is_mixed
+
+
+def parse_codes(codes: Sequence[bytes]) -> PaintTrees:
+    """Parse different codes; the time is proportional to their length."""
+    nodes = array("d")
+    roots = [_parse_code(code, nodes) for code in codes]
+    table = np.array(nodes, np.float64).reshape(-1, _DEPTH + 1)
+    sides, start, child, filament = table[:, :_AREA].astype(np.int64).T
+    return PaintTrees(np.array(roots, np.int64), sides, start, child, filament, table[:, _AREA].copy())
+
+
+def _parse_code(code: bytes, nodes: array[float]) -> int:
+    """Append the nodes of a code and return its root; -1 if it is malformed."""
+    width = _DEPTH + 1
+    root = len(nodes) // width
+    if not _HEX_DIGITS.fullmatch(code):
+        return -1
+    digits = iter(code[::-1].translate(_VALUES))
+    nodes.extend((0, 0, 0, 0, 1.0, 0))
+    pending = [root]
+    while pending:
+        row = pending.pop() * width
+        digit = next(digits, None)
+        if digit is None or nodes[row + _DEPTH] > _MAX_DEPTH:
+            del nodes[root * width :]
+            return -1
+        count = digit & 3
+        if count == 0:
+            nodes[row + _FILAMENT] = digit >> 2 if digit < 12 else _parse_filament(digits)
+            continue
+        child = len(nodes) // width
+        nodes[row + _SIDES], nodes[row + _START], nodes[row + _CHILD] = count, (digit >> 2) % 3, child
+        area, depth = nodes[row + _AREA], nodes[row + _DEPTH] + 1
+        for share in _AREA_SHARES[count]:
+            nodes.extend((0, 0, 0, 0, area * share, depth))
+        pending += range(child, child + count + 1)
+    return root
+
+
+def _parse_filament(digits: Iterator[int]) -> int:
+    """Return a filament above 2; OrcaSlicer continues a number above 17 after the digit 15."""
+    digit = next(digits, 0)
+    return digit + 3 if digit < 15 else next(digits, 0) + 18
+
+
+def split_triangles(
+    vertices: Float64, triangles: NDArray[np.integer], roots: NDArray[np.int64], trees: PaintTrees
+) -> tuple[Float64, NDArray[np.int64], NDArray[np.int64], Int32]:
+    """Split triangles along their paint. A closed mesh stays closed: both sides of an edge are split alike.
+
+    Args:
+        vertices: (n, 3).
+        triangles: (m, 3) vertex indices.
+        roots: (m,) root of the paint of each triangle, -1 for an unpainted one.
+        trees: Trees of the paint.
+    Returns:
+        Vertices, the given ones first; (k, 3) triangles; for each of them, the index (k,) of the triangle that it is
+        a part of, and its filament (k,), 0 for unpainted.
+    """
+    midpoints = _Midpoints(vertices)
+    whole = np.flatnonzero(roots < 0)
+    leaves = [(triangles[whole].astype(np.int64), whole, np.zeros(len(whole), np.int64))]
+    source = np.flatnonzero(roots >= 0)
+    corners, node = triangles[source].astype(np.int64), roots[source]
+    while len(node):
+        is_leaf = trees.sides[node] == 0
+        leaves.append((corners[is_leaf], source[is_leaf], trees.filament[node[is_leaf]]))
+        corners, source, node = corners[~is_leaf], source[~is_leaf], node[~is_leaf]
+        sides = trees.sides[node]
+        corners, parent, number = _split(_rotate(corners, trees.start[node]), sides, midpoints, is_new_allowed=True)
+        source, node = source[parent], trees.child[node[parent]] + number
+    corners, source, filament = (np.concatenate(columns) for columns in zip(*leaves, strict=True))
+    corners, source, filament = _close_edges(corners, source, filament, midpoints)
+    return midpoints.vertices(), corners, source, filament.astype(np.int32)
+
+
+def _close_edges(
+    corners: NDArray[np.int64], source: NDArray[np.int64], filament: NDArray[np.int64], midpoints: _Midpoints
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Split the triangles whose neighbors were split at a common edge, until no vertex lies inside an edge."""
+    finished = []
+    while True:
+        has_midpoint = midpoints.find(corners, corners[:, [1, 2, 0]]) >= 0
+        sides = has_midpoint.sum(axis=1)
+        is_whole = sides == 0
+        finished.append((corners[is_whole], source[is_whole], filament[is_whole]))
+        if is_whole.all():
+            corners, source, filament = (np.concatenate(columns) for columns in zip(*finished, strict=True))
+            order = np.argsort(source, kind="stable")
+            return corners[order], source[order], filament[order]
+        corners, source, filament = corners[~is_whole], source[~is_whole], filament[~is_whole]
+        has_midpoint, sides = has_midpoint[~is_whole], sides[~is_whole]
+        # one side: its edge must come second; two sides: the other edge must come second
+        edge = np.where(sides == 1, has_midpoint.argmax(axis=1), has_midpoint.argmin(axis=1))
+        start = np.where(sides == 3, 0, (edge + 2) % 3)
+        corners, parent, _ = _split(_rotate(corners, start), sides, midpoints, is_new_allowed=False)
+        source, filament = source[parent], filament[parent]
+
+
+def _rotate(corners: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the corners (k, 3) in the same order, beginning with the corner `start` (k,)."""
+    return np.take_along_axis(corners, (np.arange(3) + start[:, None]) % 3, axis=1)
+
+
+def _split(
+    corners: NDArray[np.int64], sides: NDArray[np.int64], midpoints: _Midpoints, *, is_new_allowed: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Split triangles (k, 3) at one to three sides: the second; all but the second; all.
+
+    Returns:
+        Children (c, 3), and for each of them the index (c,) of its parent and its number (c,) among the siblings.
+    """
+    get = midpoints.create if is_new_allowed else midpoints.find
+    children, parents, numbers = [], [], []
+    for count, edges, members in _PATTERNS:
+        rows = np.flatnonzero(sides == count)
+        points = [*corners[rows].T, *(get(corners[rows, a], corners[rows, b]) for a, b in edges)]
+        for number, (a, b, c) in enumerate(members):
+            children.append(np.stack([points[a], points[b], points[c]], axis=1))
+            parents.append(rows)
+            numbers.append(np.full(len(rows), number))
+    return np.concatenate(children), np.concatenate(parents), np.concatenate(numbers)
+
+
+_PATTERNS = (
+    (1, ((1, 2),), ((0, 1, 3), (3, 2, 0))),
+    (2, ((0, 1), (2, 0)), ((0, 3, 4), (3, 1, 4), (1, 2, 4))),
+    (3, ((0, 1), (1, 2), (2, 0)), ((0, 3, 5), (3, 1, 4), (4, 2, 5), (3, 4, 5))),
+)
+"""For each number of split sides: edges with a midpoint, and children, by corners 0 to 2 and midpoints from 3."""
+
+
+class _Midpoints:
+    """Vertices at the midpoints of edges, one for both triangles of an edge."""
+
+    def __init__(self, vertices: Float64) -> None:
+        self._originals = vertices
+        self._edges: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._count = len(vertices)
+        self._keys = np.empty(0, np.int64)
+        self._indices = np.empty(0, np.int64)
+
+    def find(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the vertex between the vertices `a` and `b`, arrays of one shape; -1 where there is none."""
+        if not len(self._keys):
+            return np.full(a.shape, -1)
+        keys = _edge_keys(a, b)
+        rows = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[rows] == keys, self._indices[rows], -1)
+
+    def create(self, a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the vertex between the vertices `a` and `b` (k,); create it where there is none."""
+        missing = np.flatnonzero(self.find(a, b) < 0)
+        keys, first = np.unique(_edge_keys(a[missing], b[missing]), return_index=True)
+        if len(keys):
+            self._edges.append((a[missing[first]], b[missing[first]]))
+            self._keys = np.concatenate([self._keys, keys])
+            self._indices = np.concatenate([self._indices, self._count + np.arange(len(keys))])
+            order = np.argsort(self._keys, kind="stable")
+            self._keys, self._indices = self._keys[order], self._indices[order]
+            self._count += len(keys)
+        return self.find(a, b)
+
+    def vertices(self) -> Float64:
+        """Return the original vertices and the midpoints (n, 3)."""
+        vertices = np.empty((self._count, 3))
+        end = len(self._originals)
+        vertices[:end] = self._originals
+        for a, b in self._edges:
+            vertices[end : end + len(a)] = (vertices[a] + vertices[b]) / 2
+            end += len(a)
+        return vertices
+
+
+def _edge_keys(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.minimum(a, b) << 32 | np.maximum(a, b)

@@ -1,0 +1,343 @@
+"""Filaments and paint of slicers' projects become materials."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lib3mf
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from meshhub.builtin_plugins.threemf import ThreeMFReadOptions, ThreeMFWriteOptions
+from meshhub.builtin_plugins.threemf.reader import read
+from meshhub.builtin_plugins.threemf.writer import write
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Material, Mesh, Part, Scene
+from meshhub.model.source import Source, Target
+from meshhub.toolkit.topology import is_closed
+from models import brick, sphere
+from threemf_models import mesh_xml, model, package, thing
+from threemf_projects import DIALECTS, paint_triangles, project
+
+pytestmark = pytest.mark.once
+
+BRICK = brick()
+BALL = sphere(200)
+"""Mesh that is large enough for the fast path."""
+
+COLORS = ["#FF0000", "#00FF00", "#0000FF"]
+"""Colors of the filaments 1 to 3."""
+
+CODES = {1: "4", 2: "8", 3: "0C", 15: "CC", 17: "EC", 18: "0FC", 32: "EFC"}
+"""Codes of triangles with one filament."""
+
+
+def palette(dialect: str) -> dict[str, str]:
+    """Return the file with the colors of the filaments."""
+    if dialect == "prusa":
+        # the second extruder has the color of its filament
+        return {
+            "Metadata/Slic3r_PE.config": '; extruder_colour = #FF0000;"";#0000FF\n; filament_colour = #111111;#00FF00'
+        }
+    return {"Metadata/project_settings.config": json.dumps({"filament_colour": COLORS, "version": [1]})}
+
+
+def load(source: Source, paint: Any = "dominant") -> tuple[Scene, dict[str, str]]:
+    """Read a project; notes on the settings, which every project has, are left out."""
+    with collecting("3mf") as remarks:
+        scene = read(source, ThreeMFReadOptions(threemf_paint=paint))
+    assert all(len(note.message) < 160 for note in remarks.notes)
+    return scene, {note.code: note.message for note in remarks.notes if note.code != "slicer_settings_dropped"}
+
+
+def filaments(scene: Scene, part: int = 0) -> list[int]:
+    """Return the filament of each face of a part, 0 for a face without a material."""
+    mesh, own = scene.meshes[scene.parts[part].mesh], scene.parts[part].material
+    materials = np.full(len(mesh.faces), -1) if mesh.face_material is None else mesh.face_material
+    matches = [re.fullmatch(r"Filament (\d+)", material.name) for material in scene.materials]
+    numbers = np.array([int(match[1]) if match else -1 for match in matches] + [0])
+    return numbers[np.where(materials < 0, -1 if own is None else own, materials)].tolist()
+
+
+def face_areas(mesh: Mesh) -> np.ndarray:
+    a, b, c = mesh.vertices[mesh.faces].transpose(1, 0, 2)
+    return np.asarray(np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2)
+
+
+def attribute(dialect: str, code: str) -> str:
+    return f' {"slic3rpe:mmu_segmentation" if dialect == "prusa" else "paint_color"}="{code}"'
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("mesh", [BRICK, BALL], ids=["by the XML parser", "in columns"])
+def test_painted_triangles_have_the_material_of_their_filament(dialect: str, mesh: Mesh) -> None:
+    paint = {2 * k: attribute(dialect, code) for k, code in enumerate(list(CODES.values())[:6])}
+    scene, notes = load(project(dialect, {"a": paint_triangles(mesh, paint)}, files=palette(dialect)))
+    expected = [1] * len(mesh.faces)
+    for k, number in enumerate(list(CODES)[:6]):
+        expected[2 * k] = number
+    assert filaments(scene) == expected
+    colors = {material.name: material.base_color for material in scene.materials}
+    assert colors["Filament 1"] == (1, 0, 0, 1)
+    assert colors["Filament 2"] == (0, 1, 0, 1)
+    assert colors["Filament 3"] == (0, 0, 1, 1)
+    assert len(set(colors.values())) == len(colors)
+    assert set(notes) == {"filament_colors_unknown"}
+    assert "3 of 6 filaments" in notes["filament_colors_unknown"]
+
+
+def test_paint_on_every_triangle_is_read_in_columns_like_by_the_xml_parser() -> None:
+    everywhere = {k: f' paint_color="{list(CODES.values())[k % 7]}"' for k in range(len(BALL.faces))}
+    text = paint_triangles(BALL, everywhere)
+    for mesh in (text, re.sub(r'v1="(\d+)"', r"v1='\1'", text, count=1)):
+        scene, _ = load(project("bambu", {"a": mesh}))
+        assert filaments(scene) == [list(CODES)[k % 7] for k in range(len(BALL.faces))]
+        assert np.array_equal(scene.meshes[0].faces, BALL.faces)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_parts_have_the_filament_of_their_volume_or_object(dialect: str) -> None:
+    volumes = {"a": mesh_xml(), "b": mesh_xml(scale=2), "c": paint_triangles(BRICK, {0: attribute(dialect, "4")})}
+    source = project(dialect, volumes, object_filament=2, filaments={"a": 1, "b": 3}, files=palette(dialect))
+    scene, notes = load(source)
+    numbers = [number for part in range(len(scene.parts)) for number in filaments(scene, part)]
+    assert numbers == [1] * 12 + [3] * 12 + [1] + [2] * 11
+    assert notes == {}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_volumes_that_are_not_printed_do_not_shift_the_filaments_of_others(dialect: str) -> None:
+    volumes = {"x": mesh_xml(scale=7), "a": mesh_xml(), "b": mesh_xml(scale=2)}
+    kind = "ParameterModifier" if dialect == "prusa" else "modifier_part"
+    scene, _ = load(project(dialect, volumes, kinds={"x": kind}, filaments={"a": 2, "b": 3}))
+    numbers = [number for part in range(len(scene.parts)) for number in filaments(scene, part)]
+    assert numbers == [2] * 12 + [3] * 12
+
+
+def test_instances_of_one_mesh_keep_their_own_filaments() -> None:
+    def stated(number: object) -> str:
+        return f'<metadatagroup><metadata name="cura:extruder_nr">{number}</metadata></metadatagroup>{mesh_xml()}'
+
+    build = '<item objectid="1"/><item objectid="2"/>'
+    scene, _ = load(package(model(thing(1, stated(0)) + thing(2, stated(1)), build)))
+    assert filaments(scene, 0) == [1] * 12
+    assert filaments(scene, 1) == [2] * 12
+    scene, notes = load(package(model(thing(1, stated(0)) + thing(2, stated("²")), build)))
+    assert scene.materials == () and notes == {}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_project_with_one_filament_has_no_materials(dialect: str) -> None:
+    scene, notes = load(project(dialect, {"a": mesh_xml()}, object_filament=1, files=palette(dialect)))
+    assert scene.materials == () and notes == {}
+
+
+def test_a_mixed_triangle_takes_the_filament_with_the_largest_area() -> None:
+    # half of the triangle is 3, a quarter each 1 and 2
+    scene, notes = load(project("orca", {"a": paint_triangles(BRICK, {4: attribute("orca", "480C2")})}))
+    assert filaments(scene) == [1] * 4 + [3] + [1] * 7
+    assert "(1)" in notes["paint_simplified"]
+    assert "threemf_paint=split" in notes["paint_simplified"]
+
+
+@pytest.mark.parametrize("code", ["3", "zz", "", "4843", "1" * 40 + "3"])
+def test_malformed_paint_is_noted_and_the_triangle_keeps_the_filament_of_its_part(code: str) -> None:
+    for paint in ("dominant", "split"):
+        source = project("orca", {"a": paint_triangles(BRICK, {4: attribute("orca", code)})}, object_filament=2)
+        scene, notes = load(source, paint)
+        assert filaments(scene) == [2] * 12
+        assert ("bad_paint" in notes) == bool(code)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"filament_colour": 3}',
+        '{"filament_colour": ["red", 1]}',
+        "[" * 100_000,
+        '{"filament_colour": ["red"]}',
+    ],
+)
+def test_unusable_settings_leave_distinct_colors(content: str) -> None:
+    source = project(
+        "bambu",
+        {"a": mesh_xml(), "b": mesh_xml()},
+        filaments={"b": 2},
+        files={"Metadata/project_settings.config": content},
+    )
+    scene, notes = load(source)
+    assert scene.materials[0].base_color != scene.materials[1].base_color
+    assert set(notes) == {"filament_colors_unknown"}
+
+
+def random_code(depth: int, rng: random.Random) -> str:
+    """Return a code with all kinds of splits."""
+    sides = rng.choice([0, 0, 1, 2, 3]) if depth else 0
+    if sides == 0:
+        return rng.choice(["0", "4", "8", "0C", "EC", "2FC"])
+    return "".join(random_code(depth - 1, rng) for _ in range(sides + 1)) + format(
+        sides | rng.choice([0, 1, 2]) << 2, "X"
+    )
+
+
+def filament_areas(code: str, corners: np.ndarray) -> dict[int, float]:
+    """Return the area of each filament in a painted triangle, by recursion."""
+    areas: dict[int, float] = {}
+    digits = iter(reversed(code))
+
+    def visit(corners: np.ndarray) -> None:
+        digit = int(next(digits), 16)
+        sides, upper = digit & 3, digit >> 2
+        if sides == 0:
+            if upper == 3 and (upper := int(next(digits), 16) + 3) == 18:
+                upper = int(next(digits), 16) + 18
+            areas[upper] = (
+                areas.get(upper, 0) + np.linalg.norm(np.cross(corners[1] - corners[0], corners[2] - corners[0])) / 2
+            )
+            return
+        a, b, c = np.roll(corners, -upper, axis=0)
+        ab, bc, ca = (a + b) / 2, (b + c) / 2, (c + a) / 2
+        children = {
+            1: [(a, b, bc), (bc, c, a)],
+            2: [(a, ab, ca), (ab, b, ca), (b, c, ca)],
+            3: [(a, ab, ca), (ab, b, bc), (bc, c, ca), (ab, bc, ca)],
+        }[sides]
+        for child in reversed(children):
+            visit(np.array(child))
+
+    visit(corners)
+    return areas
+
+
+def split_areas(codes: Mapping[int, str], mesh: Mesh) -> dict[int, float]:
+    """Return the area of each filament of a painted mesh; unpainted triangles have filament 1."""
+    areas: dict[int, float] = {}
+    for face, corners in enumerate(mesh.vertices[mesh.faces]):
+        for number, area in filament_areas(codes.get(face, "0"), corners).items():
+            areas[number or 1] = areas.get(number or 1, 0) + area
+    return areas
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32))
+def test_split_triangles_have_exactly_the_painted_areas_and_stay_closed(dialect: str, seed: int) -> None:
+    rng, mesh = random.Random(seed), BRICK
+    codes = {face: random_code(4, rng) for face in range(len(mesh.faces)) if rng.random() < 0.7}
+    paint = {face: attribute(dialect, code) for face, code in codes.items()}
+    scene, notes = load(project(dialect, {"a": paint_triangles(mesh, paint)}), "split")
+    assert "paint_simplified" not in notes and "bad_paint" not in notes
+    (split,) = scene.meshes
+    assert is_closed(split.vertices, split.faces)
+    areas = face_areas(split)
+    assert np.isclose(areas.sum(), face_areas(mesh).sum())
+    expected = split_areas(codes, mesh)
+    if set(expected) == {1}:
+        assert scene.materials == ()
+        return
+    numbers = np.array(filaments(scene))
+    assert set(numbers.tolist()) == set(expected)
+    for number, area in expected.items():
+        assert np.isclose(areas[numbers == number].sum(), area)
+
+
+def test_colors_of_the_materials_extension_remain_on_unpainted_triangles() -> None:
+    group = '<m:colorgroup id="7"><m:color color="#123456"/></m:colorgroup>'
+    mesh = paint_triangles(BRICK, {0: ' paint_color="8"'})
+    resources = group + f'<object id="1" type="model" pid="7" pindex="0">{mesh}</object>'
+    for paint in ("dominant", "split"):
+        scene, _ = load(package(model(resources, '<item objectid="1"/>')), paint)
+        (split,) = scene.meshes
+        assert split.colors is not None and split.face_material is not None
+        painted = split.faces[split.face_material >= 0]
+        plain = split.faces[split.face_material < 0]
+        assert (split.colors[painted] == 255).all()
+        assert (split.colors[plain][..., :3] == [0x12, 0x34, 0x56]).all()
+
+
+def write_prusa(scene: Scene) -> tuple[bytes, dict[str, str]]:
+    """Write a scene for PrusaSlicer."""
+    target = Target("model.3mf")
+    with collecting("3mf") as remarks:
+        write(scene, target, ThreeMFWriteOptions(threemf_profile="prusa"))
+    assert all(len(note.message) < 160 for note in remarks.notes)
+    return target.read(), {note.code: note.message for note in remarks.notes}
+
+
+def colored_boxes() -> Scene:
+    """Return a box of three colors and a blue one."""
+    colors = [(1.0, 0.0, 0.0, 1.0), (0.0, 1.0, 0.0, 1.0), (0.0, 0.0, 1.0, 1.0)]
+    materials = tuple(Material(name, color) for name, color in zip(("a", "b", "c"), colors, strict=True))
+    numbers = np.repeat([0, 1, 2], [8, 2, 2])
+    beside = replace(BRICK, vertices=BRICK.vertices + [40, 0, 0])
+    return Scene((replace(BRICK, face_material=numbers), beside), (Part(0), Part(1, material=2)), materials)
+
+
+def test_each_color_becomes_a_filament_of_prusaslicer() -> None:
+    data, notes = write_prusa(colored_boxes())
+    scene, _ = load(Source.from_bytes(data, "a.3mf"))
+    assert notes == {}
+    assert filaments(scene, 0) == [1] * 8 + [2] * 2 + [3] * 2
+    assert filaments(scene, 1) == [3] * 12
+    assert [material.base_color[:3] for material in scene.materials[-3:]] == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_filaments_keep_their_numbers_and_colors(dialect: str) -> None:
+    volumes = {"a": paint_triangles(BRICK, {0: attribute(dialect, "0C")}), "b": mesh_xml(scale=2)}
+    before, _ = load(project(dialect, volumes, object_filament=2, files=palette(dialect)))
+    data, notes = write_prusa(before)
+    after, _ = load(Source.from_bytes(data, "a.3mf"))
+    assert notes == {}
+    numbers = [
+        sorted(n for part in range(len(scene.parts)) for n in filaments(scene, part)) for scene in (before, after)
+    ]
+    assert numbers[0] == numbers[1] == [2] * 23 + [3]
+    assert [material.base_color[:3] for material in after.materials[-2:]] == [(0, 1, 0), (0, 0, 1)]
+
+
+def test_more_colors_than_filaments_become_the_nearest_one() -> None:
+    grays = tuple(Material(f"{k}", (k / 40, k / 40, k / 40, 1.0)) for k in range(18))
+    mesh = replace(BALL, face_material=np.arange(len(BALL.faces)) % 18)
+    data, notes = write_prusa(Scene((mesh,), (Part(0),), grays))
+    assert "18 colors" in notes["too_many_filaments"]
+    scene, _ = load(Source.from_bytes(data, "a.3mf"))
+    assert set(filaments(scene)) == set(range(1, 16))
+    # the four lightest colors became the lightest filament
+    assert filaments(scene).count(15) == sum(k % 18 >= 14 for k in range(len(BALL.faces)))
+
+
+def test_vertex_colors_are_not_printed_and_noted() -> None:
+    mesh = replace(BRICK, colors=np.full((len(BRICK.vertices), 4), 200, np.uint8))
+    _, notes = write_prusa(Scene((mesh,), (Part(0),)))
+    assert set(notes) == {"colors_not_printed"}
+
+
+def test_lib3mf_accepts_the_file_for_prusaslicer(tmp_path: Path) -> None:
+    path = tmp_path / "a.3mf"
+    path.write_bytes(write_prusa(colored_boxes())[0])
+    reader = lib3mf.get_wrapper().CreateModel().QueryReader("3mf")
+    reader.SetStrictModeActive(True)
+    reader.ReadFromFile(str(path))
+    assert reader.GetWarningCount() == 0
+
+
+@pytest.mark.skipif(shutil.which("prusa-slicer") is None, reason="Debian's prusa-slicer is not installed")
+def test_prusaslicer_prints_with_the_expected_tools(tmp_path: Path) -> None:
+    path, code = tmp_path / "a.3mf", tmp_path / "a.gcode"
+    path.write_bytes(write_prusa(colored_boxes())[0])
+    subprocess.run(["prusa-slicer", "--export-gcode", path, "-o", code], check=True, capture_output=True)
+    assert set(re.findall(r"^T\d+", code.read_text(), re.MULTILINE)) == {"T0", "T1", "T2"}
