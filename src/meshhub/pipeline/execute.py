@@ -189,7 +189,7 @@ def execute_rendering(chain: Chain, source: Source, target: Target, check: Check
     steps = _Steps(chain, check)
     scene, frame, _ = _read(chain, source, steps)
     with steps.step(1) as position, _attributing(str(position.step), position):
-        pixels = load(position.step.run)(scene, _decode_options(position.step))
+        pixels = load(position.step.run)(scene, _build_options(position.step))
         with target.open() as file:
             file.write(encode_png(pixels))
     check(len(chain.steps))
@@ -217,9 +217,9 @@ def _read(chain: Chain, source: Source, steps: _Steps) -> _ReadResult:
         step = position.step
         with _attributing(str(step), position):
             if step.features is None:
-                scene = load(step.run)(source, _decode_options(step))
+                scene = load(step.run)(source, _build_options(step))
             else:
-                scene, features = load(step.features)(source, _decode_options(step))
+                scene, features = load(step.features)(source, _build_options(step))
         if not (features is None or isinstance(features, FeatureTable)):
             raise PluginError(f"{step} returned {type(features).__name__} instead of a feature table")
         if not isinstance(scene, Scene):
@@ -249,7 +249,7 @@ def _read(chain: Chain, source: Source, steps: _Steps) -> _ReadResult:
 def _operate(position: Position, scene: Scene) -> Scene:
     step = position.step
     with _attributing(str(step), position):
-        result = load(step.run)(scene, _decode_options(step))
+        result = load(step.run)(scene, _build_options(step))
     if not isinstance(result, Scene):
         raise PluginError(f"{step} returned {type(result).__name__} instead of a scene")
     if result is not scene:
@@ -268,12 +268,12 @@ def _write(position: Position, scene: Scene, target: Target) -> None:
     if frame != HOST_FRAME:
         note("frame_converted", f"written in {_frame_words(frame)}, the frame of {step.label}")
     with _attributing(str(step), position):
-        load(step.run)(to_frame(scene, frame), target, _decode_options(step))
+        load(step.run)(to_frame(scene, frame), target, _build_options(step))
     if target.size == 0:
         raise PluginError(f"{step} wrote nothing")
 
 
-def _decode_options(step: Step) -> Struct:
+def _build_options(step: Step) -> Struct:
     return opt.build_options(cast(type[Struct], load(step.options_type)), step.options)
 
 
