@@ -8,7 +8,7 @@ from typing import Any
 from meshhub.model.notes import Note
 from meshhub.model.report import Report
 
-MAX_HEADER_BYTES = 4096
+MAX_REPORT_BYTES = 4096
 """Bytes of the report header; many clients and proxies reject responses with 8 KB of headers."""
 
 
@@ -24,7 +24,7 @@ def file_header(report: Report, extra_notes: tuple[Note, ...] = ()) -> str:
         "losses": [{"feature": loss.feature, "step": loss.step} for loss in report.losses],
         "notes": [_note_fields(note) for note in notes],
     }
-    if len(_encode(payload)) <= MAX_HEADER_BYTES:
+    if len(_encode(payload)) <= MAX_REPORT_BYTES:
         return _encode(payload)
     # drop the texts first: the codes name the problems, and /inspect and report.json have the texts
     payload["notes"] = [{"code": note.code} for note in notes]
@@ -45,7 +45,7 @@ def batch_header(reports: list[tuple[str, Report]], failed: int) -> str:
         "seconds": round(sum(report.seconds for _, report in reports), 4),
         "notes": {name: codes for name, codes in notes.items() if codes},
     }
-    return _encode(payload) if len(_encode(payload)) <= MAX_HEADER_BYTES else _truncate(payload, "notes")
+    return _encode(payload) if len(_encode(payload)) <= MAX_REPORT_BYTES else _truncate(payload, "notes")
 
 
 def _note_fields(note: Note) -> dict[str, str]:
@@ -59,7 +59,7 @@ def _truncate(payload: dict[str, Any], *fields: str) -> str:
     for name in fields:
         entries = list(payload[name].items()) if isinstance(payload[name], dict) else payload[name]
         count = len(entries)
-        while len(_encode(payload)) > MAX_HEADER_BYTES and count:
+        while len(_encode(payload)) > MAX_REPORT_BYTES and count:
             count //= 2
             payload[name] = type(payload[name])(entries[:count])
     return _encode(payload)

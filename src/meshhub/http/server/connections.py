@@ -27,7 +27,7 @@ HEADER_TIMEOUT_S = 15.0
 STALL_TIMEOUT_S = 60.0
 """Seconds without progress of a download before the connection is dropped."""
 
-MAX_HEADER_BYTES = 64 << 10
+MAX_REQUEST_HEAD_BYTES = 64 << 10
 """Bytes of the request line and headers together, and of the line before a chunk."""
 
 MIN_CHECKED_CHUNK_COUNT = 1000
@@ -102,7 +102,7 @@ class Connection(H11Protocol):
     def __init__(self, *arguments: Any, peers: Peers, **keywords: Any) -> None:
         """Create the connection as uvicorn does; `peers` counts the connections of each address."""
         super().__init__(*arguments, **keywords)
-        self.conn = _Parser(h11.SERVER, MAX_HEADER_BYTES)
+        self.conn = _Parser(h11.SERVER, MAX_REQUEST_HEAD_BYTES)
         self._peers = peers
         self._peer_key = ""
         self._header_timer: asyncio.TimerHandle | None = None
