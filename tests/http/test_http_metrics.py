@@ -65,6 +65,15 @@ def test_conversions_are_counted_by_outcome(serve: Callable[..., Running]) -> No
     assert samples["meshhub_workers",] == Settings().worker_count
 
 
+@pytest.mark.parametrize("path", ["/convert", "/inspect", "/render"])
+def test_a_request_with_an_invalid_option_never_takes_a_worker(serve: Callable[..., Running], path: str) -> None:
+    running = serve()
+    target = {"target": "toy"} if path == "/convert" else {}
+    answer = running.post(path, {"file": ("a.toy", b"toy")}, {"input_unit": "parsec", **target})
+    check_error(answer, 400, "invalid_option")
+    assert not [labels for labels in read_samples(running) if labels[0].startswith("meshhub_conversion")]
+
+
 def test_bytes_are_counted(serve: Callable[..., Running]) -> None:
     running = serve()
     before = read_samples(running)

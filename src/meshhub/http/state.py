@@ -82,8 +82,8 @@ class ReceivedRequest:
 async def receive_request(request: AnyRequest, main: MainField, purpose: Purpose = "convert") -> ReceivedRequest:
     """Receive the form of a request.
 
-    Check, in this order: Content-Encoding, Content-Length, queue and disk space, multipart framing, fields, and except
-    for an inspection target, entitlements and options.
+    Check, in this order: Content-Encoding, Content-Length, queue and disk space, multipart framing, fields, target,
+    entitlements and options.
 
     Raises MeshhubError, ClientGone.
     """

@@ -6,8 +6,9 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from meshhub.engine.contract import Cancel
+from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import Cancelled, ConversionTimeout, MeshhubError, ServerBusy
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
@@ -78,11 +79,9 @@ class Conversions:
         with self._metrics.measure(None) as measurement:
             async with self._resources.slot(execution.ticket, execution.deadline):
                 measurement.start()
-                inspection = await self._resources.run_in_thread(
-                    self._inspect, execution, file, execution.remaining_s()
+                return await self._resources.run_in_thread(
+                    self._inspect, execution, file, execution.remaining_s(), measurement
                 )
-                measurement.source = inspection.source.format
-                return inspection
 
     async def render(self, execution: Execution, file: InputFile, folder: Path) -> tuple[Report, Target]:
         """Draw a picture of one file in the folder. Raises MeshhubError."""
@@ -168,15 +167,14 @@ class Conversions:
         target = Target("picture.png", folder=folder)
         return self._registry.draw(chain, source, target, timeout=timeout_s, cancel=execution.cancel), target
 
-    def _inspect(self, execution: Execution, file: InputFile, timeout_s: float | None) -> Inspection:
-        conversion = execution.conversion
-        return self._registry.inspect(
-            file.source(),
-            caller=conversion.caller,
-            timeout=timeout_s,
-            cancel=execution.cancel,
-            options=conversion.request.options,
-        )
+    def _inspect(
+        self, execution: Execution, file: InputFile, timeout_s: float | None, measurement: Measurement
+    ) -> Inspection:
+        source = file.source()
+        chain = self._registry.resolve(execution.conversion.request, source, execution.conversion.caller)
+        measurement.source = chain.source_format
+        task = Task(chain=chain, source=source)
+        return cast(Inspection, self._registry.engine.run(task, timeout=timeout_s, cancel=execution.cancel))
 
 
 def _deadline_passed() -> ConversionTimeout:

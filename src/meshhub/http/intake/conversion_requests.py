@@ -26,9 +26,9 @@ _ENDPOINTS = {"file": "/convert, /inspect or /render", "files": "/convert-many",
 
 @dataclass(frozen=True)
 class ConversionRequest:
-    """Checked conversion or picture, or unchecked inspection, its caller, and whether `report.json` is requested."""
+    """Checked request, its caller, and whether `report.json` is requested."""
 
-    request: Request | CheckedRequest
+    request: CheckedRequest
     caller: Caller
     wants_report: bool = False
 
@@ -80,7 +80,7 @@ def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, 
 
     Raises:
         ServiceError: A field is missing.
-        RequestError, MissingDependency: The target, an entitlement or an option is invalid; not for an inspection.
+        RequestError, MissingDependency: The target, an entitlement or an option is invalid.
     """
     texts = dict(form.texts)
     if not form.files and form.stray_files:
@@ -89,10 +89,9 @@ def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, 
         others = [name for name in MAIN_FIELDS if name in texts]
         hint = f"; {others[0]!r} belongs to {_ENDPOINTS[others[0]]}" if others else f" (curl -F {main}=@model.stl)"
         raise ServiceError(f"the field {main!r} with the file is missing{hint}", code="missing_field")
-    if purpose == "inspect":
-        return ConversionRequest(Request(target=None, options=texts), caller)
-    if purpose == "render":
-        return ConversionRequest(registry.check(Request(target=None, renders=True, options=texts), caller), caller)
+    if purpose != "convert":
+        request = Request(target=None, renders=purpose == "render", options=texts)
+        return ConversionRequest(registry.check(request, caller), caller)
     target = texts.pop("target", "").strip()
     if not target:
         raise ServiceError(
