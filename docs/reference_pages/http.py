@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from meshhub.http.description.openapi import document
+from meshhub.http.headers import COUNTED, RESPONSE_HEADERS
 from meshhub.model.options import HostOptions, option_fields
 from reference_pages import REGISTRY, code, page_of, table
 
@@ -16,11 +17,13 @@ The running service describes itself: `GET /schema` is a page for browsers, `GET
 document for programs. Both include the options of installed plug-ins. This page is generated from that document by
 `docs/make_reference.py`. [Convert over HTTP](../how-to/convert-over-http.md) shows the endpoints in use.
 
-Every response has `X-Request-ID`. Every response of an endpoint that counts requests (all except `/health` and
-`/metrics`) has `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset`. The tables list further headers."""
+Every response has {every}. Every response of an endpoint that counts requests (all except `/health` and
+`/metrics`) has {counted}. The tables list further headers."""
 
-
-COMMON_HEADERS = frozenset(("X-Request-ID", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"))
+HEADERS_OF_ALL, HEADERS_OF_COUNTED = (
+    [header.name for header in RESPONSE_HEADERS if not header.statuses and header.operations == operations]
+    for operations in ((), COUNTED)
+)
 """Headers that the introduction names once; the tables leave them out."""
 
 
@@ -70,6 +73,7 @@ def _form(operation: dict[str, Any], options: set[str]) -> Iterator[str]:
 
 
 def _responses(operation: dict[str, Any]) -> Iterator[str]:
+    common = {*HEADERS_OF_ALL, *HEADERS_OF_COUNTED}
     rows = []
     for status, response in operation["responses"].items():
         contents = response.get("content", {})
@@ -83,7 +87,7 @@ def _responses(operation: dict[str, Any]) -> Iterator[str]:
                 status,
                 ", ".join(map(code, codes)) or response["description"],
                 ", ".join(types),
-                ", ".join(code(name) for name in response.get("headers", {}) if name not in COMMON_HEADERS),
+                ", ".join(code(name) for name in response.get("headers", {}) if name not in common),
             )
         )
     yield table(("status", "meaning or `error_code`", "body", "headers"), rows)
@@ -103,12 +107,17 @@ def _bodies(components: dict[str, Any]) -> Iterator[str]:
             )
 
 
+def _join(names: list[str]) -> str:
+    *first, last = map(code, names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def page() -> str:
     """Return the page."""
     description = document(REGISTRY)
     components = description["components"]
     return page_of(
-        INTRODUCTION,
+        INTRODUCTION.format(every=_join(HEADERS_OF_ALL), counted=_join(HEADERS_OF_COUNTED)),
         *_operations(description),
         "## Response headers",
         table(

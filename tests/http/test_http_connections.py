@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import email
 import json
 import socket
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from http_serving import Running, receive_all, wait_until
 from meshhub.http.admission.addresses import networks
+from meshhub.http.headers import RESPONSE_HEADERS
 from meshhub.http.server import connections
 
 FORM = (
@@ -45,6 +47,9 @@ def test_input_that_is_not_http_gets_a_json_error(service: Running, sent: bytes)
     payload = json.loads(body)
     assert payload["error_code"] == "bad_request"
     assert f"x-request-id: {payload['request_id']}".encode() in head.lower()
+    headers = email.message_from_bytes(head.partition(b"\r\n")[2])
+    for header in RESPONSE_HEADERS:
+        assert header.name in headers or header.statuses or header.operations
 
 
 def build_chunked_request(pieces: list[bytes]) -> bytes:

@@ -1,7 +1,4 @@
-"""Response headers that the OpenAPI document describes, and the responses that carry them.
-
-A new header needs an entry here and the line that sets it.
-"""
+"""Response headers: the description of all for the OpenAPI document, and the values of those of every response."""
 
 from __future__ import annotations
 
@@ -13,7 +10,9 @@ FAILED = "X-Meshhub-Failed"
 
 _CONVERT = ("convert", "convert_many", "convert_batch")
 _BATCH = ("convert_many", "convert_batch")
-_LIMITED = ("conversion", "description")
+
+COUNTED = ("conversion", "description")
+"""Tags of the endpoints that count against the rate limit."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +48,11 @@ RESPONSE_HEADERS = (
     ResponseHeader("ETag", "string", "The version of the response, for If-None-Match.", (200, 304), ("supported",)),
     ResponseHeader("X-Request-ID", "string", "Id of the request, for errors and logs; sent or generated."),
     ResponseHeader(
-        "RateLimit-Limit", "integer", "Requests that the plan allows in a minute.", operations=_LIMITED
+        "RateLimit-Limit", "integer", "Requests that the plan allows in a minute.", operations=COUNTED
     ),
-    ResponseHeader("RateLimit-Remaining", "integer", "Requests left in this minute.", operations=_LIMITED),
+    ResponseHeader("RateLimit-Remaining", "integer", "Requests left in this minute.", operations=COUNTED),
     ResponseHeader(
-        "RateLimit-Reset", "integer", "Seconds until another request is available.", operations=_LIMITED
+        "RateLimit-Reset", "integer", "Seconds until another request is available.", operations=COUNTED
     ),
     ResponseHeader("WWW-Authenticate", "string", "The header that carries the API key.", (401,)),
     ResponseHeader(
@@ -61,6 +60,16 @@ RESPONSE_HEADERS = (
     ),
     ResponseHeader("Retry-After", "integer", "Seconds after which the same request may succeed.", (429, 503)),
 )  # fmt: skip
+
+
+def common_headers(request_id: str, *, closes: bool) -> dict[str, str]:
+    """Return the headers of every response, also of those that the connection sends without the application.
+
+    Args:
+        request_id: Id of the request.
+        closes: Whether the connection is closed after the response.
+    """
+    return {"x-request-id": request_id, **({"connection": "close"} if closes else {})}
 
 
 def header_names(operation: str, tag: str, status: int) -> list[str]:

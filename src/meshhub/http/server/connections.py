@@ -18,6 +18,7 @@ from meshhub.engine.logs import REQUEST
 from meshhub.http.admission.addresses import Network, is_trusted, rate_identity
 from meshhub.http.context import choose_request_id
 from meshhub.http.errors import RETRY_AFTER, ErrorBody
+from meshhub.http.headers import common_headers
 
 log = logging.getLogger("meshhub.http")
 
@@ -189,8 +190,7 @@ class Connection(H11Protocol):
         headers = {
             "content-type": "application/json",
             "content-length": str(len(body)),
-            "x-request-id": request_id,
-            "connection": "close",
+            **common_headers(request_id, closes=True),
             **({"retry-after": str(RETRY_AFTER[code])} if code in RETRY_AFTER else {}),
         }
         for event in (

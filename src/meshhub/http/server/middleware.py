@@ -14,6 +14,7 @@ from litestar import Litestar
 from meshhub.engine.logs import FIELDS, REQUEST
 from meshhub.http.admission.addresses import client_address
 from meshhub.http.context import Context, attach_context, choose_request_id
+from meshhub.http.headers import common_headers
 from meshhub.http.server.connections import ABORT
 from meshhub.http.state import ServiceState
 
@@ -139,9 +140,8 @@ class _Exchange:
         """Record the status, limit the time of the download, and add the headers that every response has."""
         self.status = message["status"]
         self._limit_download(dict(message["headers"]))
-        added = {"x-request-id": self._context.request_id, **self._context.headers}
-        if self._has_unread_body or self._state.resources.is_closing:
-            added["connection"] = "close"
+        closes = self._has_unread_body or self._state.resources.is_closing
+        added = common_headers(self._context.request_id, closes=closes) | self._context.headers
         # the framework does not list HEAD, which this layer answers
         headers = [
             (name, value + b", HEAD" if name.lower() == b"allow" and _lacks_head(value) else value)
