@@ -17,6 +17,7 @@ sys.path.append(str(TESTS))
 import bombs
 import hostile_plugin
 from bombs import TRIANGLE, special_entry, zip_entries
+from meshhub.http.errors import STATUS
 
 
 @dataclass(frozen=True)
@@ -116,10 +117,7 @@ def invalid_requests(pro: str, revoked: str) -> list[RejectedRequest]:
     ]  # fmt: skip
 
 
-DAMAGED_STEP_CODES = {
-    "unreadable_file", "empty_model", "external_reference", "model_too_complex", "conversion_failed", "worker_crashed",
-    "conversion_timeout",
-}  # fmt: skip
+DAMAGED_STEP_CODES = {code for code, status in STATUS.items() if status in (422, 504)} - {"unsafe_archive"}
 """Error codes that a damaged STEP file may give."""
 
 # they write gigabytes to the disk or the log, or kill the parent of all workers and thereby other conversions

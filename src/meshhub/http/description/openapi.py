@@ -47,13 +47,10 @@ _TAGS = {
 }
 
 _COMMON_CODES = ("request_timeout", "invalid_api_key", "rate_limit_exceeded", "internal_error", "server_busy")
-_FORM_CODES = (
-    "bad_request", "invalid_multipart", "missing_field", "invalid_option", "premium_format_required",
-    "request_refused", "file_too_large", "shutting_down", "unsupported_format", "unsupported_encoding",
-    "unreadable_file", "empty_model",
-    "external_reference", "unsafe_archive", "model_too_complex", "conversion_failed", "worker_crashed",
-    "conversion_timeout",
-)  # fmt: skip
+_CODES_OF_FEW = ("not_found", "method_not_allowed", "unsupported_target", "too_many_files", "archive_too_large")
+_FORM_CODES = tuple(code for code in STATUS if code not in _CODES_OF_FEW)
+"""Codes of every endpoint with a form; the others are those of some of them, or of unknown paths and methods."""
+
 _CONVERT_CODES = (*_FORM_CODES, "unsupported_target")
 
 
