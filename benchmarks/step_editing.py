@@ -2,7 +2,7 @@
 
     python benchmarks/step_editing.py [--parts 60] [--first 0] [STEP files …]
 
-Each part, from `step_designs.py` or a STEP file, becomes triangles, goes through meshhub to STEP, and comes back:
+Each part, from `cad_parts` or a STEP file, becomes triangles, goes through meshhub to STEP, and comes back:
 - `line`, `circle`: edges of the original that OpenCASCADE fillets, and those of them whose edge at the same place in
   the result fillets, too, with the same radius, to a valid solid.
 - `cut`: a box around each corner of the part; what it cuts off and what stays must have the volume of the part.
@@ -26,8 +26,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "support"))
+
+from cad_parts import occ
+from cad_parts.parts import choose_triangulation, design
 from meshhub import Registry
-from step_designs import design
 
 PART_TIMEOUT_S = 240.0
 """Seconds for one part; most take under ten."""
@@ -289,7 +292,11 @@ def judge(name: str, folder: Path) -> dict[str, Any]:
     from OCP.TopAbs import TopAbs_SOLID
 
     try:
-        original, deviation, angle = design(int(name)) if name.isdecimal() else (read(name), 0.01, 0.2)
+        if name.isdecimal():
+            original = design(int(name), occ).shape
+            _, deviation, angle, _ = choose_triangulation(int(name))
+        else:
+            original, deviation, angle = read(name), 0.01, 0.2
     except Exception as failure:
         return {"error": f"no original: {failure}"}
     if not BRepCheck_Analyzer(original).IsValid() or not any(explore(original, TopAbs_SOLID)):

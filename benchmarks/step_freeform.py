@@ -22,8 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from step_features import box, cut, cylinder, join
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "support"))
 
+from cad_parts.occ import box, cut, cylinder, join
 from meshhub import Registry, Source
 from step import convert, in_process
 

@@ -30,6 +30,9 @@ from meshhub import Isolated, MeshhubError, Registry, Source, Target
 GRACE_S = 1.5
 """Seconds beyond the deadline to start a worker and to kill it."""
 
+_HEADER_BYTES = 300
+"""Bytes at the beginning that stay; without a header, readers reject a file before they parse its entities."""
+
 _REFERENCE = re.compile(rb"#\d+")
 _NUMBER = re.compile(rb"-?\d+\.\d*(?:E[-+]?\d+)?")
 _KEYWORD = re.compile(rb"=\s*([A-Z_0-9]+)\(")
@@ -41,31 +44,36 @@ def _pick(pattern: re.Pattern[bytes], data: bytes, rng: random.Random) -> tuple[
     return match.span() if match else (len(data), len(data))
 
 
+def _pick_position(data: bytes, rng: random.Random) -> int:
+    """Return a random position, after the header of a file that is longer than it."""
+    return rng.randrange(min(_HEADER_BYTES, len(data) // 2), len(data))
+
+
 def flip_bytes(data: bytes, rng: random.Random) -> bytes:
     """Change some bytes."""
     changed = bytearray(data)
     for _ in range(rng.randint(1, 20)):
-        changed[rng.randrange(200, len(changed))] = rng.randrange(256)
+        changed[_pick_position(data, rng)] = rng.randrange(256)
     return bytes(changed)
 
 
 def drop_lines(data: bytes, rng: random.Random) -> bytes:
     """Remove some entities."""
     lines = data.split(b";")
-    for _ in range(rng.randint(1, 8)):
-        del lines[rng.randrange(min(6, len(lines) - 1), len(lines) - 1)]
+    for _ in range(min(rng.randint(1, 8), len(lines) - 1)):
+        del lines[rng.randrange(min(6, len(lines) - 2), len(lines) - 1)]
     return b";".join(lines)
 
 
 def drop_range(data: bytes, rng: random.Random) -> bytes:
     """Remove a range of the text."""
-    start = rng.randrange(300, len(data) - 100)
-    return data[:start] + data[start + rng.randint(1, len(data) // 4) :]
+    start = _pick_position(data, rng)
+    return data[:start] + data[start + rng.randint(1, 1 + len(data) // 4) :]
 
 
 def cut_short(data: bytes, rng: random.Random) -> bytes:
     """Remove the end of the text, and sometimes restore the end mark."""
-    kept = data[: rng.randrange(200, len(data))]
+    kept = data[: _pick_position(data, rng)]
     return kept + (b");\nENDSEC;\nEND-ISO-10303-21;\n" if rng.random() < 0.5 else b"")
 
 
@@ -74,7 +82,7 @@ def other_references(data: bytes, rng: random.Random) -> bytes:
     names = _REFERENCE.findall(data)
     for _ in range(rng.randint(1, 10)):
         start, end = _pick(_REFERENCE, data, rng)
-        other = rng.choice([*rng.sample(names, 3), b"#999999999", b"#0", b"$"])
+        other = rng.choice([*rng.sample(names, min(3, len(names))), b"#999999999", b"#0", b"$"])
         data = data[:start] + other + data[end:]
     return data
 
@@ -100,8 +108,8 @@ def other_types(data: bytes, rng: random.Random) -> bytes:
 
 def repeat_range(data: bytes, rng: random.Random) -> bytes:
     """Repeat a range of the text, and thereby its ids."""
-    start = rng.randrange(300, len(data) - 100)
-    end = start + rng.randint(1, len(data) // 4)
+    start = _pick_position(data, rng)
+    end = start + rng.randint(1, 1 + len(data) // 4)
     return data[:end] + data[start:]
 
 
