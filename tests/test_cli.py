@@ -17,6 +17,7 @@ import pytest
 import trimesh
 
 import meshhub
+from builtin_formats import MESH_TARGETS, TARGETS
 from meshhub.cli import main
 from meshhub.cli.exits import INTERRUPTED, code_of, exit_status
 from models import brick
@@ -66,7 +67,7 @@ def test_a_file_is_repaired_scaled_and_placed(tmp_path: Path) -> None:
 
 
 def test_the_example_converts_to_every_target(tmp_path: Path) -> None:
-    for target in ("stl", "obj", "ply", "glb", "gltf", "3mf", "step"):
+    for target in TARGETS:
         done = meshhub_cli("convert", EXAMPLE, tmp_path / f"bracket.{target}", "--repair")
         assert done.returncode in ((0, 7) if target == "step" else (0,)), done.stderr
         assert target == "step" or (tmp_path / f"bracket.{target}").stat().st_size > 1000
@@ -355,7 +356,7 @@ def test_explain_prints_the_chain_without_converting(tmp_path: Path) -> None:
 
 def test_listings_name_formats_operations_and_plugins() -> None:
     text = meshhub_cli("formats").stdout.decode()
-    for name in ("stl", "obj", "ply", "glb", "gltf", "3mf", "step", "--stl-ascii"):
+    for name in (*TARGETS, "--stl-ascii"):
         assert name in text
     operations = json.loads(meshhub_cli("operations", "--json").stdout)
     assert [operation["stage"] for operation in operations] == ["repair", "reduce", "resize", "cut", "place"]
@@ -379,7 +380,7 @@ def test_every_command_has_help(command: str) -> None:
 @pytest.mark.once
 def test_python_and_the_command_line_give_the_same_bytes(tmp_path: Path) -> None:
     registry = meshhub.Registry()
-    for target in ("stl", "obj", "ply", "glb", "gltf", "3mf"):
+    for target in MESH_TARGETS:
         here, there = tmp_path / f"here.{target}", tmp_path / f"there.{target}"
         registry.convert(EXAMPLE, here, repair=True, optimize_target_faces=500, place_on_bed=True)
         flags = ("--repair", "--optimize-target-faces", 500, "--place-on-bed")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from builtin_formats import TARGETS
 from meshhub import InProcess, Inspection, Isolated, OutputExists, Registry, Report, Source, Target
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import DiskFull, UnreadableFile
@@ -139,7 +140,7 @@ def test_an_ambiguous_output_name_is_rejected(tmp_path: Path, arguments: list[st
     assert read_files(tmp_path) == before
 
 
-@pytest.mark.parametrize("target", ["obj", "ply", "glb", "gltf", "3mf", "step"])
+@pytest.mark.parametrize("target", [format_id for format_id in TARGETS if format_id != "stl"])
 def test_the_same_command_runs_again_with_force(tmp_path: Path, target: str) -> None:
     write_stl(tmp_path / "a.stl")
     command = ("convert", "a.stl", f"a.{target}")

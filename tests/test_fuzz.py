@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bombs import zip_entries
+from builtin_formats import MESH_TARGETS
 from meshhub import Material, MeshhubError, Part, PluginError, Registry, Scene, Source, Target
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.scene import Image, Mesh
@@ -34,9 +35,6 @@ from models import brick, sphere
 pytestmark = pytest.mark.once
 
 REGISTRY = Registry(entry_points=False)
-MESHES = ("3mf", "glb", "gltf", "obj", "ply", "stl")
-"""Formats whose writer creates a valid file quickly; the others get only random bytes."""
-
 READERS = sorted(one.capability.format.id for one in REGISTRY.declarations.readers)
 TEXTS = {"stl": "stl_ascii", "ply": "ply_ascii"}
 INTEGERS = (0, 1, -1, 2, 255, 65_535, 2**31 - 1, 2**31, 2**32 - 1, 2**53, 2**63 - 1, 2**63, -(2**31), -(2**63), 10**30)
@@ -77,7 +75,7 @@ def small_scene() -> Scene:
 @functools.cache
 def build_seeds(format_id: str, *, small: bool = False) -> tuple[bytes, ...]:
     """Sound files of a format, one for each way of writing it."""
-    if format_id not in MESHES:
+    if format_id not in MESH_TARGETS:
         return (b"",)
     writer = next(one.capability for one in REGISTRY.declarations.writers if one.capability.format.id == format_id)
     ways: list[dict[str, bool]] = [{}, {TEXTS[format_id]: True}] if format_id in TEXTS else [{}]
@@ -222,16 +220,16 @@ WAYS: dict[str, tuple[Callable[[bytes, random.Random], bytes], ...]] = {
 }
 
 
-@pytest.mark.parametrize("format_id", sorted(WAYS))
+@pytest.mark.parametrize("format_id", MESH_TARGETS)
 @given(seed=st.integers(0, 2**32 - 1))
 @QUICK
 def test_mutated_files_give_a_result_or_a_coded_error(format_id: str, seed: int) -> None:
     chance = random.Random(seed)
-    change = chance.choice(WAYS[format_id])
+    change = chance.choice(WAYS.get(format_id, (mutate_bytes,)))
     assert_coded_result(change(chance.choice(build_seeds(format_id)), chance), format_id)
 
 
-@pytest.mark.parametrize("format_id", MESHES)
+@pytest.mark.parametrize("format_id", MESH_TARGETS)
 def test_truncated_files_give_a_result_or_a_coded_error(format_id: str) -> None:
     """At every byte of the beginning and of the end, and at many between."""
     for data in build_seeds(format_id):
@@ -240,7 +238,7 @@ def test_truncated_files_give_a_result_or_a_coded_error(format_id: str) -> None:
             assert_coded_result(data[:length], format_id)
 
 
-@pytest.mark.parametrize("format_id", MESHES)
+@pytest.mark.parametrize("format_id", MESH_TARGETS)
 def test_a_small_file_truncated_at_every_byte_gives_a_result_or_a_coded_error(format_id: str) -> None:
     for data in build_seeds(format_id, small=True):
         for length in range(len(data) + 1):
@@ -264,7 +262,7 @@ def list_fields(data: bytes, format_id: str) -> Iterator[tuple[int, int, tuple[b
     yield from ((at, at + width, values) for at in range(body, len(data) - width + 1, step))
 
 
-@pytest.mark.parametrize("format_id", MESHES)
+@pytest.mark.parametrize("format_id", MESH_TARGETS)
 def test_any_wrong_number_in_a_small_file_gives_a_result_or_a_coded_error(format_id: str) -> None:
     for data in build_seeds(format_id, small=True):
         for start, end, values in list_fields(data, format_id):
@@ -292,7 +290,7 @@ def test_random_bytes_after_a_valid_head_give_a_result_or_a_coded_error(format_i
             assert_coded_result(data[:kept] + tail, format_id)
 
 
-@pytest.mark.parametrize("format_id", [one for one in MESHES if one in ("obj", "stl", "ply", "gltf")])
+@pytest.mark.parametrize("format_id", [one for one in MESH_TARGETS if one in ("obj", "stl", "ply", "gltf")])
 @given(text=st.text(st.characters(codec="utf-8"), max_size=200))
 @settings(QUICK, max_examples=25)
 def test_random_text_in_a_file_gives_a_result_or_a_coded_error(format_id: str, text: str) -> None:

@@ -11,10 +11,7 @@ from benchmarks.soak.connections import Response
 from benchmarks.soak.models import Case, Workload, hash_bytes
 from benchmarks.soak.record import WrongResponse
 
-_MEDIA_TYPES = {
-    "stl": "model/stl", "obj": "model/obj", "ply": "application/octet-stream", "glb": "model/gltf-binary",
-    "gltf": "model/gltf+json", "3mf": "model/3mf", "step": "model/step",
-}  # fmt: skip
+from builtin_formats import MEDIA_TYPES
 
 
 class ResponseChecker:
@@ -54,7 +51,7 @@ class ResponseChecker:
             return
         self.check_status(response, 200, what)
         self.check_bytes(response.body, expected.file, what)
-        for header, value in (("content-type", _MEDIA_TYPES[case.target]), ("content-length", str(expected.size))):
+        for header, value in (("content-type", MEDIA_TYPES[case.target]), ("content-length", str(expected.size))):
             if response.headers.get(header) != value:
                 raise WrongResponse(f"{what}: {header} is {response.headers.get(header)!r}, not {value!r}")
         disposition, report = response.headers.get("content-disposition", ""), response.headers["x-meshhub-report"]

@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import random
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +16,14 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from benchmarks.soak.server import TESTS
 
+sys.path.append(str(TESTS))
+
+from builtin_formats import MESH_TARGETS, TARGETS
 from meshhub import Isolated, MeshhubError, Registry, Source, Target
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.testing import conversions, memory_format, sample_scenes
-
-FORMATS = ("stl", "obj", "ply", "glb", "gltf", "3mf", "step")
 
 OPTIONS: tuple[Mapping[str, str], ...] = (
     {},
@@ -167,9 +170,9 @@ class ModelFactory:
             "punched": punch_holes(sphere(15 * factor, 20)),
         }
         # one client is enough for STEP, whose kernel is slow
-        self._check_volumes(scenes["brick"], 6000 * factor**3, FORMATS if client == 0 else FORMATS[:-1])
+        self._check_volumes(scenes["brick"], 6000 * factor**3, TARGETS if client == 0 else MESH_TARGETS)
         workload = Workload([], [], [], [])
-        pairs = [(source, target) for source in FORMATS for target in FORMATS]
+        pairs = [(source, target) for source in TARGETS for target in TARGETS]
         rng.shuffle(pairs)
         for number, (source, target) in enumerate(pairs[:cases]):
             name = rng.choice(sorted(scenes))
@@ -262,7 +265,7 @@ def _real_cases(folder: Path, registry: Registry, count: int) -> Iterator[Case]:
         rows = [row for row in csv.DictReader(file) if int(row["bytes"]) < _MAX_CORPUS_FILE_BYTES]
     for row in rng.sample(rows, min(count, len(rows))):
         data = (folder / row["file"]).read_bytes()
-        target = rng.choice(["stl", "obj", "ply", "glb", "gltf", "3mf"])
+        target = rng.choice(MESH_TARGETS)
         name = "real." + row["file"].rpartition(".")[2]
         expected = convert(registry, Source.from_bytes(data, name), target, {})
         # a file that is slow here may exceed the deadline of the service

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from builtin_formats import MEDIA_TYPES, MESH_TARGETS
 from http_serving import Running, check_error, read_report, wait_until
-from meshhub.registry import Registry
 
 ASCII_STL = b"""solid t
 facet normal 0 0 0
@@ -144,28 +144,12 @@ def test_a_part_without_a_file_name_is_a_file(service: Running) -> None:
     assert 'filename="model.toy"' in answer.headers["content-disposition"]
 
 
-def list_builtin_targets() -> list[tuple[str, str]]:
-    registry = Registry(entry_points=False)
-    formats = {one.capability.format.id: one.capability.format for one in registry.declarations.writers}
-    return [(one.id, one.extensions[0]) for one in formats.values() if one.id != "step"]
-
-
-MEDIA = {
-    "stl": "model/stl",
-    "obj": "model/obj",
-    "ply": "application/octet-stream",
-    "glb": "model/gltf-binary",
-    "gltf": "model/gltf+json",
-    "3mf": "model/3mf",
-}
-
-
-@pytest.mark.parametrize(("target", "extension"), list_builtin_targets())
-def test_every_target_has_its_media_type(service: Running, target: str, extension: str) -> None:
+@pytest.mark.parametrize("target", MESH_TARGETS)
+def test_every_target_has_its_media_type(service: Running, target: str) -> None:
     answer = service.convert(ASCII_STL, "t.stl", target)
     assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"] == MEDIA[target]
-    assert f'filename="t{extension}"' in answer.headers["content-disposition"]
+    assert answer.headers["content-type"] == MEDIA_TYPES[target]
+    assert f'filename="t{service.registry.formats[target].extensions[0]}"' in answer.headers["content-disposition"]
     assert read_report(answer)["faces_out"] == 2
 
 

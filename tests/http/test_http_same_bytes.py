@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from builtin_formats import MESH_TARGETS
 from http_serving import Running
 from meshhub.registry import Registry
 
 pytestmark = pytest.mark.once
 
 BRACKET = Path(__file__).parent.parent.parent / "examples" / "bracket.stl"
-TARGETS = ("stl", "obj", "ply", "gltf", "glb", "3mf")
 OPERATIONS: tuple[dict[str, str | int | float | bool], ...] = (
     {},
     {
@@ -81,7 +81,7 @@ def test_command_line_python_and_http_give_the_same_bytes(
     flags: list[str] = []
     for name, value in options.items():
         flags += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-    commands = [["convert", str(model), str(tmp_path / f"command.{target}"), *flags] for target in TARGETS]
+    commands = [["convert", str(model), str(tmp_path / f"command.{target}"), *flags] for target in MESH_TARGETS]
     done = subprocess.run(
         [sys.executable, "-c", COMMAND_LINE_CODE],
         input=json.dumps(commands).encode(),
@@ -93,7 +93,7 @@ def test_command_line_python_and_http_give_the_same_bytes(
     assert done.returncode == 0, done.stderr.decode()
 
     fields = {name: "true" if value is True else str(value) for name, value in options.items()}
-    for target in TARGETS:
+    for target in MESH_TARGETS:
         python_file = tmp_path / f"python.{target}"
         registry.convert(model, python_file, **options)
         answer = service.convert(model.read_bytes(), model.name, target, **fields)

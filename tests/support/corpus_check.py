@@ -27,7 +27,6 @@ import numpy as np
 
 from meshhub import Isolated, MeshhubError, Registry, Report
 
-TARGETS = ("stl", "obj", "ply", "glb", "gltf", "3mf")
 TIMEOUT = 60.0
 TOLERANCE = 1e-5
 Y_UP_METRES = np.array([[1000.0, 0, 0], [0, 0, -1000.0], [0, 1000.0, 0]])
@@ -197,7 +196,7 @@ def convert(source: Path, target: Path) -> Report | str:
         return error.code
 
 
-def check(path: Path, expect: str, targets: tuple[str, ...] = TARGETS) -> Verdict:
+def check(path: Path, expect: str, targets: tuple[str, ...] = tuple(JUDGES)) -> Verdict:
     """Convert one file to every target, and check the results."""
     started = time.perf_counter()
     verdict = Verdict(f"{path.parent.name}/{path.name}", expect, "")
