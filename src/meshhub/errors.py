@@ -346,7 +346,7 @@ class EngineError(MeshhubError):
 
 
 class ConversionTimeout(EngineError):
-    """The conversion passed its deadline, and the engine killed the worker."""
+    """The conversion passed its deadline, and the engine stopped it."""
 
     code = "conversion_timeout"
 
@@ -358,7 +358,7 @@ class WorkerCrashed(EngineError):
 
 
 class Cancelled(EngineError):
-    """The caller cancelled the conversion, and the engine killed the worker."""
+    """The caller cancelled the conversion, and the engine stopped it."""
 
     code = "cancelled"
 
