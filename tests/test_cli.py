@@ -411,7 +411,7 @@ def test_keys_are_created_listed_rotated_and_revoked(tmp_path: Path, monkeypatch
     assert meshhub_cli("keys", "revoke", record["id"]).returncode == 0
     assert b"revoked" in meshhub_cli("keys", "list").stdout
     assert meshhub_cli("keys", "revoke", "mh_nobody").returncode == 2
-    assert meshhub_cli("keys", "create", "--plan", "gold").returncode == 2
+    assert meshhub_cli("keys", "create", "--plan", "no-such-plan").returncode == 2
 
 
 def test_stl_ascii_writes_an_ascii_stl(tmp_path: Path) -> None:

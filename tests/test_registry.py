@@ -193,10 +193,10 @@ def test_entry_points_are_found_and_broken_ones_are_faults(tmp_path: Path, monke
 
 def test_a_plan_declared_twice_is_a_fault() -> None:
     def declares(name: str) -> types.ModuleType:
-        return build_plugin(name, meshhub_plans=lambda: [Plan(id="gold", label=name)])
+        return build_plugin(name, meshhub_plans=lambda: [Plan(id="declared-twice", label=name)])
 
     registry = build_registry(declares("first"), declares("second"))
-    assert registry.plans["gold"].label == "first"
+    assert registry.plans["declared-twice"].label == "first"
     assert [fault.plugin for fault in registry.faults] == ["second"]
 
 

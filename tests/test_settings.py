@@ -196,11 +196,11 @@ def run_serve(**environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
-        ("MESHHUB_FREE_PLAN", "gold", "free_plan: unknown plan 'gold'"),
+        ("MESHHUB_FREE_PLAN", "no-such-plan", "free_plan: unknown plan 'no-such-plan'"),
         ("MESHHUB_RATE_LIMIT_URL", "pigeon://u:geheim@x", "rate_limit_url"),
         ("MESHHUB_DATABASE_URL", "pigeon://u:geheim@x/db", "database_url"),
         ("MESHHUB_TEMPORARY_FOLDER", "/nowhere/at-all", "temporary_folder: '/nowhere/at-all' is not a writable folder"),
-        ("MESHHUB_PLAN_GOLD_MAX_BATCH_FILES", "3", "plans.gold: unknown plan 'gold'"),
+        ("MESHHUB_PLAN_NO_SUCH_PLAN_MAX_BATCH_FILES", "3", "plans.no-such-plan: unknown plan 'no-such-plan'"),
     ],
 )
 def test_a_service_with_invalid_settings_does_not_start(variable: str, value: str, message: str) -> None:

@@ -15,6 +15,6 @@ BUILTINS = (
     "flatten_base",
     "place_on_bed",
     # customer plans
-    "plans",  # Free and Pro
+    "plans",
 )
 """Folder names of the built-in plug-ins."""

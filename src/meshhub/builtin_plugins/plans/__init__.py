@@ -1,4 +1,4 @@
-"""Built-in plans: Free for callers without a key, Pro for callers with one."""
+"""Built-in customer plans."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ PRO = Plan(
 
 @hookimpl
 def meshhub_plans() -> list[Plan]:
-    """Declare Free and Pro."""
+    """Declare the built-in plans."""
     return [FREE, PRO]
