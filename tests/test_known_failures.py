@@ -21,7 +21,9 @@ from models import brick, edge_counts, sphere
 pytestmark = pytest.mark.once
 
 REGISTRY = Registry(entry_points=False)
-MESH_TARGETS = ("stl", "obj", "ply", "glb", "gltf", "3mf")
+INSPECTED_TARGETS = ("stl", "obj", "ply", "glb", "gltf", "3mf")
+"""Formats that `inspect_outside` reads without meshhub."""
+
 CORE = "http://schemas.microsoft.com/3dmanufacturing/core/2015/02"
 
 
@@ -111,7 +113,7 @@ def brick_object(number: int) -> str:
     )
 
 
-@pytest.mark.parametrize("target", MESH_TARGETS)
+@pytest.mark.parametrize("target", INSPECTED_TARGETS)
 def test_1_gltf_meters_become_millimeters_with_z_up(target: str, tmp_path: Path) -> None:
     data, report = convert(gltf([{"mesh": 0}], [0]), "a.glb", target)
     assert size(inspect_outside(data, target, tmp_path)) == [1000, 3000, 2000]
@@ -134,7 +136,7 @@ def test_3_the_unit_of_3mf_scales_the_whole_matrix(unit: str, factor: float, tmp
     np.testing.assert_allclose(found.high, np.multiply([11, 22, 33], factor), rtol=1e-6)
 
 
-@pytest.mark.parametrize("target", MESH_TARGETS)
+@pytest.mark.parametrize("target", INSPECTED_TARGETS)
 def test_4_all_instances_and_components_are_written(target: str, tmp_path: Path) -> None:
     group = (
         '<object id="2" type="model"><components><component objectid="1"/>'
@@ -148,7 +150,7 @@ def test_4_all_instances_and_components_are_written(target: str, tmp_path: Path)
     assert found.volume == pytest.approx(4 * 6, rel=1e-5)  # the mirrored ones are not inside out
 
 
-@pytest.mark.parametrize("target", MESH_TARGETS)
+@pytest.mark.parametrize("target", INSPECTED_TARGETS)
 def test_4_node_transforms_are_kept_and_mirrors_flip(target: str, tmp_path: Path) -> None:
     nodes = [
         {"children": [1, 2], "translation": [10, 0, 0]},
@@ -199,7 +201,7 @@ end_header
     ],
 )  # fmt: skip
 def test_6_an_empty_model_is_an_error_and_not_an_empty_file(name: str, data: bytes) -> None:
-    for target in MESH_TARGETS:
+    for target in INSPECTED_TARGETS:
         with pytest.raises(MeshhubError) as caught:
             convert(data, name, target)
         assert caught.value.code == "empty_model"
