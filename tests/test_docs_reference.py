@@ -157,6 +157,9 @@ def test_the_tables_of_the_readme_agree_with_the_registry() -> None:
         for entry in Registry(entry_points=False).declarations.operations
     ]
     assert all(option in fields for option, fields in zip(operations, declared, strict=True))
+    extras = set(re.findall(r"`(\w+)`", text.partition("## Extras")[2].partition("\n## ")[0]))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["optional-dependencies"].keys() - {"testing"} <= extras
     limits = FREE.limits
     megabytes = (limits.max_file_bytes or 0) >> 20
     assert (
