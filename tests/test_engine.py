@@ -383,6 +383,41 @@ def test_a_child_forked_while_another_thread_holds_a_python_lock_converts(tmp_pa
 
 
 @forks
+@pytest.mark.parametrize(
+    ("module", "call"),
+    [
+        ("meshhub.pipeline.execute", "convert()"),
+        ("meshhub.pipeline.inspection", "registry.inspect(Source.from_bytes(b'toy!', 'a.toy'))"),
+        ("meshhub.pipeline.scene_file", "registry.read(Source.from_bytes(b'toy!', 'a.toy'))"),
+        ("meshhub.toolkit.png", "registry.render(Source.from_bytes(b'toy!', 'a.toy'), Target(), size='64x64')"),
+    ],
+)
+def test_a_child_forked_while_a_thread_imports_for_a_task_runs_tasks(tmp_path: Path, module: str, call: str) -> None:
+    script = write_script(
+        tmp_path,
+        f"{CONVERT}"
+        "registry = Registry([toys], entry_points=False)\n"
+        "is_importing = threading.Event()\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}:\n"
+        "            is_importing.set()\n"
+        "            time.sleep(0.3)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        f"thread = threading.Thread(target=lambda: {call})\n"
+        "thread.start()\n"
+        "is_importing.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        f"    {call}\n"
+        "    os._exit(0)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+        "thread.join()\n",
+    )
+    assert run_script(script) == ["0"]
+
+
+@forks
 def test_a_fork_while_another_thread_forks_a_worker_does_not_deadlock(tmp_path: Path) -> None:
     """One thread forks to start a worker while the other forks; the registry is imported after the engine."""
     script = write_script(

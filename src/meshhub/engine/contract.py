@@ -14,6 +14,7 @@ from meshhub.model.chain import Chain, Position
 from meshhub.model.deadline import bounded_by
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Source, Target
+from meshhub.pipeline.fork_lock import IMPORTING
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -108,7 +109,8 @@ def perform(task: Task, check: Callable[[int], None] = lambda _: None) -> Report
         check: Called with the number of each step before it, and with the number of steps after the last one. An
             exception from it stops the task.
     """
-    from meshhub.pipeline.execute import execute, execute_inspection, execute_rendering
+    with IMPORTING.held():
+        from meshhub.pipeline.execute import execute, execute_inspection, execute_rendering
 
     with bounded_by(task.deadline):
         if task.target is None:

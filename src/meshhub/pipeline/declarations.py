@@ -13,12 +13,9 @@ from msgspec import Struct
 from meshhub.model import options as opt
 from meshhub.model.capabilities import Capability, Format, Operation, Reader, Writer
 from meshhub.model.options import OptionField
-from meshhub.pipeline.fork_lock import ForkLock
+from meshhub.pipeline.fork_lock import IMPORTING
 
 C = TypeVar("C", bound=Capability)
-
-_IMPORTING = ForkLock(3)
-"""Held while the code of a plug-in is imported."""
 
 
 class Declared(Struct, Generic[C], frozen=True):
@@ -110,7 +107,7 @@ def load(reference: str) -> Callable[..., Any]:
     if not colon or not module or not attribute:
         raise ValueError(f"{reference!r} must have the form package.module:function")
     if module not in sys.modules:
-        with _IMPORTING.held():
+        with IMPORTING.held():
             importlib.import_module(module)
     function: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
     return function

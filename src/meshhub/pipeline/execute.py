@@ -35,6 +35,7 @@ from meshhub.model.report import FileReport, Inspection, Loss, Report, StepRepor
 from meshhub.model.scene import InvalidIndex, Scene
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.declarations import load
+from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.validation import MAX_RESULT_EXTENT, check_read_scene, find_scene_fault
 from meshhub.toolkit.geometry import bounds, to_frame
 
@@ -156,7 +157,8 @@ def execute_inspection(chain: Chain, source: Source, check: Check = _no_check) -
     Raises:
         MeshhubError: The file cannot be read; no other exception escapes.
     """
-    from meshhub.pipeline.inspection import inspect
+    with IMPORTING.held():
+        from meshhub.pipeline.inspection import inspect
 
     steps = _Steps(chain, check)
     scene, frame, feature_table = _read(chain, source, steps)
@@ -183,7 +185,8 @@ def execute_rendering(chain: Chain, source: Source, target: Target, check: Check
     Raises:
         MeshhubError: The file cannot be read or drawn; no other exception escapes.
     """
-    from meshhub.toolkit.png import encode_png
+    with IMPORTING.held():
+        from meshhub.toolkit.png import encode_png
 
     start = time.perf_counter()
     steps = _Steps(chain, check)

@@ -58,5 +58,8 @@ def _renew_all() -> None:
         lock._lock = threading.RLock()
 
 
+IMPORTING = ForkLock(3)
+"""Held while a conversion imports a module: Python's own lock of the module would stay locked in a forked child."""
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_acquire_all, after_in_parent=_release_all, after_in_child=_renew_all)

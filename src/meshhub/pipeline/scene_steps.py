@@ -9,6 +9,7 @@ from meshhub.model.capabilities import FEATURES, Format, Reader, Writer
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declared
+from meshhub.pipeline.fork_lock import IMPORTING
 
 if TYPE_CHECKING:
     from meshhub.model.scene import Scene
@@ -32,7 +33,8 @@ SCENE_WRITER = Declared(
 
 def decode(content: bytes) -> Scene:
     """Return the scene that a chain with SCENE_WRITER has written."""
-    from meshhub.pipeline.scene_file import decode_scene
+    with IMPORTING.held():
+        from meshhub.pipeline.scene_file import decode_scene
 
     return decode_scene(content)
 
@@ -42,7 +44,8 @@ class SceneSource(Source):
 
     def __init__(self, scene: Scene) -> None:
         """Encode the scene, so that a worker process can read it."""
-        from meshhub.pipeline.scene_file import encode_scene
+        with IMPORTING.held():
+            from meshhub.pipeline.scene_file import encode_scene
 
         content = io.BytesIO()
         encode_scene(scene, content)
