@@ -550,3 +550,72 @@ def test_all_plugins_are_probed_before_one_is_loaded(tmp_path: Path) -> None:
     first_probe, second_probe, first_load, second_load = (tmp_path / "order").read_text().split()
     assert first_load == second_load
     assert len({first_probe, second_probe, first_load}) == 3
+
+
+FORK = """
+import os, sys, threading, time
+sys.path[:0] = {folders!r}
+from pathlib import Path
+from meshhub import Registry, Source, Target
+from meshhub.engine import hook_connection, process_start
+from meshhub.engine.hook_process import HookProcess
+
+process_start.PRELOAD = ()
+registry = Registry(hooks=HookProcess(sniff_s=10, hook_s=10, folder={work!r}))
+is_held = threading.Event()
+
+def pause_first(function):
+    def paused(*arguments):
+        if not is_held.is_set():
+            is_held.set()
+            time.sleep(0.5)
+        return function(*arguments)
+    return paused
+
+def convert(path=""):
+    options = {{"hooked_finished": path}} if path else {{}}
+    registry.convert(Source.from_bytes(b"hooked", "nameless"), Target(), to="stl", options=options)
+
+{before}
+child = os.fork()
+if child == 0:
+    {in_child}
+    registry.close()
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+registry.close()
+"""
+"""Program that forks while another thread uses the hook process."""
+
+
+@pytest.mark.parametrize(
+    ("before", "in_child"),
+    [
+        (
+            "hook_connection.Scratch = pause_first(hook_connection.Scratch)\n"
+            "threading.Thread(target=convert).start()\n"
+            "is_held.wait()",
+            "convert()",
+        ),
+        (
+            "convert()\n"
+            "hook_connection.kill_marked = pause_first(hook_connection.kill_marked)\n"
+            "threading.Thread(target=registry.close).start()\n"
+            "is_held.wait()",
+            "pass",
+        ),
+        ("convert()", "convert('{report}')"),
+    ],
+    ids=["during a start", "during a close", "after a report"],
+)
+def test_a_forked_child_calls_hooks_in_its_own_process(
+    distribution: Path, work: Path, tmp_path: Path, before: str, in_child: str
+) -> None:
+    report = tmp_path / "witness"
+    folders = [str(Path(hostile_plugin.__file__).parent), str(distribution)]
+    in_child = in_child.replace("{report}", str(report))
+    script = tmp_path / "script.py"
+    script.write_text(FORK.format(folders=folders, work=str(work), before=before, in_child=in_child))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    assert report.is_file() == (str(report) in in_child)

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import logging
 import math
-import os
 import sys
 import threading
 import time
@@ -74,7 +73,6 @@ class HookConnection:
 
     def __init__(self, starter: Starter, points: Sequence[tuple[str, str]], folder: str | None) -> None:
         """Start the process. Raises OSError, EOFError or EngineError if it cannot be started."""
-        self.maker = os.getpid()
         self._held = contextlib.ExitStack()
         scratch = Scratch("job", folder)
         self._held.callback(scratch.remove)
@@ -131,7 +129,7 @@ class HookConnection:
     def close(self) -> None:
         """Kill the process and all processes that it started, and remove its folder."""
         with self._ending:
-            if self._is_closed or self.maker != os.getpid():
+            if self._is_closed:
                 return
             self._is_closed = True
             # children that hold the pipe open must end before the threads that send and read notice

@@ -90,16 +90,22 @@ class HookProcess(Hooks):
         self._starter = Starter(method, _LIMITS, log)
         self._records = records
         self._probed: dict[str, str] = {}
+        self._open: set[HookConnection] = set()
+        self._is_closed = False
+        self._forget_calls()
+        # for a program that ends without a call of `close`
+        weakref.finalize(self, _close_all, self._open)
+        _INSTANCES.add(self)
+
+    def _forget_calls(self) -> None:
+        """Begin without calls, failures and processes: those that a forked child inherits belong to the parent."""
         self._failures = Failures()
         self._errors = Failures()
         self._lock = threading.Lock()
         self._starting = threading.Lock()
         self._connection: HookConnection | None = None
-        self._open: set[HookConnection] = set()
-        self._is_closed = False
+        self._open.clear()
         self._listeners: dict[str, _Listener] = {}
-        # for a program that ends without a call of `close`
-        weakref.finalize(self, _close_all, self._open)
 
     def refusal(self, point: metadata.EntryPoint) -> str:
         """Return why an entry point must not be loaded: its import hangs or ends the process; "" otherwise."""
@@ -281,8 +287,7 @@ class HookProcess(Hooks):
     def _current(self) -> HookConnection:
         with self._starting:
             connection = self._connection
-            # a forked child starts its own process
-            if connection is None or connection.end or connection.maker != os.getpid():
+            if connection is None or connection.end:
                 connection = self._connection = self._start(self._points())
             return connection
 
@@ -310,6 +315,20 @@ class HookProcess(Hooks):
             log.error("%s %s, for several callers, and is off for %g s", title, why, OFF_S)
             if self._records is not None:
                 self._records.keep_faults(self.faults, OFF_S)
+
+
+_INSTANCES: weakref.WeakSet[HookProcess] = weakref.WeakSet()
+"""The hook processes of this process, which a fork copies."""
+
+
+def _forget_parents_calls() -> None:
+    """Leave all calls to the parent; called in a forked child, where another thread may have held a lock."""
+    for hooks in list(_INSTANCES):
+        hooks._forget_calls()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parents_calls)
 
 
 class _Listener:
