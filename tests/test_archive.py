@@ -47,10 +47,13 @@ def test_entries_are_read_and_extracted(tmp_path: Path, method: int, on_disk: bo
         for number, (name, content) in enumerate(files[:3]):
             assert archive.entries[number].size == len(content)
             assert archive.read(name) == content
+            for size in (0, 3, 300_000, len(content), len(content) + 1):
+                assert archive.read_head(name, size) == content[:size]
             assert archive.extract(name, tmp_path / str(number)) == len(content)
             assert (tmp_path / str(number)).read_bytes() == content
-        with pytest.raises(KeyError):
-            archive.read("missing")
+        for read in (archive.read, lambda name: archive.read_head(name, 1)):
+            with pytest.raises(KeyError):
+                read("missing")
         assert archive.find("DEEP/ER/U\u0308.OBJ") == "deep/er/ü.obj"
         assert archive.find("nothing") is None
 

@@ -9,12 +9,14 @@ import os
 import subprocess
 import sys
 import unicodedata
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from builtin_formats import TARGETS
 from meshhub import InProcess, Inspection, Isolated, OutputExists, Registry, Report, Source, Target
+from meshhub.cli.files import is_own_output
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import DiskFull, UnreadableFile
 from test_cli import list_files, meshhub_cli, write_stl
@@ -151,6 +153,40 @@ def test_the_same_command_runs_again_with_force(tmp_path: Path, target: str) -> 
     again = meshhub_cli(*command, "--force", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert (tmp_path / f"a.{target}").read_bytes() != first
+
+
+def test_a_damaged_archive_is_not_an_own_output(tmp_path: Path) -> None:
+    path = tmp_path / "a.3mf"
+    with Registry() as registry:
+        registry.convert(write_stl(tmp_path / "a.stl"), path)
+    assert is_own_output(path)
+    data = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        model = archive.getinfo("3D/3dmodel.model")
+    header, directory = model.header_offset, data.rindex(b"PK\x01\x02", 0, data.rindex(model.filename.encode()))
+    content = header + 30 + len(model.filename)
+
+    def change(replacement: bytes, *positions: int) -> bytes:
+        changed = bytearray(data)
+        for position in positions:
+            changed[position : position + len(replacement)] = replacement
+        return bytes(changed)
+
+    damaged = {
+        "empty": b"",
+        "cut off": data[:-30],
+        "only its signature": b"PK\x03\x04",
+        "without the model": data.replace(b"3dmodel.model", b"3dmodel.other"),
+        "encrypted": change(b"\x01", header + 6, directory + 8),
+        "packed by another method": change(b"\x63", header + 8, directory + 10),
+        "wrong deflate stream": change(b"\xff" * 40, content),
+        "deflate stream that ends early": change(b"\x03\x00", content),
+    }
+    for name, replacement in damaged.items():
+        path.write_bytes(replacement)
+        assert not is_own_output(path), name
+    assert not is_own_output(tmp_path)
+    assert not is_own_output(tmp_path / "missing.3mf")
 
 
 def test_an_output_that_cannot_be_an_input_is_replaced_with_force(tmp_path: Path) -> None:

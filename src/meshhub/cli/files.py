@@ -6,8 +6,6 @@ import os
 import signal
 import sys
 import unicodedata
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 from types import FrameType
@@ -16,13 +14,18 @@ import click
 
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.logs import Kind
+from meshhub.errors import MeshhubError
 from meshhub.model.source import HEAD_BYTES, Source
+from meshhub.toolkit.archive import Archive, ArchiveLimits
 
 STREAM = "-"
 """The path that stands for standard input or output."""
 
 _MODEL_OF_3MF = "3D/3dmodel.model"
 """Entry of a 3MF file that names the program that wrote it."""
+
+_HEAD_LIMITS = ArchiveLimits(max_total_bytes=1 << 62, max_entry_bytes=1 << 62, ratio_after=1 << 62)
+"""Bytes; sizes are not limited, because only the head of one entry is inflated."""
 
 MAX_TIMEOUT_S = 1e9
 """Seconds; clocks and polls of the system overflow not far above."""
@@ -127,14 +130,18 @@ def make_unique(path: Path, taken: set[str]) -> Path:
 
 
 def is_own_output(path: Path) -> bool:
-    """Return whether meshhub wrote a file: every built-in writer puts this name near the beginning."""
+    """Return whether meshhub wrote a file: every built-in writer puts the name near the beginning.
+
+    A file that cannot be read, or a damaged archive, counts as written by another program.
+    """
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
         if head.startswith(b"PK"):
-            with zipfile.ZipFile(path) as archive, archive.open(_MODEL_OF_3MF) as model:
-                head = model.read(HEAD_BYTES)
-    except (OSError, KeyError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error):
+            with Archive(path, _HEAD_LIMITS) as archive:
+                model = archive.find(_MODEL_OF_3MF)
+                head = archive.read_head(model, HEAD_BYTES) if model is not None else b""
+    except (OSError, MeshhubError):
         return False
     return b"meshhub" in head
 

@@ -130,6 +130,22 @@ class Archive:
         self._finish(name, location, len(data), isal_zlib.crc32(data), is_complete=inflater.eof)
         return data
 
+    def read_head(self, name: str, size: int) -> bytes:
+        """Return the first bytes of an entry, without inflating the rest or checking its checksum.
+
+        Args:
+            name: Name of the entry.
+            size: Maximum number of bytes.
+        Raises:
+            KeyError, UnsafeArchive, UnreadableFile: As for `read`.
+        """
+        head = b""
+        for chunk in self._chunks(name, None):
+            head += chunk
+            if len(head) >= size:
+                break
+        return head[:size]
+
     def extract(self, name: str, path: str | os.PathLike[str], limit: int | None = None) -> int:
         """Write the content of an entry to a new file; on an error, delete the file.
 
