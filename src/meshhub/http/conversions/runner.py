@@ -65,9 +65,11 @@ class Conversions:
         self._batch_size = batch_size
 
     async def convert(self, execution: Execution, file: InputFile, folder: Path) -> tuple[Report, Target]:
-        """Convert one file into the folder. Raises MeshhubError."""
-        target_format = self._registry.declarations.format_of(execution.conversion.request.target or "")
-        with self._metrics.measure(target_format.id if target_format else "") as measurement:
+        """Convert one file into the folder, or draw a picture of it. Raises MeshhubError."""
+        request = execution.conversion.request
+        target_format = self._registry.declarations.format_of(request.target or "")
+        label = PICTURE if request.renders else target_format.id if target_format else ""
+        with self._metrics.measure(label) as measurement:
             async with self._resources.slot(execution.ticket, execution.deadline):
                 measurement.start()
                 return await self._resources.run_in_thread(
@@ -81,15 +83,6 @@ class Conversions:
                 measurement.start()
                 return await self._resources.run_in_thread(
                     self._inspect, execution, file, execution.remaining_s(), measurement
-                )
-
-    async def render(self, execution: Execution, file: InputFile, folder: Path) -> tuple[Report, Target]:
-        """Draw a picture of one file in the folder. Raises MeshhubError."""
-        with self._metrics.measure(PICTURE) as measurement:
-            async with self._resources.slot(execution.ticket, execution.deadline):
-                measurement.start()
-                return await self._resources.run_in_thread(
-                    self._render, execution, file, folder, execution.remaining_s(), measurement
                 )
 
     async def convert_batch(self, execution: Execution, files: list[InputFile], folder: Path) -> list[FileResult]:
@@ -149,23 +142,13 @@ class Conversions:
         source = file.source()
         chain = self._registry.resolve(execution.conversion.request, source, execution.conversion.caller)
         measurement.source = chain.source_format
-        extension = self._registry.declarations.formats[chain.target_format].extensions[0]
-        target = Target("model" + extension, folder=folder)
-        return self._registry.run(chain, source, target, timeout=timeout_s, cancel=execution.cancel), target
-
-    def _render(
-        self,
-        execution: Execution,
-        file: InputFile,
-        folder: Path,
-        timeout_s: float | None,
-        measurement: Measurement,
-    ) -> tuple[Report, Target]:
-        source = file.source()
-        chain = self._registry.resolve(execution.conversion.request, source, execution.conversion.caller)
-        measurement.source = chain.source_format
-        target = Target("picture.png", folder=folder)
-        return self._registry.draw(chain, source, target, timeout=timeout_s, cancel=execution.cancel), target
+        if chain.renders:
+            run, name = self._registry.draw, "picture.png"
+        else:
+            extension = self._registry.declarations.formats[chain.target_format].extensions[0]
+            run, name = self._registry.run, "model" + extension
+        target = Target(name, folder=folder)
+        return run(chain, source, target, timeout=timeout_s, cancel=execution.cancel), target
 
     def _inspect(
         self, execution: Execution, file: InputFile, timeout_s: float | None, measurement: Measurement

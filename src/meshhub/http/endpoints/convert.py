@@ -5,16 +5,12 @@ from __future__ import annotations
 from litestar import post
 from litestar.response import Stream
 
-from meshhub.engine.contract import Cancel
+from meshhub.http.endpoints.single_file import convert_file
 from meshhub.http.headers import REPORT
-from meshhub.http.intake.conversion_requests import InputFile
-from meshhub.http.intake.names import label, stem
 from meshhub.http.responses.reports import file_header
 from meshhub.http.responses.results import file_response
-from meshhub.http.state import AnyRequest, receive_request, state_of
+from meshhub.http.state import AnyRequest, state_of
 from meshhub.model.notes import Note
-from meshhub.model.report import Report
-from meshhub.model.source import Target
 
 _COMPANIONS_LEFT_OUT = Note(
     "companions_left_out",
@@ -27,21 +23,12 @@ _COMPANIONS_LEFT_OUT = Note(
 async def convert(request: AnyRequest) -> Stream:
     """Convert one file."""
     state = state_of(request)
-    received = await receive_request(request, "file")
-    upload = received.form.files[0]
-    file = InputFile(name=upload.name, folder="", stem=stem(label(upload.name)), path=upload.path)
-    folder = received.folder / "out"
-    folder.mkdir()
-
-    async def work(cancel: Cancel) -> tuple[Report, Target]:
-        return await state.conversions.convert(received.execution(cancel), file, folder)
-
-    report, target = await state.resources.run_while_connected(request.receive, work)
-    target_format = state.registry.declarations.formats[report.target.format]
+    result = await convert_file(request, "convert")
+    target_format = state.registry.declarations.formats[result.report.target.format]
     return file_response(
         state.resources,
-        folder / target.name,
+        result.path,
         target_format.media_types[0],
-        file.stem + target_format.extensions[0],
-        {REPORT: file_header(report, (_COMPANIONS_LEFT_OUT,) if len(target.names) > 1 else ())},
+        result.stem + target_format.extensions[0],
+        {REPORT: file_header(result.report, (_COMPANIONS_LEFT_OUT,) if result.has_companions else ())},
     )

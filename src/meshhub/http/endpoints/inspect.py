@@ -6,7 +6,7 @@ import msgspec
 from litestar import Response, post
 
 from meshhub.engine.contract import Cancel
-from meshhub.http.intake.conversion_requests import InputFile
+from meshhub.http.endpoints.single_file import input_file
 from meshhub.http.state import AnyRequest, receive_request, state_of
 from meshhub.model.report import Inspection
 
@@ -16,11 +16,9 @@ async def inspect(request: AnyRequest) -> Response[bytes]:
     """Inspect one file: format, unit, size, faces, bodies, holes, volume."""
     state = state_of(request)
     received = await receive_request(request, "file", "inspect")
-    upload = received.form.files[0]
-    file = InputFile(name=upload.name, folder="", stem="", path=upload.path)
 
     async def work(cancel: Cancel) -> Inspection:
-        return await state.conversions.inspect(received.execution(cancel), file)
+        return await state.conversions.inspect(received.execution(cancel), input_file(received))
 
     inspection = await state.resources.run_while_connected(request.receive, work)
     return Response(msgspec.json.encode(inspection), media_type="application/json")

@@ -1,0 +1,51 @@
+"""What `/convert`, `/render` and `/inspect` share: requests with one file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from meshhub.engine.contract import Cancel
+from meshhub.http.intake.conversion_requests import InputFile, Purpose
+from meshhub.http.intake.names import label, stem
+from meshhub.http.state import AnyRequest, ReceivedRequest, receive_request, state_of
+from meshhub.model.report import Report
+from meshhub.model.source import Target
+
+
+@dataclass(frozen=True)
+class ConvertedFile:
+    """Result of a conversion, or a picture.
+
+    Attributes:
+        report: Report of the conversion.
+        path: The file.
+        stem: Name of the uploaded file without its extension.
+        has_companions: Whether files that the result refers to are beside it.
+    """
+
+    report: Report
+    path: Path
+    stem: str
+    has_companions: bool
+
+
+async def convert_file(request: AnyRequest, purpose: Purpose) -> ConvertedFile:
+    """Receive a request with one file, and convert or draw the file. Raises MeshhubError, ClientGone."""
+    state = state_of(request)
+    received = await receive_request(request, "file", purpose)
+    file = input_file(received)
+    folder = received.folder / "out"
+    folder.mkdir()
+
+    async def work(cancel: Cancel) -> tuple[Report, Target]:
+        return await state.conversions.convert(received.execution(cancel), file, folder)
+
+    report, target = await state.resources.run_while_connected(request.receive, work)
+    return ConvertedFile(report, folder / target.name, file.stem, len(target.names) > 1)
+
+
+def input_file(received: ReceivedRequest) -> InputFile:
+    """Return the file of a request with one file."""
+    upload = received.form.files[0]
+    return InputFile(name=upload.name, folder="", stem=stem(label(upload.name)), path=upload.path)
