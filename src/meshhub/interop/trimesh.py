@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from meshhub.interop.pieces import Piece, SceneBuilder, as_rgba, open_image, pieces
-from meshhub.model.capabilities import Frame, Unit
+from meshhub.model.capabilities import UNIT_NAMES, Frame, Unit
 from meshhub.model.scene import Color, Float64, Material, Mesh, Part, Scene
 from meshhub.toolkit.colors import decode_srgb, encode_srgb
 
@@ -34,15 +34,6 @@ _UNITS: dict[str, Unit] = {
     "ft": "ft",
 }
 
-_UNIT_NAMES: dict[Unit, str] = {
-    "um": "micrometers",
-    "mm": "millimeters",
-    "cm": "centimeters",
-    "m": "meters",
-    "in": "inches",
-    "ft": "feet",
-}
-
 
 def to_trimesh(scene: Scene) -> trimesh.Scene:
     """Return a scene of trimesh; `.to_mesh()` of it is a single mesh.
@@ -61,7 +52,7 @@ def to_trimesh(scene: Scene) -> trimesh.Scene:
         name = piece.name if piece.name and piece.name not in result.geometry else f"{piece.name or 'part'}_{number}"
         result.add_geometry(_to_mesh(piece), node_name=name, geom_name=name, transform=piece.transform)
         geometry_names[id(piece.mesh)] = name
-    result.units = _UNIT_NAMES[scene.frame.unit]
+    result.units = UNIT_NAMES[scene.frame.unit]
     return cast("trimesh.Scene", result)
 
 

@@ -22,6 +22,16 @@ Unit = Literal["um", "mm", "cm", "m", "in", "ft"]
 Up = Literal["y", "z"]
 """Axis that points up."""
 
+UNIT_NAMES: dict[Unit, str] = {
+    "um": "micrometers",
+    "mm": "millimeters",
+    "cm": "centimeters",
+    "m": "meters",
+    "in": "inches",
+    "ft": "feet",
+}
+"""Names of the units for people, in the plural."""
+
 MILLIMETRES_PER: dict[Unit, float] = {
     "um": 0.001,
     "mm": 1.0,

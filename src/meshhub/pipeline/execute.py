@@ -27,7 +27,7 @@ from meshhub.errors import (
     format_number,
 )
 from meshhub.model import options as opt
-from meshhub.model.capabilities import HOST_FRAME, Feature, Frame, Unit, Up
+from meshhub.model.capabilities import HOST_FRAME, UNIT_NAMES, Feature, Frame, Unit, Up
 from meshhub.model.chain import Chain, Position, Step
 from meshhub.model.features import FeatureTable
 from meshhub.model.notes import Note, collecting, note
@@ -67,15 +67,6 @@ _FEATURE_WORDS: dict[Feature, str] = {
     "materials": "materials and their colors",
     "textures": "textures",
     "units": "the unit",
-}
-
-_UNIT_WORDS: dict[Unit, str] = {
-    "um": "micrometers",
-    "mm": "millimeters",
-    "cm": "centimeters",
-    "m": "meters",
-    "in": "inches",
-    "ft": "feet",
 }
 
 Check = Callable[[int], None]
@@ -322,7 +313,7 @@ def shorten_name(source: Source) -> str:
 
 
 def _frame_words(frame: Frame) -> str:
-    return f"{_UNIT_WORDS[frame.unit]}, {frame.up.upper()} up"
+    return f"{UNIT_NAMES[frame.unit]}, {frame.up.upper()} up"
 
 
 def _lost_feature_words(loss: Loss, chain: Chain) -> str:
