@@ -18,6 +18,7 @@ import trimesh
 
 import meshhub
 from builtin_formats import MESH_TARGETS, TARGETS
+from distributions import install
 from meshhub.cli import main
 from meshhub.cli.exits import INTERRUPTED, code_of, exit_status
 from models import brick
@@ -230,11 +231,9 @@ def test_a_signal_leaves_no_partial_output(tmp_path: Path, number: str, batch: b
 def test_waiting_for_a_worker_does_not_count_against_the_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    info = tmp_path / "site" / "toys-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[meshhub]\ntoys = toys\n")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(info.parent), str(Path(__file__).parent / "support")]))
+    site = tmp_path / "site"
+    install(site, "toys", toys="toys")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(Path(__file__).parent / "support")]))
     files = [tmp_path / f"{number}.toy" for number in range(5 * (os.cpu_count() or 1))]
     for file in files:
         file.write_text("toy! sleep 2")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from builtin_formats import TARGETS
+from distributions import install
 from meshhub import InProcess, Inspection, Isolated, OutputExists, Registry, Report, Source, Target
 from meshhub.cli.files import is_own_output
 from meshhub.engine.contract import Cancel, Task
@@ -490,12 +491,10 @@ def test_a_second_path_is_kept_if_the_first_has_no_extension(tmp_path: Path) -> 
 def test_output_of_a_plugin_during_its_import_goes_to_standard_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    info = tmp_path / "site" / "noisy-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: noisy\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[meshhub]\nnoisy = noisy\n")
-    (info.parent / "noisy.py").write_text("print('loading')\n")
-    monkeypatch.setenv("PYTHONPATH", str(info.parent))
+    site = tmp_path / "site"
+    install(site, "noisy", noisy="noisy")
+    (site / "noisy.py").write_text("print('loading')\n")
+    monkeypatch.setenv("PYTHONPATH", str(site))
     done = meshhub_cli("convert", write_stl(tmp_path / "a.stl"), "-", "--to", "ply", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(b"ply\n")

@@ -13,6 +13,7 @@ import pytest
 from msgspec import Meta, Struct
 
 import toys
+from distributions import install
 from meshhub import (
     LOCAL,
     Caller,
@@ -177,12 +178,7 @@ def test_a_missing_dependency_disables_one_capability_and_names_the_remedy() -> 
 
 
 def test_entry_points_are_found_and_broken_ones_are_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = tmp_path / "meshhub_sample-1.2.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: meshhub-sample\nVersion: 1.2\n")
-    (info / "entry_points.txt").write_text(
-        "[meshhub]\nsample = toys\nbad = sample_that_exits\nworse = not_there_at_all\n"
-    )
+    install(tmp_path, "meshhub-sample", sample="toys", bad="sample_that_exits", worse="not_there_at_all")
     (tmp_path / "sample_that_exits.py").write_text("raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(builtins=False)

@@ -7,25 +7,7 @@ import json
 import pytest
 
 from builtin_formats import MEDIA_TYPES, MESH_TARGETS
-from http_serving import Running, check_error, read_report, wait_until
-
-ASCII_STL = b"""solid t
-facet normal 0 0 0
-outer loop
-vertex 0 0 0
-vertex 10 0 0
-vertex 0 20 0
-endloop
-endfacet
-facet normal 0 0 0
-outer loop
-vertex 0 0 30
-vertex 10 0 0
-vertex 0 20 0
-endloop
-endfacet
-endsolid t
-"""
+from http_serving import ASCII_STL, Running, check_error, read_report, wait_until
 
 
 def test_a_file_is_converted(service: Running) -> None:

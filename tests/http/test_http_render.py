@@ -7,29 +7,11 @@ import io
 import pytest
 from PIL import Image
 
-from http_serving import Running, check_error, read_report, wait_until
-
-STL = b"""solid t
-facet normal 0 0 0
-outer loop
-vertex 0 0 0
-vertex 10 0 0
-vertex 0 20 0
-endloop
-endfacet
-facet normal 0 0 0
-outer loop
-vertex 0 0 30
-vertex 10 0 0
-vertex 0 20 0
-endloop
-endfacet
-endsolid t
-"""
+from http_serving import ASCII_STL, Running, check_error, read_report, wait_until
 
 
 def test_a_picture_comes_back(service: Running) -> None:
-    answer = service.post("/render", {"file": ("Höhe.stl", STL)}, {"size": "320x200", "view": "top,front"})
+    answer = service.post("/render", {"file": ("Höhe.stl", ASCII_STL)}, {"size": "320x200", "view": "top,front"})
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "image/png"
     assert "filename*=UTF-8''H%C3%B6he.png" in answer.headers["content-disposition"]
@@ -37,12 +19,12 @@ def test_a_picture_comes_back(service: Running) -> None:
     with Image.open(io.BytesIO(answer.content)) as image:
         assert image.size == (320, 200)
         assert len(image.getcolors(1 << 16) or ()) > 5
-    again = service.post("/render", {"file": ("Höhe.stl", STL)}, {"size": "320x200", "view": "top,front"})
+    again = service.post("/render", {"file": ("Höhe.stl", ASCII_STL)}, {"size": "320x200", "view": "top,front"})
     assert again.content == answer.content
 
 
 def test_a_picture_from_a_process_of_its_own(isolated: Running) -> None:
-    answer = isolated.post("/render", {"file": ("part.stl", STL)}, {"background": "transparent"})
+    answer = isolated.post("/render", {"file": ("part.stl", ASCII_STL)}, {"background": "transparent"})
     assert answer.status_code == 200, answer.text
     with Image.open(io.BytesIO(answer.content)) as image:
         assert (image.size, image.mode) == ((1280, 960), "RGBA")
@@ -62,25 +44,27 @@ def test_a_picture_from_a_process_of_its_own(isolated: Running) -> None:
     ],
 )
 def test_wrong_options_are_errors(service: Running, fields: dict[str, str], code: str) -> None:
-    body = check_error(service.post("/render", {"file": ("part.stl", STL)}, fields), 400, code)
+    body = check_error(service.post("/render", {"file": ("part.stl", ASCII_STL)}, fields), 400, code)
     assert next(iter(fields)) in body["error"]
 
 
 def test_wrong_files_are_errors(service: Running) -> None:
     check_error(service.post("/render", {"file": ("part.stl", b"solid x\nendsolid x\n")}), 422, "empty_model")
     check_error(service.post("/render", {"file": ("part.bin", b"\0" * 200)}), 415, "unsupported_format")
-    check_error(service.post("/render", {"files": ("part.stl", STL)}), 400, "missing_field")
+    check_error(service.post("/render", {"files": ("part.stl", ASCII_STL)}), 400, "missing_field")
 
 
 def test_the_options_of_pictures_belong_to_this_endpoint_alone(service: Running) -> None:
-    check_error(service.post("/inspect", {"file": ("part.stl", STL)}, {"size": "100x100"}), 400, "invalid_option")
+    check_error(service.post("/inspect", {"file": ("part.stl", ASCII_STL)}, {"size": "100x100"}), 400, "invalid_option")
     check_error(
-        service.post("/convert", {"file": ("p.stl", STL)}, {"target": "stl", "view": "top"}), 400, "invalid_option"
+        service.post("/convert", {"file": ("p.stl", ASCII_STL)}, {"target": "stl", "view": "top"}),
+        400,
+        "invalid_option",
     )
 
 
 def test_pictures_are_counted(service: Running) -> None:
-    service.post("/render", {"file": ("part.stl", STL)})
+    service.post("/render", {"file": ("part.stl", ASCII_STL)})
     text = service.get("/metrics").text
     assert 'meshhub_conversions_total{outcome="ok",source="stl",target="png"}' in text
     assert 'meshhub_requests_total{endpoint="/render",status="200"}' in text

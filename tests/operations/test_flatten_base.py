@@ -12,31 +12,15 @@ from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
 from meshhub.builtin_plugins.flatten_base.operation import run
 from meshhub.errors import InvalidOption
 from meshhub.model.notes import collecting
-from meshhub.model.scene import Float64, Int32, Material, Mesh, Part, Scene
+from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, soup
-from models import brick, edge_counts, move_mesh, scene_of, sphere, volume
+from models import assert_valid, brick, edge_counts, move_mesh, scene_of, sphere, volume, weld_as_stl
 
 pytestmark = pytest.mark.once
 
 
 def flatten_scene(scene: Scene, depth: float) -> Scene:
     return run(scene, FlattenBaseOptions(flatten_base_mm=depth))
-
-
-def weld_as_stl(vertices: Float64, faces: Int32) -> tuple[Float64, Int32]:
-    points, index = np.unique(vertices.astype(np.float32) + np.float32(0), axis=0, return_inverse=True)
-    return points.astype(np.float64), index.ravel()[faces]
-
-
-def assert_valid(scene: Scene) -> None:
-    """Assert that each part is closed, manifold, consistently oriented and not degenerate after float32 welding."""
-    for part in scene.parts:
-        points, faces = weld_as_stl(*soup(replace(scene, parts=(part,))))
-        assert (np.diff(np.sort(faces, axis=1), axis=1) > 0).all()
-        assert edge_counts(faces) == (0, 0)
-        directed = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
-        assert len(np.unique(directed, axis=0)) == len(directed)
-        assert volume(points, faces) > 0
 
 
 def measure_base_area(scene: Scene) -> float:

@@ -27,6 +27,25 @@ from meshhub.registry import Registry
 from meshhub.service.keys import KeyStore
 from meshhub.service.settings import Settings
 
+ASCII_STL = b"""solid t
+facet normal 0 0 0
+outer loop
+vertex 0 0 0
+vertex 10 0 0
+vertex 0 20 0
+endloop
+endfacet
+facet normal 0 0 0
+outer loop
+vertex 0 0 30
+vertex 10 0 0
+vertex 0 20 0
+endloop
+endfacet
+endsolid t
+"""
+"""Two triangles that share an edge."""
+
 GENEROUS = {"free": {"requests_per_minute": 100_000}, "pro": {"requests_per_minute": 100_000}}
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.toolkit.geometry import soup
 
 _CORNERS = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], np.float64)
 _BOX = np.array(
@@ -68,3 +71,20 @@ def volume(vertices: Float64, faces: Int32) -> float:
     """Compute the signed volume without meshhub."""
     a, b, c = (vertices[faces[:, k]] for k in range(3))
     return float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6)
+
+
+def weld_as_stl(vertices: Float64, faces: Int32) -> tuple[Float64, Int32]:
+    """Return vertices rounded to float32, each once, and the faces with their indices."""
+    points, index = np.unique(vertices.astype(np.float32) + np.float32(0), axis=0, return_inverse=True)
+    return points.astype(np.float64), index.ravel()[faces]
+
+
+def assert_valid(scene: Scene) -> None:
+    """Assert that each part is closed, manifold, consistently oriented and not degenerate after float32 welding."""
+    for part in scene.parts:
+        points, faces = weld_as_stl(*soup(replace(scene, parts=(part,))))
+        assert (np.diff(np.sort(faces, axis=1), axis=1) > 0).all()
+        assert edge_counts(faces) == (0, 0)
+        directed = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+        assert len(np.unique(directed, axis=0)) == len(directed)
+        assert volume(points, faces) > 0
