@@ -265,7 +265,7 @@ def test_a_hook_that_raises_for_every_caller_is_a_fault(registry: Registry, tmp_
     assert registry.faults == (), "it succeeds for others"
     review("two", broken)
     (fault,) = registry.faults
-    assert (fault.hook, fault.message.partition(",")[0]) == ("meshhub_review", "meshhub_review raised an error")
+    assert (fault.hook, fault.message.partition(" for ")[0]) == ("meshhub_review", "meshhub_review raised an error")
     with pytest.raises(PluginError, match="failed, so the request was rejected"):
         run_review(registry, "")
 
@@ -363,7 +363,7 @@ def test_plugins_that_cannot_be_loaded_are_reported_as_faults(wrong_at_import: P
         registry.close()
         faults = {fault.plugin: fault for fault in registry.faults}
         assert faults.keys() == IMPORTS.keys()
-        assert faults["sleeps"].message == "is not loaded: it takes longer than 2 s to load"
+        assert faults["sleeps"].message == "is not loaded: its import took longer than 2 s"
         assert "exit status 0" in faults["exits"].message
         assert "SIGSEGV" in faults["crashes"].message
         assert faults["exits"].origin == "meshhub-exits 1.2"
@@ -472,7 +472,7 @@ def test_plugins_lists_those_that_cannot_be_loaded(distribution: Path, tmp_path:
     PluginRecords(tmp_path / "meshhub" / "plugins").keep_faults((Fault("hooked", "is off", "meshhub-hooked 1.2"),), 60)
     done = meshhub("plugins", path=distribution, cache=tmp_path)
     assert done.returncode == 1
-    assert "fault: ends (meshhub-ends 1.2): is not loaded: it ends the process" in done.stderr
+    assert "fault: ends (meshhub-ends 1.2): is not loaded: its import ended the process" in done.stderr
     assert "fault: hooked (meshhub-hooked 1.2): is off" in done.stderr
     assert "hooked" in done.stdout
 

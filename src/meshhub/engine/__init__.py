@@ -1,6 +1,6 @@
-"""Engines run chains, and end them when they take too long or too much. The registry has exactly one engine.
+"""Engines run chains, and stop those that exceed their time or resources. A registry has exactly one engine.
 
-A deadline is kept in `supervision` (which notices it) and `isolated` (which kills the job).
+When a deadline passes, `supervision` detects it, and `isolated` kills the job.
 
 Engines:
     contract            Task, Cancel, and the interface of every engine
@@ -8,7 +8,7 @@ Engines:
     isolated            engine that runs each task in a worker process, and kills the process when the task is over
 
 The parent's side of a worker process:
-    task_slots          right to run a task; queue of the callers that wait for one
+    task_slots          right to run a task; queue of the tasks that wait for it
     process_start       start a worker process: fork server, environment, forks of this program
     worker_process      a started worker process: its pipe, how to kill it, how it ended
     supervision         wait for the response of one worker: deadline, cancellation, crash, limits
@@ -17,15 +17,15 @@ The parent's side of a worker process:
     results             check the files that a worker wrote, and move them to the target
 
 Inside a worker process:
-    preload             what the fork server imports once for all workers
+    preload             modules that the fork server imports once for all workers
     worker              receive one task, run it, respond
     limits              limits of one job, and how a process applies them to itself
 
 Hooks of installed plug-ins:
     hook_process        call the hooks in one process with deadlines
     hook_connection     the parent's side of that process
-    hook_worker         the inside of that process
-    failures            which hooks are off because they failed
+    hook_worker         the child's side of that process
+    failures            hooks that are disabled because they failed
     plugin_records      files that record which plug-ins can be loaded
 
 Shared:

@@ -26,10 +26,10 @@ _START_S = 30.0
 """Seconds for a process to start and load its plug-ins; a fork server loads libraries first."""
 
 _BEGIN_S = 0.5
-"""Seconds beyond its budget that a call waits to begin in a running process: a call before it times out earlier."""
+"""Seconds beyond its budget that a call may wait to begin in a running process; calls that block it time out first."""
 
 _END_S = 10.0
-"""Seconds for killed processes to end; after them the wait is abandoned."""
+"""Seconds to wait for the end of killed processes."""
 
 _STOPPED = "it was stopped"
 """End of a process that was killed because of another call."""
@@ -44,14 +44,14 @@ class HookLate(HookFailed):
 
 
 class CallLost(Exception):
-    """End of the process during a call that is not certainly its cause.
+    """Loss of a call whose process ended, perhaps because of another call.
 
     began: whether the hook had been called, so that it may be the cause
     late:  whether it used up its budget
     """
 
     def __init__(self, *, began: bool, late: bool = False) -> None:
-        super().__init__("the process of plug-ins ended")
+        super().__init__("the hook process ended")
         self.began = began
         self.late = late
 
@@ -101,9 +101,9 @@ class HookConnection:
         with self._changed:
             while self._loading.reply is None:
                 if self.end:
-                    raise HookFailed(f"ends the process that loads it ({self.end})")
+                    raise HookFailed(f"its import ended the process ({self.end})")
                 if not self._read_until(self._due(self._loading, budget)):
-                    raise HookFailed(f"takes longer than {budget:g} s to load")
+                    raise HookFailed(f"its import took longer than {budget:g} s")
 
     def ask(self, question: Question, budget: float | None) -> Reply:
         """Return the reply to a question within `budget` seconds after the call of the hook.
@@ -140,7 +140,7 @@ class HookConnection:
                 self._changed.wait_for(lambda: not self._is_reading, _END_S)
             with self._sending:
                 if not self._worker.end(_END_S):
-                    log.error("the process of plug-ins cannot be stopped: %s", self._worker.process.pid)
+                    log.error("the hook process %s cannot be stopped", self._worker.process.pid)
                 self._held.close()
 
     def _send(self, question: Question) -> None:
@@ -155,7 +155,7 @@ class HookConnection:
     def _late(self, number: int, call: _Call, budget: float | None) -> Exception:
         """Return the error of a late call: its own hook is the cause, or another hook that blocks the interpreter.
 
-        The process is not used any more. Later timeouts do not change the suspects that are recorded here.
+        The process receives no further calls. Later timeouts do not change the suspects that are recorded here.
         """
         self._finish(_STOPPED)
         if call.began is None:

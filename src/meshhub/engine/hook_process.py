@@ -47,17 +47,17 @@ PROBE_S = 10.0
 """Seconds for the plug-ins of one distribution to load."""
 
 _MIN_REPEAT_S = 0.6
-"""Minimum seconds for a call that is repeated in its own process to determine whether it was the cause of a failure;
-with the first attempt and the start of the process, it exceeds its budget by at most a second."""
+"""Minimum seconds for a call that is repeated in a separate process to find the cause of a failure. With the first
+attempt and the start of that process, a call exceeds its budget by at most a second."""
 
 _MAX_ATTEMPTS_COUNT = 10
 """Attempts at a call that never began because another call ended the process."""
 
 _LIMITS = Limits(memory_bytes=2 << 30, cpu_seconds=1 << 30)
-"""2 GiB, which include the stacks of the threads; processor time adds up over days and is in effect not limited."""
+"""2 GiB, including the stacks of the threads. Processor time adds up over days, so it is practically unlimited."""
 
 _MAX_WAITING_REPORTS_COUNT = 1000
-"""Reports that wait for the listener of one plug-in; more are dropped, which bounds the memory."""
+"""Reports that may wait for the listener of one plug-in; further ones are dropped to bound the memory."""
 
 
 class HookProcess(Hooks):
@@ -145,7 +145,7 @@ class HookProcess(Hooks):
         return tuple(
             Fault(
                 hook.plugin,
-                f"{hook.title} {why}, for several callers: it is off for {OFF_S:g} s and then tried again",
+                f"{hook.title} {why} for several callers; it is disabled for {OFF_S:g} s; report it to its maintainer",
                 hook.origin,
                 hook.title,
             )
@@ -169,7 +169,7 @@ class HookProcess(Hooks):
         try:
             connection.load(PROBE_S)
         except HookFailed as error:
-            return f"is not loaded: it {error}"
+            return f"is not loaded: {error}"
         finally:
             self._leave(connection)
         return ""
@@ -212,7 +212,7 @@ class HookProcess(Hooks):
         try:
             listener.calls.put_nowait((CALLER.get(), arguments))
         except queue.Full:
-            log.error("plug-in %r listens too slowly; a report was dropped", plugin.name)
+            log.error("the listener of plug-in %r is too slow; a report was dropped", plugin.name)
 
     def _listen(self, plugin: Plugin, caller: str, arguments: Mapping[str, object]) -> None:
         CALLER.set(caller)
@@ -227,14 +227,14 @@ class HookProcess(Hooks):
         caller = CALLER.get()
         what = f"{name.title} of plug-in {name.plugin!r} ({name.origin})"
         if self._failures.is_off(name, caller) or self._errors.is_off_for_all(name):
-            raise PluginError(f"{what} is off, because it failed before")
+            raise PluginError(f"{what} is disabled because it failed repeatedly; try again in {OFF_S:g} s")
         if budget is not None and budget <= 0:
-            raise PluginError(f"{what} was not called: no time was left")
+            raise PluginError(f"{what} was not called: earlier calls used up the time; try again")
         question = Question(0, hook, name.plugin, msgspec.msgpack.encode(arguments))
         try:
             reply = self._reply(question, budget)
         except HookFailed as error:
-            # a sniffer is not at fault if others left it too little time
+            # a sniffer that had less than the full time is not blamed
             if not isinstance(error, HookLate) or budget == (self._sniff_s if hook == SNIFF else self._hook_s):
                 self._count(self._failures, name, str(error))
             raise PluginError(f"{what} {error}") from None
@@ -244,7 +244,7 @@ class HookProcess(Hooks):
             failure = PluginError(printable(f"{what} raised {reply.error.strip().splitlines()[-1]}"))
             failure.add_note(reply.error)
             raise failure
-        # the content of one caller may raise errors: they add up only until the hook succeeds for any caller
+        # the file of one caller may cause errors, so a success for any caller resets their count
         self._errors.forget(name)
         return msgspec.msgpack.decode(reply.result, type=RESULTS[hook])
 
@@ -268,7 +268,7 @@ class HookProcess(Hooks):
             if reply.has_children:
                 self._leave(connection)
             return reply
-        raise EngineError("the process of plug-ins ends before it answers; see meshhub plugins")
+        raise EngineError("the hook process ended repeatedly; find the faulty plug-in with `meshhub plugins`")
 
     def _reply_alone(self, question: Question, budget: float | None, alone_s: float | None, *, is_late: bool) -> Reply:
         """Ask in a separate process, for `alone_s` seconds, where no other hook can be the cause of a failure."""
@@ -278,9 +278,9 @@ class HookProcess(Hooks):
         except HookLate:
             if is_late:
                 raise HookLate(f"took longer than {budget or 0:g} s") from None
-            raise EngineError("another hook ended the process, and the rest of the time was too short") from None
+            raise EngineError("another hook ended the hook process, and too little time was left; try again") from None
         except CallLost:
-            raise EngineError("the process of plug-ins ended before it answered") from None
+            raise EngineError("the hook process ended before it replied; try again") from None
         finally:
             self._leave(connection)
 
@@ -296,7 +296,7 @@ class HookProcess(Hooks):
 
     def _start(self, points: Sequence[tuple[str, str]]) -> HookConnection:
         if self._is_closed:
-            raise ShuttingDown("plug-ins are not called any more: the program is stopping")
+            raise ShuttingDown("the program is shutting down and calls no more plug-ins; try again in a moment")
         connection = HookConnection(self._starter, points, self._folder)
         self._open.add(connection)
         return connection
@@ -312,7 +312,7 @@ class HookProcess(Hooks):
     def _count(self, failures: Failures, name: HookName, why: str) -> None:
         if failures.add(name, CALLER.get(), why):
             title = f"{name.title} of plug-in {name.plugin!r} ({name.origin})"
-            log.error("%s %s, for several callers, and is off for %g s", title, why, OFF_S)
+            log.error("%s %s for several callers; it is disabled for %g s", title, why, OFF_S)
             if self._records is not None:
                 self._records.keep_faults(self.faults, OFF_S)
 

@@ -28,7 +28,7 @@ SNIFF = "sniff"
 """Name of a sniffer's call, in place of the name of a hook."""
 
 LOADING = 0
-"""Number of the replies that report the start and the end of the loading of plug-ins, not the reply to a question."""
+"""Number of the replies that report when the loading of plug-ins begins and ends; questions have higher numbers."""
 
 _THREADS_COUNT = 16
 """Concurrent calls; a hook that waits for the network does not delay others."""
@@ -139,9 +139,9 @@ class _Server:
     def serve(self, points: list[tuple[str, str]]) -> None:
         self._send(Reply(LOADING, "began"))
         self._plugins = Plugins(entry_points=[EntryPoint(*point, GROUP) for point in points], builtins=False)
-        # a declaring hook that hangs must hang here, and not in the server that calls it
+        # a hook that hangs while it declares capabilities must hang here, not in the server
         collect(self._plugins)
-        # processes that a plug-in starts during its import are not children that a call leaves behind
+        # processes that a plug-in started during its import do not count as children of a call
         self._watches = not _has_children()
         self._send(Reply(LOADING, "done"))
         for _ in range(_THREADS_COUNT - 1):
@@ -161,7 +161,7 @@ class _Server:
             self._send(Reply(question.number, "began"))
             reply = self._reply_to(question)
             if os.getpid() != self._process:
-                # this is a child that the hook forked and that returned
+                # the hook forked, and this child returned from it
                 os._exit(0)
             with self._counting:
                 self._running -= 1
@@ -177,7 +177,7 @@ class _Server:
             else:
                 keywords = {name: getattr(arguments, name) for name in arguments.__struct_fields__}
                 result = self._plugins.call(question.plugin, question.hook, keywords)
-            # a value of another type than declared fails here
+            # fails if the value does not have the declared type
             encoded = msgspec.msgpack.encode(msgspec.convert(result, RESULTS[question.hook]))
         except BaseException as error:
             return Reply(question.number, "failed", error=_describe(error))

@@ -1,4 +1,4 @@
-"""Files that record which third-party plug-ins can be loaded, and which hooks are off now."""
+"""Files that record which third-party plug-ins can be loaded, and which hooks are disabled now."""
 
 from __future__ import annotations
 
@@ -65,16 +65,16 @@ class PluginRecords:
         self._write(f"probe-{_key(points)}.json", _Probe(why, time.time()))
 
     def keep_faults(self, faults: tuple[Fault, ...], seconds: float) -> None:
-        """Record the hooks of this process that are off, for `seconds` at most."""
+        """Record the disabled hooks of this process for at most `seconds`."""
         self._write(f"faults-{os.getpid()}.json", _Faults(os.getpid(), time.time() + seconds, faults))
 
     def forget_faults(self) -> None:
-        """Remove what this process has recorded about its hooks."""
+        """Remove the record of this process about its hooks."""
         with contextlib.suppress(OSError):
             (self._folder / f"faults-{os.getpid()}.json").unlink()
 
     def faults(self) -> tuple[Fault, ...]:
-        """Return the hooks that are off in services that run on this machine."""
+        """Return the disabled hooks of services that run on this machine."""
         faults: list[Fault] = []
         for path in sorted(self._folder.glob("faults-*.json")):
             record = _read(path, _Faults)
@@ -88,7 +88,7 @@ class PluginRecords:
     def _write(self, name: str, content: Struct) -> None:
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
-            # another process may read it meanwhile
+            # another process may be reading the file
             path = self._folder / f"{name}.{os.getpid()}"
             path.write_bytes(msgspec.json.encode(content))
             path.replace(self._folder / name)
