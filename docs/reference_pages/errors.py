@@ -73,7 +73,7 @@ def page() -> str:
         INTRODUCTION,
         "## Codes",
         code_table(),
-        "A code without an exit status occurs only in the service; a code without an HTTP status only outside of it.\n"
+        "A code without an exit status occurs only in the service; a code without an HTTP status only outside it.\n"
         "A code with an exit status but without a class occurs only on the command line. A review plug-in may reject\n"
         "a request with a code of its own: status 403, exit status 2.",
         TREE,

@@ -10,7 +10,8 @@
     │   ├── InvalidKey                invalid_api_key
     │   ├── RequestRefused            the code of the objection
     │   └── OutputExists              output_exists
-    ├── SourceError               the input file is at fault
+    ├── SourceError               the input file cannot be converted
+
     │   ├── UnreadableFile            unreadable_file
     │   ├── EmptyModel                empty_model
     │   ├── ExternalReference         external_reference
@@ -289,7 +290,7 @@ class OutputExists(RequestError):
 
 
 class SourceError(MeshhubError):
-    """The input file is at fault."""
+    """The input file cannot be converted."""
 
     code = "unreadable_file"
     fallback_http_status = 422

@@ -64,7 +64,7 @@ def _async_twin(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
         except asyncio.CancelledError:
             assert isinstance(cancel, Cancel)
             cancel()
-            # no task awaits the work any more: mark its error as retrieved
+            # no task awaits the work now: mark its error as retrieved
             work.add_done_callback(lambda done: done.cancelled() or done.exception())
             raise
 
@@ -290,7 +290,7 @@ class Registry:
         return decode(target.read())
 
     def write(self, scene: Scene, target: Output, *, to: str | None = None, **options: Any) -> Report:
-        """Write a scene: `convert` with a scene as its source, which has the same keywords and options."""
+        """Write a scene. Takes the keywords and options of `convert`, and returns its report."""
         return self.convert(scene, target, to=to, **options)
 
     def run(
@@ -334,7 +334,7 @@ class Registry:
     ) -> Report:
         """Draw a picture of one model, as PNG.
 
-        Like an inspection, this is no conversion: the listeners are not informed.
+        Listeners receive reports of conversions only, not of pictures and inspections.
 
         Args:
             source: Path, content of a file, binary file, scene, or a named source with its companions.
@@ -344,7 +344,7 @@ class Registry:
             cancel: Stops the task from another thread.
             overwrite: Whether to replace an existing file.
             options: Options by name: those of the picture (`toolkit.rendering.options`), of readers and of the host.
-            keywords: The same.
+            keywords: The same options as keywords.
         Raises:
             MeshhubError: The request is invalid, or the file cannot be read.
             OSError: The target cannot be written.

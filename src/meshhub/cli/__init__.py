@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import click
 
-from meshhub.cli.exits import INTERRUPTED, SIGNALED, told_and_done
+from meshhub.cli.exits import INTERRUPTED, SIGNALED, report_error
 from meshhub.cli.files import Ended, end_on
 
 _COMMANDS = {
@@ -47,11 +47,11 @@ class _Lazy(click.Group):
         return cast(click.Command, getattr(importlib.import_module(module), attribute))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; end as by SIGPIPE if its output pipe is closed, as by `| head`."""
+        """Run the command; end with the status of SIGPIPE if a reader such as `| head` closes the output pipe."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # what the buffers still hold would fail again when Python flushes them at the end
+            # Python would flush the rest of the buffers at exit, and fail again
             null = os.open(os.devnull, os.O_WRONLY)
             for stream in (1, 2):
                 os.dup2(null, stream)
@@ -105,5 +105,5 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except Exception as error:
-        sys.exit(told_and_done(error))
+        sys.exit(report_error(error))
     sys.exit(status)

@@ -45,7 +45,7 @@ def closing(registry: Registry) -> Iterator[None]:
 
 @contextlib.contextmanager
 def suggesting_overwrite(flags: str) -> Iterator[None]:
-    """Add the flags that replace an existing output to the error that it exists."""
+    """Name the flags that overwrite an existing output in the error about it."""
     try:
         yield
     except OutputExists as error:

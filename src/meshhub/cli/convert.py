@@ -45,10 +45,10 @@ def convert(
     meshhub convert - OUT | IN - --to FORMAT
                                          from standard input, to standard output
 
-    An existing file is overwritten only with --force, an input of the command never. An existing
-    model from another program as the second path may be an input that a pattern matched (*.stl), so
-    it is kept: to replace it, name it with --output. The order of the flags does not matter:
-    operations run in the order repair, reduce, scale, flatten, place.
+    An existing file is overwritten only with --force; an input of the command never is. A second path that names
+    another program's model may be an input that a pattern matched (*.stl), so the model is kept; to replace it, name it
+    with --output. The order of the flags does not matter: operations run in the order repair, reduce, scale, flatten,
+    place.
     """
     flags["timeout"] = parse_timeout(flags["timeout"])
     parsed = ConvertFlags(**flags)

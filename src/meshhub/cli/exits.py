@@ -53,7 +53,7 @@ def explained(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}; this is a defect of meshhub, please report it (run with -v for more)"
 
 
-def told_and_done(error: Exception) -> int:
+def report_error(error: Exception) -> int:
     """Report an error on standard error, and return the exit status."""
     # with --verbose only: by default the log of a service has no traceback beside the line below
     logging.getLogger("meshhub").debug("the command failed", exc_info=error)

@@ -147,7 +147,7 @@ def is_own_output(path: Path) -> bool:
 
 
 def leads_elsewhere(target: Path, folder: Path) -> bool:
-    """Return whether a derived output is, through links, an existing file that the command did not name.
+    """Return whether links lead from a derived output to an existing file that the command did not name.
 
     A link to a file that does not exist yet is followed if it stays in the folder.
     """

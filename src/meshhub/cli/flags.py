@@ -26,7 +26,7 @@ class RegistryCommand(click.Command):
         self._own = list(self.params)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; new plug-ins are probed first, unless help or a completion is asked for."""
+        """Parse the arguments; probe new plug-ins first, except for help and shell completion."""
         only_lists = ctx.resilient_parsing or not set(args).isdisjoint(ctx.help_option_names)
         self.registry(probe=not only_lists)
         return super().parse_args(ctx, args)

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from meshhub.cli import show
-from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, told_and_done
+from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, report_error
 from meshhub.cli.files import bounded_hooks, parse_timeout, read_from, worker_log
 from meshhub.cli.flags import ReadingCommand
 from meshhub.engine.isolated import Isolated
@@ -43,7 +43,7 @@ def inspect(
         try:
             inspection = registry.inspect(read_from(path), timeout=limit, **options)
         except Exception as error:
-            status = told_and_done(error) if len(paths) == 1 else BATCH_FAILED
+            status = report_error(error) if len(paths) == 1 else BATCH_FAILED
             results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
             if not as_json and len(paths) > 1:
                 click.echo(printable(f"error: {path}: {explained(error)}"), err=True)

@@ -1,4 +1,4 @@
-"""Load the plug-ins for a command, so that a broken one neither ends nor holds it, nor writes into its output."""
+"""Load the plug-ins for a command; a broken one cannot end or block the command, or write to its output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from meshhub.registry import Registry
 
 
 class _RecordedHooks(Hooks):
-    """Leaves out the distributions that an earlier command found broken; probes none, for commands that only list."""
+    """Hooks of a command that only lists: distributions with a recorded fault are left out, and none is probed."""
 
     def refusal(self, point: metadata.EntryPoint) -> str:
         """Return the recorded reason why an entry point must not be loaded, or ""."""
@@ -27,10 +27,10 @@ class _RecordedHooks(Hooks):
 
 
 def load_registry(*, probe: bool) -> Registry:
-    """Load the plug-ins; what they print goes to standard error.
+    """Load the plug-ins; their output goes to standard error.
 
     Args:
-        probe: Whether to load each new version of a third party's distribution in a process of its own first.
+        probe: Whether to load each new version of a third-party distribution in a separate process first.
     """
     hooks = HookProcess(method="fork", records=PluginRecords()) if probe else _RecordedHooks()
     with _output_to_stderr():
@@ -45,11 +45,11 @@ def print_faults(faults: tuple[Fault, ...]) -> None:
 
 @contextlib.contextmanager
 def _output_to_stderr() -> Iterator[None]:
-    """Lead standard output, also that of native code and child processes, to standard error."""
+    """Redirect standard output to standard error, including output of native code and child processes."""
     try:
         output = os.dup(1)
     except OSError:
-        # closed
+        # standard output is closed
         yield
         return
     try:

@@ -23,7 +23,7 @@ from meshhub.toolkit.rendering.options import RenderOptions
 
 
 class RenderCommand(ReadingCommand):
-    """A command that takes the options of a picture, of the host and of readers."""
+    """Command with the options of a picture, of the host and of readers."""
 
     def fields(self, registry: Registry) -> dict[str, OptionField]:
         """Return the option fields by name; those of the picture come first."""
@@ -49,7 +49,7 @@ def render(
     """
     limit = parse_timeout(timeout)
     if picture == STREAM and shown["as_json"]:
-        raise click.UsageError("standard output takes either the picture or --json; give a PICTURE file")
+        raise click.UsageError("standard output cannot hold both the picture and the JSON report; name a PICTURE file")
     registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(limit))
     try:
         with closing(registry), suggesting_overwrite("--force"):
@@ -69,7 +69,7 @@ def render(
 
 def _write_to_standard_output(data: bytes) -> None:
     if sys.stdout is None or sys.stdout.isatty():
-        raise click.UsageError("standard output is no file or pipe; redirect it, or give a PICTURE file")
+        raise click.UsageError("standard output is a terminal or closed; redirect it, or name a PICTURE file")
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 

@@ -19,7 +19,7 @@ from meshhub.model.report import Report
 _UNIT_SUFFIXES = {"_mm3": "mm³", "_mm2": "mm²", "_mm": "mm"}
 
 MAX_LISTED_RADII = 12
-"""Radii in one line; --json has them all."""
+"""Maximum number of radii in one line; --json lists all."""
 
 MAX_COLUMN_WIDTH = 60
 """Characters of every column except the last, which wraps; leaves room for several on one line."""
@@ -120,7 +120,7 @@ def list_features(table: FeatureTable | None) -> list[str]:
 
 
 def describe_hole(hole: Hole) -> str:
-    """Describe equal holes in one line, as a drawing does."""
+    """Describe equal holes in one line, in the notation of drawings."""
     diameter, depth = format_number(hole.diameter_mm, 6), format_number(hole.depth_mm, 6)
     text = f"{hole.count:,} × Ø{diameter} mm, {depth} mm deep, {hole.end}"
     for step in hole.steps:

@@ -28,7 +28,7 @@ _SEVERAL_HINT = "to convert several files, name a folder: --output-dir DIR"
 
 
 class Output(NamedTuple):
-    """Output of a single conversion; `overwrite` are the flags that replace an existing one."""
+    """Output of a single conversion; `overwrite` holds the flags that replace an existing file."""
 
     path: str
     overwrite: str = "--force"
@@ -68,10 +68,10 @@ def _check_extension(registry: Registry, target: str, to: str | None) -> None:
 
 
 def _check_second_path(registry: Registry, source: str, target: str, flags: ConvertFlags) -> Output:
-    """Reject a second path that may be an input: a shell expands `*` to two paths, too."""
+    """Reject a second path that may be an input: a shell may have expanded `*` to two paths."""
     _check_extension(registry, target, flags.to)
     path = Path(target)
-    # the name of a stream or a pipe is not a match of a pattern
+    # a pattern never matches the name of a stream or a pipe
     is_named = source != STREAM and not source.startswith(("/dev/", "/proc/"))
     if not is_named or not path.is_file() or path.stat().st_size == 0:
         return Output(target)
@@ -79,7 +79,7 @@ def _check_second_path(registry: Registry, source: str, target: str, flags: Conv
     by_extension, source_format = (declarations.format_of(Path(name).suffix) for name in (target, source))
     is_model = bool(declarations.readers_of(by_extension))
     replacing = f"--output {shlex.quote(target)} --force"
-    # the same command may run again: a result of meshhub is not an original
+    # the same command may be repeated: an output of meshhub is not an original
     is_original = is_model and _holds_model(registry, path) and not is_own_output(path)
     is_input = is_model and (source_format in (by_extension, None) or (flags.force and is_original))
     if is_input or (by_extension is None and flags.to is not None):
@@ -88,7 +88,7 @@ def _check_second_path(registry: Registry, source: str, target: str, flags: Conv
 
 
 def _holds_model(registry: Registry, path: Path) -> bool:
-    """Return whether the content of a file, not its name, is that of a model in a built-in format."""
+    """Return whether a file is a model in a built-in format, judged by its content and not by its name."""
     declarations = registry.declarations
     readers = tuple(reader for reader in declarations.readers if reader.origin == BUILT_IN)
     try:
@@ -140,7 +140,7 @@ def _convert_to_stream(registry: Registry, source: str, flags: ConvertFlags, opt
         sys.stdout.buffer.write(target.read())
         sys.stdout.buffer.flush()
     except OSError as error:
-        # what the buffer still holds would fail again when Python flushes it at the end, with exit status 120
+        # Python would flush the rest of the buffer at exit, fail again, and exit with status 120
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OSError(error.errno, error.strerror, "standard output") from error
     if len(target.names) > 1:

@@ -60,7 +60,7 @@ class Cancel:
     def close(self) -> None:
         """Close the pipe."""
         pipe = self._read, self._write
-        # before they are closed: a child that is forked in between must not close the numbers again
+        # first, so that a child that is forked during the close does not close the numbers again
         self._read = self._write = -1
         for descriptor in pipe:
             if descriptor >= 0:
@@ -94,11 +94,11 @@ class Engine(Protocol):
         Returns:
             The report; the inspection for a task without a target.
         Raises:
-            MeshhubError: What the task raised, or an EngineError; no other exception.
+            MeshhubError: Error of the task, or an EngineError. No other exception is raised.
         """
 
     def close(self) -> None:
-        """Accept no more tasks, and release all processes and files."""
+        """Reject further tasks, and release all processes and files."""
 
 
 def perform(task: Task, check: Callable[[int], None] = lambda _: None) -> Report | Inspection:

@@ -1,4 +1,4 @@
-"""Find and kill every process that a job started, however it hides.
+"""Find and kill every process that a job started, even if it has detached.
 
 A child that calls setsid and is orphaned by a second fork leaves the process group and the family of its worker, and
 not every user may use cgroups or process namespaces. A child keeps its resource limits through fork, setsid and exec.
@@ -33,7 +33,7 @@ _MIN_PAUSE_S, _MAX_PAUSE_S = 0.0005, 0.05
 """Seconds between two checks whether killed processes have ended; doubled after each check."""
 
 _SWEEP_S = 1.0
-"""Seconds in which processes of dead programs must end; a task waits for it once."""
+"""Seconds to wait for the end of processes that dead programs left; only the first task waits."""
 
 
 def new_mark() -> int:
@@ -61,7 +61,7 @@ def kill_marked(mark: int, timeout_s: float) -> bool:
 
 
 def is_over(process: int) -> bool:
-    """Return whether a process runs no more code: it is dead, or the system takes it apart, which can take a while."""
+    """Return whether a process has stopped running code: it is dead, or the kernel is releasing its resources."""
     try:
         threads = os.listdir(f"/proc/{process}/task")
     except OSError:
@@ -70,14 +70,14 @@ def is_over(process: int) -> bool:
 
 
 def sweep_processes() -> None:
-    """Kill the processes that jobs of killed programs left."""
+    """Kill the processes that jobs of killed programs left behind."""
     if sys.platform != "linux":
         return
     namespace = _read_namespace("self")
     _kill_all(
         lambda mark: mark >> 48 == _PREFIX and not is_running(mark >> 26 & 0x3FFFFF),
         _SWEEP_S,
-        # in another container, the same process id is another process
+        # in another container, the same id belongs to another process
         lambda process: _read_namespace(process) == namespace,
     )
 

@@ -28,7 +28,7 @@ class InProcess:
         Returns:
             The report; the inspection for a task without a target.
         Raises:
-            MeshhubError: What the task raised.
+            MeshhubError: Error of the task.
             ConversionTimeout: The deadline passed before a step or after the last one.
             Cancelled: The task was stopped before a step or after the last one.
         """

@@ -31,14 +31,14 @@ from meshhub.model.report import Inspection, Report
 log = logging.getLogger(__name__)
 
 _CLEAN_UP_S = 0.75
-"""Seconds for which a response waits until its processes are dead and its folders removed."""
+"""Maximum seconds that a response waits for the end of its processes and the removal of its folders."""
 
 _MAX_STOP_S = 10.0
-"""Seconds, within the deadline, for which a result waits until no process can write to it. On a busy machine, killed
-processes take time to die."""
+"""Maximum seconds, within the deadline, that a result waits until no process can write to it. On a busy machine, killed
+processes end late."""
 
 _END_S = 60.0
-"""Seconds after which a killed process that does not end is given up; it may wait for a disk."""
+"""Seconds to wait for the end of a killed process, which may be waiting for a disk."""
 
 
 class Isolated:
@@ -61,9 +61,9 @@ class Isolated:
 
         Args:
             workers: Tasks at once (default: number of CPU cores).
-            queue: Tasks that may wait, each for its timeout, before `server_busy`; None for any number, without a
-                deadline.
-            limits: What each task may take.
+            queue: Tasks that may wait for a worker, each until its timeout; further ones fail with `server_busy`. None:
+                any number, each without a timeout.
+            limits: Limits of each task.
             method: "forkserver" for a service (libraries are loaded once), "fork" for a program that has loaded only
                 light modules and runs no threads (the command line), "spawn" where neither exists.
             folder: Folder for the temporary folders of workers (default: that of the system).
@@ -93,7 +93,7 @@ class Isolated:
         Returns:
             The report; the inspection for a task without a target.
         Raises:
-            MeshhubError: What the task raised.
+            MeshhubError: Error of the task.
             ServerBusy: The queue is full, or the machine has no room for another process.
             ShuttingDown: The engine is closed.
             ConversionTimeout: The deadline passed.
@@ -121,7 +121,7 @@ class Isolated:
             self._clean_up_in_thread(job)
 
     def close(self) -> None:
-        """Accept no more tasks, and kill all workers."""
+        """Reject further tasks, and kill all workers."""
         self._slots.close()
         while self._spares:
             with contextlib.suppress(IndexError):  # another thread may close, too
@@ -154,7 +154,7 @@ class Isolated:
         return msgspec.structs.replace(task, target=target)
 
     def _create_scratch(self) -> Scratch:
-        """Create the folder of a task; before the first task, remove what killed programs left."""
+        """Create the folder of a task; before the first task, remove leftovers of killed programs."""
         if not self._is_swept:
             self._is_swept = True
             sweep_processes()
@@ -177,7 +177,7 @@ class Isolated:
             self._workers.discard(worker)
             worker.end(_END_S)
             return self._run_in_worker(job, task, supervision, retries=retries - 1)
-        # no process may still write to the files that are checked and taken
+        # the files are checked and moved next, so no process may write to them any longer
         if not worker.stop(_stop_timeout(supervision.deadline)):
             raise WorkerCrashed("the conversion's process could not be stopped; try again")
         return answer
@@ -222,7 +222,7 @@ class Isolated:
     def _clean_up_in_thread(self, job: _Job) -> None:
         """Clean up after a job, and wait a moment for it.
 
-        Neither a process that does not die nor a million files delay the response.
+        A process that does not end, or a million files, must not delay the response.
         """
         is_clean = threading.Event()
         try:
@@ -277,7 +277,7 @@ def _kill(*groups: Iterable[Worker]) -> None:
 
 
 def _send_task(worker: Worker, task: Task, scratch: Path) -> Worker | None:
-    """Return the worker after sending it the task; None if it has ended before."""
+    """Send the task to a worker and return the worker; None if it has already ended."""
     try:
         if not worker.process.is_alive():
             raise BrokenPipeError

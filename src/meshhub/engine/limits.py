@@ -11,11 +11,11 @@ from pathlib import Path
 from msgspec import Struct
 
 _RESERVE_BYTES = 64 << 20
-"""Bytes of memory beyond the limit, with which a worker reports that it reached the limit."""
+"""Bytes of memory beyond the limit, kept for reporting that the limit was reached."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What one job may take.
+    """Limits of one job.
 
     Attributes:
         memory_bytes: Memory beyond what is mapped before the job starts; of each of its processes, and of all together.
@@ -72,8 +72,8 @@ def release_reserve() -> None:
 def count_unmapped_bytes(process: int, limits: Limits) -> int:
     """Return how many bytes of its memory limit a worker has not mapped yet.
 
-    All of them before the worker has limited itself, and where the system does not report it. A worker may map a
-    gigabyte while it warms up, so only its own limit shows how much it had mapped when it limited itself.
+    Return the whole limit if the worker has not limited itself yet, or if the system does not report it. A worker may
+    map a gigabyte while it warms up; its own limit shows how much it had mapped when it limited itself.
     """
     if sys.platform != "linux":
         return limits.memory_bytes

@@ -44,7 +44,7 @@ MODULES = (
 
 
 def preload() -> None:
-    """Import `MODULES` and the code of every built-in plug-in, except what is not installed."""
+    """Import `MODULES` and the modules of all built-in plug-ins; skip modules that cannot be imported."""
     references = [reader.capability.run for reader in _DECLARATIONS.readers]
     references += [writer.capability.run for writer in _DECLARATIONS.writers]
     references += [operation.capability.run for operation in _DECLARATIONS.operations]
@@ -57,8 +57,8 @@ def preload() -> None:
 def reap_orphans() -> None:
     """Make the fork server reap the children of dead workers.
 
-    In a container, the service itself may have process id 1, and it does not reap them. Python's fork server reaps
-    every child, and warns about those that it did not start.
+    In a container, the service itself may have process id 1, and it does not reap processes that it did not start.
+    Python's fork server reaps every child, and warns about those that it did not start.
     """
     adopt_orphans()
     if sys.platform == "linux":
@@ -68,8 +68,8 @@ def reap_orphans() -> None:
 def warm_up() -> None:
     """Convert a tetrahedron. A spare worker does so while it waits for its task.
 
-    Otherwise the first conversion spends more time on copying shared memory pages and on code that runs for the first
-    time than on its work. The fork server only imports: workers would inherit the locks of its threads.
+    Otherwise the first conversion spends most of its time copying shared memory pages and running code for the first
+    time. The fork server itself converts nothing, because workers would inherit the locks of its threads.
     """
     with contextlib.suppress(Exception):
         source = Source.from_bytes(_TETRAHEDRON, "a.stl")

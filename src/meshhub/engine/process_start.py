@@ -23,7 +23,7 @@ from meshhub.errors import EngineError
 from meshhub.pipeline.fork_lock import ForkLock
 
 PRELOAD = ("meshhub.engine.preload",)
-"""Modules that the fork server imports once, so that no job has to."""
+"""Modules that the fork server imports once for all jobs."""
 
 SINGLE_THREADED = {
     "OMP_NUM_THREADS": "1",
@@ -41,16 +41,16 @@ _RETRY_S = 0.05
 """Seconds until a failed start is tried again; Python notices the end of its fork server at the next start."""
 
 _MAX_PATH_LENGTH = 60
-"""Characters of a temporary folder. The path of a socket may have about a hundred, and Python adds about thirty."""
+"""Maximum characters of a temporary folder's path: that of a socket may have about 100, and Python adds about 30."""
 
 _SHORT_FOLDER = "/tmp"  # noqa: S108 - Python makes a folder in it that other users cannot open
 
 _NO_PROCESSES = frozenset({errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOTSUP})
-"""Errors of a system that never starts a process for this program."""
+"""Errors of systems that do not let this program start processes."""
 
 _STARTING = ForkLock(1)
-"""Held while a process is started, which changes what all engines share: the environment, the temporary folder, and
-Python's own record of this process."""
+"""Held while a process is started. A start changes state that all engines share: the environment, the temporary folder,
+and Python's own record of this process."""
 
 Target = Callable[..., None]
 """Function that a process runs; it takes a pipe, the limits, a mark, the log format, and further arguments."""
@@ -64,7 +64,7 @@ class Starter:
 
         Args:
             method: "forkserver", "fork" or "spawn"; "forkserver" by default where it exists.
-            limits: What each process may take.
+            limits: Limits of each process.
             log: How each process logs to standard error; None for no log.
         """
         available = multiprocessing.get_all_start_methods()
@@ -83,14 +83,14 @@ class Starter:
             arguments: Further arguments of the function.
             with_main: Import the main program in the process.
         Raises:
-            EngineError: This system starts no processes.
+            EngineError: This system does not let the program start processes.
             OSError, EOFError: No process can be started now.
         """
         ours, theirs = self._context.Pipe()
         mark = new_mark()
         with contextlib.closing(theirs), _STARTING.held():
             if self.method != "fork":
-                # inside of _block_interrupt, its start would unblock SIGINT
+                # before _block_interrupt, because its start unblocks SIGINT
                 resource_tracker.ensure_running()
             with _set_environment(SINGLE_THREADED), _shorten_paths(), _allow_children(), _block_interrupt():
                 _forget_lost_fork_server()
@@ -158,7 +158,7 @@ def _hide_from_python(process: processes.BaseProcess) -> None:
 
     `multiprocessing` polls all known processes at each start and in `active_children`. Meanwhile another thread may
     close the pipe of a process. Then Python reads from another file that got the same number, such as the socket of a
-    client or the pipe of another worker, and may block for ever.
+    client or the pipe of another worker, and may block forever.
     """
     processes._children.discard(process)  # type: ignore[attr-defined]
 
@@ -220,8 +220,8 @@ def _prepare_worker(name: str) -> dict[str, object]:
     """Return what multiprocessing sends to a new process, without the main program unless a worker needs it.
 
     A worker would import the main program again. This took longer than most conversions, and a script without
-    `if __name__ == "__main__"` would start again. There is no setting for it, and hiding `sys.modules["__main__"]`
-    breaks unpickling in other threads.
+    `if __name__ == "__main__"` would start again. `multiprocessing` has no setting for this. Hiding
+    `sys.modules["__main__"]` during the start breaks unpickling in other threads.
     """
     data: dict[str, object] = _PREPARE(name)
     if name == _NAME:

@@ -28,7 +28,7 @@ def take_result(answer: Answer, target: Target | None, staged: Target | None) ->
     reading a named pipe would block.
 
     Raises:
-        MeshhubError: What the worker reported.
+        MeshhubError: Error that the worker reported.
         PluginError: The worker reported success, but the files are missing.
     """
     if answer.report is not None and target is not None and staged is not None and staged.folder is not None:

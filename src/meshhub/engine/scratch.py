@@ -22,11 +22,12 @@ from meshhub.pipeline.fork_lock import ForkLock
 _NAME = re.compile(r"meshhub-(?:job|service)-(\d+)-[A-Za-z0-9_]+", re.ASCII)
 
 _MIN_AGE_S = 60.0
-"""Seconds after which a folder without a lock is left over; a younger one may not have been locked yet by a program in
-another container."""
+"""Seconds after which a folder without a lock counts as abandoned; a program in another container may be about to lock
+a younger one."""
 
 _CREATING = ForkLock(2)
-"""Held while a folder is created and locked: a sweep in another thread would remove it in between."""
+"""Held while a folder is created and locked, so that a sweep in another thread does not remove it before it is
+locked."""
 
 _LOCKS: set[int] = set()
 """Descriptors of the locks of this process. A forked child closes them: only the creator of a folder keeps its lock."""
@@ -76,7 +77,7 @@ class Scratch:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove a folder with its content, whatever its depth and permissions; never raises.
+    """Remove a folder with its content, of any depth and with any permissions; never raises.
 
     `shutil.rmtree` needs a stack frame and an open file per level, so a hostile depth exhausts both. This function
     moves deeper folders up to the root first, so no path grows long.

@@ -23,10 +23,10 @@ _CHECK_INTERVAL_S = 0.2
 
 
 class TaskLost(Exception):
-    """A worker ended by itself before it began its task; another worker can take the task.
+    """End of a worker before it began its task; another worker can run the task.
 
     Attributes:
-        error: What to report when another worker is lost, too.
+        error: Error to report if the next worker is lost, too.
     """
 
     def __init__(self, error: WorkerCrashed) -> None:
@@ -35,11 +35,11 @@ class TaskLost(Exception):
 
 
 class Supervision(Struct, frozen=True, kw_only=True):
-    """What to watch while a worker runs a task.
+    """Limits and signals to watch while a worker runs a task.
 
     Attributes:
         chain: Steps of the task.
-        limits: What the job may take.
+        limits: Limits of the job.
         folders: Folders that the worker may write to.
         timeout_s: Seconds, for the message of the deadline.
         deadline: When the task must be done, in seconds of the monotonic clock; None for no deadline.
@@ -56,10 +56,10 @@ class Supervision(Struct, frozen=True, kw_only=True):
     def wait_for_answer(self, worker: Worker) -> Answer:
         """Wait until a worker has responded to its task. The caller ends the worker.
 
-        Nothing that the worker does can block this: data is read as it arrives.
+        The worker cannot block this method: data is read as it arrives.
 
         Raises:
-            MeshhubError: The worker crashed, took too long or too much, or the task was cancelled.
+            MeshhubError: The worker crashed or exceeded a limit, or the task was cancelled.
             TaskLost: The worker ended before it began the task.
         """
         return _Wait(self, worker).run()
@@ -102,7 +102,7 @@ class _Wait:
                     raise cancellation_error()
 
     def _receive(self) -> Answer | None:
-        """Read what the worker sent: steps that began, then the response."""
+        """Read the messages of the worker: the steps that began, then the response."""
         try:
             for message in read_messages(self._worker.pipe, self._unread):
                 answer = msgspec.json.decode(message, type=Answer)
@@ -127,13 +127,12 @@ class _Wait:
         end = describe_end(self._worker.process)
         if end.endswith("SIGXCPU"):
             return ConversionTimeout(
-                f"the conversion took more processor time than it may{position.text} and was stopped; "
-                f"{position.reduction}",
+                f"the conversion exceeded its processor time{position.text} and was stopped; {position.reduction}",
                 options=("optimize_target_faces",),
             )
         if self._usage.is_near_memory_limit:
             return ModelTooComplex(
-                f"the conversion's process ended{position.text} ({end}); it had taken "
+                f"the conversion's process ended{position.text} ({end}); it had used "
                 f"{self._usage.peak_memory_bytes:,} of {limits.memory_bytes:,} bytes of memory; "
                 f"{position.reduction}",
                 options=("optimize_target_faces",),

@@ -1,4 +1,4 @@
-"""Slots of an engine: the right to run a task, and the queue of those that wait for one."""
+"""Slots of an engine: the right to run a task, and the queue of the tasks that wait for it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TaskSlots:
         """Take a slot; wait for it if none is free.
 
         Raises:
-            ServerBusy: The queue is full, or no slot came free in time.
+            ServerBusy: The queue is full, or no slot became free in time.
             ShuttingDown: The slots are closed.
         """
         with self._changed:
@@ -49,14 +49,16 @@ class TaskSlots:
             self._changed.notify()
 
     def close(self) -> None:
-        """Give out no more slots."""
+        """Reject further tasks."""
         with self._changed:
             self.is_closed = True
             self._changed.notify_all()
 
     def _wait(self, timeout_s: float | None) -> None:
         if self._queue is not None and self._waiting >= self._queue:
-            raise ServerBusy(f"{self._running} conversions run and {self._waiting} wait; try again in a moment")
+            raise ServerBusy(
+                f"{self._running} conversions are running and {self._waiting} are waiting; try again in a moment"
+            )
         self._waiting += 1
         try:
             is_ready = self._changed.wait_for(
@@ -69,5 +71,5 @@ class TaskSlots:
 
 
 def shutdown_error() -> ShuttingDown:
-    """Return the error of a task that comes after the engine was closed."""
+    """Return the error of a task that arrives after the engine was closed."""
     return ShuttingDown("the service is shutting down; try again in a moment")

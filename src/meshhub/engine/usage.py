@@ -15,12 +15,12 @@ from meshhub.errors import ModelTooComplex, PluginError
 from meshhub.model.chain import Position
 
 _MEMORY_CRASH_RATIO = 1 / 3
-"""Share of its memory limit from which on a crash is attributed to memory. Native code often crashes without a message
-when an allocation fails, and an array that grows by doubling cannot grow any more from a third of the limit on."""
+"""Share of the memory limit above which a crash is attributed to memory. Native code often crashes without a message
+when an allocation fails, and an array that doubles its size cannot grow beyond a third of the limit."""
 
 
 class Usage:
-    """What the processes of one job take."""
+    """Resources that the processes of one job use."""
 
     def __init__(self, worker: Worker, limits: Limits, folders: Sequence[Path]) -> None:
         """Measure a worker, and the folders that it may write to."""
@@ -31,14 +31,14 @@ class Usage:
 
     @property
     def is_near_memory_limit(self) -> bool:
-        """Whether the worker once had so much memory that a crash is attributed to it."""
+        """Whether the worker has used so much memory that a crash is attributed to memory."""
         return self.peak_memory_bytes > self._limits.memory_bytes * _MEMORY_CRASH_RATIO
 
     def check(self, position: Position) -> None:
         """Compare the usage with the limits.
 
         Raises:
-            ModelTooComplex: The job takes too much memory or disk.
+            ModelTooComplex: The job uses too much memory or disk.
             PluginError: The job has too many files or processes.
         """
         self._check_files(position)

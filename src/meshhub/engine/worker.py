@@ -1,4 +1,4 @@
-"""The inside of a worker process: receive one task, run it, respond, and wait to be killed."""
+"""Code of a worker process: receive one task, run it, respond, and wait to be killed."""
 
 from __future__ import annotations
 
@@ -70,23 +70,24 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
     """Receive one task, run it and respond; never returns.
 
     Afterwards the worker waits until the parent kills its session. While the leader of a session lives, `killpg` of
-    the parent cannot hit another process. A worker without a parent ends by itself, also during its task.
+    the parent cannot hit another process. On Linux, the kernel kills the worker when its parent ends, even during a
+    task.
 
     Args:
         connection: Pipe to the parent.
-        limits: What the task may take.
+        limits: Limits of the task.
         mark: Number that marks the processes of this job.
         log_as: Format of the log; None for no log.
     """
     settle(mark, log_as)
     preloaded = sys.modules.get("meshhub.engine.preload")
     if preloaded is not None and not connection.poll():
-        # a spare worker has time
+        # no task is waiting for this worker yet
         preloaded.warm_up()
     try:
         message = connection.recv_bytes()
     except (EOFError, OSError):
-        # the parent has no task for it
+        # the parent has ended, or has no task for this worker
         os._exit(0)
     try:
         task, scratch, request = pickle.loads(message)  # noqa: S301 - the parent sends it
@@ -96,7 +97,7 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
         tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
         answer = _encode_answer(task, _Progress(connection, task.chain))
     except Exception:
-        log.exception("a worker failed outside of its task")
+        log.exception("a worker failed before or after its task")
         os._exit(_FAULT_STATUS)
     with contextlib.suppress(OSError):
         connection.send_bytes(answer)
@@ -105,11 +106,11 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
 
 
 def settle(mark: int, log_as: logs.Kind | None) -> None:
-    """Let this process end with its parent, mark it, and redirect its output to the log or to nowhere."""
+    """Let this process end with its parent, mark it, and redirect its output to the log or discard it."""
     with contextlib.suppress(OSError):
         os.setsid()
     if sys.platform != "win32":
-        # blocked by the parent; in a session of its own, no terminal sends it
+        # the parent has blocked it; no terminal sends it to a process in its own session
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _die_with_parent()
     _release_fork_server()
@@ -118,7 +119,7 @@ def settle(mark: int, log_as: logs.Kind | None) -> None:
 
 
 class _Progress:
-    """Reports each step to the parent before it begins, so that the error of a crash or timeout names the step."""
+    """Callback that reports each step to the parent before the step, so that a later crash or timeout names it."""
 
     def __init__(self, connection: Connection, chain: Chain) -> None:
         self._connection = connection
@@ -175,7 +176,7 @@ def _run(task: Task, progress: _Progress) -> Answer:
 
 
 def _find_public_class(kind: type[MeshhubError]) -> str:
-    """Return the name of an error class, or of the nearest base class that the parent knows."""
+    """Return the name of an error class, or of its nearest base class in `meshhub.errors`."""
     public: type[BaseException] = next(base for base in kind.__mro__ if getattr(errors, base.__name__, None) is base)
     return public.__name__
 
@@ -202,7 +203,7 @@ def _redirect_output(log_as: logs.Kind | None) -> None:
 
 
 class _RecordLimit(logging.Filter):
-    """Passes the first records, each shortened to printable text of limited length."""
+    """Filter that passes the first records, each as printable text of limited length."""
 
     _count = 0
 
@@ -222,10 +223,10 @@ def _die_with_parent() -> None:
 
 
 def _release_fork_server() -> None:
-    """Close this worker's end of the pipe through which its fork server sees that it is still needed.
+    """Close the inherited end of the pipe that keeps the fork server alive.
 
-    Python passes one to each child, so that children can have children. After its program was killed, a fork server
-    would wait for its workers, and a hanging worker for the end of its fork server.
+    Python passes it to each child, so that children can start children. If the program were killed, its fork server
+    would wait for this end to close, and a worker that hangs ends only with its fork server.
     """
     server = getattr(forkserver, "_forkserver", None)
     descriptor = getattr(server, "_forkserver_alive_fd", None)

@@ -1,4 +1,4 @@
-"""A started worker process, seen from its parent: its pipe, how to kill it, and how it ended."""
+"""A started worker process, from the side of its parent: its pipe, how to kill it, and how it ended."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from meshhub.engine import descendants
 from meshhub.engine.worker import MAX_ANSWER_BYTES
 
 CLEAN_EXIT = "exit status 0"
-"""How a worker ended that could not receive its task."""
+"""End of a worker that could not receive its task."""
 
 _EXIT_S = 0.5
-"""Seconds in which a worker that closed its pipe must end, so that its exit status is known."""
+"""Seconds to wait for the exit status of a worker that closed its pipe."""
 
 _POLL_S = 0.0005
 """Seconds between two checks whether a killed process has ended; most end within one."""
@@ -41,7 +41,7 @@ class Worker:
 
     def kill(self) -> None:
         """Kill the process and everything in its session, without waiting."""
-        # ValueError: meanwhile another thread ended it
+        # ValueError: another thread has closed the process object
         with contextlib.suppress(ProcessLookupError, PermissionError, ValueError):
             if self.process.pid is not None and sys.platform != "win32":
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -59,7 +59,7 @@ class Worker:
     def stop(self, timeout_s: float) -> bool:
         """Kill the process with everything that it started. Return whether all of it stopped within `timeout_s`.
 
-        A stopped process runs no more code, but the system may still have to take it apart; `end` waits for that.
+        A stopped process runs no code, but the kernel may still be releasing its resources; `end` waits for that.
         """
         if self._is_gone:
             return True
@@ -107,7 +107,7 @@ def watch_end(process: BaseProcess) -> Iterator[int]:
 
 
 def describe_end(process: BaseProcess) -> str:
-    """Describe how a process ended. It may still be about to end."""
+    """Describe how a process ended; wait briefly if it is still ending."""
     process.join(_EXIT_S)
     code = process.exitcode
     if code is None:

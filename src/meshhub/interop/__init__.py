@@ -1,7 +1,7 @@
-"""Scenes from and for other libraries: numpy arrays, trimesh, meshio, PyVista, Open3D.
+"""Convert scenes from and to other libraries: numpy arrays, trimesh, meshio, PyVista, Open3D.
 
-A function imports its library when it is called; none is a dependency of meshhub. Libraries without a unit get the
-numbers of the scene as they are, which is millimeters, Z up, for scenes from `Registry.read`.
+Each function imports its library when it is called; meshhub depends on none of them. Libraries without units receive
+the coordinates unchanged: millimeters, Z up, for scenes from `Registry.read`.
 
 | library | parts, names | transforms | vertex colors | texture, UV | unit |
 | --- | --- | --- | --- | --- | --- |

@@ -1,4 +1,4 @@
-"""Scenes from and for numpy arrays."""
+"""Convert scenes from and to numpy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenes from and for meshio, which has one mesh without names, transforms and units."""
+"""Convert scenes from and to meshio, which has one mesh without names, transforms and units."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def from_meshio(mesh: meshio.Mesh, *, frame: Frame = HOST_FRAME) -> Scene:
     """Return a scene from the triangles, quads and polygons of a mesh of meshio; other cells are left out.
 
     Args:
-        mesh: Points in the unit of `frame`; two coordinates are completed with zero.
+        mesh: Points in the unit of `frame`; two-dimensional points get Z = 0.
         frame: Unit and up axis (default: millimeters, Z up).
     """
     points = np.zeros((len(mesh.points), 3))

@@ -1,4 +1,4 @@
-"""Scenes from and for Open3D."""
+"""Convert scenes from and to Open3D."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a scene as other libraries have them: one mesh with one material."""
+"""Parts of a scene in the form of other libraries: one mesh with one material."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def encode_image(image: Any) -> Image:
 
 
 class SceneBuilder:
-    """Collects meshes, materials and images of a scene."""
+    """Builder of a scene from meshes, materials and images."""
 
     def __init__(self) -> None:
         self.meshes: list[Mesh] = []

@@ -1,4 +1,4 @@
-"""Scenes from and for PyVista."""
+"""Convert scenes from and to PyVista."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenes from and for trimesh.
+"""Convert scenes from and to trimesh.
 
 trimesh keeps base color factors in linear light, as glTF does, and vertex colors as they are in the file.
 """
@@ -36,7 +36,7 @@ _UNITS: dict[str, Unit] = {
 
 
 def to_trimesh(scene: Scene) -> trimesh.Scene:
-    """Return a scene of trimesh; `.to_mesh()` of it is a single mesh.
+    """Return a scene of trimesh; its `.to_mesh()` returns a single mesh.
 
     A part becomes a node with its name; a part with several materials becomes one node for each.
     """
@@ -130,7 +130,7 @@ def _add_mesh(builder: SceneBuilder, mesh: Any) -> tuple[int, int | None]:
         colors = as_rgba(visual.vertex_colors, len(mesh.vertices))
     elif visual.kind == "face":
         return _add_face_colors(builder, mesh), None
-    # the cache, not the property: the property computes normals for meshes without any
+    # read the cache: the property would compute normals for meshes that have none
     normals = mesh._cache.cache.get("vertex_normals")
     index = builder.add_mesh(Mesh(mesh.vertices, mesh.faces, normals=normals, uv=uv, colors=colors))
     return index, None if material is None else _add_material(builder, material)

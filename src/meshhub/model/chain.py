@@ -169,7 +169,7 @@ class Position:
     def reduction(self) -> str:
         """The advice after a step that needs too much time, memory or disk; it mentions `optimize_target_faces`.
 
-        The size of the model is not suspected if the step runs code of a third party.
+        If the step runs third-party code, the advice is only to report it to the maintainer.
         """
         if self._begun and self.step.is_foreign:
             return self.remedy

@@ -1,7 +1,7 @@
 """Deadline of the running conversion, for steps that can bound their own work.
 
-An engine stops a conversion at its deadline in any case. A step that checks its result, or tries several methods, asks
-here how much time is left. There is no deadline outside of a conversion.
+An engine stops every conversion at its deadline. A step that checks its result, or tries several methods, can read the
+remaining time here. Outside a conversion, no deadline is set.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ _current: ContextVar[Remarks | None] = ContextVar("meshhub_remarks", default=Non
 def note(code: str, message: str) -> None:
     """Add a note to the report of the conversion.
 
-    A message that the step reported before is left out. From MAX_NOTES_PER_CODE messages of one code on, further ones
-    are only counted.
+    A message that the step has already reported is left out. After MAX_NOTES_PER_CODE messages of one code, further
+    ones are only counted.
 
     Args:
         code: Stable code for programs, such as "texture_missing".

@@ -253,7 +253,7 @@ def _convert_field(field: shape.Field) -> OptionField:
 
 
 def _unwrap(field_type: shape.Type) -> tuple[shape.Type, dict[str, Any]]:
-    """Return the type inside of `Annotated` and `| None`, and the metadata; the outermost annotation wins."""
+    """Return the type inside `Annotated` and `| None`, and the metadata; the outermost annotation wins."""
     metadata: dict[str, Any] = {}
     while True:
         if isinstance(field_type, shape.Metadata):

@@ -148,7 +148,7 @@ class ModelInspection(Struct, frozen=True, kw_only=True):
     """Number of connected shells that are not cavities."""
 
     cavities: int
-    """Number of closed shells that face inward inside of a body."""
+    """Number of closed shells that face inward inside a body."""
 
     holes: int
     """Number of boundary loops."""

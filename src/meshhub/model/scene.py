@@ -97,7 +97,7 @@ class Mesh:
         put(self, "vertices", _freeze(self.vertices, np.float64, (None, 3), "vertices"))
         put(self, "faces", _freeze(self.faces, np.int32, (None, 3), "faces"))
         n, m = len(self.vertices), len(self.faces)
-        # as unsigned numbers, negative indices are too large as well: one pass finds both
+        # negative indices are huge as unsigned numbers, so one pass finds them and those that are too large
         if m and self.faces.view(np.uint32).max() >= n:
             raise InvalidIndex(
                 f"faces have indices from {self.faces.min()} to {self.faces.max()}, but there are {n} vertices"
@@ -194,7 +194,7 @@ class Material:
     """Whether the base color is shown without lighting (KHR_materials_unlit)."""
 
     wrap: tuple[Literal["repeat", "clamp", "mirror"], Literal["repeat", "clamp", "mirror"]] = ("repeat", "repeat")
-    """Continuation of all images outside of 0 to 1, horizontally and vertically."""
+    """Continuation of all images outside 0 to 1, horizontally and vertically."""
 
     filter: Literal["linear", "nearest"] = "linear"
     """Interpolation between the pixels of all images."""

@@ -143,8 +143,8 @@ class Source:
     def sibling(self, reference: str) -> Source | None:
         """Find a companion by the name that the model refers to.
 
-        Backslashes, percent-encoding, a leading `./` and letter case do not matter. Of a reference that leads
-        elsewhere (absolute, with a drive, above the root of the companions) only the last component counts.
+        Backslashes, percent-encoding, a leading `./` and letter case do not matter. If a reference leads elsewhere
+        (absolute, with a drive, above the root of the companions), only its last component counts.
 
         Args:
             reference: Name as the model has it, relative to this file.

@@ -197,7 +197,7 @@ def execute_rendering(chain: Chain, source: Source, target: Target, check: Check
 
 
 class _ReadResult(NamedTuple):
-    """What a reader returned; the scene is in the host's frame, `frame` is that of the file."""
+    """Result of a reader: the scene in the host's frame, and the frame of the file."""
 
     scene: Scene
     frame: Frame
@@ -205,7 +205,7 @@ class _ReadResult(NamedTuple):
 
 
 def _read(chain: Chain, source: Source, steps: _Steps) -> _ReadResult:
-    """Read the source and check what the reader returned."""
+    """Read the source and check the result of the reader."""
     features: FeatureTable | None = None
     with steps.step(0) as position:
         step = position.step

@@ -1,4 +1,4 @@
-"""Locks that protect work which a forked child cannot finish."""
+"""Locks around work that a forked child could not finish."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ForkLock:
     """Reentrant lock that no other thread holds while this process forks.
 
     A child has only the thread that forked. A lock that another thread held at that moment stays locked in the child
-    for ever, and Python does not release its own: those of imports, of `tempfile` and of `multiprocessing`.
+    forever, and Python does not release its own: those of imports, of `tempfile` and of `multiprocessing`.
     """
 
     def __init__(self, order: int) -> None:

@@ -1,4 +1,4 @@
-"""What a program may convert: a path, bytes, a binary file, a scene, or a source."""
+"""Inputs of a conversion: a path, bytes, a binary file, a scene, or a source."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Input: TypeAlias = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, 
 def as_source(value: Input) -> Source:
     """Return the source for an input.
 
-    Bytes have no name, so their content alone determines the format. A binary file is read from its position; its
-    name, if it has one, helps as an extension does. Neither has companions: use `Source.from_bytes` to pass some.
+    Bytes have no name, so their content alone determines the format. A binary file is read from its position; the
+    extension of its name, if any, is considered. To pass companions, use `Source.from_bytes`.
 
     Raises:
         TypeError: The value has another type.

@@ -126,7 +126,7 @@ class Plugins:
         self, points: Iterable[metadata.EntryPoint], refusal: Callable[[metadata.EntryPoint], str] | None
     ) -> None:
         unique = {(point.name, point.value): point for point in points}
-        # all are probed before one is loaded: a probe may fork, which a thread of a loaded plug-in would disturb
+        # probe all before loading any: a probe may fork, and a loaded plug-in may have started threads
         reasons = {key: refusal(point) if refusal is not None else "" for key, point in unique.items()}
         for (name, value), point in sorted(unique.items()):
             plugin = Plugin(name, origin_of(point), value)

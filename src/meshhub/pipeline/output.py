@@ -1,4 +1,4 @@
-"""Write an output file with its companions: completely or not at all, and never over a file that was not named."""
+"""Write an output file with its companions: completely or not at all, and never overwrite a file that was not named."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def open_output(output: Output, *, overwrite: bool) -> Iterator[Target]:
 
     Args:
         output: A path is replaced as a whole. A binary file gets the content at its position.
-        overwrite: Whether to replace an existing file; concerns paths alone.
+        overwrite: Whether to replace an existing file; applies only to paths.
     Raises:
         OutputExists, OSError: See `_staged_output`.
         UnsupportedTarget: A binary file cannot hold the companions of the result.

@@ -94,7 +94,7 @@ def resolve(
     if checked.renders and _build_render_options(options).color_by == "surface":
         options = {**options, **_choose_surface_colors(reader.capability)}
     steps = [_make_step("read", reader, because, options)]
-    # a picture needs no table, and in a unit or frame other than the file's it would be wrong
+    # a picture does not show the table; input_unit and input_up contradict its lengths and axes
     if not (checked.renders or options.get("input_unit") or options.get("input_up")):
         steps[0] = structs.replace(steps[0], features=reader.capability.features)
     steps += [

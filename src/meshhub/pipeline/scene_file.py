@@ -1,10 +1,10 @@
-"""Lossless file of a scene, by which scenes enter and leave a chain, also one that runs in another process.
+"""Lossless scene files, which pass scenes into and out of a chain, even one that runs in another process.
 
     b"meshhub-scene\\n" · length of the header (8 bytes, little-endian) · header (JSON) · arrays and images
 
 The header describes everything but the content of arrays and images, which follow in the order in which the header
 mentions them. The layout may change with every version: the file is not for storage. A worker that reads a hostile
-file may be compromised, so `decode_scene` trusts nothing: unlike `pickle`, it cannot run code.
+file may be compromised, so `decode_scene` checks everything and, unlike `pickle`, cannot run code.
 """
 
 from __future__ import annotations

@@ -55,5 +55,5 @@ def decode_image(data: bytes) -> UInt8 | None:
                 image.thumbnail((MAX_DECODED_SIDE, MAX_DECODED_SIDE), Image.Resampling.BOX)
                 return np.asarray(image.convert("RGBA"))
     except Exception:
-        # decoders raise whatever their format's errors are
+        # decoders raise errors of many types
         return None

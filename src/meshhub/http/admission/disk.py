@@ -119,7 +119,7 @@ class Disk:
         If there are several, reject the newest one of the caller that holds the most.
         """
         if any(entry.is_rejected for entry in self._reservations.values()):
-            # its space is free as soon as it has its response
+            # a rejected upload frees its space with its response
             return
         totals: Counter[str] = Counter()
         for other, reservation in self._reservations.items():

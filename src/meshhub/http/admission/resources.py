@@ -140,7 +140,7 @@ class Resources:
                 raise ShuttingDown("the service is shutting down; try again in a moment") from None
             if not self.disk.is_rejected(context):
                 raise
-        # also if the last bytes arrived meanwhile: the other request relies on this space
+        # even if the last bytes have arrived by now: the other request relies on this space
         if self.disk.is_rejected(context):
             raise self.disk.no_space()
 
@@ -233,7 +233,7 @@ class Resources:
             cancel.close()
 
     def stop(self) -> None:
-        """Accept no more work, and reject what waits or still arrives; running conversions go on."""
+        """Accept no new requests, and reject those that wait or are arriving; running conversions continue."""
         self.is_closing = True
         self._slots.stop()
         for timeout in self._receiving:

@@ -81,7 +81,7 @@ class Probe:
         """Convert the cube; return the error code, or "" for success."""
         source, target = Source.from_bytes(cube_stl(), "cube.stl"), Target()
         try:
-            # a named format: the sniffers of third parties must not run in this process
+            # name the format, so that no third-party sniffer runs in this process
             request = Request(target="stl", options={"input_format": "stl"})
             chain = resolve(self._registry.declarations, request, source, LOCAL)
             report = self._registry.engine.run(Task(chain=chain, source=source, target=target), timeout=_TIMEOUT_S)

@@ -19,7 +19,7 @@ from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
 
 Purpose = Literal["convert", "inspect", "render"]
-"""What a caller wants of a file."""
+"""What to do with the files of a request."""
 
 _ENDPOINTS = {"file": "/convert, /inspect or /render", "files": "/convert-many", "archive": "/convert-batch"}
 
@@ -43,7 +43,7 @@ class InputFile:
         stem: Name of the result without its extension.
         path: Content of the file.
         companions: Paths of the companions by name.
-        rejection: Why the file is not converted at all.
+        rejection: Error that rejects the file without a conversion; None to convert it.
     """
 
     name: str

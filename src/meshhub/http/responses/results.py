@@ -77,8 +77,7 @@ def batch_response(resources: Resources, path: Path, name: str, results: list[Fi
 def raise_if_all_failed(results: list[FileResult]) -> None:
     """Raise ServiceError with all failures if no file was converted.
 
-    If a file failed because the service was busy, the error reports this: it may succeed later, the other failures
-    notwithstanding.
+    If a file failed because the service was busy, the error has the code of that failure, because a retry may succeed.
     """
     if any(result.report is not None for result in results):
         return

@@ -49,7 +49,7 @@ class Appearance:
 
 @dataclass(frozen=True, eq=False)
 class Texture:
-    """Decoded image, and how it continues outside of 0 to 1."""
+    """Decoded image, and its continuation outside 0 to 1."""
 
     pixels: UInt8
     wrap: tuple[str, str]
@@ -106,7 +106,7 @@ class _Textures:
         self.decoded: dict[int, Texture] = {}
 
     def find(self, material: Material) -> int:
-        """Return the index of a material's image, -1 if there is none or it cannot be decoded."""
+        """Return the index of a material's image, -1 if the material has none or it cannot be decoded."""
         number = material.base_color_image
         if number is None or number in self._failed:
             return -1

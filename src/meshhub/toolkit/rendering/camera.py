@@ -64,7 +64,7 @@ def view_rotation(view: View) -> Float64:
 def turn(vertices: Float64, rotation: Float64) -> list[Float64]:
     """Return the coordinates of (n, 3) vertices in the camera's frame, one array for each axis.
 
-    No matrix product: the last bits of its rows depend on their positions, and cracks would open.
+    A matrix product is avoided: the last bits of a row would depend on its position, and cracks would open.
     """
     columns = vertices.T
     return [columns[0] * row[0] + columns[1] * row[1] + columns[2] * row[2] for row in rotation]

@@ -44,9 +44,9 @@ MAX_LABEL_LENGTH = 32
 
 
 class _Style(NamedTuple):
-    """What all views of a picture share.
+    """Input that all views of a picture share.
 
-    scene, triangles: what is drawn
+    scene, triangles: the scene and its triangles
     normals:          (m, 3, 3) smooth normals of the corners; None for flat facets
     options:          of the picture
     """
@@ -231,7 +231,7 @@ def _draw_legend(picture: UInt8, entries: list[tuple[str, UInt8]], scale: int, b
 
 
 def _write(picture: UInt8, text: str, left: int, top: int, scale: int, background: str) -> None:
-    """Write a line of text; what is outside of the picture is cut off."""
+    """Write a line of text, clipped to the picture."""
     mask = draw_text(text, scale)
     area = picture[top : top + mask.shape[0], left : left + mask.shape[1]]
     area[mask[: area.shape[0], : area.shape[1]]] = (*_ink(background), 255)

@@ -165,7 +165,7 @@ def _draw(picture: _Picture, corners: _Corners, number: Int32) -> None:
 
 
 def _split_into_rows(corners: _Corners, number: Int32, width: int, height: int) -> _Rows:
-    """Return the rows of samples whose centers are inside of the triangles."""
+    """Return the rows of samples whose centers are inside the triangles."""
     top = _first_center(_least(corners.y), height)
     row_count = _first_center(_greatest(corners.y), height) - top
     drawn = np.flatnonzero(row_count > 0)
