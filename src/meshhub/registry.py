@@ -77,7 +77,7 @@ class Registry:
 
     Args:
         plugins: Modules or objects with hook implementations, in addition to the installed ones.
-        entry_points: Whether to load what installed distributions register under the group `meshhub`.
+        entry_points: Whether to load plug-ins that installed distributions register under the group `meshhub`.
         builtins: Whether to load the plug-ins that come with meshhub.
         engine: Where chains run (default: in this process).
         hooks: Where the hooks of requests run (default: in this process); belongs to this registry alone.
@@ -232,7 +232,7 @@ class Registry:
             overwrite: Whether to replace an existing target. An existing file with the name of a companion and other
                 content always stays.
             options: Options by name; for those of installed plug-ins, and for names that a program computes.
-            keywords: Built-in options, which type checkers know.
+            keywords: Built-in options, typed for type checkers.
         Raises:
             MeshhubError: The request is invalid, or the conversion failed.
             OSError: The target cannot be written.
@@ -279,7 +279,7 @@ class Registry:
             timeout: Seconds until the engine stops.
             cancel: Stops the engine from another thread.
             options: Options by name; for those of installed plug-ins, and for names that a program computes.
-            keywords: Built-in options, which type checkers know.
+            keywords: Built-in options, typed for type checkers.
         Raises:
             MeshhubError: The request is invalid, the file cannot be read, or an operation failed.
         """

@@ -1,4 +1,4 @@
-"""What single conversions and batches share."""
+"""Code that single conversions and batches share."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _TIMEOUT_S = 90.0
 @click.argument("target", metavar="OUTPUT|FORMAT")
 @click.option("--json", "as_json", is_flag=True, help="Print the chain as JSON.")
 def explain(source: str, target: str, as_json: bool, options: dict[str, Any], registry: Registry) -> None:
-    """Show the steps of a conversion, the reasons, and what could be lost; nothing is converted.
+    """Show the steps of a conversion, the reasons, and possible losses; nothing is converted.
 
     OUTPUT may be a file name, which need not exist, or only a format.
     """

@@ -18,7 +18,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Limits of one job.
 
     Attributes:
-        memory_bytes: Memory beyond what is mapped before the job starts; of each of its processes, and of all together.
+        memory_bytes: Memory in addition to the memory that is mapped before the job starts; of each of its processes,
+            and of all together.
         file_bytes: Size of one file, and of all files in the folders of the job.
         files: Files in the folders of the job.
         open_files: Open files of one process.

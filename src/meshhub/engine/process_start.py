@@ -217,7 +217,7 @@ def _shorten_paths() -> Iterator[None]:
 
 
 def _prepare_worker(name: str) -> dict[str, object]:
-    """Return what multiprocessing sends to a new process, without the main program unless a worker needs it.
+    """Return the data that multiprocessing sends to a new process, without the main program unless a worker needs it.
 
     A worker would import the main program again. This took longer than most conversions, and a script without
     `if __name__ == "__main__"` would start again. `multiprocessing` has no setting for this. Hiding

@@ -116,7 +116,7 @@ def describe_end(process: BaseProcess) -> str:
 
 
 def read_messages(pipe: Connection, unread: bytearray) -> Iterator[bytes]:
-    """Read what a pipe holds now, without waiting, and yield the complete messages.
+    """Read the data that is in a pipe now, without waiting, and yield the complete messages.
 
     Args:
         pipe: Pipe that is ready to read.

@@ -23,7 +23,7 @@ class Context:
         headers: Headers of the response, for every status.
         cleanup: Callbacks that run when the request ends, also after a failure.
         error_code: Code of an error response, for the log.
-        reason: What failed inside the service, for the log.
+        reason: Failure inside the service, for the log.
         deadline: When the whole request must end, in the event loop's clock; None: no deadline.
         remaining: Requests left in the rate limit's window; None without a rate limit.
         resets_in: Seconds until the rate limit's window allows another request; None without a rate limit.

@@ -75,7 +75,7 @@ class ReceivedRequest:
     context: Context
 
     def execution(self, cancel: Cancel) -> Execution:
-        """Return what the conversions of this request share."""
+        """Return the state that the conversions of this request share."""
         return Execution(self.conversion, self.ticket, self.deadline, cancel)
 
 

@@ -1,4 +1,4 @@
-"""Feature table of a CAD model: what a machinist measures. Readers with exact surfaces return it beside the scene."""
+"""Feature table of a CAD model: size, surfaces and holes. Readers with exact surfaces return it with the scene."""
 
 from __future__ import annotations
 

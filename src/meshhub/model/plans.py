@@ -70,7 +70,7 @@ class Objection(Struct, frozen=True, kw_only=True):
     """Reason, for people."""
 
     remedy: str = ""
-    """What the caller can do about it."""
+    """Action of the caller that resolves the objection."""
 
 
 LOCAL = Caller(plan=Plan(id="local", label="Local", grants=frozenset({"*"})), id="local", entitled=True)

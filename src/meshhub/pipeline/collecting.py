@@ -1,4 +1,4 @@
-"""Collect what plug-ins declare; declarations that conflict or are malformed become faults."""
+"""Collect the declarations of plug-ins; conflicting or malformed ones become faults."""
 
 from __future__ import annotations
 

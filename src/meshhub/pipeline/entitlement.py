@@ -1,4 +1,4 @@
-"""Choose among candidates: what the caller's plan allows and this machine has installed."""
+"""Choose the best candidate that the caller's plan allows and this machine has installed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MISSING_CODES = {Reader: "unsupported_format", Operation: "invalid_option"}
 
 
 def describe(candidate: Declared[C]) -> str:
-    """Name what a capability does, for messages."""
+    """Describe a capability, for messages."""
     capability = candidate.capability
     if isinstance(capability, Operation):
         return capability.label

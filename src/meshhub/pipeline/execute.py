@@ -88,7 +88,7 @@ class _Steps:
 
     @contextmanager
     def step(self, number: int) -> Iterator[Position]:
-        """Collect what one step notes and reports."""
+        """Collect the notes and figures of one step."""
         self._check(number)
         position = Position(self._chain, number)
         step = position.step

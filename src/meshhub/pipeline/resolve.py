@@ -77,7 +77,7 @@ def resolve(
 
     Args:
         declarations: Registered capabilities.
-        request: What the caller wants; a checked request is not parsed again.
+        request: Request of the caller; a checked request is not parsed again.
         source: File to read; only its head is read here.
         caller: Its plan decides about entitlements.
         sniff: Calls the sniffers of the readers.

@@ -393,7 +393,7 @@ class KeyStore:
     def _retry_locked(self, write: Callable[[], None]) -> None:
         """Write, and repeat while a SQLite file is locked, for up to _WRITE_TIMEOUT_S.
 
-        The timeout of SQLite is not enough: SQLite fails at once if two connections that have read want to write.
+        The timeout of SQLite is not enough: SQLite fails at once if two connections that have read try to write.
         """
         end = time.monotonic() + _WRITE_TIMEOUT_S
         while True:

@@ -95,7 +95,7 @@ class Entry(Struct, frozen=True):
 
 
 class EntryLocation(Struct, frozen=True):
-    """Position of an entry's packed bytes, and what they must inflate to."""
+    """Position of an entry's packed bytes, and the declared size and checksum of its content."""
 
     start: int
     packed: int

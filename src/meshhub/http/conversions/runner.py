@@ -27,7 +27,7 @@ _MIN_TIMEOUT_S = 0.05
 
 @dataclass(frozen=True)
 class Execution:
-    """What all files of a request share.
+    """State that all files of a request share.
 
     Attributes:
         conversion: Target, options and caller.

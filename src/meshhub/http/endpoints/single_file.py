@@ -1,4 +1,4 @@
-"""What `/convert`, `/render` and `/inspect` share: requests with one file."""
+"""Handle requests with one file, for `/convert`, `/render` and `/inspect`."""
 
 from __future__ import annotations
 

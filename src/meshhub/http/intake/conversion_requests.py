@@ -19,7 +19,7 @@ from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
 
 Purpose = Literal["convert", "inspect", "render"]
-"""What to do with the files of a request."""
+"""Purpose of a request."""
 
 _ENDPOINTS = {"file": "/convert, /inspect or /render", "files": "/convert-many", "archive": "/convert-batch"}
 
@@ -38,7 +38,7 @@ class InputFile:
     """One file to convert, inspect or draw.
 
     Attributes:
-        name: Name that the caller knows.
+        name: Name in the request.
         folder: Folder of the result in the ZIP.
         stem: Name of the result without its extension.
         path: Content of the file.

@@ -74,7 +74,7 @@ class Form:
 
 @dataclass(frozen=True)
 class UploadRules:
-    """What an endpoint and a plan allow: the field that carries the file, the limits, and the deadline.
+    """Rules of an endpoint and a plan: the field that carries the file, the limits, and the deadline.
 
     `deadline` is in the event loop's clock; None: no deadline.
     """

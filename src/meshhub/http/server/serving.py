@@ -30,7 +30,7 @@ from meshhub.service.settings import Loaded, Settings, load
 log = logging.getLogger("meshhub.http")
 
 _MAX_OPEN_FILES_COUNT = 65_536
-"""Open files and sockets; well above what the connections and uploads of one machine need."""
+"""Open files and sockets; well above the need of the connections and uploads of one machine."""
 
 _MAX_TEMPORARY_PATH_LENGTH = 60
 """Characters; the path of a Unix socket is limited to about 100, and Python appends some 30."""

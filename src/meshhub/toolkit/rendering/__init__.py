@@ -1,8 +1,9 @@
 """Shaded pictures of scenes, drawn by numpy: no display, no graphics library.
 
-- `options`: what a caller can choose; imports no numpy.
-- `picture`: `render`, the entry point; `palette` and `caption` add what people read beside the model.
-- `camera`, `visibility`, `shading`, `outlines`: the steps for one view.
+- `options`: options of a picture; loads without numpy.
+- `picture`: `render`, the entry point, which arranges the views and adds captions and a legend.
+- `triangles`, `camera`, `visibility`, `appearance`, `shading`, `outlines`: the steps for one view.
+- `lettering`: text in pictures.
 
 `meshhub.toolkit.png` encodes a picture.
 """

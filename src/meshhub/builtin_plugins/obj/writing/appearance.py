@@ -84,7 +84,7 @@ class MaterialLibrary:
         return "\n".join(rows) + "\n"
 
     def _note_losses(self, material: Material) -> None:
-        """Note what MTL cannot store of a material."""
+        """Note the properties of a material that MTL cannot store."""
         if material.alpha_mode == "mask":
             note("alpha_cutoff_dropped", "MTL has no alpha cutoff: wrote the materials without it")
         if not self._has_uv or not material.images():
