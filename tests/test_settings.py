@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from meshhub import Registry
 from meshhub.errors import InvalidSettings
 from meshhub.service.settings import FILE as VARIABLE
 from meshhub.service.settings import NAMES, PREFIX, Settings, cores, load
@@ -277,6 +278,14 @@ def test_the_documented_file_is_valid(tmp_path: Path) -> None:
         r"^```toml\n(.*?)^```", (DOCS / "how-to" / "operate.md").read_text(encoding="utf-8"), re.M | re.S
     )
     assert load(write_settings(tmp_path / "meshhub.toml", text)).settings.workers == 8
+
+
+def test_defaults_suit_the_most_generous_plan() -> None:
+    """A rejected upload is read to its end, and a proxy waits as long as a request may take."""
+    limits = [plan.limits for plan in Registry(entry_points=False).plans.values()]
+    assert Settings().drain_bytes > max(limit.max_file_bytes or 0 for limit in limits)
+    (seconds,) = re.findall(r"proxy_read_timeout (\d+)s", (DOCS / "how-to/proxy.md").read_text())
+    assert int(seconds) == max(limit.request_timeout_seconds or 0 for limit in limits)
 
 
 def test_keys_are_in_the_configured_database(tmp_path: Path) -> None:

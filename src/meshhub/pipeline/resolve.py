@@ -43,9 +43,9 @@ def check_request(declarations: Declarations, request: Request, caller: Caller) 
 
     Raises, in this order:
         UnsupportedTarget: The target is not a format that can be written.
-        PremiumRequired: The caller's plan does not grant the writer, an operation, or the reader of `input_format`.
-        MissingDependency: The writer, or an operation, needs a package that is not installed.
+        PremiumRequired, MissingDependency: The plan does not grant the writer, or a package of it is missing.
         InvalidOption: An option is unknown, or its value is invalid.
+        PremiumRequired, MissingDependency: The same of an operation, then of the reader of `input_format`.
     """
     writer = None if request.target is None else _choose_writer(declarations, request.target, caller)
     fields = declarations.fields()
