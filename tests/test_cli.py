@@ -300,7 +300,14 @@ def test_reports_are_printed_as_json(tmp_path: Path) -> None:
         (["convert", "empty.stl", "b.ply"], 3, "0 bytes"),
         (["convert", "text.txt", "b.ply"], 2, "neither content nor extension"),
         (["convert", "a.stl", "missing/folder/b.ply"], 6, "missing/folder"),
-        (["convert", "a.stl", ".", "--to", "ply", "--force"], 6, "is a folder"),
+        (["convert", "a.stl", "."], 2, "is a folder; add --to FORMAT"),
+        (["convert", "a.stl", "new/"], 2, "is a folder; add --to FORMAT"),
+        (["convert", "-", ".", "--to", "ply"], 2, "standard input has no name"),
+        (["convert", ".", "ply"], 2, "--output-dir DIR"),
+        (["convert", ".", "new/", "--to", "ply"], 2, "--output-dir new/"),
+        (["convert", "", "ply"], 2, "is a folder"),
+        (["inspect", ""], 3, "is a folder"),
+        (["inspect", "nothing"], 2, "a folder without a model file"),
         (["convert", "-", "b.ply"], 3, "0 bytes"),
         (["inspect", "a.stl", "--repair"], 2, "--repair"),
         (["convert", "a.stl", "b.ply", "--timeout", "-1"], 2, "--timeout"),
@@ -313,6 +320,7 @@ def test_errors_state_what_to_do(tmp_path: Path, arguments: list[str], status: i
     write_stl(tmp_path / "a.stl")
     (tmp_path / "empty.stl").touch()
     (tmp_path / "text.txt").write_text("hello")
+    (tmp_path / "nothing").mkdir()
     done = meshhub_cli(*arguments, cwd=tmp_path)
     assert done.returncode == status, done.stderr
     assert message in done.stderr.decode()

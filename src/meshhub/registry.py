@@ -185,6 +185,8 @@ class Registry:
         """
         caller = self.entitled(caller)
         chain = resolve(self.declarations, request, source, caller, self._hooks.sniffing())
+        for step in chain.steps:
+            log.debug("chose %s: %s; options %s", step, step.because, step.options or "none")
         self._review(chain, caller)
         return chain
 

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 pytestmark = [
@@ -67,3 +68,29 @@ def test_a_missing_extra_ends_with_the_status_of_a_missing_dependency() -> None:
     done = subprocess.run([sys.executable, "-c", code + CLI], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 7
     assert done.stderr.endswith('litestar, which is not installed; pip install "meshhub[http]" [missing_dependency]\n')
+
+
+@pytest.mark.parametrize(("arguments", "count"), [((), 3), (("--workers", "2"), 2)])
+def test_the_flag_overrides_the_setting_of_workers(tmp_path: Path, arguments: tuple[str, ...], count: int) -> None:
+    environment = {"XDG_DATA_HOME": str(tmp_path), "MESHHUB_TEMPORARY_FOLDER": str(tmp_path), "MESHHUB_WORKERS": "3"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "meshhub", "serve", "--port", "0", *arguments],
+        stderr=subprocess.PIPE,
+        env={**os.environ, **environment},
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        address = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
+        assert address is not None
+        metrics = httpx.get(f"{address[0]}/metrics", timeout=60).text
+        process.terminate()
+        process.communicate(timeout=120)
+    assert f"\nmeshhub_workers {count}.0\n" in metrics
+
+
+@pytest.mark.parametrize("count", ["0", "1001", "many"])
+def test_a_wrong_number_of_workers_is_an_error(count: str) -> None:
+    command = [sys.executable, "-m", "meshhub", "serve", "--port", "0", "--workers", count]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "--workers" in done.stderr

@@ -12,10 +12,13 @@ import click
 
 from meshhub.cli.exits import INTERRUPTED, SIGNALED, report_error
 from meshhub.cli.files import Ended, end_on
+from meshhub.cli.verbosity import verbosity
 
 _COMMANDS = {
+    "completion": "meshhub.cli.completion:completion",
     "config": "meshhub.cli.config:config",
     "convert": "meshhub.cli.convert:convert",
+    "doctor": "meshhub.cli.doctor:doctor",
     "explain": "meshhub.cli.explain:explain",
     "formats": "meshhub.cli.listings:formats",
     "inspect": "meshhub.cli.inspect:inspect",
@@ -62,7 +65,7 @@ class _Lazy(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command, or fail with the nearest name."""
         name = args[0] if args else ""
-        if name not in _COMMANDS and not name.startswith("-"):
+        if name not in _COMMANDS and not ctx.resilient_parsing and not name.startswith("-"):
             import difflib
 
             near = difflib.get_close_matches(name, _COMMANDS, n=1)
@@ -73,9 +76,9 @@ class _Lazy(click.Group):
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="meshhub", message="%(prog)s %(version)s")
-@click.option("-v", "--verbose", is_flag=True, help="Log to standard error, with tracebacks.")
+@verbosity
 @click.pass_context
-def root(ctx: click.Context, verbose: bool) -> None:
+def root(ctx: click.Context) -> None:
     """Convert, repair and print-prepare 3D model files.
 
     \b
@@ -85,11 +88,8 @@ def root(ctx: click.Context, verbose: bool) -> None:
     meshhub render bracket.stl bracket.png
     """
     end_on("SIGTERM", *(["SIGHUP"] if ctx.invoked_subcommand != "serve" else []))
-    if verbose:
-        logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-        logging.getLogger("meshhub").setLevel(logging.DEBUG)
-    else:
-        logging.getLogger("meshhub").addHandler(logging.NullHandler())
+    # without a handler, Python prints warnings on standard error
+    logging.getLogger("meshhub").addHandler(logging.NullHandler())
 
 
 def main() -> None:

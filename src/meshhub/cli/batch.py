@@ -4,91 +4,149 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
 from meshhub.cli import show
-from meshhub.cli.conversion import ConvertFlags, closing, extension_of, suggesting_overwrite
+from meshhub.cli.conversion import ConvertFlags, closing, find_format, preview, suggesting_overwrite
 from meshhub.cli.exits import BATCH_FAILED, code_of, explained
-from meshhub.cli.files import bounded_hooks, expand_inputs, identity, leads_elsewhere, make_unique, worker_log
+from meshhub.cli.files import (
+    bounded_hooks,
+    expand_inputs,
+    identity,
+    leads_elsewhere,
+    readable_extensions,
+    worker_log,
+)
+from meshhub.cli.naming import OutputNames
+from meshhub.cli.verbosity import is_verbose
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
+from meshhub.model.chain import Chain, Request
 from meshhub.model.report import Report
+from meshhub.model.source import Source
 from meshhub.registry import Registry
 
 
-class _Conversion(msgspec.Struct):
-    """One file of a batch."""
+class Conversion(msgspec.Struct):
+    """One file of a batch, and its result."""
 
     source: Path
     target: Path
     report: Report | None = None
+    chain: Chain | None = None
     error: Exception | None = None
+    is_skipped: bool = False
+
+    @property
+    def outcome(self) -> str:
+        """Outcome of the conversion, for people."""
+        if self.error is not None:
+            return "failed"
+        if self.chain is not None:
+            return "would be converted"
+        return "skipped" if self.is_skipped else "converted"
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """What the conversions of a command have in common."""
+
+    registry: Registry
+    to: str
+    output_dir: Path
+    flags: ConvertFlags
+    options: dict[str, Any]
+    inputs: frozenset[tuple[int, int] | None] = frozenset()
+
+    def perform(self, conversion: Conversion) -> Conversion:
+        """Convert, skip or preview a file; an error becomes part of the result."""
+        try:
+            if self.flags.skip_existing and conversion.target.is_file():
+                conversion.is_skipped = True
+                return conversion
+            self._check_target(conversion.target)
+            if self.flags.dry_run:
+                self._preview(conversion)
+            else:
+                self._convert(conversion)
+        except (MeshhubError, OSError) as error:
+            # another program may have written the output since it was looked for
+            conversion.is_skipped = self.flags.skip_existing and isinstance(error, OutputExists)
+            conversion.error = None if conversion.is_skipped else error
+        return conversion
+
+    def _check_target(self, target: Path) -> None:
+        if target.is_file() and identity(target) in self.inputs:
+            raise RequestError(
+                f"{target} is an input of this command; name another --output-dir", code=OutputExists.code
+            )
+        if leads_elsewhere(target, self.output_dir):
+            raise RequestError(
+                f"{target} is a link to another file, or in a linked folder; remove the link, or name another "
+                "--output-dir",
+                code=OutputExists.code,
+            )
+
+    def _preview(self, conversion: Conversion) -> None:
+        request = Request(target=self.to, options=self.options)
+        source, target, overwrite = Source.from_path(conversion.source), conversion.target, self.flags.force
+        with suggesting_overwrite("--force"):
+            conversion.chain = preview(self.registry, source, target, request, overwrite=overwrite, creates_folder=True)
+
+    def _convert(self, conversion: Conversion) -> None:
+        conversion.target.parent.mkdir(parents=True, exist_ok=True)
+        with suggesting_overwrite("--force"):
+            conversion.report = self.registry.convert(
+                conversion.source,
+                conversion.target,
+                to=self.to,
+                timeout=self.flags.timeout,
+                overwrite=self.flags.force,
+                options=self.options,
+            )
 
 
 def convert_batch(
     registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path, flags: ConvertFlags, options: dict[str, Any]
 ) -> int:
     """Convert many files, print a summary, and return the exit status."""
-    batch = _list_conversions(registry, paths, to, output_dir)
-    inputs = {identity(conversion.source) for conversion in batch}
+    conversions = _list_conversions(registry, paths, to, output_dir, flags)
     engine = Isolated(workers=flags.jobs, queue=None, log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout, method=None))
-
-    def work(conversion: _Conversion) -> _Conversion:
-        target = conversion.target
-        try:
-            if target.is_file() and identity(target) in inputs:
-                raise RequestError(
-                    f"{target} is an input of this command; name another --output-dir", code=OutputExists.code
-                )
-            if leads_elsewhere(target, output_dir):
-                raise RequestError(
-                    f"{target} is a link to another file, or in a linked folder; remove the link, or name another "
-                    "--output-dir",
-                    code=OutputExists.code,
-                )
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with suggesting_overwrite("--force"):
-                conversion.report = registry.convert(
-                    conversion.source, target, to=to, timeout=flags.timeout, overwrite=flags.force, **options
-                )
-        except (MeshhubError, OSError) as error:
-            conversion.error = error
-        return conversion
-
+    inputs = frozenset(identity(conversion.source) for conversion in conversions)
+    batch = Batch(registry, to, output_dir, flags, options, inputs)
     # twice as many threads as workers: one prepares while another waits for its worker
-    threads = min(2 * engine.workers, len(batch))
+    threads = min(2 * engine.workers, len(conversions))
     is_silent = flags.quiet or flags.as_json
-    with closing(registry), _progress(len(batch), is_silent) as advance, ThreadPoolExecutor(threads) as pool:
+    with closing(registry), _progress(len(conversions), is_silent) as advance, ThreadPoolExecutor(threads) as pool:
         try:
-            for done in as_completed([pool.submit(work, conversion) for conversion in batch]):
+            for done in as_completed([pool.submit(batch.perform, conversion) for conversion in conversions]):
                 advance(done.result())
         except BaseException:
             registry.close()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return _print_results(batch, flags)
+    return _print_results(conversions, flags)
 
 
-def _list_conversions(registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path) -> list[_Conversion]:
-    extension = extension_of(registry, to)
-    readers = registry.declarations.readers
-    readable = frozenset(name for reader in readers for name in reader.capability.format.extensions)
-    taken: set[str] = set()
+def _list_conversions(
+    registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path, flags: ConvertFlags
+) -> list[Conversion]:
+    names = OutputNames(output_dir, find_format(registry, to), flags.name, is_numbered=flags.name is None)
     return [
-        _Conversion(path, make_unique(output_dir / folder / PurePath(path.name).with_suffix(extension), taken))
-        for path, folder in expand_inputs(paths, readable, output_dir)
+        Conversion(path, names.choose(path, folder))
+        for path, folder in expand_inputs(paths, readable_extensions(registry), output_dir)
     ]
 
 
 @contextlib.contextmanager
-def _progress(total: int, is_silent: bool) -> Iterator[Callable[[_Conversion], None]]:
+def _progress(total: int, is_silent: bool) -> Iterator[Callable[[Conversion], None]]:
     """Yield a function that advances a progress bar by one file; no bar without a terminal."""
     from rich.console import Console
     from rich.markup import escape
@@ -99,35 +157,59 @@ def _progress(total: int, is_silent: bool) -> Iterator[Callable[[_Conversion], N
         yield lambda done: bar.update(task, advance=1, description=escape(printable(done.source.name)))
 
 
-def _print_results(batch: list[_Conversion], flags: ConvertFlags) -> int:
+def _print_results(batch: list[Conversion], flags: ConvertFlags) -> int:
     failed = [conversion for conversion in batch if conversion.error is not None]
     if flags.as_json:
-        show.as_json([_as_data(conversion) for conversion in batch])
-    elif not flags.quiet:
-        _print_summary(batch)
-    for conversion in failed if flags.quiet or flags.as_json else ():
-        message = explained(conversion.error or Exception())
-        click.echo(printable(f"error: {conversion.source}: {message}"), err=True)
+        show.as_json([as_data(conversion) for conversion in batch])
+    elif flags.dry_run or not flags.quiet:
+        _print_summary(batch, is_preview=flags.dry_run)
+    for conversion in failed if flags.quiet or flags.as_json or flags.dry_run else ():
+        print_error(conversion)
     return BATCH_FAILED if failed else 0
 
 
-def _as_data(conversion: _Conversion) -> dict[str, object]:
+def print_error(conversion: Conversion) -> None:
+    """Print the error of a conversion on standard error."""
+    message = explained(conversion.error or Exception())
+    click.echo(printable(f"error: {conversion.source}: {message}"), err=True)
+
+
+def as_data(conversion: Conversion) -> dict[str, object]:
+    """Return a conversion as data for programs."""
     data: dict[str, object] = {"file": str(conversion.source), "output": str(conversion.target)}
     if conversion.error is not None:
         return data | {"error": explained(conversion.error), "error_code": code_of(conversion.error)}
+    if conversion.is_skipped:
+        return data | {"skipped": True}
+    if conversion.chain is not None:
+        return data | {"chain": msgspec.to_builtins(conversion.chain)}
     return data | {"report": msgspec.to_builtins(conversion.report)}
 
 
-def _print_summary(batch: list[_Conversion]) -> None:
+def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
+    """Print a table: a preview on standard output, without errors, and results on standard error."""
     rows = []
     for conversion in batch:
         source = str(conversion.source)
-        if conversion.report is not None:
+        if conversion.error is not None and not is_preview:
+            rows.append((source, "", f"error: {explained(conversion.error)}"))
+        elif conversion.is_skipped:
+            rows.append((source, str(conversion.target), "exists, skipped"))
+        elif conversion.chain is not None:
+            rows.append((source, str(conversion.target), ", ".join(show.list_steps(conversion.chain))))
+        elif conversion.report is not None:
             codes = sorted({note.code for note in conversion.report.notes})
             result = show.summarize(conversion.report) + (f" ({', '.join(codes)})" if codes else "")
             rows.append((source, str(conversion.target), result))
-        elif conversion.error is not None:
-            rows.append((source, "", f"error: {explained(conversion.error)}"))
-    show.table(("input", "output", "result"), rows, err=True)
-    converted = sum(conversion.report is not None for conversion in batch)
-    click.echo(f"{converted} converted, {len(batch) - converted} failed", err=True)
+    show.table(("input", "output", "steps" if is_preview else "result"), rows, err=not is_preview)
+    for conversion in batch:
+        if conversion.report is not None and is_verbose():
+            show.inform(str(conversion.target))
+            show.print_timings(conversion.report)
+    show.inform(describe_counts(Counter(conversion.outcome for conversion in batch)))
+
+
+def describe_counts(counts: Counter[str]) -> str:
+    """Describe how many conversions had each outcome."""
+    rare = [outcome for outcome in ("skipped", "would be converted") if counts[outcome]]
+    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("converted", "failed", *rare))

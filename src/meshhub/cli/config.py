@@ -11,6 +11,7 @@ import msgspec
 
 from meshhub.cli import show
 from meshhub.cli.loading import load_registry
+from meshhub.cli.verbosity import verbosity
 from meshhub.errors import InvalidSettings, format_number
 from meshhub.service.redaction import redact_url
 from meshhub.service.settings import LIMITS, NAMES, Settings, load
@@ -22,6 +23,7 @@ _DEFAULT = "default"
 @click.command()
 @click.option("--show", "shown", is_flag=True, help="Show the settings; this is the default.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@verbosity
 def config(shown: bool, as_json: bool) -> None:
     """Show every setting of the service and every limit of a plan, with the origin of the value.
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
 from meshhub.errors import OutputExists
+from meshhub.model.capabilities import Format
+from meshhub.model.chain import Chain, Request
+from meshhub.model.source import Source
+from meshhub.pipeline.output import check_output
 from meshhub.pipeline.resolve import unsupported_target
 from meshhub.registry import Registry
 
@@ -22,16 +27,36 @@ class ConvertFlags(Struct, frozen=True, kw_only=True):
     force: bool
     jobs: int | None
     timeout: float | None
+    name: str | None
+    dry_run: bool
+    skip_existing: bool
+    watch: Path | None
     quiet: bool
     as_json: bool
 
 
-def extension_of(registry: Registry, to: str) -> str:
-    """Return the extension of a target format. Raises UnsupportedTarget."""
-    target_format = registry.declarations.format_of(to)
-    if target_format is None:
+def find_format(registry: Registry, to: str) -> Format:
+    """Return the target format with an id or extension. Raises UnsupportedTarget."""
+    target = registry.declarations.format_of(to)
+    if target is None:
         raise unsupported_target(to, registry.declarations)
-    return target_format.extensions[0]
+    return target
+
+
+def preview(
+    registry: Registry, source: Source, target: Path, request: Request, *, overwrite: bool, creates_folder: bool
+) -> Chain:
+    """Return the chain of a conversion that could be written now, without running it.
+
+    Raises:
+        MeshhubError: The request is invalid.
+        OSError: The target cannot be written.
+    """
+    chain = registry.resolve(request, source)
+    # the folders of derived outputs are created
+    if not creates_folder or os.path.lexists(target.parent):
+        check_output(target, overwrite=overwrite)
+    return chain
 
 
 @contextlib.contextmanager

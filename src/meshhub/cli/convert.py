@@ -8,28 +8,55 @@ from typing import Any
 import click
 
 from meshhub.cli.batch import convert_batch
+from meshhub.cli.completing import complete_files, complete_paths, complete_targets
 from meshhub.cli.conversion import ConvertFlags
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.files import STREAM, parse_timeout
 from meshhub.cli.flags import RegistryCommand
-from meshhub.cli.single import choose_output, convert_single
+from meshhub.cli.naming import check_template
+from meshhub.cli.outputs import choose_output
+from meshhub.cli.single import convert_single
+from meshhub.cli.verbosity import is_quiet, verbosity
 from meshhub.registry import Registry
 
 
 @click.command(cls=RegistryCommand, epilog=EXIT_HELP)
-@click.argument("paths", nargs=-1, required=True, metavar="INPUT... [OUTPUT]")
-@click.option("--to", metavar="FORMAT", help="Target format (default: the output's extension).")
-@click.option("--output", metavar="FILE", help="Output file of one INPUT; with --force it may be an existing model.")
+@click.argument("paths", nargs=-1, metavar="INPUT... [OUTPUT|FORMAT|DIR]", shell_complete=complete_paths)
+@click.option(
+    "--to",
+    metavar="FORMAT",
+    shell_complete=complete_targets,
+    help="Target format (default: the output's extension).",
+)
+@click.option(
+    "--output",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Output file of one INPUT; with --force it may be an existing model.",
+)
 @click.option(
     "-o", "--output-dir", type=click.Path(file_okay=False, path_type=Path), help="Folder for the converted files."
 )
+@click.option(
+    "--name",
+    metavar="TEMPLATE",
+    callback=check_template,
+    help="Names of derived outputs: text with {stem}, {extension} (of the input) and {format}, such as '{stem}-print'.",
+)
 @click.option("-f", "--force", is_flag=True, help="Overwrite existing output files.")
+@click.option("--skip-existing", is_flag=True, help="Skip each input whose output exists.")
+@click.option(
+    "--watch",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Convert what is in this folder and what arrives there, until Ctrl-C or SIGTERM.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the outputs and the steps; write nothing.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Parallel conversions (default: number of CPU cores).")
 @click.option(
     "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
+@verbosity
 @click.pass_context
 def convert(
     ctx: click.Context, /, paths: tuple[str, ...], options: dict[str, Any], registry: Registry, **flags: Any
@@ -37,13 +64,18 @@ def convert(
     """Convert model files.
 
     \b
-    meshhub convert IN OUT               one file; OUT's extension names the format
-    meshhub convert IN --output OUT      the same; with --force, OUT may be an existing model
-    meshhub convert IN --to FORMAT       one file, written beside IN
+    meshhub convert IN OUT            one file; OUT's extension names the format
+    meshhub convert IN --output OUT   the same; --force replaces any model
+    meshhub convert IN FORMAT         one file, written beside IN
+    meshhub convert IN --to FORMAT    the same
+    meshhub convert IN DIR/ --to FORMAT
+                                      one file, written into the folder
     meshhub convert IN... --to FORMAT --output-dir DIR
-                                         many files; a folder stands for its model files
+                                      many files; a folder stands for its models
+    meshhub convert --watch IN_DIR --to FORMAT --output-dir DIR
+                                      what arrives in a folder, until Ctrl-C
     meshhub convert - OUT | IN - --to FORMAT
-                                         from standard input, to standard output
+                                      from standard input, to standard output
 
     An existing file is overwritten only with --force; an input of the command never is. A second path that names
     another program's model may be an input that a pattern matched (*.stl), so the model is kept; to replace it, name it
@@ -51,15 +83,35 @@ def convert(
     place.
     """
     flags["timeout"] = parse_timeout(flags["timeout"])
-    parsed = ConvertFlags(**flags)
-    if parsed.output_dir is None:
+    parsed = ConvertFlags(**flags, quiet=is_quiet())
+    _check_flags(paths, parsed)
+    if parsed.output_dir is None or parsed.to is None:
         source, output = choose_output(registry, paths, parsed)
         convert_single(registry, source, output, parsed, options)
+    elif parsed.watch is not None:
+        from meshhub.cli.watch import convert_arrivals
+
+        convert_arrivals(registry, parsed.watch, parsed.to, parsed.output_dir, parsed, options)
+    else:
+        ctx.exit(convert_batch(registry, paths, parsed.to, parsed.output_dir, parsed, options))
+
+
+def _check_flags(paths: tuple[str, ...], flags: ConvertFlags) -> None:
+    """Reject flags that contradict each other or the paths. Raises click.UsageError."""
+    if flags.force and flags.skip_existing:
+        raise click.UsageError("--force replaces existing outputs and --skip-existing keeps them; give one of them")
+    if flags.watch is not None:
+        if paths or flags.dry_run:
+            raise click.UsageError("--watch takes neither an INPUT nor --dry-run")
+        if flags.to is None or flags.output_dir is None:
+            raise click.UsageError("--watch needs --to FORMAT and --output-dir DIR")
+    elif not paths:
+        raise click.UsageError("give an INPUT, or a folder with --watch")
+    if flags.output_dir is None:
         return
-    if parsed.output is not None:
+    if flags.output is not None:
         raise click.UsageError("--output names a file and --output-dir a folder; give one of them")
-    if parsed.to is None:
+    if flags.to is None:
         raise click.UsageError("--output-dir needs --to FORMAT")
     if STREAM in paths:
         raise click.UsageError("standard input has no name for the output; give an OUTPUT instead of --output-dir")
-    ctx.exit(convert_batch(registry, paths, parsed.to, parsed.output_dir, parsed, options))

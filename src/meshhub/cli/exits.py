@@ -19,9 +19,10 @@ SIGNALED = 128
 """Offset that shells add to the number of the signal that ended a program."""
 
 EXIT_HELP = """\b
-Exit status: 0 success · 1 some files of a batch failed · 2 invalid request · 3 unreadable input ·
-4 conversion failed · 5 timeout or worker crash · 6 output cannot be written · 7 missing package ·
-70 internal error · 130 interrupted · 129 SIGHUP · 141 SIGPIPE · 143 SIGTERM
+Exit status: 0 success · 1 some files of a batch failed · 2 invalid request ·
+3 unreadable input · 4 conversion failed · 5 timeout or worker crash ·
+6 output cannot be written · 7 missing package · 70 internal error ·
+130 interrupted · 129 SIGHUP · 141 SIGPIPE · 143 SIGTERM
 """
 
 

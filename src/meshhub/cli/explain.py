@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from meshhub.cli import show
+from meshhub.cli.completing import complete_files, complete_paths
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.files import bounded_hooks, read_from
 from meshhub.cli.flags import RegistryCommand
+from meshhub.cli.verbosity import verbosity
 from meshhub.model.chain import Chain, Request
 from meshhub.registry import Registry
 
@@ -19,9 +21,10 @@ _TIMEOUT_S = 90.0
 
 
 @click.command(cls=RegistryCommand, epilog=EXIT_HELP)
-@click.argument("source", metavar="INPUT")
-@click.argument("target", metavar="OUTPUT|FORMAT")
+@click.argument("source", metavar="INPUT", shell_complete=complete_files)
+@click.argument("target", metavar="OUTPUT|FORMAT", shell_complete=complete_paths)
 @click.option("--json", "as_json", is_flag=True, help="Print the chain as JSON.")
+@verbosity
 def explain(source: str, target: str, as_json: bool, options: dict[str, Any], registry: Registry) -> None:
     """Show the steps of a conversion, the reasons, and possible losses; nothing is converted.
 
@@ -50,5 +53,4 @@ def _print_chain(chain: Chain) -> None:
             click.echo(f"  {loss.feature} (at {loss.step})")
     else:
         click.echo("nothing is lost")
-    for note in chain.notes:
-        click.echo(show.note_line(note), err=True)
+    show.print_notes(chain.notes)

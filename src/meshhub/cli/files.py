@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 from types import FrameType
 
 import click
 
+from meshhub.cli.verbosity import is_verbose
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.logs import Kind
 from meshhub.errors import MeshhubError
 from meshhub.model.source import HEAD_BYTES, Source
+from meshhub.registry import Registry
 from meshhub.toolkit.archive import Archive, ArchiveLimits
 
 STREAM = "-"
@@ -42,7 +43,7 @@ def read_from(path: str) -> Source:
 
 def worker_log() -> Kind | None:
     """Return how workers log: with --verbose to standard error, with the tracebacks of plug-ins."""
-    return "text" if click.get_current_context().find_root().params.get("verbose") else None
+    return "text" if is_verbose() else None
 
 
 def bounded_hooks(timeout_s: float | None, method: str | None = "fork") -> HookProcess:
@@ -90,43 +91,49 @@ def parse_timeout(seconds: float) -> float | None:
     return seconds or None
 
 
+def is_folder(name: str) -> bool:
+    """Return whether an argument names a folder; an empty one does not, although `Path("")` is the current folder."""
+    return name != "" and Path(name).is_dir()
+
+
+def readable_extensions(registry: Registry) -> frozenset[str]:
+    """Return the extensions of the formats that can be read."""
+    readers = registry.declarations.readers
+    return frozenset(name for reader in readers for name in reader.capability.format.extensions)
+
+
 def expand_inputs(
-    paths: Iterable[str], extensions: frozenset[str], output_dir: Path
+    paths: Iterable[str], extensions: frozenset[str], output_dir: Path | None = None
 ) -> Iterator[tuple[Path, PurePath]]:
     """Yield each input file with its folder below the output folder; a folder stands for its model files.
 
     An output folder inside an input folder is left out: its files come from an earlier run.
     """
-    results = output_dir.resolve()
     for name in paths:
         path = Path(name)
-        if not path.is_dir():
+        if not is_folder(name):
             yield path, PurePath()
             continue
-        files = sorted(
-            file for file in path.rglob("*") if file.suffix.lower() in extensions and _is_visible(file, path)
-        )
-        if path.resolve() in results.parents:
-            files = [file for file in files if not file.parent.resolve().is_relative_to(results)]
+        files = list_models(path, extensions, output_dir)
         if not files:
             raise click.UsageError(f"{name} is a folder without a model file in it")
         for file in files:
             yield file, file.relative_to(path).parent
 
 
+def list_models(folder: Path, extensions: frozenset[str], output_dir: Path | None = None) -> list[Path]:
+    """Return the visible model files in a folder and below, without those in an output folder inside of it."""
+    matches = (file for file in folder.rglob("*") if file.suffix.lower() in extensions)
+    files = sorted(file for file in matches if _is_visible(file, folder))
+    results = None if output_dir is None else output_dir.resolve()
+    if results is None or folder.resolve() not in results.parents:
+        return files
+    return [file for file in files if not file.parent.resolve().is_relative_to(results)]
+
+
 def _is_visible(file: Path, folder: Path) -> bool:
     """Return whether a file is not hidden: macOS leaves a `._part.stl` beside each `part.stl` that it copies."""
     return file.is_file() and not any(name.startswith(".") for name in file.relative_to(folder).parts)
-
-
-def make_unique(path: Path, taken: set[str]) -> Path:
-    """Return the path, or `a-2.3mf` if `a.3mf` is taken, for file systems of every kind and through links."""
-    candidate, number = path, 1
-    while (key := _comparison_key(candidate)) in taken:
-        number += 1
-        candidate = path.with_name(f"{path.stem}-{number}{path.suffix}")
-    taken.add(key)
-    return candidate
 
 
 def is_own_output(path: Path) -> bool:
@@ -154,8 +161,3 @@ def leads_elsewhere(target: Path, folder: Path) -> bool:
     if not os.path.lexists(target):
         return False
     return (target.is_symlink() and target.exists()) or not target.resolve().is_relative_to(folder.resolve())
-
-
-def _comparison_key(path: Path) -> str:
-    """Return a text that is equal for two paths if any file system may treat them as one file."""
-    return unicodedata.normalize("NFC", os.path.realpath(path).casefold())

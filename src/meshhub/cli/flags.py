@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
 from typing import Any
 
 import click
 
+from meshhub.cli.completing import complete_sources
 from meshhub.cli.loading import load_registry, print_faults
+from meshhub.cli.verbosity import VERBOSE_FLAGS, be_verbose
+from meshhub.errors import InvalidOption, quote
 from meshhub.model.options import HostOptions, OptionField, option_fields
 from meshhub.registry import Registry
 
 _METAVARS = {"integer": "N", "number": "NUMBER", "text": "TEXT"}
+
+_WITH_SUFFIX = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))\s*([kKmM])", re.ASCII)
+"""Number with k for thousand or M for million."""
+
+_MIN_SUFFIXED_COUNT = 10_000
+"""Greatest values from which the help mentions the suffixes."""
 
 
 class RegistryCommand(click.Command):
@@ -27,6 +38,9 @@ class RegistryCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; probe new plug-ins first, except for help and shell completion."""
+        if not set(args).isdisjoint(VERBOSE_FLAGS):
+            # the imports of plug-ins, which precede the parsing of the flags, are logged too
+            be_verbose(ctx)
         only_lists = ctx.resilient_parsing or not set(args).isdisjoint(ctx.help_option_names)
         self.registry(probe=not only_lists)
         return super().parse_args(ctx, args)
@@ -34,10 +48,15 @@ class RegistryCommand(click.Command):
     def registry(self, *, probe: bool = False) -> Registry:
         """Return the registry, built when flags are first needed."""
         if self._registry is None:
-            self._registry = load_registry(probe=probe)
-            self._fields = self.fields(self._registry)
-            self.params = [*self._own, *(_flag(field) for field in self._fields.values())]
+            return self.attach(load_registry(probe=probe))
         return self._registry
+
+    def attach(self, registry: Registry) -> Registry:
+        """Take the flags of a registry, and return it."""
+        self._registry = registry
+        self._fields = self.fields(registry)
+        self.params = [*self._own, *(_flag(field) for field in self._fields.values())]
+        return registry
 
     def fields(self, registry: Registry) -> dict[str, OptionField]:
         """Return the option fields that the command takes, by name."""
@@ -53,8 +72,7 @@ class RegistryCommand(click.Command):
         values = {name: ctx.params.pop(name) for name in self._fields if name in ctx.params}
         ctx.params["options"] = {name: value for name, value in values.items() if value is not None}
         ctx.params["registry"] = self.registry()
-        if not ctx.params.get("quiet"):
-            print_faults(self.registry().faults)
+        print_faults(self.registry().faults)
         return super().invoke(ctx)
 
 
@@ -67,13 +85,36 @@ class ReadingCommand(RegistryCommand):
         return {field.name: field for struct in structs for field in option_fields(struct)}
 
 
+def _expand_count(name: str, text: str) -> str:
+    """Return the text of a whole number without a suffix. Raises InvalidOption if the number is not whole."""
+    match = _WITH_SUFFIX.fullmatch(text.strip())
+    if match is None:
+        return text
+    count = Decimal(match[1]) * (1_000 if match[2] in "kK" else 1_000_000)
+    if count != int(count):
+        raise InvalidOption(
+            f"option '{{{name}}}' must be a whole number such as 50000, 50k or 1.5M, got {quote(text)}", options=(name,)
+        )
+    return str(int(count))
+
+
 def _flag(field: OptionField) -> click.Option:
     limits = field.bounds()
     text = f"{field.title}: {field.description}" if field.description else field.title
     text += f" ({limits})" if limits else ""
+    if field.kind == "integer" and (field.maximum is None or field.maximum >= _MIN_SUFFIXED_COUNT):
+        text += " 50k stands for 50000, 1.5M for 1500000."
     if field.kind == "flag":
         return click.Option([field.flag, field.name], is_flag=True, default=None, help=text)
     if field.kind == "choice":
         kind: Any = click.Choice(field.choices, case_sensitive=False)
         return click.Option([field.flag, field.name], type=kind, default=None, help=text)
-    return click.Option([field.flag, field.name], metavar=_METAVARS[field.kind], default=None, help=text)
+    is_count = field.kind == "integer"
+    return click.Option(
+        [field.flag, field.name],
+        metavar=_METAVARS[field.kind],
+        default=None,
+        help=text,
+        callback=(lambda _, __, value: value and _expand_count(field.name, value)) if is_count else None,
+        shell_complete=complete_sources if field.name == "input_format" else None,
+    )

@@ -8,9 +8,19 @@ import click
 import msgspec
 
 from meshhub.cli import show
+from meshhub.cli.completing import complete_files
 from meshhub.cli.exits import BATCH_FAILED, EXIT_HELP, code_of, explained, report_error
-from meshhub.cli.files import bounded_hooks, parse_timeout, read_from, worker_log
+from meshhub.cli.files import (
+    bounded_hooks,
+    expand_inputs,
+    is_folder,
+    parse_timeout,
+    read_from,
+    readable_extensions,
+    worker_log,
+)
 from meshhub.cli.flags import ReadingCommand
+from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import printable
 from meshhub.model.report import Inspection
@@ -18,11 +28,12 @@ from meshhub.registry import Registry
 
 
 @click.command(cls=ReadingCommand, epilog=EXIT_HELP)
-@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON; a list if there are several files.")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...", shell_complete=complete_files)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON; a list for several files or a folder.")
 @click.option(
     "--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit per file; 0 for none."
 )
+@verbosity
 @click.pass_context
 def inspect(
     ctx: click.Context,
@@ -32,28 +43,40 @@ def inspect(
     options: dict[str, Any],
     registry: Registry,
 ) -> None:
-    """Inspect model files: size, bodies, holes, whether they are closed. `-` reads standard input."""
+    """Inspect model files: size, bodies, holes, whether they are closed.
+
+    A folder stands for its model files, `-` for standard input.
+    """
+    is_several = len(paths) > 1 or is_folder(paths[0])
+    files = [file for path in paths for file in _list_files(registry, path)]
     limit = parse_timeout(timeout)
     registry = registry.using(Isolated(method="fork", log=worker_log()), bounded_hooks(limit))
     # a program that calls this command may continue afterwards
     ctx.call_on_close(registry.close)
     results: list[object] = []
     status = 0
-    for path in paths:
+    for path in files:
         try:
             inspection = registry.inspect(read_from(path), timeout=limit, **options)
         except Exception as error:
-            status = report_error(error) if len(paths) == 1 else BATCH_FAILED
+            status = report_error(error) if not is_several else BATCH_FAILED
             results.append({"file": path, "error": explained(error), "error_code": code_of(error)})
-            if not as_json and len(paths) > 1:
+            if not as_json and is_several:
                 click.echo(printable(f"error: {path}: {explained(error)}"), err=True)
             continue
         results.append({"file": path, **msgspec.to_builtins(inspection)})
         if not as_json:
             _print_inspection(path, inspection)
     if as_json:
-        show.as_json(results[0] if len(results) == 1 else results)
+        show.as_json(results if is_several else results[0])
     ctx.exit(status)
+
+
+def _list_files(registry: Registry, path: str) -> list[str]:
+    """Return the model files of a folder; another path, or `-`, as it is."""
+    if not is_folder(path):
+        return [path]
+    return [str(file) for file, _ in expand_inputs([path], readable_extensions(registry))]
 
 
 def _print_inspection(path: str, inspection: Inspection) -> None:
@@ -78,6 +101,5 @@ def _print_inspection(path: str, inspection: Inspection) -> None:
     click.echo(click.style(printable(path), bold=True))
     show.table(("", ""), rows.items())
     for line in show.list_features(inspection.feature_table):
-        click.echo(line)
-    for note in inspection.notes:
-        click.echo(show.note_line(note), err=True)
+        show.print_line(line)
+    show.print_notes(inspection.notes)

@@ -10,7 +10,9 @@ import click
 import msgspec
 
 from meshhub.cli import show
+from meshhub.cli.completing import complete_plans
 from meshhub.cli.loading import load_registry
+from meshhub.cli.verbosity import verbosity
 from meshhub.errors import InvalidOption, InvalidSettings, MissingDependency, quote
 from meshhub.service.settings import load
 
@@ -42,9 +44,16 @@ def keys() -> None:
 
 
 @keys.command()
-@click.option("--plan", required=True, metavar="PLAN", help="Plan of the key, such as pro.")
+@click.option(
+    "--plan",
+    required=True,
+    metavar="PLAN",
+    shell_complete=complete_plans,
+    help="Plan of the key, such as pro.",
+)
 @click.option("--label", default="", help="Text that `list` shows, such as the name of a customer.")
 @click.option("--expires-days", type=_EXPIRES_DAYS, metavar="DAYS", help="Days until the key expires; default: never.")
+@verbosity
 def create(plan: str, label: str, expires_days: int | None) -> None:
     """Create a key, and print it on standard output. It cannot be shown again."""
     plans = load_registry(probe=True).plans
@@ -52,11 +61,12 @@ def create(plan: str, label: str, expires_days: int | None) -> None:
         raise InvalidOption(f"unknown plan {quote(plan)}; known are {', '.join(sorted(plans))}")
     key, record = _store().create(plan, label=label, expires=_from_now(expires_days))
     click.echo(key)
-    click.echo(f"created key {record.id} for the plan {plan}; it cannot be shown again", err=True)
+    show.inform(f"created key {record.id} for the plan {plan}; it cannot be shown again")
 
 
 @keys.command(name="list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@verbosity
 def list_keys(as_json: bool) -> None:
     """List the keys without their secrets, which are not stored."""
     records = _store().list()
@@ -80,6 +90,7 @@ def list_keys(as_json: bool) -> None:
     metavar="DAYS",
     help="Days until the new key expires; default: as many as the old key had.",
 )
+@verbosity
 def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
     """Replace a key by a new one with the same plan and label, and print it on standard output.
 
@@ -91,15 +102,16 @@ def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
     key, record = store.rotate(key_id, grace=grace_hours * _HOUR_S, expires=_from_now(expires_days))
     click.echo(key)
     state = f"stays valid for {grace_hours:g} more hours" if grace_hours else "is revoked"
-    click.echo(f"created key {record.id}; it cannot be shown again. {public(key_id)} {state}", err=True)
+    show.inform(f"created key {record.id}; it cannot be shown again. {public(key_id)} {state}")
 
 
 @keys.command()
 @click.argument("key_id", metavar="ID")
+@verbosity
 def revoke(key_id: str) -> None:
     """Revoke a key at once and for good. ID is the part that `list` shows."""
     record = _store().revoke(key_id)
-    click.echo(f"revoked key {record.id}", err=True)
+    show.inform(f"revoked key {record.id}")
 
 
 def _from_now(days: int | None) -> float | None:

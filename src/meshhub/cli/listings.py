@@ -10,6 +10,7 @@ import msgspec
 
 from meshhub.cli import show
 from meshhub.cli.loading import load_registry
+from meshhub.cli.verbosity import verbosity
 from meshhub.engine.plugin_records import PluginRecords
 from meshhub.model.plans import LOCAL
 from meshhub.supported import supported
@@ -23,6 +24,7 @@ def _flag_of(option: str) -> str:
 
 @click.command()
 @_json
+@verbosity
 def formats(as_json: bool) -> None:
     """List the formats that can be read and written, with their options."""
     listed: dict[str, Any] = dict(supported(load_registry(probe=False), LOCAL)["formats"])
@@ -39,11 +41,12 @@ def formats(as_json: bool) -> None:
             remedies.append(f"{name}: for more, {entry['remedy']}")
     show.table(("format", "name", "extensions", "read", "write", "options"), rows)
     for line in remedies:
-        click.echo(line, err=True)
+        show.inform(line)
 
 
 @click.command()
 @_json
+@verbosity
 def operations(as_json: bool) -> None:
     """List the operations in the order in which they run, with their options."""
     listed: list[Any] = list(supported(load_registry(probe=False), LOCAL)["operations"])
@@ -62,6 +65,7 @@ def operations(as_json: bool) -> None:
 
 @click.command()
 @_json
+@verbosity
 @click.pass_context
 def plugins(ctx: click.Context, as_json: bool) -> None:
     """List the loaded plug-ins and their faults."""
@@ -73,5 +77,5 @@ def plugins(ctx: click.Context, as_json: bool) -> None:
     else:
         show.table(("plug-in", "from"), [(entry["name"], entry["origin"]) for entry in listed["plugins"]])
         for fault in listed["faults"]:
-            click.echo(f"fault: {fault['plugin']} ({fault['origin']}): {fault['message']}", err=True)
+            show.print_line(f"fault: {fault['plugin']} ({fault['origin']}): {fault['message']}", err=True)
     ctx.exit(1 if listed["faults"] else 0)

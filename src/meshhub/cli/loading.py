@@ -8,8 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 
-import click
-
+from meshhub.cli import show
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.plugin_records import PluginRecords
 from meshhub.errors import printable
@@ -40,7 +39,7 @@ def load_registry(*, probe: bool) -> Registry:
 def print_faults(faults: tuple[Fault, ...]) -> None:
     """Print the defects of plug-ins, with their distributions, on standard error."""
     for fault in faults:
-        click.echo(printable(f"fault: {fault.plugin} ({fault.origin}): {fault.message}"), err=True)
+        show.inform(printable(f"fault: {fault.plugin} ({fault.origin}): {fault.message}"))
 
 
 @contextlib.contextmanager

@@ -9,10 +9,12 @@ from typing import Any
 import click
 
 from meshhub.cli import show
+from meshhub.cli.completing import complete_files
 from meshhub.cli.conversion import closing, suggesting_overwrite
 from meshhub.cli.exits import EXIT_HELP, code_of, explained
 from meshhub.cli.files import STREAM, bounded_hooks, parse_timeout, read_from, worker_log
 from meshhub.cli.flags import ReadingCommand
+from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, printable
 from meshhub.model.options import OptionField, option_fields
@@ -31,24 +33,24 @@ class RenderCommand(ReadingCommand):
 
 
 @click.command(cls=RenderCommand, epilog=EXIT_HELP)
-@click.argument("model")
-@click.argument("picture")
+@click.argument("model", shell_complete=complete_files)
+@click.argument("picture", shell_complete=complete_files)
 @click.option("-f", "--force", is_flag=True, help="Overwrite an existing picture.")
 @click.option("--timeout", type=float, default=90.0, show_default=True, metavar="SECONDS", help="Limit; 0 for none.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON on standard output.")
+@verbosity
 def render(
-    model: str, picture: str, options: dict[str, Any], registry: Registry, *, force: bool, timeout: float, **shown: bool
+    model: str, picture: str, options: dict[str, Any], registry: Registry, *, force: bool, timeout: float, as_json: bool
 ) -> None:
     """Draw a picture of a model as PNG, without a display. `-` is standard input or output.
 
     \b
     meshhub render bracket.stl bracket.png
-    meshhub render bracket.stl bracket.png --view iso,front,right,top --size 1600x1200
+    meshhub render bracket.stl bracket.png --view iso,front,top --size 1600x1200
     meshhub render part.step part.png --color-by surface
     """
     limit = parse_timeout(timeout)
-    if picture == STREAM and shown["as_json"]:
+    if picture == STREAM and as_json:
         raise click.UsageError("standard output cannot hold both the picture and the JSON report; name a PICTURE file")
     registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(limit))
     try:
@@ -56,14 +58,14 @@ def render(
             target = Target() if picture == STREAM else Path(picture)
             report = registry.render(read_from(model), target, timeout=limit, overwrite=force, **options)
     except (MeshhubError, OSError) as error:
-        if shown["as_json"]:
+        if as_json:
             show.as_json({"error": explained(error), "error_code": code_of(error)})
         raise
     if isinstance(target, Target):
         _write_to_standard_output(target.read())
-    if shown["as_json"]:
+    if as_json:
         show.as_json(report)
-    elif not shown["quiet"]:
+    else:
         _print_report(picture, report)
 
 
@@ -78,6 +80,6 @@ def _print_report(picture: str, report: Report) -> None:
     name = "standard output" if picture == STREAM else picture
     source = report.source
     summary = f"{source.faces:,} faces, {show.format_size(source.size_mm)}, {show.format_bytes(report.target.bytes)}"
-    click.echo(printable(f"{name}: {summary}, {report.seconds:.2f} s"), err=True)
-    for note in report.notes:
-        click.echo(f"  {show.note_line(note)}", err=True)
+    show.inform(printable(f"{name}: {summary}, {report.seconds:.2f} s"))
+    show.print_timings(report)
+    show.print_notes(report.notes, indent="  ")

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import click
 
 from meshhub.cli.files import Ended
+from meshhub.cli.verbosity import verbosity
 from meshhub.errors import MissingDependency
 
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free port.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Parallel conversions; overrides MESHHUB_WORKERS and the settings file.",
+)
+@verbosity
 @click.pass_context
-def serve(ctx: click.Context, host: str, port: int) -> None:
+def serve(ctx: click.Context, host: str, port: int, workers: int | None) -> None:
     """Serve conversions over HTTP until SIGTERM or Ctrl-C.
 
     Settings come from MESHHUB_… variables and from the file that MESHHUB_SETTINGS names; `meshhub
     config` shows them. A second signal ends the service without waiting for running conversions.
     """
+    if workers is not None:
+        os.environ["MESHHUB_WORKERS"] = str(workers)
     try:
         _import_serve()(host, port)
     except Ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import textwrap
@@ -11,9 +12,12 @@ from typing import Any
 import click
 import msgspec
 
+from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import format_number, printable
+from meshhub.model.chain import Chain
 from meshhub.model.features import FeatureTable, Hole
 from meshhub.model.notes import Note
+from meshhub.model.options import flag_of
 from meshhub.model.report import Report
 
 _UNIT_SUFFIXES = {"_mm3": "mm³", "_mm2": "mm²", "_mm": "mm"}
@@ -22,7 +26,16 @@ MAX_LISTED_RADII = 12
 """Maximum number of radii in one line; --json lists all."""
 
 MAX_COLUMN_WIDTH = 60
-"""Characters of every column except the last, which wraps; leaves room for several on one line."""
+"""Characters of the text in every column except the last; leaves room for several on one line."""
+
+_MIN_COLUMN_WIDTH = 8
+"""Characters to which columns shrink; narrower columns would break most words."""
+
+_MIN_LINE_WIDTH = 40
+"""Characters; a narrower terminal wraps the lines itself."""
+
+_GAP = "  "
+"""Space between columns."""
 
 
 def as_json(data: Any) -> None:
@@ -30,20 +43,73 @@ def as_json(data: Any) -> None:
     click.echo(json.dumps(msgspec.to_builtins(data), indent=2))
 
 
+def print_line(text: str, *, indent: str = "", err: bool = False) -> None:
+    """Print a line, wrapped at words to the width of the terminal; a pipe or a file gets one line."""
+    width = shutil.get_terminal_size((0, 0)).columns
+    if width:
+        text = textwrap.fill(
+            text,
+            max(width, _MIN_LINE_WIDTH),
+            initial_indent=indent,
+            subsequent_indent=indent + "  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    else:
+        text = indent + text
+    click.echo(text, err=err)
+
+
+def inform(text: str, *, indent: str = "") -> None:
+    """Print a line on standard error, unless the command is quiet."""
+    if not is_quiet():
+        print_line(text, indent=indent, err=True)
+
+
+def print_notes(listed: Iterable[Note], *, indent: str = "") -> None:
+    """Print notes on standard error, unless the command is quiet."""
+    for note in listed:
+        inform(f"note: {note.message} [{note.code}]", indent=indent)
+
+
+def print_timings(report: Report) -> None:
+    """Print the duration of each step on standard error, if the command is verbose."""
+    if is_verbose():
+        steps = ", ".join(f"{step.kind} {step.step} {step.seconds:.3f} s" for step in report.steps)
+        print_line(f"timings: {steps}", indent="  ", err=True)
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False) -> None:
-    """Print aligned columns, the last one wrapped to the terminal; plain text, so that a listing imports no library."""
+    """Print aligned columns that wrap to the terminal; plain text, so that a listing imports no library."""
     cells = ([printable(" ".join(cell.split())) for cell in row] for row in rows)
     body = [[*map(_shorten, row[:-1]), row[-1]] for row in cells]
     lines = [list(columns), *body] if any(columns) else body
-    widths = [max((len(line[index]) for line in lines), default=0) for index in range(len(columns))]
-    room = max(20, shutil.get_terminal_size((160, 24)).columns - sum(widths[:-1]) - 2 * (len(widths) - 1))
-    for number, line in enumerate(lines):
-        first, *more = textwrap.wrap(line[-1], room, break_on_hyphens=False) or [""]
-        text = "  ".join([*(cell.ljust(width) for cell, width in zip(line[:-1], widths, strict=False)), first]).rstrip()
-        click.echo(click.style(text, bold=True) if number == 0 and any(columns) else text, err=err)
-        indent = " " * (sum(widths[:-1]) + 2 * (len(widths) - 1))
-        for rest in more:
-            click.echo(indent + rest, err=err)
+    natural = [max((len(row[index]) for row in lines), default=0) for index in range(len(columns))]
+    widths = _fit(natural, shutil.get_terminal_size((160, 24)).columns - len(_GAP) * (len(columns) - 1))
+    for number, row in enumerate(lines):
+        *first, (last, room) = zip(row, widths, strict=True)
+        blocks = [*(_wrap(_shorten_paths(cell, width), width) for cell, width in first), _wrap(last, room)]
+        for parts in itertools.zip_longest(*blocks, fillvalue=""):
+            text = _GAP.join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip()
+            click.echo(click.style(text, bold=True) if number == 0 and any(columns) else text, err=err)
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_on_hyphens=False)
+
+
+def _shorten_paths(cell: str, width: int) -> str:
+    """Shorten paths to a width: a broken path cannot be read, and its end is the name of the file."""
+    words = ("…" + word[1 - width :] if len(word) > width and "/" in word else word for word in cell.split(" "))
+    return " ".join(words)
+
+
+def _fit(natural: list[int], room: int) -> list[int]:
+    """Return widths of columns that together fit into the room: the widest columns shrink to one common width."""
+    shared = max(natural, default=0)
+    while shared > _MIN_COLUMN_WIDTH and sum(min(width, shared) for width in natural) > room:
+        shared -= 1
+    return [max(1, min(width, shared)) for width in natural]
 
 
 def _shorten(cell: str) -> str:
@@ -66,11 +132,6 @@ def format_size(extent: tuple[float, float, float] | None) -> str:
     return "" if extent is None else " × ".join(f"{format_number(side, 4)}" for side in extent) + " mm"
 
 
-def note_line(note: Note) -> str:
-    """Format a note as one line."""
-    return f"note: {note.message} [{note.code}]"
-
-
 def summarize(report: Report) -> str:
     """Summarize a conversion in one line."""
     before, after = report.source, report.target
@@ -88,6 +149,18 @@ def list_figures(report: Report) -> list[str]:
         if step.kind != "read" and text:
             lines.append(f"{step.step}: {text}")
     return lines
+
+
+def list_steps(chain: Chain) -> list[str]:
+    """Return the steps of a chain with their options, for people."""
+    steps = []
+    for step in chain.steps:
+        options = " ".join(
+            flag_of(name) if value is True else f"{flag_of(name)} {value}" for name, value in step.options.items()
+        )
+        verb = "run" if step.kind == "operation" else step.kind
+        steps.append(f"{verb} {step.label}" + (f" ({options})" if options else ""))
+    return steps
 
 
 def _describe_figure(name: str, value: Any) -> str:

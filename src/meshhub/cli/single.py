@@ -3,139 +3,121 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
-from msgspec import structs
 
 from meshhub.cli import show
-from meshhub.cli.conversion import ConvertFlags, closing, extension_of, suggesting_overwrite
+from meshhub.cli.conversion import ConvertFlags, closing, preview, suggesting_overwrite
 from meshhub.cli.exits import code_of, explained
-from meshhub.cli.files import STREAM, bounded_hooks, identity, is_own_output, read_from, worker_log
+from meshhub.cli.files import STREAM, bounded_hooks, identity, read_from, worker_log
+from meshhub.cli.outputs import Output
 from meshhub.engine.isolated import Isolated
-from meshhub.errors import MeshhubError, printable
-from meshhub.model.chain import BUILT_IN
+from meshhub.errors import MeshhubError, OutputExists, printable
+from meshhub.model.chain import Request
 from meshhub.model.report import Report
-from meshhub.model.source import Source, Target
-from meshhub.pipeline.identify import identify
+from meshhub.model.source import Target
+from meshhub.pipeline.output import target_format
 from meshhub.registry import Registry
-
-_SEVERAL_HINT = "to convert several files, name a folder: --output-dir DIR"
-
-
-class Output(NamedTuple):
-    """Output of a single conversion; `overwrite` holds the flags that replace an existing file."""
-
-    path: str
-    overwrite: str = "--force"
-
-
-def choose_output(registry: Registry, paths: tuple[str, ...], flags: ConvertFlags) -> tuple[str, Output]:
-    """Return input and output of a single conversion. Raises click.UsageError, UnsupportedTarget."""
-    source, *others = paths
-    if flags.output is not None:
-        if others:
-            raise click.UsageError("--output takes one INPUT; several inputs need --to FORMAT and --output-dir DIR")
-        _check_extension(registry, flags.output, flags.to)
-        return source, Output(flags.output)
-    if len(others) > 1:
-        raise click.UsageError("several inputs need --to FORMAT and --output-dir DIR")
-    if others:
-        return source, _check_second_path(registry, source, others[0], flags)
-    if flags.to is None:
-        raise click.UsageError("give an OUTPUT, or --to FORMAT to write beside the input")
-    if source == STREAM:
-        return STREAM, Output(STREAM)
-    if Path(source).is_dir():
-        raise click.UsageError(f"{source} is a folder; to convert the files in it, add --output-dir DIR")
-    target = Path(source).with_suffix(extension_of(registry, flags.to))
-    if target.is_symlink():
-        raise click.UsageError(f"{target} is a link to another file; give that file, or another one, as OUTPUT")
-    return source, Output(str(target))
-
-
-def _check_extension(registry: Registry, target: str, to: str | None) -> None:
-    """Reject an output whose extension contradicts `--to`."""
-    format_of = registry.declarations.format_of
-    suffix = Path(target).suffix.lower()
-    target_format = None if to is None else format_of(to)
-    if target_format is not None and suffix not in target_format.extensions and format_of(suffix) is not None:
-        raise click.UsageError(f"{target} does not have an extension of the format {target_format.id}; {_SEVERAL_HINT}")
-
-
-def _check_second_path(registry: Registry, source: str, target: str, flags: ConvertFlags) -> Output:
-    """Reject a second path that may be an input: a shell may have expanded `*` to two paths."""
-    _check_extension(registry, target, flags.to)
-    path = Path(target)
-    # a pattern never matches the name of a stream or a pipe
-    is_named = source != STREAM and not source.startswith(("/dev/", "/proc/"))
-    if not is_named or not path.is_file() or path.stat().st_size == 0:
-        return Output(target)
-    declarations = registry.declarations
-    by_extension, source_format = (declarations.format_of(Path(name).suffix) for name in (target, source))
-    is_model = bool(declarations.readers_of(by_extension))
-    replacing = f"--output {shlex.quote(target)} --force"
-    # the same command may be repeated: an output of meshhub is not an original
-    is_original = is_model and _holds_model(registry, path) and not is_own_output(path)
-    is_input = is_model and (source_format in (by_extension, None) or (flags.force and is_original))
-    if is_input or (by_extension is None and flags.to is not None):
-        raise click.UsageError(f"{target} exists and may be an input; to replace it: {replacing}; {_SEVERAL_HINT}")
-    return Output(target, replacing if is_original else "--force")
-
-
-def _holds_model(registry: Registry, path: Path) -> bool:
-    """Return whether a file is a model in a built-in format, judged by its content and not by its name."""
-    declarations = registry.declarations
-    readers = tuple(reader for reader in declarations.readers if reader.origin == BUILT_IN)
-    try:
-        identify(structs.replace(declarations, readers=readers), Source("model", path=path))
-    except MeshhubError:
-        return False
-    return True
 
 
 def convert_single(
     registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
 ) -> None:
     """Convert one file and print the report."""
+    if flags.skip_existing and output.path != STREAM and Path(output.path).is_file():
+        _print_skipped(source, output, flags)
+        return
     engine = Isolated(workers=1, method="fork", log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout))
     try:
         with closing(registry):
+            if flags.dry_run:
+                _print_preview(registry, source, output, flags, options)
+                return
             if output.path == STREAM:
-                report = _convert_to_stream(registry, source, flags, options)
+                report = _convert_to_stream(registry, source, output.to, flags, options)
             else:
                 report = _convert_to_file(registry, source, output, flags, options)
     except (MeshhubError, OSError) as error:
+        if flags.skip_existing and isinstance(error, OutputExists):
+            # another program wrote it in the meantime
+            _print_skipped(source, output, flags)
+            return
         if flags.as_json and output.path != STREAM:
             show.as_json({"error": explained(error), "error_code": code_of(error)})
         raise
     if flags.as_json:
         show.as_json(report)
-    elif not flags.quiet:
+    else:
         _print_report(output.path, report)
+
+
+def _print_skipped(source: str, output: Output, flags: ConvertFlags) -> None:
+    if flags.as_json:
+        show.as_json({"file": source, "output": output.path, "skipped": True})
+    else:
+        show.inform(f"{output.path} exists, skipped")
+
+
+def _print_preview(
+    registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
+) -> None:
+    """Print what a conversion would write and its steps, or raise the error of a wrong request."""
+    target = Path(output.path)
+    if output.path == STREAM:
+        _check_standard_output(source, output.to, flags)
+        chain = registry.resolve(Request(target=output.to, options=options), read_from(source))
+    else:
+        _check_input(source, output)
+        request = Request(target=target_format(target, output.to), options=options)
+        with suggesting_overwrite(output.overwrite):
+            chain = preview(
+                registry,
+                read_from(source),
+                target,
+                request,
+                overwrite=flags.force,
+                creates_folder=output.folder is not None,
+            )
+    if flags.as_json:
+        show.as_json({"file": source, "output": output.path, "chain": chain})
+        return
+    show.print_line(printable(f"{source} → {output.path}"), err=output.path == STREAM)
+    for step in show.list_steps(chain):
+        show.print_line(step, indent="  ", err=output.path == STREAM)
+    for loss in chain.losses:
+        show.inform(f"could be lost, if the file has it: {loss.feature} (at {loss.step})", indent="  ")
+    show.print_notes(chain.notes, indent="  ")
+
+
+def _check_input(source: str, output: Output) -> None:
+    if Path(output.path).is_file() and identity(output.path) == identity(source):
+        raise click.UsageError(f"{output.path} is the input itself; give another OUTPUT")
 
 
 def _convert_to_file(
     registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
 ) -> Report:
     target = output.path
-    if Path(target).is_file() and identity(target) == identity(source):
-        raise click.UsageError(f"{target} is the input itself; give another OUTPUT")
+    _check_input(source, output)
+    if output.folder is not None:
+        output.folder.mkdir(parents=True, exist_ok=True)
     with suggesting_overwrite(output.overwrite):
         return registry.convert(
-            read_from(source), target, to=flags.to, timeout=flags.timeout, overwrite=flags.force, **options
+            read_from(source), target, to=output.to, timeout=flags.timeout, overwrite=flags.force, **options
         )
 
 
-def _convert_to_stream(registry: Registry, source: str, flags: ConvertFlags, options: dict[str, Any]) -> Report:
-    _check_standard_output(source, flags)
+def _convert_to_stream(
+    registry: Registry, source: str, to: str | None, flags: ConvertFlags, options: dict[str, Any]
+) -> Report:
+    _check_standard_output(source, to, flags)
     target = Target()
-    report = registry.convert(read_from(source), target, to=flags.to, timeout=flags.timeout, **options)
+    report = registry.convert(read_from(source), target, to=to, timeout=flags.timeout, **options)
     try:
         sys.stdout.buffer.write(target.read())
         sys.stdout.buffer.flush()
@@ -144,12 +126,12 @@ def _convert_to_stream(registry: Registry, source: str, flags: ConvertFlags, opt
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise OSError(error.errno, error.strerror, "standard output") from error
     if len(target.names) > 1:
-        click.echo("note: materials and textures need files of their own and were left out; give an OUTPUT", err=True)
+        show.inform("note: materials and textures need files of their own and were left out; give an OUTPUT")
     return report
 
 
-def _check_standard_output(source: str, flags: ConvertFlags) -> None:
-    if flags.to is None:
+def _check_standard_output(source: str, to: str | None, flags: ConvertFlags) -> None:
+    if to is None:
         raise click.UsageError("standard output has no extension; add --to FORMAT")
     if flags.as_json:
         raise click.UsageError("standard output takes either the model or --json; give an OUTPUT file")
@@ -164,8 +146,8 @@ def _check_standard_output(source: str, flags: ConvertFlags) -> None:
 
 def _print_report(target: str, report: Report) -> None:
     name = "standard output" if target == STREAM else target
-    click.echo(printable(f"{name}: {show.summarize(report)}"), err=True)
+    show.inform(printable(f"{name}: {show.summarize(report)}"))
     for line in show.list_figures(report):
-        click.echo(f"  {line}", err=True)
-    for note in report.notes:
-        click.echo(f"  {show.note_line(note)}", err=True)
+        show.inform(line, indent="  ")
+    show.print_timings(report)
+    show.print_notes(report.notes, indent="  ")

@@ -61,6 +61,25 @@ def open_output(output: Output, *, overwrite: bool) -> Iterator[Target]:
         raise TypeError(f"the target must be a path, a binary file or a Target, not {type(output).__name__}")
 
 
+def check_output(path: Path, *, overwrite: bool) -> Path:
+    """Return the place of an output that could be written now: the target of a symlink, or the path itself.
+
+    Raises:
+        OutputExists: The file exists and `overwrite` is false.
+        OSError: The path is not a file, or its folder does not exist.
+    """
+    if path.is_dir():
+        raise FileExistsError(f"{path} is a folder; name the file to write in it")
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{path} is a device or a pipe, which a finished file cannot replace; name a file")
+    place = path.resolve() if path.is_symlink() else path
+    if not place.parent.is_dir():
+        raise _no_folder(place)
+    if not overwrite and place.exists():
+        raise _exists(path)
+    return place
+
+
 @contextlib.contextmanager
 def _staged_output(path: Path, *, overwrite: bool) -> Iterator[Target]:
     """Yield a target in a temporary folder beside `path`; move it to its place when the block ends without an error.
@@ -73,15 +92,7 @@ def _staged_output(path: Path, *, overwrite: bool) -> Iterator[Target]:
         OutputExists: The file exists and `overwrite` is false.
         OSError: The file cannot be written; the error names `path`, not the temporary file.
     """
-    if path.is_dir():
-        raise FileExistsError(f"{path} is a folder; name the file to write in it")
-    if path.exists() and not path.is_file():
-        raise FileExistsError(f"{path} is a device or a pipe, which a finished file cannot replace; name a file")
-    place = path.resolve() if path.is_symlink() else path
-    if not place.parent.is_dir():
-        raise _no_folder(place)
-    if not overwrite and place.exists():
-        raise _exists(path)
+    place = check_output(path, overwrite=overwrite)
     with _naming(path):
         folder = Path(tempfile.mkdtemp(prefix=".meshhub-", dir=place.parent))
     try:

@@ -1,0 +1,54 @@
+"""Completions of arguments: files, and the names of formats and plans. `meshhub completion` prints the scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from meshhub.cli.loading import load_registry
+
+if TYPE_CHECKING:
+    # imported only when a shell asks for completions: it would make each command start later
+    from click.shell_completion import CompletionItem
+
+
+def complete_files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete the names of files."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_targets(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the formats that can be written."""
+    writers = load_registry(probe=False).declarations.writers
+    return _list_matches({writer.capability.format.id for writer in writers}, incomplete)
+
+
+def complete_sources(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the formats that can be read."""
+    readers = load_registry(probe=False).declarations.readers
+    return _list_matches({reader.capability.format.id for reader in readers}, incomplete)
+
+
+def complete_paths(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete files; after the first path, return the formats that match instead of a file."""
+    is_second = bool(ctx.params.get("paths") or ctx.params.get("source"))
+    if is_second and incomplete.isalnum() and not any(Path().glob(f"{incomplete}*")):
+        formats = complete_targets(ctx, param, incomplete)
+        if formats:
+            return formats
+    return complete_files(ctx, param, incomplete)
+
+
+def complete_plans(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the ids of the plans."""
+    return _list_matches(set(load_registry(probe=False).plans), incomplete)
+
+
+def _list_matches(names: set[str], incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete.lower())]
