@@ -14,6 +14,7 @@ FROM python:3.13-slim AS build
 WORKDIR /build
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
+COPY docs/man docs/man
 RUN python -m venv /opt/meshhub && /opt/meshhub/bin/pip install --no-cache-dir ".[all]"
 
 FROM python:3.13-slim
@@ -23,6 +24,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin meshhub \
     && install -d -o meshhub -g meshhub -m 0700 /data
+# with pymeshlab, which is GPL-3.0: the image is distributed under its terms; without it, omit the extra meshlab
 COPY --from=build /opt/meshhub /opt/meshhub
 ENV PATH=/opt/meshhub/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

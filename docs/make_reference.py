@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from reference_pages import cli, decisions, errors, hooks, http, metrics, options, settings, typed_options
+from reference_pages import cli, decisions, errors, hooks, http, man, metrics, options, settings, typed_options
 
 DOCS = Path(__file__).parent
 
@@ -19,7 +19,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/hooks.md": hooks.page,
     "decisions/index.md": decisions.page,
     "../src/meshhub/model/convert_options.py": typed_options.page,
-}
+} | {f"man/{name}": (lambda text=text: text) for name, text in man.pages().items()}
 
 
 def outdated() -> list[str]:
@@ -32,5 +32,6 @@ def outdated() -> list[str]:
 
 
 if __name__ == "__main__":
+    (DOCS / "man").mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (DOCS / name).write_text(page(), encoding="utf-8")

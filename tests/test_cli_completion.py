@@ -1,0 +1,121 @@
+"""Completion scripts, run by the shells that they are for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from test_cli import meshhub_cli, write_stl
+
+RUN = {
+    # `compopt` works only while bash completes
+    "bash": """
+compopt() { local IFS=" "; echo "compopt $*"; }
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_meshhub_completion meshhub
+printf '%s\\n' "${COMPREPLY[@]}"
+""",
+    # stubs of what the completion system of zsh provides
+    "zsh": """
+compdef() { }
+compadd() { shift 4; print -l -- ${(P)1} }
+_describe() { print -l -- ${completions_with_descriptions%%:*} }
+_path_files() { echo "compopt -o default" }
+source "$1"; shift
+words=("$@"); CURRENT=$#
+_meshhub_completion
+""",
+    "fish": """
+source $argv[1]
+complete -C "$argv[2..]" | string replace -r "\\t.*" ""
+""",
+}
+
+SHELLS = [
+    pytest.param(name, marks=pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is not installed"))
+    for name in RUN
+]
+
+
+def complete(folder: Path, shell: str, *words: str) -> list[str]:
+    """Return what a shell offers for the last word; "compopt -o default" stands for files."""
+    script = folder / "completion script"
+    if not script.exists():
+        script.write_bytes(meshhub_cli("completion", shell).stdout)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    arguments = {"bash": ["bash", "--norc", "-c"], "zsh": ["zsh", "-f", "-c"], "fish": ["fish", "--no-config", "-c"]}
+    end = [] if shell == "fish" else [shell]
+    done = subprocess.run(
+        [*arguments[shell], RUN[shell], *end, script, "meshhub", *words],
+        capture_output=True,
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        timeout=120,
+        check=False,
+    )
+    assert done.stderr == b""
+    return done.stdout.decode().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["conv"], ["convert"]),
+        (["keys", "cr"], ["create"]),
+        (["nonsense", "x"], []),
+        (["convert", "--repa"], ["--repair"]),
+        (["convert", "a.stl", "--target"], ["--target-height-mm"]),
+        (["convert", "a.stl", "--to", "g"], ["glb", "gltf"]),
+        (["convert", "a.stl", "--step-surfaces", "a"], ["analytic"]),
+        (["convert", "a.stl", "3"], ["3mf"]),
+        (["inspect", "--input-format", "s"], ["step", "stl"]),
+        (["render", "a.stl", "a.png", "--color-by", "su"], ["surface"]),
+        (["explain", "a.stl", "ob"], ["obj"]),
+        (["keys", "create", "--plan", "p"], ["pro"]),
+        (["completion", "z"], ["zsh"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_commands_options_and_values_are_completed(
+    tmp_path: Path, shell: str, words: list[str], offered: list[str]
+) -> None:
+    assert [word for word in complete(tmp_path, shell, *words) if word] == offered
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["convert", "a.s"],
+        ["convert", "a.stl", "a.s"],
+        ["convert", "a.stl", "a"],
+        ["convert", "--output", "a.s"],
+        ["inspect", "a.s"],
+        ["render", "a.s"],
+    ],
+    ids=" ".join,
+)
+def test_the_shell_completes_files(tmp_path: Path, shell: str, words: list[str]) -> None:
+    write_stl(tmp_path / "a.stl")
+    offered = [word for word in complete(tmp_path, shell, *words) if word]
+    assert offered == (["a.stl"] if shell == "fish" else ["compopt -o default"])
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_shell_completes_folders(tmp_path: Path, shell: str) -> None:
+    (tmp_path / "parts").mkdir()
+    offered = [word for word in complete(tmp_path, shell, "convert", "--watch", "pa") if word]
+    assert offered == {"bash": ["compopt -o dirnames"], "zsh": ["compopt -o default"], "fish": ["parts/"]}[shell]
+
+
+def test_an_unknown_shell_is_an_error() -> None:
+    done = meshhub_cli("completion", "csh")
+    assert done.returncode == 2
+    assert b"bash" in done.stderr
