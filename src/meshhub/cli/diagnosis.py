@@ -1,0 +1,254 @@
+"""Checks of this installation: packages, plug-ins, temporary folder, isolation of conversions, limits."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from meshhub.cli.loading import load_registry
+from meshhub.cli.show import format_bytes
+from meshhub.engine.hook_process import HookProcess
+from meshhub.engine.isolated import Isolated
+from meshhub.engine.scratch import Scratch
+from meshhub.errors import MeshhubError
+from meshhub.model.chain import BUILT_IN
+from meshhub.registry import Registry
+from meshhub.service.settings import Settings, load
+
+Status = Literal["ok", "missing", "warning", "failed"]
+
+_CONVERSION_TIMEOUT_S = 60.0
+"""Seconds for a conversion that takes a fraction of one, so that a loaded machine passes."""
+
+_IMPORT_TIMEOUT_S = 60.0
+"""Seconds to import an optional package; the largest takes about two."""
+
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([\w-]+)['\"])?")
+"""Name of a requirement, and the extra that it belongs to."""
+
+_TETRAHEDRON = b"""\
+v 0 0 0
+v 9 0 0
+v 0 9 0
+v 0 0 9
+f 1 3 2
+f 1 2 4
+f 1 4 3
+f 2 3 4
+"""
+"""Smallest closed model, as OBJ."""
+
+_USE_MORE_MEMORY = """
+from meshhub.engine.limits import Limits, apply_limits
+apply_limits(Limits(memory_bytes=256 << 20))
+try:
+    bytearray(1 << 30)
+except MemoryError:
+    print("limited")
+"""
+"""Program that needs more memory than it may take."""
+
+
+class _Extra(NamedTuple):
+    """Purpose of an extra, and the modules of which one proves that its packages can be imported."""
+
+    purpose: str
+    modules: tuple[str, ...]
+
+
+EXTRAS = {
+    "http": _Extra("the HTTP service and its API keys", ("litestar", "uvicorn", "sqlalchemy")),
+    "postgres": _Extra("API keys in PostgreSQL", ("psycopg",)),
+    "redis": _Extra("rate limits that several servers share", ("redis",)),
+    "opentelemetry": _Extra("traces of requests", ("opentelemetry.sdk",)),
+    "meshlab": _Extra("better reduction and repair; pymeshlab is GPL-3.0", ("pymeshlab",)),
+    "draco": _Extra("reading glTF files compressed with Draco", ("DracoPy",)),
+    "meshopt": _Extra("reading glTF files compressed with meshopt; needs a C++ compiler", ("meshoptimizer",)),
+    "step": _Extra("reading and writing STEP", ("OCP.Standard",)),
+    "textures": _Extra("textures in pictures of models", ("PIL.Image",)),
+    "testing": _Extra("the conformance kit for plug-ins", ("pytest",)),
+}
+"""Extras of meshhub and their purposes; "all" is not one of its own."""
+
+
+class Check(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Result of one check."""
+
+    name: str
+    status: Status
+    message: str
+    remedy: str = ""
+    seconds: float | None = None
+
+
+def describe_system() -> dict[str, str]:
+    """Return the versions of meshhub, Python and the system."""
+    return {
+        "meshhub": metadata.version("meshhub"),
+        "python": f"{platform.python_version()} ({platform.python_implementation()}, {sys.executable})",
+        "system": f"{platform.platform()}, {os.cpu_count()} cores",
+    }
+
+
+def list_packages() -> dict[str, dict[str, str | None]]:
+    """Return the versions of the required packages by extra, "" for the base; None for a missing package."""
+    packages: dict[str, dict[str, str | None]] = {"": {}, **{extra: {} for extra in EXTRAS}}
+    for requirement in metadata.requires("meshhub") or ():
+        match = _REQUIREMENT.match(requirement)
+        assert match is not None
+        name, extra = match[1], match[2] or ""
+        if extra in packages and name != "meshhub":
+            packages[extra][name] = _find_version(name)
+    return packages
+
+
+def _find_version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def run_checks() -> Iterator[Check]:
+    """Run every check, one after the other."""
+    yield from _check_packages()
+    registry = load_registry(probe=True)
+    yield from _check_plugins(registry)
+    yield _check_settings()
+    yield _check_scratch()
+    yield from _check_conversions(registry)
+    yield _check_memory_limit()
+    yield _check_descendants()
+
+
+def _check_packages() -> Iterator[Check]:
+    for extra, packages in list_packages().items():
+        missing = [name for name, version in packages.items() if version is None]
+        remedy = f'pip install "meshhub[{extra}]"' if extra else "pip install --force-reinstall meshhub"
+        if not extra:
+            message = f"missing: {', '.join(missing)}" if missing else f"{len(packages)} packages"
+            yield Check(
+                name="base", status="failed" if missing else "ok", message=message, remedy=remedy * bool(missing)
+            )
+            continue
+        purpose, modules = EXTRAS[extra]
+        if missing:
+            yield Check(name=extra, status="missing", message=f"for {purpose}", remedy=remedy)
+            continue
+        error = next(filter(None, map(_try_import, modules)), "")
+        versions = ", ".join(f"{name} {version}" for name, version in packages.items())
+        if error:
+            yield Check(name=extra, status="warning", message=f"cannot be imported: {error}", remedy=remedy)
+        else:
+            yield Check(name=extra, status="ok", message=f"{purpose}: {versions}")
+
+
+def _try_import(module: str) -> str:
+    """Return the last line of the error when another process imports a module; "" if it can."""
+    command = [sys.executable, "-c", f"import {module}"]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_IMPORT_TIMEOUT_S, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        return f"{module} took over {_IMPORT_TIMEOUT_S:g} s"
+    if done.returncode == 0:
+        return ""
+    lines = done.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"{module} ended the process with status {done.returncode}"
+
+
+def _check_plugins(registry: Registry) -> Iterator[Check]:
+    foreign_count = sum(plugin.origin != BUILT_IN for plugin in registry.plugins)
+    message = f"{len(registry.plugins)} loaded, {foreign_count} of other distributions"
+    yield Check(name="plug-ins", status="ok", message=message)
+    for fault in registry.faults:
+        message = f"{fault.plugin} ({fault.origin}): {fault.message}"
+        yield Check(name="plug-ins", status="warning", message=message, remedy="report it to the maintainer")
+
+
+def _check_settings() -> Check:
+    try:
+        origins = load().origins
+    except MeshhubError as error:
+        return Check(name="settings", status="warning", message=error.message, remedy="correct the setting")
+    return Check(name="settings", status="ok", message=f"{len(origins)} set, shown by meshhub config")
+
+
+def _check_scratch() -> Check:
+    folder = tempfile.gettempdir()
+    try:
+        scratch = Scratch("job")
+        try:
+            (scratch.path / "check").write_bytes(b"meshhub")
+        finally:
+            scratch.remove()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        reason = error.strerror or str(error)
+        return Check(
+            name="temporary folder",
+            status="failed",
+            message=f"{folder}: {reason}",
+            remedy="set TMPDIR to another folder",
+        )
+    message = f"{folder}, {format_bytes(free)} free"
+    if free < Settings().keep_free_bytes:
+        return Check(name="temporary folder", status="warning", message=message, remedy="free disk space")
+    return Check(name="temporary folder", status="ok", message=message)
+
+
+def _check_conversions(registry: Registry) -> Iterator[Check]:
+    """Convert a tetrahedron in a worker process, twice: the second one finds a spare process."""
+    isolated = registry.using(Isolated(workers=1), HookProcess())
+    try:
+        for name in ("conversion", "spare process"):
+            started = time.monotonic()
+            result = isolated.convert_bytes(_TETRAHEDRON, "ply", timeout=_CONVERSION_TIMEOUT_S)
+            seconds = round(time.monotonic() - started, 3)
+            assert result.startswith(b"ply")
+            text = "in a process of its own" if name == "conversion" else "the next conversion"
+            yield Check(name=name, status="ok", message=f"{text}, {seconds:.2f} s", seconds=seconds)
+    except (MeshhubError, OSError) as error:
+        yield Check(
+            name="conversion",
+            status="failed",
+            message=str(error),
+            remedy="see the checks above, or run meshhub -v convert on a file",
+        )
+    finally:
+        isolated.close()
+
+
+def _check_memory_limit() -> Check:
+    command = [sys.executable, "-c", _USE_MORE_MEMORY]
+    done = subprocess.run(command, capture_output=True, timeout=_IMPORT_TIMEOUT_S, check=False)  # noqa: S603
+    if done.stdout.strip() == b"limited":
+        return Check(name="memory limit", status="ok", message="enforced by the system for each conversion")
+    return Check(
+        name="memory limit",
+        status="warning",
+        message="this system does not limit the memory of a conversion",
+        remedy="run the service in a container with a memory limit",
+    )
+
+
+def _check_descendants() -> Check:
+    if Path("/proc/self/limits").exists():
+        return Check(name="child processes", status="ok", message="found and killed after each conversion")
+    return Check(
+        name="child processes",
+        status="warning",
+        message="this system does not show the limits of processes: detached children of plug-ins may survive",
+        remedy="run the service in a container",
+    )
