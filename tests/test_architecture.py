@@ -34,7 +34,7 @@ LAYERS = {
 
 WITHOUT_NUMPY = (
     "errors model.capabilities model.notes model.options model.report model.source model.plans model.chain "
-    "model.deadline hookspecs "
+    "model.deadline model.progress hookspecs "
     "pipeline.loading pipeline.declarations pipeline.collecting pipeline.resolve service.settings engine.scratch "
     "engine.logs registry supported builtin_plugins.stl builtin_plugins.step builtin_plugins.repair"
 ).split()
@@ -121,10 +121,10 @@ PUBLIC_NAMES = """
     Inspection InvalidOption
     Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError MissingDependency ModelInspection
     ModelTooComplex NoOptions Note Objection Operation OutputExists Part Plan Plugin PluginError PremiumRequired
-    RadiusCount Reader Registry Report Request RequestError RequestRefused Scene ServerBusy ShuttingDown Source
+    Progress RadiusCount Reader Registry Report Request RequestError RequestRefused Scene ServerBusy ShuttingDown Source
     SourceError Stage Step StepReport SurfaceCount Target UnreadableFile UnsafeArchive UnsupportedFormat
     UnsupportedTarget WorkerCrashed
-    Writer did hookimpl note
+    Writer advance did hookimpl note track
 """
 
 

@@ -68,6 +68,9 @@ if TYPE_CHECKING:
     from meshhub.model.plans import Limits as Limits
     from meshhub.model.plans import Objection as Objection
     from meshhub.model.plans import Plan as Plan
+    from meshhub.model.progress import Progress as Progress
+    from meshhub.model.progress import advance as advance
+    from meshhub.model.progress import track as track
     from meshhub.model.report import Failure as Failure
     from meshhub.model.report import FileReport as FileReport
     from meshhub.model.report import Inspection as Inspection
@@ -101,6 +104,7 @@ _NAMES_BY_MODULE = {
     "meshhub.hookspecs": "hookimpl",
     "meshhub.model.notes": "Note did note",
     "meshhub.model.plans": "Caller Limits LOCAL Objection Plan",
+    "meshhub.model.progress": "Progress advance track",
     "meshhub.pipeline.loading": "Fault Plugin",
     "meshhub.registry": "Registry",
     "meshhub.model.features": "FeatureTable Hole HoleStep RadiusCount SurfaceCount",

@@ -26,6 +26,7 @@ from meshhub.model.capabilities import Format, Operation
 from meshhub.model.chain import Chain, Request
 from meshhub.model.options import OptionField
 from meshhub.model.plans import LOCAL, Caller, Objection, Plan
+from meshhub.model.progress import Listener, Progress
 from meshhub.model.report import Failure, FileReport, Inspection, Report
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.collecting import collect
@@ -38,6 +39,7 @@ from meshhub.pipeline.resolve import CheckedRequest, check_request, resolve
 from meshhub.pipeline.scene_steps import SCENE_WRITER, decode
 
 if TYPE_CHECKING:
+    import asyncio
     from typing import Unpack
 
     from meshhub.model.convert_options import ConvertOptions
@@ -58,6 +60,8 @@ def _async_twin(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
 
         cancel = kwargs.setdefault("cancel", None) or Cancel()
         kwargs["cancel"] = cancel
+        if (listener := kwargs.get("progress")) is not None:
+            kwargs["progress"] = _in_loop(asyncio.get_running_loop(), cast(Listener, listener))
         work = asyncio.ensure_future(asyncio.to_thread(method, *args, **kwargs))
         try:
             return await asyncio.shield(work)
@@ -68,8 +72,25 @@ def _async_twin(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
             work.add_done_callback(lambda done: done.cancelled() or done.exception())
             raise
 
-    twin.__doc__ = f"Call `{method.__name__}` in a thread; cancelling the task stops the conversion as `cancel` does."
+    twin.__doc__ = (
+        f"Call `{method.__name__}` in a thread; cancelling the task stops the conversion as `cancel` does. "
+        "The event loop calls `progress`."
+    )
     return twin
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, listener: Listener) -> Listener:
+    """Return a callback for another thread that calls a listener in the event loop and waits for its return."""
+
+    async def call(progress: Progress) -> None:
+        listener(progress)
+
+    def relay(progress: Progress) -> None:
+        import asyncio
+
+        asyncio.run_coroutine_threadsafe(call(progress), loop).result()
+
+    return relay
 
 
 class Registry:
@@ -215,6 +236,7 @@ class Registry:
         caller: Caller = LOCAL,
         timeout: float | None = None,
         cancel: Cancel | None = None,
+        progress: Listener | None = None,
         overwrite: bool = True,
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
@@ -231,6 +253,8 @@ class Registry:
             caller: Its plan decides about entitlements (default: all of them).
             timeout: Seconds until the engine stops the conversion.
             cancel: Stops the conversion from another thread.
+            progress: Called in this thread with a `Progress` when a step begins, at most twenty times a second while it
+                runs, and at the end. The conversion stops and raises what it raises.
             overwrite: Whether to replace an existing target. An existing file with the name of a companion and other
                 content always stays.
             options: Options by name; for those of installed plug-ins, and for names that a program computes.
@@ -244,7 +268,7 @@ class Registry:
         request = Request(target=target_format(target, to), options={**options, **keywords})
         chain = self.resolve(request, source, caller)
         with open_output(target, overwrite=overwrite) as staged:
-            return self._perform(Task(chain=chain, source=source, target=staged), timeout, cancel)
+            return self._perform(Task(chain=chain, source=source, target=staged, progress=progress), timeout, cancel)
 
     def convert_bytes(self, source: Input, to: str, **options: Any) -> bytes:
         """Convert one model and return the content of the file.
@@ -268,6 +292,7 @@ class Registry:
         caller: Caller = LOCAL,
         timeout: float | None = None,
         cancel: Cancel | None = None,
+        progress: Listener | None = None,
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> Scene:
@@ -280,6 +305,7 @@ class Registry:
             caller: Its plan decides about entitlements (default: all of them).
             timeout: Seconds until the engine stops.
             cancel: Stops the engine from another thread.
+            progress: As for `convert`.
             options: Options by name; for those of installed plug-ins, and for names that a program computes.
             keywords: Built-in options, typed for type checkers.
         Raises:
@@ -288,7 +314,7 @@ class Registry:
         source, target = as_source(source), Target("scene")
         checked = self.check(Request(target=None, options={**options, **keywords}), self.entitled(caller))
         chain = self.resolve(replace(checked, target=None, writer=SCENE_WRITER), source, caller)
-        self._perform(Task(chain=chain, source=source, target=target), timeout, cancel)
+        self._perform(Task(chain=chain, source=source, target=target, progress=progress), timeout, cancel)
         return decode(target.read())
 
     def write(self, scene: Scene, target: Output, *, to: str | None = None, **options: Any) -> Report:
@@ -303,9 +329,10 @@ class Registry:
         *,
         timeout: float | None = None,
         cancel: Cancel | None = None,
+        progress: Listener | None = None,
     ) -> Report:
         """Run a resolved chain on the registry's engine and inform the listeners. Raises MeshhubError."""
-        return self._perform(Task(chain=chain, source=source, target=target), timeout, cancel)
+        return self._perform(Task(chain=chain, source=source, target=target, progress=progress), timeout, cancel)
 
     def inspect(
         self,
@@ -314,15 +341,17 @@ class Registry:
         caller: Caller = LOCAL,
         timeout: float | None = None,
         cancel: Cancel | None = None,
+        progress: Listener | None = None,
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> Inspection:
         """Inspect one model: size, holes, bodies, whether it is printable. Raises MeshhubError."""
         source = as_source(source)
         chain = self.resolve(Request(target=None, options={**options, **keywords}), source, caller)
-        return cast(Inspection, self._engine.run(Task(chain=chain, source=source), timeout=timeout, cancel=cancel))
+        task = Task(chain=chain, source=source, progress=progress)
+        return cast(Inspection, self._engine.run(task, timeout=timeout, cancel=cancel))
 
-    def render(
+    def render(  # noqa: PLR0913 - public keywords, those of `convert`
         self,
         source: Input,
         target: Output,
@@ -330,6 +359,7 @@ class Registry:
         caller: Caller = LOCAL,
         timeout: float | None = None,
         cancel: Cancel | None = None,
+        progress: Listener | None = None,
         overwrite: bool = True,
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Any,
@@ -344,6 +374,7 @@ class Registry:
             caller: Its plan decides about entitlements (default: all of them).
             timeout: Seconds until the engine stops.
             cancel: Stops the task from another thread.
+            progress: As for `convert`.
             overwrite: Whether to replace an existing file.
             options: Options by name: those of the picture (`toolkit.rendering.options`), of readers and of the host.
             keywords: The same options as keywords.
@@ -357,7 +388,7 @@ class Registry:
         request = Request(target=None, renders=True, options={**options, **keywords})
         chain = self.resolve(request, source, caller)
         with open_output(target, overwrite=overwrite) as staged:
-            return self.draw(chain, source, staged, timeout=timeout, cancel=cancel)
+            return self.draw(chain, source, staged, timeout=timeout, cancel=cancel, progress=progress)
 
     def draw(
         self,
@@ -367,9 +398,10 @@ class Registry:
         *,
         timeout: float | None = None,
         cancel: Cancel | None = None,
+        progress: Listener | None = None,
     ) -> Report:
         """Run a resolved chain that draws a picture, on the registry's engine. Raises MeshhubError."""
-        task = Task(chain=chain, source=source, target=target)
+        task = Task(chain=chain, source=source, target=target, progress=progress)
         return cast(Report, self._engine.run(task, timeout=timeout, cancel=cancel))
 
     convert_async = _async_twin(convert)

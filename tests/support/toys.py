@@ -16,7 +16,22 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta, Struct
 
-from meshhub import Format, Frame, Magic, Operation, Reader, Scene, Source, Stage, Target, Writer, hookimpl, note
+from meshhub import (
+    Format,
+    Frame,
+    Magic,
+    Operation,
+    Reader,
+    Scene,
+    Source,
+    Stage,
+    Target,
+    Writer,
+    advance,
+    hookimpl,
+    note,
+    track,
+)
 from meshhub.engine.limits import Limits
 from meshhub.engine.worker import serve
 from meshhub.model.deadline import seconds_left
@@ -93,6 +108,18 @@ def crash_late(_: list[str]) -> None:
     ctypes.string_at(0)
 
 
+def report_progress(words: list[str]) -> None:
+    """Report the fractions that the words state, with a pause after each, longer than the interval of reports."""
+    for word in words:
+        advance(float(word))
+        time.sleep(0.15)
+
+
+def report_often(_: list[str]) -> None:
+    for _ in track(range(2000)):
+        time.sleep(0.0005)
+
+
 def raise_error(_: list[str]) -> None:
     raise KeyError("a secret path")
 
@@ -105,6 +132,8 @@ ACTIONS: dict[str, Callable[[list[str]], object]] = {
     "crash-late": crash_late,
     "time-left": lambda _: note("time_left", str(seconds_left())),
     "exit": lambda _: os._exit(3),
+    "progress": report_progress,
+    "often": report_often,
     "raise": raise_error,
     "quit": lambda _: sys.exit(1),
     "note": lambda _: note("toy_noted", "a toy was read"),

@@ -12,6 +12,7 @@ from msgspec import Struct
 from meshhub.errors import Cancelled, ConversionTimeout
 from meshhub.model.chain import Chain, Position
 from meshhub.model.deadline import bounded_by
+from meshhub.model.progress import Listener, Send, reporting
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.fork_lock import IMPORTING
@@ -25,12 +26,15 @@ class Task(Struct, frozen=True, kw_only=True):
         source: Input.
         target: Output; None for an inspection.
         deadline: When the engine stops the task, in seconds of the monotonic clock; set by the engine.
+        progress: Callback for the progress, called in the thread that called the engine. The engine stops the task
+            and raises what the callback raises.
     """
 
     chain: Chain
     source: Source
     target: Target | None = None
     deadline: float | None = None
+    progress: Listener | None = None
 
 
 class Cancel:
@@ -94,25 +98,27 @@ class Engine(Protocol):
         Returns:
             The report; the inspection for a task without a target.
         Raises:
-            MeshhubError: Error of the task, or an EngineError. No other exception is raised.
+            MeshhubError: Error of the task, or an EngineError.
+            Exception: What the callback for the progress raised. No other exception is raised.
         """
 
     def close(self) -> None:
         """Reject further tasks, and release all processes and files."""
 
 
-def perform(task: Task, check: Callable[[int], None] = lambda _: None) -> Report | Inspection:
+def perform(task: Task, check: Callable[[int], None] = lambda _: None, send: Send | None = None) -> Report | Inspection:
     """Run a task in this thread.
 
     Args:
-        task: Task to run.
+        task: Task to run; its callback for the progress is not called.
         check: Called with the number of each step before it, and with the number of steps after the last one. An
             exception from it stops the task.
+        send: Called with the progress.
     """
     with IMPORTING.held():
         from meshhub.pipeline.execute import execute, execute_inspection, execute_rendering
 
-    with bounded_by(task.deadline):
+    with bounded_by(task.deadline), reporting(send) if send is not None else contextlib.nullcontext():
         if task.target is None:
             return execute_inspection(task.chain, task.source, check)
         if task.chain.renders:

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from meshhub.engine.contract import Cancel, Task, cancellation_error, deadline_error, perform
 from meshhub.model.chain import Position
+from meshhub.model.progress import ListenerFailed, Relay
 from meshhub.model.report import Inspection, Report
 
 
@@ -31,6 +32,7 @@ class InProcess:
             MeshhubError: Error of the task.
             ConversionTimeout: The deadline passed before a step or after the last one.
             Cancelled: The task was stopped before a step or after the last one.
+            Exception: What the callback for the progress raised.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
 
@@ -40,7 +42,15 @@ class InProcess:
             if deadline is not None and time.monotonic() >= deadline:
                 raise deadline_error(timeout, Position(task.chain, step - 1 if step else None))
 
-        return perform(structs.replace(task, deadline=deadline), check)
+        relay = None if task.progress is None else Relay(task.chain, task.progress)
+        try:
+            result = perform(structs.replace(task, deadline=deadline), check, relay)
+            if relay is not None:
+                relay.finish()
+        except ListenerFailed as failure:
+            assert failure.__cause__ is not None
+            raise failure.__cause__ from None
+        return result
 
     def close(self) -> None:
         """Do nothing: this engine holds no processes and no files."""

@@ -26,6 +26,7 @@ from meshhub.engine.task_slots import TaskSlots, shutdown_error
 from meshhub.engine.worker import Answer, serve
 from meshhub.engine.worker_process import Worker
 from meshhub.errors import EngineError, ServerBusy, WorkerCrashed
+from meshhub.model.progress import ListenerFailed, Relay
 from meshhub.model.report import Inspection, Report
 
 log = logging.getLogger(__name__)
@@ -99,6 +100,7 @@ class Isolated:
             ConversionTimeout: The deadline passed.
             WorkerCrashed: The worker ended without a response.
             Cancelled: The task was stopped.
+            Exception: What the callback for the progress raised.
         """
         self._slots.acquire(timeout)
         job = _Job()
@@ -115,8 +117,15 @@ class Isolated:
                 timeout_s=timeout,
                 deadline=deadline,
                 cancel=cancel,
+                relay=None if task.progress is None else Relay(task.chain, task.progress),
             )
-            return take_result(self._run_in_worker(job, task, supervision), target, task.target)
+            result = take_result(self._run_in_worker(job, task, supervision), target, task.target)
+            if supervision.relay is not None:
+                supervision.relay.finish()
+            return result
+        except ListenerFailed as failure:
+            assert failure.__cause__ is not None
+            raise failure.__cause__ from None
         finally:
             self._clean_up_in_thread(job)
 
@@ -281,7 +290,9 @@ def _send_task(worker: Worker, task: Task, scratch: Path) -> Worker | None:
     try:
         if not worker.process.is_alive():
             raise BrokenPipeError
-        worker.pipe.send((task, scratch, REQUEST.get()))
+        # the callback stays here: it belongs to this process
+        sent = msgspec.structs.replace(task, progress=None)
+        worker.pipe.send((sent, scratch, REQUEST.get(), task.progress is not None))
     except OSError:
         worker.end(_END_S)
         return None

@@ -17,6 +17,7 @@ from meshhub.engine.worker import Answer
 from meshhub.engine.worker_process import CLEAN_EXIT, Worker, describe_end, read_messages, watch_end
 from meshhub.errors import ConversionTimeout, MeshhubError, ModelTooComplex, WorkerCrashed
 from meshhub.model.chain import Chain, Position
+from meshhub.model.progress import Relay
 
 _CHECK_INTERVAL_S = 0.2
 """Seconds between two checks of files and processes of a job; a check takes milliseconds."""
@@ -44,6 +45,7 @@ class Supervision(Struct, frozen=True, kw_only=True):
         timeout_s: Seconds, for the message of the deadline.
         deadline: When the task must be done, in seconds of the monotonic clock; None for no deadline.
         cancel: Stops the task.
+        relay: Receives the progress; None if the worker reports none.
     """
 
     chain: Chain
@@ -52,6 +54,7 @@ class Supervision(Struct, frozen=True, kw_only=True):
     timeout_s: float | None = None
     deadline: float | None = None
     cancel: Cancel | None = None
+    relay: Relay | None = None
 
     def wait_for_answer(self, worker: Worker) -> Answer:
         """Wait until a worker has responded to its task. The caller ends the worker.
@@ -61,6 +64,7 @@ class Supervision(Struct, frozen=True, kw_only=True):
         Raises:
             MeshhubError: The worker crashed or exceeded a limit, or the task was cancelled.
             TaskLost: The worker ended before it began the task.
+            ListenerFailed: The callback for the progress raised an exception.
         """
         return _Wait(self, worker).run()
 
@@ -106,6 +110,11 @@ class _Wait:
         try:
             for message in read_messages(self._worker.pipe, self._unread):
                 answer = msgspec.json.decode(message, type=Answer)
+                if answer.progress is not None:
+                    if self._supervision.relay is None:
+                        raise self._invalid_response()
+                    self._supervision.relay(*answer.progress)
+                    continue
                 if answer.step is None:
                     return answer
                 if answer.step != next(self._steps, None):

@@ -47,6 +47,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         step: Number of the step that begins, if the response follows later.
+        progress: Number of a step and its fraction, if the response follows later.
         report: Report of a conversion.
         inspection: Result of an inspection.
         companions: Names of the companions that were written.
@@ -57,6 +58,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     step: int | None = None
+    progress: tuple[int, float | None] | None = None
     report: Report | None = None
     inspection: Inspection | None = None
     companions: tuple[str, ...] = ()
@@ -90,12 +92,12 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
         # the parent has ended, or has no task for this worker
         os._exit(0)
     try:
-        task, scratch, request = pickle.loads(message)  # noqa: S301 - the parent sends it
+        task, scratch, request, has_listener = pickle.loads(message)  # noqa: S301 - the parent sends it
         logs.REQUEST.set(request)
         apply_limits(limits)
         # for Python, and for libraries and programs that read the environment
         tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
-        answer = _encode_answer(task, _Progress(connection, task.chain))
+        answer = _encode_answer(task, _Progress(connection, task.chain, has_listener=has_listener))
     except Exception:
         log.exception("a worker failed before or after its task")
         os._exit(_FAULT_STATUS)
@@ -121,17 +123,25 @@ def settle(mark: int, log_as: logs.Kind | None) -> None:
 class _Progress:
     """Callback that reports each step to the parent before the step, so that a later crash or timeout names it."""
 
-    def __init__(self, connection: Connection, chain: Chain) -> None:
+    def __init__(self, connection: Connection, chain: Chain, *, has_listener: bool) -> None:
         self._connection = connection
         self._chain = chain
+        self.has_listener = has_listener
         self.position = Position(chain)
 
     def __call__(self, step: int) -> None:
         if step == len(self._chain.steps):
             return
         self.position = Position(self._chain, step)
+        self._send(Answer(step=step))
+
+    def send(self, step: int, fraction: float | None) -> None:
+        """Report the progress of a step."""
+        self._send(Answer(progress=(step, fraction)))
+
+    def _send(self, answer: Answer) -> None:
         with contextlib.suppress(OSError):
-            self._connection.send_bytes(msgspec.json.encode(Answer(step=step)))
+            self._connection.send_bytes(msgspec.json.encode(answer))
 
 
 def _encode_answer(task: Task, progress: _Progress) -> bytes:
@@ -169,7 +179,7 @@ def _encode_plugin_error(message: str) -> bytes:
 
 
 def _run(task: Task, progress: _Progress) -> Answer:
-    result = perform(task, progress)
+    result = perform(task, progress, progress.send if progress.has_listener else None)
     if isinstance(result, Report):
         return Answer(report=result, companions=task.target.names[1:] if task.target is not None else ())
     return Answer(inspection=result)

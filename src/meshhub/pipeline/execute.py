@@ -27,6 +27,7 @@ from meshhub.errors import (
     format_number,
 )
 from meshhub.model import options as opt
+from meshhub.model import progress
 from meshhub.model.capabilities import HOST_FRAME, UNIT_NAMES, Feature, Frame, Unit, Up
 from meshhub.model.chain import Chain, Position, Step
 from meshhub.model.features import FeatureTable
@@ -90,6 +91,7 @@ class _Steps:
     def step(self, number: int) -> Iterator[Position]:
         """Collect the notes and figures of one step."""
         self._check(number)
+        progress.begin_step(number)
         position = Position(self._chain, number)
         step = position.step
         start = time.perf_counter()
@@ -154,6 +156,7 @@ def execute_inspection(chain: Chain, source: Source, check: Check = _no_check) -
     steps = _Steps(chain, check)
     scene, frame, feature_table = _read(chain, source, steps)
     check(len(chain.steps))
+    progress.begin_step(len(chain.steps))
     with _attributing("inspection", Position(chain, 0)):
         model = inspect(scene)
     check(len(chain.steps))

@@ -1,0 +1,180 @@
+"""Progress: what a callback receives from steps, through every engine."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import toys
+from meshhub import (
+    Cancel,
+    Cancelled,
+    InProcess,
+    Isolated,
+    PluginError,
+    Progress,
+    Registry,
+    Source,
+    Target,
+    WorkerCrashed,
+    advance,
+    track,
+)
+from models import brick, scene_of
+
+
+@pytest.fixture(scope="module", params=[InProcess, lambda: Isolated(workers=1)], ids=["in-process", "isolated"])
+def registry(request: pytest.FixtureRequest) -> Iterator[Registry]:
+    with Registry([toys], entry_points=False, engine=request.param()) as result:
+        yield result
+
+
+def toy(words: str) -> Source:
+    return Source.from_bytes(f"toy! {words}".encode(), "a.toy")
+
+
+def convert(registry: Registry, words: str, progress: Callable[[Progress], None]) -> None:
+    registry.convert(toy(words), Target(), to="toy", progress=progress, options={"spin_degrees": 5})
+
+
+def test_each_step_begins_and_the_last_one_ends(registry: Registry) -> None:
+    events: list[Progress] = []
+    convert(registry, "cube", events.append)
+    assert [(event.kind, event.step, event.label, event.index, event.fraction) for event in events] == [
+        ("read", "toy", "Toy", 0, None),
+        ("operation", "spin", "Spin", 1, None),
+        ("write", "toy", "Toy", 2, None),
+        ("write", "toy", "Toy", 2, 1.0),
+    ]
+    assert {event.count for event in events} == {3}
+
+
+def test_fractions_of_a_step_are_passed_on_if_they_grow(registry: Registry) -> None:
+    events: list[Progress] = []
+    convert(registry, "progress 0.25 0.1 nan 0.5 7 0.75", events.append)
+    assert [event.fraction for event in events if event.kind == "read"] == [None, 0.25, 0.5, 0.75]
+
+
+def test_frequent_reports_are_limited(registry: Registry) -> None:
+    events: list[Progress] = []
+    convert(registry, "often", events.append)
+    fractions = [event.fraction for event in events if event.kind == "read" and event.fraction is not None]
+    # the loop takes a second or more, and reports 2000 times
+    assert 1 <= len(fractions) < 500
+    assert fractions == sorted(fractions)
+
+
+def test_without_a_callback_nothing_is_reported(registry: Registry) -> None:
+    assert registry.convert(toy("progress 0.5"), Target(), to="toy").ok
+
+
+def test_every_method_reports(registry: Registry, tmp_path: Path) -> None:
+    scene = scene_of(brick())
+    calls: dict[str, Callable[[Callable[[Progress], None]], object]] = {
+        "read write": lambda progress: registry.read(scene, progress=progress),
+        "read operation write": lambda progress: registry.convert_bytes(scene, "stl", repair=True, progress=progress),
+        "read write ": lambda progress: registry.write(scene, tmp_path / "a.ply", progress=progress),
+        "read inspect": lambda progress: registry.inspect(scene, progress=progress),
+        "read render": lambda progress: registry.render(scene, tmp_path / "a.png", progress=progress),
+    }
+    for kinds, call in calls.items():
+        events: list[Progress] = []
+        call(events.append)
+        assert [event.kind for event in events if event.fraction is None] == kinds.split()
+        assert (events[-1].kind, events[-1].fraction) == (kinds.split()[-1], 1.0)
+
+
+class Stop(Exception):
+    """Raised by a callback."""
+
+
+def test_an_exception_of_the_callback_stops_the_conversion(registry: Registry, tmp_path: Path) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.fraction is not None:
+            raise Stop(progress.step)
+
+    target = tmp_path / "a.toy"
+    with pytest.raises(Stop, match="toy") as raised:
+        registry.convert(toy("progress 0.2 0.4"), target, progress=stop)
+    assert raised.value.__suppress_context__
+    assert not target.exists()
+    # the registry still works
+    assert registry.convert(toy("cube"), target).ok
+
+
+def test_a_plugin_cannot_swallow_the_exception_of_a_callback() -> None:
+    class Swallowing:
+        @staticmethod
+        def call() -> None:
+            try:
+                advance(0.5)
+            except Exception:
+                pytest.fail("the plug-in caught the exception of the caller")
+
+    def stop(progress: Progress) -> None:
+        if progress.fraction is not None:
+            raise Stop
+
+    toys.ACTIONS["swallow"] = lambda _: Swallowing.call()
+    try:
+        with Registry([toys], entry_points=False) as registry, pytest.raises(Stop):
+            convert(registry, "swallow", stop)
+    finally:
+        del toys.ACTIONS["swallow"]
+
+
+def test_a_callback_may_cancel(registry: Registry) -> None:
+    cancel = Cancel()
+    with pytest.raises(Cancelled):
+        registry.convert(toy("sleep 0.2"), Target(), to="toy", cancel=cancel, progress=lambda _: cancel())
+    cancel.close()
+
+
+def test_errors_of_steps_reach_the_caller_as_without_a_callback(registry: Registry) -> None:
+    events: list[Progress] = []
+    with pytest.raises(PluginError, match="KeyError"):
+        convert(registry, "raise", events.append)
+    assert [event.kind for event in events] == ["read"]
+
+
+def test_a_crash_ends_the_reports() -> None:
+    events: list[Progress] = []
+    with Registry([toys], entry_points=False, engine=Isolated(workers=1)) as registry, pytest.raises(WorkerCrashed):
+        convert(registry, "exit", events.append)
+    assert [event.kind for event in events] == ["read"]
+
+
+def test_the_twins_report_in_the_event_loop(registry: Registry) -> None:
+    threads: set[threading.Thread] = set()
+    events: list[Progress] = []
+
+    def listen(progress: Progress) -> None:
+        threads.add(threading.current_thread())
+        asyncio.get_running_loop()
+        events.append(progress)
+
+    async def main() -> None:
+        await registry.convert_async(toy("progress 0.5"), Target(), to="toy", progress=listen)
+        with pytest.raises(Stop):
+            await registry.inspect_async(toy("cube"), progress=raise_stop)
+
+    def raise_stop(_: Progress) -> None:
+        raise Stop
+
+    asyncio.run(main())
+    assert threads == {threading.current_thread()}
+    assert [event.fraction for event in events] == [None, 0.5, None, 1.0]
+
+
+def test_outside_of_a_conversion_reports_do_nothing() -> None:
+    advance(0.5)
+    advance(math.nan)
+    assert list(track("abc")) == ["a", "b", "c"]
+    assert list(track([], [])) == []
+    with pytest.raises(ValueError, match="shorter"):
+        list(track("abc", [1]))
