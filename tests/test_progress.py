@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import toys
+from distributions import install
 from meshhub import (
     Cancel,
     Cancelled,
     InProcess,
     Isolated,
+    Part,
     PluginError,
     Progress,
     Registry,
+    Scene,
     Source,
     Target,
     WorkerCrashed,
     advance,
     track,
 )
-from models import brick, scene_of
+from models import brick, scene_of, sphere
 
 
 @pytest.fixture(scope="module", params=[InProcess, lambda: Isolated(workers=1)], ids=["in-process", "isolated"])
@@ -178,3 +186,96 @@ def test_outside_of_a_conversion_reports_do_nothing() -> None:
     assert list(track([], [])) == []
     with pytest.raises(ValueError, match="shorter"):
         list(track("abc", [1]))
+
+
+def test_loops_inside_of_an_item_report_its_share(registry: Registry) -> None:
+    events: list[Progress] = []
+    convert(registry, "nested", events.append)
+    assert [event.fraction for event in events if event.kind == "read"] == [None, 0.125, 0.25, 0.625, 1.0]
+
+
+@pytest.mark.parametrize("extension", ["stl", "3mf", "glb", "step"])
+def test_big_models_report_fractions_of_their_steps(
+    extension: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All reports are passed on here, so that small models on a fast machine show them too."""
+    if extension == "step":
+        pytest.importorskip("OCP", reason="OpenCASCADE is not installed")
+    monkeypatch.setattr("meshhub.model.progress.MIN_INTERVAL_S", 0.0)
+    ball = sphere(segments=64)
+    meshes = (replace(ball, faces=ball.faces[1:]), *(brick(10 + number, 20, 30) for number in range(3)))
+    scene = Scene(meshes, tuple(Part(number, name=str(number)) for number in range(len(meshes))))
+    source = tmp_path / f"a.{extension}"
+    registry = Registry(entry_points=False)
+    options = {"step_surfaces": "planar"} if extension == "step" else {}
+    registry.write(scene, source, options=options)
+    events: list[Progress] = []
+    registry.convert(
+        source,
+        Target(),
+        to=extension,
+        progress=events.append,
+        options={"repair": True, "optimize_target_faces": 1000, "flatten_base_mm": 1, **options},
+    )
+    fractions: dict[str, list[float]] = {}
+    for event in events:
+        if event.fraction is not None:
+            fractions.setdefault(f"{event.kind} {event.step}", []).append(event.fraction)
+    # the STL reader works on whole arrays
+    expected = {f"read {extension}", "operation repair", "operation optimize", f"write {extension}"} - {"read stl"}
+    assert expected <= set(fractions)
+    for values in fractions.values():
+        assert values == sorted(values)
+        assert values[-1] == 1.0
+    assert len(fractions["operation repair"]) > 3
+
+
+# the command line
+
+SUPPORT = Path(__file__).parent / "support"
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    """Command that converts a file for two and a half seconds, with the toy format installed."""
+    install(tmp_path / "site", "meshhub-toys", toys="toys")
+    (tmp_path / "a.toy").write_bytes(b"toy! progress 0.25" + b" 0.5" * 16)
+    return [sys.executable, "-m", "meshhub", "convert", str(tmp_path / "a.toy"), str(tmp_path / "b.toy")]
+
+
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(tmp_path / "site"), str(SUPPORT))),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "TERM": "xterm",
+        "COLUMNS": "100",
+    }
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uses pseudo-terminals")
+def test_a_long_conversion_shows_a_bar_on_a_terminal(command: list[str], tmp_path: Path) -> None:
+    import pty
+
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment(tmp_path))
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal is closed when the command ends
+        while data := os.read(ours, 4096):
+            shown += data
+    os.close(ours)
+    assert child.communicate(timeout=60)[0] == b""
+    assert child.returncode == 0
+    assert b"reading Toy (1 of 2)" in shown
+    assert b"50%" in shown
+    # the bar is removed before the report
+    assert shown.rstrip().rpartition(b"\x1b[2K")[2].decode().lstrip().startswith(str(tmp_path / "b.toy"))
+
+
+@pytest.mark.parametrize("flag", [None, "--quiet", "--json"])
+def test_without_a_terminal_no_bar_is_shown(command: list[str], tmp_path: Path, flag: str | None) -> None:
+    done = subprocess.run(
+        [*command, *([flag] if flag else [])], capture_output=True, text=True, env=environment(tmp_path), check=True
+    )
+    assert "reading" not in done.stderr

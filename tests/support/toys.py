@@ -120,6 +120,11 @@ def report_often(_: list[str]) -> None:
         time.sleep(0.0005)
 
 
+def report_nested(_: list[str]) -> None:
+    for _ in track(["small", "large"], [1, 3]):
+        report_progress(["0.5", "1"])
+
+
 def raise_error(_: list[str]) -> None:
     raise KeyError("a secret path")
 
@@ -134,6 +139,7 @@ ACTIONS: dict[str, Callable[[list[str]], object]] = {
     "exit": lambda _: os._exit(3),
     "progress": report_progress,
     "often": report_often,
+    "nested": report_nested,
     "raise": raise_error,
     "quit": lambda _: sys.exit(1),
     "note": lambda _: note("toy_noted", "a toy was read"),

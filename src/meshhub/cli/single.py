@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ from meshhub.cli.conversion import ConvertFlags, closing, preview, suggesting_ov
 from meshhub.cli.exits import code_of, explained
 from meshhub.cli.files import STREAM, bounded_hooks, identity, read_from, worker_log
 from meshhub.cli.outputs import Output
+from meshhub.cli.progress import show_progress
+from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, OutputExists, printable
 from meshhub.model.chain import Request
+from meshhub.model.progress import Listener
 from meshhub.model.report import Report
 from meshhub.model.source import Target
 from meshhub.pipeline.output import target_format
@@ -106,9 +110,15 @@ def _convert_to_file(
     _check_input(source, output)
     if output.folder is not None:
         output.folder.mkdir(parents=True, exist_ok=True)
-    with suggesting_overwrite(output.overwrite):
+    with suggesting_overwrite(output.overwrite), _show_progress(flags) as progress:
         return registry.convert(
-            read_from(source), target, to=output.to, timeout=flags.timeout, overwrite=flags.force, **options
+            read_from(source),
+            target,
+            to=output.to,
+            timeout=flags.timeout,
+            overwrite=flags.force,
+            progress=progress,
+            options=options,
         )
 
 
@@ -117,7 +127,10 @@ def _convert_to_stream(
 ) -> Report:
     _check_standard_output(source, to, flags)
     target = Target()
-    report = registry.convert(read_from(source), target, to=to, timeout=flags.timeout, **options)
+    with _show_progress(flags) as progress:
+        report = registry.convert(
+            read_from(source), target, to=to, timeout=flags.timeout, progress=progress, options=options
+        )
     try:
         sys.stdout.buffer.write(target.read())
         sys.stdout.buffer.flush()
@@ -128,6 +141,11 @@ def _convert_to_stream(
     if len(target.names) > 1:
         show.inform("note: materials and textures need files of their own and were left out; give an OUTPUT")
     return report
+
+
+def _show_progress(flags: ConvertFlags) -> AbstractContextManager[Listener | None]:
+    # a log and a bar would overwrite each other
+    return show_progress(is_silent=flags.as_json or is_quiet() or is_verbose())
 
 
 def _check_standard_output(source: str, to: str | None, flags: ConvertFlags) -> None:

@@ -8,7 +8,7 @@ nothing and report nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Literal, TypeVar
@@ -73,20 +73,38 @@ def advance(fraction: float) -> None:
         reporter.advance(fraction)
 
 
-def track(items: Sequence[T], sizes: Sequence[float] | None = None) -> Iterator[T]:
+def track(items: Iterable[T], sizes: Iterable[float] | None = None) -> Iterator[T]:
     """Yield the items, and report the share of those that are finished.
+
+    While an item is in work, `advance` and `track` refer to the share of this item.
 
     Args:
         items: What the step works on, one after the other.
         sizes: Work for each item, in any unit; the same for all by default.
     """
-    weights = sizes if sizes is not None else [1.0] * len(items)
-    total, done = sum(weights), 0.0
+    items = list(items)
+    weights = list(sizes) if sizes is not None else [1.0] * len(items)
+    total, done = sum(weights) or 1.0, 0.0
     for item, weight in zip(items, weights, strict=True):
-        yield item
+        with portion(done / total, (done + weight) / total):
+            yield item
         done += weight
-        if total > 0:
-            advance(done / total)
+        advance(done / total)
+
+
+@contextmanager
+def portion(start: float, end: float) -> Iterator[None]:
+    """Let the fractions that are reported inside refer to a portion of the work, from fraction `start` to `end`."""
+    reporter = _current.get()
+    if reporter is None:
+        yield
+        return
+    outer = reporter.window
+    reporter.window = outer[0] + start * (outer[1] - outer[0]), outer[0] + end * (outer[1] - outer[0])
+    try:
+        yield
+    finally:
+        reporter.window = outer
 
 
 @contextmanager
@@ -110,19 +128,24 @@ class _Reporter:
     """Limits how often a step reports."""
 
     def __init__(self, send: Send) -> None:
+        self.window = 0.0, 1.0
         self._send = send
         self._step = 0
         self._fraction = 0.0
         self._next_s = 0.0
 
     def begin(self, number: int) -> None:
-        self._step, self._fraction, self._next_s = number, 0.0, 0.0
+        self._step, self._fraction, self._next_s, self.window = number, 0.0, 0.0, (0.0, 1.0)
         self._send(number, None)
 
     def advance(self, fraction: float) -> None:
         now = time.monotonic()
         # NaN compares false
-        if now >= self._next_s and self._fraction < fraction <= 1:
+        if now < self._next_s or not 0 <= fraction <= 1:
+            return
+        low, high = self.window
+        fraction = min(low + fraction * (high - low), 1.0)
+        if fraction > self._fraction:
             self._fraction, self._next_s = float(fraction), now + MIN_INTERVAL_S
             self._send(self._step, self._fraction)
 

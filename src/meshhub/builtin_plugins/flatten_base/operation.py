@@ -16,6 +16,7 @@ from meshhub.builtin_plugins.flatten_base.cut import Plane, cut_mesh
 from meshhub.builtin_plugins.flatten_base.validity import MeshCheck, check_mesh, check_meshes, count_shells_below
 from meshhub.errors import InvalidOption, format_number
 from meshhub.model.notes import did, note
+from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.geometry import bounds, compacted, placed_mesh
 
@@ -123,7 +124,7 @@ class _SceneCutter:
     def cut_parts(self) -> list[Part]:
         """Return the parts after the cut, without those that were removed."""
         kept: list[tuple[Part, str, _Key | None]] = []
-        for place, part in enumerate(self.scene.parts):
+        for place, part in track(enumerate(self.scene.parts)):
             if part.mesh not in self.compact:
                 self.compact[part.mesh] = compacted(self.scene.meshes[part.mesh])
             mesh = self.compact[part.mesh]

@@ -15,6 +15,7 @@ from meshhub.builtin_plugins.gltf.reading.meshes import MeshReader
 from meshhub.builtin_plugins.gltf.reading.nodes import MeshPlacement, NodeWalk
 from meshhub.errors import UnreadableFile
 from meshhub.model.capabilities import Frame, NoOptions
+from meshhub.model.progress import track
 from meshhub.model.scene import Part, Scene
 from meshhub.model.source import Source
 
@@ -37,7 +38,7 @@ def read(source: Source, _options: NoOptions) -> Scene:
         meshes = MeshReader(document, buffers, accessors, materials, notes)
         placements, name = _place_meshes(document, accessors, notes)
         parts = []
-        for placement in placements:
+        for placement in track(placements):
             entry = meshes.read(placement.mesh, placement.referrer)
             if entry is not None:
                 mesh, material = entry

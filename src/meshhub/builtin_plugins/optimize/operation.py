@@ -11,6 +11,7 @@ from meshhub.builtin_plugins.optimize import OptimizeOptions, meshlab
 from meshhub.builtin_plugins.optimize.mesh_reduction import MeshReduction
 from meshhub.builtin_plugins.optimize.transfer import transfer_attributes
 from meshhub.model.notes import did, note
+from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Scene
 
 BISECTION_COUNT = 60
@@ -53,7 +54,7 @@ def run(scene: Scene, options: OptimizeOptions) -> Scene:
     meshes = list(scene.meshes)
     carry = 0.0
     any_seams_moved = False
-    for place, index in enumerate(order):
+    for place, index in track(enumerate(order), sizes):
         reduction = reductions[index]
         goal = goals[place] + carry * weights[place] / remaining[place] / times[place]
         goal = max(goal, goals[place] / 2, minimums[place])

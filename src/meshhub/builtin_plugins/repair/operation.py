@@ -15,6 +15,7 @@ from meshhub.builtin_plugins.repair.passes import RepairResult, repair_surface
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_surface
 from meshhub.builtin_plugins.repair.welded_mesh import to_mesh, weld_mesh
 from meshhub.model.notes import did, note
+from meshhub.model.progress import track
 from meshhub.model.scene import Mesh, Part, Scene
 from meshhub.toolkit import topology
 from meshhub.toolkit.geometry import bounds, transformed, welded
@@ -59,7 +60,8 @@ def run(scene: Scene, options: RepairOptions) -> Scene:  # noqa: ARG001  every o
     before, after = [0, 0.0], [0, 0.0]
     meshes = list(scene.meshes)
     valid_volumes = measure_valid_meshes(scene.meshes)
-    for index, parts in placed.items():
+    sizes = [len(scene.meshes[index].faces) for index in placed]
+    for index, parts in track(placed.items(), sizes):
         mesh = scene.meshes[index]
         if len(mesh.faces) == 0:
             continue

@@ -13,6 +13,7 @@ from meshhub.builtin_plugins.repair import clean, fragments, holes, orient, spli
 from meshhub.builtin_plugins.repair.pairing import pair_half_edges
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_as_file
 from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, reweld
+from meshhub.model.progress import track
 from meshhub.toolkit import topology
 from meshhub.toolkit.geometry import signed_volume
 from meshhub.toolkit.topology import Edges, Index
@@ -160,9 +161,9 @@ def repair_surface(surface: WeldedMesh, mesh_edges: Edges, farthest: float) -> R
     """
     best: RepairResult | None = None
     counts: Counter[str] = Counter()
-    for _ in range(MAX_PASSES):
+    for _ in track(range(MAX_PASSES)):
         state = RepairState(surface, mesh_edges, farthest, counts)
-        for step in STEPS:
+        for step in track(STEPS):
             step(state)
             if len(state.surface.faces) == 0:
                 break

@@ -27,6 +27,7 @@ from meshhub.errors import EmptyModel, ExternalReference, UnreadableFile, format
 from meshhub.model.capabilities import MILLIMETRES_PER, Frame, Unit
 from meshhub.model.features import FeatureTable
 from meshhub.model.notes import did, note
+from meshhub.model.progress import track
 from meshhub.model.scene import Color, Float64, Material, Mesh, Part, Scene
 from meshhub.model.source import Source
 from meshhub.toolkit.geometry import bounds
@@ -113,7 +114,7 @@ def _tessellate_products(products: dict[str, XcafProduct], options: StepReadOpti
     """Return the triangles of each product; None for a product without faces."""
     angle_rad = math.radians(options.step_angle_degrees)
     tessellations: dict[str, Tessellation | None] = {}
-    for key, product in products.items():
+    for key, product in track(products.items()):
         shape = product_shape(product)
         if is_null(shape):
             tessellations[key] = None

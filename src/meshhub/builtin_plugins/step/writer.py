@@ -45,6 +45,7 @@ from meshhub.builtin_plugins.step.writing.repair import find_causes
 from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import seconds_left
 from meshhub.model.notes import did, note
+from meshhub.model.progress import track
 from meshhub.model.scene import Color, Scene
 from meshhub.model.source import Target
 from meshhub.toolkit.geometry import IntIndex
@@ -140,7 +141,8 @@ class _SceneWriter:
         reach_mm = max((float(np.abs(placement.matrix[:3, 3]).max()) for placement in self.placements), default=0.0)
         decimals = choose_decimals(reach_mm, 0.0)
         document = StepDocument(Part21Writer(stream, decimals))
-        products = [self._write_shape(document, number) for number in range(len(self.shapes))]
+        sizes = [len(shape.mesh.faces) for shape in self.shapes]
+        products = [self._write_shape(document, number) for number in track(range(len(self.shapes)), sizes)]
         if not any(products):
             raise ConversionFailed("every triangle of the model is degenerate: there is no surface to write")
         document.file.decimals = decimals

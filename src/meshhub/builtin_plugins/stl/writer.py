@@ -7,6 +7,7 @@ import numpy as np
 from meshhub.builtin_plugins.stl import StlWriterOptions
 from meshhub.errors import ConversionFailed, format_number
 from meshhub.model.notes import note
+from meshhub.model.progress import track
 from meshhub.model.scene import Float32, Float64, Int32, Scene
 from meshhub.model.source import Target
 from meshhub.toolkit.columns import shortest, write_rows
@@ -51,7 +52,7 @@ def _write_binary(scene: Scene, target: Target) -> None:
     with target.open() as file:
         file.write(_TITLE.ljust(80, b"\0"))
         file.write(len(faces).to_bytes(4, "little"))
-        for start in range(0, len(faces), _MAX_FACES_PER_BLOCK):
+        for start in track(range(0, len(faces), _MAX_FACES_PER_BLOCK)):
             block = faces[start : start + _MAX_FACES_PER_BLOCK]
             rows = np.zeros(len(block), _RECORD)
             rows["normal"] = _unit_normals(vertices, block)
@@ -61,7 +62,7 @@ def _write_binary(scene: Scene, target: Target) -> None:
 
 def _write_text(scene: Scene, target: Target) -> None:
     with target.open() as file:
-        for part in scene.parts:
+        for part in track(scene.parts):
             mesh = placed_mesh(scene.meshes[part.mesh], part.transform)
             if len(mesh.faces) == 0:
                 continue

@@ -16,6 +16,7 @@ from meshhub.builtin_plugins.threemf.writing.xml_text import escape_xml, format_
 from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
 from meshhub.errors import format_number
 from meshhub.model.notes import note
+from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Int32, Mesh, Scene
 from meshhub.model.source import Target
 from meshhub.toolkit.columns import shortest, write_rows
@@ -121,7 +122,7 @@ def _format_metadata(scene: Scene) -> bytes:
 
 def _write_objects(scene: Scene, tree: ObjectTree, writers: _ObjectWriters, ids: Iterator[int]) -> Iterator[Chunk]:
     """Yield the text of all objects, and number them."""
-    for item in tree.objects():
+    for item in track(tree.objects()):
         if isinstance(item, MeshObject):
             yield from _write_mesh_object(scene, item, writers, ids)
         else:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.gltf.writing.appearance import MaterialWriter, Object, decode_vertex_colors
 from meshhub.builtin_plugins.gltf.writing.transforms import choose_local_origin, decompose_transform
+from meshhub.model.progress import track
 from meshhub.model.scene import Float32, Float64, Int32, Mesh, Part, Scene
 from meshhub.toolkit.geometry import compacted, extremes, placed_mesh
 
@@ -54,7 +55,7 @@ class DocumentBuilder:
         self._geometries: dict[int, _Geometry] = {}
         self._mesh_cache: dict[tuple[int, int | None], int] = {}
         self._materials = MaterialWriter(scene, lambda data: self._add_view(data, None))
-        for part in scene.parts:
+        for part in track(scene.parts):
             if len(scene.meshes[part.mesh].faces):
                 self._add_part(part)
 

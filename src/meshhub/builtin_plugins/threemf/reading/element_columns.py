@@ -18,6 +18,7 @@ import pyarrow.csv as csv
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.threemf.reading.model_document import PAINT
+from meshhub.model.progress import advance
 from meshhub.model.scene import UInt8
 from meshhub.toolkit.columns import Irregular, as_numpy
 
@@ -98,6 +99,7 @@ def extract_columns(data: bytes, codes: PaintCodes) -> tuple[bytes, dict[int, Co
             columns = read_elements(data[match.end() : stop], container.decode(), codes, prefix.decode())
         except Irregular:
             continue
+        advance(stop / len(data))
         extracted[match.start() - removed] = columns
         pieces.append(data[copied : match.end()])
         removed += stop - match.end()

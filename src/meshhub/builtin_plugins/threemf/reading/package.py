@@ -48,6 +48,11 @@ class Package:
         """Paths of all parts, without a leading slash."""
         return [entry.name for entry in self._archive.entries]
 
+    @property
+    def model_bytes(self) -> int:
+        """Size of all model parts."""
+        return sum(entry.size for entry in self._archive.entries if entry.name.casefold().endswith(".model"))
+
     def find(self, reference: str, base: str = "") -> str | None:
         """Return the name of the part that a reference means, or None.
 

@@ -24,6 +24,7 @@ from meshhub.builtin_plugins.threemf.reading.slicer_project import SlicerProject
 from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile, quote
 from meshhub.model.capabilities import MILLIMETRES_PER
 from meshhub.model.notes import note
+from meshhub.model.progress import advance, portion
 from meshhub.model.scene import Float64, Mesh, Part
 
 _ENCRYPTED = b"%3McF"
@@ -69,6 +70,7 @@ class SceneBuilder:
         self._package = package
         self._has_keystore = package.has_keystore()
         self._documents: dict[str, ModelDocument] = {}
+        self._parsed_bytes = 0
         self.root = self._load_document(root)
         self._project = SlicerProject(package, self.root)
         self._filaments = FilamentReader(paint, self._project.colors)
@@ -126,7 +128,11 @@ class SceneBuilder:
                     f"{quote(name)} is encrypted (3MF Secure Content) for one receiver; "
                     "export the model without protection"
                 )
-            self._documents[name] = parse_model(data, name)
+            total_bytes = max(self._package.model_bytes, 1)
+            with portion(self._parsed_bytes / total_bytes, (self._parsed_bytes + len(data)) / total_bytes):
+                self._documents[name] = parse_model(data, name)
+            self._parsed_bytes += len(data)
+            advance(self._parsed_bytes / total_bytes)
         return self._documents[name]
 
     def _resolve(self, placement: ObjectPlacement, document: ModelDocument) -> _Key:
