@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import io
 import subprocess
 import sys
 import threading
 from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 import toys
 from meshhub import (
     Cancelled,
+    Failure,
+    FileReport,
     Frame,
     Image,
     InvalidOption,
     Isolated,
     Material,
     Mesh,
+    Note,
     Part,
     Registry,
+    Report,
     Scene,
     Source,
     Target,
@@ -337,3 +344,92 @@ def test_mypy_knows_the_options(tmp_path: Path) -> None:
         check=False,
     )
     assert [line.partition(": ")[0][-1] for line in checked.stdout.splitlines() if ": error:" in line] == ["4", "5"]
+
+
+# notebooks
+
+
+class _Tags(HTMLParser):
+    """Tags and texts of a document, which must be closed in order."""
+
+    def __init__(self, document: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.sources: list[str] = []
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(document)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag == "img":
+            self.sources += [value or "" for name, value in attributes if name == "src"]
+        else:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_a_scene_in_a_notebook_is_a_picture_and_facts() -> None:
+    shown = _Tags(painted()._repr_html_())
+    (source,) = shown.sources
+    data = base64.b64decode(source.removeprefix("data:image/png;base64,"), validate=True)
+    assert data.startswith(b"\x89PNG")
+    assert {"36", "painted", "in, Y up", "part", "a"} <= set(shown.texts)
+    # the size in millimeters, Z up
+    assert any(text.endswith(" mm") for text in shown.texts)
+
+
+def test_names_in_a_notebook_are_escaped() -> None:
+    name = "<script>alert('1')</script>\x1b[2J" + 1000 * "x"
+    scene = replace(painted(), name=name, parts=(Part(0, name=name),))
+    report = REGISTRY.convert(replace(scene, frame=Frame("mm", "z")), Target(), to="3mf")
+    report = structs.replace(report, notes=(Note("<b>", name),))
+    inspection = structs.replace(REGISTRY.inspect(scene), notes=(Note("<b>", name),))
+    for described in (scene, report, inspection):
+        document = described._repr_html_()
+        assert set(_Tags(document).tags) <= {"div", "img", "table", "caption", "b", "tr", "th", "td"}
+        assert "<script" not in document
+        assert "\x1b" not in document
+        assert "&lt;script&gt;" in document
+        assert len(document) < 200_000
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        Scene((), ()),
+        Scene((Mesh(np.zeros((3, 3)), np.empty((0, 3), np.int32)),), (Part(0),)),
+        scene_of(Mesh(np.zeros((3, 3)), np.int32([[0, 1, 2]]))),
+        scene_of(Mesh(np.full((3, 3), np.nan), np.int32([[0, 1, 2]]))),
+        scene_of(Mesh(np.full((3, 3), 1e300), np.int32([[0, 1, 2]]))),
+    ],
+    ids=["nothing", "no faces", "a point", "not a number", "huge"],
+)
+def test_unusual_scenes_are_described(scene: Scene) -> None:
+    assert "faces" in _Tags(scene._repr_html_()).texts
+
+
+def test_a_huge_scene_is_described_without_a_picture() -> None:
+    box = brick()
+    scene = Scene((box,), tuple(Part(0) for _ in range(200_000)))
+    shown = _Tags(scene._repr_html_())
+    assert shown.sources == []
+    assert "2,400,000" in shown.texts
+
+
+def test_reports_and_inspections_in_a_notebook_are_tables() -> None:
+    report = REGISTRY.convert(scene_of(brick()), Target(), to="stl", options={"place_on_bed": True})
+    texts = _Tags(report._repr_html_()).texts
+    assert {"scene → stl", "source", "target", "place-on-bed"} <= set(texts)
+    assert any("684 bytes, 12 faces, 10 × 20 × 30 mm" in text for text in texts)
+    texts = _Tags(REGISTRY.inspect(scene_of(brick()))._repr_html_()).texts
+    assert {"6,000.0 mm³", "yes", "10 × 20 × 30 mm"} <= set(texts)
+    failed = Report(source=FileReport(format="stl"), target=FileReport(format="ply"), error=Failure("no", "it failed"))
+    assert "it failed [no]" in _Tags(failed._repr_html_()).texts

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from meshhub.model.capabilities import Feature, Frame
 from meshhub.model.features import FeatureTable
+from meshhub.model.html import format_size, format_table, list_rows
 from meshhub.model.notes import Figure, Note
 
 
@@ -110,6 +111,31 @@ class Report(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether the conversion succeeded."""
         return self.error is None
 
+    def _repr_html_(self) -> str:
+        """Describe the report for notebooks."""
+        return format_table(
+            f"{self.source.format} → {self.target.format}" if self.target.format else self.source.format,
+            [
+                ("error", self.error and f"{self.error.error} [{self.error.error_code}]"),
+                *_describe_file("source", self.source),
+                *_describe_file("target", self.target),
+                *((step.step, _describe_step(step)) for step in self.steps),
+                *list_rows("loss", [f"{loss.feature} (at {loss.step})" for loss in self.losses]),
+                *list_rows("note", [f"{note.message} [{note.code}]" for note in self.notes]),
+                ("duration", f"{self.seconds:.2f} s"),
+            ],
+        )
+
+
+def _describe_file(label: str, file: FileReport) -> list[tuple[str, object]]:
+    words = [f"{file.bytes:,} bytes", f"{file.faces:,} faces", format_size(file.size_mm)]
+    return [(label, ", ".join(word for word in words if word))] if file.bytes else []
+
+
+def _describe_step(step: StepReport) -> str:
+    figures = [f"{name} {value}" for name, value in step.figures.items() if value]
+    return ", ".join([f"{step.seconds:.2f} s", *figures])
+
 
 class PartInspection(Struct, frozen=True, kw_only=True):
     """Topology and size of one placed part; the fields are those of `ModelInspection`."""
@@ -195,3 +221,25 @@ class Inspection(Struct, frozen=True, kw_only=True):
 
     notes: tuple[Note, ...] = ()
     """Remarks for the caller."""
+
+    def _repr_html_(self) -> str:
+        """Describe the inspection for notebooks."""
+        model = self.model
+        return format_table(
+            f"Inspection of {self.source.format}",
+            [
+                ("size", format_size(model.size_mm)),
+                ("faces", model.faces),
+                ("parts", model.parts),
+                ("bodies", model.bodies),
+                ("cavities", model.cavities or None),
+                ("volume", None if model.volume_mm3 is None else f"{model.volume_mm3:,.1f} mm³"),
+                ("area", f"{model.area_mm2:,.1f} mm²"),
+                ("watertight", "yes" if model.watertight else "no"),
+                ("holes", model.holes),
+                ("non-manifold edges", model.nonmanifold_edges),
+                ("inconsistent edges", model.inconsistent_edges),
+                ("carries", ", ".join(model.features) or "triangles only"),
+                *list_rows("note", [f"{note.message} [{note.code}]" for note in self.notes]),
+            ],
+        )

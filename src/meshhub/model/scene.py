@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -264,6 +265,11 @@ class Scene:
         counts = {"mesh": self.meshes, "part": self.parts, "material": self.materials, "image": self.images}
         words = [f"{len(items)} {noun}" for noun, items in counts.items() if items]
         return f"Scene({', '.join([*words, f'{self.face_count} faces', f'{self.frame.unit}, {self.frame.up} up'])})"
+
+    def _repr_html_(self) -> str:
+        """Describe the scene for notebooks, with a picture."""
+        # by name: the toolkit, which draws, imports this module
+        return str(import_module("meshhub.toolkit.rendering.notebook").describe_scene(self))
 
     @property
     def face_count(self) -> int:
