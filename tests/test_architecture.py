@@ -33,8 +33,8 @@ LAYERS = {
 """The same order inside large packages."""
 
 WITHOUT_NUMPY = (
-    "errors model.capabilities model.notes model.options model.report model.source model.plans model.chain "
-    "model.deadline model.progress hookspecs "
+    "errors model.api_version model.capabilities model.notes model.options model.report model.source model.plans "
+    "model.chain model.deadline model.progress hookspecs "
     "pipeline.loading pipeline.declarations pipeline.collecting pipeline.resolve service.settings engine.scratch "
     "engine.logs registry supported builtin_plugins.stl builtin_plugins.step builtin_plugins.repair"
 ).split()
@@ -116,8 +116,8 @@ def test_public_names_exist_and_match_the_list() -> None:
 
 
 PUBLIC_NAMES = """
-    Caller Cancel Cancelled Capability Chain ConversionFailed ConversionTimeout EmptyModel Engine EngineError
-    ExternalReference Failure Fault Feature FeatureTable FileReport Format Frame Hole HoleStep Image InProcess
+    API_VERSION Caller Cancel Cancelled Capability Chain ConversionFailed ConversionTimeout EmptyModel Engine
+    EngineError ExternalReference Failure Fault Feature FeatureTable FileReport Format Frame Hole HoleStep Image InProcess
     Inspection InvalidOption
     Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError MissingDependency ModelInspection
     ModelTooComplex NoOptions Note Objection Operation OutputExists Part Plan Plugin PluginError PremiumRequired

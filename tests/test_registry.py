@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 import toys
 from distributions import install
 from meshhub import (
+    API_VERSION,
     LOCAL,
     Caller,
     Chain,
@@ -111,6 +112,34 @@ def test_a_missing_marker_is_a_fault() -> None:
     result.meshhub_readers = lambda: nothing()  # type: ignore[attr-defined]
     (fault,) = build_registry(result).faults
     assert "@hookimpl" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("declared", "oldest", "newest", "fault"),
+    [
+        ("1.3", "1.2", "1.4", None),
+        ("1.2", "1.2", "1.4", None),
+        ("1.4", "1.2", "1.4", None),
+        ("1.5", "1.2", "1.4", "needs plug-in API 1.5, and this meshhub has 1.4: update meshhub"),
+        ("2.0", "1.2", "1.4", "needs plug-in API 2.0, and this meshhub has 1.4: update meshhub"),
+        ("1.1", "1.2", "1.4", "supports 1.2 to 1.4: update the plug-in"),
+        ("1.10", "1.2", "1.10", None),
+        ("1", "1.2", "1.4", "must be a version such as \"1.4\", got '1'"),
+        (1.3, "1.2", "1.4", 'must be a version such as "1.4", got 1.3'),
+        (API_VERSION, API_VERSION, API_VERSION, None),
+    ],
+)
+def test_the_declared_version_of_the_api_is_checked(
+    declared: object, oldest: str, newest: str, fault: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("meshhub.model.api_version.OLDEST_API_VERSION", oldest)
+    monkeypatch.setattr("meshhub.model.api_version.API_VERSION", newest)
+    registry = Registry([type("Versioned", (), {"MESHHUB_API": declared})], entry_points=False)
+    loaded = [plugin.api_version for plugin in registry.plugins if plugin.name == "Versioned"]
+    assert loaded == ([] if fault else [declared])
+    assert [fault in each.message for each in registry.faults] == [True] * bool(fault)
+    # a plug-in without a declaration is loaded
+    assert not Registry([type("Plain", (), {})], entry_points=False).faults
 
 
 def test_a_duplicate_plugin_is_a_fault() -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ from faulty_plugins import (
     UndescribedOption,
     UntitledOption,
 )
-from meshhub import Frame, PluginError, Reader, Source, hookimpl
+from meshhub import Frame, PluginError, Reader, Source, hookimpl, hookspecs
+from meshhub.hookspecs import hookspec
 from meshhub.model.capabilities import FEATURES
 from meshhub.testing import Contract, OperationContract, ReaderContract, WriterContract, child_process, guards
 from meshhub.testing.comparison import describe_difference
@@ -208,6 +210,8 @@ def test_every_contract_has_a_faulty_plugin() -> None:
     tested_separately = {
         ("writer", "test_a_carried_feature_survives"),
         ("operation", "test_it_takes_part_when_it_is_asked_for"),
+        *((kind, "test_it_declares_the_api_version") for kind in CONTRACTS),
+        *((kind, "test_it_uses_nothing_deprecated") for kind in CONTRACTS),
     }
     assert {(kind, name) for kind, name, _, _ in FAULTY_DECLARATIONS} | tested_separately == {
         (kind, name) for kind in CONTRACTS for name, _ in list_cases(kind)
@@ -356,3 +360,46 @@ def test_sample_scenes_have_the_features_they_are_named_for() -> None:
     assert describe_difference(brick(), brick()) == ""
     assert all(scene.face_count > 0 for scene in unusual().values())
     assert faulty_plugins.MAGIC
+
+
+class _OldHooks:
+    """Hook of an earlier version of the API that is about to be removed."""
+
+    @hookspec(warn_on_impl=DeprecationWarning("meshhub_old is deprecated; use meshhub_readers"))
+    def meshhub_old(self) -> None:
+        """Do nothing."""
+
+
+class UsesOldHook(FaultyPlugin):
+    @hookimpl
+    def meshhub_old(self) -> None:
+        pass
+
+
+def test_the_kit_finds_what_is_deprecated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hookspecs, "MODULES", (*hookspecs.MODULES, _OldHooks))
+    build_contract("reader", CORRECT).test_it_uses_nothing_deprecated()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        contract = build_contract("reader", UsesOldHook())
+        assert contract.declared
+    with pytest.raises(AssertionError, match="use meshhub_readers"):
+        contract.test_it_uses_nothing_deprecated()
+
+
+class FromTheFuture(FaultyPlugin):
+    MESHHUB_API = "999.0"
+
+
+def test_the_kit_reports_an_unsupported_version_of_the_api() -> None:
+    with pytest.raises(AssertionError, match=r"needs plug-in API 999\.0"):
+        build_contract("reader", FromTheFuture()).test_it_declares_the_api_version()
+
+
+class Unversioned(FaultyPlugin):
+    MESHHUB_API = None
+
+
+def test_the_kit_skips_a_missing_version_of_the_api() -> None:
+    with pytest.raises(pytest.skip.Exception, match="MESHHUB_API"):
+        build_contract("reader", Unversioned()).test_it_declares_the_api_version()

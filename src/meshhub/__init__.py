@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from meshhub.errors import UnsupportedTarget as UnsupportedTarget
     from meshhub.errors import WorkerCrashed as WorkerCrashed
     from meshhub.hookspecs import hookimpl as hookimpl
+    from meshhub.model.api_version import API_VERSION as API_VERSION
     from meshhub.model.capabilities import Capability as Capability
     from meshhub.model.capabilities import Feature as Feature
     from meshhub.model.capabilities import Format as Format
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from meshhub.registry import Registry as Registry
 
 _NAMES_BY_MODULE = {
+    "meshhub.model.api_version": "API_VERSION",
     "meshhub.model.chain": "Chain Request Step",
     "meshhub.model.capabilities": "Capability Feature Format Frame Magic NoOptions Operation Reader Stage Writer",
     "meshhub.engine.contract": "Cancel Engine",

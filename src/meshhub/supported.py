@@ -86,10 +86,11 @@ class OperationSupport(TypedDict):
 
 
 class PluginSupport(TypedDict):
-    """Loaded plug-in and its origin."""
+    """Loaded plug-in, its origin, and the version of the plug-in API that it declares ("" without one)."""
 
     name: str
     origin: str
+    api_version: str
 
 
 class FaultSupport(TypedDict):
@@ -151,7 +152,10 @@ def supported(registry: Registry, caller: Caller) -> Supported:
         "formats": formats,
         "operations": [_describe_operation(operation, caller) for operation in declarations.operations],
         "options": schema(HostOptions),
-        "plugins": [{"name": plugin.name, "origin": plugin.origin} for plugin in registry.plugins],
+        "plugins": [
+            {"name": plugin.name, "origin": plugin.origin, "api_version": plugin.api_version}
+            for plugin in registry.plugins
+        ],
         "faults": [
             {"plugin": fault.plugin, "message": fault.message, "origin": fault.origin, "hook": fault.hook}
             for fault in registry.faults

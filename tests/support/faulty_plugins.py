@@ -499,6 +499,8 @@ def lift_no_open_meshes(scene: Scene, options: LiftOptions) -> Scene:
 class FaultyPlugin:
     """The correct demo plug-in with some members of its declarations replaced."""
 
+    MESHHUB_API: str | None = "1.0"
+
     def __init__(self, name: str = "demo", reader: Any = None, writer: Any = None, operation: Any = None) -> None:
         self.__name__ = name
         self.changes = {"reader": reader or {}, "writer": writer or {}, "operation": operation or {}}

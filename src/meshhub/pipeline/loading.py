@@ -12,9 +12,10 @@ from importlib import metadata
 from typing import Any
 
 import pluggy
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from meshhub import hookspecs
+from meshhub.model.api_version import DECLARATION, explain_incompatible
 from meshhub.model.chain import BUILT_IN, GIVEN
 
 log = logging.getLogger(__name__)
@@ -34,11 +35,13 @@ class Plugin(Struct, frozen=True):
     name:        unique among the loaded plug-ins
     origin:      distribution and version ("meshhub-off 1.2"), "built-in", or "given" for an object passed by a program
     entry_point: value of its entry point, from which another process can load it too; "" without one
+    api_version: version of the plug-in API that it declares; "" if it declares none
     """
 
     name: str
     origin: str
     entry_point: str = ""
+    api_version: str = ""
 
 
 class Fault(Struct, frozen=True):
@@ -153,6 +156,11 @@ class Plugins:
             except (Exception, SystemExit) as error:
                 self._add_fault(plugin, f"cannot be instantiated: {type(error).__name__}: {error}", error)
                 return
+        declared = getattr(implementation, DECLARATION, None)
+        reason = "" if declared is None else explain_incompatible(declared)
+        if reason:
+            self._add_fault(plugin, f"is left out ({plugin.origin}): {reason}")
+            return
         conflict = self._find_conflict(plugin, implementation)
         if conflict:
             self._add_fault(plugin, f"{conflict}; this one ({plugin.origin}) is left out")
@@ -164,7 +172,7 @@ class Plugins:
                 self._manager.unregister(implementation)
             self._add_fault(plugin, f"does not follow the hooks: {error}")
             return
-        self.loaded.append(plugin)
+        self.loaded.append(structs.replace(plugin, api_version=declared or ""))
         for attribute in sorted(dir(implementation)):
             if attribute.startswith("meshhub_") and callable(getattr(implementation, attribute, None)):
                 self._check_hook(plugin, implementation, attribute)

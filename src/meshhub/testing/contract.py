@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import ClassVar, Generic, TypeVar
@@ -9,7 +10,9 @@ from typing import ClassVar, Generic, TypeVar
 import pytest
 
 from meshhub.errors import describe_missing
+from meshhub.model.api_version import API_VERSION, DECLARATION
 from meshhub.model.capabilities import Capability
+from meshhub.model.chain import BUILT_IN
 from meshhub.model.options import OptionField, option_fields
 from meshhub.pipeline.declarations import Declared
 from meshhub.registry import Registry
@@ -87,6 +90,24 @@ class Contract(Generic[C]):
         plugin = self.declared.plugin
         faults = [fault.message for fault in self.registry.faults if fault.plugin == plugin]
         require(not faults, f"the plug-in {plugin!r} has faults: {'; '.join(faults)}")
+
+    def test_it_declares_the_api_version(self) -> None:
+        """Test that the plug-in names the version of the plug-in API for which it was written."""
+        declared = self.declared
+        (plugin,) = (plugin for plugin in self.registry.plugins if plugin.name == declared.plugin)
+        if declared.origin == BUILT_IN:
+            pytest.skip("the built-in plug-ins belong to this version")
+        if not plugin.api_version:
+            pytest.skip(f'the plug-in declares no version; add {DECLARATION} = "{API_VERSION}"')
+
+    def test_it_uses_nothing_deprecated(self) -> None:
+        """Test that loading the plug-in and calling its declaring hooks warns of nothing deprecated."""
+        plugin = self.declared.plugin
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)
+            registry = Registry((*self.plugins, memory_format))
+        faults = [fault.message for fault in registry.faults if fault.plugin == plugin]
+        require(not faults, f"the plug-in {plugin!r} uses what is deprecated: {'; '.join(faults)}")
 
     def test_options_are_declared_well(self) -> None:
         """Test that each option has a title, a description, and a default and an example that it accepts."""

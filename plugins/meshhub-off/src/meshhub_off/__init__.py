@@ -8,6 +8,8 @@ from msgspec import Meta, Struct
 
 from meshhub import Feature, Format, Reader, Writer, hookimpl
 
+MESHHUB_API = "1.0"
+
 OFF = Format(
     id="off",
     label="OFF",
