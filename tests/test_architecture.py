@@ -117,8 +117,8 @@ def test_public_names_exist_and_match_the_list() -> None:
 
 PUBLIC_NAMES = """
     API_VERSION Caller Cancel Cancelled Capability Chain ConversionFailed ConversionTimeout EmptyModel Engine
-    EngineError ExternalReference Failure Fault Feature FeatureTable FileReport Format Frame Hole HoleStep Image InProcess
-    Inspection InvalidOption
+    EngineError ExternalReference Failure Fault Feature FeatureTable FileReport Format Frame Hole HoleStep Image
+    InProcess Inspection InvalidOption
     Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError MissingDependency ModelInspection
     ModelTooComplex NoOptions Note Objection Operation OutputExists Part Plan Plugin PluginError PremiumRequired
     Progress RadiusCount Reader Registry Report Request RequestError RequestRefused Scene ServerBusy ShuttingDown Source

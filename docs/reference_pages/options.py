@@ -31,11 +31,16 @@ def option_table(fields: tuple[OptionField, ...]) -> str:
                 code(field.flag),
                 ", ".join(filter(None, (", ".join(field.choices) or KINDS[field.kind], field.bounds()))),
                 DEFAULTS.get(field.default, str(field.default)),
-                f"{field.title}. {field.description}".strip().rstrip(".") + ".",
+                f"{field.title}. {field.description}".strip().rstrip(".") + "." + _rules(field),
             )
             for field in fields
         ),
     )
+
+
+def _rules(field: OptionField) -> str:
+    rules = field.rules(code)
+    return f" {rules[0].upper()}{rules[1:]}." if rules else ""
 
 
 def format_table() -> str:

@@ -194,7 +194,7 @@ class Registry:
             RequestError: See `pipeline.resolve.check_request`.
             MissingDependency: A capability needs a package that is not installed.
         """
-        return check_request(self.declarations, request, caller)
+        return check_request(self.declarations, request, caller, self._hooks.check_options)
 
     def resolve(self, request: Request | CheckedRequest, source: Source, caller: Caller = LOCAL) -> Chain:
         """Return the chain for a request; touches no geometry.
@@ -205,7 +205,7 @@ class Registry:
             PluginError: A review fails; the request is rejected.
         """
         caller = self.entitled(caller)
-        chain = resolve(self.declarations, request, source, caller, self._hooks.sniffing())
+        chain = resolve(self.declarations, request, source, caller, self._hooks.sniffing(), self._hooks.check_options)
         for step in chain.steps:
             log.debug("chose %s: %s; options %s", step, step.because, step.options or "none")
         self._review(chain, caller)

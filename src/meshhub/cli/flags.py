@@ -12,7 +12,7 @@ from meshhub.cli.completing import complete_sources
 from meshhub.cli.loading import load_registry, print_faults
 from meshhub.cli.verbosity import VERBOSE_FLAGS, be_verbose
 from meshhub.errors import InvalidOption, quote
-from meshhub.model.options import HostOptions, OptionField, option_fields
+from meshhub.model.options import HostOptions, OptionField, flag_of, option_fields
 from meshhub.registry import Registry
 
 _METAVARS = {"integer": "N", "number": "NUMBER", "text": "TEXT"}
@@ -101,6 +101,7 @@ def _expand_count(name: str, text: str) -> str:
 def _flag(field: OptionField) -> click.Option:
     limits = field.bounds()
     text = f"{field.title}: {field.description}" if field.description else field.title
+    limits = "; ".join(filter(None, (limits, field.rules(flag_of))))
     text += f" ({limits})" if limits else ""
     if field.kind == "integer" and (field.maximum is None or field.maximum >= _MIN_SUFFIXED_COUNT):
         text += " 50k stands for 50000, 1.5M for 1500000."

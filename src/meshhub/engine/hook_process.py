@@ -20,17 +20,19 @@ import msgspec
 
 from meshhub.engine.failures import OFF_S, Failures, HookName
 from meshhub.engine.hook_connection import CallLost, HookConnection, HookFailed, HookLate
-from meshhub.engine.hook_worker import ARGUMENTS, RESULTS, SNIFF, Question, Reply, Sniffing
+from meshhub.engine.hook_worker import ARGUMENTS, CHECK, RESULTS, SNIFF, Checking, Question, Reply, Sniffing
 from meshhub.engine.limits import Limits
 from meshhub.engine.logs import Kind
 from meshhub.engine.plugin_records import PluginRecords, points_of
 from meshhub.engine.process_start import Starter
-from meshhub.errors import EngineError, PluginError, ShuttingDown, printable
+from meshhub.errors import EngineError, InvalidOption, PluginError, ShuttingDown, printable
 from meshhub.model.capabilities import Reader
-from meshhub.pipeline.declarations import Declared
+from meshhub.model.options import Value, has_check
+from meshhub.pipeline.declarations import Declared, reference_of
 from meshhub.pipeline.hooks import Hooks
 from meshhub.pipeline.identify import Sniff, sniff_here
 from meshhub.pipeline.loading import LISTENER, Fault, Plugin, origin_of
+from meshhub.pipeline.option_check import broken_check, raise_problem
 
 log = logging.getLogger(__name__)
 
@@ -138,6 +140,23 @@ class HookProcess(Hooks):
             return scores
 
         return sniff
+
+    def check_options(self, declared: Declared[Any], options: Mapping[str, Value]) -> None:
+        """Call the check of a capability's options. Raises InvalidOption, PluginError."""
+        struct = declared.capability.options
+        plugin = self._plugins.named(declared.plugin) if has_check(struct) else None
+        if plugin is None or not plugin.entry_point:
+            super().check_options(declared, options)
+            return
+        hook = HookName(plugin.name, plugin.origin, CHECK)
+        arguments = Checking(reference_of(struct), dict(options))
+        try:
+            problem: list[str] = self._ask(hook, CHECK, arguments, self._hook_s)
+        except (PluginError, EngineError, OSError) as error:
+            log.error("the check of options of plug-in %r failed: %s", plugin.name, error)
+            raise broken_check(declared) from error
+        if problem:
+            raise_problem(declared, InvalidOption(problem[0], options=tuple(problem[1:])))
 
     @property
     def faults(self) -> tuple[Fault, ...]:

@@ -9,7 +9,7 @@ import threading
 import traceback
 from importlib.metadata import EntryPoint
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -18,14 +18,19 @@ from meshhub.engine import logs
 from meshhub.engine.limits import Limits, apply_limits
 from meshhub.engine.worker import adopt_orphans, settle
 from meshhub.model.chain import Chain
+from meshhub.model.options import Value, find_problem
 from meshhub.model.plans import Caller, Objection
 from meshhub.model.report import Report
 from meshhub.pipeline.collecting import collect
+from meshhub.pipeline.declarations import load
 from meshhub.pipeline.identify import score_of
 from meshhub.pipeline.loading import GROUP, LISTENER, Plugins
 
 SNIFF = "sniff"
 """Name of a sniffer's call, in place of the name of a hook."""
+
+CHECK = "check of options"
+"""Name of the call of a check; its result is empty, or the message and the options that it names."""
 
 LOADING = 0
 """Number of the replies that report when the loading of plug-ins begins and ends; questions have higher numbers."""
@@ -67,6 +72,13 @@ class Sniffing(Struct, frozen=True, array_like=True):
     size: int
 
 
+class Checking(Struct, frozen=True, array_like=True):
+    """Arguments of the check of options; `options_type` is "package.module:class"."""
+
+    options_type: str
+    options: dict[str, Value]
+
+
 class Granting(Struct, frozen=True):
     """Arguments of `meshhub_grants`."""
 
@@ -88,6 +100,7 @@ class Listening(Struct, frozen=True):
 
 ARGUMENTS: dict[str, type[Struct]] = {
     SNIFF: Sniffing,
+    CHECK: Checking,
     "meshhub_grants": Granting,
     "meshhub_review": Reviewing,
     LISTENER: Listening,
@@ -95,6 +108,7 @@ ARGUMENTS: dict[str, type[Struct]] = {
 
 RESULTS: dict[str, Any] = {
     SNIFF: int,
+    CHECK: list[str],
     "meshhub_grants": list[str],
     "meshhub_review": list[Objection],
     LISTENER: list[None],
@@ -174,6 +188,9 @@ class _Server:
             result: Any
             if isinstance(arguments, Sniffing):
                 result = score_of(arguments.sniff, arguments.head, arguments.size)
+            elif isinstance(arguments, Checking):
+                problem = find_problem(cast(type[Struct], load(arguments.options_type)), arguments.options)
+                result = [] if problem is None else [problem.template, *problem.options]
             else:
                 keywords = {name: getattr(arguments, name) for name in arguments.__struct_fields__}
                 result = self._plugins.call(question.plugin, question.hook, keywords)

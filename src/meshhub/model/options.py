@@ -7,6 +7,11 @@ type with `msgspec.Meta(title=…, description=…)` and its bounds:
         target_height_mm: Annotated[
             float, Meta(title="Target height", description="…", ge=0.001, le=100_000)
         ] | None = None
+
+Rules that concern several options are declared, too. `Meta(extra={"requires": ("paint_color",)})` names options that
+must also be set, `Meta(extra={"conflicts_with": ("paint_auto",)})` options that must not be. A method `check` of the
+Struct raises ValueError, or InvalidOption, for any other combination that it rejects. An option is set unless it is
+absent or false.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, Literal
@@ -46,6 +51,9 @@ FALSE = frozenset(("false", "0", "no", "off"))
 
 MAX_LISTED_COUNT = 5
 """Unknown options that one message lists; more do not fit into a line."""
+
+_RULES = frozenset(("requires", "conflicts_with"))
+"""Rules that an option can declare."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 """Whole number; 18 digits always fit into a signed 64-bit integer."""
@@ -117,6 +125,12 @@ class OptionField(Struct, frozen=True, kw_only=True):
     example: Value = None
     """Typical value, or None."""
 
+    requires: tuple[str, ...] = ()
+    """Options that must be set if this one is."""
+
+    conflicts_with: tuple[str, ...] = ()
+    """Options that must not be set if this one is."""
+
     @property
     def flag(self) -> str:
         """The command line flag of the field."""
@@ -133,8 +147,18 @@ class OptionField(Struct, frozen=True, kw_only=True):
             parts.append(f"at most {format_number(self.maximum)}")
         return " and ".join(parts)
 
+    def rules(self, spelling: Callable[[str], str] = str) -> str:
+        """Describe the rules that concern other options, such as "needs --a, not with --b"; "" without rules.
+
+        Args:
+            spelling: Converts the name of an option to the spelling of an interface.
+        """
+        parts = [f"needs {spelling(name)}" for name in self.requires]
+        parts += [f"not with {spelling(name)}" for name in self.conflicts_with]
+        return ", ".join(parts)
+
     def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema (2020-12) of the field."""
+        """Return the JSON Schema (2020-12) of the field; `x-requires` and `x-conflicts-with` list other fields."""
         types = {"flag": "boolean", "integer": "integer", "number": "number"}
         keywords: dict[str, Any] = {
             "type": types.get(self.kind, "string"),
@@ -146,6 +170,8 @@ class OptionField(Struct, frozen=True, kw_only=True):
             "maximum": self.maximum,
             "default": self.default,
             "examples": [] if self.example is None else [self.example],
+            "x-requires": list(self.requires),
+            "x-conflicts-with": list(self.conflicts_with),
         }
         return {keyword: value for keyword, value in keywords.items() if value not in (None, "", [])}
 
@@ -249,8 +275,17 @@ def _convert_field(field: shape.Field) -> OptionField:
         title=str(metadata["title"]),
         description=str(metadata.get("description", "")),
         example=next(iter(metadata.get("examples", ())), None),
+        requires=_list_names(field.name, metadata.get("requires", ())),
+        conflicts_with=_list_names(field.name, metadata.get("conflicts_with", ())),
         **_describe_type(field.name, bare_type),
     )
+
+
+def _list_names(name: str, names: object) -> tuple[str, ...]:
+    """Return the names of a rule. Raises TypeError."""
+    if not isinstance(names, tuple | list) or not all(isinstance(other, str) for other in names):
+        raise TypeError(f"option {name!r}: a rule is a tuple of option names, got {names!r:.60}")
+    return tuple(names)
 
 
 def _unwrap(field_type: shape.Type) -> tuple[shape.Type, dict[str, Any]]:
@@ -258,7 +293,10 @@ def _unwrap(field_type: shape.Type) -> tuple[shape.Type, dict[str, Any]]:
     metadata: dict[str, Any] = {}
     while True:
         if isinstance(field_type, shape.Metadata):
-            metadata = (field_type.extra_json_schema or {}) | metadata
+            rules = field_type.extra or {}
+            if not rules.keys() <= _RULES:
+                raise TypeError(f"Meta(extra=…) has rules of options: {', '.join(sorted(_RULES))}")
+            metadata = (field_type.extra_json_schema or {}) | rules | metadata
             field_type = field_type.type
         elif isinstance(field_type, shape.UnionType):
             others = [member for member in field_type.types if not isinstance(member, shape.NoneType)]
@@ -325,10 +363,56 @@ def decode(options: type[Struct], requested: Mapping[str, object]) -> Struct:
     )
 
 
+def check_rules(fields: Mapping[str, OptionField], values: Mapping[str, Value]) -> None:
+    """Check which options are set together.
+
+    Args:
+        fields: Every option field, by name.
+        values: Parsed values by name.
+    Raises:
+        InvalidOption: A set option requires another one that is not set, or conflicts with one that is.
+    """
+    set_names = {name for name, value in values.items() if _is_set(value)}
+    for name in sorted(set_names):
+        for other in fields[name].requires:
+            if other not in set_names:
+                raise InvalidOption(f"option '{{{name}}}' needs '{{{other}}}'; set both", options=(name, other))
+        for other in fields[name].conflicts_with:
+            if other in set_names:
+                raise InvalidOption(
+                    f"options '{{{name}}}' and '{{{other}}}' exclude each other; set one of them", options=(name, other)
+                )
+
+
+def find_problem(options: type[Struct], values: Mapping[str, Value]) -> InvalidOption | None:
+    """Return the error that the method `check` of an options Struct raises for parsed values; None without one.
+
+    Raises:
+        Exception: The method is broken: it raised something other than ValueError or InvalidOption.
+    """
+    if not has_check(options):
+        return None
+    try:
+        build_options(options, values).check()  # type: ignore[attr-defined]
+    except InvalidOption as error:
+        return error
+    except ValueError as error:
+        return InvalidOption(str(error) or "these options cannot be combined")
+    return None
+
+
+def has_check(options: type[Struct]) -> bool:
+    """Return whether an options Struct has a method `check`."""
+    return callable(getattr(options, "check", None))
+
+
 def has_set_option(options: type[Struct], values: Mapping[str, Value]) -> bool:
     """Return whether a field of an options Struct has a parsed value other than None and False."""
-    set_values = (values.get(field.name) for field in option_fields(options))
-    return any(value is not None and value is not False for value in set_values)
+    return any(_is_set(values.get(field.name)) for field in option_fields(options))
+
+
+def _is_set(value: Value) -> bool:
+    return value is not None and value is not False
 
 
 def schema(options: type[Struct]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -58,6 +58,7 @@ class _Collector:
             if self._is_valid(plugin, f"writer of {writer.format.id!r}", writer)
         ]
         operations = self._collect_operations()
+        self._check_rules((*readers, *writers, *operations))
         plans = self._collect_plans()
         return Collected(
             Declarations(
@@ -69,6 +70,20 @@ class _Collector:
             plans,
             self._faults,
         )
+
+    def _check_rules(self, all_declared: Iterable[Declared[Any]]) -> None:
+        """Add a fault for each rule that names an option which no plug-in declares."""
+        structs: set[type[Struct]] = set()
+        for declared in all_declared:
+            struct = declared.capability.options
+            if struct in structs:
+                continue
+            structs.add(struct)
+            for field in option_fields(struct):
+                for name in (*field.requires, *field.conflicts_with):
+                    if name not in self._fields:
+                        message = f"option {field.name!r} has a rule about {name!r}, which no plug-in declares"
+                        self._faults.append(Fault(declared.plugin, message, declared.origin))
 
     def _collect_operations(self) -> list[Declared[Operation]]:
         operations: dict[str, Declared[Operation]] = {}

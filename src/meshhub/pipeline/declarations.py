@@ -95,6 +95,11 @@ class Declarations(Struct, frozen=True, kw_only=True):
         return ", ".join(sorted({writer.capability.format.id for writer in self.writers}))
 
 
+def reference_of(options: type[Struct]) -> str:
+    """Return the "package.module:class" of an options Struct."""
+    return f"{options.__module__}:{options.__qualname__}"
+
+
 def load(reference: str) -> Callable[..., Any]:
     """Import the function that "package.module:function" names.
 

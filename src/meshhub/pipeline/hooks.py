@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
+from meshhub.model.options import Value
+from meshhub.pipeline.declarations import Declared
 from meshhub.pipeline.identify import Sniff, sniff_here
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
+from meshhub.pipeline.option_check import check_here
 
 
 class Hooks:
@@ -40,6 +43,10 @@ class Hooks:
     def sniffing(self) -> Sniff:
         """Return a function that calls sniffers, for one request."""
         return sniff_here
+
+    def check_options(self, declared: Declared[Any], options: Mapping[str, Value]) -> None:
+        """Call the check of a capability's options. Raises InvalidOption, PluginError."""
+        check_here(declared, options)
 
     @property
     def faults(self) -> tuple[Fault, ...]:

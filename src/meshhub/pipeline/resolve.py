@@ -21,9 +21,10 @@ from meshhub.model.options import Value
 from meshhub.model.plans import Caller
 from meshhub.model.report import Loss
 from meshhub.model.source import Source
-from meshhub.pipeline.declarations import Declarations, Declared
+from meshhub.pipeline.declarations import Declarations, Declared, reference_of
 from meshhub.pipeline.entitlement import check_entitlement, check_installed, choose_allowed
 from meshhub.pipeline.identify import Sniff, identify, readers_named, sniff_here
+from meshhub.pipeline.option_check import CheckOptions, check_here
 from meshhub.toolkit.rendering.options import RenderOptions, parse_size, parse_views
 
 
@@ -38,26 +39,33 @@ class CheckedRequest:
     renders: bool = False
 
 
-def check_request(declarations: Declarations, request: Request, caller: Caller) -> CheckedRequest:
+def check_request(
+    declarations: Declarations, request: Request, caller: Caller, check_options: CheckOptions = check_here
+) -> CheckedRequest:
     """Check target, entitlements and options, which do not depend on the source.
 
     Raises, in this order:
         UnsupportedTarget: The target is not a format that can be written.
         PremiumRequired, MissingDependency: The plan does not grant the writer, or a package of it is missing.
-        InvalidOption: An option is unknown, or its value is invalid.
+        InvalidOption: An option is unknown, its value is invalid, or it cannot be combined with others.
         PremiumRequired, MissingDependency: The same of an operation, then of the reader of `input_format`.
+        InvalidOption, PluginError: The check of an operation's or the writer's options rejects them, or failed.
     """
     writer = None if request.target is None else _choose_writer(declarations, request.target, caller)
     fields = declarations.fields()
     if request.renders:
         fields |= {field.name: field for field in opt.option_fields(RenderOptions)}
     options = opt.parse_options(fields, request.options)
+    opt.check_rules(fields, options)
     if request.renders:
         _build_render_options(options)
     operations = tuple(operation for operation in declarations.operations if _is_requested(operation, options))
     for operation in operations:
         check_entitlement(operation, caller)
         check_installed(operation)
+        check_options(operation, options)
+    if writer is not None:
+        check_options(writer, options)
     if options.get("input_format") is not None:
         readers = readers_named(declarations, options["input_format"])
         # a missing package concerns one file: `identify` reports it
@@ -72,6 +80,7 @@ def resolve(
     source: Source,
     caller: Caller,
     sniff: Sniff = sniff_here,
+    check_options: CheckOptions = check_here,
 ) -> Chain:
     """Return the chain for a request.
 
@@ -81,15 +90,20 @@ def resolve(
         source: File to read; only its head is read here.
         caller: Its plan decides about entitlements.
         sniff: Calls the sniffers of the readers.
+        check_options: Calls the checks of options.
     Raises, in this order:
         UnsupportedTarget, PremiumRequired, MissingDependency, InvalidOption: See `check_request`.
         EmptyModel, UnsupportedFormat, MissingDependency: See `identify`.
         PremiumRequired: The caller's plan does not grant the reader.
+        InvalidOption, PluginError: The check of the reader's options rejects them, or failed.
     """
-    checked = request if isinstance(request, CheckedRequest) else check_request(declarations, request, caller)
+    checked = request
+    if not isinstance(checked, CheckedRequest):
+        checked = check_request(declarations, checked, caller, check_options)
     options, operations, writer = checked.options, checked.operations, checked.writer
     reader, because, notes = identify(declarations, source, options.get("input_format"), sniff)
     check_entitlement(reader, caller)
+    check_options(reader, options)
 
     if checked.renders and _build_render_options(options).color_by == "surface":
         options = {**options, **_choose_surface_colors(reader.capability)}
@@ -162,7 +176,7 @@ def _make_step(
         because=because,
         plugin=declared.plugin,
         run=capability.run,
-        options_type=f"{struct.__module__}:{struct.__qualname__}",
+        options_type=reference_of(struct),
         options={
             field.name: options[field.name]
             for field in opt.option_fields(struct)
@@ -202,7 +216,7 @@ def _make_render_step(options: Mapping[str, Value]) -> Step:
         because="a picture was requested",
         plugin="meshhub",
         run="meshhub.toolkit.rendering.picture:render",
-        options_type=f"{RenderOptions.__module__}:{RenderOptions.__qualname__}",
+        options_type=reference_of(RenderOptions),
         options={
             field.name: options[field.name]
             for field in opt.option_fields(RenderOptions)
