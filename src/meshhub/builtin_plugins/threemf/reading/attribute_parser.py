@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from meshhub.builtin_plugins.threemf.reading.element_columns import parse_colors
-from meshhub.builtin_plugins.threemf.reading.safe_xml import Attributes
 from meshhub.errors import UnreadableFile, quote
 from meshhub.model.scene import Float64, UInt8
 from meshhub.toolkit.columns import Irregular
+from meshhub.toolkit.safe_xml import Attributes
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _COLOR = re.compile(r"\s*#([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})\s*")

@@ -31,8 +31,8 @@ from meshhub.builtin_plugins.threemf.reading.model_document import (
     TextureResource,
     TriangleMesh,
 )
-from meshhub.builtin_plugins.threemf.reading.safe_xml import Attributes, as_utf8, parse
 from meshhub.errors import ModelTooComplex, UnreadableFile, quote
+from meshhub.toolkit.safe_xml import Attributes, as_utf8, parse_xml
 
 _MAX_TEXT_CHARACTERS_COUNT = 10_000
 """Characters of a metadata value; descriptions are shorter."""
@@ -61,7 +61,7 @@ def parse_model(data: bytes, part: str) -> ModelDocument:
     codes: PaintCodes = {b"": 0}
     skeleton, extracted = extract_columns(data, codes)
     parser = _ModelParser(part, extracted, codes)
-    parse(
+    parse_xml(
         skeleton,
         quote(part),
         start=parser.start,

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from types import TracebackType
 from urllib.parse import unquote
 
-from meshhub.builtin_plugins.threemf.reading.safe_xml import Attributes, as_utf8, parse
 from meshhub.errors import UnreadableFile, quote
 from meshhub.model.notes import note
 from meshhub.model.source import Source
 from meshhub.toolkit.archive import Archive, ArchiveLimits
+from meshhub.toolkit.safe_xml import Attributes, as_utf8, parse_xml
 
 _MODEL_RELATIONSHIP = "/3dmodel"
 _KEYSTORE_RELATIONSHIP = "/keystore"
@@ -104,7 +104,7 @@ class Package:
                 relationships.append((attributes.get("Type", ""), attributes.get("Target", "")))
 
         data, encoding = as_utf8(self._archive.read(name, _MAX_RELATIONSHIPS_BYTES))
-        parse(data, quote(name), start=start, end=lambda: None, encoding=encoding)
+        parse_xml(data, quote(name), start=start, end=lambda: None, encoding=encoding)
         return relationships
 
     def has_keystore(self) -> bool:

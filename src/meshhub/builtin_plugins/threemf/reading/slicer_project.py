@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.threemf.reading.model_document import ModelDocument, ModelObject, TriangleMesh
 from meshhub.builtin_plugins.threemf.reading.package import Package
-from meshhub.builtin_plugins.threemf.reading.safe_xml import Attributes, parse
 from meshhub.errors import UnreadableFile, quote
 from meshhub.model.notes import note
+from meshhub.toolkit.safe_xml import Attributes, parse_xml
 
 _VOLUMES = ("Metadata/Slic3r_PE_model.config", "Metadata/model_settings.config")
 _CHANGES = ("Metadata/Prusa_Slicer_custom_gcode_per_print_z.xml", "Metadata/custom_gcode_per_layer.xml")
@@ -306,7 +306,7 @@ def _read_volumes(data: bytes, name: str, settings: _Settings) -> None:
     def end() -> None:
         ancestors.pop()
 
-    parse(data, quote(name), start=start, end=end)
+    parse_xml(data, quote(name), start=start, end=end)
 
 
 def _apply_metadata(volume: _Volume, attributes: Attributes) -> None:
@@ -326,7 +326,7 @@ def _read_changes(data: bytes, name: str, settings: _Settings) -> None:
     def start(_namespace: str, local: str, _attributes: Attributes, _at: int) -> None:
         settings.changes += local in ("layer", "code")
 
-    parse(data, quote(name), start=start, end=lambda: None)
+    parse_xml(data, quote(name), start=start, end=lambda: None)
 
 
 def _parse_id(attributes: Attributes, name: str) -> int:
