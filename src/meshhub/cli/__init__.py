@@ -24,6 +24,7 @@ _COMMANDS = {
     "inspect": "meshhub.cli.inspect:inspect",
     "keys": "meshhub.cli.keys:keys",
     "operations": "meshhub.cli.listings:operations",
+    "plugin": "meshhub.cli.plugin:plugin",
     "plugins": "meshhub.cli.listings:plugins",
     "render": "meshhub.cli.render:render",
     "serve": "meshhub.cli.serve:serve",

@@ -1,0 +1,106 @@
+"""`meshhub plugin new`: the distribution of a new plug-in."""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import click
+
+from meshhub.cli.loading import load_registry
+from meshhub.cli.plugin_files import NewPlugin, list_files
+from meshhub.errors import quote
+from meshhub.registry import Registry
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_FORMAT = re.compile(r"[a-z][a-z0-9]{0,15}")
+
+_MAX_NAME_LENGTH = 40
+"""Characters of a name; it becomes a part of the names of folders, modules and options."""
+
+
+@click.group()
+def plugin() -> None:
+    """Write plug-ins."""
+
+
+@plugin.command()
+@click.argument("name")
+@click.option("--reader", metavar="EXT", help="Read files with this extension.")
+@click.option("--writer", metavar="EXT", help="Write files with this extension.")
+@click.option("--operation", metavar="NAME", help="Add an operation.")
+@click.option("--policy", is_flag=True, help="Add a plan, a review of requests and a listener.")
+@click.option(
+    "--folder", type=click.Path(path_type=Path), help="Folder to create (default: meshhub-NAME in this folder)."
+)
+def new(
+    name: str, reader: str | None, writer: str | None, operation: str | None, policy: bool, folder: Path | None
+) -> None:
+    """Write the distribution of a plug-in that installs, converts and passes its tests.
+
+    \b
+    meshhub plugin new acme --reader tri --writer tri
+    cd meshhub-acme && pip install -e . --group test && pytest
+
+    It contains pyproject.toml, the package, tests with the conformance kit, README, LICENSE and a file
+    for CI. Nothing is overwritten.
+    """
+    name = name.removeprefix("meshhub-")
+    reader, writer = (None if text is None else text.lower().removeprefix(".") for text in (reader, writer))
+    parts = NewPlugin(name, reader, writer, operation, policy)
+    if not (reader or writer or operation or policy):
+        raise click.UsageError("choose what the plug-in adds: --reader, --writer, --operation or --policy")
+    _check_names(parts)
+    _check_conflicts(load_registry(probe=False), parts)
+    place = folder or Path(f"meshhub-{name}")
+    _write_files(place, list_files(parts))
+    click.echo(f"{place}: pip install -e . --group test, then pytest", err=True)
+
+
+def _check_names(parts: NewPlugin) -> None:
+    """Reject names that cannot be those of modules and options."""
+    for text, pattern, parameter, rule in (
+        (parts.name, _NAME, "NAME", "lower-case words of letters and digits, joined by -"),
+        (parts.operation, _NAME, "--operation", "lower-case words of letters and digits, joined by -"),
+        (parts.reader, _FORMAT, "--reader", "at most 16 lower-case letters and digits"),
+        (parts.writer, _FORMAT, "--writer", "at most 16 lower-case letters and digits"),
+    ):
+        if text is not None and not (pattern.fullmatch(text) and len(text) <= _MAX_NAME_LENGTH):
+            raise click.BadParameter(f"{quote(text)} must be {rule}; a letter comes first", param_hint=parameter)
+
+
+def _check_conflicts(registry: Registry, parts: NewPlugin) -> None:
+    """Reject names that this machine has already, for which the plug-in would be a fault."""
+    if parts.name in {plugin.name for plugin in registry.plugins} | {plugin.plugin for plugin in registry.faults}:
+        raise click.BadParameter(f"a plug-in {parts.name!r} is installed; choose another name", param_hint="NAME")
+    for format_id, parameter in ((parts.reader, "--reader"), (parts.writer, "--writer")):
+        if format_id is not None and registry.declarations.format_of(format_id) is not None:
+            raise click.BadParameter(f"the format {format_id!r} exists already", param_hint=parameter)
+    if parts.operation is not None and parts.operation in registry.operations:
+        raise click.BadParameter(f"the operation {parts.operation!r} exists already", param_hint="--operation")
+    if parts.policy and parts.name in registry.plans:
+        raise click.BadParameter(f"a plan {parts.name!r} exists already; choose another name", param_hint="NAME")
+    options = {f"{parts.writer}_decimals"} if parts.writer else set()
+    options |= {parts.option} if parts.operation else set()
+    for option in sorted(options & registry.options.keys()):
+        raise click.UsageError(f"the option {option!r} exists already; choose other names")
+
+
+def _write_files(place: Path, files: dict[str, str]) -> None:
+    """Write the files into a new folder: all of them, or none."""
+    if place.exists() or place.is_symlink():
+        raise click.UsageError(f"{place} exists already; name another --folder")
+    if not place.parent.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "is not a folder; create it first", str(place.parent))
+    staged = Path(tempfile.mkdtemp(prefix=".meshhub-", dir=place.parent))
+    try:
+        for name, text in files.items():
+            path = staged / "plugin" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        (staged / "plugin").rename(place)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
