@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from meshhub.model.plans import Limits as Limits
     from meshhub.model.plans import Objection as Objection
     from meshhub.model.plans import Plan as Plan
+    from meshhub.model.plans import Rule as Rule
     from meshhub.model.progress import Progress as Progress
     from meshhub.model.progress import advance as advance
     from meshhub.model.progress import track as track
@@ -105,7 +106,7 @@ _NAMES_BY_MODULE = {
     ),
     "meshhub.hookspecs": "hookimpl",
     "meshhub.model.notes": "Note did note",
-    "meshhub.model.plans": "Caller Limits LOCAL Objection Plan",
+    "meshhub.model.plans": "Caller Limits LOCAL Objection Plan Rule",
     "meshhub.model.progress": "Progress advance track",
     "meshhub.pipeline.loading": "Fault Plugin",
     "meshhub.registry": "Registry",

@@ -11,7 +11,7 @@ import functools
 import io
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from msgspec import structs
 from meshhub.engine.contract import Cancel, Engine, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.errors import MeshhubError, PluginError, RequestRefused, UnsupportedTarget, quote
-from meshhub.model.capabilities import Format, Operation
+from meshhub.model.capabilities import Format, Operation, Writer
 from meshhub.model.chain import Chain, Request
 from meshhub.model.options import OptionField
 from meshhub.model.plans import LOCAL, Caller, Objection, Plan
@@ -31,6 +31,7 @@ from meshhub.model.report import Failure, FileReport, Inspection, Report
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declarations import Declarations
+from meshhub.pipeline.disabled import read_disabled
 from meshhub.pipeline.hooks import Hooks
 from meshhub.pipeline.inputs import Input, as_source
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
@@ -93,6 +94,13 @@ def _in_loop(loop: asyncio.AbstractEventLoop, listener: Listener) -> Listener:
     return relay
 
 
+def _raise_objections(objections: Sequence[Objection]) -> None:
+    """Raise RequestRefused, which lists all objections, if there are any."""
+    if objections:
+        messages = (" — ".join(filter(None, (item.message, item.remedy))) for item in objections)
+        raise RequestRefused("; ".join(messages), code=objections[0].code)
+
+
 class Registry:
     """Plug-ins and their declarations; immutable. Two registries share nothing, unless one was made from the other.
 
@@ -102,6 +110,8 @@ class Registry:
         builtins: Whether to load the plug-ins that come with meshhub.
         engine: Where chains run (default: in this process).
         hooks: Where the hooks of requests run (default: in this process); belongs to this registry alone.
+        disabled: Names of built-in and installed plug-ins to leave out, in addition to those that the user has disabled
+            (`meshhub plugins disable`, MESHHUB_DISABLED_PLUGINS).
     """
 
     def __init__(
@@ -112,11 +122,18 @@ class Registry:
         builtins: bool = True,
         engine: Engine | None = None,
         hooks: Hooks | None = None,
+        disabled: Iterable[str] = (),
     ) -> None:
         """Load the plug-ins and collect their declarations. A broken plug-in becomes a fault, never an exception."""
         self._hooks = hooks if hooks is not None else Hooks()
         self._engine: Engine = engine if engine is not None else InProcess()
-        self._loaded = Plugins(plugins, entry_points=entry_points, builtins=builtins, refusal=self._hooks.refusal)
+        self._loaded = Plugins(
+            plugins,
+            entry_points=entry_points,
+            builtins=builtins,
+            refusal=self._hooks.refusal,
+            disabled=read_disabled() | set(disabled),
+        )
         self._collected = collect(self._loaded)
         self._hooks.attach(self._loaded)
 
@@ -181,6 +198,11 @@ class Registry:
         return tuple(self._loaded.loaded)
 
     @property
+    def disabled_plugins(self) -> tuple[Plugin, ...]:
+        """The plug-ins that are installed, but disabled."""
+        return tuple(self._loaded.disabled)
+
+    @property
     def faults(self) -> tuple[Fault, ...]:
         """Defects of plug-ins: those found on loading, and hooks that are not called for now."""
         return *self._loaded.faults, *self._collected.faults, *self._hooks.faults
@@ -193,19 +215,34 @@ class Registry:
         Raises:
             RequestError: See `pipeline.resolve.check_request`.
             MissingDependency: A capability needs a package that is not installed.
+            RequestRefused: A rule of a plug-in rejects the target or an operation.
         """
-        return check_request(self.declarations, request, caller, self._hooks.check_options)
+        checked = check_request(self.declarations, request, caller, self._hooks.check_options)
+        capabilities = [operation.capability for operation in checked.operations]
+        objections = [item for capability in capabilities for item in self.objections_to(caller, capability)]
+        if checked.writer is not None:
+            objections += self.objections_to(caller, checked.writer.capability)
+        _raise_objections(objections)
+        return checked
+
+    def objections_to(self, caller: Caller, capability: Writer | Operation) -> list[Objection]:
+        """Return the objections that rules of plug-ins declare to a writer or an operation for a caller."""
+        rules = [rule for rule in self._collected.rules if rule.concerns(caller.plan)]
+        if isinstance(capability, Operation):
+            return [rule.objection for rule in rules if capability.id in rule.operations]
+        return [rule.objection for rule in rules if capability.format.id in rule.formats]
 
     def resolve(self, request: Request | CheckedRequest, source: Source, caller: Caller = LOCAL) -> Chain:
         """Return the chain for a request; touches no geometry.
 
         Raises:
             MeshhubError: See `pipeline.resolve.resolve`.
-            RequestRefused: A review objects.
+            RequestRefused: A rule or a review objects.
             PluginError: A review fails; the request is rejected.
         """
         caller = self.entitled(caller)
-        chain = resolve(self.declarations, request, source, caller, self._hooks.sniffing(), self._hooks.check_options)
+        checked = request if isinstance(request, CheckedRequest) else self.check(request, caller)
+        chain = resolve(self.declarations, checked, source, caller, self._hooks.sniffing(), self._hooks.check_options)
         for step in chain.steps:
             log.debug("chose %s: %s; options %s", step, step.because, step.options or "none")
         self._review(chain, caller)
@@ -444,9 +481,7 @@ class Registry:
                     code="internal_error",
                 )
             objections += items
-        if objections:
-            messages = (" — ".join(filter(None, (item.message, item.remedy))) for item in objections)
-            raise RequestRefused("; ".join(messages), code=objections[0].code)
+        _raise_objections(objections)
 
     def _inform_listeners(self, report: Report) -> None:
         for plugin, _, error in self._hooks.call("meshhub_finished", report=report):

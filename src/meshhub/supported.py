@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 from meshhub.model.capabilities import Operation, Reader, Writer
 from meshhub.model.options import HostOptions, schema
-from meshhub.model.plans import Caller
+from meshhub.model.plans import Caller, Objection
 from meshhub.pipeline.declarations import Declared
 from meshhub.registry import Registry
 
@@ -38,6 +38,9 @@ class FormatSupport(TypedDict):
     allowed: bool
     """Whether the caller may write the format."""
 
+    objection: str | None
+    """Why a rule of a plug-in rejects the format as a target, or None."""
+
     carries: list[str]
     """Features that a reader or a writer keeps."""
 
@@ -68,6 +71,9 @@ class OperationSupport(TypedDict):
 
     allowed: bool
     """Whether the caller may use the operation."""
+
+    objection: str | None
+    """Why a rule of a plug-in rejects the operation, or None."""
 
     available: bool
     """Whether the operation can run on this machine."""
@@ -141,6 +147,7 @@ def supported(registry: Registry, caller: Caller) -> Supported:
         format_id: _describe_format(
             [reader for reader in declarations.readers if reader.capability.format.id == format_id],
             [writer for writer in declarations.writers if writer.capability.format.id == format_id],
+            registry,
             caller,
         )
         for format_id in declarations.formats
@@ -150,7 +157,7 @@ def supported(registry: Registry, caller: Caller) -> Supported:
         "input_formats": [name for name, support in formats.items() if support["read"]],
         "output_formats": [name for name, support in formats.items() if support["write"] and support["allowed"]],
         "formats": formats,
-        "operations": [_describe_operation(operation, caller) for operation in declarations.operations],
+        "operations": [_describe_operation(operation, registry, caller) for operation in declarations.operations],
         "options": schema(HostOptions),
         "plugins": [
             {"name": plugin.name, "origin": plugin.origin, "api_version": plugin.api_version}
@@ -163,14 +170,16 @@ def supported(registry: Registry, caller: Caller) -> Supported:
     }
 
 
-def _describe_operation(operation: Declared[Operation], caller: Caller) -> OperationSupport:
+def _describe_operation(operation: Declared[Operation], registry: Registry, caller: Caller) -> OperationSupport:
     capability = operation.capability
+    objection = _describe_objections(registry.objections_to(caller, capability))
     return {
         "id": capability.id,
         "label": capability.label,
         "stage": capability.stage.name.lower(),
         "requires": capability.requires,
-        "allowed": caller.plan.allows(capability.requires),
+        "allowed": caller.plan.allows(capability.requires) and objection is None,
+        "objection": objection,
         "available": not operation.missing,
         "remedy": operation.remedy if operation.missing else None,
         "drops": sorted(capability.drops),
@@ -179,8 +188,16 @@ def _describe_operation(operation: Declared[Operation], caller: Caller) -> Opera
     }
 
 
-def _describe_format(readers: list[Declared[Reader]], writers: list[Declared[Writer]], caller: Caller) -> FormatSupport:
+def _describe_objections(objections: list[Objection]) -> str | None:
+    return "; ".join(objection.message for objection in objections) or None
+
+
+def _describe_format(
+    readers: list[Declared[Reader]], writers: list[Declared[Writer]], registry: Registry, caller: Caller
+) -> FormatSupport:
     """Combine the readers and writers of one format."""
+    objection = _describe_objections(registry.objections_to(caller, writers[0].capability)) if writers else None
+    is_granted = not writers or any(caller.plan.allows(writer.capability.requires) for writer in writers)
     all_declared: list[Declared[Any]] = [*readers, *writers]
     format_ = all_declared[0].capability.format
     properties: dict[str, Any] = {}
@@ -194,7 +211,8 @@ def _describe_format(readers: list[Declared[Reader]], writers: list[Declared[Wri
         "read": any(not reader.missing for reader in readers),
         "write": any(not writer.missing for writer in writers),
         "requires": next((writer.capability.requires for writer in writers if writer.capability.requires), None),
-        "allowed": not writers or any(caller.plan.allows(writer.capability.requires) for writer in writers),
+        "allowed": is_granted and objection is None,
+        "objection": objection,
         "carries": sorted(set().union(*(declared.capability.carries for declared in all_declared))),
         "remedy": "; ".join(sorted({declared.remedy for declared in all_declared if declared.missing})) or None,
         "options": {"type": "object", "properties": properties, "additionalProperties": False},

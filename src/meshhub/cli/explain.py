@@ -13,7 +13,9 @@ from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.files import bounded_hooks, read_from
 from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.verbosity import verbosity
+from meshhub.errors import quote
 from meshhub.model.chain import Chain, Request
+from meshhub.model.plans import LOCAL, Caller
 from meshhub.registry import Registry
 
 _TIMEOUT_S = 90.0
@@ -23,21 +25,35 @@ _TIMEOUT_S = 90.0
 @click.command(cls=RegistryCommand, epilog=EXIT_HELP)
 @click.argument("source", metavar="INPUT", shell_complete=complete_files)
 @click.argument("target", metavar="OUTPUT|FORMAT", shell_complete=complete_paths)
+@click.option("--plan", metavar="PLAN", help="Explain it for a customer of this plan (default: no restriction).")
 @click.option("--json", "as_json", is_flag=True, help="Print the chain as JSON.")
 @verbosity
-def explain(source: str, target: str, as_json: bool, options: dict[str, Any], registry: Registry) -> None:
+def explain(
+    source: str, target: str, plan: str | None, as_json: bool, options: dict[str, Any], registry: Registry
+) -> None:
     """Show the steps of a conversion, the reasons, and possible losses; nothing is converted.
 
-    OUTPUT may be a file name, which need not exist, or only a format.
+    OUTPUT may be a file name, which need not exist, or only a format. With --plan, a conversion that
+    the plan does not allow ends with the error that its customer gets.
     """
     registry = registry.using(registry.engine, bounded_hooks(_TIMEOUT_S))
     click.get_current_context().call_on_close(registry.close)
     request = Request(target=PurePath(target).suffix or target, options=options)
-    chain = registry.resolve(request, read_from(source))
+    chain = registry.resolve(request, read_from(source), _choose_caller(registry, plan))
     if as_json:
         show.as_json(chain)
     else:
         _print_chain(chain)
+
+
+def _choose_caller(registry: Registry, plan: str | None) -> Caller:
+    """Return a caller with a plan, by its id; LOCAL by default."""
+    if plan is None:
+        return LOCAL
+    if plan not in registry.plans:
+        known = ", ".join(sorted(registry.plans))
+        raise click.BadParameter(f"unknown plan {quote(plan)}; known are {known}", param_hint="--plan")
+    return Caller(plan=registry.plans[plan])
 
 
 def _print_chain(chain: Chain) -> None:

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from meshhub.cli import show
+from meshhub.cli.disabling import disable, enable
 from meshhub.cli.loading import load_registry
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.plugin_records import PluginRecords
@@ -63,19 +64,34 @@ def operations(as_json: bool) -> None:
     show.table(("operation", "stage", "option", "what it does"), rows)
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @_json
 @verbosity
 @click.pass_context
 def plugins(ctx: click.Context, as_json: bool) -> None:
-    """List the loaded plug-ins and their faults."""
+    """List the loaded plug-ins and their faults, or disable some.
+
+    \b
+    meshhub plugins                 list
+    meshhub plugins disable NAME    leave out a plug-in from now on
+    meshhub plugins enable NAME     load it again
+    """
+    if ctx.invoked_subcommand is not None:
+        return
     with contextlib.closing(load_registry(probe=True)) as registry:
         listed: dict[str, Any] = dict(supported(registry, LOCAL))
+        disabled = [{"name": plugin.name, "origin": plugin.origin} for plugin in registry.disabled_plugins]
     listed["faults"] += msgspec.to_builtins(PluginRecords().faults())
     if as_json:
-        show.as_json({"plugins": listed["plugins"], "faults": listed["faults"]})
+        show.as_json({"plugins": listed["plugins"], "disabled": disabled, "faults": listed["faults"]})
     else:
         show.table(("plug-in", "from"), [(entry["name"], entry["origin"]) for entry in listed["plugins"]])
+        for entry in disabled:
+            click.echo(f"disabled: {entry['name']} ({entry['origin']})")
         for fault in listed["faults"]:
             show.print_line(f"fault: {fault['plugin']} ({fault['origin']}): {fault['message']}", err=True)
     ctx.exit(1 if listed["faults"] else 0)
+
+
+plugins.add_command(disable)
+plugins.add_command(enable)

@@ -6,12 +6,20 @@ from collections.abc import Iterable
 
 from meshhub.hookspecs.marker import hookspec
 from meshhub.model.chain import Chain
-from meshhub.model.plans import Caller, Objection, Plan
+from meshhub.model.plans import Caller, Objection, Plan, Rule
 
 
 @hookspec
 def meshhub_plans() -> Iterable[Plan]:  # type: ignore[empty-body]
     """Declare customer plans. Called once, when a registry is built."""
+
+
+@hookspec
+def meshhub_rules() -> Iterable[Rule]:  # type: ignore[empty-body]
+    """Declare objections that depend only on the plan, the target format and the operations.
+
+    Called once, when a registry is built. Listings show what a rule rejects as not allowed; they never call reviews.
+    """
 
 
 @hookspec

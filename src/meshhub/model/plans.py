@@ -21,10 +21,18 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Duration of one conversion."""
 
     max_request_bytes: int | None = None
-    """Size of a whole request, and of the unpacked content of an archive."""
+    """Size of a whole request, and of the unpacked content of an archive; None: what `max_file_bytes` and
+    `max_batch_files` allow together."""
 
     request_timeout_seconds: float | None = None
     """Duration of a whole request."""
+
+    @property
+    def request_bytes(self) -> int | None:
+        """The size of a whole request: `max_request_bytes`, or the size of as many files as a batch may have."""
+        if self.max_request_bytes is not None or self.max_file_bytes is None or self.max_batch_files is None:
+            return self.max_request_bytes
+        return self.max_file_bytes * self.max_batch_files
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -71,6 +79,29 @@ class Objection(Struct, frozen=True, kw_only=True):
 
     remedy: str = ""
     """Action of the caller that resolves the objection."""
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """Objection that is known before any request: to a target format or an operation, for some plans or for all.
+
+    A request that it concerns is rejected like one to which a review objects; listings show it as not allowed.
+    """
+
+    objection: Objection
+    """Reason, for the caller."""
+
+    formats: frozenset[str] = frozenset()
+    """Ids of the target formats that are rejected."""
+
+    operations: frozenset[str] = frozenset()
+    """Ids of the operations that are rejected."""
+
+    plans: frozenset[str] = frozenset()
+    """Ids of the plans to which the rule applies; empty: to all callers."""
+
+    def concerns(self, plan: Plan) -> bool:
+        """Return whether the rule applies to the callers of a plan."""
+        return not self.plans or plan.id in self.plans
 
 
 LOCAL = Caller(plan=Plan(id="local", label="Local", grants=frozenset({"*"})), id="local", entitled=True)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from meshhub.model.capabilities import Format, Operation, Reader, Writer, checked_score
 from meshhub.model.options import RESERVED, HostOptions, option_fields
-from meshhub.model.plans import Plan
+from meshhub.model.plans import Plan, Rule
 from meshhub.pipeline.declarations import Declarations, Declared, declare, is_importable
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
 
@@ -20,10 +20,11 @@ T = TypeVar("T")
 
 
 class Collected(Struct, frozen=True):
-    """The declarations and plans of all plug-ins, and the faults found."""
+    """The declarations, plans and rules of all plug-ins, and the faults found."""
 
     declarations: Declarations
     plans: dict[str, Plan]
+    rules: tuple[Rule, ...]
     faults: list[Fault]
 
 
@@ -68,6 +69,7 @@ class _Collector:
                 operations=tuple(sorted(operations, key=lambda item: (item.capability.stage, item.capability.id))),
             ),
             plans,
+            tuple(rule for _, rule in self._declared_items("meshhub_rules", Rule)),
             self._faults,
         )
 

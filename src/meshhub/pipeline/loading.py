@@ -7,7 +7,7 @@ import importlib
 import inspect
 import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import metadata
 from typing import Any
 
@@ -67,6 +67,7 @@ class Plugins:
         entry_points: bool | Iterable[metadata.EntryPoint] = True,
         builtins: bool = True,
         refusal: Callable[[metadata.EntryPoint], str] | None = None,
+        disabled: Collection[str] = (),
     ) -> None:
         """Load the plug-ins; one that cannot be loaded becomes a fault.
 
@@ -75,7 +76,10 @@ class Plugins:
             entry_points: Which to load; True means those of all installed distributions.
             builtins: Whether to load the plug-ins of `meshhub.builtin_plugins`.
             refusal: Returns why an entry point must not be loaded, or "".
+            disabled: Names of built-in and installed plug-ins that are not loaded.
         """
+        self._disabled_names = disabled
+        self.disabled: list[Plugin] = []
         self.faults: list[Fault] = []
         self.loaded: list[Plugin] = []
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
@@ -123,12 +127,18 @@ class Plugins:
     def _load_builtins(self) -> None:
         package = importlib.import_module(_BUILTINS)
         for name in sorted(package.BUILTINS):
+            if self._leave_out(Plugin(name, BUILT_IN)):
+                continue
             self._load(Plugin(name, BUILT_IN), lambda name=name: importlib.import_module(f"{_BUILTINS}.{name}"))  # type: ignore[misc]
 
     def _load_entry_points(
         self, points: Iterable[metadata.EntryPoint], refusal: Callable[[metadata.EntryPoint], str] | None
     ) -> None:
-        unique = {(point.name, point.value): point for point in points}
+        unique = {
+            (point.name, point.value): point
+            for point in sorted(points)
+            if not self._leave_out(Plugin(point.name, origin_of(point), point.value))
+        }
         # probe all before loading any: a probe may fork, and a loaded plug-in may have started threads
         reasons = {key: refusal(point) if refusal is not None else "" for key, point in unique.items()}
         for (name, value), point in sorted(unique.items()):
@@ -140,6 +150,14 @@ class Plugins:
                 # standard output may carry a model, or JSON
                 with contextlib.redirect_stdout(sys.stderr):
                     self._load(plugin, point.load)
+
+    def _leave_out(self, plugin: Plugin) -> bool:
+        """Return whether a plug-in is disabled; keep it in `disabled` then."""
+        if plugin.name not in self._disabled_names:
+            return False
+        if plugin not in self.disabled:
+            self.disabled.append(plugin)
+        return True
 
     def _load(self, plugin: Plugin, load: Callable[[], object]) -> None:
         try:

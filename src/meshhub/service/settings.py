@@ -63,6 +63,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     trusted_proxies: tuple[str, ...] = ()
     """Addresses and networks whose X-Forwarded-For header is trusted."""
 
+    disabled_plugins: tuple[str, ...] = ()
+    """Names of plug-ins that are not loaded, in addition to those of `meshhub plugins disable`."""
+
     free_plan: str = "free"
     """Plan of callers without a key."""
 
@@ -299,7 +302,7 @@ class _Reader:
             if name.startswith("plan_"):
                 plan, limit = _split_plan_variable(variable, name.removeprefix("plan_"))
                 self._set_limit(plan, limit, text, variable, origin)
-            elif name == "trusted_proxies":
+            elif name in _LISTS:
                 self._set_value(name, [part for part in re.split(r"[,\s]+", text) if part], origin, strict=False)
             elif name in NAMES:
                 self._set_value(name, text, origin, strict=False)
@@ -377,5 +380,8 @@ NAMES = tuple(name for name in Settings.__struct_fields__ if name != "plan_limit
 
 LIMITS = Limits.__struct_fields__
 """Names of the limits of a plan."""
+
+_LISTS = frozenset(("disabled_plugins", "trusted_proxies"))
+"""Settings that are lists; commas separate the items in a variable."""
 
 _TYPES = {field.name: field.type for field in structs.fields(Settings)}

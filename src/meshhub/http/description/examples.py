@@ -87,6 +87,7 @@ SUPPORTED: dict[str, Any] = {
             "write": True,
             "requires": None,
             "allowed": True,
+            "objection": None,
             "carries": ["names"],
             "remedy": None,
             "options": _NO_OPTIONS,
@@ -95,7 +96,7 @@ SUPPORTED: dict[str, Any] = {
     },
     "operations": [],
     "options": _NO_OPTIONS,
-    "plugins": [{"name": "stl", "origin": "built in"}],
+    "plugins": [{"name": "stl", "origin": "built in", "api_version": ""}],
     "faults": [],
 }
 

@@ -6,6 +6,7 @@ from typing import TypedDict
 
 import msgspec
 from litestar import Response, get
+from msgspec import structs
 
 from meshhub.http.context import context_of
 from meshhub.http.state import AnyRequest, caller_of, state_of
@@ -38,7 +39,7 @@ async def plan(request: AnyRequest) -> Response[bytes]:
     payload: PlanAnswer = {
         "plan": caller_plan.id,
         "label": caller_plan.label,
-        "limits": caller_plan.limits,
+        "limits": structs.replace(caller_plan.limits, max_request_bytes=caller_plan.limits.request_bytes),
         "premium_formats": sorted({writer.capability.format.id for writer in writers if writer.capability.requires}),
         "usage": {"requests_remaining": context.remaining, "resets_in_seconds": context.resets_in},
     }

@@ -69,9 +69,9 @@ def select_entries(archive: Archive, limits: Limits) -> list[Entry]:
     if not entries:
         raise EmptyModel("the archive holds no files; pack the models and send it again")
     total = sum(entry.size for entry in entries)
-    if limits.max_request_bytes is not None and total > limits.max_request_bytes:
+    if limits.request_bytes is not None and total > limits.request_bytes:
         raise ServiceError(
-            f"the archive unpacks to {total} bytes; this plan allows {limits.max_request_bytes}: send fewer files "
+            f"the archive unpacks to {total} bytes; this plan allows {limits.request_bytes}: send fewer files "
             "at once, or use the key of a plan that allows more",
             code="archive_too_large",
         )

@@ -109,7 +109,7 @@ def check_length(content_length: str | None, main: MainField, limits: Limits) ->
 
 def max_body_bytes(main: MainField, limits: Limits) -> int | None:
     """Return the maximum size of a body, including framing; None for no limit."""
-    candidates = (limits.max_request_bytes, limits.max_file_bytes if main != "files" else None)
+    candidates = (limits.request_bytes, limits.max_file_bytes if main != "files" else None)
     bounds = [bound for bound in candidates if bound]
     return min(bounds) + MAX_FORM_BYTES if bounds else None
 
@@ -120,8 +120,8 @@ def too_large(main: MainField, limits: Limits, problem: str) -> ServiceError:
     bounds = []
     if limits.max_file_bytes is not None:
         bounds.append(f"{'an archive' if main == 'archive' else 'a file'} of {limits.max_file_bytes} bytes")
-    if limits.max_request_bytes is not None:
-        bounds.append(f"{limits.max_request_bytes} bytes in one request")
+    if limits.request_bytes is not None:
+        bounds.append(f"{limits.request_bytes} bytes in one request")
     return ServiceError(
         f"{problem}; this plan allows {' and '.join(bounds)}: send less, or use the key of a plan that allows more",
         code=code,

@@ -97,7 +97,11 @@ def create_app(
     if registry is not None and engine is not None:
         raise ValueError("pass the engine to the registry: Registry(engine=…)")
     owns_registry, owns_keys = registry is None, keys is None
-    registry = registry or Registry(engine=engine or create_engine(settings), hooks=create_hook_process(settings))
+    registry = registry or Registry(
+        engine=engine or create_engine(settings),
+        hooks=create_hook_process(settings),
+        disabled=settings.disabled_plugins,
+    )
     state = _create_state(settings, registry, keys)
 
     async def close() -> None:
