@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 import threading
 import time
 import weakref
@@ -194,6 +195,11 @@ class Isolated:
     def _assign_worker(self, task: Task, scratch: Path) -> Worker:
         """Return a worker that has received the task: a spare worker, or a new one."""
         needs_main = _needs_main(task)
+        if needs_main and self._starter.method != "fork" and not _is_main_importable():
+            raise EngineError(
+                "a worker cannot import functions of a notebook or an interactive program; put them into a module, or "
+                'use Isolated(method="fork")'
+            )
         worker = None
         while self._spares and worker is None and not needs_main:
             with contextlib.suppress(IndexError):  # another thread may have taken it
@@ -309,6 +315,12 @@ def _needs_main(task: Task) -> bool:
     """Return whether the main program itself defines functions of the task."""
     references = (reference for step in task.chain.steps for reference in (step.run, step.options_type))
     return any(reference.startswith("__main__:") for reference in references)
+
+
+def _is_main_importable() -> bool:
+    """Return whether another process can import the main program: a script or a module, but not a notebook."""
+    main = sys.modules.get("__main__")
+    return getattr(main, "__spec__", None) is not None or Path(getattr(main, "__file__", None) or "").is_file()
 
 
 @contextlib.contextmanager

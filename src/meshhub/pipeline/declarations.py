@@ -43,6 +43,9 @@ def declare(plugin: str, origin: str, capability: C) -> Declared[C]:
 
 def is_importable(module: str) -> bool:
     """Return whether a module can be found, without importing it."""
+    # the main program is loaded, but has no specification to be found by
+    if sys.modules.get(module) is not None:
+        return True
     try:
         return find_spec(module) is not None
     except (ImportError, ValueError):
