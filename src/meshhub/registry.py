@@ -290,8 +290,8 @@ class Registry:
             caller: Its plan decides about entitlements (default: all of them).
             timeout: Seconds until the engine stops the conversion.
             cancel: Stops the conversion from another thread.
-            progress: Called in this thread with a `Progress` when a step begins, at most twenty times a second while it
-                runs, and at the end. The conversion stops and raises what it raises.
+            progress: Called in this thread with a `Progress` when a step begins, at most ten times a second while it
+                runs, and at the end. An exception that it raises stops the conversion and reaches the caller.
             overwrite: Whether to replace an existing target. An existing file with the name of a companion and other
                 content always stays.
             options: Options by name; for those of installed plug-ins, and for names that a program computes.

@@ -26,8 +26,8 @@ class Task(Struct, frozen=True, kw_only=True):
         source: Input.
         target: Output; None for an inspection.
         deadline: When the engine stops the task, in seconds of the monotonic clock; set by the engine.
-        progress: Callback for the progress, called in the thread that called the engine. The engine stops the task
-            and raises what the callback raises.
+        progress: Callback for the progress, called in the thread that called the engine. If it raises an exception, the
+            engine stops the task and raises the same exception.
     """
 
     chain: Chain
@@ -99,7 +99,7 @@ class Engine(Protocol):
             The report; the inspection for a task without a target.
         Raises:
             MeshhubError: Error of the task, or an EngineError.
-            Exception: What the callback for the progress raised. No other exception is raised.
+            Exception: The callback for the progress raised it. No other exception is raised.
         """
 
     def close(self) -> None:

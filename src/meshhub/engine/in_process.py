@@ -32,7 +32,7 @@ class InProcess:
             MeshhubError: Error of the task.
             ConversionTimeout: The deadline passed before a step or after the last one.
             Cancelled: The task was stopped before a step or after the last one.
-            Exception: What the callback for the progress raised.
+            Exception: The callback for the progress raised it.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
 

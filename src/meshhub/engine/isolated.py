@@ -101,7 +101,7 @@ class Isolated:
             ConversionTimeout: The deadline passed.
             WorkerCrashed: The worker ended without a response.
             Cancelled: The task was stopped.
-            Exception: What the callback for the progress raised.
+            Exception: The callback for the progress raised it.
         """
         self._slots.acquire(timeout)
         job = _Job()
