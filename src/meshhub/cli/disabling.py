@@ -9,6 +9,8 @@ from importlib import metadata
 import click
 
 from meshhub.builtin_plugins import BUILTINS
+from meshhub.cli import show
+from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
 from meshhub.pipeline.disabled import VARIABLE, read_list, split_names, write_list
 from meshhub.pipeline.loading import GROUP
@@ -16,6 +18,7 @@ from meshhub.pipeline.loading import GROUP
 
 @click.command()
 @click.argument("name")
+@verbosity
 def disable(name: str) -> None:
     """Leave out a plug-in, built-in or installed, in every command, service and program of this user.
 
@@ -28,11 +31,12 @@ def disable(name: str) -> None:
         hint = f"did you mean {near[0]!r}?" if near else "`meshhub plugins` lists the loaded ones"
         raise click.BadParameter(f"no plug-in {quote(name)} is installed; {hint}", param_hint="NAME")
     write_list(read_list() | {name})
-    click.echo(f"{name} is disabled", err=True)
+    show.inform(f"{name} is disabled")
 
 
 @click.command()
 @click.argument("name")
+@verbosity
 def enable(name: str) -> None:
     """Load a disabled plug-in again."""
     if name in split_names(os.environ.get(VARIABLE, "")):
@@ -40,4 +44,4 @@ def enable(name: str) -> None:
     if name not in read_list():
         raise click.BadParameter(f"{quote(name)} is not disabled", param_hint="NAME")
     write_list(read_list() - {name})
-    click.echo(f"{name} is enabled", err=True)
+    show.inform(f"{name} is enabled")

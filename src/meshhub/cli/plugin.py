@@ -10,8 +10,10 @@ from pathlib import Path
 
 import click
 
+from meshhub.cli import show
 from meshhub.cli.loading import load_registry
 from meshhub.cli.plugin_files import NewPlugin, list_files
+from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
 from meshhub.registry import Registry
 
@@ -36,6 +38,7 @@ def plugin() -> None:
 @click.option(
     "--folder", type=click.Path(path_type=Path), help="Folder to create (default: meshhub-NAME in this folder)."
 )
+@verbosity
 def new(
     name: str, reader: str | None, writer: str | None, operation: str | None, policy: bool, folder: Path | None
 ) -> None:
@@ -57,7 +60,7 @@ def new(
     _check_conflicts(load_registry(probe=False), parts)
     place = folder or Path(f"meshhub-{name}")
     _write_files(place, list_files(parts))
-    click.echo(f"{place}: pip install -e . --group test, then pytest", err=True)
+    show.inform(f"{place}: pip install -e . --group test, then pytest")
 
 
 def _check_names(parts: NewPlugin) -> None:
