@@ -97,6 +97,9 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         422, 3, "The model exceeds the limits of one conversion; reduce it with `optimize_target_faces`."
     ),
     "conversion_failed": ErrorCode(422, 4, "The file is valid, but a step cannot convert it."),
+    "invalid_solid": ErrorCode(
+        422, 4, "The STEP file would hold an invalid solid; add `repair`, or set `step_invalid` to `keep`."
+    ),
     "worker_crashed": ErrorCode(422, 5, "The worker process of the conversion ended without a result."),
     "rate_limit_exceeded": ErrorCode(
         429, None, "The caller sent too many requests in one minute; wait for `Retry-After` seconds."

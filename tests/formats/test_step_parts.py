@@ -13,6 +13,7 @@ from cad_parts import occ
 from cad_parts.parts import design, make
 from cad_parts.truth import judge_part
 from meshhub import Registry, Source
+from meshhub.builtin_plugins.step import writer
 
 PARTS = (
     *(3, 6, 7, 9, 11, 13, 17, 19, 22, 23, 29, 31, 36, 37, 42, 46, 60, 69, 72, 73, 80, 89, 96, 105, 106, 109, 112, 115),
@@ -32,6 +33,20 @@ def test_a_part_becomes_a_valid_solid(tmp_path: Path, number: int) -> None:
     assert figures["step_check"] == "kernel"
     assert figures["valid_solids"] == figures["solids"]
     assert "flat_body" not in {note.code for note in report.notes}
+
+
+@pytest.mark.parametrize("number", [112, 148, 173, 219, 236])
+def test_a_part_is_valid_where_no_kernel_checks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A wall that CAD programs cut open, a folded mesh, slits in flat faces, and an arc that touches an edge."""
+    truth = make(number, str(tmp_path / "part.stl"))
+    monkeypatch.setattr(writer, "is_available", lambda: False)
+    for surfaces in ("analytic", "planar"):
+        report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step", step_surfaces=surfaces)
+        figures: dict[str, Any] = report.steps[-1].figures
+        assert figures["step_check"] == "writer"
+        assert judge_part(tmp_path / "part.step", figures, truth["faces"])["fault"] == ""
 
 
 def read_design(number: int, path: Path) -> Any:

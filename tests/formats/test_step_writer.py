@@ -511,16 +511,39 @@ def test_several_bodies_at_fault_get_flat_faces(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(writer, "is_available", lambda: True)
     bad = KernelSolid(False, 1.0)
     monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(False, (bad, bad)))
-    _, remarks = write_step(two_pins())
+    _, remarks = write_step(two_pins(), step_invalid="keep")
     assert [note.code for note in remarks.notes] == ["flat_body", "flat_body", "invalid_solid", "invalid_solid"]
     assert remarks.figures["cylinders"] == 0
     assert remarks.figures["valid_solids"] == 0
 
 
+def test_a_body_that_stays_invalid_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+    bad = KernelSolid(False, 1.0)
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(False, (bad, bad)))
+    with pytest.raises(
+        ConversionFailed, match=r"2 of 2 bodies .*body 1 of 'pins': OpenCASCADE finds it invalid"
+    ) as info:
+        write_step(two_pins())
+    assert info.value.code == "invalid_solid"
+    assert info.value.http_status == 422
+    assert info.value.options == ("step_invalid",)
+    assert len(info.value.message) < 160
+
+
+def test_an_invalid_open_shell_is_written_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(False, ()))
+    whole = mesh_of(cylinder(20, 5, 5, 32))
+    target, remarks = write_step(scene_of(Mesh(whole.vertices, whole.faces[1:])), step_surfaces="planar")
+    assert [note.code for note in remarks.notes] == ["invalid_solid", "open_surface"]
+    assert b"OPEN_SHELL" in target.read()
+
+
 def test_a_solid_of_the_wrong_volume_is_not_counted_as_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
     monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(True, (KernelSolid(True, -1000.0),)))
-    _, remarks = write_step(scene_of(brick(10, 10, 10)))
+    _, remarks = write_step(scene_of(brick(10, 10, 10)), step_invalid="keep")
     assert [note.code for note in remarks.notes] == ["invalid_solid"]
     assert remarks.figures["valid_solids"] == 0
 
@@ -534,7 +557,7 @@ def test_a_failed_check_is_never_reported_as_valid(
 ) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
     monkeypatch.setattr(writer, "read_back", lambda data, seconds: verdict)
-    _, remarks = write_step(scene_of(mesh_of(cylinder(20, 5, 5, 32))))
+    _, remarks = write_step(scene_of(mesh_of(cylinder(20, 5, 5, 32))), step_invalid="keep")
     assert [note.code for note in remarks.notes] == codes
     assert remarks.figures["step_check"] == check
     assert not remarks.figures.get("valid_solids")
@@ -1136,3 +1159,81 @@ def test_every_closed_real_file_becomes_valid_solids(
         # arcs lie outside of their chords
         assert sum(verdict["volumes"]) == pytest.approx(volume + gained, rel=limit), file
         assert surfaces == "analytic" or gained == 0
+
+
+@pytest.mark.parametrize(
+    ("corners", "has_note"),
+    [("bands", True), ("faces", False)],
+)
+def test_triangles_of_several_colors_have_a_note(corners: str, has_note: bool) -> None:
+    whole = brick(10, 10, 10)
+    vertices = whole.vertices[whole.faces].reshape(-1, 3)
+    faces = np.arange(36, dtype=np.int32).reshape(-1, 3)
+    colors = np.full((36, 4), 255, np.uint8)
+    # twice the height as red, or one red for each triangle
+    colors[:, 0] = 10 * vertices[:, 2] if corners == "bands" else np.arange(36) // 12
+    _, remarks = write_step(scene_of(Mesh(vertices, faces, colors=colors)))
+    assert ("colours_dropped" in [note.code for note in remarks.notes]) == has_note
+
+
+@pytest.mark.parametrize(("red", "has_note"), [(10, True), (255, False)])
+def test_vertex_colors_under_a_material_have_a_note(red: int, has_note: bool) -> None:
+    mesh = brick(10, 10, 10)
+    colors = np.full((len(mesh.vertices), 4), 255, np.uint8)
+    colors[:, 0] = red
+    scene = Scene((replace(mesh, colors=colors),), (Part(0, material=0),), materials=(Material("m", (1, 0, 0, 1)),))
+    _, remarks = write_step(scene)
+    assert ("colours_dropped" in [note.code for note in remarks.notes]) == has_note
+
+
+def countersunk_plate(offset: float) -> Mesh:
+    """Return a slanted plate with screw holes of several sizes and angles, `offset` mm from the origin."""
+    plate = Solid.cube([60, 40, 5])
+    for number, (radius, wide, degrees) in enumerate([(1.7, 3.5, 41), (2.2, 4.5, 45), (1.2, 2, 30), (2.5, 4, 60)]):
+        depth = (wide - radius) / np.tan(np.radians(degrees))
+        hole = cylinder(7, radius, radius, 48).translate([0, 0, -1]) + cylinder(depth, radius, wide, 48).translate(
+            [0, 0, 5 - depth]
+        )
+        hole += cylinder(1, wide, wide, 48).translate([0, 0, 5])
+        plate -= hole.rotate([0, 0, 7 * number]).translate([10 + 13 * number, 12 + 5 * number, 0])
+    return mesh_of(plate.rotate([25, 40, 10]).translate([offset, offset, -offset]))
+
+
+@pytest.mark.parametrize("offset", [0, 200])
+def test_countersinks_come_back_as_closed_meshes(tmp_path: Path, offset: float) -> None:
+    pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE reads these files")
+    _, remarks = write_step(scene_of(countersunk_plate(offset)), tmp_path)
+    assert remarks.figures["cones"] == 4
+    report = Registry().convert(tmp_path / "model.step", tmp_path / "back.stl")
+    assert not {"faces_not_meshed", "open_solid", "inexact_faces"} & {note.code for note in report.notes}
+
+
+def test_an_arc_may_not_touch_an_edge_where_no_kernel_checks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bore inscribed in an octagonal pocket: the polygons are apart, but the circle touches the octagon."""
+    across = 8.0
+    pocket = cylinder(6, across / np.cos(np.pi / 8), across / np.cos(np.pi / 8), 8).translate([0, 0, 5])
+    bore = cylinder(12, across, across, 48).rotate([0, 0, 3.75]).translate([0, 0, -1])
+    part = Solid.cube([40, 40, 10]).translate([-20, -20, 0]) - pocket - bore
+    monkeypatch.setattr(writer, "is_available", lambda: False)
+    _, remarks = write_step(scene_of(mesh_of(part)))
+    assert remarks.figures["cylinders"] == 0
+    smaller = Solid.cube([40, 40, 10]).translate([-20, -20, 0]) - pocket - bore.scale([0.99, 0.99, 1])
+    _, remarks = write_step(scene_of(mesh_of(smaller)))
+    assert remarks.figures["cylinders"] == 1
+
+
+def test_the_first_face_of_a_shell_has_the_shell_behind_it() -> None:
+    """CAD programs send a ray from the first face to find the outside; a folded mesh may mislead others."""
+    notched = Solid.cube([10, 10, 10]) - Solid.cube([8, 8, 10]).translate([1, 1, 5])
+    target, _ = write_step(scene_of(mesh_of(notched)), step_surfaces="planar")
+    text = target.read().decode()
+    (first,) = re.findall(r"CLOSED_SHELL\('',\(#(\d+)", text)
+    (surface,) = re.findall(rf"#{first}=ADVANCED_FACE\(.*,#(\d+),\.T\.\)", text)
+    (placement,) = re.findall(rf"#{surface}=PLANE\('',#(\d+)\)", text)
+    (origin, axis) = re.findall(rf"#{placement}=AXIS2_PLACEMENT_3D\('',#(\d+),#(\d+)", text)[0]
+    point, normal = (
+        np.array(re.search(rf"#{entity}=\w+\('',\((.*?)\)\)", text)[1].split(","), float)  # type: ignore[index]
+        for entity in (origin, axis)
+    )
+    heights = (mesh_of(notched).vertices - point) @ normal
+    assert heights.max() <= 1e-6

@@ -70,6 +70,10 @@ class ConvertOptions(TypedDict, total=False):
     """Tolerance of the surfaces in mm (at least 0.000001 and at most 1). Maximum distance of a mesh point from its
     recognized surface; default: the rounding error of 32-bit coordinates."""
 
+    step_invalid: Literal["keep", "reject"] | None
+    """Invalid solids in the STEP file. reject fails if a body is not a valid solid, even with flat faces; keep
+    writes the file, with the note invalid_solid."""
+
     stl_ascii: bool | None
     """STL as text. Write text with a named solid for each part, instead of the smaller binary form."""
 

@@ -85,6 +85,16 @@ class StepWriteOptions(Struct, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    step_invalid: Annotated[
+        Literal["reject", "keep"],
+        Meta(
+            title="Invalid solids in the STEP file",
+            description=(
+                "reject fails if a body is not a valid solid, even with flat faces; "
+                "keep writes the file, with the note invalid_solid."
+            ),
+        ),
+    ] = "reject"
 
 
 @hookimpl

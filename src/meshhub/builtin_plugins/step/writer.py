@@ -207,7 +207,7 @@ class _SceneWriter:
         if len(skin.faces) == 0:
             return None
         volume = float(shell_volumes(skin)[skin.closed].sum())
-        return _ShapeState(ModelDraft(skin, self.options), None, palette, volume)
+        return _ShapeState(ModelDraft(skin, self.options, is_strict=not is_available()), None, palette, volume)
 
 
 def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
@@ -221,7 +221,8 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
         target: The file to write.
         options: Kinds of surfaces to recognize, and their tolerance.
     Raises:
-        ConversionFailed: Every triangle is degenerate, or coordinates are too large for STEP.
+        ConversionFailed: Every triangle is degenerate, coordinates are too large for STEP, or a body is not a valid
+            solid and `step_invalid` is "reject".
     """
     shapes, placements = collect_shapes(scene)
     uses = np.bincount([placement.shape for placement in placements], minlength=len(shapes)).tolist()
@@ -252,11 +253,36 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
         if verdict is not None:
             faults = _find_faults(writer, products, verdict, deadline)
     if verdict is None:
-        faults = []
+        faults = _find_torn(products)
+    if options.step_invalid == "reject":
+        _reject_invalid(products, faults)
     is_freeform = options.step_surfaces == "freeform"
     simpler, rejected = ("analytic or flat", "free-form") if is_freeform else ("flat", "curved")
     _note_faults(fallbacks, faults, simpler, rejected)
     _report(products, verdict, faults)
+
+
+def _find_torn(products: list[_WrittenProduct | None]) -> list[_Fault]:
+    """Return the bodies that fail the check without a kernel."""
+    return [
+        _Fault(number, body, "it is not closed, or its volume is wrong", _NO_REGIONS)
+        for number, product in enumerate(products)
+        for body in (product.bodies if product else ())
+        if body.is_torn
+    ]
+
+
+def _reject_invalid(products: list[_WrittenProduct | None], faults: list[_Fault]) -> None:
+    """Raise an error if a solid is invalid; open shells are none."""
+    invalid = [fault for fault in faults if fault.body.volume_mm3 is not None]
+    if invalid:
+        count = sum(body.volume_mm3 is not None for product in products if product for body in product.bodies)
+        raise ConversionFailed(
+            f"{len(invalid)} of {count} bodies are not valid solids in STEP ({invalid[0].body.name}: "
+            f"{invalid[0].reason}); 'repair' the model, or set {{step_invalid}} to keep",
+            code="invalid_solid",
+            options=("step_invalid",),
+        )
 
 
 def _note_faults(
@@ -341,8 +367,6 @@ def _report(products: list[_WrittenProduct | None], verdict: Verdict | None, fau
         did(step_check="writer")
         if is_available():
             _note_unchecked(_count_faces(products))
-        for body in (body for product in written for body in product.bodies if body.is_torn):
-            note("invalid_solid", f"{body.name} is not closed in the STEP file; 'repair' the model first")
     else:
         uses = [product.uses if product else 0 for product in products]
         faulty = sum(uses[fault.shape] for fault in faults if fault.body.volume_mm3 is not None)

@@ -47,11 +47,13 @@ _TAGS = {
 }
 
 _COMMON_CODES = ("request_timeout", "invalid_api_key", "rate_limit_exceeded", "internal_error", "server_busy")
-_CODES_OF_FEW = ("not_found", "method_not_allowed", "unsupported_target", "too_many_files", "archive_too_large")
+_CODES_OF_FEW = (
+    "not_found", "method_not_allowed", "unsupported_target", "too_many_files", "archive_too_large", "invalid_solid",
+)  # fmt: skip
 _FORM_CODES = tuple(code for code in STATUS if code not in _CODES_OF_FEW)
 """Codes of every endpoint with a form; the others are those of some of them, or of unknown paths and methods."""
 
-_CONVERT_CODES = (*_FORM_CODES, "unsupported_target")
+_CONVERT_CODES = (*_FORM_CODES, "unsupported_target", "invalid_solid")
 
 
 def document(registry: Registry) -> Json:

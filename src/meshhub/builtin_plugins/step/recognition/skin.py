@@ -69,7 +69,20 @@ def build_skin(vertices: Float64, faces: Int32, paint: NDArray[np.int32]) -> Ski
     one, other = _pair_half_edges(points, faces)
     twin = np.full(3 * len(faces), -1, np.intp)
     twin[one], twin[other] = other, one
-    shells, shell = components(len(faces), one // 3, other // 3)
+    return pair_skin(points, faces, twin, paint)
+
+
+def pair_skin(points: Float64, faces: Int32, twin: IntIndex, paint: NDArray[np.int32]) -> Skin:
+    """Build a skin from paired half-edges; shells that share points get points of their own.
+
+    Args:
+        points: (p, 3) millimeters.
+        faces: (m, 3) indices into `points`.
+        twin: (3m,) partners of the half-edges, -1 on the border.
+        paint: (m,) color of each face, as an index.
+    """
+    half = np.flatnonzero(twin >= 0)
+    shells, shell = components(len(faces), half // 3, twin[half] // 3)
     shell_point, corner_point = np.unique(
         np.repeat(shell, 3).astype(np.int64) * len(points) + faces.ravel(), return_inverse=True
     )

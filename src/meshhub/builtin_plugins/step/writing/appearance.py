@@ -11,6 +11,9 @@ from meshhub.model.scene import Color, Mesh, Scene
 MAX_VERTEX_COLORS_COUNT = 64
 """Colors of a part; more are a picture or a gradient, and would split every face into single triangles."""
 
+_WHITE = 255
+"""Component of a vertex color that leaves a material as it is."""
+
 Paint = NDArray[np.int32]
 """(m,) palette index of each triangle."""
 
@@ -40,15 +43,30 @@ def collect_paint(scene: Scene, mesh: Mesh, material: int | None) -> tuple[Paint
             palette.append(color)
         paint[shown == number] = index_of_color[color]
     bare = shown < 0
-    if mesh.colors is not None and bare.any():
-        _add_vertex_colors(mesh, bare, paint, palette)
+    if mesh.colors is not None:
+        _note_hidden_colors(mesh, ~bare)
+        if bare.any():
+            _add_vertex_colors(mesh, bare, paint, palette)
     return paint, palette
+
+
+def _note_hidden_colors(mesh: Mesh, has_material: NDArray[np.bool_]) -> None:
+    """Report the triangles with a material whose vertex colors, which tint it, are lost."""
+    assert mesh.colors is not None
+    count = int((mesh.colors[mesh.faces[has_material]] != _WHITE).any(axis=(1, 2)).sum())
+    if count:
+        note(
+            "colours_dropped",
+            f"the vertex colors of {count} triangles were left out: their materials color the STEP faces; "
+            "use GLB, PLY or 3MF",
+        )
 
 
 def _add_vertex_colors(mesh: Mesh, bare: NDArray[np.bool_], paint: Paint, palette: list[Color | None]) -> None:
     """Color the triangles without a material by their vertices, in place; leave them if there are too many colors."""
     assert mesh.colors is not None
     packed = np.ascontiguousarray(mesh.colors).view(np.uint32)[:, 0][mesh.faces[bare]]
+    blended = int((packed != packed[:, :1]).any(axis=1).sum())
     # the color of two corners, otherwise that of the first
     chosen = np.where(packed[:, 1] == packed[:, 2], packed[:, 1], packed[:, 0])
     values, index = np.unique(chosen, return_inverse=True)
@@ -59,6 +77,12 @@ def _add_vertex_colors(mesh: Mesh, bare: NDArray[np.bool_], paint: Paint, palett
             "use GLB, PLY or 3MF",
         )
         return
+    if blended:
+        note(
+            "colours_dropped",
+            f"{blended} triangles blend the colors of their corners and got one of them: STEP colors whole faces; "
+            "use GLB, PLY or 3MF",
+        )
     paint[bare] = index.reshape(-1).astype(np.int32) + len(palette)
     for red, green, blue, opacity in np.ascontiguousarray(values).view(np.uint8).reshape(-1, 4).tolist():
         palette.append((red / 255, green / 255, blue / 255, opacity / 255))

@@ -15,6 +15,7 @@ from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import SWEPT_KINDS, SurfaceKind
 from meshhub.builtin_plugins.step.writing.curves import CurveKind, Curves
+from meshhub.builtin_plugins.step.writing.face_order import order_faces
 from meshhub.builtin_plugins.step.writing.part21 import Part21Writer, format_reference_lists, format_references
 from meshhub.builtin_plugins.step.writing.seams import Seams, SlitFace
 from meshhub.builtin_plugins.step.writing.splines import write_splines
@@ -261,10 +262,7 @@ def _write_surfaces(file: Part21Writer, model: BrepModel) -> IntIndex:
 
 def _write_shells(file: Part21Writer, model: BrepModel, faces: IntIndex) -> WrittenIds:
     skin, bodies = model.skin, model.bodies
-    shell = np.empty(len(faces), np.intp)
-    shell[model.regions.region] = skin.shell
-    order = np.argsort(shell, kind="stable")
-    begin = np.searchsorted(shell[order], np.arange(len(skin.closed) + 1))
+    order, begin = order_faces(skin, model.regions)
     face_lists = format_reference_lists(faces[order], begin).to_pylist()
     write = file.write_entity
     solids: list[int] = []

@@ -27,6 +27,7 @@ from meshhub.builtin_plugins.step.writing.corner_check import find_cusped_region
 from meshhub.builtin_plugins.step.writing.curves import edge_regions, fit_curves
 from meshhub.builtin_plugins.step.writing.model_check import find_invalid_regions, find_invalid_shells
 from meshhub.builtin_plugins.step.writing.seams import find_unslit_spheres, place_seams
+from meshhub.builtin_plugins.step.writing.slits import close_slits
 from meshhub.builtin_plugins.step.writing.swept_seams import find_extrusion_bands, find_unslit_sweeps
 from meshhub.toolkit.geometry import IntIndex
 
@@ -37,14 +38,17 @@ _MAX_ATTEMPTS_COUNT = 16
 class ModelDraft:
     """Facets of a skin and the surfaces that are still to try; each model that is built may be rejected in part."""
 
-    def __init__(self, skin: Skin, options: StepWriteOptions) -> None:
+    def __init__(self, skin: Skin, options: StepWriteOptions, *, is_strict: bool) -> None:
         """Recognize the surfaces of a skin.
 
         Args:
             skin: Mesh with outward orientation, millimeters.
             options: Kinds of surfaces to recognize, and their tolerance.
+            is_strict: Whether surfaces that CAD programs may reject become flat, because no kernel checks them.
         """
-        self._skin, self._faceted, self._bodies = skin, facet_skin(skin), group_bodies(skin)
+        self._is_strict = is_strict
+        skin, faceted = close_slits(skin, facet_skin(skin))
+        self._skin, self._faceted, self._bodies = skin, faceted, group_bodies(skin)
         self._segments: Segments | None = None
         self._analytic: Segments | None = None
         if options.step_surfaces != "planar":
@@ -66,7 +70,8 @@ class ModelDraft:
             if attempt == _MAX_ATTEMPTS_COUNT - 2:
                 misfits = np.arange(len(regions.surfaces))
             self.reject(regions, misfits)
-        return _assemble_model(self._skin, self._faceted, make_planar_regions(self._faceted), self._bodies)[0]
+        regions = make_planar_regions(self._faceted)
+        return _assemble_model(self._skin, self._faceted, regions, self._bodies, is_strict=False)[0]
 
     def reject(self, regions: Regions, misfits: IntIndex) -> None:
         """Return some regions of a model to facets, and those of swept surfaces to analytic surfaces."""
@@ -104,7 +109,7 @@ class ModelDraft:
             return regions, None, misfits
         if moved_skin is not self._skin:
             regions = make_regions(moved_skin, self._faceted, segments)
-        model, misfits = _assemble_model(moved_skin, self._faceted, regions, self._bodies)
+        model, misfits = _assemble_model(moved_skin, self._faceted, regions, self._bodies, is_strict=self._is_strict)
         if len(misfits) == 0:
             misfits = _curved_regions(model, find_invalid_shells(model))
         return regions, model, misfits
@@ -124,7 +129,9 @@ def _curved_regions(model: BrepModel, shells: IntIndex) -> IntIndex:
     return curved
 
 
-def _assemble_model(skin: Skin, faceted: FacetedSkin, regions: Regions, bodies: Bodies) -> tuple[BrepModel, IntIndex]:
+def _assemble_model(
+    skin: Skin, faceted: FacetedSkin, regions: Regions, bodies: Bodies, *, is_strict: bool
+) -> tuple[BrepModel, IntIndex]:
     """Return the model of some regions, and the curved regions that fail a check."""
     kept = np.zeros(len(skin.points), np.bool_)
     while True:
@@ -149,7 +156,7 @@ def _assemble_model(skin: Skin, faceted: FacetedSkin, regions: Regions, bodies: 
         find_unslit_sweeps(skin, regions, outline, seams),
         find_pinched_regions(regions, outline, curves),
         find_cusped_regions(skin, regions, outline, curves, size),
-        find_invalid_regions(model, size),
+        find_invalid_regions(model, size, is_strict=is_strict),
     ]
     return model, sort_unique(np.concatenate(misfits))
 

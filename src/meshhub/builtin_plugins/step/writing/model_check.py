@@ -6,51 +6,53 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, normalize, sum_by_label
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, perpendicular
+from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, sum_by_label
+from meshhub.builtin_plugins.step.recognition.bodies import shell_sizes, shell_volumes
+from meshhub.builtin_plugins.step.recognition.deviation import MAX_SAGITTA_RATIO, chord_volumes
+from meshhub.builtin_plugins.step.recognition.regions import region_areas
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances, perpendicular
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.curves import CurveKind, edge_regions
+from meshhub.builtin_plugins.step.writing.edge_segments import EdgeSegments, segment_edges
+from meshhub.builtin_plugins.step.writing.seams import find_unslit_walls
+from meshhub.builtin_plugins.step.writing.touching_arcs import find_touching
+from meshhub.builtin_plugins.step.writing.trimmed_faces import measure_faces
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.topology import fans
 
 MIN_EDGE_MM = 1e-5
 """Millimeters; CAD programs treat shorter edges as corners, and their faces as torn."""
 
-_SAMPLE_STEP_RAD = np.pi / 32
-"""Radians of an arc between two samples."""
-_SPLINE_SAGITTA_RATIO = 0.02
-"""Distance between a spline and the line through two samples, as a share of the line: a turn of 9°."""
+MAX_VOLUME_RATIO = 1e-3
+"""Share of a solid's volume by which the volume of its faces may differ; integration over arcs has this error."""
+THIN_VOLUME_RATIO = 1e-7
+"""Share of a solid's area to the power of 1.5; allowed, too, for solids with almost no volume."""
+
+_MAX_AREA_CHANGE_RATIO = 0.05
+"""Share of the area of its triangles by which a curved face may differ; a chord of 30.5° is 1.2 % shorter."""
+_MAX_FLAT_AREA_CHANGE_RATIO = 1e-3
+"""The same for planes, for corners that are moved onto arcs."""
+_OFF_RATIO = 1.5
+"""Distance of a corner over the limit of its region; the corners of accepted surfaces lie within the limit."""
 _MAX_PAIRS_COUNT = 5_000_000
 """Pairs of edge segments to compare; bounds time and memory. The search for crossings is skipped beyond it."""
 _MIN_LENGTH_MM = 1e-300
 """Millimeters; avoids a division by zero for segments of equal points."""
 
 
-class _EdgeSegments(NamedTuple):
-    """Straight segments that approximate the edges.
+def find_invalid_regions(model: BrepModel, size: Float64, *, is_strict: bool = False) -> IntIndex:
+    """Return curved regions that are off the mesh, whose outlines cross themselves, or beside bad edges.
 
-    edge:        (n,) the edge of each segment
-    begin, end:  (n, 3) mm
-    first, last: (n,) numbers of these points; segments that share a point have its number in common
-    sagitta:     (n,) mm between the segment and its arc
-    """
-
-    edge: IntIndex
-    begin: Float64
-    end: Float64
-    first: IntIndex
-    last: IntIndex
-    sagitta: Float64
-
-
-def find_invalid_regions(model: BrepModel, size: Float64) -> IntIndex:
-    """Return curved regions whose outlines cross themselves, or beside edges that are short or cross others of a plane.
+    Bad edges are short, cross others of a plane, or bound a plane of another area than its triangles.
 
     Args:
         model: Regions with their surfaces, curves and seams.
         size: (r,) area of each region. Of several curved neighbors of a bad edge the smallest is returned.
+        is_strict: Whether to return also what CAD programs may reject: arcs that only touch, and faces all around an
+            axis that have holes but no seam.
     """
-    segments = _segment_edges(model)
+    segments = segment_edges(model)
     outline, curves = model.outline, model.curves
     left, right = edge_regions(outline)
     bent = curves.kind != CurveKind.LINE
@@ -58,21 +60,61 @@ def find_invalid_regions(model: BrepModel, size: Float64) -> IntIndex:
     moved = np.isin(outline.start[outline.edge_chain], model.seams.corner)
     moved |= np.isin(outline.stop[outline.edge_chain], model.seams.corner)
     bad = (length < MIN_EDGE_MM) & (bent | moved)
-    face, edges = _find_crossings(model, segments, left, right)
+    face, edges = _find_crossings(model, segments, left, right, is_strict=is_strict)
     on_curved = model.regions.curved[face]
     crossing = edges[~on_curved].ravel()
     bad[crossing[bent[crossing]]] = True
+    has_other_area = _have_other_areas(model, measure_faces(model, segments).area)
+    bad |= bent & (has_other_area[left] | has_other_area[right])
     left, right = left[bad], right[bad]
     smallest = np.where(size[left] <= size[right], left, right)
-    curved: IntIndex = np.append(face[on_curved], smallest[model.regions.curved[smallest]])
+    is_invalid = (has_other_area | _are_off_mesh(model)) & model.regions.curved
+    if is_strict:
+        is_invalid[find_unslit_walls(model.skin, model.regions, outline, curves, model.seams)] = True
+    curved: IntIndex = np.concatenate(
+        [face[on_curved], smallest[model.regions.curved[smallest]], np.flatnonzero(is_invalid)]
+    )
     return curved
 
 
+def _have_other_areas(model: BrepModel, area: Float64) -> np.ndarray:
+    """Return (r,) whether the area of a face is not that of its triangles, except for the arcs around them.
+
+    Args:
+        model: Regions with their outlines.
+        area: (r,) area within the curves of each face, mm²; NaN if unknown.
+    """
+    outline, skin = model.outline, model.skin
+    chain = np.repeat(np.arange(len(outline.edge)), np.diff(outline.chain_begin))
+    bent = (model.curves.kind != CurveKind.LINE)[outline.edge[chain]]
+    vector = skin.points[skin.end[outline.half]] - skin.points[skin.begin[outline.half]]
+    square = np.where(bent, np.einsum("ij,ij->i", vector, vector), 0.0)
+    expected = region_areas(skin, model.regions)
+    allowed = MAX_SAGITTA_RATIO * sum_by_label(outline.region[chain], square, len(expected))
+    allowed += np.where(model.regions.curved, _MAX_AREA_CHANGE_RATIO, _MAX_FLAT_AREA_CHANGE_RATIO) * expected
+    has_loops = np.bincount(outline.loop_region, minlength=len(expected)) > 0
+    differs: np.ndarray = has_loops & (np.abs(area - expected) > allowed)
+    return differs
+
+
+def _are_off_mesh(model: BrepModel) -> np.ndarray:
+    """Return (r,) whether a corner of a triangle lies farther from its surface than the region allows."""
+    regions, skin = model.regions, model.skin
+    curved = np.flatnonzero(regions.curved[regions.region])
+    surfaces = regions.surfaces.take(regions.region[curved])
+    is_off = np.zeros(len(regions.surfaces), np.bool_)
+    for corner in skin.faces[curved].T:
+        off = np.abs(distances(surfaces, skin.points[corner])) > _OFF_RATIO * regions.limit[regions.region[curved]]
+        is_off[regions.region[curved[off]]] = True
+    return is_off
+
+
 def find_invalid_shells(model: BrepModel) -> IntIndex:
-    """Return closed shells that are torn.
+    """Return closed shells that are torn or have another volume than their triangles.
 
     A shell is torn if an edge is not used once in each direction, if its genus differs from the mesh's (not tested
-    for shells with tori), or if a flat face is reversed.
+    for shells with tori), or if a flat face is reversed. Its volume is measured within its curves and may differ from
+    that of the triangles and the arcs over them (not tested for shells with free profiles).
 
     Source:
         Mäntylä, An Introduction to Solid Modeling, 1988, §9 (Euler–Poincaré formula).
@@ -84,7 +126,12 @@ def find_invalid_shells(model: BrepModel) -> IntIndex:
     bad[shell[_regions_of_unpaired_edges(model)]] = True
     bad |= _has_other_genus(model, shell)
     loop_count = np.bincount(model.outline.loop_region, minlength=len(shell))
-    bad[shell[(_doubled_flat_areas(model) <= 0) & ~regions.curved & (loop_count > 0)]] = True
+    faces = measure_faces(model, segment_edges(model))
+    bad[shell[(faces.area <= 0) & ~regions.curved & (loop_count > 0)]] = True
+    volume = sum_by_label(shell, faces.cone, len(bad)) / 3
+    expected = shell_volumes(skin) + chord_volumes(skin, regions.region, regions.surfaces)
+    # false for NaN: free profiles have no such integral
+    bad |= np.abs(volume - expected) > MAX_VOLUME_RATIO * np.abs(expected) + THIN_VOLUME_RATIO * shell_sizes(skin)
     return np.flatnonzero(bad & skin.closed)
 
 
@@ -110,80 +157,25 @@ def _has_other_genus(model: BrepModel, shell: IntIndex) -> np.ndarray:
     """
     skin, outline, regions = model.skin, model.outline, model.regions
     count = len(skin.closed)
+    # a point where a shell touches itself is a corner of each of its fans
+    half = np.flatnonzero(skin.twin >= 0)
+    fan_count, fan = fans(skin.faces, half, skin.twin[half])
+    fan_shell = np.empty(fan_count, np.intp)
+    fan_shell[fan] = np.repeat(skin.shell, 3)
+    start = fan[outline.half[outline.chain_begin[:-1]]]
     # a face with l loops is a sphere with l holes; two loops that touch in a corner make one hole
-    visits, _ = distinct_pairs(outline.region, outline.start, len(skin.points))
+    visits, _ = distinct_pairs(outline.region, start, fan_count)
     touching = np.bincount(outline.region, minlength=len(shell)) - np.bincount(visits, minlength=len(shell))
     loop_count = np.bincount(outline.loop_region, minlength=len(shell))
-    used = np.unique(outline.start)
-    point_shell = np.empty(len(skin.points), np.intp)
-    point_shell[skin.faces.ravel()] = np.repeat(skin.shell, 3)
     written = sum_by_label(shell, 2 - loop_count + touching, count)
-    written += np.bincount(point_shell[used], minlength=count)
+    written += np.bincount(fan_shell[np.unique(start)], minlength=count)
     written -= np.bincount(shell[outline.region[outline.edge_chain]], minlength=count)
     triangles = np.bincount(skin.shell, minlength=count)
-    points = np.bincount(point_shell[np.unique(skin.faces)], minlength=count)
+    points = np.bincount(fan_shell, minlength=count)
     # the characteristic of a face on a torus does not follow from its number of loops
     has_torus = np.bincount(shell, regions.surfaces.kind == SurfaceKind.TORUS, count) > 0
     differs: np.ndarray = (written != points - triangles / 2) & ~has_torus
     return differs
-
-
-def _doubled_flat_areas(model: BrepModel) -> Float64:
-    """Return (r,) twice the signed area within the loops of each region, mm²; valid for planes. Arcs are sampled."""
-    segments = _segment_edges(model)
-    left, right = edge_regions(model.outline)
-    normal = model.regions.surfaces.axis
-    first = np.empty(len(normal), np.intp)
-    first[model.regions.region[::-1]] = model.skin.faces[::-1, 0]
-    area = np.zeros(len(normal))
-    for owner, sign in ((left[segments.edge], 1.0), (right[segments.edge], -1.0)):
-        origin = model.skin.points[first[owner]]
-        cross = np.cross(segments.begin - origin, segments.end - origin)
-        area += sign * sum_by_label(owner, np.einsum("ij,ij->i", cross, normal[owner]), len(normal))
-    return area
-
-
-def _segment_edges(model: BrepModel) -> _EdgeSegments:
-    """Return straight segments along all edges, in the direction of their forward chains."""
-    outline, curves = model.outline, model.curves
-    chain = outline.edge_chain
-    points = model.skin.points.copy()
-    points[model.seams.corner] = model.seams.position
-    start, stop = outline.start[chain], outline.stop[chain]
-    begin, end = points[start], points[stop]
-    size = np.ones(len(chain), np.intp)
-    circle = curves.kind == CurveKind.CIRCLE
-    x_axis = normalize(begin - curves.center)
-    y_axis = np.cross(curves.axis, x_axis)
-    to_end = end - curves.center
-    turn = np.arctan2(np.einsum("ij,ij->i", to_end, y_axis), np.einsum("ij,ij->i", to_end, x_axis))
-    turn = np.where(start == stop, 2 * np.pi, np.mod(turn, 2 * np.pi))
-    size[circle] = np.maximum(np.ceil(turn[circle] / _SAMPLE_STEP_RAD), 1).astype(np.intp)
-    spline = curves.kind == CurveKind.SPLINE
-    size[spline] = np.diff(curves.spline_begin)[spline] - 1
-    edge = np.repeat(np.arange(len(chain)), size)
-    place = np.arange(len(edge)) - np.repeat(np.cumsum(size) - size, size)
-
-    def sample(step: IntIndex) -> Float64:
-        """Return the points of all edges after a number of segments."""
-        angle = (turn / size)[edge] * step
-        radius = curves.radius[edge]
-        arc = curves.center[edge] + (radius * np.cos(angle))[:, None] * x_axis[edge]
-        arc += (radius * np.sin(angle))[:, None] * y_axis[edge]
-        position = np.where(circle[edge][:, None], arc, begin[edge])
-        on_spline = spline[edge]
-        position[on_spline] = curves.spline[curves.spline_begin[edge[on_spline]] + step[on_spline]]
-        position = np.where((step == 0)[:, None], begin[edge], position)
-        samples: Float64 = np.where((step == size[edge])[:, None], end[edge], position)
-        return samples
-
-    inner = len(points) + np.arange(len(edge))
-    first = np.where(place == 0, start[edge], inner - 1)
-    last = np.where(place == size[edge] - 1, stop[edge], inner)
-    sampled_begin, sampled_end = sample(place), sample(place + 1)
-    sagitta = np.where(circle[edge], curves.radius[edge] * (1 - np.cos((turn / size)[edge] / 2)), 0.0)
-    sagitta[spline[edge]] = _SPLINE_SAGITTA_RATIO * lengths(sampled_end - sampled_begin)[spline[edge]]
-    return _EdgeSegments(edge, sampled_begin, sampled_end, first, last, sagitta)
 
 
 class _FaceSegments(NamedTuple):
@@ -206,7 +198,7 @@ class _FaceSegments(NamedTuple):
 
 
 def _project_to_faces(
-    model: BrepModel, segments: _EdgeSegments, left: IntIndex, right: IntIndex
+    model: BrepModel, segments: EdgeSegments, left: IntIndex, right: IntIndex
 ) -> _FaceSegments | None:
     """Return the segments of curved faces and of planes with arcs; None if there are none."""
     bent = model.curves.kind != CurveKind.LINE
@@ -226,7 +218,9 @@ def _project_to_faces(
         shift[:, axis] = period[is_near, axis]
         a, b = np.concatenate([a, a[is_near] + shift]), np.concatenate([b, b[is_near] + shift])
         row, face, period = (np.concatenate([column, column[is_near]]) for column in (row, face, period))
-    low, high = np.minimum(a, b), np.maximum(a, b)
+    # arcs reach beyond their segments
+    reach = np.where(model.regions.curved[face], 0.0, segments.sagitta[row] + MIN_EDGE_MM)[:, None]
+    low, high = np.minimum(a, b) - reach, np.maximum(a, b) + reach
     # the faces are laid out along X, so that one sorted sweep compares the segments of each
     shift_x = 3 * float(np.abs(np.concatenate([a, b])).max())
     order = np.argsort(low[:, 0] + face * shift_x, kind="stable")
@@ -284,9 +278,12 @@ def _wrap(angle: Float64) -> Float64:
 
 
 def _find_crossings(
-    model: BrepModel, segments: _EdgeSegments, left: IntIndex, right: IntIndex
+    model: BrepModel, segments: EdgeSegments, left: IntIndex, right: IntIndex, *, is_strict: bool
 ) -> tuple[IntIndex, IntIndex]:
-    """Return (n,) faces and (n, 2) pairs of their edges that cross by more than the error of their samples."""
+    """Return (n,) faces and (n, 2) pairs of their edges that cross by more than the error of their samples.
+
+    With `is_strict`, also pairs that touch.
+    """
     projected = _project_to_faces(model, segments, left, right)
     stop = np.empty(0, np.intp)
     if projected is not None:
@@ -302,9 +299,16 @@ def _find_crossings(
         for other_ends in (segments.first, segments.last):
             near &= ends[row[i]] != other_ends[row[j]]
     i, j = i[near], j[near]
+    one, other = segments.edge[row[i]], segments.edge[row[j]]
     limit = MIN_EDGE_MM + 2 * np.maximum(segments.sagitta[row[i]], segments.sagitta[row[j]])
     crossing = _are_separated(a[i], b[i], a[j], b[j], limit)
     crossing &= _are_separated(a[j], b[j], a[i], b[i], limit)
+    if is_strict:
+        kind, regions = model.curves.kind, model.regions
+        is_tested = ~regions.curved[face[i]] & ((kind[one] == CurveKind.CIRCLE) | (kind[other] == CurveKind.CIRCLE))
+        widest = np.maximum(regions.limit[left], regions.limit[right])
+        touch_limit = np.maximum(MIN_EDGE_MM, np.maximum(widest[one], widest[other]))[is_tested]
+        crossing[is_tested] |= find_touching(model, one[is_tested], other[is_tested], touch_limit)
     i, j = i[crossing], j[crossing]
     return face[i], np.stack([segments.edge[row[i]], segments.edge[row[j]]], axis=1)
 

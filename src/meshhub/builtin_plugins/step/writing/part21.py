@@ -22,7 +22,7 @@ _CHUNK_ROWS_COUNT = 1 << 16
 """Entities that are joined at a time; bounds the memory."""
 _MAX_COORDINATE_MM = 1e15
 """Millimeters; float64 resolves only 0.1 mm there."""
-_SIGNIFICANT_DIGITS = 11
+_SIGNIFICANT_DIGITS = 13
 """Significant digits of the largest coordinate; two more than 32-bit coordinates need, for computed points."""
 _MAX_SIGNIFICANT_DIGITS = 16
 """Significant digits of a coordinate in thin models; float64 has no more."""

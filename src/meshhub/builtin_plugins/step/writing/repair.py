@@ -8,6 +8,7 @@ from meshhub.builtin_plugins.step.recognition.arrays import lengths, sort_unique
 from meshhub.builtin_plugins.step.recognition.regions import region_areas
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.curves import edge_regions
+from meshhub.builtin_plugins.step.writing.face_order import order_faces
 from meshhub.builtin_plugins.step.writing.kernel_check import KernelSolid
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
@@ -26,7 +27,8 @@ def find_causes(model: BrepModel, shells: tuple[int, ...], solid: KernelSolid) -
         shells: Shells of the solid.
         solid: The solid, as read back; its faces are in file order unless OpenCASCADE split or dropped some.
     """
-    region = np.concatenate([_list_regions(model, shell) for shell in shells])
+    order, begin = order_faces(model.skin, model.regions)
+    region = np.concatenate([order[begin[shell] : begin[shell + 1]] for shell in shells])
     if len(region) != len(solid.faces):
         return np.empty(0, np.intp)
     curved = model.regions.curved
@@ -38,12 +40,6 @@ def find_causes(model: BrepModel, shells: tuple[int, ...], solid: KernelSolid) -
         if not face.valid:
             causes.append(_find_causes_at(model, number, np.array(face.spots).reshape(-1, 3)))
     return sort_unique(np.concatenate(causes))
-
-
-def _list_regions(model: BrepModel, shell: int) -> IntIndex:
-    """Return the regions of a shell in the order in which they are written."""
-    regions: IntIndex = np.unique(model.regions.region[model.skin.shell == shell]).astype(np.intp)
-    return regions
 
 
 def _find_causes_at(model: BrepModel, region: int, spots: Float64) -> IntIndex:
