@@ -29,6 +29,11 @@ MAX_CHECK_S = 10.0
 MAX_CHECK_RATIO = 0.5
 """Share of the time until the deadline that the checks may take; the rest is for writing the file again."""
 
+_MESH_ANGLE_RAD = 0.03
+"""Radians between the segments of a curve; changes the volume by at most 1.5e-4."""
+_MESH_DEVIATION_RATIO = 1e-3
+"""Share of the side of a cube of the volume; the angle is finer except on tiny curves."""
+
 _BLOCK_BYTES = 1 << 16
 """Bytes to read from a pipe at a time; the usual capacity of a pipe."""
 
@@ -201,12 +206,43 @@ def judge(data: bytes) -> tuple[bool, list[KernelSolid]]:
         return KernelFace(valid, properties.Mass(), () if valid else _find_spots(analyzer, face))
 
     def judge_solid(solid: Any) -> KernelSolid:
-        properties = GProp_GProps()
-        BRepGProp.VolumeProperties_s(solid, properties)
-        valid, volume = BRepCheck_Analyzer(solid).IsValid(), properties.Mass()
-        return KernelSolid(valid, volume, tuple(judge_face(TopoDS.Face(face)) for face in _explore(solid, TopAbs_FACE)))
+        faces = [TopoDS.Face(face) for face in _explore(solid, TopAbs_FACE)]
+        valid, volume = BRepCheck_Analyzer(solid).IsValid(), _measure_volume(solid, faces)
+        return KernelSolid(valid, volume, tuple(judge_face(face) for face in faces))
 
     return analyzer.IsValid(), [judge_solid(solid) for solid in _explore(shape, TopAbs_SOLID)]
+
+
+def _measure_volume(solid: Any, faces: list[Any]) -> float:
+    """Return the volume of a solid (mm³), between fine triangles if it has swept faces.
+
+    The kernel's integral over a surface with many knots is off by up to 0.2 %.
+    """
+    from OCP.BRep import BRep_Tool
+    from OCP.BRepAdaptor import BRepAdaptor_Surface
+    from OCP.BRepGProp import BRepGProp
+    from OCP.BRepMesh import BRepMesh_IncrementalMesh
+    from OCP.GeomAbs import GeomAbs_SurfaceOfExtrusion, GeomAbs_SurfaceOfRevolution
+    from OCP.GProp import GProp_GProps
+    from OCP.IMeshTools import IMeshTools_MeshAlgoType_Delabella, IMeshTools_Parameters
+    from OCP.TopLoc import TopLoc_Location
+
+    properties = GProp_GProps()
+    BRepGProp.VolumeProperties_s(solid, properties)
+    swept = (GeomAbs_SurfaceOfExtrusion, GeomAbs_SurfaceOfRevolution)
+    if not any(BRepAdaptor_Surface(face).GetType() in swept for face in faces):
+        return float(properties.Mass())
+    parameters = IMeshTools_Parameters()
+    parameters.Deflection = _MESH_DEVIATION_RATIO * max(properties.Mass(), 0.0) ** (1 / 3)
+    parameters.Angle = _MESH_ANGLE_RAD
+    # the default algorithm is 2 to 14 times as slow
+    parameters.MeshAlgo = IMeshTools_MeshAlgoType_Delabella
+    BRepMesh_IncrementalMesh(solid, parameters)
+    if any(BRep_Tool.Triangulation_s(face, TopLoc_Location()) is None for face in faces):
+        return float(properties.Mass())
+    meshed = GProp_GProps()
+    BRepGProp.VolumeProperties_s(solid, meshed, False, False, True)
+    return float(meshed.Mass())
 
 
 def _explore(shape: Any, kind: Any) -> Iterator[Any]:

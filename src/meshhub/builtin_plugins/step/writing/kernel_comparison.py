@@ -9,13 +9,9 @@ import numpy as np
 
 from meshhub.builtin_plugins.step.recognition.bodies import shell_sizes, shell_volumes
 from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
-from meshhub.builtin_plugins.step.recognition.surfaces import SWEPT_KINDS
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.kernel_check import Verdict
 from meshhub.builtin_plugins.step.writing.model_check import MAX_VOLUME_RATIO, THIN_VOLUME_RATIO, find_invalid_shells
-
-_SWEPT_VOLUME_RATIO = 5e-3
-"""The same for models with swept surfaces, over whose many knots its integration is less exact (0.2 % measured)."""
 
 
 class ExpectedBody(NamedTuple):
@@ -42,12 +38,10 @@ def expected_bodies(name: str, model: BrepModel) -> list[ExpectedBody]:
     solids = model.bodies.solids
     torn = set(find_invalid_shells(model).tolist())
     bodies = []
-    is_swept = bool(np.isin(model.regions.surfaces.kind, SWEPT_KINDS).any())
-    ratio = _SWEPT_VOLUME_RATIO if is_swept else MAX_VOLUME_RATIO
     for number, (outer, cavities) in enumerate(solids, 1):
         shells = (outer, *cavities)
         total = float(volume[list(shells)].sum())
-        allowed = ratio * abs(total) + THIN_VOLUME_RATIO * float(size[list(shells)].sum())
+        allowed = MAX_VOLUME_RATIO * abs(total) + THIN_VOLUME_RATIO * float(size[list(shells)].sum())
         body_name = f"body {number} of {name!r}" if len(solids) > 1 else repr(name)
         bodies.append(ExpectedBody(body_name, shells, total, allowed, not torn.isdisjoint(shells)))
     if model.bodies.sheets:

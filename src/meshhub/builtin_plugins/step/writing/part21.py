@@ -23,7 +23,7 @@ _CHUNK_ROWS_COUNT = 1 << 16
 _MAX_COORDINATE_MM = 1e15
 """Millimeters; float64 resolves only 0.1 mm there."""
 _SIGNIFICANT_DIGITS = 13
-"""Significant digits of the largest coordinate; two more than 32-bit coordinates need, for computed points."""
+"""Significant digits of the largest coordinate; the ends of a seam must agree to 1e-9 rad, even on a small rim."""
 _MAX_SIGNIFICANT_DIGITS = 16
 """Significant digits of a coordinate in thin models; float64 has no more."""
 _MIN_LENGTH_DECIMALS = 3
@@ -48,7 +48,7 @@ class Decimals(NamedTuple):
 def choose_decimals(largest_mm: float, thickness_mm: float) -> Decimals:
     """Choose the decimals of a model's numbers.
 
-    Coordinates get eleven significant digits. Thin models get more: rounding moves a face by less than 1e-7 of the
+    Coordinates get thirteen significant digits. Thin models get more: rounding moves a face by less than 1e-7 of the
     thickness, within the limits of 64-bit numbers.
 
     Args:
