@@ -273,7 +273,7 @@ def _find_torn(products: list[_WrittenProduct | None]) -> list[_Fault]:
 
 
 def _reject_invalid(products: list[_WrittenProduct | None], faults: list[_Fault]) -> None:
-    """Raise an error if a solid is invalid; open shells are none."""
+    """Raise an error if a solid is invalid; open shells are not solids."""
     invalid = [fault for fault in faults if fault.body.volume_mm3 is not None]
     if invalid:
         count = sum(body.volume_mm3 is not None for product in products if product for body in product.bodies)
