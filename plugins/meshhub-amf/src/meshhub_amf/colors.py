@@ -75,7 +75,7 @@ def color_table(tags: Tags, owner: Index) -> NDArray[np.uint8] | None:
     except Irregular:
         _note_formula()
         return None
-    is_present: NDArray[np.bool_] = np.isfinite(fractions[:, :3]).all(axis=1)
+    is_present = np.asarray(np.isfinite(fractions[:, :3]).all(axis=1))
     if not is_present.any():
         return None
     fractions[:, 3] = np.where(np.isnan(fractions[:, 3]), 1.0, fractions[:, 3])

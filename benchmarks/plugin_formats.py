@@ -1,0 +1,263 @@
+"""Compare the format plug-ins with other programs on the files of a folder.
+
+    python benchmarks/plugin_formats.py FOLDER [--format amf|dae|usdz|fbx] [--judge assimp|prusa-slicer|usd]
+
+For each file of a format, and for each model that meshhub writes to the format from the files of FOLDER/models, the
+table shows what meshhub and the judge read: triangles, area, volume, size, visible colors. Judges differ in units and
+in the axis that points up, so sizes are compared after sorting them, with the scale between both as a column.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub import MeshhubError, Registry, Scene
+from meshhub.toolkit.geometry import area, bounds, soup
+
+TOLERANCE_RATIO = 2e-3
+"""Relative difference of areas, volumes and sizes up to which two readings are equal: judges print few digits."""
+
+DEADLINE_S = 120
+"""Seconds for one file of a judge."""
+
+Points = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Figures of a model; None for those that a judge does not report."""
+
+    faces: int
+    sizes: tuple[float, ...]
+    area: float | None = None
+    volume: float | None = None
+    colors: int | None = None
+
+
+def measure(scene: Scene) -> Measures:
+    low, high = bounds(scene)
+    vertices, faces = soup(scene)
+    sizes = tuple(sorted((high - low).tolist()))
+    used = {scene.materials[index].base_color for index in scene.used_materials()}
+    return Measures(len(faces), sizes, area(vertices, faces), centered_volume(vertices, faces), len(used))
+
+
+def centered_volume(vertices: Points, faces: NDArray[np.int32]) -> float:
+    """Return the volume about the center of the box, so that open models compare as well."""
+    corners = vertices[faces].reshape(-1, 3)
+    center = (corners.min(axis=0) + corners.max(axis=0)) / 2
+    a, b, c = (vertices[faces[:, corner]] - center for corner in range(3))
+    return abs(float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6))
+
+
+def measure_triangles(vertices: Points, faces: NDArray[np.int64], colors: int | None = None) -> Measures:
+    sizes = tuple(sorted(np.ptp(vertices[faces].reshape(-1, 3), axis=0).tolist()))
+    flat = faces.astype(np.int32)
+    return Measures(len(faces), sizes, area(vertices, flat), centered_volume(vertices, flat), colors)
+
+
+def judge_assimp(path: Path) -> Measures | None:
+    """Let assimp convert a file to its JSON dump, and add up what its nodes place."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.assjson"
+        # triangulate and keep the hierarchy, so that instances and node matrices are the judge's own
+        command = ["assimp", "export", str(path), str(out), "-fassjson", "-tri"]
+        subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
+        if not out.exists():
+            return None
+        dump = json.loads(out.read_text("utf-8", "replace"))
+    vertices: list[Points] = []
+    faces: list[NDArray[np.int64]] = []
+    used: set[int] = set()
+    count = 0
+    for matrix, index in _placed_meshes(dump["rootnode"], np.eye(4)):
+        mesh = dump["meshes"][index]
+        triangles = [face for face in mesh["faces"] if len(face) == 3]
+        if not triangles:
+            continue
+        points = np.array(mesh["vertices"]).reshape(-1, 3)
+        used.add(mesh["materialindex"])
+        faces.append(np.array(triangles) + count)
+        vertices.append(points @ matrix[:3, :3].T + matrix[:3, 3])
+        count += len(points)
+    if not faces:
+        return None
+    colors = {_diffuse(dump["materials"][index]) for index in used}
+    return measure_triangles(np.concatenate(vertices), np.concatenate(faces), len(colors))
+
+
+def _placed_meshes(node: dict[str, object], parent: Points) -> Iterator[tuple[Points, int]]:
+    matrix = parent @ np.array(node["transformation"]).reshape(4, 4)
+    for index in node.get("meshes", []):  # type: ignore[attr-defined]
+        yield matrix, index
+    for child in node.get("children", []):  # type: ignore[attr-defined]
+        yield from _placed_meshes(child, matrix)
+
+
+def _diffuse(material: dict[str, object]) -> str:
+    properties = {each["key"]: each["value"] for each in material["properties"]}  # type: ignore[attr-defined]
+    return str(properties.get("$clr.diffuse"))
+
+
+def judge_prusa(path: Path) -> Measures | None:
+    """Ask PrusaSlicer for the figures of a file."""
+    process = subprocess.run(
+        ["prusa-slicer", "--info", str(path)], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    values = dict(re.findall(r"^(\w+) = (\S+)", process.stdout, re.M))
+    if "number_of_facets" not in values:
+        return None
+    sizes = tuple(sorted(float(values[f"size_{axis}"]) for axis in "xyz"))
+    return Measures(int(values["number_of_facets"]), sizes, volume=abs(float(values["volume"])))
+
+
+def judge_usd(path: Path) -> Measures | None:
+    """Add up the meshes of a stage with usd-core's own transforms and triangulation."""
+    from pxr import Usd, UsdGeom, UsdShade, UsdUtils  # type: ignore[import-not-found]
+
+    stage = Usd.Stage.Open(str(path))
+    vertices: list[Points] = []
+    faces: list[NDArray[np.int64]] = []
+    used: set[str] = set()
+    count = 0
+    cache = UsdGeom.XformCache()
+    for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies()):
+        mesh = UsdGeom.Mesh(prim)
+        if not mesh or UsdGeom.Imageable(prim).ComputeVisibility() == "invisible":
+            continue
+        corners = np.array(mesh.GetFaceVertexIndicesAttr().Get())
+        counts = np.array(mesh.GetFaceVertexCountsAttr().Get())
+        fans = UsdGeom.Mesh.Triangulate(corners, counts) if hasattr(UsdGeom.Mesh, "Triangulate") else None
+        first = np.cumsum(counts) - counts
+        triangles = (
+            [
+                (corners[at], corners[at + step], corners[at + step + 1])
+                for at, size in zip(first, counts, strict=True)
+                for step in range(1, size - 1)
+            ]
+            if fans is None
+            else fans
+        )
+        points = np.array(mesh.GetPointsAttr().Get(), float)
+        matrix = np.array(cache.GetLocalToWorldTransform(prim))
+        points = points @ matrix[:3, :3] + matrix[3, :3]
+        faces.append(np.array(triangles) + count)
+        vertices.append(points)
+        count += len(points)
+        bound = [UsdShade.MaterialBindingAPI(prim)]
+        bound += [UsdShade.MaterialBindingAPI(subset.GetPrim()) for subset in bound[0].GetMaterialBindSubsets()]
+        used |= {str(each.ComputeBoundMaterial()[0].GetPath()) for each in bound if each.ComputeBoundMaterial()[0]}
+    del UsdUtils
+    return measure_triangles(np.concatenate(vertices), np.concatenate(faces)) if faces else None
+
+
+@dataclass(frozen=True)
+class Format:
+    """Format, its extensions, whether meshhub writes it, and its usual judge."""
+
+    extensions: tuple[str, ...]
+    is_written: bool
+    judge: str
+
+
+FORMATS = {
+    "amf": Format((".amf",), True, "prusa-slicer"),
+    "dae": Format((".dae", ".zae"), True, "assimp"),
+    "usdz": Format((".usdz",), True, "usd"),
+    "fbx": Format((".fbx",), False, "assimp"),
+}
+
+JUDGES: dict[str, Callable[[Path], Measures | None]] = {
+    "assimp": judge_assimp,
+    "prusa-slicer": judge_prusa,
+    "usd": judge_usd,
+}
+
+
+def compare(ours: Measures, theirs: Measures) -> tuple[float, list[str]]:
+    """Return the scale from the judge's unit to millimeters, and what differs."""
+    scale = ours.sizes[2] / theirs.sizes[2] if theirs.sizes[2] else 1.0
+    faults: list[str] = []
+    if ours.faces != theirs.faces:
+        faults.append(f"triangles {ours.faces}:{theirs.faces}")
+    rows = [("size", own, other, scale) for own, other in zip(ours.sizes, theirs.sizes, strict=True)]
+    rows += [("area", ours.area, theirs.area, scale**2), ("volume", ours.volume, theirs.volume, scale**3)]
+    limit = {"size": ours.sizes[2], "area": ours.area or 1.0, "volume": ours.sizes[2] ** 3 * 1e-3}
+    for name, own, other, factor in rows:
+        if own is None or other is None:
+            continue
+        if abs(own - other * factor) > TOLERANCE_RATIO * max(abs(own), limit[name] * 1e-3):
+            faults.append(f"{name} {own:.6g}:{other * factor:.6g}")
+    return scale, faults
+
+
+def show(direction: str, name: str, path: Path, judge: str, registry: Registry, format_id: str) -> bool:
+    """Print the row of a file; return whether both readings are equal."""
+    try:
+        ours = measure(registry.read(path, input_format=format_id))
+    except MeshhubError as error:
+        # assimp draws the bones and cameras of a file that has no triangles
+        is_rejected = error.code == "empty_model" or JUDGES[judge](path) is None
+        print(f"{direction:4} {name[:44]:44} {'' if is_rejected else 'only meshhub rejects: '}{error.message[:60]}")
+        return is_rejected
+    theirs = JUDGES[judge](path)
+    if theirs is None:
+        print(f"{direction:4} {name[:44]:44} {ours.faces:8} only {judge} rejects")
+        return True
+    scale, faults = compare(ours, theirs)
+    sizes = "×".join(f"{size:.4g}" for size in ours.sizes)
+    colors = f"{ours.colors}:{theirs.colors if theirs.colors is not None else '-'}"
+    verdict = "; ".join(faults) or "equal"
+    print(
+        f"{direction:4} {name[:44]:44} {ours.faces:8} {sizes:24} {ours.volume:12.6g} {colors:>6} {scale:9.4g} {verdict}"
+    )
+    return not faults
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--format", choices=FORMATS, action="append")
+    parser.add_argument("--judge", choices=JUDGES)
+    arguments = parser.parse_args()
+    registry = Registry()
+    models = sorted(path for path in (arguments.folder / "models").glob("*") if path.is_file())
+    failed = 0
+    for format_id in arguments.format or FORMATS:
+        form = FORMATS[format_id]
+        judge = arguments.judge or form.judge
+        if judge != "usd" and shutil.which(judge) is None:
+            print(f"{format_id}: {judge} is not installed")
+            continue
+        print(f"\n{format_id}, judge {judge}: triangles, sorted size in mm, volume in mm³, colors, scale, verdict")
+        files = sorted(path for path in arguments.folder.rglob("*") if path.suffix.lower() in form.extensions)
+        for path in files:
+            failed += not show("in", path.name, path, judge, registry, format_id)
+        with tempfile.TemporaryDirectory() as folder:
+            for model in models if form.is_written else ():
+                if model.suffix.lower() in (".mtl", ".png", ".jpg"):
+                    continue
+                path = Path(folder) / (model.stem + form.extensions[0])
+                try:
+                    registry.convert(model, path)
+                except MeshhubError as error:
+                    print(f"out  {model.name[:44]:44} {error.message[:60]}")
+                    continue
+                failed += not show("out", model.name, path, judge, registry, format_id)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
