@@ -89,7 +89,9 @@ def judge_assimp(path: Path) -> Measures | None:
             continue
         points = np.array(mesh["vertices"]).reshape(-1, 3)
         used.add(mesh["materialindex"])
-        faces.append(np.array(triangles) + count)
+        # a mirror turns the surface inside out
+        step = -1 if np.linalg.det(matrix[:3, :3]) < 0 else 1
+        faces.append(np.array(triangles)[:, ::step] + count)
         vertices.append(points @ matrix[:3, :3].T + matrix[:3, 3])
         count += len(points)
     if not faces:

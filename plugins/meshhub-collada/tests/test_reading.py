@@ -102,6 +102,11 @@ def test_attributes_with_their_own_indices() -> None:
     assert result.uv is not None and result.uv[order].tolist() == [[0.25, 0.75], [0.5, 1], [0.5, 1]]
 
 
+def test_decimal_commas() -> None:
+    scene = read(dae(node='<translate>0,5 0 0</translate><instance_geometry url="#g"/>'))
+    assert bounds(scene)[0].tolist() == [0.5, 0, 0]
+
+
 def test_transforms_apply_in_their_order() -> None:
     node = "<translate>100 0 0</translate><rotate>0 0 1 90</rotate><scale>2 1 1</scale>"
     scene = read(dae(node=node + '<instance_geometry url="#g"/>'))

@@ -35,8 +35,10 @@ def numbers(text: str | None, dtype: str, what: str) -> NDArray[np.generic]:
     Raises:
         UnreadableFile: The text has something else; the message names `what`.
     """
+    # some exporters write the decimal comma of their user's language
+    plain = (text or "").replace(",", ".").encode()
     try:
-        values, _ = read_numbers((text or "").encode(), dtype)
+        values, _ = read_numbers(plain, dtype)
     except Irregular as error:
         raise UnreadableFile(f"{what} has something that is not a number: {str(error)[:60]}; export it again") from None
     return values
@@ -123,7 +125,6 @@ class Document:
         unit = self.root.find("asset/unit")
         text = "1" if unit is None else unit.get("meter", "1")
         try:
-            # some exporters write the decimal comma of their user's language here
             mm = float(text.replace(",", ".")) * MILLIMETRES_PER["m"]
         except ValueError:
             mm = np.nan
