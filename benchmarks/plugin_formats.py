@@ -1,15 +1,16 @@
 """Compare the format plug-ins with other programs on the files of a folder.
 
-    python benchmarks/plugin_formats.py FOLDER [--format amf|dae|usdz|fbx] [--judge assimp|prusa-slicer|usd]
+    python benchmarks/plugin_formats.py FOLDER [--format amf|dae|usdz|fbx] [--judge assimp|prusa-slicer|lightusd]
 
 For each file of a format, and for each model that meshhub writes to the format from the files of FOLDER/models, the
-table shows what meshhub and the judge read: triangles, area, volume, size, visible colors. Judges differ in units and
+table shows what meshhub and the judge read: triangles, area, volume, size, used materials. Judges differ in units and
 in the axis that points up, so sizes are compared after sorting them, with the scale between both as a column.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import re
 import shutil
@@ -43,15 +44,15 @@ class Measures:
     sizes: tuple[float, ...]
     area: float | None = None
     volume: float | None = None
-    colors: int | None = None
+    materials: int | None = None
 
 
 def measure(scene: Scene) -> Measures:
     low, high = bounds(scene)
     vertices, faces = soup(scene)
     sizes = tuple(sorted((high - low).tolist()))
-    used = {scene.materials[index].base_color for index in scene.used_materials()}
-    return Measures(len(faces), sizes, area(vertices, faces), centered_volume(vertices, faces), len(used))
+    used = len(scene.used_materials())
+    return Measures(len(faces), sizes, area(vertices, faces), centered_volume(vertices, faces), used)
 
 
 def centered_volume(vertices: Points, faces: NDArray[np.int32]) -> float:
@@ -62,10 +63,10 @@ def centered_volume(vertices: Points, faces: NDArray[np.int32]) -> float:
     return abs(float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6))
 
 
-def measure_triangles(vertices: Points, faces: NDArray[np.int64], colors: int | None = None) -> Measures:
+def measure_triangles(vertices: Points, faces: NDArray[np.int64], materials: int | None = None) -> Measures:
     sizes = tuple(sorted(np.ptp(vertices[faces].reshape(-1, 3), axis=0).tolist()))
     flat = faces.astype(np.int32)
-    return Measures(len(faces), sizes, area(vertices, flat), centered_volume(vertices, flat), colors)
+    return Measures(len(faces), sizes, area(vertices, flat), centered_volume(vertices, flat), materials)
 
 
 def judge_assimp(path: Path) -> Measures | None:
@@ -96,8 +97,9 @@ def judge_assimp(path: Path) -> Measures | None:
         count += len(points)
     if not faces:
         return None
-    colors = {_diffuse(dump["materials"][index]) for index in used}
-    return measure_triangles(np.concatenate(vertices), np.concatenate(faces), len(colors))
+    # assimp adds a material for faces without one
+    named = [index for index in used if _name_of(dump["materials"][index]) not in _DEFAULT_MATERIALS]
+    return measure_triangles(np.concatenate(vertices), np.concatenate(faces), len(named))
 
 
 def _placed_meshes(node: dict[str, object], parent: Points) -> Iterator[tuple[Points, int]]:
@@ -108,9 +110,12 @@ def _placed_meshes(node: dict[str, object], parent: Points) -> Iterator[tuple[Po
         yield from _placed_meshes(child, matrix)
 
 
-def _diffuse(material: dict[str, object]) -> str:
-    properties = {each["key"]: each["value"] for each in material["properties"]}  # type: ignore[attr-defined]
-    return str(properties.get("$clr.diffuse"))
+def _name_of(material: dict[str, object]) -> str:
+    return next((each["value"] for each in material["properties"] if each["key"] == "?mat.name"), "")  # type: ignore[attr-defined]
+
+
+_DEFAULT_MATERIALS = ("DefaultMaterial", "")
+"""Names of the material that assimp adds."""
 
 
 def judge_prusa(path: Path) -> Measures | None:
@@ -125,44 +130,41 @@ def judge_prusa(path: Path) -> Measures | None:
     return Measures(int(values["number_of_facets"]), sizes, volume=abs(float(values["volume"])))
 
 
-def judge_usd(path: Path) -> Measures | None:
-    """Add up the meshes of a stage with usd-core's own transforms and triangulation."""
-    from pxr import Usd, UsdGeom, UsdShade, UsdUtils  # type: ignore[import-not-found]
+def judge_lightusd(path: Path) -> Measures | None:
+    """Let LightUSD, which shares no code with OpenUSD, extract what a stage shows."""
+    import lightusd  # type: ignore[import-not-found]
+    from lightusd import tydra
 
-    stage = Usd.Stage.Open(str(path))
-    vertices: list[Points] = []
-    faces: list[NDArray[np.int64]] = []
-    used: set[str] = set()
-    count = 0
-    cache = UsdGeom.XformCache()
-    for prim in Usd.PrimRange(stage.GetPseudoRoot(), Usd.TraverseInstanceProxies()):
-        mesh = UsdGeom.Mesh(prim)
-        if not mesh or UsdGeom.Imageable(prim).ComputeVisibility() == "invisible":
+    stage = lightusd.load(str(path))
+    scene = tydra.to_render_scene(stage)
+    # classes are prototypes, which a renderer does not show
+    classes = tuple(f"{node.prim_path}/" for node in scene.nodes if stage.prim_at(node.prim_path).specifier == "class")
+    placed: list[tuple[Points, NDArray[np.int64]]] = []
+    used: set[int] = set()
+    for node in scene.nodes:
+        if node.type != "mesh" or not node.visible or node.prim_path.startswith(classes):
             continue
-        corners = np.array(mesh.GetFaceVertexIndicesAttr().Get())
-        counts = np.array(mesh.GetFaceVertexCountsAttr().Get())
-        fans = UsdGeom.Mesh.Triangulate(corners, counts) if hasattr(UsdGeom.Mesh, "Triangulate") else None
-        first = np.cumsum(counts) - counts
-        triangles = (
-            [
-                (corners[at], corners[at + step], corners[at + step + 1])
-                for at, size in zip(first, counts, strict=True)
-                for step in range(1, size - 1)
-            ]
-            if fans is None
-            else fans
-        )
-        points = np.array(mesh.GetPointsAttr().Get(), float)
-        matrix = np.array(cache.GetLocalToWorldTransform(prim))
-        points = points @ matrix[:3, :3] + matrix[3, :3]
-        faces.append(np.array(triangles) + count)
-        vertices.append(points)
-        count += len(points)
-        bound = [UsdShade.MaterialBindingAPI(prim)]
-        bound += [UsdShade.MaterialBindingAPI(subset.GetPrim()) for subset in bound[0].GetMaterialBindSubsets()]
-        used |= {str(each.ComputeBoundMaterial()[0].GetPath()) for each in bound if each.ComputeBoundMaterial()[0]}
-    del UsdUtils
-    return measure_triangles(np.concatenate(vertices), np.concatenate(faces)) if faces else None
+        mesh = scene.meshes[node.data_id]
+        matrix = np.array(node.world_transform)
+        faces = np.asarray(mesh.triangulated_indices).reshape(-1, 3).astype(np.int64)
+        step = -1 if np.linalg.det(matrix[:3, :3]) < 0 else 1
+        placed.append((np.asarray(mesh.points) @ matrix[:3, :3] + matrix[3, :3], faces[:, ::step]))
+        # subsets are (first face, number of faces, material)
+        used |= {mesh.material_id, *(subset[2] for subset in mesh.subsets)} - {-1}
+    if not placed:
+        return None
+    offsets = np.cumsum([0, *(len(points) for points, _ in placed)])
+    triangles = [faces + offset for (_, faces), offset in zip(placed, offsets, strict=False)]
+    return measure_triangles(np.concatenate([points for points, _ in placed]), np.concatenate(triangles), len(used))
+
+
+def find_usd_faults(path: Path) -> list[str]:
+    """Return the faults that OpenUSD's validators find, those of packages and of previews included."""
+    from pxr import Usd, UsdValidation  # type: ignore[import-not-found]
+
+    validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
+    errors = UsdValidation.ValidationContext(validators).Validate(Usd.Stage.Open(str(path)))
+    return [f"{error.GetName()}: {error.GetMessage()[:80]}" for error in errors]
 
 
 @dataclass(frozen=True)
@@ -177,14 +179,14 @@ class Format:
 FORMATS = {
     "amf": Format((".amf",), True, "prusa-slicer"),
     "dae": Format((".dae", ".zae"), True, "assimp"),
-    "usdz": Format((".usdz",), True, "usd"),
+    "usdz": Format((".usdz",), True, "lightusd"),
     "fbx": Format((".fbx",), False, "assimp"),
 }
 
 JUDGES: dict[str, Callable[[Path], Measures | None]] = {
     "assimp": judge_assimp,
     "prusa-slicer": judge_prusa,
-    "usd": judge_usd,
+    "lightusd": judge_lightusd,
 }
 
 
@@ -219,12 +221,13 @@ def show(direction: str, name: str, path: Path, judge: str, registry: Registry, 
         print(f"{direction:4} {name[:44]:44} {ours.faces:8} only {judge} rejects")
         return True
     scale, faults = compare(ours, theirs)
+    if direction == "out" and format_id == "usdz":
+        faults += find_usd_faults(path)
     sizes = "×".join(f"{size:.4g}" for size in ours.sizes)
-    colors = f"{ours.colors}:{theirs.colors if theirs.colors is not None else '-'}"
+    materials = f"{ours.materials}:{theirs.materials if theirs.materials is not None else '-'}"
     verdict = "; ".join(faults) or "equal"
-    print(
-        f"{direction:4} {name[:44]:44} {ours.faces:8} {sizes:24} {ours.volume:12.6g} {colors:>6} {scale:9.4g} {verdict}"
-    )
+    figures = f"{ours.faces:8} {sizes:24} {ours.volume:12.6g} {materials:>6} {scale:9.4g}"
+    print(f"{direction:4} {name[:44]:44} {figures} {verdict}")
     return not faults
 
 
@@ -240,10 +243,10 @@ def main() -> int:
     for format_id in arguments.format or FORMATS:
         form = FORMATS[format_id]
         judge = arguments.judge or form.judge
-        if judge != "usd" and shutil.which(judge) is None:
+        if shutil.which(judge) is None and importlib.util.find_spec(judge) is None:
             print(f"{format_id}: {judge} is not installed")
             continue
-        print(f"\n{format_id}, judge {judge}: triangles, sorted size in mm, volume in mm³, colors, scale, verdict")
+        print(f"\n{format_id}, judge {judge}: triangles, sorted size in mm, volume in mm³, materials, scale, verdict")
         files = sorted(path for path in arguments.folder.rglob("*") if path.suffix.lower() in form.extensions)
         for path in files:
             failed += not show("in", path.name, path, judge, registry, format_id)
