@@ -14,13 +14,15 @@ from meshhub.toolkit.geometry import bounds, signed_volume, soup
 
 RED, BLUE = "<color><r>1</r><g>0</g><b>0</b></color>", "<color><r>0</r><g>0</g><b>1</b><a>0.5</a></color>"
 
+REGISTRY = Registry()
+
 
 def read(data: bytes) -> Scene:
-    return Registry().read(Source.from_bytes(data, "a.amf"), input_format="amf")
+    return REGISTRY.read(Source.from_bytes(data, "a.amf"), input_format="amf")
 
 
 def codes(data: bytes) -> list[str]:
-    return [note.code for note in Registry().inspect(Source.from_bytes(data, "a.amf"), input_format="amf").notes]
+    return [note.code for note in REGISTRY.inspect(Source.from_bytes(data, "a.amf"), input_format="amf").notes]
 
 
 def corner_colors(scene: Scene) -> set[tuple[float, ...]]:
@@ -48,7 +50,7 @@ def test_archives_and_utf_16() -> None:
         archive.writestr("brick.amf", amf())
     for data in (buffer.getvalue(), amf().decode().replace("utf-8", "utf-16").encode("utf-16")):
         assert signed_volume(*soup(read(data))) == pytest.approx(6000)
-        assert Registry().inspect(Source.from_bytes(data, "a.bin")).source.format == "amf"
+        assert REGISTRY.inspect(Source.from_bytes(data, "a.bin")).source.format == "amf"
 
 
 def test_the_color_of_a_triangle_wins_over_vertices_volume_and_object() -> None:

@@ -29,14 +29,16 @@ BOUND = (
 )
 RED = "<color>1 0 0 1</color>"
 
+REGISTRY = Registry()
+
 
 def read(data: bytes, **companions: bytes) -> Scene:
     files = {name.replace("_", " ") + ".png": content for name, content in companions.items()}
-    return Registry().read(Source.from_bytes(data, "a.dae", files), input_format="dae")
+    return REGISTRY.read(Source.from_bytes(data, "a.dae", files), input_format="dae")
 
 
 def codes(data: bytes) -> list[str]:
-    return [note.code for note in Registry().inspect(Source.from_bytes(data, "a.dae"), input_format="dae").notes]
+    return [note.code for note in REGISTRY.inspect(Source.from_bytes(data, "a.dae"), input_format="dae").notes]
 
 
 def volume(scene: Scene) -> float:
@@ -167,7 +169,7 @@ def test_textures_are_companions_or_in_the_archive() -> None:
         archive.writestr("model/a b.dae", data)
         archive.writestr("model/textures/brick red.png", picture)
     packed = Source.from_bytes(buffer.getvalue(), "x.zae")
-    assert [image.data for image in Registry().read(packed).images] == [picture]
+    assert [image.data for image in REGISTRY.read(packed).images] == [picture]
 
 
 def test_written_textures_have_names_of_their_content() -> None:
@@ -177,12 +179,12 @@ def test_written_textures_have_names_of_their_content() -> None:
     images = (Image(picture, "image/png", "secret"), Image(picture, "image/png"))
     parts = (Part(0, material=0), Part(0, material=1))
     target = Target()
-    Registry().write(Scene((mesh,), parts, materials, images), target, to="dae")
+    REGISTRY.write(Scene((mesh,), parts, materials, images), target, to="dae")
     assert len(target.names) == 2
     assert target.names[1].startswith("texture-")
     assert b"secret" not in target.read()
     files = {name: target.read(name) for name in target.names[1:]}
-    back = Registry().read(Source.from_bytes(target.read(), "a.dae", files))
+    back = REGISTRY.read(Source.from_bytes(target.read(), "a.dae", files))
     assert {image.data for image in back.images} == {picture}
     assert len(back.meshes) == 1
 
@@ -225,4 +227,4 @@ def test_the_error_of_a_bad_file_says_why(data: bytes, code: str, message: str) 
 
 def test_numbers_that_are_not_finite_are_rejected() -> None:
     with pytest.raises(MeshhubError):
-        Registry().inspect(Source.from_bytes(dae().replace(b">0 0 0 10 ", b">nan 0 0 10 "), "a.dae"))
+        REGISTRY.inspect(Source.from_bytes(dae().replace(b">0 0 0 10 ", b">nan 0 0 10 "), "a.dae"))

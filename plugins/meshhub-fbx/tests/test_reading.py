@@ -28,14 +28,16 @@ from meshhub import MeshhubError, Registry, Scene, Source, Target
 from meshhub.testing import sample_scenes
 from meshhub.toolkit.geometry import bounds, signed_volume, soup
 
+REGISTRY = Registry()
+
 
 def read(data: bytes, **companions: bytes) -> Scene:
     files = {f"{name}.png": content for name, content in companions.items()}
-    return Registry().read(Source.from_bytes(data, "a.fbx", files), input_format="fbx")
+    return REGISTRY.read(Source.from_bytes(data, "a.fbx", files), input_format="fbx")
 
 
 def codes(data: bytes) -> list[str]:
-    return [note.code for note in Registry().inspect(Source.from_bytes(data, "a.fbx")).notes]
+    return [note.code for note in REGISTRY.inspect(Source.from_bytes(data, "a.fbx")).notes]
 
 
 def volume(scene: Scene) -> float:
@@ -43,7 +45,7 @@ def volume(scene: Scene) -> float:
 
 
 def test_the_registry_loads_the_plugin_by_entry_point() -> None:
-    registry = Registry()
+    registry = REGISTRY
     assert not [fault for fault in registry.faults if fault.plugin == "fbx"]
     assert next(plugin for plugin in registry.plugins if plugin.name == "fbx").origin.startswith("meshhub-fbx ")
 
@@ -53,12 +55,12 @@ def test_the_command_line_converts_fbx_in_a_worker(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "meshhub", "convert", str(tmp_path / "a.fbx"), str(tmp_path / "a.3mf")]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
-    assert [image.data for image in Registry().read(tmp_path / "a.3mf").images] == [sample_scenes.png()]
+    assert [image.data for image in REGISTRY.read(tmp_path / "a.3mf").images] == [sample_scenes.png()]
 
 
 @pytest.mark.parametrize("target", ["stl", "obj", "ply", "glb", "3mf"])
 def test_fbx_converts_to_every_other_format(target: str) -> None:
-    report = Registry().convert(Source.from_bytes(fbx(), "a.fbx"), Target(), to=target)
+    report = REGISTRY.convert(Source.from_bytes(fbx(), "a.fbx"), Target(), to=target)
     assert report.target.size_mm == pytest.approx((10, 20, 30))
 
 
@@ -143,7 +145,7 @@ LINKS = [f'"OO",{100 + level},{101 + level}' for level in range(399)]
         (
             fbx(models=model(20, "brick") + CHAIN, links=('"OO",10,20', '"OO",20,100', *LINKS)),
             "unreadable_file",
-            "deep",
+            "depth limit",
         ),
         (fbx(links=('"OO",20,0',)), "empty_model", "no triangles"),
     ],
@@ -156,7 +158,7 @@ def test_the_error_of_a_bad_file_says_why(data: bytes, code: str, message: str) 
 
 def test_numbers_that_are_not_finite_are_rejected() -> None:
     with pytest.raises(MeshhubError):
-        Registry().inspect(Source.from_bytes(fbx().replace(b"a: 0,0,0,10", b"a: nan,0,0,10"), "a.fbx"))
+        REGISTRY.inspect(Source.from_bytes(fbx().replace(b"a: 0,0,0,10", b"a: nan,0,0,10"), "a.fbx"))
 
 
 def test_scenes_outlive_the_library() -> None:

@@ -70,6 +70,8 @@ HIDDEN = """def Sphere "ball"
     }"""
 DEEP = "#usda 1.0\n" + 'def Xform "a"\n{\n' * 200 + "}\n" * 200
 
+REGISTRY = Registry()
+
 
 def package(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
@@ -84,11 +86,11 @@ def red(diffuse: str = "color3f inputs:diffuseColor = (1, 0, 0)", opacity: float
 
 
 def read(data: bytes, name: str = "a.usdz") -> Scene:
-    return Registry().read(Source.from_bytes(data, name), input_format="usdz")
+    return REGISTRY.read(Source.from_bytes(data, name), input_format="usdz")
 
 
 def codes(data: bytes) -> list[str]:
-    return [note.code for note in Registry().inspect(Source.from_bytes(data, "a.usda")).notes]
+    return [note.code for note in REGISTRY.inspect(Source.from_bytes(data, "a.usda")).notes]
 
 
 def volume(scene: Scene) -> float:
@@ -168,7 +170,7 @@ def test_textures_come_from_the_package_or_beside_a_layer(tmp_path: Path) -> Non
     (tmp_path / "textures").mkdir()
     (tmp_path / "textures" / "paint.png").write_bytes(picture)
     (tmp_path / "a.usda").write_bytes(layer)
-    assert [image.data for image in Registry().read(tmp_path / "a.usda").images] == [picture]
+    assert [image.data for image in REGISTRY.read(tmp_path / "a.usda").images] == [picture]
     assert "texture_missing" in codes(layer)
 
 
@@ -255,12 +257,12 @@ def test_a_sublayer_of_the_package_is_read() -> None:
 
 def test_numbers_that_are_not_finite_are_rejected() -> None:
     with pytest.raises(MeshhubError):
-        Registry().inspect(Source.from_bytes(usda().replace(b"(10, 0, 0)", b"(nan, 0, 0)"), "a.usda"))
+        REGISTRY.inspect(Source.from_bytes(usda().replace(b"(10, 0, 0)", b"(nan, 0, 0)"), "a.usda"))
 
 
 def test_written_packages_are_aligned_and_valid() -> None:
     target = Target()
-    Registry().write(sample_scenes.full(), target, to="usdz")
+    REGISTRY.write(sample_scenes.full(), target, to="usdz")
     with zipfile.ZipFile(io.BytesIO(target.read())) as archive:
         entries = archive.infolist()
         assert archive.testzip() is None
@@ -278,9 +280,9 @@ def test_the_validators_of_openusd_find_nothing(tmp_path: Path) -> None:
     from pxr import Usd, UsdGeom, UsdValidation
 
     path = tmp_path / "a.usdz"
-    Registry().write(sample_scenes.full(), path)
+    REGISTRY.write(sample_scenes.full(), path)
     stage = Usd.Stage.Open(str(path))
     assert (UsdGeom.GetStageMetersPerUnit(stage), UsdGeom.GetStageUpAxis(stage)) == (1.0, "Y")
-    validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
+    validators = UsdValidation.ValidationREGISTRY.GetOrLoadAllValidators()
     errors = UsdValidation.ValidationContext(validators).Validate(stage)
     assert [error.GetMessage() for error in errors] == []
