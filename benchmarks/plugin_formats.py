@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -119,15 +118,17 @@ _DEFAULT_MATERIALS = ("DefaultMaterial", "")
 
 
 def judge_prusa(path: Path) -> Measures | None:
-    """Ask PrusaSlicer for the figures of a file."""
-    process = subprocess.run(
-        ["prusa-slicer", "--info", str(path)], capture_output=True, text=True, timeout=DEADLINE_S, check=False
-    )
-    values = dict(re.findall(r"^(\w+) = (\S+)", process.stdout, re.M))
-    if "number_of_facets" not in values:
-        return None
-    sizes = tuple(sorted(float(values[f"size_{axis}"]) for axis in "xyz"))
-    return Measures(int(values["number_of_facets"]), sizes, volume=abs(float(values["volume"])))
+    """Let PrusaSlicer export a file as STL, with all objects and instances where they are."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.stl"
+        command = ["prusa-slicer", "--export-stl", "-o", str(out), str(path)]
+        subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
+        if not out.exists():
+            return None
+        data = out.read_bytes()
+    facets = np.frombuffer(data, [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")], offset=84)
+    points = facets["corners"].reshape(-1, 3).astype(np.float64)
+    return measure_triangles(points, np.arange(len(points)).reshape(-1, 3)) if len(points) else None
 
 
 def judge_lightusd(path: Path) -> Measures | None:

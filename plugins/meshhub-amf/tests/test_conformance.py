@@ -41,3 +41,8 @@ class TestWriter(WriterContract):
 class TestWriterOfArchives(WriterContract):
     format_id = "amf"
     options: ClassVar = {"amf_compress": True}
+
+
+class TestWriterOfRotations(WriterContract):
+    format_id = "amf"
+    options: ClassVar = {"amf_rotations": True}

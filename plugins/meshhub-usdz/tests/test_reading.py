@@ -283,6 +283,6 @@ def test_the_validators_of_openusd_find_nothing(tmp_path: Path) -> None:
     REGISTRY.write(sample_scenes.full(), path)
     stage = Usd.Stage.Open(str(path))
     assert (UsdGeom.GetStageMetersPerUnit(stage), UsdGeom.GetStageUpAxis(stage)) == (1.0, "Y")
-    validators = UsdValidation.ValidationREGISTRY.GetOrLoadAllValidators()
+    validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()
     errors = UsdValidation.ValidationContext(validators).Validate(stage)
     assert [error.GetMessage() for error in errors] == []

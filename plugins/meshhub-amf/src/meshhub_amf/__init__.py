@@ -16,7 +16,8 @@ AMF = Format(
     specification="ISO/ASTM 52915:2020",
 )
 
-_CARRIES: frozenset[Feature] = frozenset({"names", "instances", "colors", "materials", "units"})
+_CARRIES: frozenset[Feature] = frozenset({"names", "colors", "materials", "units"})
+_INSTANCES: frozenset[Feature] = frozenset({"instances"})
 
 
 class AmfWriterOptions(Struct, frozen=True, kw_only=True):
@@ -29,13 +30,26 @@ class AmfWriterOptions(Struct, frozen=True, kw_only=True):
             description="Write a ZIP archive, about ten times smaller; a few programs read only plain AMF.",
         ),
     ] = False
+    amf_rotations: Annotated[
+        bool,
+        Meta(
+            title="Turned instances",
+            description="Turn instances by angles in degrees, as the standard says; PrusaSlicer 2.5 reads radians.",
+        ),
+    ] = False
 
 
 @hookimpl
 def meshhub_readers() -> list[Reader]:
     """Declare the reader; each file states its unit, Z is up."""
     return [
-        Reader(format=AMF, run="meshhub_amf.reader:read", sniff="meshhub_amf.sniff:sniff", carries=_CARRIES, frame=None)
+        Reader(
+            format=AMF,
+            run="meshhub_amf.reader:read",
+            sniff="meshhub_amf.sniff:sniff",
+            carries=_CARRIES | _INSTANCES,
+            frame=None,
+        )
     ]
 
 
@@ -48,6 +62,7 @@ def meshhub_writers() -> list[Writer]:
             run="meshhub_amf.writer:write",
             options=AmfWriterOptions,
             carries=_CARRIES,
+            carries_with={"amf_rotations": _INSTANCES},
             frame=Frame("mm", "z"),
         )
     ]

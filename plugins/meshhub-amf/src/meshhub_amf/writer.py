@@ -31,7 +31,7 @@ Rows = NDArray[np.float64]
 
 def write(scene: Scene, target: Target, options: AmfWriterOptions) -> None:
     """Write a scene as AMF, plain or in a ZIP archive."""
-    pieces = _document(scene)
+    pieces = _document(scene, options)
     with target.open() as file:
         if not options.amf_compress:
             for piece in pieces:
@@ -45,12 +45,12 @@ def write(scene: Scene, target: Target, options: AmfWriterOptions) -> None:
         file.write(buffer.getvalue())
 
 
-def _document(scene: Scene) -> Iterator[bytes | memoryview]:
+def _document(scene: Scene, options: AmfWriterOptions) -> Iterator[bytes | memoryview]:
     """Yield the pieces of the document."""
     yield b'<?xml version="1.0" encoding="UTF-8"?>\n<amf unit="millimeter" version="1.1">\n'
     yield _metadata({"name": scene.name, **scene.metadata})
     parts = [part for part in scene.parts if len(scene.meshes[part.mesh].faces)]
-    objects, instances = _share_objects(scene, parts)
+    objects, instances = _share_objects(scene, parts, options)
     materials = sorted({part.material for _, part in objects if part.material is not None})
     for index in materials:
         material = scene.materials[index]
@@ -68,22 +68,30 @@ def _document(scene: Scene) -> Iterator[bytes | memoryview]:
     yield b"</amf>\n"
 
 
-def _share_objects(scene: Scene, parts: list[Part]) -> tuple[list[tuple[Mesh, Part]], list[tuple[int, Part]]]:
-    """Return objects, and the object of each part: one for rigid instances of a mesh and material, else its own."""
+def _share_objects(
+    scene: Scene, parts: list[Part], options: AmfWriterOptions
+) -> tuple[list[tuple[Mesh, Part]], list[tuple[int, Part]]]:
+    """Return the objects, and the object and placement of each part.
+
+    Parts that differ only in their position share an object. With `amf_rotations`, those that differ in a rotation
+    share one, too. Scale, mirror and shear are part of the object, because the standard has no elements for them.
+    """
     objects: list[tuple[Mesh, Part]] = []
     instances: list[tuple[int, Part]] = []
-    shared: dict[tuple[int, int | None], int] = {}
+    shared: dict[tuple[int, int | None, bytes], int] = {}
     for part in parts:
-        mesh = scene.meshes[part.mesh]
-        if _is_rigid(part.transform):
-            key = (part.mesh, part.material)
-            if key not in shared:
-                shared[key] = len(objects)
-                objects.append((mesh, part))
-            instances.append((shared[key], part))
+        own, placement = part.transform.copy(), part.transform
+        if options.amf_rotations and _is_rigid(part.transform):
+            own = np.eye(4)
         else:
-            instances.append((len(objects), replace(part, transform=np.eye(4))))
-            objects.append((placed_mesh(mesh, part.transform), part))
+            own[:3, 3] = 0.0
+            placement = np.eye(4)
+            placement[:3, 3] = part.transform[:3, 3]
+        key = (part.mesh, part.material, own.tobytes())
+        if key not in shared:
+            shared[key] = len(objects)
+            objects.append((placed_mesh(scene.meshes[part.mesh], own), part))
+        instances.append((shared[key], replace(part, transform=placement)))
     return objects, instances
 
 
