@@ -1,6 +1,6 @@
 """Compare the format plug-ins with other programs on the files of a folder.
 
-    python benchmarks/plugin_formats.py FOLDER [--format amf|dae|usdz|fbx] [--judge assimp|prusa-slicer|lightusd]
+    python benchmarks/plugin_formats.py FOLDER [--format amf|dae|usdz] [--judge assimp|prusa-slicer|lightusd]
 
 For each file of a format, and for each model that meshhub writes to the format from the files of FOLDER/models, the
 table shows what meshhub and the judge read: triangles, area, volume, size, used materials. Judges differ in units and
@@ -181,7 +181,6 @@ FORMATS = {
     "amf": Format((".amf",), True, "prusa-slicer"),
     "dae": Format((".dae", ".zae"), True, "assimp"),
     "usdz": Format((".usdz",), True, "lightusd"),
-    "fbx": Format((".fbx",), False, "assimp"),
 }
 
 JUDGES: dict[str, Callable[[Path], Measures | None]] = {
