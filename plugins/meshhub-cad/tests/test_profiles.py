@@ -1,0 +1,266 @@
+"""DXF and SVG: exact areas times the height, units, nested outlines, curves, and hostile drawings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from shapes import dxf, rectangle, svg
+
+from meshhub import Inspection, MeshhubError, Registry, Source
+
+REGISTRY = Registry()
+DISC = math.pi
+
+
+def inspect(data: bytes, name: str, **options: Any) -> Inspection:
+    return REGISTRY.inspect(Source.from_bytes(data, name), options=options)
+
+
+def codes(inspection: Inspection) -> set[str]:
+    return {note.code for note in inspection.notes}
+
+
+@pytest.mark.parametrize(
+    ("unit", "millimeters"), [(0, 1), (1, 25.4), (2, 304.8), (4, 1), (5, 10), (6, 1000), (9, 0.0254), (14, 100)]
+)
+def test_units_of_dxf(unit: int, millimeters: float) -> None:
+    inspection = inspect(dxf(rectangle(10, 20), unit=unit), "a.dxf", dxf_height_mm=5)
+    assert inspection.model.size_mm == pytest.approx((10 * millimeters, 20 * millimeters, 5), rel=1e-6)
+    assert ("unit_assumed" in codes(inspection)) == (unit == 0)
+
+
+def test_the_unit_of_an_option_beats_that_of_the_drawing() -> None:
+    inspection = inspect(dxf(rectangle(1, 2), unit=0), "a.dxf", dxf_unit="in", dxf_height_mm=2)
+    assert inspection.model.size_mm == pytest.approx((25.4, 50.8, 2))
+    assert "unit_assumed" not in codes(inspection)
+
+
+def draw_plate(space: Any, _: Any) -> None:
+    space.add_lwpolyline([(0, 0), (100, 0), (100, 50), (0, 50)], close=True)
+    space.add_circle((20, 25), 10)
+    space.add_circle((20, 25), 4)
+    space.add_ellipse((70, 25), (15, 0), 0.5)
+    space.add_text("not a shape")
+
+
+def draw_slot(space: Any, _: Any) -> None:
+    space.add_lwpolyline([(0, 0, 0), (20, 0, 1), (20, 10, 0), (0, 10, 1)], format="xyb", close=True)
+
+
+def draw_old_slot(space: Any, _: Any) -> None:
+    space.add_polyline2d([(0, 0, 0), (20, 0, 1), (20, 10, 0), (0, 10, 1)], format="xyb", close=True)
+
+
+def draw_loose_slot(space: Any, _: Any) -> None:
+    space.add_line((0, 0), (20, 0))
+    space.add_arc((20, 5), 5, -90, 90)
+    space.add_line((0, 10), (20.0004, 10))
+    space.add_arc((0, 5), 5, 90, 270)
+
+
+def draw_slot_with_wires(space: Any, document: Any) -> None:
+    draw_loose_slot(space, document)
+    space.add_line((20, 0), (30, -10))
+    space.add_line((30, -10), (40, -10))
+
+
+def draw_blocks(space: Any, document: Any) -> None:
+    draw_slot(document.blocks.new("SLOT"), document)
+    space.add_blockref("SLOT", (0, 0), dxfattribs={"xscale": -1})
+    space.add_blockref("SLOT", (100, 0), dxfattribs={"xscale": 2, "rotation": 30})
+
+
+def draw_spline(space: Any, _: Any) -> None:
+    # one Bézier segment from (0, 0) to (30, 0), and the line back
+    spline = space.add_spline(degree=3)
+    spline.control_points = [(0, 0), (0, 30), (30, 30), (30, 0)]
+    spline.knots = [0, 0, 0, 0, 1, 1, 1, 1]
+    space.add_line((30, 0), (0, 0))
+
+
+SLOT_MM2 = 200 + 25 * DISC
+
+
+@pytest.mark.parametrize(
+    ("draw", "area_mm2", "bodies"),
+    [
+        (draw_plate, 5000 - 100 * DISC + 16 * DISC - 112.5 * DISC, 2),
+        (draw_slot, SLOT_MM2, 1),
+        (draw_old_slot, SLOT_MM2, 1),
+        (draw_loose_slot, SLOT_MM2, 1),
+        (draw_slot_with_wires, SLOT_MM2, 1),
+        (draw_blocks, 3 * SLOT_MM2, 2),
+        (draw_spline, 540, 1),
+    ],
+)
+def test_areas_of_dxf(draw: Any, area_mm2: float, bodies: int) -> None:
+    model = inspect(dxf(draw), "a.dxf", dxf_height_mm=2, dxf_tolerance_mm=0.0005).model
+    assert model.volume_mm3 == pytest.approx(2 * area_mm2, rel=1e-4)
+    assert (model.watertight, model.bodies) == (True, bodies)
+
+
+@pytest.mark.parametrize("version", ["R12", "R2000", "R2018"])
+def test_versions_of_dxf(version: str) -> None:
+    assert inspect(dxf(draw_old_slot, version=version), "a.dxf").model.volume_mm3 == pytest.approx(
+        3 * SLOT_MM2, rel=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "millimeters"),
+    [
+        ('width="100mm" height="50mm" viewBox="0 0 100 50"', 1),
+        ('width="10cm" height="5cm" viewBox="0 0 100 50"', 1),
+        ('width="1in" height="0.5in" viewBox="0 0 100 50"', 0.254),
+        ('width="72pt" height="36pt" viewBox="0 0 100 50"', 0.254),
+        ('width="200mm" height="100mm" viewBox="0 0 100 50"', 2),
+        ('width="960" height="480"', 25.4 / 96),
+        ("", 25.4 / 96),
+        ('viewBox="0 0 100 50"', 25.4 / 96),
+    ],
+)
+def test_units_of_svg(attributes: str, millimeters: float) -> None:
+    model = inspect(svg('<rect x="5" y="5" width="10" height="20"/>', attributes), "a.svg").model
+    assert model.size_mm == pytest.approx((10 * millimeters, 20 * millimeters, 3), rel=1e-6)
+
+
+def test_the_resolution_of_svg() -> None:
+    drawing = svg('<rect width="72" height="36"/>', "")
+    assert inspect(drawing, "a.svg", svg_dpi=72).model.size_mm == pytest.approx((25.4, 12.7, 3))
+
+
+@pytest.mark.parametrize(
+    ("body", "area_mm2"),
+    [
+        ('<rect width="100" height="50"/><circle cx="20" cy="25" r="10" fill="none" stroke="red"/>', 5000 - 100 * DISC),
+        ('<path d="M0 0h40v40h-40z M10 10h20v20h-20z"/>', 1200),
+        ('<ellipse cx="50" cy="25" rx="20" ry="10"/>', 200 * DISC),
+        ('<path d="M10 25 A 15 10 0 0 1 40 25 Z"/>', 75 * DISC),
+        # 3/20 of the cross products of the control points
+        ('<path d="M0 0 C 0 30 30 30 30 0 Z"/>', 540),
+        ('<path d="M0 0 Q 15 30 30 0 Z"/>', 300),
+        ('<polygon points="0,0 10,0 10,10"/>', 50),
+        ('<polyline points="0,0 10,0 10,10"/>', 50),
+        ('<rect width="10" height="10" transform="rotate(30) scale(2 3)"/>', 600),
+        ('<defs><rect id="a" width="10" height="10"/></defs><use xlink:href="#a"/><use href="#a" x="20"/>', 200),
+        ('<symbol id="a"><rect width="10" height="10"/></symbol><use href="#a"/>', 100),
+        ('<g fill="none" stroke="red"><path d="M0 0 L10 0"/><path d="M10 0 L10 10 L0 0"/></g>', 50),
+        ('<rect width="3" height="3"/><rect x="9" width="30" height="3" display="none"/>', 9),
+        ('<rect width="3" height="3"/><clipPath id="c"><rect width="99" height="9"/></clipPath>', 9),
+    ],
+)
+def test_areas_of_svg(body: str, area_mm2: float) -> None:
+    model = inspect(svg(body), "a.svg", svg_height_mm=2, svg_tolerance_mm=0.0005).model
+    assert model.volume_mm3 == pytest.approx(2 * area_mm2, rel=1e-4)
+    assert model.watertight
+
+
+def test_outlines_that_touch_at_a_point_give_a_valid_solid() -> None:
+    inspection = inspect(svg('<rect width="10" height="10"/><rect x="10" y="10" width="10" height="10"/>'), "a.svg")
+    assert (inspection.model.watertight, inspection.model.bodies) == (True, 2)
+    assert "touching_outlines" in codes(inspection)
+    assert inspection.model.volume_mm3 == pytest.approx(600, rel=2e-3)
+
+
+@pytest.mark.parametrize(("overlaps", "area_mm2"), [("holes", 1200), ("union", 1600)])
+def test_shapes_inside_shapes_are_holes_or_merge(overlaps: str, area_mm2: float) -> None:
+    body = '<rect width="40" height="40"/><rect x="10" y="10" width="20" height="20"/>'
+    assert inspect(svg(body), "a.svg", svg_overlaps=overlaps).model.volume_mm3 == pytest.approx(3 * area_mm2)
+
+
+def test_the_fill_rule_of_merged_shapes() -> None:
+    body = '<path d="M0 0h40v40h-40z M10 10h20v20h-20z" {}/>'
+    areas = [
+        inspect(svg(body.format(rule)), "a.svg", svg_overlaps="union").model.volume_mm3
+        for rule in ("", 'fill-rule="evenodd"', 'style="fill-rule:evenodd"')
+    ]
+    assert areas == pytest.approx([4800, 3600, 3600])
+
+
+def test_the_image_is_not_mirrored() -> None:
+    """SVG's Y axis points down, the model's up: the notch is at the upper left of both."""
+    scene = REGISTRY.read(Source.from_bytes(svg('<path d="M10 0 H20 V20 H0 V10 H10 Z"/>'), "a.svg"))
+    vertices = scene.meshes[0].vertices
+    assert {(round(x), round(y)) for x, y, _ in vertices} == {
+        (10, 0),
+        (20, 0),
+        (20, -20),
+        (0, -20),
+        (0, -10),
+        (10, -10),
+    }
+
+
+def test_content_that_is_not_an_outline_is_noted() -> None:
+    assert "entities_left_out" in codes(inspect(dxf(draw_plate), "a.dxf"))
+    text = inspect(svg('<text>hello</text><rect width="30" height="30"/>'), "a.svg")
+    assert "entities_left_out" in codes(text)
+    opened = inspect(svg('<rect width="30" height="30"/><path fill="none" d="M0 40 L10 40"/>'), "a.svg")
+    assert "open_curves_left_out" in codes(opened)
+
+
+def draw_bomb(space: Any, document: Any) -> None:
+    document.blocks.new("B0").add_circle((0, 0), 1)
+    for level in range(1, 8):
+        block = document.blocks.new(f"B{level}")
+        for column in range(10):
+            block.add_blockref(f"B{level - 1}", (column, 0))
+    space.add_blockref("B7", (0, 0))
+
+
+def draw_own_block(space: Any, document: Any) -> None:
+    block = document.blocks.new("OWN")
+    block.add_circle((0, 0), 1)
+    block.add_blockref("OWN", (1, 1))
+    space.add_blockref("OWN", (0, 0))
+
+
+def draw_grid(space: Any, document: Any) -> None:
+    document.blocks.new("DOT").add_circle((0, 0), 1)
+    grid = {"row_count": 30_000, "column_count": 30_000, "row_spacing": 3, "column_spacing": 3}
+    space.add_blockref("DOT", (0, 0), dxfattribs=grid)
+
+
+SVG_BOMB = '<g id="a0"><rect width="1" height="1"/></g>' + "".join(
+    f'<g id="a{level}">' + f'<use href="#a{level - 1}"/>' * 10 + "</g>" for level in range(1, 9)
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "code", "message"),
+    [
+        (dxf(lambda space, _: space.add_line((0, 0), (9, 0))), "a.dxf", "empty_model", "form a closed outline"),
+        (dxf(lambda space, _: space.add_text("x")), "a.dxf", "empty_model", "no outline, only 1 TEXT"),
+        (dxf(lambda *_: None), "a.dxf", "empty_model", "no outline"),
+        (dxf(rectangle(1e12, 1e12)), "a.dxf", "unreadable_file", "larger than 1 km"),
+        (dxf(draw_bomb), "a.dxf", "model_too_complex", "over 100000 entities"),
+        (dxf(draw_own_block), "a.dxf", "model_too_complex", "contains itself"),
+        (dxf(draw_grid), "a.dxf", "model_too_complex", "over 100000 entities"),
+        (b"AutoCAD Binary DXF\r\n\x1a\0rubbish", "a.dxf", "unreadable_file", "not a readable DXF"),
+        (b"  0\nSECTION\n", "a.dxf", None, "."),
+        (svg('<path fill="none" d="M0 0 L10 0 L10 10"/>'), "a.svg", "empty_model", "form a closed outline"),
+        (svg("<text>x</text>"), "a.svg", "empty_model", "no outline, only 1 text"),
+        (svg('<rect width="9" height="9"/>' * 2), "a.svg", "empty_model", "no area"),
+        (svg("<g>"), "a.svg", "unreadable_file", "not well-formed"),
+        (b"<html></html>", "a.svg", "unreadable_file", "not svg"),
+        (svg('<g id="a"><use href="#a"/></g>'), "a.svg", "model_too_complex", "'use' of itself"),
+        (svg(SVG_BOMB), "a.svg", "model_too_complex", "over 100000 elements"),
+        (svg("<g>" * 5000 + "</g>" * 5000), "a.svg", "model_too_complex", "levels"),
+        (svg('<path d="M0 0 L1e300 0 L0 1e300 z"/>'), "a.svg", "unreadable_file", "larger than 1 km"),
+        (svg('<path d="M0 0 Lnan 0 z rubbish"/>'), "a.svg", None, "."),
+    ],
+)
+def test_the_error_of_a_bad_drawing_says_why(data: bytes, name: str, code: str | None, message: str) -> None:
+    with pytest.raises(MeshhubError, match=message) as caught:
+        inspect(data, name, input_format=name[2:])
+    assert caught.value.code in ((code,) if code else ("unreadable_file", "empty_model"))
+
+
+def test_expanding_entities_end_in_an_error() -> None:
+    entities = "".join(f'<!ENTITY a{level} "{f"&a{level - 1};" * 10}">' for level in range(1, 10))
+    drawing = f'<!DOCTYPE svg [<!ENTITY a0 "ha">{entities}]>'.encode() + svg("<text>&a9;</text>")
+    with pytest.raises(MeshhubError) as caught:
+        inspect(drawing, "a.svg")
+    assert caught.value.code == "unreadable_file"

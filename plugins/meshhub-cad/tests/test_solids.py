@@ -1,0 +1,87 @@
+"""IGES and BREP: volumes, units, names, colors, faces without connections, and damaged files."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from shapes import bored_box, box, brep, colored_iges, iges
+
+from meshhub import MeshhubError, Registry, Source
+
+REGISTRY = Registry()
+BORED_MM3 = 40 * 20 * 10 - math.pi * 25 * 10
+
+
+def test_the_registry_loads_the_plugin_by_entry_point() -> None:
+    assert not [fault for fault in REGISTRY.faults if fault.plugin == "cad"]
+    assert {"iges", "brep", "dxf", "svg"} <= set(REGISTRY.formats)
+    assert not {"iges", "brep", "dxf", "svg"} & set(Registry(entry_points=False).formats)
+
+
+@pytest.mark.parametrize("solids", [True, False])
+@pytest.mark.parametrize(("unit", "name"), [("MM", "mm"), ("INCH", "in"), ("M", "m")])
+def test_iges_volumes_do_not_depend_on_the_unit_or_on_connections(
+    tmp_path: Path, unit: str, name: str, solids: bool
+) -> None:
+    data = iges(tmp_path / "a.igs", bored_box(), unit=unit, solids=solids)
+    source = Source.from_bytes(data, "a.igs")
+    inspection = REGISTRY.inspect(source, options={"iges_deviation_mm": 0.001, "iges_angle_degrees": 2})
+    assert inspection.source.frame.unit == name
+    assert inspection.model.size_mm == pytest.approx((40, 20, 10), abs=1e-6)
+    assert inspection.model.watertight
+    assert inspection.model.bodies == 1
+    assert inspection.model.volume_mm3 == pytest.approx(BORED_MM3, rel=1e-4)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_brep_volumes(binary: bool) -> None:
+    source = Source.from_bytes(brep(bored_box(), binary=binary), "a.brep")
+    coarse = REGISTRY.inspect(source, options={"brep_deviation_mm": 0.1, "brep_angle_degrees": 40}).model
+    fine = REGISTRY.inspect(source, options={"brep_deviation_mm": 0.001, "brep_angle_degrees": 2}).model
+    assert fine.watertight
+    assert fine.volume_mm3 == pytest.approx(BORED_MM3, rel=1e-4)
+    assert coarse.faces < fine.faces / 4
+
+
+def test_names_and_colors_of_iges(tmp_path: Path) -> None:
+    scene = REGISTRY.read(Source.from_bytes(colored_iges(tmp_path / "a.igs"), "a.igs"))
+    mesh = scene.meshes[0]
+    assert mesh.name == "red box"
+    assert mesh.face_material is not None
+    colors = [scene.materials[number].base_color for number in mesh.face_material]
+    assert sorted(colors) == [(0, 1, 0, 1)] * 10 + [(1, 0, 0, 1)] * 2
+
+
+def test_each_root_of_iges_is_a_mesh(tmp_path: Path) -> None:
+    source = Source.from_bytes(iges(tmp_path / "a.igs", box(), bored_box(), solids=False), "a.igs")
+    assert len(REGISTRY.read(source).meshes) == 2
+    assert not {"open_solid", "surface_model"} & {note.code for note in REGISTRY.inspect(source).notes}
+
+
+def test_content_is_detected_under_any_name(tmp_path: Path) -> None:
+    for data, name in (
+        (iges(tmp_path / "a.igs", box()), "iges"),
+        (brep(box()), "brep"),
+        (brep(box(), binary=True), "brep"),
+    ):
+        assert REGISTRY.inspect(Source.from_bytes(data, "a.stl")).source.format == name
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "code", "message"),
+    [
+        (b"", "a.igs", "empty_model", "is empty"),
+        (b"x" * 500, "a.igs", "unreadable_file", "more than 80 columns"),
+        (b"hello\n", "a.igs", "unreadable_file", "cut off"),
+        (b"x" * 72 + b"S      1\n" + b" " * 72 + b"T      1\n", "a.igs", "unreadable_file", "damaged"),
+        (b"", "a.brep", "unreadable_file", "does not begin as BREP"),
+        (b"CASCADE Topology V1, (c) Matra-Datavision\n", "a.brep", "empty_model", "holds no shape"),
+        (b"Open CASCADE Topology V1 (c)\n", "a.brep", None, "."),
+    ],
+)
+def test_the_error_of_a_damaged_file_says_why(data: bytes, name: str, code: str | None, message: str) -> None:
+    with pytest.raises(MeshhubError, match=message) as caught:
+        REGISTRY.inspect(Source.from_bytes(data, name), options={"input_format": name[2:].replace("igs", "iges")})
+    assert caught.value.code in ((code,) if code else ("unreadable_file", "empty_model"))
