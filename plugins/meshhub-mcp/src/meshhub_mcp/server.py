@@ -1,0 +1,251 @@
+"""Tools of the server: each reads and writes in allowed folders, and returns structured data."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import PurePosixPath
+from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar
+
+import msgspec
+from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import Field
+
+from meshhub import Caller, MeshhubError, Registry, Request, Target
+from meshhub_mcp.folders import Folders
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+log = logging.getLogger("meshhub.mcp")
+
+PROGRESS_S = 1.0
+"""Seconds between progress notifications of a running conversion."""
+
+INSTRUCTIONS = """\
+Convert, inspect and draw 3D model files for printing. Paths are relative to the allowed folder. Results are new files:
+an existing file is never replaced. Inspect a model before you convert it: 'watertight' says whether it can be printed.
+Options, such as repair=true or target_height_mm=40, are listed by the tool 'supported'. A failed call has an
+'error_code', which stays the same between versions."""
+
+READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+WRITES_NEW_FILES = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+)
+
+PathText = Annotated[str, Field(description="Path in an allowed folder, such as 'parts/bracket.stl'", max_length=4096)]
+Options = Annotated[
+    dict[str, str | bool | int | float],
+    Field(description="Options by name, as the tool 'supported' lists them, such as {'repair': true}"),
+]
+
+NO_OPTIONS: dict[str, str | bool | int | float] = {}
+
+
+class ConvertResult(TypedDict):
+    """Result of a conversion."""
+
+    target: str
+    """Path of the result."""
+
+    companions: list[str]
+    """Names of further files beside the result, such as materials."""
+
+    report: dict[str, Any]
+    """Sizes, faces, losses, notes, and what each step did."""
+
+
+class ListResult(TypedDict):
+    """Model files of a folder."""
+
+    files: list[dict[str, Any]]
+    """Path and size in bytes."""
+
+    is_truncated: bool
+    """Whether there are more files than the list."""
+
+
+class SupportResult(TypedDict):
+    """Formats, operations and options."""
+
+    formats: list[dict[str, Any]]
+    operations: list[dict[str, Any]]
+    options: list[dict[str, Any]]
+
+
+class LimitsResult(TypedDict):
+    """Limits of this server, and the plans."""
+
+    max_file_bytes: int
+    timeout_seconds: float
+    plan: str
+    grants: list[str]
+    plans: list[dict[str, Any]]
+
+
+class Tools:
+    """The tools; a method is a tool, and its docstring is the description that assistants read."""
+
+    def __init__(self, registry: Registry, folders: Folders, caller: Caller, max_bytes: int, timeout_s: float) -> None:
+        self._registry, self._folders, self._caller = registry, folders, caller
+        self._max_bytes, self._timeout_s = max_bytes, timeout_s
+
+    async def list_models(self, folder: PathText = ".") -> ListResult:
+        """List the model files in an allowed folder and below."""
+        readers = self._registry.declarations.readers
+        extensions = frozenset(name for reader in readers for name in reader.capability.format.extensions)
+        files, is_truncated = await asyncio.to_thread(self._folders.list_files, folder, extensions)
+        return {"files": [{"path": file.path, "bytes": file.size} for file in files], "is_truncated": is_truncated}
+
+    async def convert(
+        self,
+        source: PathText,
+        target: PathText,
+        context: Context,
+        to: str | None = None,
+        options: Options = NO_OPTIONS,
+    ) -> ConvertResult:
+        """Convert a model file to a new file. The extension of the target determines the format; `to` overrides it."""
+        await asyncio.to_thread(self._folders.check_new, target)
+        model = await asyncio.to_thread(self._folders.read, source)
+        result = Target("result")
+        report = await self._with_progress(
+            context,
+            self._registry.convert_async(
+                model,
+                result,
+                to=to or PurePosixPath(target).suffix or None,
+                caller=self._caller,
+                timeout=self._timeout_s,
+                options=options,
+            ),
+        )
+        companions = {name: result.read(name) for name in result.names[1:]}
+        await asyncio.to_thread(self._folders.write, target, result.read(), companions)
+        await context.report_progress(1.0, 1.0, "written")
+        return {"target": target, "companions": sorted(companions), "report": msgspec.to_builtins(report)}
+
+    async def inspect(self, source: PathText, context: Context, options: Options = NO_OPTIONS) -> dict[str, Any]:
+        """Inspect a model file: size in millimeters, faces, bodies, holes, volume, and whether it is watertight."""
+        model = await asyncio.to_thread(self._folders.read, source)
+        inspection = await self._with_progress(
+            context,
+            self._registry.inspect_async(model, caller=self._caller, timeout=self._timeout_s, options=options),
+        )
+        result: dict[str, Any] = msgspec.to_builtins(inspection)
+        return result
+
+    async def explain(self, source: PathText, to: str, options: Options = NO_OPTIONS) -> dict[str, Any]:
+        """Show the steps of a conversion, their reasons, and possible losses, without converting."""
+        model = await asyncio.to_thread(self._folders.read, source)
+        request = Request(target=to, options=options)
+        chain = await asyncio.to_thread(self._registry.resolve, request, model, self._caller)
+        result: dict[str, Any] = msgspec.to_builtins(chain)
+        return result
+
+    async def render(self, source: PathText, context: Context, options: Options = NO_OPTIONS) -> Image:
+        """Draw a picture of a model file. Options: view ('iso,front'), size ('800x600'), and those of the reader."""
+        model = await asyncio.to_thread(self._folders.read, source)
+        picture = Target("picture.png")
+        await self._with_progress(
+            context,
+            self._registry.render_async(model, picture, caller=self._caller, timeout=self._timeout_s, options=options),
+        )
+        return Image(data=picture.read(), format="png")
+
+    async def supported(self) -> SupportResult:
+        """List formats, operations and options, including those of installed plug-ins."""
+        declarations = self._registry.declarations
+        readable = {item.capability.format.id for item in declarations.readers if not item.missing}
+        allowed = self._caller.plan.allows
+        writable = {
+            item.capability.format.id
+            for item in declarations.writers
+            if not item.missing and allowed(item.capability.requires)
+        }
+        return {
+            "formats": [
+                {
+                    "id": item.id,
+                    "label": item.label,
+                    "extensions": list(item.extensions),
+                    "read": item.id in readable,
+                    "write": item.id in writable,
+                }
+                for item in self._registry.formats.values()
+            ],
+            "operations": [
+                {"id": item.id, "label": item.label, "allowed": allowed(item.requires)}
+                for item in self._registry.operations.values()
+            ],
+            "options": [
+                {name: value for name, value in msgspec.to_builtins(field).items() if value not in (None, [], "")}
+                for field in self._registry.options.values()
+            ],
+        }
+
+    async def plan_limits(self) -> LimitsResult:
+        """Return the limits of this server, and the plans that exist."""
+        return {
+            "max_file_bytes": self._max_bytes,
+            "timeout_seconds": self._timeout_s,
+            "plan": self._caller.plan.id,
+            "grants": sorted(self._caller.plan.grants),
+            "plans": [msgspec.to_builtins(plan) for plan in self._registry.plans.values()],
+        }
+
+    async def _with_progress(self, context: Context, work: Awaitable[T]) -> T:
+        """Await the work, and report the share of its time limit that has passed, up to 0.9."""
+
+        async def report() -> None:
+            began = time.monotonic()
+            while True:
+                passed = time.monotonic() - began
+                await context.report_progress(min(0.9, passed / self._timeout_s), 1.0, f"running for {passed:.0f} s")
+                await asyncio.sleep(PROGRESS_S)
+
+        reporting = asyncio.ensure_future(report())
+        # a client that is gone must not end the conversion, and nothing awaits this task
+        reporting.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            return await work
+        finally:
+            reporting.cancel()
+
+
+def with_codes(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T | CallToolResult]]:
+    """Return a tool whose errors have a code as structured data, and a message that an assistant can act on."""
+
+    @functools.wraps(tool)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> T | CallToolResult:
+        try:
+            return await tool(*args, **kwargs)
+        except MeshhubError as error:
+            code, message = error.code, error.message
+        except OSError as error:
+            code, message = "output_failed", error.strerror or "the file cannot be written"
+        except Exception:
+            log.exception("the tool %s failed", tool.__name__)
+            code, message = "internal_error", "the server has a defect; its log has the details"
+        return CallToolResult(
+            content=[TextContent(type="text", text=f"{message} [{code}]")],
+            structured_content={"error": message, "error_code": code},
+            is_error=True,
+        )
+
+    return call
+
+
+def create_server(tools: Tools, version: str) -> MCPServer:
+    """Return the server with all tools."""
+    server: MCPServer = MCPServer(
+        "meshhub", title="meshhub", instructions=INSTRUCTIONS, version=version, log_level="WARNING"
+    )
+    server.add_tool(with_codes(tools.convert), annotations=WRITES_NEW_FILES)
+    for tool in (tools.list_models, tools.inspect, tools.explain, tools.render, tools.supported, tools.plan_limits):
+        server.add_tool(with_codes(tool), annotations=READ_ONLY)
+    return server
