@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from meshhub.model.capabilities import Operation as Operation
     from meshhub.model.capabilities import Reader as Reader
     from meshhub.model.capabilities import Stage as Stage
+    from meshhub.model.capabilities import Storage as Storage
+    from meshhub.model.capabilities import StoredFile as StoredFile
     from meshhub.model.capabilities import Writer as Writer
     from meshhub.model.chain import Chain as Chain
     from meshhub.model.chain import Request as Request
@@ -94,7 +96,9 @@ if TYPE_CHECKING:
 _NAMES_BY_MODULE = {
     "meshhub.model.api_version": "API_VERSION",
     "meshhub.model.chain": "Chain Request Step",
-    "meshhub.model.capabilities": "Capability Feature Format Frame Magic NoOptions Operation Reader Stage Writer",
+    "meshhub.model.capabilities": (
+        "Capability Feature Format Frame Magic NoOptions Operation Reader Stage Storage StoredFile Writer"
+    ),
     "meshhub.engine.contract": "Cancel Engine",
     "meshhub.engine.in_process": "InProcess",
     "meshhub.engine.isolated": "Isolated",

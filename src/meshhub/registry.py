@@ -33,7 +33,7 @@ from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.disabled import read_disabled
 from meshhub.pipeline.hooks import Hooks
-from meshhub.pipeline.inputs import Input, as_source
+from meshhub.pipeline.inputs import Input, open_input
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
 from meshhub.pipeline.output import Output, open_output, target_format
 from meshhub.pipeline.resolve import CheckedRequest, check_request, resolve
@@ -284,8 +284,9 @@ class Registry:
         renamed.
 
         Args:
-            source: Path, content of a file, binary file, scene, or a named source with its companions.
-            target: Path, binary file, or a target in memory or in a folder.
+            source: Path, address of a storage, content of a file, binary file, scene, or a named source with its
+                companions.
+            target: Path, address of a storage, binary file, or a target in memory or in a folder.
             to: Target format (default: the target's extension).
             caller: Its plan decides about entitlements (default: all of them).
             timeout: Seconds until the engine stops the conversion.
@@ -301,11 +302,12 @@ class Registry:
             OSError: The target cannot be written.
             TypeError: The source or the target has another type.
         """
-        source = as_source(source)
         request = Request(target=target_format(target, to), options={**options, **keywords})
-        chain = self.resolve(request, source, caller)
-        with open_output(target, overwrite=overwrite) as staged:
-            return self._perform(Task(chain=chain, source=source, target=staged, progress=progress), timeout, cancel)
+        with open_input(source, self.declarations.storages) as opened:
+            chain = self.resolve(request, opened, caller)
+            with open_output(target, self.declarations.storages, overwrite=overwrite) as staged:
+                task = Task(chain=chain, source=opened, target=staged, progress=progress)
+                return self._perform(task, timeout, cancel)
 
     def convert_bytes(self, source: Input, to: str, **options: Any) -> bytes:
         """Convert one model and return the content of the file.
@@ -338,7 +340,8 @@ class Registry:
         `convert` writes a scene.
 
         Args:
-            source: Path, content of a file, binary file, scene, or a named source with its companions.
+            source: Path, address of a storage, content of a file, binary file, scene, or a named source with its
+                companions.
             caller: Its plan decides about entitlements (default: all of them).
             timeout: Seconds until the engine stops.
             cancel: Stops the engine from another thread.
@@ -348,10 +351,11 @@ class Registry:
         Raises:
             MeshhubError: The request is invalid, the file cannot be read, or an operation failed.
         """
-        source, target = as_source(source), Target("scene")
+        target = Target("scene")
         checked = self.check(Request(target=None, options={**options, **keywords}), self.entitled(caller))
-        chain = self.resolve(replace(checked, target=None, writer=SCENE_WRITER), source, caller)
-        self._perform(Task(chain=chain, source=source, target=target, progress=progress), timeout, cancel)
+        with open_input(source, self.declarations.storages) as opened:
+            chain = self.resolve(replace(checked, target=None, writer=SCENE_WRITER), opened, caller)
+            self._perform(Task(chain=chain, source=opened, target=target, progress=progress), timeout, cancel)
         return decode(target.read())
 
     def write(self, scene: Scene, target: Output, *, to: str | None = None, **options: Any) -> Report:
@@ -383,10 +387,10 @@ class Registry:
         **keywords: Unpack[ConvertOptions],
     ) -> Inspection:
         """Inspect one model: size, holes, bodies, whether it is printable. Raises MeshhubError."""
-        source = as_source(source)
-        chain = self.resolve(Request(target=None, options={**options, **keywords}), source, caller)
-        task = Task(chain=chain, source=source, progress=progress)
-        return cast(Inspection, self._engine.run(task, timeout=timeout, cancel=cancel))
+        request = Request(target=None, options={**options, **keywords})
+        with open_input(source, self.declarations.storages) as opened:
+            task = Task(chain=self.resolve(request, opened, caller), source=opened, progress=progress)
+            return cast(Inspection, self._engine.run(task, timeout=timeout, cancel=cancel))
 
     def render(  # noqa: PLR0913 - public keywords, those of `convert`
         self,
@@ -406,8 +410,9 @@ class Registry:
         Listeners receive reports of conversions only, not of pictures and inspections.
 
         Args:
-            source: Path, content of a file, binary file, scene, or a named source with its companions.
-            target: Path with the extension .png, binary file, or a target in memory or in a folder.
+            source: Path, address of a storage, content of a file, binary file, scene, or a named source with its
+                companions.
+            target: Path or address with the extension .png, binary file, or a target in memory or in a folder.
             caller: Its plan decides about entitlements (default: all of them).
             timeout: Seconds until the engine stops.
             cancel: Stops the task from another thread.
@@ -419,13 +424,13 @@ class Registry:
             MeshhubError: The request is invalid, or the file cannot be read.
             OSError: The target cannot be written.
         """
-        source = as_source(source)
         if isinstance(target, str | os.PathLike) and Path(target).suffix.lower() != ".png":
             raise UnsupportedTarget(f"pictures are PNG files: name {quote(Path(target).name)} with .png")
         request = Request(target=None, renders=True, options={**options, **keywords})
-        chain = self.resolve(request, source, caller)
-        with open_output(target, overwrite=overwrite) as staged:
-            return self.draw(chain, source, staged, timeout=timeout, cancel=cancel, progress=progress)
+        with open_input(source, self.declarations.storages) as opened:
+            chain = self.resolve(request, opened, caller)
+            with open_output(target, self.declarations.storages, overwrite=overwrite) as staged:
+                return self.draw(chain, opened, staged, timeout=timeout, cancel=cancel, progress=progress)
 
     def draw(
         self,

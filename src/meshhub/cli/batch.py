@@ -31,6 +31,7 @@ from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
 from meshhub.model.chain import Chain, Request
 from meshhub.model.report import Report
 from meshhub.model.source import Source
+from meshhub.pipeline.storing import is_address
 from meshhub.registry import Registry
 
 
@@ -116,6 +117,8 @@ def convert_batch(
     registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path, flags: ConvertFlags, options: dict[str, Any]
 ) -> int:
     """Convert many files, print a summary, and return the exit status."""
+    if any(map(is_address, paths)):
+        raise click.UsageError("--output-dir takes files and folders; convert each address to an OUTPUT of its own")
     conversions = _list_conversions(registry, paths, to, output_dir, flags)
     engine = Isolated(workers=flags.jobs, queue=None, log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout, method=None))

@@ -76,6 +76,7 @@ def convert(
                                       what arrives in a folder, until Ctrl-C
     meshhub convert - OUT | IN - --to FORMAT
                                       from standard input, to standard output
+    meshhub convert s3://B/KEY OUT    an address that a plug-in opens; also as OUT
 
     An existing file is overwritten only with --force; an input of the command never is. A second path that names
     another program's model may be an input that a pattern matched (*.stl), so the model is kept; to replace it, name it

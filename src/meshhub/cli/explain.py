@@ -16,6 +16,7 @@ from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
 from meshhub.model.chain import Chain, Request
 from meshhub.model.plans import LOCAL, Caller
+from meshhub.pipeline.inputs import open_input
 from meshhub.registry import Registry
 
 _TIMEOUT_S = 90.0
@@ -39,7 +40,9 @@ def explain(
     registry = registry.using(registry.engine, bounded_hooks(_TIMEOUT_S))
     click.get_current_context().call_on_close(registry.close)
     request = Request(target=PurePath(target).suffix or target, options=options)
-    chain = registry.resolve(request, read_from(source), _choose_caller(registry, plan))
+    caller = _choose_caller(registry, plan)
+    with open_input(read_from(source), registry.declarations.storages) as opened:
+        chain = registry.resolve(request, opened, caller)
     if as_json:
         show.as_json(chain)
     else:

@@ -16,6 +16,7 @@ from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.logs import Kind
 from meshhub.errors import MeshhubError
 from meshhub.model.source import HEAD_BYTES, Source
+from meshhub.pipeline.storing import is_address
 from meshhub.registry import Registry
 from meshhub.toolkit.archive import Archive, ArchiveLimits
 
@@ -32,13 +33,13 @@ MAX_TIMEOUT_S = 1e9
 """Seconds; clocks and polls of the system overflow not far above."""
 
 
-def read_from(path: str) -> Source:
-    """Return the source behind a path or `-`."""
+def read_from(path: str) -> Source | str:
+    """Return the source behind a path or `-`; an address of a storage stays as it is, for the registry to fetch."""
     if path == STREAM:
         if sys.stdin is None:
             raise click.UsageError("standard input is closed; name a file")
         return Source.from_bytes(sys.stdin.buffer.read(), "standard input")
-    return Source.from_path(path)
+    return path if is_address(path) else Source.from_path(path)
 
 
 def worker_log() -> Kind | None:

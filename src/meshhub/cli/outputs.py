@@ -17,6 +17,7 @@ from meshhub.errors import MeshhubError
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.source import Source
 from meshhub.pipeline.identify import identify
+from meshhub.pipeline.storing import is_address
 from meshhub.registry import Registry
 
 _SEVERAL_HINT = "to convert several files, name a folder: --output-dir DIR"
@@ -83,6 +84,8 @@ def _name_beside(registry: Registry, source: str, to: str, flags: ConvertFlags) 
     """Return the output beside the input; standard output for standard input."""
     if source == STREAM:
         return Output(STREAM, to)
+    if is_address(source):
+        raise click.UsageError("an address needs an OUTPUT: a file, or another address")
     if Path(source).is_dir():
         raise click.UsageError(f"{Path(source)} is a folder; to convert the files in it, add --output-dir DIR")
     target = Path(source).with_name(derive_name(Path(source), find_format(registry, to), flags.name))

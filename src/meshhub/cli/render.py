@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import click
@@ -55,7 +54,7 @@ def render(
     registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(limit))
     try:
         with closing(registry), suggesting_overwrite("--force"):
-            target = Target() if picture == STREAM else Path(picture)
+            target = Target() if picture == STREAM else picture
             report = registry.render(read_from(model), target, timeout=limit, overwrite=force, **options)
     except (MeshhubError, OSError) as error:
         if as_json:

@@ -25,6 +25,7 @@ from meshhub.model.progress import Listener
 from meshhub.model.report import Report
 from meshhub.model.source import Target
 from meshhub.pipeline.output import target_format
+from meshhub.pipeline.storing import is_address
 from meshhub.registry import Registry
 
 
@@ -72,16 +73,19 @@ def _print_preview(
 ) -> None:
     """Print what a conversion would write and its steps, or raise the error of a wrong request."""
     target = Path(output.path)
+    model = read_from(source)
+    if isinstance(model, str) or is_address(output.path):
+        raise click.UsageError("--dry-run takes files, not addresses; 'meshhub explain' shows the steps")
     if output.path == STREAM:
         _check_standard_output(source, output.to, flags)
-        chain = registry.resolve(Request(target=output.to, options=options), read_from(source))
+        chain = registry.resolve(Request(target=output.to, options=options), model)
     else:
         _check_input(source, output)
         request = Request(target=target_format(target, output.to), options=options)
         with suggesting_overwrite(output.overwrite):
             chain = preview(
                 registry,
-                read_from(source),
+                model,
                 target,
                 request,
                 overwrite=flags.force,
@@ -99,7 +103,7 @@ def _print_preview(
 
 
 def _check_input(source: str, output: Output) -> None:
-    if Path(output.path).is_file() and identity(output.path) == identity(source):
+    if output.path == source or (Path(output.path).is_file() and identity(output.path) == identity(source)):
         raise click.UsageError(f"{output.path} is the input itself; give another OUTPUT")
 
 

@@ -5,8 +5,10 @@ A declaration names its code by a string, so that listing capabilities imports n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import Literal, SupportsIndex, get_args
+from pathlib import Path
+from typing import BinaryIO, Literal, Protocol, SupportsIndex, get_args
 
 from msgspec import Struct
 
@@ -194,6 +196,36 @@ class Writer(Capability, frozen=True, kw_only=True):
 
     score: int = 50
     """Preference among several writers of the format; the highest wins, then the first name."""
+
+
+class Storage(Capability, frozen=True, kw_only=True):
+    """Storage of files at addresses with a scheme, such as s3://bucket/key: `run(address: str) -> StoredFile`.
+
+    Python calls and the command line use it for the addresses that a person names. The HTTP service never does.
+    """
+
+    scheme: str
+    """Scheme in lower case, without "://"."""
+
+
+class StoredFile(Protocol):
+    """File at one address of a storage. `run` raises RequestError for an address that it rejects.
+
+    `fetch` raises FileNotFoundError if there is no file, and UnreadableFile for every other reason. `store` raises
+    OutputExists for a file that it must not replace, and OSError for every other reason.
+    """
+
+    def fetch(self, file: BinaryIO) -> None:
+        """Write the content of the file to an open local file."""
+
+    def store(self, files: Sequence[Path], *, overwrite: bool) -> None:
+        """Put local files into the storage, the result at the address and its companions beside it.
+
+        Args:
+            files: The result, followed by its companions, which have their final names. A companion must not replace
+                a file with other content.
+            overwrite: Whether to replace an existing file at the address.
+        """
 
 
 class Operation(Capability, frozen=True, kw_only=True):

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from meshhub.model.capabilities import Format, Operation, Reader, Writer, checked_score
+from meshhub.model.capabilities import Format, Operation, Reader, Storage, Writer, checked_score
 from meshhub.model.options import RESERVED, HostOptions, option_fields
 from meshhub.model.plans import Plan, Rule
 from meshhub.pipeline.declarations import Declarations, Declared, declare, is_importable
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
+from meshhub.pipeline.storing import SCHEME
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class _Collector:
             if self._is_valid(plugin, f"writer of {writer.format.id!r}", writer)
         ]
         operations = self._collect_operations()
+        storages = self._collect_storages()
         self._check_rules((*readers, *writers, *operations))
         plans = self._collect_plans()
         return Collected(
@@ -67,6 +69,7 @@ class _Collector:
                 readers=tuple(sorted(readers, key=_best_first)),
                 writers=tuple(sorted(writers, key=_best_first)),
                 operations=tuple(sorted(operations, key=lambda item: (item.capability.stage, item.capability.id))),
+                storages=storages,
             ),
             plans,
             tuple(rule for _, rule in self._declared_items("meshhub_rules", Rule)),
@@ -96,6 +99,23 @@ class _Collector:
             elif self._is_valid(plugin, f"operation {operation.id!r}", operation):
                 operations[operation.id] = declare(plugin.name, plugin.origin, operation)
         return list(operations.values())
+
+    def _collect_storages(self) -> dict[str, Declared[Storage]]:
+        storages: dict[str, Declared[Storage]] = {}
+        for plugin, storage in self._declared_items("meshhub_storages", Storage):
+            subject = f"storage of {storage.scheme!r}"
+            if storage.scheme in storages:
+                self._add_fault(plugin, f"{subject} is already declared by {storages[storage.scheme].plugin!r}")
+                continue
+            try:
+                if not SCHEME.fullmatch(storage.scheme):
+                    raise _InvalidDeclaration("a scheme has two or more characters of a-z, 0-9, +, . and -")
+                _check_reference(storage.run)
+            except _InvalidDeclaration as error:
+                self._add_fault(plugin, f"{subject}: {error}")
+            else:
+                storages[storage.scheme] = declare(plugin.name, plugin.origin, storage)
+        return storages
 
     def _collect_plans(self) -> dict[str, Plan]:
         plans: dict[str, Plan] = {}

@@ -1,20 +1,38 @@
-"""Inputs of a conversion: a path, bytes, a binary file, a scene, or a source."""
+"""Inputs of a conversion: a path, an address, bytes, a binary file, a scene, or a source."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias, TypeGuard, Union
 
 from meshhub.model.source import Source
 from meshhub.pipeline.scene_steps import SceneSource
+from meshhub.pipeline.storing import Storages, fetched, is_address
 
 if TYPE_CHECKING:
     from meshhub.model.scene import Scene
 
 Input: TypeAlias = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, BinaryIO, "Scene", Source]
-"""Path, content of a file, binary file, scene, or source."""
+"""Path, address of a storage (text), content of a file, binary file, scene, or source."""
+
+
+@contextlib.contextmanager
+def open_input(value: Input, storages: Storages) -> Iterator[Source]:
+    """Yield the source for an input; text such as s3://bucket/key is fetched from its storage.
+
+    Raises:
+        TypeError, OSError, UnreadableFile: See `as_source`.
+        RequestError, MeshhubError: See `pipeline.storing.fetched`.
+    """
+    if is_address(value):
+        with fetched(value, storages) as source:
+            yield source
+    else:
+        yield as_source(value)
 
 
 def as_source(value: Input) -> Source:

@@ -14,9 +14,10 @@ from typing import BinaryIO, TypeAlias, Union
 
 from meshhub.errors import DiskFull, OutputExists, UnsupportedTarget
 from meshhub.model.source import Target
+from meshhub.pipeline.storing import Storages, is_address, stored
 
 Output: TypeAlias = Union[str, "os.PathLike[str]", BinaryIO, Target]
-"""Path, binary file, or target in memory or in a folder."""
+"""Path, address of a storage (text), binary file, or target in memory or in a folder."""
 
 
 def target_format(output: Output, to: str | None) -> str:
@@ -32,19 +33,24 @@ def target_format(output: Output, to: str | None) -> str:
 
 
 @contextlib.contextmanager
-def open_output(output: Output, *, overwrite: bool) -> Iterator[Target]:
+def open_output(output: Output, storages: Storages, *, overwrite: bool) -> Iterator[Target]:
     """Yield the target of an output; complete the output when the block ends without an error.
 
     Args:
-        output: A path is replaced as a whole. A binary file gets the content at its position.
-        overwrite: Whether to replace an existing file; applies only to paths.
+        output: A path is replaced as a whole. Text such as s3://bucket/key goes to its storage. A binary file gets the
+            content at its position.
+        storages: Storages by scheme.
+        overwrite: Whether to replace an existing file; applies only to paths and addresses.
     Raises:
-        OutputExists, OSError: See `_staged_output`.
+        OutputExists, OSError: See `_staged_output` and `pipeline.storing.stored`.
         UnsupportedTarget: A binary file cannot hold the companions of the result.
         TypeError: The value is not an output.
     """
     if isinstance(output, Target):
         yield output
+    elif is_address(output):
+        with stored(output, storages, overwrite=overwrite) as target:
+            yield target
     elif isinstance(output, str | os.PathLike):
         with _staged_output(Path(output), overwrite=overwrite) as target:
             yield target

@@ -1,0 +1,104 @@
+"""Addresses such as s3://bucket/key, which storages of plug-ins open: fetch sources, and store results."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import TypeGuard
+
+from meshhub.errors import MeshhubError, MissingDependency, PluginError, RequestError, describe_missing, quote
+from meshhub.model.capabilities import Storage, StoredFile
+from meshhub.model.source import Source, Target
+from meshhub.pipeline.declarations import Declared, load
+
+SCHEME = re.compile(r"[a-z][a-z0-9+.-]+")
+"""Schemes in lower case (RFC 3986 §3.1) of two or more characters: one letter is a drive of Windows."""
+
+_ADDRESS = re.compile(rf"({SCHEME.pattern})://", re.IGNORECASE)
+
+Storages = Mapping[str, Declared[Storage]]
+
+
+def is_address(value: object) -> TypeGuard[str]:
+    """Return whether a value is an address. A path object never is one."""
+    return isinstance(value, str) and _ADDRESS.match(value) is not None
+
+
+@contextlib.contextmanager
+def fetched(address: str, storages: Storages) -> Iterator[Source]:
+    """Yield the file at an address as a source without companions; its local copy lives as long as the block.
+
+    Raises:
+        RequestError: No storage opens the address, or it names no file.
+        MeshhubError, OSError: The storage cannot fetch the file.
+    """
+    with _blaming(address, storages):
+        stored = _open_stored(address, storages)
+    with tempfile.TemporaryDirectory(prefix="meshhub-address-") as folder:
+        path = Path(folder, "source")
+        with path.open("wb") as file, _blaming(address, storages):
+            stored.fetch(file)
+        yield Source(_name_of(address), path=path)
+
+
+@contextlib.contextmanager
+def stored(address: str, storages: Storages, *, overwrite: bool) -> Iterator[Target]:
+    """Yield a local target; put it at the address when the block ends without an error.
+
+    Raises:
+        RequestError: No storage opens the address, or it names no file.
+        OutputExists: The file exists and `overwrite` is false.
+        MeshhubError, OSError: The storage cannot store the file.
+    """
+    with _blaming(address, storages):
+        place = _open_stored(address, storages)
+    with tempfile.TemporaryDirectory(prefix="meshhub-address-") as folder:
+        target = Target(_name_of(address), folder=Path(folder))
+        yield target
+        with _blaming(address, storages):
+            place.store([Path(folder, name) for name in target.names], overwrite=overwrite)
+
+
+def _open_stored(address: str, storages: Storages) -> StoredFile:
+    declared = storages.get(_scheme_of(address))
+    if declared is None:
+        raise RequestError(
+            f"no plug-in opens {_scheme_of(address)}:// addresses; name a file, or install a plug-in for them"
+        )
+    if declared.missing:
+        feature = f"opening {_scheme_of(address)}:// addresses"
+        raise MissingDependency(describe_missing(feature, declared.missing, declared.remedy))
+    _name_of(address)
+    opened: StoredFile = load(declared.capability.run)(address)
+    return opened
+
+
+@contextlib.contextmanager
+def _blaming(address: str, storages: Storages) -> Iterator[None]:
+    """Raise PluginError for an exception that a storage must not raise."""
+    try:
+        yield
+    except (MeshhubError, OSError):
+        raise
+    except Exception as error:
+        declared = storages[_scheme_of(address)]
+        raise PluginError(
+            f"the storage of plug-in {declared.plugin!r} ({declared.origin}) failed: {type(error).__name__}: {error}; "
+            "report it to its maintainer",
+            code="internal_error",
+        ) from error
+
+
+def _scheme_of(address: str) -> str:
+    return address.partition(":")[0].lower()
+
+
+def _name_of(address: str) -> str:
+    """Return the last component of an address. Raises RequestError if it is not the name of a file."""
+    name = address.partition("://")[2].rpartition("/")[2]
+    if name in ("", ".", "..") or PurePosixPath(name).name != name or not name.isprintable():
+        raise RequestError(f"{quote(address)} names no file; add the name of a file")
+    return name
