@@ -8,6 +8,8 @@ from msgspec import Meta, Struct
 
 from meshhub import Feature, Format, Frame, Reader, hookimpl
 
+MESHHUB_API = "1.0"
+
 IGES = Format(
     id="iges",
     label="IGES",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from meshhub import Storage, hookimpl
 
+MESHHUB_API = "1.0"
+
 
 @hookimpl
 def meshhub_storages() -> list[Storage]:
