@@ -49,6 +49,15 @@ def test_a_part_is_valid_where_no_kernel_checks_it(
         assert judge_part(tmp_path / "part.step", figures, truth["faces"])["fault"] == ""
 
 
+@pytest.mark.parametrize(("number", "kind"), [(2, "Cone")])
+def test_a_surface_beside_corners_off_their_surface_is_kept(tmp_path: Path, number: int, kind: str) -> None:
+    truth = make(number, str(tmp_path / "part.stl"))
+    report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")
+    verdict = judge_part(tmp_path / "part.step", report.steps[-1].figures, truth["faces"])
+    assert verdict["fault"] == ""
+    assert [face["found"] for face in verdict["true_faces"] if face["kind"] == kind] == [True]
+
+
 def read_design(number: int, path: Path) -> Any:
     """Write the shape of a part as STEP; return its inspection."""
     from OCP.STEPControl import STEPControl_AsIs, STEPControl_Writer

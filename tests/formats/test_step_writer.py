@@ -989,6 +989,25 @@ def test_cones_do_not_depend_on_placement_and_rounding(turn: int, shift: tuple[f
     assert (text.count(b"=CONICAL_SURFACE("), text.count(b"=ADVANCED_FACE(")) == (2, 4)
 
 
+def irregular_torus(rows: int, columns: int) -> Mesh:
+    """Return a torus whose rows of corners are waves, so that no two corners have one latitude."""
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    around = column * 2 * np.pi / columns
+    tube = (row + 0.7 * np.sin(3 * around)) * 2 * np.pi / rows
+    reach = 10 + 3 * np.cos(tube)
+    vertices = np.stack([reach * np.cos(around), reach * np.sin(around), 3 * np.sin(tube)], axis=1)
+    right, above = row * columns + (column + 1) % columns, (row + 1) % rows * columns + column
+    opposite = (row + 1) % rows * columns + (column + 1) % columns
+    corners = [np.stack([row * columns + column, right, opposite], axis=1)]
+    corners.append(np.stack([row * columns + column, opposite, above], axis=1))
+    return Mesh(vertices.astype(np.float32).astype(np.float64), np.concatenate(corners).astype(np.int32))
+
+
+def test_a_torus_with_irregular_triangles_is_a_torus() -> None:
+    text = write_step(scene_of(irregular_torus(24, 60)))[0].read()
+    assert (text.count(b"=TOROIDAL_SURFACE("), text.count(b"=ADVANCED_FACE(")) == (1, 1)
+
+
 def test_output_is_reproducible_and_contains_nothing_of_the_upload() -> None:
     scene = scene_of(mesh_of(plate_with_holes(), "plate"))
     one, _ = write_step(scene, name="first.step")

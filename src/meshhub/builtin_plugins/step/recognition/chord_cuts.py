@@ -89,7 +89,8 @@ def assign_cut_facets(
     if not is_rim.any():
         return segments
     search = _CutSearch(graph, segments.surfaces, segments.limit, segments.segment.copy(), is_rim)
-    for with_assigned in (True, False):
+    # without surfaces, both give the same pieces
+    for with_assigned in (True, False) if len(search.surfaces) else (False,):
         for kind in KINDS:
             search.try_pieces(kind, faceted.tolerance, requested, with_assigned=with_assigned)
         search.grow()
@@ -129,17 +130,21 @@ def move_cut_corners(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, Int
     begin = np.searchsorted(owner, np.arange(len(moved)))
     surfaces, limit = regions.surfaces.take(region), regions.limit[region]
     positions = _project_onto_all(surfaces, skin.points[moved], owner, begin)
-    off_before = np.maximum.reduceat(np.maximum(np.abs(gap[is_near][order]), limit), begin)
+    gap = np.abs(gap[is_near][order])
+    is_off = gap > limit
+    off_before = np.maximum.reduceat(np.maximum(gap, limit), begin)
     off_after = np.maximum.reduceat(np.abs(gradients(surfaces, positions[owner])[0]) / limit, begin)
     way = lengths(positions - skin.points[moved])
-    is_wrong = ~((off_after <= 1) & (way <= _MAX_MOVE_RATIO * off_before))
+    can_move = (off_after <= 1) & (way <= _MAX_MOVE_RATIO * off_before)
     points = skin.points.copy()
-    points[moved[~is_wrong]] = positions[~is_wrong]
+    points[moved[can_move]] = positions[can_move]
     a, b, c = points[skin.faces].transpose(1, 0, 2)
     changed = replace(skin, points=points, cross=np.cross(b - a, c - a))
     folded = number[skin.faces[_find_folded(skin, changed, regions)]]
-    is_wrong[folded[folded >= 0]] = True
-    bad = sort_unique(region[is_wrong[owner]])
+    is_folded = np.zeros(len(moved), np.bool_)
+    is_folded[folded[folded >= 0]] = True
+    # a surface that already holds the corner is not at fault if the corner cannot be moved
+    bad = sort_unique(region[(is_off & ~can_move[owner]) | is_folded[owner]])
     return changed, bad[regions.curved[bad]]
 
 

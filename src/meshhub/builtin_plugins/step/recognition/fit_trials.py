@@ -300,13 +300,24 @@ def has_even_steps(graph: FacetGraph, tori: SurfaceArray, group: IntIndex, facet
     for torus in np.unique(group).tolist():
         spans = span[bounds[torus] : bounds[torus + 1]]
         median = float(np.median(spans))
-        steps = np.diff(corner[order[corner_bounds[torus] : corner_bounds[torus + 1]]])
-        steps = steps[steps > _MIN_STEP_RATIO * median]
+        ascending = corner[order[corner_bounds[torus] : corner_bounds[torus + 1]]]
+        steps = np.diff(_separate(ascending, _MIN_STEP_RATIO * median))
         if len(steps) + 1 < _MIN_LATITUDE_COUNT:
             result[torus] = len(steps) > 1 and steps.max() <= _MAX_EVEN_STEP_RATIO * steps.min()
         else:
             result[torus] = spans.max() <= _MAX_STEP_RATIO * median
     return result
+
+
+def _separate(ascending: Float64, step: float) -> Float64:
+    """Return the first of (n,) ascending numbers, and then each first one that is over a step above the last.
+
+    The corners of irregular triangles lie close together: their own differences are all below a step.
+    """
+    chosen = [0]
+    while (following := int(np.searchsorted(ascending, ascending[chosen[-1]] + step, "right"))) < len(ascending):
+        chosen.append(following)
+    return ascending[chosen]
 
 
 def _tube_angles(tori: SurfaceArray, points: Float64) -> Float64:

@@ -54,6 +54,15 @@ _MAX_CONTESTS = 3
 _SAMPLE_SEEDS = 2048
 """Surroundings that are tried first; if none fits, a scanned or sculpted mesh is not searched further."""
 
+_LARGE_COUNT = 8 * _SAMPLE_SEEDS
+"""Surroundings beyond which chance fits of a scan cost seconds; then more of the sample must fit."""
+
+_MIN_PROMISING_RATIO = 0.03
+"""Part of the sample that must fit. Of a scanned turbine blade 1 % fits by chance, of a sculpture 0.3 %."""
+
+_MIN_PROMISING_COUNT = 32
+"""Facets over which one surface of the sample must grow otherwise; on the blade the largest grows over 28."""
+
 _FACET_VALUES = {SurfaceKind.CYLINDER: 1.0, SurfaceKind.CONE: 0.6, SurfaceKind.SPHERE: 0.6, SurfaceKind.TORUS: 0.5}
 """Value of a facet in a contest; a kind with more parameters must explain more facets."""
 
@@ -218,12 +227,19 @@ class _Search:
             self.lost &= ~reach_surroundings(graph, is_free & (self.claims.segment >= 0), _MAX_RINGS)
 
     def _is_promising(self, kind: SurfaceKind, seeds: IntIndex, is_free: Mask, rings: int) -> bool:
-        """Return whether the surroundings of any of a sample of seeds fit."""
+        """Return whether the surroundings of a sample of seeds fit surfaces more often than by chance."""
         if len(seeds) <= 2 * _SAMPLE_SEEDS:
             return True
         sample = seeds[:: len(seeds) // _SAMPLE_SEEDS]
         group, facet = collect_surroundings(self.claims.graph, sample, is_free, rings)
-        return bool(self.claims.trials.fit_groups(kind, group, facet, len(sample)).good.any())
+        results = self.claims.trials.fit_groups(kind, group, facet, len(sample))
+        if len(seeds) <= _LARGE_COUNT or results.good.mean() >= _MIN_PROMISING_RATIO:
+            return bool(results.good.any())
+        trial, started = self.claims.copy(), len(self.claims.surfaces)
+        trial.add(results, group, facet)
+        trial.grow(started)
+        sizes = np.bincount(trial.segment[trial.segment >= started])
+        return int(sizes.max(initial=0)) >= _MIN_PROMISING_COUNT
 
     def _fit_surroundings(
         self, kind: SurfaceKind, seeds: IntIndex, is_free: Mask, rings: int
