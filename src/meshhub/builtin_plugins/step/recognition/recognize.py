@@ -66,6 +66,10 @@ _MIN_PROMISING_COUNT = 32
 _FACET_VALUES = {SurfaceKind.CYLINDER: 1.0, SurfaceKind.CONE: 0.6, SurfaceKind.SPHERE: 0.6, SurfaceKind.TORUS: 0.5}
 """Value of a facet in a contest; a kind with more parameters must explain more facets."""
 
+_MIN_FIRST_VALUE = 12.0
+"""Value of a bid that need not wait for the next contest. Beside the surface that it belongs to, a strip of a shallow
+cone fits a cylinder by chance; as soon as the larger surface has its facets, the cone is a piece by itself."""
+
 _MIN_FREE_RATIO = 0.9
 """Part of the facets of a bid that must still be free when its turn comes."""
 
@@ -107,11 +111,12 @@ def recognize_surfaces(graph: FacetGraph, tolerance: float, requested: float | N
         requested: Millimeters that points may lie off, instead of what rounding explains; `step_tolerance_mm`.
     """
     claims = Claims.start(graph, Trials(graph, tolerance, requested))
-    search = _Search(claims, np.ones(graph.count, np.bool_), np.zeros(graph.count, np.bool_))
+    nothing = np.zeros(graph.count, np.bool_)
+    search = _Search(claims, changed=~nothing, lost=nothing, waiting=nothing)
     search.try_all_pieces()
-    for _ in range(_MAX_CONTESTS):
+    for contest in range(_MAX_CONTESTS):
         before = claims.segment >= 0
-        if not search.hold_contest():
+        if not search.hold_contest(is_last=contest == _MAX_CONTESTS - 1):
             break
         search.try_all_pieces()
         search.mark_changed(before)
@@ -134,15 +139,17 @@ class _Search:
     claims:  recognized surfaces and their facets
     changed: (f,) facets whose surroundings changed since the last contest
     lost:    (f,) facets whose strips fit no surface of the kind that is tried
+    waiting: (f,) facets of bids that the last contest left for the next one
     """
 
     claims: Claims
     changed: Mask
     lost: Mask
+    waiting: Mask
 
     def copy(self) -> _Search:
         """Return a search that continues from this state, and does not change it."""
-        return _Search(self.claims.copy(), self.changed, self.lost.copy())
+        return _Search(self.claims.copy(), self.changed, self.lost.copy(), self.waiting)
 
     def try_all_pieces(self) -> None:
         """Try whole pieces as each kind, with and without their broad facets."""
@@ -151,10 +158,11 @@ class _Search:
                 self._try_pieces(kind, without_broad=without_broad)
 
     def mark_changed(self, before: Mask) -> None:
-        """Restrict the next contest to surroundings of facets that were assigned since `before`, an (f,) mask."""
+        """Restrict the next contest to waiting facets, and surroundings of those assigned since `before`, (f,) mask."""
         self.changed = reach_surroundings(self.claims.graph, (self.claims.segment >= 0) & ~before, _MAX_RINGS)
+        self.changed |= self.waiting
 
-    def hold_contest(self) -> bool:
+    def hold_contest(self, *, is_last: bool) -> bool:
         """Let the kinds compete for the free facets, by surroundings; return whether any surface was recognized."""
         bids: list[_Bid] = []
         started = len(self.claims.surfaces)
@@ -171,7 +179,13 @@ class _Search:
                 row = np.array([number])
                 value = len(facets) * _FACET_VALUES[kind]
                 bids.append(_Bid(value, facets, trial.claims.surfaces.take(row), trial.claims.limit[row]))
-        self._award(bids)
+        small = [bid for bid in bids if bid.value < _MIN_FIRST_VALUE]
+        self._award([bid for bid in bids if bid.value >= _MIN_FIRST_VALUE])
+        self.waiting = np.zeros(self.claims.graph.count, np.bool_)
+        if is_last or len(self.claims.surfaces) == started:
+            self._award(small)
+        else:
+            self.waiting[np.concatenate([np.empty(0, np.intp), *(bid.facets for bid in small)])] = True
         if len(self.claims.surfaces) == started:
             return False
         # the facets of the losing bids are free again
