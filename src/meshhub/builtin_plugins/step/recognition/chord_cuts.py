@@ -2,18 +2,17 @@
 
 A mesh boolean cuts facets, not surfaces. Where two round walls meet, half of the new corners lie on the chords of one
 wall, half on the chords of the other. A surface that is known from the corners that the cut did not make explains the
-cut facets, too. The corners that the cut made are moved onto all surfaces that meet there, by at most the sagitta: the
-mesh is not more exact anywhere.
+cut facets, too. `cut_corners` then moves their corners onto the surfaces.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, sort_unique
+from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs
 from meshhub.builtin_plugins.step.recognition.claims import MAX_GROW_ROUNDS, UNITE_LIMIT_RATIO, number_groups
 from meshhub.builtin_plugins.step.recognition.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
 from meshhub.builtin_plugins.step.recognition.facet_groups import find_pieces
@@ -30,13 +29,9 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
 from meshhub.builtin_plugins.step.recognition.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
 from meshhub.builtin_plugins.step.recognition.planar import number_labels
 from meshhub.builtin_plugins.step.recognition.recognize import KINDS, Segments
-from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.sample_blocks import Samples, group_extents, select_groups
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import (
-    MAX_NEWTON_STEPS,
-    MIN_SQUARED_SINE,
-    NEWTON_PRECISION_RATIO,
     SurfaceArray,
     SurfaceKind,
     concatenate,
@@ -51,9 +46,6 @@ _MAX_CUT_DEPTH_RATIO = 2.0
 
 _MAX_UNEVEN_RATIO = 4.0
 """Depth of the deepest facet over the median depth of a piece; a flat end lies deeper."""
-
-_MAX_MOVE_RATIO = 20.0
-"""Way of a corner over its distance from its surfaces; surfaces that meet at a flat angle need long ways."""
 
 _MAX_SPLINE_ERROR_MM = 5e-3
 """Millimeters that CAD programs let a spline edge lie off its surfaces; triangles end on the spline."""
@@ -100,86 +92,6 @@ def assign_cut_facets(
         search.grow()
     search.unite()
     return Segments(search.surfaces, search.limit, search.segment, segments.segment)
-
-
-def move_cut_corners(skin: Skin, regions: Regions, cut: Mask) -> tuple[Skin, IntIndex]:
-    """Move the corners of cut triangles onto all surfaces that meet there.
-
-    Args:
-        skin: Mesh.
-        regions: Regions with the cut triangles.
-        cut: (m,) triangles that were cut.
-    Returns:
-        The changed skin, and the curved regions with corners that cannot be moved.
-    """
-    is_cut_corner = np.zeros(len(skin.points), np.bool_)
-    is_cut_corner[skin.faces[cut]] = True
-    region, point = distinct_pairs(np.repeat(regions.region, 3), skin.faces.ravel(), len(skin.points))
-    gap, _ = gradients(regions.surfaces.take(region), skin.points[point])
-    is_held = regions.curved[region] & is_cut_corner[point]
-    if not (is_held & (np.abs(gap) > regions.limit[region])).any():
-        return skin, np.empty(0, np.intp)
-    # also move the corners that are off by rounding alone: a curve through both kinds would oscillate
-    moved = sort_unique(point[is_held])
-    number = np.full(len(skin.points), -1, np.intp)
-    number[moved] = np.arange(len(moved))
-    is_near = number[point] >= 0
-    owner, region = number[point[is_near]], region[is_near]
-    order = np.argsort(owner, kind="stable")
-    owner, region = owner[order], region[order]
-    begin = np.searchsorted(owner, np.arange(len(moved)))
-    surfaces, limit = regions.surfaces.take(region), regions.limit[region]
-    positions = _project_onto_all(surfaces, skin.points[moved], owner, begin)
-    gap = np.abs(gap[is_near][order])
-    is_off = gap > limit
-    off_before = np.maximum.reduceat(np.maximum(gap, limit), begin)
-    off_after = np.maximum.reduceat(np.abs(gradients(surfaces, positions[owner])[0]) / limit, begin)
-    way = lengths(positions - skin.points[moved])
-    can_move = (off_after <= 1) & (way <= _MAX_MOVE_RATIO * off_before)
-    points = skin.points.copy()
-    points[moved[can_move]] = positions[can_move]
-    a, b, c = points[skin.faces].transpose(1, 0, 2)
-    changed = replace(skin, points=points, cross=np.cross(b - a, c - a))
-    folded = number[skin.faces[_find_folded(skin, changed, regions)]]
-    is_folded = np.zeros(len(moved), np.bool_)
-    is_folded[folded[folded >= 0]] = True
-    # a surface that already holds the corner is not at fault if the corner cannot be moved
-    bad = sort_unique(region[(is_off & ~can_move[owner]) | is_folded[owner]])
-    return changed, bad[regions.curved[bad]]
-
-
-def _project_onto_all(surfaces: SurfaceArray, points: Float64, owner: IntIndex, begin: IntIndex) -> Float64:
-    """Move each point to the nearest common point of its surfaces, by Newton's method.
-
-    Args:
-        surfaces: (n,) surfaces, those of one point adjacent.
-        points: (q, 3) points.
-        owner: (n,) point of each surface, ascending.
-        begin: (q,) position where the surfaces of each point begin.
-    Returns:
-        (q, 3) moved points; the caller checks their distances, because the surfaces need not meet.
-    """
-    precision = float(np.abs(points).max()) * NEWTON_PRECISION_RATIO
-    for _ in range(MAX_NEWTON_STEPS):
-        gap, normal = gradients(surfaces, points[owner])
-        matrix = np.add.reduceat(normal[:, :, None] * normal[:, None, :], begin)
-        right = np.add.reduceat(normal * gap[:, None], begin)
-        inverse = np.linalg.pinv(np.nan_to_num(matrix), rcond=MIN_SQUARED_SINE, hermitian=True)
-        step = np.einsum("ijk,ik->ij", inverse, right)
-        points = points - step
-        if float(np.abs(step).max()) <= precision:
-            break
-    return points
-
-
-def _find_folded(before: Skin, after: Skin, regions: Regions) -> Mask:
-    """Return (m,) the flat triangles that turned over: there, the outline of their region crosses itself."""
-    corner = after.points[after.faces]
-    _, normal = gradients(regions.surfaces.take(regions.region), before.points[before.faces].mean(axis=1))
-    area_before, area_after = (np.einsum("ij,ij->i", normal, skin.cross) for skin in (before, after))
-    longest = np.max([lengths(corner[:, k] - corner[:, k - 1]) for k in range(3)], axis=0)
-    is_folded: Mask = np.sign(area_before) * area_after < -regions.limit[regions.region] * longest
-    return is_folded & ~regions.curved[regions.region]
 
 
 def _find_rims(skin: Skin, faceted: FacetedSkin, graph: FacetGraph) -> Mask:

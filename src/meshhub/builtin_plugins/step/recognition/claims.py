@@ -125,8 +125,8 @@ class Claims:
     def _explained_triangles(self, is_new: Mask, deepest: Float64) -> tuple[IntIndex, IntIndex]:
         """Return surfaces, and free triangles beside their new facets that they explain.
 
-        A triangle of three points of a slanting rim leans from the surface, and is no deeper than the other facets.
-        Some triangles are coarser than the other facets, and deeper.
+        A triangle with all corners on an oblique rim may be inclined to the surface if it is not deeper than the other
+        facets. A coarser triangle may be deeper by `_MAX_COARSE_DEPTH_RATIO`.
         """
         graph = self.graph
         is_next = is_new[graph.beside] & (self.segment[graph.triangle] < 0)

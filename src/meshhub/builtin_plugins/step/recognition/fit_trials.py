@@ -27,10 +27,10 @@ from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
 MIN_FACET_COUNT = {SurfaceKind.CYLINDER: 3, SurfaceKind.SPHERE: 5, SurfaceKind.CONE: 4, SurfaceKind.TORUS: 6}
-"""Facets of a surface; fewer prove nothing."""
+"""Minimum facets of a surface; fewer fit by chance."""
 
 MIN_POINT_COUNT = {SurfaceKind.CYLINDER: 7, SurfaceKind.SPHERE: 8, SurfaceKind.CONE: 9, SurfaceKind.TORUS: 12}
-"""Points of a surface: more than its parameters (5, 4, 6 and 7)."""
+"""Minimum points of a surface; more than its parameters (5, 4, 6 and 7)."""
 
 _EXTENT_RATIO = 1e-5
 """Part of the extent of a group that its points may lie off their surface, if that is more than rounding explains."""
@@ -45,7 +45,7 @@ MIN_STEADY_COSINE = float(np.cos(np.radians(20.0)))
 """Cosine of 20°: angle between a facet and its surface; a chord that turns by 30.5° leans by half of that."""
 
 MIN_LEANING_COSINE = float(np.cos(np.radians(80.0)))
-"""Cosine of 80°: angle between the surface and a triangle of three points of a slanting rim."""
+"""Cosine of 80°: angle between a surface and a triangle whose corners are all on an oblique rim."""
 
 _MAX_LEANING_RATIO = 0.1
 """Part of the facets of a group that may lean."""
@@ -95,8 +95,8 @@ class TrialResults(NamedTuple):
 
     surfaces: (g,) fitted surfaces; planes for groups that were not fitted
     limit:    (g,) millimeters that the points of a group may lie off
-    good:     (g,) whether the group is that surface beyond doubt
-    lost:     (g,) whether the points are on no surface of that kind; larger groups that include them are not, either
+    good:     (g,) whether the group is on its surface
+    lost:     (g,) whether no surface of that kind fits the points, nor those of a larger group that includes them
     """
 
     surfaces: SurfaceArray
@@ -188,7 +188,7 @@ class Trials:
         allowed = allowed_distances(self.tolerance, self.requested, size)
         if self.requested is not None:
             return FitLimits(allowed, np.full(len(size), DEPTH_RATIO), np.zeros(len(size)))
-        # few facets prove little: they must fit as well as rounding lets them
+        # few facets may fit by chance: only rounding may separate them from the surface
         is_scarce = facets < 2 * MIN_FACET_COUNT[kind]
         return FitLimits(
             allowed,

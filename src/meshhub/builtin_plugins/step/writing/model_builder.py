@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.recognition.arrays import sort_unique
 from meshhub.builtin_plugins.step.recognition.bodies import Bodies, group_bodies
-from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets, move_cut_corners
+from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets
+from meshhub.builtin_plugins.step.recognition.cut_corners import move_cut_corners
 from meshhub.builtin_plugins.step.recognition.deviation import find_deviating, find_misshapen
 from meshhub.builtin_plugins.step.recognition.facet_graph import build_facet_graph
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, facet_skin
