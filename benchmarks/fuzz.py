@@ -56,14 +56,14 @@ HANG_TIMEOUT_S = 30
 class Monitor:
     """Function for libFuzzer that measures each input and keeps the smallest input of each kind of finding."""
 
-    def __init__(self, name: str, found: Path) -> None:
+    def __init__(self, name: str, findings: Path) -> None:
         self._run = TARGETS[name].run
-        self._found = found
+        self._findings = findings
         self._name = name
         self._sizes: dict[str, int] = {}
-        self._state = found / f"{name}.state.json"
+        self._state = findings / f"{name}.state.json"
         self._slowest = self._largest = 0.0
-        found.mkdir(parents=True, exist_ok=True)
+        findings.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, data: bytes) -> None:
         """Run one input."""
@@ -96,7 +96,7 @@ class Monitor:
             kind = kind or f"large-{zlib.crc32(data[:16]) % 8}"
         if kind and len(data) < self._sizes.get(kind, 1 << 30):
             self._sizes[kind] = len(data)
-            (self._found / f"{self._name}-{kind}.bin").write_bytes(data)
+            (self._findings / f"{self._name}-{kind}.bin").write_bytes(data)
             print(f"\nFINDING {self._name} {kind} ({len(data)} bytes, {seconds:.2f} s, {megabytes:.0f} MB)", flush=True)
 
     def _measure_again(self, data: bytes) -> float:
@@ -126,7 +126,7 @@ def peak_megabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def fuzz_in_process(name: str, found: Path, arguments: list[str]) -> None:
+def fuzz_in_process(name: str, findings: Path, arguments: list[str]) -> None:
     """Fuzz one target in this process; does not return."""
     import atheris
 
@@ -139,7 +139,7 @@ def fuzz_in_process(name: str, found: Path, arguments: list[str]) -> None:
                 importlib.import_module(submodule.name)
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("error")
-    monitor = Monitor(name, found)
+    monitor = Monitor(name, findings)
     for seed in TARGETS[name].seeds():
         monitor(seed)
     atheris.Setup([sys.argv[0], *arguments], monitor)

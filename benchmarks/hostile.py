@@ -43,7 +43,7 @@ CLEANUP_TIMEOUT_S = 30.0
 """Seconds to wait for the end of an attack's processes and the removal of its folder."""
 
 LIMITS = Limits(memory_bytes=512 << 20, file_bytes=256 << 20)
-HOOK_ATTACKS = ("hang", "exit-at-once", "daemonise-and-hang")
+HOOK_ATTACKS = ("hang", "exit-at-once", "daemonize-and-hang")
 """Attacks in each hook, from one caller; as many as may fail before the hook is off for the caller."""
 
 BUDGETS = {"sniff": SNIFF_S, "review": HOOK_S, "grants": HOOK_S, "finished": 0.0}

@@ -149,9 +149,9 @@ def test_every_hook_is_documented_with_its_signature(name: str, signature: str) 
 
 
 def test_every_hook_is_used_or_tested() -> None:
-    said = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
     for name in hooks():
-        assert name in said
+        assert name in text
 
 
 def test_declarations_of_builtins_do_not_mention_numpy() -> None:
@@ -165,7 +165,7 @@ def test_the_preloaded_modules_start_no_thread() -> None:
     from meshhub.engine.process_start import SINGLE_THREADED
 
     code = "import meshhub.engine.preload, os; print(len(os.listdir('/proc/self/task')))"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **SINGLE_THREADED}, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "1"
+    assert result.stdout.strip() == "1"

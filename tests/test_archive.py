@@ -247,9 +247,9 @@ def test_models_are_not_system_files(name: str) -> None:
 def test_a_closed_archive_releases_its_file(tmp_path: Path) -> None:
     path = tmp_path / "x.zip"
     path.write_bytes(zip_entries(("a.stl", b"solid")))
-    held = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+    open_file_count = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
     for _ in range(50):
         with Archive(path) as archive:
             archive.read("a.stl")
-    if held:
-        assert len(os.listdir("/proc/self/fd")) <= held + 1
+    if open_file_count:
+        assert len(os.listdir("/proc/self/fd")) <= open_file_count + 1

@@ -124,7 +124,7 @@ def test_a_costly_archive_is_rejected_before_extraction(what: str, tmp_path: Pat
             archive.extract(entry.name, inside / str(number))
     assert refused.value.code in bombs.ARCHIVES[what].codes
     assert sorted(os.listdir(tmp_path)) == ["a.zip", "inside"]
-    assert sum(one.stat().st_size for one in inside.iterdir()) == 0
+    assert sum(file.stat().st_size for file in inside.iterdir()) == 0
 
 
 def test_the_overlapping_archive_expands_in_other_readers(tmp_path: Path) -> None:
@@ -147,11 +147,13 @@ def test_costly_models_in_a_batch_are_read_cheaply(measure_conversion: Measure, 
         (tmp_path / name).write_bytes(bomb.make())
         names[name] = what
     output, seconds, _ = measure_conversion("program", "", tmp_path)
-    found = {Path(one["file"]).name: one.get("error_code", "") for one in json.loads(output)}
-    assert found.pop("valid.stl") == ""
-    assert found.keys() == names.keys()
+    error_codes = {Path(entry["file"]).name: entry.get("error_code", "") for entry in json.loads(output)}
+    assert error_codes.pop("valid.stl") == ""
+    assert error_codes.keys() == names.keys()
     wrong = {
-        names[name]: code for name, code in found.items() if code not in (bombs.MODELS[names[name]].codes or ("",))
+        names[name]: code
+        for name, code in error_codes.items()
+        if code not in (bombs.MODELS[names[name]].codes or ("",))
     }
     assert not wrong
     assert seconds < SECONDS * len(names)

@@ -64,9 +64,9 @@ def test_two_inputs_without_an_output_folder_are_rejected(
     os.link(write_stl(tmp_path / "a.stl"), tmp_path / "same.stl")
     (tmp_path / "also.stl").symlink_to("a.stl")
     before = read_files(tmp_path)
-    done = meshhub_cli("convert", *paths, *to, *force, "--repair", cwd=tmp_path)
-    assert done.returncode == 2, done.stderr
-    assert b"--output-dir" in done.stderr
+    result = meshhub_cli("convert", *paths, *to, *force, "--repair", cwd=tmp_path)
+    assert result.returncode == 2, result.stderr
+    assert b"--output-dir" in result.stderr
     assert read_files(tmp_path) == before
 
 
@@ -80,19 +80,19 @@ def test_a_second_model_is_kept_even_with_force(tmp_path: Path, paths: tuple[str
         (tmp_path / name).write_text(OBJ)
     (tmp_path / "link.obj").symlink_to("b.obj")
     before = read_files(tmp_path)
-    done = meshhub_cli("convert", *paths, *to, "--force", cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"--output {paths[1]} --force" in done.stderr.decode()
-    assert b"--output-dir DIR" in done.stderr
+    result = meshhub_cli("convert", *paths, *to, "--force", cwd=tmp_path)
+    assert result.returncode == 2
+    assert f"--output {paths[1]} --force" in result.stderr.decode()
+    assert b"--output-dir DIR" in result.stderr
     assert read_files(tmp_path) == before
 
 
 def test_a_second_model_without_force_names_the_flags(tmp_path: Path) -> None:
     write_stl(tmp_path / "a.stl")
     (tmp_path / "b c.obj").write_text(OBJ)
-    done = meshhub_cli("convert", "a.stl", "b c.obj", "--json", cwd=tmp_path)
-    assert done.returncode == 6
-    outcome = json.loads(done.stdout)
+    result = meshhub_cli("convert", "a.stl", "b c.obj", "--json", cwd=tmp_path)
+    assert result.returncode == 6
+    outcome = json.loads(result.stdout)
     assert outcome["error_code"] == "output_exists"
     assert outcome["error"].count("use --output 'b c.obj' --force to overwrite it") == 1
     (tmp_path / "a.obj").write_text(OBJ)
@@ -116,8 +116,8 @@ def test_a_named_output_is_replaced_with_force(tmp_path: Path) -> None:
     write_stl(tmp_path / "b.stl", (5, 5, 5))
     (tmp_path / "a.tmp").write_text("other")
     for output in ("b.stl", "a.tmp"):
-        done = meshhub_cli("convert", "a.stl", "--output", output, "--to", "stl", "--force", cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        result = meshhub_cli("convert", "a.stl", "--output", output, "--to", "stl", "--force", cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
     assert (tmp_path / "a.tmp").read_bytes() == (tmp_path / "b.stl").read_bytes()
     piped = meshhub_cli("convert", "a.stl", "--output", "-", "--to", "ply", cwd=tmp_path)
     assert piped.stdout == first
@@ -137,9 +137,9 @@ def test_an_ambiguous_output_name_is_rejected(tmp_path: Path, arguments: list[st
     write_stl(tmp_path / "b.stl", (5, 5, 5))
     os.link(write_stl(tmp_path / "a.stl"), tmp_path / "hard.stl")
     before = read_files(tmp_path)
-    done = meshhub_cli("convert", *arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert reason in done.stderr.decode()
+    result = meshhub_cli("convert", *arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert reason in result.stderr.decode()
     assert read_files(tmp_path) == before
 
 
@@ -197,8 +197,8 @@ def test_an_output_that_cannot_be_an_input_is_replaced_with_force(tmp_path: Path
     first = (tmp_path / "a.ply").read_bytes()
     for arguments in (("-", "a.ply"), ("a.stl", "--to", "ply")):
         (tmp_path / "a.ply").write_text("other")
-        done = meshhub_cli("convert", *arguments, "--force", stdin=source.read_bytes(), cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        result = meshhub_cli("convert", *arguments, "--force", stdin=source.read_bytes(), cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
         assert (tmp_path / "a.ply").read_bytes() == first
     assert meshhub_cli("convert", "a.stl", "a.tmp", "--to", "ply", cwd=tmp_path).returncode == 0
     assert (tmp_path / "a.tmp").read_bytes() == first
@@ -218,9 +218,9 @@ def test_companions_do_not_replace_existing_files(tmp_path: Path) -> None:
         (out / companion).write_text("edited by hand")
         (out / "n.obj").unlink(missing_ok=True)
         before = read_files(out)
-        done = meshhub_cli(*command[:2], out / "n.obj", *force)
-        assert done.returncode == 6, done.stderr
-        assert companion.encode() in done.stderr
+        result = meshhub_cli(*command[:2], out / "n.obj", *force)
+        assert result.returncode == 6, result.stderr
+        assert companion.encode() in result.stderr
         assert read_files(out) == before
 
 
@@ -251,11 +251,11 @@ def test_a_batch_never_replaces_its_inputs(tmp_path: Path, force: list[str]) -> 
     (tmp_path / "out" / "a.stl").symlink_to(tmp_path / "b.stl")
     before = read_files(tmp_path)
     for output in (".", "out"):
-        done = meshhub_cli(
+        result = meshhub_cli(
             "convert", "a.stl", "b.stl", "m.obj", "--to", "stl", "-o", output, "--json", *force, cwd=tmp_path
         )
-        assert done.returncode == 1, done.stderr
-        outcomes = json.loads(done.stdout)
+        assert result.returncode == 1, result.stderr
+        outcomes = json.loads(result.stdout)
         assert outcomes[0]["error_code"] == "output_exists"
         assert "input of this command" in outcomes[0]["error"]
         assert "report" in outcomes[2]
@@ -268,16 +268,16 @@ def test_an_output_folder_can_be_or_contain_the_input_folder(tmp_path: Path) -> 
     (tmp_path / "parts").mkdir()
     write_stl(tmp_path / "parts" / "a.stl")
     for number, output in enumerate((".", "parts")):
-        done = meshhub_cli("convert", "parts", "--to", ("ply", "obj")[number], "-o", output, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        result = meshhub_cli("convert", "parts", "--to", ("ply", "obj")[number], "-o", output, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
     assert list_files(tmp_path) == ["a.ply", "parts/a.obj", "parts/a.stl"]
 
 
 def test_a_batch_does_not_convert_its_earlier_results(tmp_path: Path) -> None:
     write_stl(tmp_path / "a.stl")
     for again in ([], ["--force"]):
-        done = meshhub_cli("convert", ".", "--to", "stl", "-o", "out", *again, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        result = meshhub_cli("convert", ".", "--to", "stl", "-o", "out", *again, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
         assert list_files(tmp_path) == ["a.stl", "out/a.stl"]
 
 
@@ -290,8 +290,8 @@ def test_each_input_of_a_batch_has_its_own_output(tmp_path: Path) -> None:
     out.mkdir()
     (out / "p.ply").symlink_to(out / "q.ply")
     inputs = [*(tmp_path / folder for folder in "xyz"), write_stl(tmp_path / "p.stl"), write_stl(tmp_path / "q.stl")]
-    done = meshhub_cli("convert", *inputs, "--to", "ply", "-o", out)
-    assert done.returncode == 0, done.stderr
+    result = meshhub_cli("convert", *inputs, "--to", "ply", "-o", out)
+    assert result.returncode == 0, result.stderr
     assert len({unicodedata.normalize("NFC", name).casefold() for name in list_files(out)}) == 6
     assert len({path.resolve() for path in out.iterdir()}) == 5
 
@@ -307,9 +307,9 @@ def test_a_redirection_to_the_input_is_rejected(tmp_path: Path) -> None:
         f"{command} - a.stl --force < a.stl",
         f"{command} /dev/stdin a.stl --force < a.stl",
     ):
-        done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, timeout=60, check=False)
-        assert done.returncode == 2, done.stderr
-        assert b"the input itself" in done.stderr
+        result = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, timeout=60, check=False)
+        assert result.returncode == 2, result.stderr
+        assert b"the input itself" in result.stderr
         assert source.read_bytes() == before
 
 
@@ -356,12 +356,12 @@ def test_a_full_disk_is_reported_with_the_name_of_the_output(tmp_path: Path) -> 
     with pytest.raises(DiskFull) as full, Target("full", folder=tmp_path).open() as file:
         file.write(b"x")
     assert full.value.code == "server_busy"
-    done = subprocess.run(
+    result = subprocess.run(
         f"{sys.executable} -m meshhub convert {tmp_path / 'a.stl'} - --to ply > /dev/full",
         shell=True, capture_output=True, timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode == 6
-    assert done.stderr.strip() == b"error: standard output: No space left on device"
+    assert result.returncode == 6
+    assert result.stderr.strip() == b"error: standard output: No space left on device"
 
 
 @pytest.mark.parametrize("failing", ["tempfile.mkdtemp", "pathlib.Path.replace"])
@@ -383,9 +383,9 @@ def test_an_unwritable_folder_is_reported_with_the_name_of_the_output(
 def test_an_unwritable_output_gives_status_6(tmp_path: Path) -> None:
     source = write_stl(tmp_path / "a.stl")
     for folder in ("/proc", "/proc/self/fdinfo"):
-        done = meshhub_cli("convert", source, f"{folder}/a.ply", "--json")
-        assert done.returncode == 6, done.stderr
-        payload = json.loads(done.stdout)
+        result = meshhub_cli("convert", source, f"{folder}/a.ply", "--json")
+        assert result.returncode == 6, result.stderr
+        payload = json.loads(result.stdout)
         assert payload["error_code"] == "output_failed"
         assert folder in payload["error"]
         assert ".meshhub-" not in payload["error"]
@@ -419,14 +419,14 @@ def test_named_pipes_and_dev_stdin_are_read(tmp_path: Path) -> None:
     data = write_stl(tmp_path / "a.stl").read_bytes()
     os.mkfifo(tmp_path / "pipe.stl")
     for arguments in (("inspect", "/dev/stdin"), ("explain", "/dev/stdin", "ply"), ("convert", "/dev/stdin", "b.ply")):
-        done = meshhub_cli(*arguments, stdin=data, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        result = meshhub_cli(*arguments, stdin=data, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
         with (tmp_path / "a.stl").open("rb") as file:
             command = [sys.executable, "-m", "meshhub", *arguments, *(["-f"] if arguments[0] == "convert" else [])]
             assert subprocess.run(command, stdin=file, cwd=tmp_path, timeout=60, check=False).returncode == 0
     with subprocess.Popen(["cp", "a.stl", "pipe.stl"], cwd=tmp_path):
-        done = meshhub_cli("convert", "pipe.stl", "a.stl", "--to", "ply", "-o", "out", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+        result = meshhub_cli("convert", "pipe.stl", "a.stl", "--to", "ply", "-o", "out", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     assert (tmp_path / "out" / "pipe.ply").read_bytes() == (tmp_path / "b.ply").read_bytes()
 
 
@@ -470,9 +470,9 @@ def test_a_batch_replaces_no_file_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "out" / "a.ply").symlink_to("keep.ply")
     (tmp_path / "out" / "sub").symlink_to("../elsewhere")
     (tmp_path / "elsewhere" / "b.ply").write_text("mine")
-    done = meshhub_cli("convert", "parts", "--to", "ply", "-o", "out", "--force", "--json", cwd=tmp_path)
-    assert done.returncode == 1
-    outcomes = {Path(outcome["file"]).name: outcome for outcome in json.loads(done.stdout)}
+    result = meshhub_cli("convert", "parts", "--to", "ply", "-o", "out", "--force", "--json", cwd=tmp_path)
+    assert result.returncode == 1
+    outcomes = {Path(outcome["file"]).name: outcome for outcome in json.loads(result.stdout)}
     assert outcomes["a.stl"]["error_code"] == outcomes["b.stl"]["error_code"] == "output_exists"
     assert "link" in outcomes["a.stl"]["error"]
     assert "report" in outcomes["c.stl"]
@@ -482,9 +482,9 @@ def test_a_batch_replaces_no_file_through_a_link(tmp_path: Path) -> None:
 def test_a_second_path_is_kept_if_the_first_has_no_extension(tmp_path: Path) -> None:
     write_stl(tmp_path / "part.stl").rename(tmp_path / "part")
     before = write_stl(tmp_path / "b.stl", (5, 5, 5)).read_bytes()
-    done = meshhub_cli("convert", "part", "b.stl", "--force", cwd=tmp_path)
-    assert done.returncode == 2
-    assert b"--output-dir" in done.stderr
+    result = meshhub_cli("convert", "part", "b.stl", "--force", cwd=tmp_path)
+    assert result.returncode == 2
+    assert b"--output-dir" in result.stderr
     assert (tmp_path / "b.stl").read_bytes() == before
 
 
@@ -495,10 +495,10 @@ def test_output_of_a_plugin_during_its_import_goes_to_standard_error(
     install(site, "noisy", noisy="noisy")
     (site / "noisy.py").write_text("print('loading')\n")
     monkeypatch.setenv("PYTHONPATH", str(site))
-    done = meshhub_cli("convert", write_stl(tmp_path / "a.stl"), "-", "--to", "ply", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(b"ply\n")
-    assert b"loading" in done.stderr
+    result = meshhub_cli("convert", write_stl(tmp_path / "a.stl"), "-", "--to", "ply", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(b"ply\n")
+    assert b"loading" in result.stderr
 
 
 @posix
@@ -508,7 +508,7 @@ def test_a_closed_output_pipe_ends_the_command_without_a_message(tmp_path: Path,
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "meshhub", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, timeout=100, check=False)
+    result = subprocess.run(command, cwd=tmp_path, stdout=write, stderr=subprocess.PIPE, timeout=100, check=False)
     os.close(write)
-    assert done.returncode == 128 + 13
-    assert done.stderr == b""
+    assert result.returncode == 128 + 13
+    assert result.stderr == b""

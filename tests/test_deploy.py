@@ -20,23 +20,23 @@ IMAGE = ROOT / "Dockerfile"
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 def test_the_unit_is_hardened() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         ["systemd-analyze", "security", "--offline=true", "--threshold=20", str(UNIT)],
         capture_output=True,
         text=True,
         check=False,
     )
-    if "unrecognized option" in done.stderr or "Unknown" in done.stderr:
+    if "unrecognized option" in result.stderr or "Unknown" in result.stderr:
         pytest.skip("this systemd-analyze judges no files")
-    assert done.returncode == 0, done.stdout[-500:] + done.stderr
+    assert result.returncode == 0, result.stdout[-500:] + result.stderr
 
 
 def test_deployment_files_use_only_known_settings() -> None:
-    known = {FILE, *(PREFIX + name.upper() for name in NAMES)}
+    variables = {FILE, *(PREFIX + name.upper() for name in NAMES)}
     for path in (UNIT, IMAGE):
         names = set(re.findall(r"\bMESHHUB_[A-Z_]+", path.read_text(encoding="utf-8")))
         assert names
-        assert names <= known
+        assert names <= variables
 
 
 def test_keys_are_created_in_the_environment_of_the_service() -> None:
@@ -57,8 +57,8 @@ def test_nginx_accepts_the_documented_configuration(tmp_path: Path) -> None:
         f"server {{ listen 127.0.0.1:8999; {locations} }} }}"
     )
     command = ["nginx", "-t", "-e", str(tmp_path / "log"), "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 def test_the_stop_timeout_of_the_unit_exceeds_the_shutdown_time() -> None:

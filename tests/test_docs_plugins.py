@@ -60,9 +60,9 @@ def test_every_block_of_code_is_a_file_of_it() -> None:
 
 
 def test_its_own_tests_pass(project: Path) -> None:
-    done = run(project, "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "tests")
-    assert done.returncode == 0, done.stdout
-    passed = re.search(r"(\d+) passed", done.stdout)
+    result = run(project, "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "tests")
+    assert result.returncode == 0, result.stdout
+    passed = re.search(r"(\d+) passed", result.stdout)
     assert passed is not None
     assert int(passed[1]) > 60
 
@@ -84,14 +84,14 @@ def test_its_commands_convert(project: Path) -> None:
 def test_it_is_found_and_converts(project: Path) -> None:
     assert "meshhub-tri 0.1.0" in run(project, "meshhub", "plugins").stdout
     (project / "one.tri").write_text("0 0 0 10 0 0 0 10 0\n\n0 0 0 0 10 0 0 0 10\n")
-    done = run(project, "meshhub", "convert", "one.tri", "one.stl")
-    assert done.returncode == 0, done.stderr
+    result = run(project, "meshhub", "convert", "one.tri", "one.stl")
+    assert result.returncode == 0, result.stderr
     assert (project / "one.stl").stat().st_size == 84 + 2 * 50
-    assert "empty lines" in done.stdout + done.stderr
-    done = run(project, "meshhub", "convert", "one.stl", "two.tri", "--tri-decimals", "1")
-    assert done.returncode == 0, done.stderr
+    assert "empty lines" in result.stdout + result.stderr
+    result = run(project, "meshhub", "convert", "one.stl", "two.tri", "--tri-decimals", "1")
+    assert result.returncode == 0, result.stderr
     assert (project / "two.tri").read_text().splitlines()[0] == "0 0 0 10 0 0 0 10 0"
     (project / "bad.tri").write_text("0 0 0 10 0 0 0 10\n")
-    done = run(project, "meshhub", "convert", "bad.tri", "bad.stl")
-    assert done.returncode != 0
-    assert "line 1 does not hold nine numbers" in done.stderr
+    result = run(project, "meshhub", "convert", "bad.tri", "bad.stl")
+    assert result.returncode != 0
+    assert "line 1 does not hold nine numbers" in result.stderr

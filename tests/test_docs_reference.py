@@ -137,11 +137,11 @@ def test_paths_in_guides_exist(document: str, min_paths: int) -> None:
 
 def test_every_page_is_in_the_navigation() -> None:
     def pages(entries: list[dict[str, object]]) -> list[str]:
-        found: list[str] = []
+        paths: list[str] = []
         for entry in entries:
             for value in entry.values():
-                found += [value] if isinstance(value, str) else pages(value)  # type: ignore[arg-type]
-        return found
+                paths += [value] if isinstance(value, str) else pages(value)  # type: ignore[arg-type]
+        return paths
 
     config = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
     files = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}

@@ -50,8 +50,8 @@ class Block:
 
 def blocks(page: str) -> list[Block]:
     text = (ROOT / page).read_text(encoding="utf-8")
-    found = re.findall(r"(?:^([^\n]*)\n)?^```(\w*)\n(.*?)^```$", text, re.M | re.S)
-    return [Block(language, body, above) for above, language, body in found]
+    matches = re.findall(r"(?:^([^\n]*)\n)?^```(\w*)\n(.*?)^```$", text, re.M | re.S)
+    return [Block(language, body, above) for above, language, body in matches]
 
 
 def code(page: str, language: str) -> list[str]:

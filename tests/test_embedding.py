@@ -85,11 +85,11 @@ def assert_equal(actual: Scene, expected: Scene) -> None:
     for mine, other in zip(actual.meshes, expected.meshes, strict=True):
         assert mine.name == other.name
         for name in ("vertices", "faces", "normals", "uv", "colors", "face_material"):
-            one, two = getattr(mine, name), getattr(other, name)
-            assert (one is None) == (two is None)
-            if one is not None:
-                assert one.dtype == two.dtype
-                np.testing.assert_array_equal(one, two)
+            first, second = getattr(mine, name), getattr(other, name)
+            assert (first is None) == (second is None)
+            if first is not None:
+                assert first.dtype == second.dtype
+                np.testing.assert_array_equal(first, second)
     assert [(p.mesh, p.name, p.path, p.material) for p in actual.parts] == [
         (p.mesh, p.name, p.path, p.material) for p in expected.parts
     ]

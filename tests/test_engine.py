@@ -218,11 +218,11 @@ def test_a_task_that_begins_while_its_engine_is_closed_does_not_run(monkeypatch:
 
 def test_active_children_includes_no_worker(registry: Registry) -> None:
     """`active_children` polls each process, possibly by a descriptor that another thread closed and that was reused."""
-    known = set(multiprocessing.active_children())
+    children = set(multiprocessing.active_children())
     # the second conversion uses the spare worker
     convert(registry, "toy!")
     convert(registry, "toy!")
-    assert set(multiprocessing.active_children()) <= known
+    assert set(multiprocessing.active_children()) <= children
 
 
 def write_script(folder: Path, code: str) -> Path:
@@ -246,15 +246,15 @@ def test_a_program_is_not_run_again_in_its_workers(tmp_path: Path) -> None:
         "print(report.ok)\n"
         "registry.close()\n",
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.split() == ["once", "True"]
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.split() == ["once", "True"]
 
 
 def run_script(script: Path) -> list[str]:
     """Run a script, which must succeed; return the lines that it prints."""
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
 
 
 CONVERT = """
@@ -519,8 +519,10 @@ def test_workers_of_a_daemonic_process_end_with_it(tmp_path: Path) -> None:
         "print(child.is_alive(), flush=True)\n",
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, timeout=120, check=True)
-    assert done.stdout.split() == [b"True"]
+    result = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, timeout=120, check=True
+    )
+    assert result.stdout.split() == [b"True"]
     deadline = time.monotonic() + 30
     while find_processes_with_tmpdir(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -662,7 +664,7 @@ def test_memory_mapped_before_the_task_does_not_count(registry: Registry, tmp_pa
 
 @linux
 @pytest.mark.parametrize("method", ["forkserver", "spawn"])
-@pytest.mark.parametrize("what", ["fork-children-and-crash", "daemonise-and-crash"])
+@pytest.mark.parametrize("what", ["fork-children-and-crash", "daemonize-and-crash"])
 def test_processes_that_a_crashed_worker_started_end_with_it(tmp_path: Path, method: str, what: str) -> None:
     """The error is a crash although the children still hold the pipe open."""
     registry = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=1, method=method))
@@ -685,7 +687,7 @@ def test_a_job_that_kills_the_parent_of_all_workers_does_not_affect_later_jobs(
 
 @linux
 def test_workers_of_a_killed_program_end_and_the_next_program_ends_their_children(tmp_path: Path) -> None:
-    what = tmp_path / "daemonise-and-hang"
+    what = tmp_path / "daemonize-and-hang"
     script = write_script(
         tmp_path,
         "registry = Registry([hostile_plugin], entry_points=False, engine=Isolated(workers=1))\n"
@@ -728,10 +730,10 @@ def test_the_output_and_log_of_a_job_are_bounded(tmp_path: Path) -> None:
         "        print(what)\n"
         "registry.close()\n",
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100, check=True)
-    assert done.stdout.split() == ["print-without-end", "log-without-end"]
-    lines = done.stderr.splitlines()
-    assert "hostile output" not in done.stderr
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100, check=True)
+    assert result.stdout.split() == ["print-without-end", "log-without-end"]
+    lines = result.stderr.splitlines()
+    assert "hostile output" not in result.stderr
     assert 0 < len(lines) <= 200
     assert max(map(len, lines)) < 3000
 

@@ -35,7 +35,7 @@ from models import brick, sphere
 pytestmark = pytest.mark.once
 
 REGISTRY = Registry(entry_points=False)
-READERS = sorted(one.capability.format.id for one in REGISTRY.declarations.readers)
+READERS = sorted(reader.capability.format.id for reader in REGISTRY.declarations.readers)
 TEXTS = {"stl": "stl_ascii", "ply": "ply_ascii"}
 INTEGERS = (0, 1, -1, 2, 255, 65_535, 2**31 - 1, 2**31, 2**32 - 1, 2**53, 2**63 - 1, 2**63, -(2**31), -(2**63), 10**30)
 WORDS = ("nan", "inf", "-inf", "1e308", "-1e308", "1e-320", "1e400", "", "x", "--1", "1_0", "0x1", "\u0661", "\x1b[2J")
@@ -77,23 +77,25 @@ def build_seeds(format_id: str, *, small: bool = False) -> tuple[bytes, ...]:
     """Sound files of a format, one for each way of writing it."""
     if format_id not in MESH_TARGETS:
         return (b"",)
-    writer = next(one.capability for one in REGISTRY.declarations.writers if one.capability.format.id == format_id)
+    writer = next(
+        writer.capability for writer in REGISTRY.declarations.writers if writer.capability.format.id == format_id
+    )
     ways: list[dict[str, bool]] = [{}, {TEXTS[format_id]: True}] if format_id in TEXTS else [{}]
-    made = []
+    seeds = []
     for way in ways:
         target = Target()
         struct_type = writer.options or NoOptions
         load(writer.run)(to_frame(small_scene() if small else scene(), writer.frame), target, struct_type(**way))
-        made.append(target.read())
-    return tuple(made)
+        seeds.append(target.read())
+    return tuple(seeds)
 
 
 def assert_coded_result(data: bytes, format_id: str) -> None:
     """Read it, and write what came; fails for anything but a result or an error with a code."""
     extension = next(
-        one.capability.format.extensions[0]
-        for one in REGISTRY.declarations.readers
-        if one.capability.format.id == format_id
+        reader.capability.format.extensions[0]
+        for reader in REGISTRY.declarations.readers
+        if reader.capability.format.id == format_id
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -136,22 +138,22 @@ def mutate_words(data: bytes, chance: random.Random) -> bytes:
     for _ in range(chance.choice((1, 1, 2, 4))):
         numbers = list(NUMBER.finditer(data))
         if numbers and chance.random() < 0.5:
-            found = chance.choice(numbers[:12] if chance.random() < 0.4 else numbers)
+            number = chance.choice(numbers[:12] if chance.random() < 0.4 else numbers)
             word = chance.choice([*WORDS, *map(str, INTEGERS)]).encode()
-            data = data[: found.start()] + word + data[found.end() :]
+            data = data[: number.start()] + word + data[number.end() :]
             continue
         mark = chance.choice((b"\n", b" ", b'"', b"<", b"/"))
         pieces = data.split(mark)
-        one, other = chance.randrange(len(pieces)), chance.randrange(len(pieces))
+        first, second = chance.randrange(len(pieces)), chance.randrange(len(pieces))
         kind = chance.randrange(4)
         if kind == 0:
-            del pieces[one]
+            del pieces[first]
         elif kind == 1:
-            pieces[one], pieces[other] = pieces[other], pieces[one]
+            pieces[first], pieces[second] = pieces[second], pieces[first]
         elif kind == 2:
-            pieces[one:one] = pieces[other : other + 3] * chance.choice((1, 2, 30))
+            pieces[first:first] = pieces[second : second + 3] * chance.choice((1, 2, 30))
         else:
-            pieces.insert(one, bytes(chance.randrange(32, 127) for _ in range(chance.choice((1, 5, 40)))))
+            pieces.insert(first, bytes(chance.randrange(32, 127) for _ in range(chance.choice((1, 5, 40)))))
         data = mark.join(pieces)
     return data
 
@@ -159,28 +161,28 @@ def mutate_words(data: bytes, chance: random.Random) -> bytes:
 def list_members(value: Any) -> list[tuple[Any, Any]]:
     """Every member below a JSON value: what holds it, and by which key."""
     keys: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
-    found = [(value, key) for key in keys]
+    members = [(value, key) for key in keys]
     for key in keys:
         if isinstance(value[key], dict | list):
-            found += list_members(value[key])
-    return found
+            members += list_members(value[key])
+    return members
 
 
 def mutate_members(text: bytes, chance: random.Random) -> bytes:
     """Some members of a JSON document replaced, taken out, exchanged or put in."""
     document = json.loads(text)
     for _ in range(chance.choice((1, 1, 2, 3))):
-        known = list_members(document)
-        if not known:
+        members = list_members(document)
+        if not members:
             break
-        holder, key = chance.choice(known)
+        holder, key = chance.choice(members)
         kind = chance.randrange(6)
         if kind <= 2:
             holder[key] = chance.choice(VALUES)
         elif kind == 3:
             del holder[key]
         elif kind == 4:
-            other, name = chance.choice(known)
+            other, name = chance.choice(members)
             holder[key] = json.loads(json.dumps(other[name]))
         elif isinstance(holder, dict):
             holder[chance.choice(MEMBERS)] = chance.choice(VALUES)
@@ -254,7 +256,7 @@ def list_fields(data: bytes, format_id: str) -> Iterator[tuple[int, int, tuple[b
     if data.startswith((b"solid", b"ply\nformat ascii")):
         body = len(data)
     if format_id not in ("3mf", "glb"):
-        yield from ((found.start(), found.end(), WRONG) for found in NUMBER.finditer(data[:body]))
+        yield from ((match.start(), match.end(), WRONG) for match in NUMBER.finditer(data[:body]))
     width = 2 if format_id == "3mf" else 4
     most = 256**width - 1
     values = tuple(number.to_bytes(width, "little") for number in (0, 7, most // 2 + 1, most))
@@ -275,9 +277,9 @@ def test_any_wrong_number_in_a_3mf_model_gives_a_result_or_a_coded_error() -> No
     (data,) = build_seeds("3mf", small=True)
     contents = unpack(data)
     (name,) = (name for name in contents if name.endswith(".model"))
-    for found in NUMBER.finditer(contents[name]):
+    for match in NUMBER.finditer(contents[name]):
         for value in WRONG:
-            model = contents[name][: found.start()] + value + contents[name][found.end() :]
+            model = contents[name][: match.start()] + value + contents[name][match.end() :]
             assert_coded_result(zip_entries(*(contents | {name: model}).items(), method=zipfile.ZIP_STORED), "3mf")
 
 
@@ -286,11 +288,11 @@ def test_any_wrong_number_in_a_3mf_model_gives_a_result_or_a_coded_error() -> No
 @settings(QUICK, max_examples=25)
 def test_random_bytes_after_a_valid_head_give_a_result_or_a_coded_error(format_id: str, tail: bytes) -> None:
     for data in build_seeds(format_id):
-        for kept in (0, 4, 16, 84):
-            assert_coded_result(data[:kept] + tail, format_id)
+        for length in (0, 4, 16, 84):
+            assert_coded_result(data[:length] + tail, format_id)
 
 
-@pytest.mark.parametrize("format_id", [one for one in MESH_TARGETS if one in ("obj", "stl", "ply", "gltf")])
+@pytest.mark.parametrize("format_id", [name for name in MESH_TARGETS if name in ("obj", "stl", "ply", "gltf")])
 @given(text=st.text(st.characters(codec="utf-8"), max_size=200))
 @settings(QUICK, max_examples=25)
 def test_random_text_in_a_file_gives_a_result_or_a_coded_error(format_id: str, text: str) -> None:

@@ -30,7 +30,7 @@ from meshhub.pipeline.loading import Fault
 from neighbors import find_job_processes, sphere_stl
 
 HARMFUL = tuple(name for name in hostile_plugin.HOOK_ATTACKS if name not in ("exit-politely", "raise-something"))
-HARMLESS = ("fork-children", "daemonise")
+HARMLESS = ("fork-children", "daemonize")
 ENDING = ("hang", "busy-loop", "segfault", "exit-at-once", "fork-children-and-crash", "scribble")
 """Attacks after which the hook process is replaced."""
 
@@ -218,11 +218,11 @@ def test_calls_during_an_attack_that_ends_the_process_are_answered(
 
 
 def test_no_process_or_file_remains_after_close(registry: Registry, work: Path, tmp_path: Path) -> None:
-    for name in ("hang", "daemonise", "fork-children-and-crash"):
+    for name in ("hang", "daemonize", "fork-children-and-crash"):
         sniff_format(registry, tmp_path / name)
     registry.close()
     assert list(work.iterdir()) == []
-    children = [*read_process_ids(tmp_path / "daemonise"), *read_process_ids(tmp_path / "fork-children-and-crash")]
+    children = [*read_process_ids(tmp_path / "daemonize"), *read_process_ids(tmp_path / "fork-children-and-crash")]
     assert children
     wait_until(lambda: not any(map(is_running, children)))
 
@@ -414,8 +414,8 @@ def meshhub_bytes(*arguments: str, path: Path, cache: Path) -> subprocess.Comple
 
 
 def meshhub(*arguments: str, path: Path, cache: Path) -> subprocess.CompletedProcess[str]:
-    done = meshhub_bytes(*arguments, path=path, cache=cache)
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    result = meshhub_bytes(*arguments, path=path, cache=cache)
+    return subprocess.CompletedProcess(result.args, result.returncode, result.stdout.decode(), result.stderr.decode())
 
 
 @pytest.mark.parametrize("name", ["exit-at-once", "busy-loop"])
@@ -434,16 +434,16 @@ def test_the_command_line_survives_a_misbehaving_sniffer(
         "explain": ("explain", str(source), "stl"),
         "batch": ("convert", str(source), "--to", "stl", "--output-dir", str(tmp_path / "to"), "--timeout", "1"),
     }[command]
-    done = meshhub(*arguments, path=distribution, cache=tmp_path)
-    assert done.returncode == (1 if command == "batch" else 2), done.stderr
+    result = meshhub(*arguments, path=distribution, cache=tmp_path)
+    assert result.returncode == (1 if command == "batch" else 2), result.stderr
     # tables wrap lines
-    output = re.sub(r"\s+", "", done.stderr + done.stdout)
+    output = re.sub(r"\s+", "", result.stderr + result.stdout)
     assert "snifferfailed" in output
     assert "meshhub-hooked1.2" in output
     source = source.rename(tmp_path / "a.hooked")
-    done = meshhub("convert", str(source), str(out), "--timeout", "1", path=distribution, cache=tmp_path)
-    assert (done.returncode, out.is_file()) == (0, True), done.stderr
-    assert "[sniffer_failed]" in done.stderr
+    result = meshhub("convert", str(source), str(out), "--timeout", "1", path=distribution, cache=tmp_path)
+    assert (result.returncode, out.is_file()) == (0, True), result.stderr
+    assert "[sniffer_failed]" in result.stderr
 
 
 def test_verbose_shows_the_traceback_of_a_plugin(distribution: Path, tmp_path: Path) -> None:
@@ -470,11 +470,11 @@ def test_plugins_lists_those_that_cannot_be_loaded(distribution: Path, tmp_path:
     (distribution / "ends.py").write_text("import os; os._exit(0)")
     install(distribution, "meshhub-ends", ends="ends")
     PluginRecords(tmp_path / "meshhub" / "plugins").keep_faults((Fault("hooked", "is off", "meshhub-hooked 1.2"),), 60)
-    done = meshhub("plugins", path=distribution, cache=tmp_path)
-    assert done.returncode == 1
-    assert "fault: ends (meshhub-ends 1.2): is not loaded: its import ended the process" in done.stderr
-    assert "fault: hooked (meshhub-hooked 1.2): is off" in done.stderr
-    assert "hooked" in done.stdout
+    result = meshhub("plugins", path=distribution, cache=tmp_path)
+    assert result.returncode == 1
+    assert "fault: ends (meshhub-ends 1.2): is not loaded: its import ended the process" in result.stderr
+    assert "fault: hooked (meshhub-hooked 1.2): is off" in result.stderr
+    assert "hooked" in result.stdout
 
 
 def test_help_and_listings_probe_nothing(distribution: Path, tmp_path: Path) -> None:
@@ -519,10 +519,10 @@ def test_the_command_line_survives_imports_and_names_the_distribution(broken: Pa
     # the recorded probes are used
     begun = time.monotonic()
     for arguments in (("inspect", str(source), "--json"), ("explain", str(source), "ply"), ("plugins",), ("formats",)):
-        done = meshhub(*arguments, path=broken, cache=tmp_path / "cache")
-        assert done.returncode == (1 if arguments == ("plugins",) else 0), done.stderr
-        assert ("fault: exits" in done.stderr) == (arguments != ("formats",))
-        assert "written" not in done.stdout
+        result = meshhub(*arguments, path=broken, cache=tmp_path / "cache")
+        assert result.returncode == (1 if arguments == ("plugins",) else 0), result.stderr
+        assert ("fault: exits" in result.stderr) == (arguments != ("formats",))
+        assert "written" not in result.stdout
     assert "stl" in meshhub("convert", "--help", path=broken, cache=tmp_path / "cache").stdout.lower()
     assert time.monotonic() - begun < 60
 
@@ -531,11 +531,11 @@ def test_verbose_shows_the_traceback_of_an_import(broken: Path, tmp_path: Path) 
     for name in (*IMPORTS, "interrupts", "noisy"):
         (broken / f"broken_{name}.py").write_text("")
     for verbose in ((), ("-v",)):
-        done = meshhub(*verbose, "plugins", path=broken, cache=tmp_path / "cache")
-        assert done.returncode == 1
-        assert ("Traceback" in done.stderr) == bool(verbose)
-        assert (", in meshhub_readers" in done.stderr) == bool(verbose)
-        assert "fault: raises (meshhub-raises 1.2): cannot be loaded" in done.stderr
+        result = meshhub(*verbose, "plugins", path=broken, cache=tmp_path / "cache")
+        assert result.returncode == 1
+        assert ("Traceback" in result.stderr) == bool(verbose)
+        assert (", in meshhub_readers" in result.stderr) == bool(verbose)
+        assert "fault: raises (meshhub-raises 1.2): cannot be loaded" in result.stderr
 
 
 def test_all_plugins_are_probed_before_one_is_loaded(tmp_path: Path) -> None:
@@ -616,6 +616,6 @@ def test_a_forked_child_calls_hooks_in_its_own_process(
     in_child = in_child.replace("{report}", str(report))
     script = tmp_path / "script.py"
     script.write_text(FORK.format(folders=folders, work=str(work), before=before, in_child=in_child))
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
+    assert (result.returncode, result.stdout) == (0, "0\n"), result.stderr
     assert report.is_file() == (str(report) in in_child)

@@ -84,8 +84,10 @@ def test_ply_rows_of_equal_length_with_different_lists_are_read(registry: Regist
     rows = bytes([3, 0, 1, 2, 255, 0, 0, 1, 7]) + bytes([4, 0, 1, 2, 3, 0, 0, 255, 0])
     target = Target()
     registry.convert(Source.from_bytes(header + points + rows, "a.ply"), target, to="gltf")
-    colours = [one["pbrMetallicRoughness"]["baseColorFactor"] for one in json.loads(target.read())["materials"]]
-    assert sorted(colours) == [[0, 0, 1, 1], [1, 0, 0, 1]]
+    colors = [
+        material["pbrMetallicRoughness"]["baseColorFactor"] for material in json.loads(target.read())["materials"]
+    ]
+    assert sorted(colors) == [[0, 0, 1, 1], [1, 0, 0, 1]]
 
 
 def test_a_polygon_with_too_many_corners_is_rejected() -> None:
@@ -126,7 +128,7 @@ def test_printed_file_names_contain_no_control_characters(tmp_path: Path) -> Non
     broken.write_bytes(b"nothing")
     paths = [str(valid), str(broken)]
     for arguments in (["inspect", *paths], ["convert", *paths, "--to", "obj", "--output-dir", str(tmp_path / "out")]):
-        said = CliRunner().invoke(root, arguments, color=True).output
+        output = CliRunner().invoke(root, arguments, color=True).output
         for mark in ("\x1b]", "\x1b[2J", "\x07", "\x9b", "\u202e"):
-            assert mark not in said
-        assert "stl" in said
+            assert mark not in output
+        assert "stl" in output

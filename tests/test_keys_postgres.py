@@ -83,9 +83,9 @@ def test_a_key_is_rotated_once(url: str, store: KeyStore) -> None:
     _, record = store.create("pro")
     stores = [KeyStore(url) for _ in range(6)]
 
-    def try_rotate(one: KeyStore) -> bool:
+    def try_rotate(key_store: KeyStore) -> bool:
         try:
-            one.rotate(record.id)
+            key_store.rotate(record.id)
         except InvalidKey:
             return False
         return True
@@ -93,8 +93,8 @@ def test_a_key_is_rotated_once(url: str, store: KeyStore) -> None:
     with ThreadPoolExecutor(6) as threads:
         assert sum(threads.map(try_rotate, stores)) == 1
     assert len(store.list()) == 2
-    for one in stores:
-        one.close()
+    for key_store in stores:
+        key_store.close()
 
 
 def test_closed_connections_are_replaced(store: KeyStore) -> None:

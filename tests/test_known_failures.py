@@ -40,8 +40,8 @@ def inspect_outside(data: bytes, kind: str, folder: Path) -> corpus_check.Shape:
     return next(corpus_check.outside(path, kind))
 
 
-def size(found: corpus_check.Shape) -> list[float]:
-    return [round(side, 4) for side in (found.high - found.low).tolist()]
+def size(shape: corpus_check.Shape) -> list[float]:
+    return [round(side, 4) for side in (shape.high - shape.low).tolist()]
 
 
 def stl(*solids: trimesh.Trimesh) -> bytes:
@@ -83,8 +83,8 @@ def gltf(nodes: list[dict[str, object]], roots: list[int], **more: object) -> by
 def threemf(objects: str, build: str, unit: str = "millimeter", extra: dict[str, bytes] | None = None) -> bytes:
     """Return a 3MF package with this XML."""
     model = f'<model unit="{unit}" xmlns="{CORE}"><resources>{objects}</resources><build>{build}</build></model>'
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as package:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as package:
         package.writestr(
             "[Content_Types].xml",
             '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
@@ -100,7 +100,7 @@ def threemf(objects: str, build: str, unit: str = "millimeter", extra: dict[str,
         package.writestr("3D/3dmodel.model", model)
         for name, data in (extra or {}).items():
             package.writestr(name, data)
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 def brick_object(number: int) -> str:
@@ -131,9 +131,9 @@ def test_1_gltf_meters_become_millimeters_with_z_up(target: str, tmp_path: Path)
 def test_3_the_unit_of_3mf_scales_the_whole_matrix(unit: str, factor: float, tmp_path: Path) -> None:
     item = '<item objectid="1" transform="1 0 0 0 1 0 0 0 1 10 20 30"/>'
     data, _ = convert(threemf(brick_object(1), item, unit), "a.3mf", "stl")
-    found = inspect_outside(data, "stl", tmp_path)
-    np.testing.assert_allclose(found.low, np.multiply([10, 20, 30], factor), rtol=1e-6)
-    np.testing.assert_allclose(found.high, np.multiply([11, 22, 33], factor), rtol=1e-6)
+    shape = inspect_outside(data, "stl", tmp_path)
+    np.testing.assert_allclose(shape.low, np.multiply([10, 20, 30], factor), rtol=1e-6)
+    np.testing.assert_allclose(shape.high, np.multiply([11, 22, 33], factor), rtol=1e-6)
 
 
 @pytest.mark.parametrize("target", INSPECTED_TARGETS)
@@ -144,10 +144,10 @@ def test_4_all_instances_and_components_are_written(target: str, tmp_path: Path)
     )
     items = '<item objectid="2"/><item objectid="2" transform="-1 0 0 0 1 0 0 0 1 0 0 10"/>'
     data, _ = convert(threemf(brick_object(1) + group, items), "a.3mf", target)
-    found = inspect_outside(data, target, tmp_path)
-    assert found.faces == 48
-    assert size(found) == [12, 2, 13]
-    assert found.volume == pytest.approx(4 * 6, rel=1e-5)  # the mirrored ones are not inside out
+    shape = inspect_outside(data, target, tmp_path)
+    assert shape.faces == 48
+    assert size(shape) == [12, 2, 13]
+    assert shape.volume == pytest.approx(4 * 6, rel=1e-5)  # the mirrored ones are not inside out
 
 
 @pytest.mark.parametrize("target", INSPECTED_TARGETS)
@@ -158,16 +158,16 @@ def test_4_node_transforms_are_kept_and_mirrors_flip(target: str, tmp_path: Path
         {"mesh": 0, "translation": [5, 0, 0], "rotation": [0, 0.7071067811865476, 0, 0.7071067811865476]},
     ]
     data, _ = convert(gltf(nodes, [0]), "a.glb", target)
-    found = inspect_outside(data, target, tmp_path)
-    assert found.faces == 24
-    assert found.volume == pytest.approx(2 * 6e9, rel=1e-5)
-    np.testing.assert_allclose([found.low[0], found.high[0]], [9000, 18000], rtol=1e-5)
+    shape = inspect_outside(data, target, tmp_path)
+    assert shape.faces == 24
+    assert shape.volume == pytest.approx(2 * 6e9, rel=1e-5)
+    np.testing.assert_allclose([shape.low[0], shape.high[0]], [9000, 18000], rtol=1e-5)
 
 
 def build_colored_ply() -> bytes:
     mesh = build_brick()
-    colours = np.tile([255, 0, 0, 255], (8, 1)).astype(np.uint8)
-    return trimesh.Trimesh(mesh.vertices, mesh.faces, vertex_colors=colours, process=False).export(file_type="ply")
+    colors = np.tile([255, 0, 0, 255], (8, 1)).astype(np.uint8)
+    return trimesh.Trimesh(mesh.vertices, mesh.faces, vertex_colors=colors, process=False).export(file_type="ply")
 
 
 def test_5_colors_are_written_to_3mf_and_their_loss_is_noted() -> None:
@@ -210,9 +210,9 @@ def test_6_an_empty_model_is_an_error_and_not_an_empty_file(name: str, data: byt
 def png() -> bytes:
     from PIL import Image
 
-    held = io.BytesIO()
-    Image.new("RGB", (2, 2), (255, 0, 0)).save(held, "png")
-    return held.getvalue()
+    buffer = io.BytesIO()
+    Image.new("RGB", (2, 2), (255, 0, 0)).save(buffer, "png")
+    return buffer.getvalue()
 
 
 TEXTURED = b"""mtllib My%20Materials.MTL
@@ -275,9 +275,9 @@ def test_9_every_solid_of_an_stl_is_a_named_part() -> None:
             lines += ["endloop", "endfacet"]
         return "\n".join([*lines, f"endsolid {name}", ""])
 
-    found = REGISTRY.inspect(Source.from_bytes((solid("left arm", 0) + solid("right", 50)).encode(), "a.stl"))
-    assert [part.name for part in found.model.parts_listed] == ["left arm", "right"]
-    assert found.model.faces == 24
+    inspection = REGISTRY.inspect(Source.from_bytes((solid("left arm", 0) + solid("right", 50)).encode(), "a.stl"))
+    assert [part.name for part in inspection.model.parts_listed] == ["left arm", "right"]
+    assert inspection.model.faces == 24
 
 
 def test_10_repair_reports_its_changes_and_keeps_every_shell(tmp_path: Path) -> None:
@@ -285,27 +285,27 @@ def test_10_repair_reports_its_changes_and_keeps_every_shell(tmp_path: Path) -> 
     shells[3].invert()
     shells[7].update_faces(np.arange(11))
     data, report = convert(stl(*shells), "a.stl", "stl", repair=True)
-    found = inspect_outside(data, "stl", tmp_path)
-    assert found.volume == pytest.approx(18 * 6000, rel=1e-5)
-    assert found.faces == 18 * 12
+    shape = inspect_outside(data, "stl", tmp_path)
+    assert shape.volume == pytest.approx(18 * 6000, rel=1e-5)
+    assert shape.faces == 18 * 12
     figures = next(step.figures for step in report.steps if step.step == "repair")
     assert any("hole" in name and value == 1 for name, value in figures.items())
 
 
-@pytest.mark.parametrize("wanted", [100, 500, 1000])
-def test_11_reduction_keeps_a_closed_mesh_closed(wanted: int) -> None:
+@pytest.mark.parametrize("face_count", [100, 500, 1000])
+def test_11_reduction_keeps_a_closed_mesh_closed(face_count: int) -> None:
     ball = sphere(20, 64)
     body = trimesh.util.concatenate(
         [trimesh.Trimesh(ball.vertices, ball.faces, process=False), build_brick(3, 3, 60).apply_translation([30, 0, 0])]
     )
-    data, report = convert(body.export(file_type="stl"), "a.stl", "stl", optimize_target_faces=wanted)
+    data, report = convert(body.export(file_type="stl"), "a.stl", "stl", optimize_target_faces=face_count)
     mesh = trimesh.load_mesh(io.BytesIO(data), file_type="stl")
     assert edge_counts(mesh.faces) == (0, 0)
     if find_spec("pymeshlab") is not None:
-        assert abs(report.target.faces - wanted) <= 1
+        assert abs(report.target.faces - face_count) <= 1
     else:  # the gentler way of the base may stop early, and says so
         missed = "target_faces_missed" in {note.code for note in report.notes}
-        assert abs(report.target.faces - wanted) <= (0.1 * wanted if missed else 1)
+        assert abs(report.target.faces - face_count) <= (0.1 * face_count if missed else 1)
 
 
 def test_12_a_plate_is_scaled_as_a_whole_and_moved_on_request_only(tmp_path: Path) -> None:

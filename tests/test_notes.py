@@ -67,11 +67,11 @@ def test_a_full_disk_is_reported_as_such() -> None:
     assert caught.value.code == "server_busy"
 
 
-@pytest.mark.parametrize(("target", "colours"), [("ply", False), ("stl", True)])
-def test_the_loss_of_colors_is_noted_only_if_colors_are_lost(target: str, colours: bool) -> None:
+@pytest.mark.parametrize(("target", "colors"), [("ply", False), ("stl", True)])
+def test_the_loss_of_colors_is_noted_only_if_colors_are_lost(target: str, colors: bool) -> None:
     report = Registry().convert(Source.from_bytes(PAINTED, "a.ply"), Target(), to=target)
     (lost,) = [note.message for note in report.notes if note.code == "materials_dropped"]
-    assert ("colors" in lost) is colours
+    assert ("colors" in lost) is colors
 
 
 @pytest.mark.parametrize(("distance", "is_noted"), [(0.0, False), (1e3, False), (2.0**20, False), (1e8 + 0.3, True)])

@@ -32,7 +32,7 @@ class Sample(Struct, frozen=True, kw_only=True):
 
 
 def field(name: str) -> OptionField:
-    return next(one for one in option_fields(Sample) if one.name == name)
+    return next(field for field in option_fields(Sample) if field.name == name)
 
 
 @pytest.mark.parametrize("text", ["true", "1", "yes", "on", "TRUE", " On "])
@@ -45,7 +45,7 @@ def test_words_for_false_are_parsed(text: str) -> None:
     assert field("sample_flag").parse(text) is False
 
 
-@pytest.mark.parametrize("name", [one.name for one in option_fields(Sample)])
+@pytest.mark.parametrize("name", [field.name for field in option_fields(Sample)])
 @pytest.mark.parametrize("text", ["", "   "])
 def test_empty_text_is_absent(name: str, text: str) -> None:
     assert field(name).parse(text) is None
@@ -88,11 +88,11 @@ def test_numbers_survive_text(value: float) -> None:
 
 @given(st.text(max_size=20))
 def test_any_text_is_parsed_or_rejected_with_the_name_of_its_option(text: str) -> None:
-    for one in option_fields(Sample):
+    for field in option_fields(Sample):
         try:
-            one.parse(text)
+            field.parse(text)
         except InvalidOption as error:
-            assert repr(one.name) in error.message
+            assert repr(field.name) in error.message
 
 
 def test_decode_keeps_defaults_and_parses() -> None:
@@ -101,7 +101,7 @@ def test_decode_keeps_defaults_and_parses() -> None:
     )
 
 
-FIELDS = {one.name: one for one in option_fields(Sample)}
+FIELDS = {field.name: field for field in option_fields(Sample)}
 
 
 def test_false_and_empty_values_are_not_set() -> None:

@@ -145,7 +145,7 @@ def test_the_command_line_names_the_plugin_that_hangs(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), *sys.path]))
     (tmp_path / "a.culprit").write_text("hang")
-    done = meshhub_cli("convert", "a.culprit", "a.stl", "--timeout", "1", cwd=tmp_path)
-    assert done.returncode == 5
-    assert b"meshhub-culprit 1.2" in done.stderr
-    assert b"--optimize-target-faces" not in done.stderr
+    result = meshhub_cli("convert", "a.culprit", "a.stl", "--timeout", "1", cwd=tmp_path)
+    assert result.returncode == 5
+    assert b"meshhub-culprit 1.2" in result.stderr
+    assert b"--optimize-target-faces" not in result.stderr

@@ -108,8 +108,8 @@ def test_a_hole_reached_by_a_bridge_stays_open() -> None:
     assert len(faces) == 8
     assert signed_areas(lift(ring), triangulate_corners(vertices, np.array([10]), indices)[0]).min() >= -1e-12
     assert signed_areas(vertices, faces).sum() == pytest.approx(12)
-    centres = vertices[faces].mean(axis=1)
-    assert not ((centres > 1) & (centres < 3))[:, :2].all(axis=1).any()
+    centers = vertices[faces].mean(axis=1)
+    assert not ((centers > 1) & (centers < 3))[:, :2].all(axis=1).any()
 
 
 def test_mixed_polygons_keep_their_order_and_map_faces_to_polygons() -> None:

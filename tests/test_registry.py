@@ -173,7 +173,7 @@ def test_invalid_option_names_are_faults(options: type[Struct]) -> None:
     operation = Operation(id="clash", label="Clash", run="toys:spin", stage=Stage.CUT, options=options)
     registry = build_registry(toys, build_plugin("clash", meshhub_operations=lambda: [operation]))
     assert [fault.plugin for fault in registry.faults] == ["clash"]
-    assert [one.capability.id for one in registry.declarations.operations] == ["spin"]
+    assert [operation.capability.id for operation in registry.declarations.operations] == ["spin"]
 
 
 @pytest.mark.parametrize("run", ["toys.read", "no_such_module_at_all:read", "toys:", ":read"])
@@ -211,7 +211,7 @@ def test_entry_points_are_found_and_broken_ones_are_faults(tmp_path: Path, monke
     (tmp_path / "sample_that_exits.py").write_text("raise SystemExit(3)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     registry = Registry(builtins=False)
-    assert ("sample", "meshhub-sample 1.2") in [(one.name, one.origin) for one in registry.plugins]
+    assert ("sample", "meshhub-sample 1.2") in [(plugin.name, plugin.origin) for plugin in registry.plugins]
     assert {"bad", "worse"} <= {fault.plugin for fault in registry.faults}
     assert "toy" in registry.declarations.formats
 
@@ -352,8 +352,8 @@ def test_the_highest_score_is_chosen_in_any_order() -> None:
     def reader(name: str, score: int) -> types.ModuleType:
         return build_plugin(name, meshhub_readers=lambda: [Reader(format=toys.TOY, run="toys:read", score=score)])
 
-    for given in ([reader("a", 10), reader("b", 90)], [reader("b", 90), reader("a", 10)]):
-        chain = build_registry(*given, build_plugin("w", meshhub_writers=toys.meshhub_writers)).resolve(
+    for readers in ([reader("a", 10), reader("b", 90)], [reader("b", 90), reader("a", 10)]):
+        chain = build_registry(*readers, build_plugin("w", meshhub_writers=toys.meshhub_writers)).resolve(
             Request(target="toy"), toy()
         )
         assert chain.steps[0].plugin == "b"
@@ -486,7 +486,7 @@ def convert(text: str = "toy!", registry: Registry | None = None, **options: obj
 
 
 def test_frames_are_converted_by_the_host() -> None:
-    # 10 × 20 × 30 cm with Y up, written in metres with Y up
+    # 10 × 20 × 30 cm with Y up, written in meters with Y up
     report, text = convert()
     assert text == "plain m y 0 [0.1, 0.2, 0.3]"
     assert report.source.size_mm == pytest.approx((100, 300, 200))
@@ -496,9 +496,9 @@ def test_frames_are_converted_by_the_host() -> None:
 
 
 def test_certain_losses_become_notes() -> None:
-    report, _ = convert("toy! colours")
+    report, _ = convert("toy! colors")
     assert {note.code for note in report.notes} == {"colours_dropped", "names_dropped", "frame_converted"}
-    report, _ = convert("toy! colours", spin_degrees=1)
+    report, _ = convert("toy! colors", spin_degrees=1)
     assert {(loss.feature, loss.step) for loss in report.losses} == {("colors", "spin"), ("names", "toy")}
 
 
@@ -565,5 +565,5 @@ def test_listing_capabilities_imports_no_numpy() -> None:
     import subprocess
 
     code = "import sys; from meshhub import Registry; assert Registry().plugins; print('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"

@@ -166,8 +166,8 @@ def test_colors_of_vertices_faces_and_textures() -> None:
     at = np.ix_(
         rows[0] + len(rows) * np.array((1, 3)) // 4, columns[0] + len(columns) * np.array((1, 3, 5)) // 8, range(3)
     )
-    found = picture[at].tolist()
-    assert found == [[[255, 0, 0], [0, 255, 0], [255, 0, 0]], [[0, 0, 255], [255, 255, 0], [0, 0, 255]]]
+    color = picture[at].tolist()
+    assert color == [[[255, 0, 0], [0, 255, 0], [255, 0, 0]], [[0, 0, 255], [255, 255, 0], [0, 0, 255]]]
 
 
 def test_a_broken_texture_is_noted_and_the_model_still_drawn() -> None:
@@ -279,12 +279,12 @@ def test_every_sample_shows_the_nearest_triangle_around_it(
         nearest[covers] = np.minimum(nearest, a[2] + second * (b[2] - a[2]) + third * (c[2] - a[2]))[covers]
         # a center within rounding of a side may or may not belong to the triangle
         sure |= np.abs(inside) < 1e-4
-    found = np.full(width * height, np.inf)
-    found[visible.position] = visible.depth
+    depth = np.full(width * height, np.inf)
+    depth[visible.position] = visible.depth
     clear = ~sure
-    assert np.array_equal(np.isfinite(found[clear]), np.isfinite(nearest[clear]))
+    assert np.array_equal(np.isfinite(depth[clear]), np.isfinite(nearest[clear]))
     both = clear & np.isfinite(nearest)
-    assert np.allclose(found[both], nearest[both], atol=0.05)
+    assert np.allclose(depth[both], nearest[both], atol=0.05)
 
 
 @settings(max_examples=60, deadline=None)

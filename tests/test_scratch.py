@@ -61,9 +61,9 @@ def test_folders_of_a_killed_program_are_removed(tmp_path: Path, creator: subpro
 
 def test_a_reused_process_id_protects_recent_folders_only(tmp_path: Path, creator: subprocess.Popen[str]) -> None:
     kill_process(creator)
-    (one, two) = sorted(tmp_path.iterdir())
+    (first, second) = sorted(tmp_path.iterdir())
     other = f"-{os.getppid()}-"
-    young, old = (path.rename(str(path).replace(f"-{creator.pid}-", other)) for path in (one, two))
+    young, old = (path.rename(str(path).replace(f"-{creator.pid}-", other)) for path in (first, second))
     os.utime(old, (1, 1))
     assert sweep(tmp_path) == 1
     assert list(tmp_path.iterdir()) == [young]

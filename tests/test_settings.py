@@ -206,9 +206,9 @@ def run_serve(**environment: str) -> subprocess.CompletedProcess[str]:
 )
 def test_a_service_with_invalid_settings_does_not_start(variable: str, value: str, message: str) -> None:
     pytest.importorskip("litestar", reason="the service needs the extra http")
-    done = run_serve(**{variable: value})
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
+    result = run_serve(**{variable: value})
+    assert result.returncode == 2
+    (line,) = result.stderr.splitlines()
     assert message in line
     assert f"(environment {variable})" in line
     assert "geheim" not in line
@@ -242,20 +242,20 @@ def test_config_shows_the_effective_settings_and_their_origin(file: Path) -> Non
     assert payload["plans.free.max_batch_files"] == {"value": 5, "origin": f"file {file}:8"}
     assert payload["plans.free.requests_per_minute"] == {"value": None, "origin": f"file {file}:9"}
     assert payload["plans.free.max_file_bytes"] == {"value": 20 << 20, "origin": "default"}
-    done = run_config("--show", MESHHUB_SETTINGS=str(file), MESHHUB_RATE_LIMIT_URL="redis://:geheim@cache:6379/1")
-    assert done.returncode == 0, done.stderr
-    assert "hei" not in done.stdout
-    assert re.search(r"^plans\.free\.requests_per_minute .*meshhub\.toml:9 +none$", done.stdout, re.M)
-    assert "postgresql://meshhub:***@db.example/keys?sslpassword=***&sslmode=require" in done.stdout
-    assert "redis://:***@cache:6379/1" in done.stdout
-    assert re.search(r"^trusted_proxies .*meshhub\.toml:3 +10\.0\.0\.0/8, ::1$", done.stdout, re.M)
+    result = run_config("--show", MESHHUB_SETTINGS=str(file), MESHHUB_RATE_LIMIT_URL="redis://:geheim@cache:6379/1")
+    assert result.returncode == 0, result.stderr
+    assert "hei" not in result.stdout
+    assert re.search(r"^plans\.free\.requests_per_minute .*meshhub\.toml:9 +none$", result.stdout, re.M)
+    assert "postgresql://meshhub:***@db.example/keys?sslpassword=***&sslmode=require" in result.stdout
+    assert "redis://:***@cache:6379/1" in result.stdout
+    assert re.search(r"^trusted_proxies .*meshhub\.toml:3 +10\.0\.0\.0/8, ::1$", result.stdout, re.M)
 
 
 def test_config_rejects_invalid_settings(tmp_path: Path) -> None:
     for text, message in (("wrkers = 3", "workers"), ("[plans.fre]\nmax_batch_files = 3", "did you mean free")):
-        done = run_config(**write_settings(tmp_path / "meshhub.toml", text))
-        assert done.returncode == 2
-        assert message in done.stderr
+        result = run_config(**write_settings(tmp_path / "meshhub.toml", text))
+        assert result.returncode == 2
+        assert message in result.stderr
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

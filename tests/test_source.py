@@ -28,9 +28,9 @@ def folder(tmp_path: Path) -> Path:
     ],
 )  # fmt: skip
 def test_siblings_are_found_in_any_spelling(folder: Path, reference: str) -> None:
-    found = Source.from_path(folder / "car.obj").sibling(reference)
-    assert found is not None
-    assert found.read() == b"png"
+    companion = Source.from_path(folder / "car.obj").sibling(reference)
+    assert companion is not None
+    assert companion.read() == b"png"
 
 
 @pytest.mark.parametrize(
@@ -54,17 +54,17 @@ def test_files_outside_of_the_folder_are_not_found(folder: Path, reference: str)
 def test_an_absolute_name_is_looked_up_by_its_last_component(folder: Path) -> None:
     (folder / "wood.png").write_bytes(b"wood")
     for reference in (r"C:\Users\me\wood.png", "/home/me/wood.png", "../../art/wood.png"):
-        found = Source.from_path(folder / "car.obj").sibling(reference)
-        assert found is not None
-        assert found.read() == b"wood"
+        companion = Source.from_path(folder / "car.obj").sibling(reference)
+        assert companion is not None
+        assert companion.read() == b"wood"
 
 
 def test_only_companions_are_found_if_there_are_any(folder: Path) -> None:
     source = Source.from_bytes(b"v", "models/car.obj", {"art/red.png": b"1", "models/car.mtl": folder / "car.obj"})
     for reference, data in (("car.mtl", b"v"), ("../art/RED.png", b"1"), ("red.png", b"1")):
-        found = source.sibling(reference)
-        assert found is not None
-        assert found.read() == data
+        companion = source.sibling(reference)
+        assert companion is not None
+        assert companion.read() == data
     assert source.sibling("blue.png") is None
     assert source.sibling("../../secret.png") is None
     material = source.sibling("car.mtl")

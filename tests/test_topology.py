@@ -95,10 +95,10 @@ def two_boxes_at_a_corner() -> Int32:
 
 def test_a_vertex_with_two_fans_is_found() -> None:
     faces = two_boxes_at_a_corner()
-    found = topology.edges(faces)
+    mesh_edges = topology.edges(faces)
     assert topology.edge_statistics(faces) == (0, 0, 0)
-    assert topology.fans(faces, *found.pairs())[0] == 16
-    assert not topology.is_vertex_manifold(faces, found)
+    assert topology.fans(faces, *mesh_edges.pairs())[0] == 16
+    assert not topology.is_vertex_manifold(faces, mesh_edges)
     assert topology.is_vertex_manifold(BOX, topology.edges(BOX))
 
 
@@ -113,13 +113,13 @@ def test_loops_are_ordered_also_where_they_touch() -> None:
     corner = np.stack([grid[:-1, :-1], grid[:-1, 1:], grid[1:, 1:], grid[1:, :-1]], axis=2).reshape(-1, 4)
     quads = corner[[0, 1, 2, 3, 5, 6, 7]]
     faces = np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]])
-    found = topology.edges(faces)
-    _, fan = topology.fans(faces, *found.pairs())
-    half, begin = topology.boundary_loops(found.border(), fan)
+    mesh_edges = topology.edges(faces)
+    _, fan = topology.fans(faces, *mesh_edges.pairs())
+    half, begin = topology.boundary_loops(mesh_edges.border(), fan)
     start, ended = (end[half] for end in topology.half_edges(faces))
     for first, last in itertools.pairwise(begin):
         assert np.array_equal(ended[first:last], np.roll(start[first:last], -1))
-    assert sorted(np.unique(half).tolist()) == sorted(found.border().tolist())
+    assert sorted(np.unique(half).tolist()) == sorted(mesh_edges.border().tolist())
 
 
 @settings(max_examples=50, deadline=None)

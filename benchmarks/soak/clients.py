@@ -157,11 +157,11 @@ class Client(threading.Thread):
         path = self._random.choice(
             ["/plan", "/supported", "/health/live", "/health/ready", "/metrics", "/schema", "/schema/openapi.json"]
         )
-        known = self._descriptions.get(path)
-        is_conditional = known is not None and path == "/supported" and self._random.random() < 0.5
+        description = self._descriptions.get(path)
+        is_conditional = description is not None and path == "/supported" and self._random.random() < 0.5
         headers = (
-            {**self._own_headers, "If-None-Match": known[0]}
-            if known is not None and is_conditional
+            {**self._own_headers, "If-None-Match": description[0]}
+            if description is not None and is_conditional
             else self._own_headers
         )
         response, seconds = self._request(_NEVER_BUSY, path, None, headers)

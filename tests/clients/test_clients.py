@@ -50,11 +50,11 @@ class Service:
 
 def run(*command: str | Path, folder: Path) -> str:
     """Run a command in a folder; return its output."""
-    done = subprocess.run(
+    result = subprocess.run(
         [str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=GENERATION_TIMEOUT_S
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout[-5000:]}\n{done.stderr[-5000:]}"
-    return done.stdout + done.stderr
+    assert result.returncode == 0, f"{command}\n{result.stdout[-5000:]}\n{result.stderr[-5000:]}"
+    return result.stdout + result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +135,8 @@ def check(output: Path) -> None:
 
 def test_openapi_python_client(service: Service, tmp_path: Path, output: Path) -> None:
     generate = [sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none"]
-    said = run(*generate, "--url", service.document, "--output-path", tmp_path / "meshhub_client", folder=tmp_path)
-    assert "WARNING" not in said
+    printed = run(*generate, "--url", service.document, "--output-path", tmp_path / "meshhub_client", folder=tmp_path)
+    assert "WARNING" not in printed
     shutil.copy(HERE / "use_openapi_python_client.py", tmp_path)
     program = tmp_path / "use_openapi_python_client.py"
     run(sys.executable, program, service.url, service.key, EXAMPLES, output, folder=tmp_path)

@@ -63,26 +63,26 @@ def corner_colors(result: Scene) -> Any:
 def read_strictly(data: bytes) -> tuple[int, Any]:
     """Read with the reference library, which must not warn; return the triangle count and the bounding box."""
     wrapper = lib3mf.get_wrapper()
-    found = wrapper.CreateModel()
-    reader = found.QueryReader("3mf")
+    model = wrapper.CreateModel()
+    reader = model.QueryReader("3mf")
     reader.SetStrictModeActive(True)
     reader.ReadFromBuffer(data)
     assert [reader.GetWarning(k) for k in range(reader.GetWarningCount())] == []
-    return count_triangles(found)
+    return count_triangles(model)
 
 
-def count_triangles(found: Any) -> tuple[int, Any]:
+def count_triangles(model: Any) -> tuple[int, Any]:
     def triangles(item: Any) -> int:
         number = item.GetResourceID()
         if item.IsMeshObject():
-            return int(found.GetMeshObjectByID(number).GetTriangleCount())
-        group = found.GetComponentsObjectByID(number)
+            return int(model.GetMeshObjectByID(number).GetTriangleCount())
+        group = model.GetComponentsObjectByID(number)
         return sum(triangles(group.GetComponent(k).GetObjectResource()) for k in range(group.GetComponentCount()))
 
-    total, items = 0, found.GetBuildItems()
+    total, items = 0, model.GetBuildItems()
     while items.MoveNext():
         total += triangles(items.GetCurrent().GetObjectResource())
-    box = found.GetOutbox()
+    box = model.GetOutbox()
     return total, np.array([box.MinCoordinate[:], box.MaxCoordinate[:]])
 
 
@@ -354,9 +354,9 @@ def test_color_groups_become_vertex_colors_with_the_necessary_seams_only() -> No
     result = scene(package(model(group + thing(1, more='pid="5" pindex="1"'))))
     assert (corner_colors(result) == [0, 255, 0, 128]).all()
     assert len(result.meshes[0].vertices) == 8
-    one = mesh_xml().replace("/>\n<triangle", ' pid="5" p1="0" p2="1" p3="0"/>\n<triangle', 9)
-    one = one.replace(' pid="5" p1="0" p2="1" p3="0"', "", 8)
-    result = scene(package(model(group + thing(1, one, 'pid="5" pindex="1"'))))
+    text = mesh_xml().replace("/>\n<triangle", ' pid="5" p1="0" p2="1" p3="0"/>\n<triangle', 9)
+    text = text.replace(' pid="5" p1="0" p2="1" p3="0"', "", 8)
+    result = scene(package(model(group + thing(1, text, 'pid="5" pindex="1"'))))
     colors = corner_colors(result)
     assert (colors[:, 1] == [0, 255, 0, 128]).all()
     assert (colors[:, [0, 2]] == [255, 0, 0, 255]).all(axis=(1, 2)).sum() == 1
@@ -583,8 +583,8 @@ def test_written_scenes_survive_a_round_trip(name: str) -> None:
     assert np.array_equal(bounds(result), bounds(input_scene))
     assert volume(*soup(result)) == pytest.approx(volume(*soup(input_scene)))
     assert len(result.parts) == len(input_scene.parts)
-    shown = input_scene.features() - ({"textures"} if name == "picture without uv" else set())
-    assert shown - {"instances"} <= result.features()
+    expected_features = input_scene.features() - ({"textures"} if name == "picture without uv" else set())
+    assert expected_features - {"instances"} <= result.features()
     if name in ("instances", "mirrors", "groups"):
         assert "instances" in result.features()
 
@@ -601,9 +601,9 @@ def test_output_is_reproducible_and_a_valid_archive(name: str) -> None:
 @pytest.mark.parametrize("name", ["plain", "instances", "mirrors", "groups", "colors", "textures"])
 def test_trimesh_reads_the_same_geometry(name: str) -> None:
     input_scene = SCENES[name]
-    found = trimesh.load_scene(io.BytesIO(write_package(input_scene)), file_type="3mf").to_mesh()
-    assert found.volume == pytest.approx(volume(*soup(input_scene)), rel=1e-5)
-    assert np.allclose(found.bounds, bounds(input_scene), atol=1e-4)
+    trimesh_model = trimesh.load_scene(io.BytesIO(write_package(input_scene)), file_type="3mf").to_mesh()
+    assert trimesh_model.volume == pytest.approx(volume(*soup(input_scene)), rel=1e-5)
+    assert np.allclose(trimesh_model.bounds, bounds(input_scene), atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["plain", "instances", "mirrors", "groups", "colors", "textures"])
@@ -614,10 +614,10 @@ def test_assimp_reads_the_same_geometry(name: str, tmp_path: Path) -> None:
     input_scene = SCENES[name]
     (tmp_path / "x.3mf").write_bytes(write_package(input_scene))
     subprocess.run([program, "export", "x.3mf", "x.stl"], cwd=tmp_path, check=True, capture_output=True, timeout=60)
-    found = trimesh.load_mesh(tmp_path / "x.stl")
-    assert len(found.faces) == input_scene.face_count
-    assert found.volume == pytest.approx(volume(*soup(input_scene)), rel=1e-5)
-    assert np.allclose(found.bounds, bounds(input_scene), atol=1e-3)
+    trimesh_model = trimesh.load_mesh(tmp_path / "x.stl")
+    assert len(trimesh_model.faces) == input_scene.face_count
+    assert trimesh_model.volume == pytest.approx(volume(*soup(input_scene)), rel=1e-5)
+    assert np.allclose(trimesh_model.bounds, bounds(input_scene), atol=1e-3)
 
 
 def test_prusaslicer_reads_the_same_geometry(tmp_path: Path) -> None:
@@ -628,9 +628,9 @@ def test_prusaslicer_reads_the_same_geometry(tmp_path: Path) -> None:
     (tmp_path / "x.3mf").write_bytes(write_package(input_scene))
     command = [program, "--export-stl", "--dont-arrange", "-o", "x.stl", "x.3mf"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=100)
-    found = trimesh.load_mesh(tmp_path / "x.stl")
-    assert found.volume == pytest.approx(18_000, rel=1e-5)
-    assert np.allclose(np.ptp(found.bounds, axis=0), [90, 70, 30], atol=1e-3)
+    trimesh_model = trimesh.load_mesh(tmp_path / "x.stl")
+    assert trimesh_model.volume == pytest.approx(18_000, rel=1e-5)
+    assert np.allclose(np.ptp(trimesh_model.bounds, axis=0), [90, 70, 30], atol=1e-3)
 
 
 def test_instances_share_one_object_and_mirrored_instances_another() -> None:
@@ -674,9 +674,9 @@ def test_materials_and_textures_survive() -> None:
     assert mesh.uv is not None and mesh.face_material is not None
     textured = mesh.face_material[:6]
     assert len(set(textured.tolist())) == 1
-    shown = result.materials[int(textured[0])]
-    assert shown.base_color_image is not None and result.images[shown.base_color_image].data == png()
-    assert shown.wrap == ("mirror", "clamp")
+    material = result.materials[int(textured[0])]
+    assert material.base_color_image is not None and result.images[material.base_color_image].data == png()
+    assert material.wrap == ("mirror", "clamp")
     assert np.array_equal(mesh.uv[mesh.faces[:6]], UV[BRICK.faces[:6]])
     plain = result.materials[int(mesh.face_material[6])]
     assert plain.name == "red" and plain.base_color == (1, 0, 0, 1)
@@ -686,8 +686,8 @@ def test_materials_and_textures_survive() -> None:
 
 def test_a_tint_is_multiplied_in_linear_light() -> None:
     half = Material("half", (0.5, 0.5, 0.5, 1))
-    grey = Mesh(BRICK.vertices, BRICK.faces, colors=np.full((8, 4), [128, 255, 0, 255], np.uint8))
-    result = round_trip(Scene((grey,), (Part(0, material=0),), (half,)))
+    gray = Mesh(BRICK.vertices, BRICK.faces, colors=np.full((8, 4), [128, 255, 0, 255], np.uint8))
+    result = round_trip(Scene((gray,), (Part(0, material=0),), (half,)))
     linear = ((128 / 255 + 0.055) / 1.055) ** 2.4
     product = round((1.055 * (linear * linear) ** (1 / 2.4) - 0.055) * 255)
     assert corner_colors(result)[0, 0].tolist() == [product, 128, 0, 255]
@@ -719,12 +719,17 @@ def test_any_mesh_survives_a_round_trip_exactly(points: Any, faces: Any, numbers
     mesh = Mesh(np.array(points), np.array(faces, np.int32))
     result = round_trip(Scene((mesh,), (Part(0),)))
     exact = np.float32 if np.array_equal(mesh.vertices.astype(np.float32), mesh.vertices) else np.float64
-    came, went = result.meshes[0].vertices[result.meshes[0].faces], mesh.vertices[mesh.faces]
-    assert np.array_equal(came.astype(exact), went.astype(exact))
+    actual, original = result.meshes[0].vertices[result.meshes[0].faces], mesh.vertices[mesh.faces]
+    assert np.array_equal(actual.astype(exact), original.astype(exact))
     moved = round_trip(Scene((mesh,), (Part(0, matrix),)))
-    expected, got = soup(Scene((mesh,), (Part(0, matrix),))), soup(moved)
+    expected, moved_by_writer = soup(Scene((mesh,), (Part(0, matrix),))), soup(moved)
     slack = 1e-6 * (1 + np.abs(mesh.vertices).max()) * (1 + np.abs(matrix).max())
-    assert np.allclose(np.sort(got[0][got[1]], axis=1), np.sort(expected[0][expected[1]], axis=1), rtol=0, atol=slack)
+    assert np.allclose(
+        np.sort(moved_by_writer[0][moved_by_writer[1]], axis=1),
+        np.sort(expected[0][expected[1]], axis=1),
+        rtol=0,
+        atol=slack,
+    )
 
 
 # -- real files --
@@ -746,17 +751,17 @@ def test_real_files_agree_with_the_reference_library(corpus: Path, corpus_index:
             assert error.code in ("unreadable_file", "empty_model"), row["file"]
             continue
         assert result.face_count > 0
-        found = wrapper.CreateModel()
-        reader = found.QueryReader("3mf")
+        model = wrapper.CreateModel()
+        reader = model.QueryReader("3mf")
         try:
             reader.ReadFromFile(str(source.path))
         except lib3mf.ELib3MFException:
             continue
         if "not_a_model_skipped" in notes:
             continue
-        count, box = count_triangles(found)
+        count, box = count_triangles(model)
         assert result.face_count == count, row["file"]
-        box = box * LIB3MF_UNITS[int(found.GetUnit())]
+        box = box * LIB3MF_UNITS[int(model.GetUnit())]
         result = to_frame(result, HOST_FRAME)
         assert np.allclose(bounds(result), box, rtol=1e-5, atol=1e-5 * np.abs(box).max()), row["file"]
         second_result = round_trip(result)

@@ -62,11 +62,11 @@ def test_paint_of_all_kinds_at_once(dialect: str, mesh: Mesh) -> None:
 
 
 def test_paint_is_counted_over_sub_models_once_for_each_mesh_that_is_printed() -> None:
-    one, two = (
+    first, second = (
         paint_triangles(BRICK, {0: ' paint_seam="4"'}),
         paint_triangles(BALL, {0: ' paint_seam="4"', 9: ' paint_seam="8"'}),
     )
-    _, notes = load(project("orca", {"a": one, "b": two, "c": two}, kinds={"c": "modifier_part"}))
+    _, notes = load(project("orca", {"a": first, "b": second, "c": second}, kinds={"c": "modifier_part"}))
     assert "3 triangles of 2 objects" in notes["seam_paint_dropped"]
 
 

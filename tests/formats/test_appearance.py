@@ -150,16 +150,20 @@ def test_ply_has_the_product_of_factor_and_vertex_colors() -> None:
 
 def test_ply_duplicates_colored_vertices_only_between_different_factors() -> None:
     materials = (Material(base_color=FACTOR), Material("same", base_color=FACTOR), Material(base_color=(1, 0, 0, 1)))
-    shown = np.array([0] * 4 + [1] * 4 + [2] * 2 + [-1] * 2, np.int32)
-    data, _ = convert(Scene((replace(BRICK, colors=COLORS, face_material=shown),), (Part(0),), materials), "ply")
+    face_material = np.array([0] * 4 + [1] * 4 + [2] * 2 + [-1] * 2, np.int32)
+    data, _ = convert(
+        Scene((replace(BRICK, colors=COLORS, face_material=face_material),), (Part(0),), materials), "ply"
+    )
     mesh = read_ply(Source.from_bytes(data, "a.ply"), NoOptions()).meshes[0]
     factors = [FACTOR, FACTOR, (1, 0, 0, 1), (1, 1, 1, 1)]
     tables = np.stack([product(COLORS, factor) for factor in factors])
     # GLB sorts the faces by material, with those without a material first
-    order = np.argsort(shown, kind="stable")
-    expected = tables[shown[order][:, None], BRICK.faces[order]]
+    order = np.argsort(face_material, kind="stable")
+    expected = tables[face_material[order][:, None], BRICK.faces[order]]
     assert np.abs(corner_colors(mesh).astype(int) - expected).max() <= 1
-    distinct = {(vertex, factors[m]) for m, face in zip(shown, BRICK.faces.tolist(), strict=True) for vertex in face}
+    distinct = {
+        (vertex, factors[m]) for m, face in zip(face_material, BRICK.faces.tolist(), strict=True) for vertex in face
+    }
     assert len(mesh.vertices) == len(distinct)
 
 

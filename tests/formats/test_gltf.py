@@ -665,9 +665,9 @@ def test_damaged_files_give_a_coded_error_or_a_scene(data: st.DataObject) -> Non
     whole = bytearray(square().glb() if data.draw(st.booleans()) else square().gltf())
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
-    kept = data.draw(st.one_of(st.just(len(whole)), st.integers(0, len(whole))))
+    length = data.draw(st.one_of(st.just(len(whole)), st.integers(0, len(whole))))
     try:
-        scene = load(bytes(whole[:kept]))
+        scene = load(bytes(whole[:length]))
     except MeshhubError:
         return
     for mesh in scene.meshes:
@@ -715,22 +715,22 @@ def test_all_features_survive_a_round_trip(kind: str) -> None:
     assert back.features() == scene.features()
     assert back.name == "machine"
     assert np.allclose(bounds(back), bounds(scene), atol=1e-4)
-    found = {part.name: part for part in back.parts}
+    part_by_name = {part.name: part for part in back.parts}
     assert len(back.meshes) == 3
-    assert found["first"].mesh == found["second"].mesh
+    assert part_by_name["first"].mesh == part_by_name["second"].mesh
     for part in scene.parts:
-        assert found[part.name].path == part.path
-        assert np.allclose(found[part.name].transform, part.transform, atol=1e-9)
+        assert part_by_name[part.name].path == part.path
+        assert np.allclose(part_by_name[part.name].transform, part.transform, atol=1e-9)
     assert sorted(material.name for material in back.materials) == ["glow", "red", "wood"]
     for material in back.materials:
-        (original,) = [one for one in scene.materials if one.name == material.name]
+        (original,) = [candidate for candidate in scene.materials if candidate.name == material.name]
         assert material.base_color == pytest.approx(original.base_color, abs=1e-8)
         assert material.emissive == pytest.approx(original.emissive, abs=1e-8)
-        kept = ("metallic", "roughness", "double_sided", "unlit", "alpha_mode")
-        assert [getattr(material, key) for key in kept] == [getattr(original, key) for key in kept]
+        attributes = ("metallic", "roughness", "double_sided", "unlit", "alpha_mode")
+        assert [getattr(material, key) for key in attributes] == [getattr(original, key) for key in attributes]
     (picture,) = back.images
     assert picture.data == PIXEL
-    third = placed_mesh(back.meshes[found["third"].mesh], found["third"].transform)
+    third = placed_mesh(back.meshes[part_by_name["third"].mesh], part_by_name["third"].transform)
     original = placed_mesh(scene.meshes[1], scene.parts[2].transform)
     assert volume(third.vertices, third.faces) == pytest.approx(volume(original.vertices, original.faces), rel=1e-5)
     for name in ("colors", "uv", "normals"):
@@ -740,27 +740,27 @@ def test_all_features_survive_a_round_trip(kind: str) -> None:
 def test_faces_keep_their_materials() -> None:
     scene = rich_scene()
     back = to_millimeters(load(write_scene(scene)))
-    found = {part.name: part for part in back.parts}
+    part_by_name = {part.name: part for part in back.parts}
     for name, third in (("third", "glow"), ("fourth", "wood")):
-        mesh = back.meshes[found[name].mesh]
+        mesh = back.meshes[part_by_name[name].mesh]
         assert mesh.face_material is not None
-        shown = [back.materials[index].name for index in mesh.face_material]
-        centres = mesh.vertices[mesh.faces].mean(axis=1)
+        names = [back.materials[index].name for index in mesh.face_material]
+        centers = mesh.vertices[mesh.faces].mean(axis=1)
         ball = scene.meshes[1]
         expected = {
-            tuple(centre.round(3) + 0.0): [third, "red", "wood"][number % 3]
-            for number, centre in enumerate(ball.vertices[ball.faces].mean(axis=1))
+            tuple(center.round(3) + 0.0): [third, "red", "wood"][number % 3]
+            for number, center in enumerate(ball.vertices[ball.faces].mean(axis=1))
         }
-        assert all(expected[tuple(c.round(3) + 0.0)] == m for c, m in zip(centres, shown, strict=True))
-    assert found["first"].material is None
-    assert back.materials[found["second"].material or 0].name == "red"
+        assert all(expected[tuple(c.round(3) + 0.0)] == m for c, m in zip(centers, names, strict=True))
+    assert part_by_name["first"].material is None
+    assert back.materials[part_by_name["second"].material or 0].name == "red"
 
 
 def test_instances_with_different_materials_share_their_bytes() -> None:
-    one = scene_of(sphere(5, 64))
+    single = scene_of(sphere(5, 64))
     parts = [Part(0, trimesh.transformations.translation_matrix([20 * n, 0, 0]), material=n % 2) for n in range(6)]
-    six = replace(one, parts=parts, materials=(Material("a", (1, 0, 0, 1)), Material("b", (0, 1, 0, 1))))
-    assert len(write_scene(six)) < len(write_scene(one)) + 3000
+    six = replace(single, parts=parts, materials=(Material("a", (1, 0, 0, 1)), Material("b", (0, 1, 0, 1))))
+    assert len(write_scene(six)) < len(write_scene(single)) + 3000
     document = parse_json(write_scene(six))
     assert len(document["meshes"]) == 2
     assert len(document["accessors"]) == 2
@@ -773,7 +773,7 @@ def test_output_is_reproducible() -> None:
 
 
 def test_a_box_is_written_in_meters_and_upright() -> None:
-    (accessor,) = [one for one in parse_json(write_scene(scene_of(brick())))["accessors"] if one["type"] == "VEC3"]
+    (accessor,) = [item for item in parse_json(write_scene(scene_of(brick())))["accessors"] if item["type"] == "VEC3"]
     assert accessor["min"] == pytest.approx([0, 0, -0.02])
     assert accessor["max"] == pytest.approx([0.01, 0.03, 0])
 
@@ -784,7 +784,7 @@ def test_indices_have_the_smallest_sufficient_type(count: int, component: int) -
     faces = np.arange(count // 3 * 3).reshape(-1, 3)
     faces = np.concatenate([faces, [[0, 1, count - 1]]])
     (accessor,) = [
-        one for one in parse_json(write_scene(scene_of(Mesh(vertices, faces))))["accessors"] if "min" not in one
+        item for item in parse_json(write_scene(scene_of(Mesh(vertices, faces))))["accessors"] if "min" not in item
     ]
     assert accessor["componentType"] == component
 
@@ -877,10 +877,10 @@ def test_the_validator_finds_no_error(kind: str, make: Any, tmp_path: Path) -> N
     folder = validator()
     path = tmp_path / f"model.{kind}"
     path.write_bytes(write_scene(make(), kind))
-    done = subprocess.run(
+    result = subprocess.run(
         ["node", "-e", SCRIPT, str(folder), str(path)], capture_output=True, text=True, timeout=60, check=True
     )
-    issues = json.loads(done.stdout)
+    issues = json.loads(result.stdout)
     assert (issues["numErrors"], issues["numWarnings"]) == (0, 0), issues["messages"]
 
 
@@ -888,10 +888,10 @@ def test_the_validator_finds_no_error(kind: str, make: Any, tmp_path: Path) -> N
 def test_trimesh_reads_the_same_geometry(kind: str) -> None:
     scene = rich_scene()
     loaded = trimesh.load_scene(io.BytesIO(write_scene(scene, kind)), file_type=kind).to_geometry()
-    metres = to_meters(scene)
+    meters = to_meters(scene)
     assert len(loaded.faces) == scene.face_count
-    assert np.allclose(loaded.bounds, bounds(metres), atol=1e-7)
-    assert loaded.volume == pytest.approx(volume(*soup(metres)), rel=1e-4)
+    assert np.allclose(loaded.bounds, bounds(meters), atol=1e-7)
+    assert loaded.volume == pytest.approx(volume(*soup(meters)), rel=1e-4)
 
 
 def test_pygltflib_reads_the_same_positions() -> None:

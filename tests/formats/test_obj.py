@@ -50,7 +50,7 @@ def parse_with_notes(text: str | bytes, companions: dict[str, bytes] | None = No
     data = text.encode() if isinstance(text, str) else text
     with collecting("read") as remarks:
         scene = read(Source.from_bytes(data, "upload.obj", companions), NoOptions())
-    return scene, {one.code: one.message for one in remarks.notes}
+    return scene, {entry.code: entry.message for entry in remarks.notes}
 
 
 def write_obj(scene: Scene, **options: str) -> tuple[bytes, dict[str, bytes]]:
@@ -146,12 +146,12 @@ def separate_triangle(k: int) -> str:
 
 
 def test_objects_and_groups_become_parts() -> None:
-    one = separate_triangle
-    text = one(0) + "o body\n" + one(1) + "g lid\n" + one(2) + "g base\n" + one(3) + one(4)
-    text += "g lid\nf 7 9 8\no arm # right\n" + one(5) + "o body\nf 4 6 5\ng\nf 5 6 4\n"
+    triangle = separate_triangle
+    text = triangle(0) + "o body\n" + triangle(1) + "g lid\n" + triangle(2) + "g base\n" + triangle(3) + triangle(4)
+    text += "g lid\nf 7 9 8\no arm # right\n" + triangle(5) + "o body\nf 4 6 5\ng\nf 5 6 4\n"
     scene, notes = parse_with_notes(text)
-    found = [(part.path, part.name, len(scene.meshes[part.mesh].faces)) for part in scene.parts]
-    assert found == [((), "", 1), ((), "body", 3), (("body",), "lid", 2), (("body",), "base", 2), ((), "arm", 1)]
+    rows = [(part.path, part.name, len(scene.meshes[part.mesh].faces)) for part in scene.parts]
+    assert rows == [((), "", 1), ((), "body", 3), (("body",), "lid", 2), (("body",), "base", 2), ((), "arm", 1)]
     lid = scene.meshes[scene.parts[2].mesh]
     assert np.array_equal(
         lid.vertices[lid.faces],
@@ -193,12 +193,12 @@ def test_a_brick_in_six_groups_is_one_watertight_part_before_and_after_repair(tm
     upload = tmp_path / "brick.obj"
     upload.write_text(text)
     registry = Registry(entry_points=False)
-    found = registry.inspect(upload)
-    assert found.model is not None
-    assert (found.model.watertight, found.model.parts, found.model.holes) == (True, 1, 0)
+    inspection = registry.inspect(upload)
+    assert inspection.model is not None
+    assert (inspection.model.watertight, inspection.model.parts, inspection.model.holes) == (True, 1, 0)
     registry.convert(upload, tmp_path / "plain.stl")
     report = registry.convert(upload, tmp_path / "repaired.stl", repair=True)
-    assert "open_surface" not in {one.code for one in report.notes}
+    assert "open_surface" not in {entry.code for entry in report.notes}
     assert (tmp_path / "plain.stl").read_bytes() == (tmp_path / "repaired.stl").read_bytes()
 
 
@@ -211,7 +211,7 @@ def test_joined_groups_keep_the_materials_and_uv_of_their_faces() -> None:
     (mesh,) = scene.meshes
     assert mesh.face_material is not None and mesh.uv is not None
     assert mesh.face_material.tolist() == [0, 0, 1, 1] * 3
-    assert [one.name for one in scene.materials] == ["paint 0", "paint 1"]
+    assert [material.name for material in scene.materials] == ["paint 0", "paint 1"]
     for face in range(0, 12, 2):
         quad = np.unique(mesh.uv[mesh.faces[face : face + 2]].reshape(-1, 2), axis=0)
         assert quad.tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
@@ -277,7 +277,7 @@ def test_joined_groups_equal_those_of_a_simple_search(drawn: list[tuple[int, int
         corners = [40 * owner + at + step for step in range(3)]
         text += f"o {owner}\ng group {group}\nf {' '.join(str(corner + 1) for corner in corners)}\n"
         mine = {("group", owner, group), *(("vertex", owner, corner) for corner in corners)}
-        for other in [one for one in surfaces if one & mine]:
+        for other in [surface for surface in surfaces if surface & mine]:
             surfaces.remove(other)
             mine |= other
         surfaces.append(mine)
@@ -328,10 +328,10 @@ def test_materials_stay_with_faces_that_are_reordered() -> None:
     text = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\no a\nusemtl m\nf 1 2 3 4\no b\nusemtl n\nf 1 2 3\no a\nf 4 3 2 1\n"
     scene = parse_obj(text)
     assert [part.name for part in scene.parts] == ["a", "b"]
-    shown = [mesh.face_material for mesh in scene.meshes]
-    assert shown[0] is not None and shown[1] is not None
-    assert shown[0].tolist() == [0, 0, 1, 1]
-    assert shown[1].tolist() == [1]
+    face_materials = [mesh.face_material for mesh in scene.meshes]
+    assert face_materials[0] is not None and face_materials[1] is not None
+    assert face_materials[0].tolist() == [0, 0, 1, 1]
+    assert face_materials[1].tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -534,9 +534,9 @@ def test_physically_based_keys_are_read() -> None:
         bumps__png=PNG + b"2",
         mr__png=PNG + b"3",
     )
-    one = scene.materials[0]
-    assert (one.roughness, one.metallic, one.emissive) == (0.3, 0.7, (0.1, 0.2, 0.3))
-    slots = (one.emissive_image, one.normal_image, one.metallic_roughness_image)
+    shiny = scene.materials[0]
+    assert (shiny.roughness, shiny.metallic, shiny.emissive) == (0.3, 0.7, (0.1, 0.2, 0.3))
+    slots = (shiny.emissive_image, shiny.normal_image, shiny.metallic_roughness_image)
     assert [scene.images[slot].data[-1:] for slot in slots if slot is not None] == [b"1", b"2", b"3"]
 
 
@@ -590,7 +590,7 @@ def test_a_shared_image_is_stored_once() -> None:
         text, {"m.mtl": b"newmtl paint\nmap_Kd a.png\nnewmtl other\nmap_Kd A.png\n", "a.png": PNG}
     )
     assert len(scene.images) == 1
-    assert [one.base_color_image for one in scene.materials] == [0, 0]
+    assert [material.base_color_image for material in scene.materials] == [0, 0]
 
 
 def test_scale_and_offset_of_a_texture_change_only_its_coordinates() -> None:
@@ -612,7 +612,7 @@ def test_libraries_are_found_by_every_form_of_reference(library: str) -> None:
 
 def test_a_library_with_spaces_in_its_name_is_found() -> None:
     scene, notes = parse_with_notes(
-        PAINTED.format(library="my colours.mtl"), {"my colours.mtl": b"newmtl paint\nKd 1 0 0\n"}
+        PAINTED.format(library="my colors.mtl"), {"my colors.mtl": b"newmtl paint\nKd 1 0 0\n"}
     )
     assert scene.materials[0].base_color == (1, 0, 0, 1)
     assert notes == {}
@@ -674,11 +674,11 @@ def test_a_painted_scene_survives_a_round_trip() -> None:
     assert ball.uv is not None and ball.normals is not None and ball.face_material is not None
     named = [back.materials[index].name for index in ball.face_material]
     assert sorted(named) == sorted(["plain", "gold", "glass"][k % 3] for k in range(len(ball.faces)))
-    gold = next(one for one in back.materials if one.name == "gold")
+    gold = next(material for material in back.materials if material.name == "gold")
     assert (gold.base_color, gold.metallic, gold.roughness) == ((1, 0.8, 0.2, 1), 1, 0.25)
     assert gold.wrap == ("clamp", "clamp")
     assert gold.base_color_image is not None and back.images[gold.base_color_image].data == PNG
-    glass = next(one for one in back.materials if one.name == "glass")
+    glass = next(material for material in back.materials if material.name == "glass")
     assert (glass.base_color, glass.alpha_mode, glass.emissive) == ((0.5, 0.5, 1, 0.5), "blend", (0.1, 0, 0))
     assert np.allclose(ball.normals, ball.vertices / 5, atol=1e-6)
     assert np.array_equal(ball.uv, (ball.normals[:, :2] + 1) / 2) or np.allclose(
@@ -770,8 +770,8 @@ def test_many_parts_of_every_kind_survive_a_round_trip() -> None:
         assert (mesh.colors is None) == (before.colors is None)
         assert mesh.colors is None or (mesh.colors == [k, 0, 255, 255]).all()
         assert mesh.face_material is not None
-        shown = {back.materials[index].name for index in mesh.face_material}
-        assert shown == ({["one", "two"][k % 2]} if k % 7 == 0 else {"plain"})
+        material_names = {back.materials[index].name for index in mesh.face_material}
+        assert material_names == ({["one", "two"][k % 2]} if k % 7 == 0 else {"plain"})
 
 
 def test_normals_are_lost_only_in_parts_with_a_missing_normal() -> None:
@@ -815,7 +815,7 @@ def test_writing_does_not_change_the_scene() -> None:
     scene = painted_scene()
     before = [mesh.vertices.copy() for mesh in scene.meshes]
     write_obj(scene, obj_up="y")
-    assert all(np.array_equal(mesh.vertices, one) for mesh, one in zip(scene.meshes, before, strict=True))
+    assert all(np.array_equal(mesh.vertices, vertices) for mesh, vertices in zip(scene.meshes, before, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -824,10 +824,10 @@ def test_writing_does_not_change_the_scene() -> None:
 def test_trimesh_reads_written_files(scene: Scene, tmp_path: Path) -> None:
     target = Target("model.obj", folder=tmp_path)
     write(scene, target, ObjWriterOptions())
-    found = trimesh.load(tmp_path / "model.obj", process=False, force="mesh")
-    assert len(found.faces) == scene.face_count
-    assert np.allclose(found.bounds, bounds(scene))
-    assert found.volume == pytest.approx(volume(*soup(scene)), rel=1e-5)
+    trimesh_model = trimesh.load(tmp_path / "model.obj", process=False, force="mesh")
+    assert len(trimesh_model.faces) == scene.face_count
+    assert np.allclose(trimesh_model.bounds, bounds(scene))
+    assert trimesh_model.volume == pytest.approx(volume(*soup(scene)), rel=1e-5)
 
 
 def test_trimesh_reads_colors_and_images(tmp_path: Path) -> None:
@@ -838,11 +838,11 @@ def test_trimesh_reads_colors_and_images(tmp_path: Path) -> None:
         scene_of(ball), materials=(Material("skin", (1, 1, 1, 1), 0),), images=(Image(buffer.getvalue(), "image/png"),)
     )
     write(scene, Target("model.obj", folder=tmp_path), ObjWriterOptions())
-    found = trimesh.load(tmp_path / "model.obj", process=False, force="mesh")
-    assert found.visual.material.image.getpixel((0, 0))[:3] == (255, 0, 0)
+    trimesh_model = trimesh.load(tmp_path / "model.obj", process=False, force="mesh")
+    assert trimesh_model.visual.material.image.getpixel((0, 0))[:3] == (255, 0, 0)
     box = replace(brick(), colors=np.tile([10, 20, 30, 255], (8, 1)))
-    found = trimesh.load(io.BytesIO(write_obj(scene_of(box))[0]), file_type="obj", process=False)
-    assert found.visual.vertex_colors[0].tolist() == [10, 20, 30, 255]
+    trimesh_model = trimesh.load(io.BytesIO(write_obj(scene_of(box))[0]), file_type="obj", process=False)
+    assert trimesh_model.visual.vertex_colors[0].tolist() == [10, 20, 30, 255]
 
 
 @pytest.mark.skipif(shutil.which("assimp") is None, reason="the assimp command is not installed")
@@ -852,9 +852,9 @@ def test_assimp_reads_written_files(tmp_path: Path) -> None:
     subprocess.run(
         ["assimp", "export", "model.obj", "out.stl", "-fstlb"], cwd=tmp_path, check=True, capture_output=True
     )
-    found = trimesh.load(tmp_path / "out.stl", process=False)
-    assert len(found.faces) == scene.face_count
-    assert found.volume == pytest.approx(volume(*soup(scene)), rel=1e-5)
+    trimesh_model = trimesh.load(tmp_path / "out.stl", process=False)
+    assert len(trimesh_model.faces) == scene.face_count
+    assert trimesh_model.volume == pytest.approx(volume(*soup(scene)), rel=1e-5)
 
 
 def test_the_registry_detects_and_converts_obj(tmp_path: Path) -> None:

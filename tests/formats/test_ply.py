@@ -61,9 +61,9 @@ def ply(encoding: str, *elements: tuple[str, str, Rows], comments: Sequence[str]
     body = b""
     order = ">" if encoding == "binary_big_endian" else "<"
     for name, properties, rows in elements:
-        kinds = [one.split() for one in properties.split(",")]
+        kinds = [declaration.split() for declaration in properties.split(",")]
         lines.append(f"element {name} {len(rows)}")
-        lines += [f"property {one.strip()}" for one in properties.split(",")]
+        lines += [f"property {declaration.strip()}" for declaration in properties.split(",")]
         for row in rows:
             words = []
             for kind, value in zip(kinds, row, strict=True):
@@ -73,7 +73,7 @@ def ply(encoding: str, *elements: tuple[str, str, Rows], comments: Sequence[str]
                     words.append(str(len(values)))
                     if encoding != "ascii":
                         body += struct.pack(order + CODES[kind[1]], len(values))
-                words += [str(one) for one in values]
+                words += [str(value) for value in values]
                 if encoding != "ascii":
                     body += struct.pack(order + codes * len(values), *values)
             if encoding == "ascii":
@@ -90,7 +90,7 @@ MIXED = [[*QUADS[0]], *(list(map(int, f)) for f in BRICK.faces[2:6]), *QUADS[3:]
 
 
 def faces_of(lists: Sequence[Sequence[int]]) -> Rows:
-    return [[one] for one in lists]
+    return [[indices] for indices in lists]
 
 
 def assert_is_the_brick(scene: Scene) -> None:
@@ -120,7 +120,7 @@ def test_faces_of_any_size_and_type_are_read(encoding: str, faces: list[list[int
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_properties_in_any_order_and_unknown_elements_are_read(encoding: str) -> None:
     vertex = [[7, [1, 2, 3][: i % 4], z, 0.5, x, y] for i, (x, y, z) in enumerate(POINTS)]
-    face = [[[0.25] * (i % 3), [9] * i, one, -1] for i, one in enumerate(MIXED)]
+    face = [[[0.25] * (i % 3), [9] * i, indices, -1] for i, indices in enumerate(MIXED)]
     data = ply(
         encoding,
         ("camera", "float a, list int double b", [[1.5, [1, 2]], [2.5, []]]),
@@ -228,7 +228,7 @@ def test_vertex_colors_of_all_types_are_read(
 
 
 def test_face_colors_become_materials() -> None:
-    face = [[one, *([255, 0, 0] if i < 2 else [0, 0, 255])] for i, one in enumerate(QUADS)]
+    face = [[indices, *([255, 0, 0] if i < 2 else [0, 0, 255])] for i, indices in enumerate(QUADS)]
     scene = load(ply("ascii", ("vertex", XYZ, POINTS), ("face", f"{LIST}, uchar red, uchar green, uchar blue", face)))
     own = scene.meshes[0].face_material
     assert own is not None
@@ -248,7 +248,7 @@ def test_uv_and_normals_of_vertices_are_read(names: tuple[str, str]) -> None:
 
 def textured(encoding: str = "ascii", name: str = "my pic.png") -> bytes:
     corners = [[0, 0, 1, 0, 1, 1, 0, 1], [0.5, 0.5, 1, 0, 1, 1, 0, 1], [], *[[0, 0, 1, 0, 1, 1, 0, 1]] * 3]
-    face = [[one, [float(x) for x in uv]] for one, uv in zip(QUADS, corners, strict=True)]
+    face = [[indices, [float(x) for x in uv]] for indices, uv in zip(QUADS, corners, strict=True)]
     properties = f"{LIST}, list uchar float texcoord"
     return ply(encoding, ("vertex", XYZ, POINTS), ("face", properties, face), comments=[f"comment TextureFile {name}"])
 
@@ -281,7 +281,7 @@ def test_a_missing_texture_gives_a_note_and_keeps_the_uv() -> None:
 
 def test_texture_numbers_select_the_texture_of_each_face() -> None:
     uv = [0.0] * 8
-    face = [[one, uv, i % 3 - (i == 5) * 9] for i, one in enumerate(QUADS)]
+    face = [[indices, uv, i % 3 - (i == 5) * 9] for i, indices in enumerate(QUADS)]
     data = ply(
         "binary_little_endian",
         ("vertex", XYZ, POINTS),
@@ -436,8 +436,8 @@ def test_double_is_written_only_if_float_would_move_vertices(ascii_: bool) -> No
 
 @pytest.mark.parametrize("ascii_", [False, True])
 def test_material_colors_become_vertex_colors(ascii_: bool) -> None:
-    shown = np.repeat([0, 1, -1], 4)
-    mesh = Mesh(BRICK.vertices, BRICK.faces, face_material=shown)
+    face_material = np.repeat([0, 1, -1], 4)
+    mesh = Mesh(BRICK.vertices, BRICK.faces, face_material=face_material)
     materials = (Material(base_color=(1, 0, 0, 1)), Material(base_color=(0, 0, 1, 0.5)))
     again = load(dump(Scene((mesh,), (Part(0),), materials), ascii_)).meshes[0]
     assert again.colors is not None
@@ -454,9 +454,9 @@ def test_vertices_are_duplicated_only_at_borders_between_colors() -> None:
     mesh = Mesh(ball.vertices, ball.faces, face_material=upper)
     equator = int((np.abs(ball.vertices[:, 2]) < 1e-9).sum())
     assert equator > 0
-    one = load(dump(Scene((mesh,), (Part(0),), (red, also_red)))).meshes[0]
+    mesh_of_equal_colors = load(dump(Scene((mesh,), (Part(0),), (red, also_red)))).meshes[0]
     two = load(dump(Scene((mesh,), (Part(0),), (red, blue)))).meshes[0]
-    assert len(one.vertices) == len(ball.vertices)
+    assert len(mesh_of_equal_colors.vertices) == len(ball.vertices)
     assert len(two.vertices) == len(ball.vertices) + equator
 
 

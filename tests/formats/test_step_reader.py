@@ -325,7 +325,7 @@ def instances_in_color(folder: Path) -> bytes:
     shapes.UpdateAssemblies()
     writer = STEPCAFControl_Writer()
     writer.Transfer(document, STEPControl_AsIs)
-    path = folder / "colours.step"
+    path = folder / "colors.step"
     writer.Write(str(path))
     return path.read_bytes()
 

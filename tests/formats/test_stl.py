@@ -339,8 +339,8 @@ def test_names_are_kept_to_one_line(name: str) -> None:
     data = dump(scene_of(brick(name=name), move_mesh(brick(name="other"), 50, 0, 0)), ascii_=True)
     assert data.count(b"solid ") + data.count(b"solid\n") == 4 + name.count("endsolid") * 2
     again = load(data)
-    shown = " ".join(name.replace("\x00", " ").replace("\x07", " ").split())
-    assert [part.name for part in again.parts] == [shown, "other"]
+    expected = " ".join(name.replace("\x00", " ").replace("\x07", " ").split())
+    assert [part.name for part in again.parts] == [expected, "other"]
     assert again.face_count == 24
 
 

@@ -80,8 +80,8 @@ def test_celery(folder: Path) -> None:
     pytest.importorskip("celery", reason="Celery is in the group `guides`")
     tasks = load("celery_tasks")
     try:
-        done = tasks.make_print_ready.apply((str(folder / "examples" / "bracket.stl"), str(folder / "out.3mf")))
-        assert done.get()["faces"] > 0 and is_3mf((folder / "out.3mf").read_bytes())
+        result = tasks.make_print_ready.apply((str(folder / "examples" / "bracket.stl"), str(folder / "out.3mf")))
+        assert result.get()["faces"] > 0 and is_3mf((folder / "out.3mf").read_bytes())
     finally:
         tasks.registry.close()
 

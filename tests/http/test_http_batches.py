@@ -28,9 +28,9 @@ GLTF = {
 
 def failures(entries: dict[str, bytes]) -> dict[str, str]:
     """errors.json as file → code."""
-    found: list[dict[str, Any]] = json.loads(entries["errors.json"])
-    assert all(set(one) == {"file", "error", "error_code"} for one in found)
-    return {one["file"]: one["error_code"] for one in found}
+    rows: list[dict[str, Any]] = json.loads(entries["errors.json"])
+    assert all(set(row) == {"file", "error", "error_code"} for row in rows)
+    return {row["file"]: row["error_code"] for row in rows}
 
 
 def test_several_files_are_answered_with_one_zip(service: Running) -> None:
@@ -60,12 +60,12 @@ def test_textures_are_packed_without_being_loaded_into_memory(tmp_path: Path) ->
     size = 8 << 20
     report = Report(source=FileReport(format="glb"), target=FileReport(format="obj"))
     outcomes = []
-    for number, colour in enumerate(b"rrg"):
+    for number, color in enumerate(b"rrg"):
         folder = tmp_path / str(number)
         folder.mkdir()
         target = Target("model.obj", folder=folder)
         (folder / "model.obj").write_bytes(b"v 0 0 0")
-        target.companion("texture.png", bytes([colour]) * size)
+        target.companion("texture.png", bytes([color]) * size)
         file = InputFile(name=f"{number}.glb", folder="", stem=str(number), path=folder)
         outcomes.append(FileResult(file, report, target))
     tracemalloc.start()
@@ -82,10 +82,10 @@ def test_textures_are_packed_without_being_loaded_into_memory(tmp_path: Path) ->
 
 
 def test_a_report_lists_each_code_of_a_file_once() -> None:
-    one, other = (Note(code=code, message="text") for code in ("frame_converted", "material_simplified"))
-    report = Report(source=FileReport(format="gltf"), target=FileReport(format="glb"), notes=(one, other, one))
-    said = json.loads(batch_header([("a.gltf", report), ("b.gltf", report), ("a.gltf", report)], 0))
-    assert said["notes"] == {name: ["frame_converted", "material_simplified"] for name in ("a.gltf", "b.gltf")}
+    first, second = (Note(code=code, message="text") for code in ("frame_converted", "material_simplified"))
+    report = Report(source=FileReport(format="gltf"), target=FileReport(format="glb"), notes=(first, second, first))
+    header = json.loads(batch_header([("a.gltf", report), ("b.gltf", report), ("a.gltf", report)], 0))
+    assert header["notes"] == {name: ["frame_converted", "material_simplified"] for name in ("a.gltf", "b.gltf")}
 
 
 def test_the_report_header_of_a_large_batch_is_truncated(service: Running, pro: dict[str, str]) -> None:
@@ -108,9 +108,9 @@ def test_failed_files_are_listed_and_counted(service: Running) -> None:
 
 def test_the_error_details_list_the_files_if_all_of_them_fail(service: Running) -> None:
     body = check_error(service.many(("a.toy", b"toy empty"), ("b.toy", b"toy empty")), 422, "empty_model")
-    assert [one["file"] for one in body["details"]] == ["a.toy", "b.toy"]
+    assert [failure["file"] for failure in body["details"]] == ["a.toy", "b.toy"]
     body = check_error(service.many(("a.toy", b"toy empty"), ("c.xyz", b"???")), 422, "conversion_failed")
-    assert {one["error_code"] for one in body["details"]} == {"empty_model", "unsupported_format"}
+    assert {failure["error_code"] for failure in body["details"]} == {"empty_model", "unsupported_format"}
 
 
 def test_an_unexpected_error_fails_only_its_file(service: Running) -> None:
@@ -123,9 +123,9 @@ def test_an_unexpected_error_fails_only_its_file(service: Running) -> None:
 def test_the_zip_contains_a_report_on_request(service: Running) -> None:
     entries = unzip_response(service.many(("a.toy", b"toy"), ("b.toy", b"toy empty"), report="true"))
     assert list(entries) == ["a.toy", "errors.json", "report.json"]
-    done, failed = json.loads(entries["report.json"])["files"]
-    assert (done["file"], done["output"]) == ("a.toy", "a.toy")
-    assert done["report"]["target"]["faces"] == 12
+    result, failed = json.loads(entries["report.json"])["files"]
+    assert (result["file"], result["output"]) == ("a.toy", "a.toy")
+    assert result["report"]["target"]["faces"] == 12
     assert failed["error_code"] == "empty_model"
     assert "report.json" not in unzip_response(service.many(("a.toy", b"toy"), report="no"))
 
@@ -159,8 +159,8 @@ def test_different_companions_with_the_same_name_get_separate_folders(service: R
     for model in models:
         beside = model.rpartition("/")[0]
         library = next(line.split()[1] for line in entries[model].decode().splitlines() if line.startswith("mtllib"))
-        colour = b"1 0 0" if "red" in model else b"0 0 1"
-        assert colour in entries[f"{beside}/{library}".lstrip("/")]
+        color = b"1 0 0" if "red" in model else b"0 0 1"
+        assert color in entries[f"{beside}/{library}".lstrip("/")]
 
 
 def test_the_folders_of_an_archive_are_kept(service: Running) -> None:
@@ -217,11 +217,11 @@ def test_a_file_over_the_limit_in_an_archive_fails_alone(serve: Any) -> None:
 
 def test_a_damaged_entry_fails_alone(service: Running) -> None:
     valid = b"toy " + bytes(range(256)) * 4
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w", zipfile.ZIP_STORED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("a.toy", b"toy")
         archive.writestr("b.toy", valid)
-    broken = held.getvalue().replace(valid, valid[::-1])
+    broken = buffer.getvalue().replace(valid, valid[::-1])
     assert failures(unzip_response(service.batch(broken))) == {"b.toy": "unreadable_file"}
 
 
@@ -289,7 +289,7 @@ def test_the_search_for_companions_is_bounded(service: Running, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "names"),
     [
         ("b.png", {"b.png"}),
         ("ab.png", set()),
@@ -299,7 +299,7 @@ def test_the_search_for_companions_is_bounded(service: Running, monkeypatch: pyt
         ('"folder/b.png"', {"b.png"}),
     ],
 )
-def test_companion_names_match_whole_words_only(tmp_path: Path, text: str, found: set[str]) -> None:
+def test_companion_names_match_whole_words_only(tmp_path: Path, text: str, names: set[str]) -> None:
     path = tmp_path / "text"
     path.write_text(text)
-    assert archives.find_mentions(path, {"b.png", "a b.png"}, 100)[0] == found
+    assert archives.find_mentions(path, {"b.png", "a b.png"}, 100)[0] == names

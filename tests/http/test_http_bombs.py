@@ -75,9 +75,9 @@ def test_a_costly_model_in_an_archive_fails_alone(service: Running, pro: dict[st
         # a model that repeats one element a million times exceeds the compression ratio as soon as it is packed
         assert read_error_code(answer) == "unsafe_archive"
         return
-    found = unzip_response(answer)
-    assert "valid.stl" in found
-    failed = [one["error_code"] for one in json.loads(found.get("errors.json", b"[]"))]
+    entries = unzip_response(answer)
+    assert "valid.stl" in entries
+    failed = [failure["error_code"] for failure in json.loads(entries.get("errors.json", b"[]"))]
     assert set(failed) <= set(bomb.codes)
     assert len(failed) == (1 if bomb.codes else 0)
 

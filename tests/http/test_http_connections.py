@@ -28,7 +28,7 @@ def build_head(more: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "data",
     [
         b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
         b"GET /plan HTTP/1.1\r\n\r\n",
@@ -40,8 +40,8 @@ def build_head(more: bytes) -> bytes:
         build_head(b"Content-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n") + b"zz\r\n",
     ],
 )
-def test_input_that_is_not_http_gets_a_json_error(service: Running, sent: bytes) -> None:
-    head, _, body = service.raw(sent).partition(b"\r\n\r\n")
+def test_input_that_is_not_http_gets_a_json_error(service: Running, data: bytes) -> None:
+    head, _, body = service.raw(data).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert b"content-type: application/json" in head.lower()
     payload = json.loads(body)
@@ -72,20 +72,20 @@ def test_a_body_in_tiny_chunks_is_parsed_in_bounded_time(service: Running) -> No
     assert service.raw(build_chunked_request([*lines, form])).startswith(b"HTTP/1.1 200 ")
 
 
-def is_header_timeout(came: bytes) -> bool:
+def is_header_timeout(answer: bytes) -> bool:
     """Return whether an answer is the JSON error for headers that did not arrive in time."""
-    head, _, body = came.partition(b"\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
     assert b"content-type: application/json" in head
-    answer = json.loads(body)
-    assert f"x-request-id: {answer['request_id']}".encode() in head
-    return head.startswith(b"HTTP/1.1 408 ") and answer["error_code"] == "request_timeout"
+    error = json.loads(body)
+    assert f"x-request-id: {error['request_id']}".encode() in head
+    return head.startswith(b"HTTP/1.1 408 ") and error["error_code"] == "request_timeout"
 
 
 def test_unfinished_headers_time_out_with_408(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEADER_TIMEOUT_S", 0.1)
-    for sent in (b"GE", b"GET /plan HTTP/1.1\r\nHost: he", b"GET /plan HTTP/1.1\r\nHost: here\r\n"):
+    for head in (b"GE", b"GET /plan HTTP/1.1\r\nHost: he", b"GET /plan HTTP/1.1\r\nHost: here\r\n"):
         with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
-            connection.sendall(sent)
+            connection.sendall(head)
             assert is_header_timeout(receive_all(connection))
 
 
@@ -101,11 +101,11 @@ def test_unfinished_headers_of_a_second_request_time_out_with_408(
     monkeypatch.setattr(connections, "HEADER_TIMEOUT_S", 0.1)
     with socket.create_connection(("127.0.0.1", service.port), timeout=14) as connection:
         connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: here\r\n\r\n")
-        came = b""
-        while b"live" not in came:
+        data = b""
+        while b"live" not in data:
             piece = connection.recv(65_536)
             assert piece
-            came += piece
+            data += piece
         connection.sendall(b"GET /plan HTTP/1.1\r\n")
         assert is_header_timeout(receive_all(connection))
 
@@ -149,10 +149,10 @@ def build_request(content: bytes, version: bytes = b"1.1") -> bytes:
     return build_head(kind).replace(b"HTTP/1.1", b"HTTP/" + version) + form
 
 
-def send_and_half_close(running: Running, sent: bytes) -> socket.socket:
+def send_and_half_close(running: Running, data: bytes) -> socket.socket:
     """Send a request and close the sending direction, as `nc -N` does; return the connection."""
     connection = socket.create_connection(("127.0.0.1", running.port), timeout=20)
-    connection.sendall(sent)
+    connection.sendall(data)
     connection.shutdown(socket.SHUT_WR)
     return connection
 
@@ -179,8 +179,8 @@ def test_a_half_closed_connection_gets_its_answer_after_a_long_conversion(
         interim = connection.recv(25)
         assert interim == b"HTTP/1.1 100 Continue\r\n\r\n"[: len(interim)]
         go.write_text("go")
-        came = interim + receive_all(connection)
-    assert came.replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"").startswith(b"HTTP/1.1 200 ")
+        data = interim + receive_all(connection)
+    assert data.replace(b"HTTP/1.1 100 Continue\r\n\r\n", b"").startswith(b"HTTP/1.1 200 ")
 
 
 def test_the_job_of_a_closed_connection_is_stopped(serve: Any, engine: Any, tmp_path: Path) -> None:

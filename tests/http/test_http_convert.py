@@ -43,8 +43,8 @@ def test_case_and_dots_of_the_target_are_ignored(service: Running, target: str) 
 )
 def test_the_result_is_named_after_the_upload(service: Running, sent: str, plain: str, whole: str) -> None:
     answer = service.convert(name=sent)
-    shown = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}"
-    assert answer.headers["content-disposition"] == shown
+    disposition = f"attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}"
+    assert answer.headers["content-disposition"] == disposition
 
 
 def test_a_long_name_keeps_its_extension(service: Running) -> None:

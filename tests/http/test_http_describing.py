@@ -43,7 +43,7 @@ def test_supported_lists_what_the_registry_lists(service: Running, pro: dict[str
     assert body["formats"]["gilded"]["requires"] == "pro"
     assert body["formats"]["gilded"]["allowed"] is False
     assert body["formats"]["lacking"]["write"] is False
-    assert {one["id"] for one in body["operations"]} >= {"repair", "place-on-bed"}
+    assert {operation["id"] for operation in body["operations"]} >= {"repair", "place-on-bed"}
     same = supported(service.registry, LOCAL)
     assert body["operations"] == same["operations"]
     assert service.get("/supported", headers=pro).json()["formats"]["gilded"]["allowed"] is True
@@ -53,8 +53,8 @@ def test_supported_answers_304_to_a_matching_etag(service: Running, pro: dict[st
     first = service.get("/supported")
     etag = first.headers["etag"]
     assert re.fullmatch(r'"[0-9a-f]+"', etag)
-    for sent in (etag, f"W/{etag}", f'"other", {etag}', "*"):
-        again = service.get("/supported", headers={"If-None-Match": sent})
+    for value in (etag, f"W/{etag}", f'"other", {etag}', "*"):
+        again = service.get("/supported", headers={"If-None-Match": value})
         assert (again.status_code, again.content) == (304, b"")
         assert again.headers["etag"] == etag
     assert service.get("/supported", headers={"If-None-Match": '"other"'}).status_code == 200
@@ -64,8 +64,8 @@ def test_supported_answers_304_to_a_matching_etag(service: Running, pro: dict[st
 def read_document(service: Running) -> dict[str, Any]:
     answer = service.get("/schema/openapi.json")
     assert answer.headers["content-type"] == "application/json"
-    found: dict[str, Any] = answer.json()
-    return found
+    document: dict[str, Any] = answer.json()
+    return document
 
 
 def test_the_schema_has_every_option_as_a_field(service: Running) -> None:
@@ -93,17 +93,17 @@ def test_the_schema_names_every_endpoint_and_every_error(service: Running) -> No
     for path, methods in paths.items():
         for method in methods:
             assert service.client.request(method, path).status_code != 404
-    said = str(described)
+    text = str(described)
     for code in set(STATUS) - {"not_found", "method_not_allowed"}:
-        assert f"`{code}`" in said
-    operations = [one["operationId"] for methods in paths.values() for one in methods.values()]
+        assert f"`{code}`" in text
+    operations = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
     assert len(operations) == len(set(operations))
-    references = re.findall(r"'\$ref': '([^']+)'", said)
+    references = re.findall(r"'\$ref': '([^']+)'", text)
     assert references
     for reference in references:
-        found: Any = described
+        node: Any = described
         for step in reference.removeprefix("#/").split("/"):
-            found = found[step]
+            node = node[step]
 
 
 def assert_valid(schema: dict[str, Any], described: dict[str, Any], value: Any) -> None:
@@ -113,8 +113,8 @@ def assert_valid(schema: dict[str, Any], described: dict[str, Any], value: Any) 
 
 def list_responses(described: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return every response with its status."""
-    operations = [one for methods in described["paths"].values() for one in methods.values()]
-    return [response for one in operations for response in one["responses"].items()]
+    operations = [operation for methods in described["paths"].values() for operation in methods.values()]
+    return [response for operation in operations for response in operation["responses"].items()]
 
 
 def test_answers_match_the_schema(service: Running) -> None:
@@ -141,10 +141,10 @@ def test_the_document_is_valid_openapi(service: Running) -> None:
 def test_examples_follow_their_schemas(service: Running) -> None:
     described = read_document(service)
     posts = [methods["post"] for methods in described["paths"].values() if "post" in methods]
-    contents = [content for one in posts for content in one["requestBody"]["content"].values()]
+    contents = [content for operation in posts for content in operation["requestBody"]["content"].values()]
     for status, response in list_responses(described):
         typed = [content for name, content in response.get("content", {}).items() if name == "application/json"]
-        assert all("example" in one or "examples" in one for one in typed), status
+        assert all("example" in media or "examples" in media for media in typed), status
         contents += typed
     assert len(contents) > 40
     for content in contents:
@@ -172,9 +172,9 @@ def walk_schemas(value: Any) -> Iterator[dict[str, Any]]:
 def test_the_document_uses_only_constructs_that_client_generators_support(service: Running) -> None:
     """Several of them fail on boolean schemas and tuples, or type a value without `type` as anything."""
     described = read_document(service)
-    found = list(walk_schemas(described))
-    assert len(found) > 200
-    for schema in found:
+    schemas = list(walk_schemas(described))
+    assert len(schemas) > 200
+    for schema in schemas:
         if schema is False:
             continue
         assert isinstance(schema, dict)
@@ -185,16 +185,16 @@ def test_the_document_uses_only_constructs_that_client_generators_support(servic
         assert status == "304" or response["content"]
         assert all(content["schema"] for content in response.get("content", {}).values())
     for methods in described["paths"].values():
-        for one in methods.values():
-            assert one["operationId"]
-            assert one["summary"]
-            assert set(one["tags"]) <= {tag["name"] for tag in described["tags"]}
+        for operation in methods.values():
+            assert operation["operationId"]
+            assert operation["summary"]
+            assert set(operation["tags"]) <= {tag["name"] for tag in described["tags"]}
 
 
 def test_operation_ids_are_stable(service: Running) -> None:
     """Generated clients name their functions after them."""
     paths = read_document(service)["paths"]
-    assert {path: [one["operationId"] for one in methods.values()] for path, methods in paths.items()} == {
+    assert {path: [operation["operationId"] for operation in methods.values()] for path, methods in paths.items()} == {
         "/convert": ["convert"],
         "/convert-many": ["convert_many"],
         "/convert-batch": ["convert_batch"],
@@ -212,7 +212,7 @@ def test_operation_ids_are_stable(service: Running) -> None:
 
 def test_documented_headers_are_sent(service: Running) -> None:
     described = read_document(service)
-    sent = {
+    sent_headers = {
         "/convert": service.convert(),
         "/convert-many": service.many(("a.toy", b"toy")),
         "/convert-batch": service.batch(zip_files({"a.toy": b"toy"})),
@@ -226,7 +226,7 @@ def test_documented_headers_are_sent(service: Running) -> None:
         "/convert": service.convert(target="nothing"),
         "/plan": service.get("/plan", headers={"X-Api-Key": "wrong"}),
     }
-    for path, response in [*sent.items(), *errors.items()]:
+    for path, response in [*sent_headers.items(), *errors.items()]:
         (operation,) = described["paths"][path].values()
         headers = operation["responses"][str(response.status_code)]["headers"]
         # a request with a wrong key does not count against a rate limit
@@ -346,13 +346,13 @@ def test_a_missing_extra_is_reported_with_its_install_command(module: str) -> No
         "import meshhub\n"
         "try:\n    import meshhub.http\nexcept ImportError as error:\n    print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert 'pip install "meshhub[http]"' in done.stdout
-    assert module in done.stdout
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert 'pip install "meshhub[http]"' in result.stdout
+    assert module in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("sent", "found"),
+    ("name", "expected"),
     [
         ("a.stl", "a.stl"),
         ("", "model"),
@@ -366,9 +366,9 @@ def test_a_missing_extra_is_reported_with_its_install_command(module: str) -> No
         ("a:b*.stl", "a_b_.stl"),
     ],
 )
-def test_file_names_are_sanitized(sent: str, found: str) -> None:
-    assert label(sent) == found
-    content_disposition(found).encode("ascii")
+def test_file_names_are_sanitized(name: str, expected: str) -> None:
+    assert label(name) == expected
+    content_disposition(expected).encode("ascii")
 
 
 def test_folder_names_are_sanitized() -> None:

@@ -39,8 +39,8 @@ def run_page(page: str, service: Running, folder: Path) -> dict[str, str]:
 
 
 def test_the_readme_shows_the_endpoints() -> None:
-    shown = [command.rpartition("/")[2] for command in commands("README.md") if command.startswith("curl ")]
-    assert shown == ["convert", "convert-many", "inspect", "render", "supported"]
+    endpoints = [command.rpartition("/")[2] for command in commands("README.md") if command.startswith("curl ")]
+    assert endpoints == ["convert", "convert-many", "inspect", "render", "supported"]
 
 
 def test_the_commands_of_the_readme_run(service: Running, folder: Path) -> None:

@@ -60,14 +60,14 @@ def latch(tmp_path: Path) -> Iterator[Latch]:
 
 @pytest.fixture
 def stack() -> Iterator[contextlib.ExitStack]:
-    with contextlib.ExitStack() as made:
-        yield made
+    with contextlib.ExitStack() as exit_stack:
+        yield exit_stack
 
 
 @pytest.fixture
 def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(8) as made:
-        yield made
+    with ThreadPoolExecutor(8) as executor:
+        yield executor
 
 
 def is_alive(process: int) -> bool:
@@ -107,7 +107,7 @@ def test_files_that_are_unfinished_at_the_request_timeout_fail(serve: Callable[.
     entries = unzip_response(answer)
     assert list(entries) == ["a.toy", "errors.json"]
     failures = json.loads(entries["errors.json"])
-    assert [(one["file"], one["error_code"]) for one in failures] == [
+    assert [(failure["file"], failure["error_code"]) for failure in failures] == [
         ("b.toy", "conversion_timeout"),
         ("c.toy", "conversion_timeout"),
     ]
@@ -168,7 +168,7 @@ def test_a_batch_leaves_a_worker_for_other_requests(
 ) -> None:
     running = serve(engine, workers=2, queue=0)
     latches = [Latch(tmp_path, f"latch{n}") for n in range(3)]
-    batch = threads.submit(running.many, *((f"{n}.toy", one.content) for n, one in enumerate(latches)))
+    batch = threads.submit(running.many, *((f"{n}.toy", latch.content) for n, latch in enumerate(latches)))
     wait_until(lambda: any(latch.processes() for latch in latches))
     assert running.convert().status_code == 200
     for latch in latches:
@@ -281,10 +281,10 @@ def test_the_command_serves_until_sigterm(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert process.stdout is not None
         first = process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+", first)
-        assert found is not None, first + process.stderr.read()
+        match = re.search(r"http://127\.0\.0\.1:\d+", first)
+        assert match is not None, first + process.stderr.read()
         try:
-            with httpx.Client(base_url=found[0], timeout=60) as client:
+            with httpx.Client(base_url=match[0], timeout=60) as client:
                 assert client.get("/plan").json()["limits"]["max_batch_files"] == 7
                 answer = client.post("/convert", files={"file": ("t.stl", STL)}, data={"target": "ply"})
                 assert answer.status_code == 200, answer.text
@@ -317,9 +317,9 @@ def test_the_next_service_removes_the_files_of_a_killed_one(tmp_path: Path, stac
 
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True) as process:
         assert process.stderr is not None
-        found = re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())
-        assert found is not None
-        with socket.create_connection(("127.0.0.1", int(found[1]))) as connection:
+        match = re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())
+        assert match is not None
+        with socket.create_connection(("127.0.0.1", int(match[1]))) as connection:
             connection.sendall(
                 b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
                 b"Content-Length: 9999\r\n\r\n"

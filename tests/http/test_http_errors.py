@@ -346,10 +346,10 @@ def test_a_second_file_is_named_by_its_field(service: Running) -> None:
 
 def test_a_valid_request_id_is_echoed_and_an_invalid_one_replaced(service: Running) -> None:
     assert service.get("/plan", headers={"X-Request-ID": "abc-1.2"}).headers["x-request-id"] == "abc-1.2"
-    for sent in ("", "a b", "x" * 200, "é".encode(), 'x"y'):
-        came = service.get("/nowhere", headers={"X-Request-ID": sent})
-        assert len(came.headers["x-request-id"]) == 32
-        assert came.json()["request_id"] == came.headers["x-request-id"]
+    for request_id in ("", "a b", "x" * 200, "é".encode(), 'x"y'):
+        answer = service.get("/nowhere", headers={"X-Request-ID": request_id})
+        assert len(answer.headers["x-request-id"]) == 32
+        assert answer.json()["request_id"] == answer.headers["x-request-id"]
 
 
 def test_head_answers_without_a_body(service: Running) -> None:

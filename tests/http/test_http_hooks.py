@@ -31,7 +31,7 @@ from neighbors import Neighbor, sphere_stl
 
 pytestmark = pytest.mark.once
 
-ATTACKS = ("hang", "busy-loop", "segfault", "exit-at-once", "print-without-end", "fork-children", "daemonise-and-hang")
+ATTACKS = ("hang", "busy-loop", "segfault", "exit-at-once", "print-without-end", "fork-children", "daemonize-and-hang")
 ANSWERS = {"sniff": 415, "review": 500, "grants": 200, "finished": 200}
 """By hook: the status for a caller whose hook hangs or ends the process."""
 
@@ -94,7 +94,7 @@ def test_other_callers_of_a_misbehaving_hook_are_answered(running: Running, fold
     errors = [text for neighbor in neighbors for text in neighbor.wrong if not allowed or allowed not in text]
     assert errors == []
     assert hook == "review" or all(neighbor.right for neighbor in neighbors)
-    children = [int(line) for name in ("fork-children", "daemonise-and-hang") for line in lines(folder / name)]
+    children = [int(line) for name in ("fork-children", "daemonize-and-hang") for line in lines(folder / name)]
     running.registry.hooks.close()
     wait_until(lambda: not any(map(is_running, children)))
 
@@ -155,11 +155,11 @@ def test_slow_grants_of_one_caller_delay_nobody_else(running: Running, folder: P
     ask(other)
     with ThreadPoolExecutor(40) as threads:
         flood = [threads.submit(ask, slow) for _ in range(40)]
-        wait_until(lambda: any(one.done() for one in flood))
+        wait_until(lambda: any(request.done() for request in flood))
         ask(other)
-        assert sum(one.done() for one in flood) < 30, "the other caller waited for its turn behind them all"
-        for one in flood:
-            one.result()
+        assert sum(request.done() for request in flood) < 30, "the other caller waited for its turn behind them all"
+        for request in flood:
+            request.result()
 
 
 PROGRAM = "from meshhub.cli import main; main()"

@@ -32,7 +32,7 @@ PLANS = {
     "pro": {"conversion_timeout_seconds": 120, "requests_per_minute": 100_000},
 }
 
-LATER = ("hang", "segfault", "exit-at-once", "eat-maps", "fork-children-and-crash", "daemonise", "scribble")
+LATER = ("hang", "segfault", "exit-at-once", "eat-maps", "fork-children-and-crash", "daemonize", "scribble")
 """Attacks that also run in the operation and the writer."""
 
 

@@ -61,10 +61,10 @@ def test_keys_are_unique(store: KeyStore) -> None:
 def test_the_database_holds_only_hashes_of_keys(store: KeyStore, path: Path) -> None:
     key, record = store.create("pro")
     store.close()
-    held = b"".join(one.read_bytes() for one in path.parent.iterdir())
-    assert record.id.encode() in held
-    assert key.encode() not in held
-    assert key.removeprefix(record.id + "_").encode() not in held
+    content = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert record.id.encode() in content
+    assert key.encode() not in content
+    assert key.removeprefix(record.id + "_").encode() not in content
     if sys.platform != "win32":
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -72,9 +72,9 @@ def test_the_database_holds_only_hashes_of_keys(store: KeyStore, path: Path) -> 
 def test_a_wrong_secret_with_a_valid_id_is_rejected(store: KeyStore) -> None:
     key, record = store.create("pro")
     wrong = key[:-1] + ("A" if key[-1] != "A" else "B")
-    for tried in (wrong, record.id, record.id + "_", key + "x", key.upper(), "", "mh__", "\ud800"):
+    for wrong_key in (wrong, record.id, record.id + "_", key + "x", key.upper(), "", "mh__", "\ud800"):
         with pytest.raises(InvalidKey):
-            store.check(tried)
+            store.check(wrong_key)
     store.close()
 
 

@@ -35,16 +35,16 @@ libc.fflush(None)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has many heaps")
 @pytest.mark.parametrize(
-    ("settings", "word", "one"),
+    ("settings", "word", "has_one_heap"),
     [({}, "one", True), ({}, "none", False), ({"MALLOC_ARENA_MAX": "8"}, "one", False)],
 )
-def test_threads_share_one_heap_by_default(settings: dict[str, str], word: str, one: bool) -> None:
+def test_threads_share_one_heap_by_default(settings: dict[str, str], word: str, has_one_heap: bool) -> None:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", CODE, word], env={**inherited, **settings}, capture_output=True, check=True
     )
-    assert done.stdout.count(b"<heap nr=") >= 1
-    assert (done.stdout.count(b"<heap nr=") == 1) == one
+    assert result.stdout.count(b"<heap nr=") >= 1
+    assert (result.stdout.count(b"<heap nr=") == 1) == has_one_heap
 
 
 TRIMMING_CODE = """

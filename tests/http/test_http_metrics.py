@@ -80,9 +80,11 @@ def test_bytes_are_counted(serve: Callable[..., Running]) -> None:
     answer = running.convert(b"toy" + b" " * 100_000, toy_weight=200_000)
     assert answer.status_code == 200
     after = read_samples(running)
-    came, went = (after["meshhub_bytes_total", way] - before["meshhub_bytes_total", way] for way in ("in", "out"))
-    assert 100_000 < came < 102_000
-    assert 200_000 < went < 220_000
+    bytes_in, bytes_out = (
+        after["meshhub_bytes_total", way] - before["meshhub_bytes_total", way] for way in ("in", "out")
+    )
+    assert 100_000 < bytes_in < 102_000
+    assert 200_000 < bytes_out < 220_000
 
 
 def test_callers_cannot_add_label_values(serve: Callable[..., Running]) -> None:
@@ -167,9 +169,9 @@ def test_a_server_that_logs_json(tmp_path: Path) -> None:
         assert process.stderr is not None
         try:
             first = json.loads(process.stderr.readline())
-            found = re.search(r"http://127\.0\.0\.1:\d+", first["message"])
-            assert found is not None
-            with httpx.Client(base_url=found[0], timeout=60, headers={"X-Request-ID": "my-own"}) as client:
+            match = re.search(r"http://127\.0\.0\.1:\d+", first["message"])
+            assert match is not None
+            with httpx.Client(base_url=match[0], timeout=60, headers={"X-Request-ID": "my-own"}) as client:
                 files = {"file": ("private-name.stl", b"solid private-content\nendsolid")}
                 assert client.post("/convert", files=files, data={"target": "ply"}).status_code == 422
                 assert client.get("/plan", headers={"X-Api-Key": key}).status_code == 401
@@ -192,7 +194,9 @@ def test_a_rejected_request_is_one_log_line(serve: Callable[..., Running], caplo
     with caplog.at_level(logging.INFO, logger="meshhub"):
         check_error(running.convert(headers={"X-Request-ID": "told-once"}), 503, "server_busy")
         wait_until(lambda: any("/convert" in record.getMessage() for record in caplog.records))
-    (record,) = [one for one in caplog.records if "server_busy" in one.getMessage() or "disk" in one.getMessage()]
+    (record,) = [
+        record for record in caplog.records if "server_busy" in record.getMessage() or "disk" in record.getMessage()
+    ]
     assert record.levelno == logging.WARNING
     assert "disk" in record.getMessage()
     payload = json.loads(JsonLines().format(record))
@@ -231,8 +235,10 @@ for kind in ("json", "text"):
 
 def test_log_lines_of_a_worker_have_the_request_id() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(service_plugins.__file__).parent)}
-    done = subprocess.run([sys.executable, "-c", WORKING], env=environment, capture_output=True, text=True, check=True)
-    lines = done.stderr.splitlines()
+    result = subprocess.run(
+        [sys.executable, "-c", WORKING], env=environment, capture_output=True, text=True, check=True
+    )
+    lines = result.stderr.splitlines()
     (payload,) = [json.loads(line) for line in lines if "of-json" in line]
     assert (payload["request_id"], payload["exception"]) == ("of-json", "KeyError")
     assert "secret" not in str(payload)
@@ -251,7 +257,7 @@ def test_metrics_show_busy_workers_and_the_queue(
         wait_until(lambda: read_samples(running)["meshhub_queue_depth",] == 1)
         assert read_samples(running)["meshhub_workers_busy",] == 1
         go.write_text("go")
-        assert [one.result().status_code for one in both] == [200, 200]
+        assert [request.result().status_code for request in both] == [200, 200]
     assert read_samples(running)["meshhub_workers_busy",] == 0
 
 
@@ -264,6 +270,6 @@ def test_an_unusable_database_is_logged(tmp_path: Path, caplog: pytest.LogCaptur
         key = {"X-Api-Key": "mh_aaaaaaaaaaaa_" + "x" * 43}
         assert "keys.sqlite3" not in check_error(running.get("/plan", headers=key), 503, "server_busy")["error"]
         wait_until(lambda: "/plan" in caplog.text)
-        (record,) = [one for one in caplog.records if one.name.startswith("meshhub")]
+        (record,) = [record for record in caplog.records if record.name.startswith("meshhub")]
         assert "keys.sqlite3" in record.getMessage()
         assert running.get("/plan").status_code == 200

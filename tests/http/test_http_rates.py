@@ -136,7 +136,7 @@ def test_an_invalid_key_is_answered_with_401(service: Running, key: str | bytes)
 def test_two_keys_in_one_request_are_answered_with_401(service: Running, pro: dict[str, str]) -> None:
     key = pro["X-Api-Key"]
     for both in ((key, key), (key, "wrong"), ("wrong", key), ("", key)):
-        answer = service.get("/plan", headers=[("X-Api-Key", one) for one in both])
+        answer = service.get("/plan", headers=[("X-Api-Key", request) for request in both])
         body = check_error(answer, 401, "invalid_api_key")
         assert "2 times" in body["error"]
     # joined as a proxy does
@@ -170,13 +170,13 @@ def test_recently_valid_keys_pass_when_failures_reach_the_limit(monkeypatch: pyt
     monkeypatch.setattr(failed_keys, "_MAX_VALID_KEYS_COUNT", 2)
 
     async def story() -> None:
-        known = FailedKeys(RateLimits(), 4)
+        failed_keys = FailedKeys(RateLimits(), 4)
         for key in ("a", "b", "a", "c"):
-            known.remember_valid(key)
+            failed_keys.remember_valid(key)
         for number in range(4):
-            assert await known.check("here", "b") is None, number
-            await known.count_invalid("here", "d")
-        assert [await known.check("here", key) is None for key in "abcd"] == [True, False, True, False]
+            assert await failed_keys.check("here", "b") is None, number
+            await failed_keys.count_invalid("here", "d")
+        assert [await failed_keys.check("here", key) is None for key in "abcd"] == [True, False, True, False]
 
     asyncio.run(story())
 
@@ -228,7 +228,7 @@ def test_forwarded_addresses_count_for_trusted_proxies_only(serve: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("peer", "forwarded", "found"),
+    ("peer", "forwarded", "address"),
     [
         ("1.1.1.1", ["9.9.9.9"], "1.1.1.1"),
         ("10.0.0.1", [], "10.0.0.1"),
@@ -243,8 +243,8 @@ def test_forwarded_addresses_count_for_trusted_proxies_only(serve: Any) -> None:
         (None, [], "local"),
     ],
 )
-def test_the_address_of_a_client_is_read_from_the_right(peer: str | None, forwarded: list[str], found: str) -> None:
-    assert client_address(peer, forwarded, networks(["10.0.0.0/8"])) == found
+def test_the_address_of_a_client_is_read_from_the_right(peer: str | None, forwarded: list[str], address: str) -> None:
+    assert client_address(peer, forwarded, networks(["10.0.0.0/8"])) == address
 
 
 def test_ipv6_callers_are_counted_by_their_64_bit_prefix() -> None:
@@ -319,9 +319,9 @@ def test_no_minute_has_more_requests_than_the_limit(steps: list[tuple[float, boo
     for pause, count in steps:
         now += pause
         recent = [then for then in passed if then > now - 60]
-        said, remaining, _ = window.query("me", most, count=count)
-        assert said == (len(recent) < most)
-        if said and count:
+        is_allowed, remaining, _ = window.query("me", most, count=count)
+        assert is_allowed == (len(recent) < most)
+        if is_allowed and count:
             passed.append(now)
             recent.append(now)
         assert remaining == most - len(recent)

@@ -47,9 +47,9 @@ def server(folder: Path) -> Iterator[str]:
         assert process.stderr is not None
         try:
             first = process.stderr.readline()
-            found = re.search(r"http://127\.0\.0\.1:\d+", first)
-            assert found is not None, first
-            yield found[0]
+            match = re.search(r"http://127\.0\.0\.1:\d+", first)
+            assert match is not None, first
+            yield match[0]
         finally:
             process.send_signal(signal.SIGTERM)
             assert "counts for itself" not in process.stderr.read()
@@ -66,17 +66,17 @@ def test_two_servers_share_one_limit(tmp_path: Path, caller: dict[str, str]) -> 
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
-    with server(folders[0]) as one, server(folders[1]) as two, httpx.Client(timeout=60) as client:
+    with server(folders[0]) as first, server(folders[1]) as second, httpx.Client(timeout=60) as client:
 
         def ask(number: int) -> httpx.Response:
-            return client.get(f"{(one, two)[number % 2]}/plan", headers=caller)
+            return client.get(f"{(first, second)[number % 2]}/plan", headers=caller)
 
         with ThreadPoolExecutor(12) as threads:
             answers = list(threads.map(ask, range(3 * LIMIT)))
         passed = [answer for answer in answers if answer.status_code == 200]
         assert len(passed) == LIMIT
         assert {answer.status_code for answer in answers} == {200, 429}
-        assert {str(answer.url)[: len(one)] for answer in passed} == {one, two}
+        assert {str(answer.url)[: len(first)] for answer in passed} == {first, second}
         assert min(int(answer.headers["ratelimit-remaining"]) for answer in passed) == 0
 
 

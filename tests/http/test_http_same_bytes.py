@@ -82,7 +82,7 @@ def test_command_line_python_and_http_give_the_same_bytes(
     for name, value in options.items():
         flags += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
     commands = [["convert", str(model), str(tmp_path / f"command.{target}"), *flags] for target in MESH_TARGETS]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", COMMAND_LINE_CODE],
         input=json.dumps(commands).encode(),
         capture_output=True,
@@ -90,7 +90,7 @@ def test_command_line_python_and_http_give_the_same_bytes(
         check=False,
         env={**os.environ, "PYTHONHASHSEED": "7"},
     )
-    assert done.returncode == 0, done.stderr.decode()
+    assert result.returncode == 0, result.stderr.decode()
 
     fields = {name: "true" if value is True else str(value) for name, value in options.items()}
     for target in MESH_TARGETS:

@@ -64,8 +64,8 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Runnin
 def list_endpoints() -> list[tuple[str, str, Any]]:
     """Return the endpoints of the document with their modes; those without a body get valid requests only."""
     paths = document(Registry(entry_points=False))["paths"]
-    found = [(path, method) for path, methods in paths.items() for method in methods]
-    return [(*one, kind) for one in found for kind in KINDS if one[1] == "post" or kind is KINDS[0]]
+    endpoints = [(path, method) for path, methods in paths.items() for method in methods]
+    return [(*endpoint, kind) for endpoint in endpoints for kind in KINDS if endpoint[1] == "post" or kind is KINDS[0]]
 
 
 @pytest.mark.parametrize(("path", "method", "kind"), list_endpoints())
@@ -74,7 +74,7 @@ def test_generated_requests_get_answers_that_match_the_description(
 ) -> None:
     running, schema = described
     operation = schema[path][method.upper()]
-    seen: list[int] = []
+    statuses: list[int] = []
 
     @QUICK
     @given(
@@ -90,11 +90,11 @@ def test_generated_requests_get_answers_that_match_the_description(
             if "target" in case.body:
                 case.body["target"] = target
         answer = case.call(base_url=running.url)
-        seen.append(answer.status_code)
+        statuses.append(answer.status_code)
         case.validate_response(answer)
         if answer.status_code >= 400:
             assert answer.json()["error_code"]
 
     check_case()
-    assert seen
-    assert all(status < 500 for status in seen)
+    assert statuses
+    assert all(status < 500 for status in statuses)

@@ -222,9 +222,9 @@ def test_many_requests_of_one_caller_do_not_block_others(
             first = threads.submit(send_flood, 0)
             wait_until(lambda: resources.running == 1)
             flood = [threads.submit(send_flood, number) for number in range(1, 7)]
-            wait_until(lambda: sum(one.done() for one in flood) == 2)
+            wait_until(lambda: sum(request.done() for request in flood) == 2)
             assert resources.waiting == 4
-            for answer in (one.result() for one in flood if one.done()):
+            for answer in (request.result() for request in flood if request.done()):
                 check_error(answer, 503, "server_busy")
                 assert int(answer.headers["retry-after"]) > 0
             for number in range(3):
@@ -234,7 +234,7 @@ def test_many_requests_of_one_caller_do_not_block_others(
             assert not first.done()
         finally:
             go.write_text("go")
-        assert sorted(one.result().status_code for one in flood) == [200] * 4 + [503] * 2
+        assert sorted(request.result().status_code for request in flood) == [200] * 4 + [503] * 2
 
 
 def test_a_displaced_archive_is_rejected_as_a_whole(
@@ -260,4 +260,4 @@ def test_a_displaced_archive_is_rejected_as_a_whole(
             check_error(batch.result(30), 503, "server_busy")
         finally:
             go.write_text("go")
-        assert [one.result().status_code for one in (*running_requests, first, other)] == [200] * 4
+        assert [request.result().status_code for request in (*running_requests, first, other)] == [200] * 4

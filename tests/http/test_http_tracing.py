@@ -42,12 +42,12 @@ def test_a_missing_package_for_tracing_is_logged(
 @pytest.fixture
 def collected() -> Iterator[tuple[str, list[bytes]]]:
     """Start a collector of spans; yield its URL and the bodies that it receives."""
-    got: list[bytes] = []
+    bodies: list[bytes] = []
 
     class Collector(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            got.append(gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body)
+            bodies.append(gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body)
             self.send_response(200)
             self.end_headers()
 
@@ -57,14 +57,14 @@ def collected() -> Iterator[tuple[str, list[bytes]]]:
     with HTTPServer(("127.0.0.1", 0), Collector) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", got
+        yield f"http://127.0.0.1:{server.server_port}", bodies
         server.shutdown()
         thread.join()
 
 
 @pytest.mark.skipif(find_spec("opentelemetry") is None, reason="the extra opentelemetry is not installed")
 def test_each_request_is_exported_as_a_span(tmp_path: Path, collected: tuple[str, list[bytes]]) -> None:
-    url, got = collected
+    url, bodies = collected
     environment = {
         **os.environ,
         "XDG_DATA_HOME": str(tmp_path),
@@ -76,17 +76,17 @@ def test_each_request_is_exported_as_a_span(tmp_path: Path, collected: tuple[str
     with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True) as process:
         assert process.stderr is not None
         try:
-            found = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
-            assert found is not None
-            with httpx.Client(base_url=found[0], timeout=60) as client:
+            match = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline())
+            assert match is not None
+            with httpx.Client(base_url=match[0], timeout=60) as client:
                 assert client.get("/health/live").status_code == 200
                 assert client.get("/plan", headers={"X-Api-Key": "verysecret"}).status_code == 401
         finally:
             process.send_signal(signal.SIGTERM)
             process.stderr.read()
             process.wait(60)
-    sent = b"".join(got)
-    assert b"/plan" in sent
-    assert b"meshhub" in sent
-    assert b"/health" not in sent
-    assert b"verysecret" not in sent
+    data = b"".join(bodies)
+    assert b"/plan" in data
+    assert b"meshhub" in data
+    assert b"/health" not in data
+    assert b"verysecret" not in data

@@ -94,10 +94,10 @@ def test_413_reaches_a_client_that_writes_everything_before_it_reads(
     head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: " + KIND.encode() + b"\r\n"
     if chunked:
         pieces = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in split(body, MEGABYTE))
-        came = service.raw(head + b"Transfer-Encoding: chunked\r\n\r\n" + pieces + b"0\r\n\r\n")
+        answer = service.raw(head + b"Transfer-Encoding: chunked\r\n\r\n" + pieces + b"0\r\n\r\n")
     else:
-        came = service.raw(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-    status, _, rest = came.partition(b"\r\n")
+        answer = service.raw(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    status, _, rest = answer.partition(b"\r\n")
     assert b" 413 " in status
     assert json.loads(rest.rpartition(b"\r\n\r\n")[2])["error_code"] == "file_too_large"
 
@@ -121,9 +121,9 @@ def test_413_reaches_curl(service: Running, tmp_path: Path, more: tuple[str, ...
         "\n%{http_code}",
         service.url + "/convert",
     ]
-    done = subprocess.run(command, capture_output=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    body, _, status = done.stdout.rpartition(b"\n")
+    result = subprocess.run(command, capture_output=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    body, _, status = result.stdout.rpartition(b"\n")
     assert status == b"413"
     assert json.loads(body)["error_code"] == "file_too_large"
 
@@ -142,8 +142,8 @@ def test_the_total_size_of_a_request_is_limited(service: Running) -> None:
     """Each file is within its limit, their total is not; with and without Content-Length."""
     files = [("files", (f"{n}.toy", b"toy" + bytes(19 * MEGABYTE))) for n in range(4)]
     check_error(service.client.post("/convert-many", files=files, data={"target": "toy"}), 413, "file_too_large")
-    one = HEAD.replace(b'"file"', b'"files"') + bytes(19 * MEGABYTE) + b"\r\n"
-    body = split(one * 4 + TARGET + END, MEGABYTE)
+    part = HEAD.replace(b'"file"', b'"files"') + bytes(19 * MEGABYTE) + b"\r\n"
+    body = split(part * 4 + TARGET + END, MEGABYTE)
     answer = service.client.post("/convert-many", content=body, headers={"Content-Type": KIND})
     check_error(answer, 413, "too_many_files")
 
@@ -155,12 +155,12 @@ def test_other_errors_reach_a_client_that_writes_everything_before_it_reads(serv
         (b"/plan", b"", b" 405 "),
         (b"/convert", b"X-Api-Key: wrong\r\n", b" 401 "),
     ):
-        came = service.raw(
+        answer = service.raw(
             b"POST %s HTTP/1.1\r\nHost: x\r\n%sContent-Type: %s\r\nContent-Length: %d\r\n\r\n"
             % (path, header, KIND.encode(), len(body))
             + body
         )
-        assert status in came.partition(b"\r\n")[0]
+        assert status in answer.partition(b"\r\n")[0]
 
 
 def test_a_connection_stays_open_after_a_rejected_body_was_read(service: Running) -> None:
@@ -285,11 +285,11 @@ def test_file_fields_without_a_file_create_no_files(serve: Any) -> None:
     head = b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Length: 999999\r\nContent-Type: %s\r\n\r\n" % KIND.encode()
 
     def sizes() -> list[int]:
-        found = []
+        file_sizes = []
         for path in running.temporary.rglob("upload-*"):
             with contextlib.suppress(FileNotFoundError):
-                found.append(path.stat().st_size)
-        return found
+                file_sizes.append(path.stat().st_size)
+        return file_sizes
 
     with socket.create_connection(("127.0.0.1", running.port), timeout=30) as slow:
         slow.sendall(head + body)
@@ -329,12 +329,12 @@ def test_unsent_bodies_reserve_no_disk_space(serve: Any, monkeypatch: pytest.Mon
 
 def test_a_slow_upload_is_rejected(serve: Any) -> None:
     slow = serve(plan_limits={"free": {"request_timeout_seconds": 0.2, "requests_per_minute": 1000}}, drain_seconds=0.1)
-    came = slow.raw(
+    answer = slow.raw(
         b"POST /convert HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 5000\r\n\r\n%s"
         % (KIND.encode(), FILE)
     )
-    assert b" 400 " in came.partition(b"\r\n")[0]
-    assert b"took longer" in came
+    assert b" 400 " in answer.partition(b"\r\n")[0]
+    assert b"took longer" in answer
 
 
 def test_a_client_that_disconnects_during_its_upload_leaves_no_files(service: Running) -> None:

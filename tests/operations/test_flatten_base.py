@@ -114,10 +114,10 @@ def test_a_concave_section_with_a_hole_and_an_island_is_capped() -> None:
 
 def test_sections_that_touch_at_a_point_are_capped() -> None:
     # two columns under one slab share an edge: their sections share a corner
-    one = manifold3d.Manifold.cube([10, 10, 10])
-    other = one.translate([10, 10, 0])
+    cube = manifold3d.Manifold.cube([10, 10, 10])
+    other = cube.translate([10, 10, 0])
     wall = manifold3d.Manifold.cube([20, 20, 2]).translate([0, 0, 10])
-    mesh = convert_manifold(one + other + wall)
+    mesh = convert_manifold(cube + other + wall)
     result = flatten_scene(scene_of(mesh), 5)
     assert measure_base_area(result) == pytest.approx(200)
     assert volume(*soup(result)) == pytest.approx(200 * 5 + 20 * 20 * 2)
@@ -158,8 +158,8 @@ def test_a_cavity_stays_a_cavity() -> None:
 
 
 def test_overlapping_bodies_get_separate_bases() -> None:
-    one, other = brick(10, 10, 10), move_mesh(brick(10, 10, 10), 5, 5, 0)
-    both = Mesh(np.concatenate([one.vertices, other.vertices]), np.concatenate([one.faces, other.faces + 8]))
+    first, second = brick(10, 10, 10), move_mesh(brick(10, 10, 10), 5, 5, 0)
+    both = Mesh(np.concatenate([first.vertices, second.vertices]), np.concatenate([first.faces, second.faces + 8]))
     with collecting("cut") as remarks:
         result = flatten_scene(scene_of(both), 4)
     assert volume(*soup(result)) == pytest.approx(1200)
@@ -259,11 +259,11 @@ def test_attributes_are_interpolated_along_the_cut() -> None:
 
 
 def test_each_base_gets_the_material_of_its_surroundings() -> None:
-    one, other = sphere(5, 16), move_mesh(sphere(5, 16), 20, 0, 0)
+    first, second = sphere(5, 16), move_mesh(sphere(5, 16), 20, 0, 0)
     mesh = Mesh(
-        np.concatenate([one.vertices, other.vertices]),
-        np.concatenate([one.faces, other.faces + len(one.vertices)]),
-        face_material=np.repeat(np.array([1, 0], np.int32), [len(one.faces), len(other.faces)]),
+        np.concatenate([first.vertices, second.vertices]),
+        np.concatenate([first.faces, second.faces + len(first.vertices)]),
+        face_material=np.repeat(np.array([1, 0], np.int32), [len(first.faces), len(second.faces)]),
     )
     result = flatten_scene(Scene((mesh,), (Part(0),), (Material("a"), Material("b"))), 4).meshes[0]
     assert result.face_material is not None
@@ -356,19 +356,19 @@ def test_a_scene_is_cut_like_each_of_its_meshes_alone(seed: int, count: int) -> 
     meshes = []
     for _ in range(count):
         mesh = join_meshes(sphere(random.uniform(2, 6), 8), move_mesh(brick(3, 3, 1), 0, 0, random.uniform(0, 7)))
-        kept = random.random(len(mesh.faces)) < random.choice([0.9, 2])
-        meshes.append(Mesh(mesh.vertices + [0, 0, random.uniform(6, 9)], mesh.faces[kept]))
+        is_kept = random.random(len(mesh.faces)) < random.choice([0.9, 2])
+        meshes.append(Mesh(mesh.vertices + [0, 0, random.uniform(6, 9)], mesh.faces[is_kept]))
     with collecting("flatten-base") as remarks:
         together = flatten_scene(scene_of(ground, sky, *meshes), 6)
     left = iter([together.meshes[part.mesh] for part in together.parts[1:]])
     alone: dict[str, float] = dict.fromkeys(("bodies_after", "shells_removed", "loops_closed"), 0)
     for mesh in meshes:
-        with collecting("flatten-base") as said:
+        with collecting("flatten-base") as mesh_remarks:
             for part in (result := flatten_scene(scene_of(ground, sky, mesh), 6)).parts[1:]:
                 other = next(left)
                 assert other.vertices.tobytes() == result.meshes[part.mesh].vertices.tobytes()
                 assert other.faces.tobytes() == result.meshes[part.mesh].faces.tobytes()
-        alone = {name: total + float(str(said.figures[name])) for name, total in alone.items()}
+        alone = {name: total + float(str(mesh_remarks.figures[name])) for name, total in alone.items()}
     assert next(left, None) is None
     alone["bodies_after"] -= count - 1  # the sky is one in all of them
     assert {name: remarks.figures[name] for name in alone} == alone

@@ -111,14 +111,14 @@ def test_instances_count_and_stay_shared(variant: str) -> None:
 def test_every_body_survives(variant: str) -> None:
     balls = [move_mesh(sphere(4, 16), 10 * (k % 5), 10 * (k // 5), 0) for k in range(25)]
     starts = np.cumsum([0, *(len(ball.vertices) for ball in balls)])
-    one = Mesh(
+    body = Mesh(
         np.concatenate([ball.vertices for ball in balls]),
         np.concatenate([ball.faces + start for ball, start in zip(balls, starts, strict=False)]),
     )
-    result, _ = reduce(scene_of(one), 1000)
+    result, _ = reduce(scene_of(body), 1000)
     assert_valid(result)
-    centres = np.round(result.meshes[0].vertices[result.meshes[0].faces].mean(axis=1) / 10).astype(int)
-    assert len(np.unique(centres[:, :2], axis=0)) == 25
+    centers = np.round(result.meshes[0].vertices[result.meshes[0].faces].mean(axis=1) / 10).astype(int)
+    assert len(np.unique(centers[:, :2], axis=0)) == 25
     apart, _ = reduce(scene_of(*balls), 1000)
     assert len(apart.parts) == 25
     assert abs(apart.face_count - 1000) <= 1
@@ -190,8 +190,8 @@ def test_smooth_colors_are_kept(variant: str) -> None:
         assert_valid(result)
         mesh = result.meshes[0]
         assert mesh.colors is not None
-        wanted = np.clip((mesh.vertices + 10) * 12, 0, 255)
-        assert np.abs(mesh.colors[:, :3] - wanted).max() < 25
+        expected = np.clip((mesh.vertices + 10) * 12, 0, 255)
+        assert np.abs(mesh.colors[:, :3] - expected).max() < 25
         assert (mesh.colors[:, 3] == 255).all()
 
 
@@ -286,10 +286,10 @@ def test_distant_and_tiny_models_are_reduced(variant: str) -> None:
 
 
 def test_reduction_is_deterministic(variant: str) -> None:
-    one, _ = reduce(build_two_colored(build_torus()), 500)
+    first, _ = reduce(build_two_colored(build_torus()), 500)
     other, _ = reduce(build_two_colored(build_torus()), 500)
-    assert one.meshes[0].vertices.tobytes() == other.meshes[0].vertices.tobytes()
-    assert one.meshes[0].faces.tobytes() == other.meshes[0].faces.tobytes()
+    assert first.meshes[0].vertices.tobytes() == other.meshes[0].vertices.tobytes()
+    assert first.meshes[0].faces.tobytes() == other.meshes[0].faces.tobytes()
 
 
 def test_without_the_option_the_scene_is_unchanged() -> None:

@@ -23,13 +23,13 @@ pytestmark = pytest.mark.once
 
 def repair_scene(scene: Scene | Mesh) -> tuple[Scene, Remarks]:
     """Repair a scene; return the result and the remarks."""
-    with collecting("repair") as said:
+    with collecting("repair") as remarks:
         result = run(scene if isinstance(scene, Scene) else scene_of(scene), RepairOptions(repair=True))
-    return result, said
+    return result, remarks
 
 
-def list_codes(said: Remarks) -> list[str]:
-    return [each.code for each in said.notes]
+def list_codes(remarks: Remarks) -> list[str]:
+    return [each.code for each in remarks.notes]
 
 
 def join_meshes(*meshes: Mesh) -> Mesh:
@@ -64,11 +64,11 @@ def assert_valid(mesh: Mesh, scale: float = 1.0) -> None:
 
 def test_a_valid_mesh_stays_the_same_object() -> None:
     scene = scene_of(brick(), sphere(), join_meshes(sphere(10), flip(sphere(5))))
-    result, said = repair_scene(scene)
+    result, remarks = repair_scene(scene)
     assert result is scene
-    assert list_codes(said) == ["already_sound"]
-    assert said.figures["bodies_before"] == said.figures["bodies_after"] == 4
-    assert said.figures["meshes_repaired"] == 0
+    assert list_codes(remarks) == ["already_sound"]
+    assert remarks.figures["bodies_before"] == remarks.figures["bodies_after"] == 4
+    assert remarks.figures["meshes_repaired"] == 0
 
 
 def test_seams_are_not_defects() -> None:
@@ -83,21 +83,21 @@ def test_seams_are_not_defects() -> None:
 
 def test_equal_vertices_are_merged() -> None:
     box = brick()
-    result, said = repair_scene(Mesh(box.vertices[box.faces.ravel()], np.arange(36).reshape(-1, 3)))
+    result, remarks = repair_scene(Mesh(box.vertices[box.faces.ravel()], np.arange(36).reshape(-1, 3)))
     assert len(result.meshes[0].vertices) == 8
-    assert said.figures["vertices_merged"] == 28
+    assert remarks.figures["vertices_merged"] == 28
     assert_valid(result.meshes[0])
 
 
 def test_a_hole_is_closed_flat() -> None:
     box = brick()
-    result, said = repair_scene(replace(box, faces=box.faces[2:]))
+    result, remarks = repair_scene(replace(box, faces=box.faces[2:]))
     assert_valid(result.meshes[0])
     assert volume(*weld_as_written(result.meshes[0])) == pytest.approx(6000)
-    assert said.figures["holes_closed"] == 1
-    assert said.figures["faces_added"] == 2
-    assert said.figures["volume_after"] == pytest.approx(6000)
-    assert said.figures["size_after"] == pytest.approx([10, 20, 30])
+    assert remarks.figures["holes_closed"] == 1
+    assert remarks.figures["faces_added"] == 2
+    assert remarks.figures["volume_after"] == pytest.approx(6000)
+    assert remarks.figures["size_after"] == pytest.approx([10, 20, 30])
 
 
 @pytest.mark.parametrize("segments", [20, 100, 700])
@@ -120,17 +120,17 @@ def test_a_missing_ring_is_closed_as_a_hole_with_an_island() -> None:
     both = join_meshes(outer, inner)
     middle = both.vertices[both.faces].mean(axis=1)
     bowl = replace(both, faces=both.faces[middle[:, 2] < 0])
-    result, said = repair_scene(bowl)
+    result, remarks = repair_scene(bowl)
     assert_valid(result.meshes[0])
-    assert said.figures["bodies_after"] == 1
+    assert remarks.figures["bodies_after"] == 1
     assert volume(*weld_as_written(result.meshes[0])) == pytest.approx(2 / 3 * np.pi * (1000 - 216), rel=0.05)
 
 
 def test_many_small_holes_are_closed() -> None:
     ball = sphere(10, 120)
-    result, said = repair_scene(replace(ball, faces=ball.faces[np.arange(len(ball.faces)) % 7 > 0]))
+    result, remarks = repair_scene(replace(ball, faces=ball.faces[np.arange(len(ball.faces)) % 7 > 0]))
     assert_valid(result.meshes[0])
-    assert said.figures["holes_closed"] > 900
+    assert remarks.figures["holes_closed"] > 900
     assert volume(*weld_as_written(result.meshes[0])) == pytest.approx(volume(ball.vertices, ball.faces), rel=0.01)
 
 
@@ -138,17 +138,17 @@ def test_flipped_faces_are_flipped_back() -> None:
     ball = sphere()
     faces = ball.faces.copy()
     faces[5:25] = faces[5:25, ::-1]
-    result, said = repair_scene(replace(ball, faces=faces))
-    assert said.figures["faces_flipped"] == 20
+    result, remarks = repair_scene(replace(ball, faces=faces))
+    assert remarks.figures["faces_flipped"] == 20
     assert volume(*weld_as_written(result.meshes[0])) == pytest.approx(volume(ball.vertices, ball.faces))
     assert_valid(result.meshes[0])
 
 
 def test_an_inside_out_mesh_is_flipped() -> None:
-    result, said = repair_scene(flip(brick()))
-    assert said.figures["faces_flipped"] == 12
-    assert said.figures["volume_before"] == pytest.approx(-6000)
-    assert said.figures["volume_after"] == pytest.approx(6000)
+    result, remarks = repair_scene(flip(brick()))
+    assert remarks.figures["faces_flipped"] == 12
+    assert remarks.figures["volume_before"] == pytest.approx(-6000)
+    assert remarks.figures["volume_after"] == pytest.approx(6000)
     assert_valid(result.meshes[0])
 
 
@@ -171,18 +171,18 @@ def test_bodies_beside_each_other_are_not_cavities() -> None:
 def test_duplicate_and_degenerate_faces_are_removed() -> None:
     box = brick()
     faces = np.concatenate([box.faces, box.faces[:3], box.faces[:2, [0, 1, 1]]])
-    result, said = repair_scene(replace(box, faces=faces))
-    assert said.figures["duplicate_faces_removed"] == 3
-    assert said.figures["degenerate_faces_removed"] == 2
+    result, remarks = repair_scene(replace(box, faces=faces))
+    assert remarks.figures["duplicate_faces_removed"] == 3
+    assert remarks.figures["degenerate_faces_removed"] == 2
     assert len(result.meshes[0].faces) == 12
     assert_valid(result.meshes[0])
 
 
 def test_a_surface_with_faces_on_both_sides_becomes_one() -> None:
     ball = sphere()
-    result, said = repair_scene(replace(ball, faces=np.concatenate([ball.faces, ball.faces[:, ::-1]])))
-    assert said.figures["duplicate_faces_removed"] == len(ball.faces)
-    assert said.figures["volume_after"] == pytest.approx(volume(ball.vertices, ball.faces), rel=1e-6)
+    result, remarks = repair_scene(replace(ball, faces=np.concatenate([ball.faces, ball.faces[:, ::-1]])))
+    assert remarks.figures["duplicate_faces_removed"] == len(ball.faces)
+    assert remarks.figures["volume_after"] == pytest.approx(volume(ball.vertices, ball.faces), rel=1e-6)
     assert_valid(result.meshes[0])
 
 
@@ -191,9 +191,9 @@ def test_a_surface_with_faces_on_both_sides_becomes_one() -> None:
 )
 @pytest.mark.parametrize("scale", [1.0, 0.001, 1 / 25.4])
 def test_touching_bodies_stay_separate_in_a_written_file(by: tuple[float, float, float], scale: float) -> None:
-    result, said = repair_scene(join_meshes(brick(), move_mesh(brick(), *by)))
-    assert said.figures["bodies_after"] == 2
-    assert said.figures["volume_after"] == pytest.approx(12000, rel=1e-4)
+    result, remarks = repair_scene(join_meshes(brick(), move_mesh(brick(), *by)))
+    assert remarks.figures["bodies_after"] == 2
+    assert remarks.figures["volume_after"] == pytest.approx(12000, rel=1e-4)
     assert_valid(result.meshes[0], scale)
 
 
@@ -219,9 +219,9 @@ def test_cracks_are_welded(hair: float) -> None:
     ball = sphere()
     corner = ball.vertices[ball.faces.ravel()]
     apart = corner + np.random.default_rng(1).normal(0, hair * 34, corner.shape)
-    result, said = repair_scene(Mesh(apart, np.arange(len(corner)).reshape(-1, 3)))
-    assert said.figures["cracks_welded"]
-    assert said.figures["bodies_after"] == 1
+    result, remarks = repair_scene(Mesh(apart, np.arange(len(corner)).reshape(-1, 3)))
+    assert remarks.figures["cracks_welded"]
+    assert remarks.figures["bodies_after"] == 1
     assert len(result.meshes[0].vertices) == len(ball.vertices)
     assert_valid(result.meshes[0])
 
@@ -239,18 +239,18 @@ def test_t_junctions_are_closed() -> None:
 def test_fragments_are_removed_and_small_bodies_kept() -> None:
     speck = Mesh([[50, 50, 50], [50.01, 50, 50], [50, 50.01, 50]], [[0, 1, 2]])
     ball = sphere(0.05)
-    result, said = repair_scene(join_meshes(brick(), speck, move_mesh(ball, 40, 0, 0)))
-    assert said.figures["fragments_removed"] == 1
-    assert said.figures["bodies_before"] == 3
-    assert said.figures["bodies_after"] == 2
+    result, remarks = repair_scene(join_meshes(brick(), speck, move_mesh(ball, 40, 0, 0)))
+    assert remarks.figures["fragments_removed"] == 1
+    assert remarks.figures["bodies_before"] == 3
+    assert remarks.figures["bodies_after"] == 2
     assert len(result.meshes[0].faces) == 12 + len(ball.faces)
 
 
 def test_the_last_shell_is_never_removed() -> None:
     specks = [Mesh(np.eye(3) * 0.001 + at, [[0, 1, 2]]) for at in (0, 50, 90)]
-    result, said = repair_scene(join_meshes(*specks))
+    result, remarks = repair_scene(join_meshes(*specks))
     assert result.face_count >= 1
-    assert said.figures["fragments_removed"] == 0
+    assert remarks.figures["fragments_removed"] == 0
 
 
 def test_a_sheet_stays_open_and_is_noted() -> None:
@@ -258,26 +258,26 @@ def test_a_sheet_stays_open_and_is_noted() -> None:
     a = np.arange(20)[np.arange(20) % 5 < 4]
     faces = np.concatenate([np.stack([a, a + 1, a + 6], 1), np.stack([a, a + 6, a + 5], 1)])
     faces[3] = faces[3][::-1]
-    result, said = repair_scene(Mesh(grid, faces, name="flag"))
-    assert list_codes(said) == ["open_surface"]
-    assert "'flag'" in said.notes[0].message
+    result, remarks = repair_scene(Mesh(grid, faces, name="flag"))
+    assert list_codes(remarks) == ["open_surface"]
+    assert "'flag'" in remarks.notes[0].message
     assert len(result.meshes[0].faces) == len(faces)
-    assert said.figures["holes_closed"] == 0
+    assert remarks.figures["holes_closed"] == 0
     assert edge_counts(result.meshes[0].faces) == (16, 0)
 
 
 def test_a_sheet_without_defects_stays_the_same_object() -> None:
     square = Mesh([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], [[0, 1, 2], [0, 2, 3]])
-    result, said = repair_scene(square)
+    result, remarks = repair_scene(square)
     assert result.meshes[0] is square
-    assert list_codes(said) == ["open_surface"]
+    assert list_codes(remarks) == ["open_surface"]
 
 
 def test_a_model_without_area_is_unchanged_and_noted() -> None:
     line = Mesh([[0, 0, 0], [1, 0, 0]], [[0, 1, 1]])
-    result, said = repair_scene(line)
+    result, remarks = repair_scene(line)
     assert result.meshes[0] is line
-    assert "no_volume" in list_codes(said)
+    assert "no_volume" in list_codes(remarks)
 
 
 def build_painted() -> Mesh:
@@ -300,11 +300,11 @@ def test_attributes_of_faces_are_kept() -> None:
     keep = np.arange(12) != 4
     broken = replace(whole, faces=whole.faces[keep], face_material=whole.face_material[keep])
     scene = Scene((broken,), (Part(0, name="box"),), materials=tuple(Material(str(index)) for index in range(12)))
-    result, said = repair_scene(scene)
+    result, remarks = repair_scene(scene)
     mesh = result.meshes[0]
     assert result.materials == scene.materials
     assert mesh.name == "box"
-    assert said.figures["faces_added"] == 1
+    assert remarks.figures["faces_added"] == 1
     assert mesh.face_material is not None
     assert mesh.uv is not None
     assert mesh.colors is not None
@@ -313,8 +313,8 @@ def test_attributes_of_faces_are_kept() -> None:
     assert mesh.face_material[11] in range(12)
     np.testing.assert_array_equal(mesh.colors[mesh.faces[:11, 0], 0], np.arange(12)[keep])
     np.testing.assert_array_equal(mesh.uv[mesh.faces[:11, 2], 1], np.arange(12)[keep])
-    shown = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False).face_normals
-    np.testing.assert_allclose(mesh.normals[mesh.faces[:, 1]], shown, atol=1e-6)
+    face_normals = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False).face_normals
+    np.testing.assert_allclose(mesh.normals[mesh.faces[:, 1]], face_normals, atol=1e-6)
     assert_valid(mesh)
 
 
@@ -323,8 +323,8 @@ def test_normals_are_flipped_with_their_faces() -> None:
     result, _ = repair_scene(replace(whole, faces=whole.faces[:, ::-1], normals=-whole.normals))
     mesh = result.meshes[0]
     assert mesh.normals is not None
-    shown = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False).face_normals
-    np.testing.assert_allclose(mesh.normals[mesh.faces[:, 0]], shown, atol=1e-6)
+    face_normals = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False).face_normals
+    np.testing.assert_allclose(mesh.normals[mesh.faces[:, 0]], face_normals, atol=1e-6)
 
 
 def test_instances_stay_shared() -> None:
@@ -332,23 +332,23 @@ def test_instances_stay_shared() -> None:
     there[:3, 3] = (100, 0, 0)
     broken = replace(brick(), faces=brick().faces[1:])
     scene = Scene((broken, sphere()), (Part(0, name="a"), Part(0, there, name="b"), Part(1)))
-    result, said = repair_scene(scene)
+    result, remarks = repair_scene(scene)
     assert result.parts == scene.parts
     assert len(result.meshes) == 2
     assert result.meshes[1] is scene.meshes[1]
-    assert said.figures["holes_closed"] == 1
-    assert said.figures["bodies_after"] == 3
+    assert remarks.figures["holes_closed"] == 1
+    assert remarks.figures["bodies_after"] == 3
     ball = volume(sphere().vertices, sphere().faces)
-    assert said.figures["volume_after"] == pytest.approx(2 * 6000 + ball, rel=1e-6)
+    assert remarks.figures["volume_after"] == pytest.approx(2 * 6000 + ball, rel=1e-6)
 
 
 def test_repair_is_deterministic_and_does_not_change_its_input() -> None:
     ball = sphere()
     broken = replace(ball, faces=ball.faces[np.random.default_rng(3).random(len(ball.faces)) < 0.8])
     vertices, faces = broken.vertices.copy(), broken.faces.copy()
-    one, other = repair_scene(broken)[0].meshes[0], repair_scene(broken)[0].meshes[0]
-    assert one.vertices.tobytes() == other.vertices.tobytes()
-    assert one.faces.tobytes() == other.faces.tobytes()
+    first, second = repair_scene(broken)[0].meshes[0], repair_scene(broken)[0].meshes[0]
+    assert first.vertices.tobytes() == second.vertices.tobytes()
+    assert first.faces.tobytes() == second.faces.tobytes()
     np.testing.assert_array_equal(broken.vertices, vertices)
     np.testing.assert_array_equal(broken.faces, faces)
 
@@ -387,29 +387,29 @@ def build_samples() -> list[Mesh]:
 def test_a_scene_is_repaired_like_each_of_its_meshes_alone(chosen: list[int]) -> None:
     # they overlap on purpose: repair does not join different meshes
     scene = scene_of(*(replace(build_samples()[kind], name=f"{kind}") for kind in chosen))
-    together, said = repair_scene(scene)
+    together, remarks = repair_scene(scene)
     figures: dict[str, float] = {}
     notes = set()
     for mesh, result in zip(scene.meshes, together.meshes, strict=True):
-        alone, remarks = repair_scene(mesh)
+        alone, mesh_remarks = repair_scene(mesh)
         assert alone.meshes[0].vertices.tobytes() == result.vertices.tobytes()
         assert alone.meshes[0].faces.tobytes() == result.faces.tobytes()
         assert (alone.meshes[0] is mesh) == (result is mesh)
-        notes |= {each.message for each in remarks.notes if each.code != "already_sound"}
-        for name, value in remarks.figures.items():
+        notes |= {each.message for each in mesh_remarks.notes if each.code != "already_sound"}
+        for name, value in mesh_remarks.figures.items():
             if isinstance(value, int | float):
                 figures[name] = figures.get(name, 0) + value
-    assert {each.message for each in said.notes if each.code != "already_sound"} == notes
+    assert {each.message for each in remarks.notes if each.code != "already_sound"} == notes
     for name, total in figures.items():
-        assert said.figures[name] == total, name
+        assert remarks.figures[name] == total, name
 
 
 def test_repaired_meshes_are_valid() -> None:
     ball = sphere()
     result, _ = repair_scene(replace(ball, faces=ball.faces[np.random.default_rng(4).random(len(ball.faces)) < 0.9]))
-    again, said = repair_scene(result)
+    again, remarks = repair_scene(result)
     assert again is result
-    assert list_codes(said) == ["already_sound"]
+    assert list_codes(remarks) == ["already_sound"]
 
 
 BODIES = [
@@ -439,8 +439,8 @@ def test_a_damaged_body_is_valid_after_repair(
     broken = Mesh(shape.vertices, faces)
     if shattered:
         broken = Mesh(shape.vertices[faces.ravel()], np.arange(3 * len(faces)).reshape(-1, 3))
-    result, said = repair_scene(broken)
-    if "open_surface" not in list_codes(said):
+    result, remarks = repair_scene(broken)
+    if "open_surface" not in list_codes(remarks):
         points, again = weld_as_written(result.meshes[0])
         assert edge_counts(again) == (0, 0)
         assert trimesh.Trimesh(points, again, process=False).is_winding_consistent
@@ -452,8 +452,8 @@ def test_a_damaged_body_is_valid_after_repair(
 def test_any_triangle_soup_is_repaired_without_an_error(seed: int, faces: int, points: int, scale: float) -> None:
     chance = np.random.default_rng(seed)
     mess = Mesh(chance.integers(-3, 4, (points, 3)) * scale, chance.integers(0, points, (faces, 3)))
-    result, said = repair_scene(mess)
-    if not {"open_surface", "no_volume", "not_closed", "not_manifold"} & set(list_codes(said)):
+    result, remarks = repair_scene(mess)
+    if not {"open_surface", "no_volume", "not_closed", "not_manifold"} & set(list_codes(remarks)):
         assert edge_counts(weld_as_written(result.meshes[0])[1]) == (0, 0)
 
 
@@ -468,12 +468,12 @@ def test_the_second_stage_keeps_attributes_and_is_checked() -> None:
     whole = build_painted()
     keep = np.arange(12) != 4
     broken = replace(whole, faces=whole.faces[keep], face_material=whole.face_material[keep])
-    found = meshlab.repair_with_meshlab(broken, broken)
-    assert found is not None
-    assert found[1].valid
-    assert_valid(found[0])
-    assert found[0].face_material is not None
-    assert set(found[0].face_material.tolist()) == set(np.arange(12)[keep].tolist())
+    result = meshlab.repair_with_meshlab(broken, broken)
+    assert result is not None
+    assert result[1].valid
+    assert_valid(result[0])
+    assert result[0].face_material is not None
+    assert set(result[0].face_material.tolist()) == set(np.arange(12)[keep].tolist())
     flat = Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
     assert meshlab.repair_with_meshlab(flat, flat) is None
 

@@ -68,8 +68,8 @@ def test_instances_stay_shared_and_rotations_stay_rotations() -> None:
 
 def test_attributes_are_unchanged() -> None:
     mesh = brick()
-    coloured = Mesh(mesh.vertices, mesh.faces, colors=np.full((8, 4), 9, np.uint8), uv=np.ones((8, 2), np.float32))
-    result = scale_scene(scene_of(coloured), 5).meshes[0]
+    colored = Mesh(mesh.vertices, mesh.faces, colors=np.full((8, 4), 9, np.uint8), uv=np.ones((8, 2), np.float32))
+    result = scale_scene(scene_of(colored), 5).meshes[0]
     assert result.colors is not None and (result.colors == 9).all()
     assert result.uv is not None and (result.uv == 1).all()
 

@@ -247,10 +247,8 @@ def mixed_again(objects: int = 400, mixtures: int = 4000) -> bytes:
         f'<m:compositematerials {space} id="2" matid="1" matindices="0">{"""<m:composite values="1"/>""" * mixtures}'
         "</m:compositematerials>"
     )
-    shown = "".join(
-        MESH.replace('id="1"', f'id="{n}" pid="2" pindex="{n % mixtures}"') for n in range(10, 10 + objects)
-    )
-    return threemf(group + shown, "".join(f'<item objectid="{n}"/>' for n in range(10, 10 + objects)))
+    text = "".join(MESH.replace('id="1"', f'id="{n}" pid="2" pindex="{n % mixtures}"') for n in range(10, 10 + objects))
+    return threemf(group + text, "".join(f'<item objectid="{n}"/>' for n in range(10, 10 + objects)))
 
 
 XML = ("unreadable_file",)

@@ -29,7 +29,7 @@ from meshhub import Isolated, MeshhubError, Registry, Report
 
 TIMEOUT = 60.0
 TOLERANCE = 1e-5
-Y_UP_METRES = np.array([[1000.0, 0, 0], [0, 0, -1000.0], [0, 1000.0, 0]])
+Y_UP_METERS = np.array([[1000.0, 0, 0], [0, 0, -1000.0], [0, 1000.0, 0]])
 LIB3MF_UNITS = (0.001, 1.0, 10.0, 25.4, 304.8, 1000.0)
 
 
@@ -72,8 +72,8 @@ class Verdict:
 def shape(triangles: np.ndarray, by: str) -> Shape:
     corners = np.asarray(triangles, np.float64).reshape(-1, 3, 3)
     points = corners.reshape(-1, 3)
-    centre = points.mean(axis=0)
-    a, b, c = np.moveaxis(corners - centre, 1, 0)
+    center = points.mean(axis=0)
+    a, b, c = np.moveaxis(corners - center, 1, 0)
     return Shape(
         points.min(axis=0),
         points.max(axis=0),
@@ -97,7 +97,7 @@ def by_trimesh(path: Path, kind: str) -> Shape:
             placed = trimesh.transform_points(mesh.vertices, matrix)[mesh.faces]
             corners.append(placed[:, ::-1] if np.linalg.det(matrix[:3, :3]) < 0 else placed)
     triangles = np.concatenate(corners)
-    return shape(triangles @ Y_UP_METRES.T if kind in ("glb", "gltf") else triangles, "trimesh")
+    return shape(triangles @ Y_UP_METERS.T if kind in ("glb", "gltf") else triangles, "trimesh")
 
 
 def by_meshio(path: Path, kind: str) -> Shape:
@@ -121,21 +121,21 @@ def by_lib3mf(path: Path, kind: str) -> Shape:
     corners: list[np.ndarray] = []
 
     def matrix(transform: object) -> np.ndarray:
-        made = np.eye(4)
-        made[:, :3] = np.array([list(row) for row in transform.Fields])  # type: ignore[attr-defined]
-        return made
+        placement = np.eye(4)
+        placement[:, :3] = np.array([list(row) for row in transform.Fields])  # type: ignore[attr-defined]
+        return placement
 
-    def walk(thing: object, placed: np.ndarray) -> None:
-        if thing.GetType() != lib3mf.ObjectType.Model:  # type: ignore[attr-defined]
+    def walk(component: object, placed: np.ndarray) -> None:
+        if component.GetType() != lib3mf.ObjectType.Model:  # type: ignore[attr-defined]
             return  # supports and the like are not printed
-        if thing.IsMeshObject():  # type: ignore[attr-defined]
-            mesh = model.GetMeshObjectByID(thing.GetResourceID())  # type: ignore[attr-defined]
-            points = np.array([list(one.Coordinates) for one in mesh.GetVertices()]).reshape(-1, 3)
-            faces = np.array([list(one.Indices) for one in mesh.GetTriangleIndices()], int).reshape(-1, 3)
+        if component.IsMeshObject():  # type: ignore[attr-defined]
+            mesh = model.GetMeshObjectByID(component.GetResourceID())  # type: ignore[attr-defined]
+            points = np.array([list(vertex.Coordinates) for vertex in mesh.GetVertices()]).reshape(-1, 3)
+            faces = np.array([list(triangle.Indices) for triangle in mesh.GetTriangleIndices()], int).reshape(-1, 3)
             moved = (points @ placed[:3, :3] + placed[3, :3])[faces]
             corners.append(moved[:, ::-1] if np.linalg.det(placed[:3, :3]) < 0 else moved)
-        elif thing.IsComponentsObject():  # type: ignore[attr-defined]
-            parts = model.GetComponentsObjectByID(thing.GetResourceID())  # type: ignore[attr-defined]
+        elif component.IsComponentsObject():  # type: ignore[attr-defined]
+            parts = model.GetComponentsObjectByID(component.GetResourceID())  # type: ignore[attr-defined]
             for index in range(parts.GetComponentCount()):
                 part = parts.GetComponent(index)
                 walk(part.GetObjectResource(), matrix(part.GetTransform()) @ placed)
@@ -158,7 +158,7 @@ def by_assimp(path: Path, kind: str) -> Shape:
         data = target.read_bytes()
     record = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
     triangles = np.frombuffer(data, record, offset=84)["corners"].reshape(-1, 3)
-    return shape(triangles @ Y_UP_METRES.T if kind in ("glb", "gltf") else triangles, "assimp")
+    return shape(triangles @ Y_UP_METERS.T if kind in ("glb", "gltf") else triangles, "assimp")
 
 
 JUDGES: dict[str, tuple[Callable[[Path, str], Shape], ...]] = {
@@ -177,10 +177,10 @@ def outside(path: Path, kind: str) -> Iterator[Shape]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = judge(path, kind)
+                shape = judge(path, kind)
         except Exception:
             continue
-        yield found
+        yield shape
 
 
 @cache
@@ -202,15 +202,15 @@ def check(path: Path, expect: str, targets: tuple[str, ...] = tuple(JUDGES)) -> 
     verdict = Verdict(f"{path.parent.name}/{path.name}", expect, "")
     with tempfile.TemporaryDirectory() as folder:
         # copy the file to an empty folder, without its neighbors in the corpus
-        alone, held = Path(folder) / "alone" / path.name, Path(folder) / "out"
+        alone, out = Path(folder) / "alone" / path.name, Path(folder) / "out"
         alone.parent.mkdir()
-        held.mkdir()
+        out.mkdir()
         alone.write_bytes(path.read_bytes())
-        outcomes = {one: convert(alone, held / f"model.{one}") for one in targets}
-        codes = {one for one in outcomes.values() if isinstance(one, str)}
+        outcomes = {target: convert(alone, out / f"model.{target}") for target in targets}
+        codes = {outcome for outcome in outcomes.values() if isinstance(outcome, str)}
         verdict.outcome = "converts" if not codes else "/".join(sorted(codes))
-        if codes and len(codes | {"" for one in outcomes.values() if not isinstance(one, str)}) > 1:
-            ends = {name: one if isinstance(one, str) else "converts" for name, one in outcomes.items()}
+        if codes and len(codes | {"" for outcome in outcomes.values() if not isinstance(outcome, str)}) > 1:
+            ends = {name: outcome if isinstance(outcome, str) else "converts" for name, outcome in outcomes.items()}
             verdict.faults.append(f"not all targets end alike: {ends}")
         fitting = {"converts": not codes, "external_reference": codes == {"external_reference"}, "error": bool(codes)}
         if not fitting.get(expect, True):
@@ -219,7 +219,7 @@ def check(path: Path, expect: str, targets: tuple[str, ...] = tuple(JUDGES)) -> 
             verdict.faults.append(f"ended as {verdict.outcome}")
         first = next(iter(outcomes.values()))
         if not codes and isinstance(first, Report):
-            _judge(verdict, alone, first, {one: held / f"model.{one}" for one in targets})
+            _judge(verdict, alone, first, {target: out / f"model.{target}" for target in targets})
     verdict.seconds = time.perf_counter() - started
     return verdict
 
@@ -232,19 +232,19 @@ def _judge(verdict: Verdict, source: Path, report: Report, written: dict[str, Pa
         verdict.faults.append(f"{first}: no outside reader opens what was written")
         return
     words = []
-    for found in outside(source, report.source.format):
+    for shape in outside(source, report.source.format):
         verdict.judged = True
-        words.append(found.differs(ours, TOLERANCE))
+        words.append(shape.differs(ours, TOLERANCE))
         if not words[-1]:
-            ours = found
+            ours = shape
             break
     else:
         if words:
             verdict.faults.append(f"source: {'; '.join(words)}")
     for kind, path in written.items():
         words = []
-        for found in outside(path, kind):
-            words.append(ours.differs(found, TOLERANCE))
+        for shape in outside(path, kind):
+            words.append(ours.differs(shape, TOLERANCE))
             if not words[-1]:
                 break
         else:
@@ -264,24 +264,24 @@ def _check_row(job: tuple[Path, str]) -> Verdict:
 def main() -> int:
     """Check all files in parallel and print the counts; return the exit status."""
     corpus = Path(os.environ["MESHHUB_CORPUS"])
-    wanted = sys.argv[1:]
+    patterns = sys.argv[1:]
     jobs = [
         (corpus / row["file"], row["expect"])
         for row in rows(corpus)
-        if not wanted or any(word in row["file"] for word in wanted)
+        if not patterns or any(word in row["file"] for word in patterns)
     ]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
         verdicts = list(pool.map(_check_row, jobs))
     for verdict in verdicts:
         for fault in verdict.faults:
             print(f"{verdict.file}: {fault}")
-    counts = Counter((one.file.split("/")[0], one.expect, one.outcome) for one in verdicts)
+    counts = Counter((verdict.file.split("/")[0], verdict.expect, verdict.outcome) for verdict in verdicts)
     print(f"\n{'format':8}{'expected':20}{'ended as':44}{'files':>6}")
     for (kind, expect, outcome), count in sorted(counts.items()):
         print(f"{kind:8}{expect:20}{outcome:44}{count:6}")
-    good = [one for one in verdicts if not one.faults]
-    judged = sum(one.judged for one in verdicts)
-    slowest = max(verdicts, key=lambda one: one.seconds)
+    good = [verdict for verdict in verdicts if not verdict.faults]
+    judged = sum(verdict.judged for verdict in verdicts)
+    slowest = max(verdicts, key=lambda verdict: verdict.seconds)
     print(f"\n{len(verdicts)} files, {judged} sources judged by an outside reader")
     print(f"slowest: {slowest.file}, {slowest.seconds:.1f} s")
     print(f"{len(good)} passed, {len(verdicts) - len(good)} failed")

@@ -191,9 +191,9 @@ def eat_arrays(pids: Path) -> None:
 
 @attack("model_too_complex")
 def eat_objects(pids: Path) -> None:
-    held: list[Any] = []
+    objects: list[Any] = []
     while True:
-        held.append([held])
+        objects.append([objects])
 
 
 @attack("model_too_complex")
@@ -218,9 +218,9 @@ def eat_in_children(pids: Path) -> None:
     """Start children that each take less than the limit, and together more."""
     for _ in range(6):
         if fork_child(pids) == 0:
-            held = np.ones(8 << 20)
+            array = np.ones(8 << 20)
             time.sleep(600)
-            held[0] = 2
+            array[0] = 2
     time.sleep(600)
 
 
@@ -356,19 +356,19 @@ def start_daemon(pids: Path) -> None:
 
 
 @attack("ok")
-def daemonise(pids: Path) -> Scene:
+def daemonize(pids: Path) -> Scene:
     start_daemon(pids)
     return build_scene()
 
 
 @attack("worker_crashed")
-def daemonise_and_crash(pids: Path) -> None:
+def daemonize_and_crash(pids: Path) -> None:
     start_daemon(pids)
     ctypes.string_at(0)
 
 
 @attack("conversion_timeout")
-def daemonise_and_hang(pids: Path) -> None:
+def daemonize_and_hang(pids: Path) -> None:
     start_daemon(pids)
     hang(pids)
 
@@ -723,8 +723,8 @@ HOOK_ATTACKS = (
     "eat-arrays",
     "fork-children",
     "fork-children-and-crash",
-    "daemonise",
-    "daemonise-and-hang",
+    "daemonize",
+    "daemonize-and-hang",
     "scribble",
     "hang-up",
 )

@@ -93,11 +93,11 @@ class Running:
             "/convert-batch", {"archive": ("models.zip", archive)}, {"target": target, **more}, headers=headers
         )
 
-    def raw(self, sent: bytes) -> bytes:
+    def raw(self, data: bytes) -> bytes:
         """Write to a new socket; return everything that it sends back."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
             with contextlib.suppress(ConnectionError):
-                connection.sendall(sent)
+                connection.sendall(data)
             return receive_all(connection)
 
 

@@ -165,7 +165,7 @@ def read(source: Source, options: ToyReaderOptions) -> Scene:
         return SCENES[word]()
     size = options.toy_size
     mesh = brick(size, 2 * size, 3 * size)
-    if word == "colours":
+    if word == "colors":
         mesh = Mesh(mesh.vertices, mesh.faces, colors=np.full((8, 4), 255))
     return Scene((mesh,), (Part(0, name="toy"),), frame=Frame("cm", "y"))
 
