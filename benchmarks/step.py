@@ -44,15 +44,15 @@ KINDS = ("Plane", "Cylinder", "Cone", "Sphere", "Torus")
 def in_process(*arguments: str, seconds: float = TIMEOUT_S) -> dict[str, Any]:
     """Run this file with a hidden command and return its JSON."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, __file__, *arguments], capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
         return {"error": f"nothing in {seconds:g} s"}
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [""])[-1]
-        return {"error": f"exit {done.returncode}: {last}"[:100]}
-    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+    if result.returncode != 0:
+        last = (result.stderr.strip().splitlines() or [""])[-1]
+        return {"error": f"exit {result.returncode}: {last}"[:100]}
+    return json.loads(result.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
 def judge(path: str) -> dict[str, Any]:
@@ -78,11 +78,11 @@ def judge(path: str) -> dict[str, Any]:
     seconds = time.perf_counter() - began
 
     def each(kind: Any) -> list[Any]:
-        found, explorer = [], TopExp_Explorer(shape, kind)
+        shapes, explorer = [], TopExp_Explorer(shape, kind)
         while explorer.More():
-            found.append(explorer.Current())
+            shapes.append(explorer.Current())
             explorer.Next()
-        return found
+        return shapes
 
     volume = 0.0
     solids = each(TopAbs_SOLID)
@@ -155,15 +155,15 @@ def round_trip(paths: list[Path], most_faces: int) -> int:
         if "error" in before or not before["faces"] or len(before["faces"]) > most_faces:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            mesh, made = Path(folder, "model.stl"), Path(folder, "model.step")
+            mesh, step_file = Path(folder, "model.stl"), Path(folder, "model.step")
             try:
                 convert(path, mesh)
-                seconds, _ = convert(mesh, made)
+                seconds, _ = convert(mesh, step_file)
             except MeshhubError as error:
                 print(f"{path.name[-44:]:44} {error.code}: {error.message[:60]}")
                 continue
-            after = in_process("judge", str(made))
-            size = made.stat().st_size
+            after = in_process("judge", str(step_file))
+            size = step_file.stat().st_size
         if "error" in after:
             print(f"{path.name[-44:]:44} {after['error']}")
             continue
@@ -195,8 +195,8 @@ def plate(holes: int, segments: int) -> Any:
     drilled = manifold3d.Manifold.cube([side, side, 5]) - manifold3d.Manifold.compose(
         [hole.translate([3 + 4 * row, 3 + 4 * column, -5]) for row in range(holes) for column in range(holes)]
     )
-    made = drilled.to_mesh64()
-    return np.asarray(made.vert_properties)[:, :3], np.asarray(made.tri_verts, np.int32)
+    mesh = drilled.to_mesh64()
+    return np.asarray(mesh.vert_properties)[:, :3], np.asarray(mesh.tri_verts, np.int32)
 
 
 def write_plate(path: str, holes: int, segments: int) -> dict[str, Any]:
@@ -256,18 +256,21 @@ def compare_plates(holes: int, segments: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         ours = str(Path(folder, "ours.step"))
         theirs = str(Path(folder, "theirs.step"))
-        made = in_process("write-plate", ours, str(holes), str(segments))
+        cost = in_process("write-plate", ours, str(holes), str(segments))
         sewn = in_process("sew-plate", theirs, str(max(1, round(holes / 10**0.5))), str(segments))
-        seen = in_process("judge", ours)
-    print(f"written: {json.dumps(made)}")
+        verdict = in_process("judge", ours)
+    print(f"written: {json.dumps(cost)}")
     print(f"sewn by OpenCASCADE, a tenth: {json.dumps(sewn)}")
-    print(f"read back: valid {seen.get('valid')}, {len(seen.get('faces', []))} faces, volume {seen.get('volume')}")
-    if "error" in sewn or "error" in made:
+    print(
+        f"read back: valid {verdict.get('valid')}, {len(verdict.get('faces', []))} faces, "
+        f"volume {verdict.get('volume')}"
+    )
+    if "error" in sewn or "error" in cost:
         return 1
-    ratio = (sewn["seconds"] / sewn["triangles"]) / (made["seconds"] / made["triangles"])
+    ratio = (sewn["seconds"] / sewn["triangles"]) / (cost["seconds"] / cost["triangles"])
     print(f"per triangle {ratio:.0f} times faster, {sewn['bytes'] / sewn['triangles']:.0f} against "
-          f"{made['bytes'] / made['triangles']:.0f} bytes")  # fmt: skip
-    return 0 if made["cpu"] < 3 and made["megabytes"] < 300 else 1
+          f"{cost['bytes'] / cost['triangles']:.0f} bytes")  # fmt: skip
+    return 0 if cost["cpu"] < 3 and cost["megabytes"] < 300 else 1
 
 
 def sweep(corpus: Path, most_triangles: int, most_faces: int, surfaces: str) -> int:
@@ -281,9 +284,9 @@ def sweep(corpus: Path, most_triangles: int, most_faces: int, surfaces: str) -> 
     for row in sorted(rows, key=lambda row: int(row["n_faces"])):
         path = corpus / row["file"]
         with tempfile.TemporaryDirectory() as folder:
-            made = Path(folder, "model.step")
+            step_file = Path(folder, "model.step")
             try:
-                seconds, figures = convert(path, made, step_surfaces=surfaces)
+                seconds, figures = convert(path, step_file, step_surfaces=surfaces)
             except MeshhubError as error:
                 print(f"{path.name[-50:]:50} {error.code}: {error.message[:60]}")
                 counts["bad"] += 1
@@ -292,19 +295,19 @@ def sweep(corpus: Path, most_triangles: int, most_faces: int, surfaces: str) -> 
                 print(f"{path.name[-50:]:50} {row['n_faces']:>9} {figures['faces']:>6}  left out: too many faces")
                 counts["left out"] += 1
                 continue
-            seen = in_process("judge", str(made))
-        if "error" in seen:
-            print(f"{path.name[-50:]:50} {seen['error']}")
+            verdict = in_process("judge", str(step_file))
+        if "error" in verdict:
+            print(f"{path.name[-50:]:50} {verdict['error']}")
             counts["bad"] += 1
             continue
         mesh = abs(Registry().inspect(path).model.volume_mm3 or figures["mesh_volume_mm3"])
         arcs = mesh + figures["volume_gained_mm3"]
-        of_mesh, of_arcs = (seen["volume"] / wanted - 1 if wanted else 0.0 for wanted in (mesh, arcs))
-        good = seen["valid"] and seen["solids"] == figures["solids"] and abs(of_arcs) <= limit
+        of_mesh, of_arcs = (verdict["volume"] / expected - 1 if expected else 0.0 for expected in (mesh, arcs))
+        good = verdict["valid"] and verdict["solids"] == figures["solids"] and abs(of_arcs) <= limit
         counts["good" if good else "bad"] += 1
         counts["arcs"] += good and abs(of_mesh) > limit
         print(
-            f"{path.name[-50:]:50} {row['n_faces']:>9} {figures['faces']:>6} {seen['solids']:>6} {of_mesh:>9.1e} "
+            f"{path.name[-50:]:50} {row['n_faces']:>9} {figures['faces']:>6} {verdict['solids']:>6} {of_mesh:>9.1e} "
             f"{of_arcs:>9.1e} {seconds:>6.2f}  {'good' if good else 'BAD'}"
         )
     print(
@@ -350,28 +353,28 @@ def programs(paths: list[Path]) -> int:
     bad = 0
     for path in paths:
         with tempfile.TemporaryDirectory() as folder:
-            made = Path(folder, "model.step")
-            _, figures = convert(path, made)
+            step_file = Path(folder, "model.step")
+            _, figures = convert(path, step_file)
             scripts = {"freecadcmd": Path(folder, "ask.py"), "gmsh": Path(folder, "ask.geo")}
             scripts["freecadcmd"].write_text(FREECAD, encoding="utf-8")
-            scripts["gmsh"].write_text(GMSH % made, encoding="utf-8")
+            scripts["gmsh"].write_text(GMSH % step_file, encoding="utf-8")
             for name in installed:
                 words = [name, str(scripts[name]), *(["-parse_and_exit"] if name == "gmsh" else [])]
-                done = subprocess.run(
+                result = subprocess.run(
                     words,
                     capture_output=True,
                     text=True,
                     timeout=TIMEOUT_S,
                     check=False,
-                    env={**os.environ, "MADE": str(made)},
+                    env={**os.environ, "MADE": str(step_file)},
                 )
-                lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-                seen = json.loads(lines[-1]) if lines else {"valid": False, "solids": 0, "volume": 0.0}
-                off = seen["volume"] / (figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]) - 1
-                good = seen["valid"] and seen["solids"] == figures["solids"] and abs(off) <= 1e-3
+                lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
+                answer = json.loads(lines[-1]) if lines else {"valid": False, "solids": 0, "volume": 0.0}
+                off = answer["volume"] / (figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]) - 1
+                good = answer["valid"] and answer["solids"] == figures["solids"] and abs(off) <= 1e-3
                 bad += not good
                 verdict = "good" if good else "BAD"
-                print(f"{path.name[-50:]:50} {name:10} {seen['solids']:>3.0f} solids {off:>9.1e}  {verdict}")
+                print(f"{path.name[-50:]:50} {name:10} {answer['solids']:>3.0f} solids {off:>9.1e}  {verdict}")
     return 1 if bad else 0
 
 
@@ -381,28 +384,28 @@ def body(number: int) -> Any:
 
     rng = np.random.default_rng(number)
 
-    def one() -> Any:
+    def random_solid() -> Any:
         segments, size, kind = int(rng.choice([24, 32, 48, 64, 100])), rng.uniform(2, 10), rng.integers(7)
         if kind < 3:
-            made = Manifold.cylinder(rng.uniform(5, 40), size, size, segments, True)
+            solid = Manifold.cylinder(rng.uniform(5, 40), size, size, segments, True)
         elif kind == 3:
-            made = Manifold.cylinder(rng.uniform(5, 20), size, size * rng.uniform(0.2, 2), segments, True)
+            solid = Manifold.cylinder(rng.uniform(5, 20), size, size * rng.uniform(0.2, 2), segments, True)
         elif kind == 4:
-            made = Manifold.sphere(size, segments)
+            solid = Manifold.sphere(size, segments)
         elif kind == 5:
             tube = CrossSection.circle(size * rng.uniform(0.1, 0.4), segments // 2)
-            made = Manifold.revolve(tube.translate([size, 0]), segments)
+            solid = Manifold.revolve(tube.translate([size, 0]), segments)
         else:
-            made = Manifold.cube(rng.uniform(4, 30, 3), True)
+            solid = Manifold.cube(rng.uniform(4, 30, 3), True)
         turn = rng.uniform(0, 360, 3) if rng.random() < 0.5 else 90 * rng.integers(0, 4, 3)
-        return made.rotate(turn).translate(rng.uniform(-8, 8, 3) * (rng.random() < 0.6))
+        return solid.rotate(turn).translate(rng.uniform(-8, 8, 3) * (rng.random() < 0.6))
 
-    made = one()
+    solid = random_solid()
     for _ in range(rng.integers(1, 5)):
-        other, how = one(), rng.integers(4)
-        changed = made - other if how < 2 else made + other if how == 2 else made ^ other
-        made = one() if changed.is_empty() else changed
-    return made
+        other, how = random_solid(), rng.integers(4)
+        changed = solid - other if how < 2 else solid + other if how == 2 else solid ^ other
+        solid = random_solid() if changed.is_empty() else changed
+    return solid
 
 
 def booleans(count: int) -> int:
@@ -414,21 +417,21 @@ def booleans(count: int) -> int:
     for number in range(count):
         mesh = body(number).to_mesh()
         with tempfile.TemporaryDirectory() as folder:
-            path, made = Path(folder, "body.stl"), Path(folder, "body.step")
+            path, step_file = Path(folder, "body.stl"), Path(folder, "body.step")
             trimesh.Trimesh(mesh.vert_properties[:, :3], mesh.tri_verts, process=False).export(path)
-            took, figures = convert(path, made)
-            seen = in_process("judge", str(made))
+            took, figures = convert(path, step_file)
+            verdict = in_process("judge", str(step_file))
         triangles, seconds = triangles + len(mesh.tri_verts), seconds + took
-        if "error" in seen:
+        if "error" in verdict:
             bad += 1
-            print(f"body {number}: {seen['error']}")
+            print(f"body {number}: {verdict['error']}")
             continue
-        for face in seen["faces"]:
+        for face in verdict["faces"]:
             faces[face["kind"]] += 1
-        off = seen["volume"] / (figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]) - 1
-        if not (seen["valid"] and seen["solids"] == figures["solids"] and abs(off) <= 3e-3):
+        off = verdict["volume"] / (figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]) - 1
+        if not (verdict["valid"] and verdict["solids"] == figures["solids"] and abs(off) <= 3e-3):
             bad += 1
-            print(f"body {number}: valid {seen['valid']}, {seen['solids']} solids, volume off by {off:.1e}")
+            print(f"body {number}: valid {verdict['valid']}, {verdict['solids']} solids, volume off by {off:.1e}")
     counts = ", ".join(f"{kind} {number}" for kind, number in faces.items())
     print(f"{count} bodies of {triangles} triangles in {seconds:.0f} s: {bad} bad; faces: {counts}")
     return 1 if bad else 0

@@ -46,10 +46,10 @@ def convert_part(number: int, folder: Path) -> dict[str, Any]:
     part, truth = folder / f"{number}.stl", folder / f"{number}.json"
     if not truth.exists():
         try:
-            made = make(number, str(part))
+            design = make(number, str(part))
         except Exception as error:  # OpenCASCADE raises many kinds where an operation is impossible
-            made = {"left out": f"{type(error).__name__}: {error}"[:80]}
-        truth.write_text(json.dumps(made), encoding="utf-8")
+            design = {"left out": f"{type(error).__name__}: {error}"[:80]}
+        truth.write_text(json.dumps(design), encoding="utf-8")
     row: dict[str, Any] = json.loads(truth.read_text(encoding="utf-8"))
     faces = row.pop("faces", [])
     if "left out" not in row and not Registry().inspect(Source.from_path(part)).model.watertight:
@@ -154,11 +154,11 @@ def summarize(rows: list[dict[str, Any]]) -> None:
         faces = [face for row in mine for face in row["true_faces"]]
         shares = []
         for kind in ("Plane", "Cylinder", "Cone", "Sphere", "Torus"):
-            found = [
+            is_found = [
                 f["found"] for f in faces if f["kind"] == kind and f["facets"] >= (kind != "Plane") * MIN_FACETS_COUNT
             ]
-            if found:
-                shares.append(f"{kind} {sum(found)}/{len(found)} {sum(found) / len(found):.1%}")
+            if is_found:
+                shares.append(f"{kind} {sum(is_found)}/{len(is_found)} {sum(is_found) / len(is_found):.1%}")
         print(f"{program}: {len(mine)} parts; {', '.join(shares)}")
     seconds = [row["seconds"] for row in judged]
     if seconds:

@@ -78,7 +78,7 @@ def edges(shape: Any) -> list[Edge]:
     from OCP.TopAbs import TopAbs_EDGE
     from OCP.TopoDS import TopoDS
 
-    found = []
+    edge_list = []
     for shape_edge in explore(shape, TopAbs_EDGE):
         edge = TopoDS.Edge(shape_edge)
         if BRep_Tool.Degenerated_s(edge):
@@ -93,8 +93,8 @@ def edges(shape: Any) -> list[Edge]:
             center = curve.Circle().Location()
             middle = center
         position = np.array([middle.X(), middle.Y(), middle.Z()])
-        found.append(Edge(edge, kind, position, GCPnts_AbscissaPoint.Length_s(curve)))
-    return found
+        edge_list.append(Edge(edge, kind, position, GCPnts_AbscissaPoint.Length_s(curve)))
+    return edge_list
 
 
 def volume(shape: Any) -> float:
@@ -164,15 +164,15 @@ def planes(shape: Any) -> list[tuple[Any, np.ndarray, float]]:
     from OCP.TopAbs import TopAbs_FACE
     from OCP.TopoDS import TopoDS
 
-    found = []
+    planar_faces = []
     for shape_face in explore(shape, TopAbs_FACE):
         face = TopoDS.Face(shape_face)
         if BRepAdaptor_Surface(face, False).GetType() == GeomAbs_Plane:
             properties = GProp_GProps()
             BRepGProp.SurfaceProperties_s(face, properties)
             center = properties.CentreOfMass()
-            found.append((face, np.array([center.X(), center.Y(), center.Z()]), float(properties.Mass())))
-    return sorted(found, key=lambda item: -item[2])
+            planar_faces.append((face, np.array([center.X(), center.Y(), center.Z()]), float(properties.Mass())))
+    return sorted(planar_faces, key=lambda item: -item[2])
 
 
 def cuts_balance(shape: Any) -> tuple[int, int]:
@@ -201,9 +201,9 @@ def cuts_balance(shape: Any) -> tuple[int, int]:
     return 8, good
 
 
-def nearest(found: list[Any], position: np.ndarray, length: float, key: Any) -> Any:
+def nearest(items: list[Any], position: np.ndarray, length: float, key: Any) -> Any:
     """Return the item at a place with about this size, None if there is none."""
-    for item in found:
+    for item in items:
         place, size = key(item)
         if np.linalg.norm(place - position) < 0.02 * length + 0.05 and abs(size - length) < 0.05 * length + 0.05:
             return item
@@ -327,14 +327,14 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     options = parser.parse_args()
     names = options.files or [str(number) for number in range(options.first, options.first + options.parts)]
-    tried, good, reasons = Counter[str](), Counter[str](), Counter[str]()
+    attempted, good, reasons = Counter[str](), Counter[str](), Counter[str]()
     errors = 0
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, __file__, "judge", name, folder]
             try:
-                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PART_TIMEOUT_S)
-                answer = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+                result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PART_TIMEOUT_S)
+                answer = json.loads(result.stdout.splitlines()[-1]) if result.returncode == 0 else None
             except subprocess.TimeoutExpired:
                 answer = None
         if answer is None or "error" in answer:
@@ -343,14 +343,14 @@ def main() -> int:
             continue
         failures = []
         for check, (attempts, successes, texts) in answer["report"].items():
-            tried[check] += attempts
+            attempted[check] += attempts
             good[check] += successes
             reasons.update(f"{check}: {text}" for text in texts)
             failures += [f"{check} {successes}/{attempts}"] if successes < attempts else []
         print(f"{name}: {', '.join(failures) or 'all'}", flush=True)
     for check in CHECKS:
-        share = good[check] / tried[check] if tried[check] else 1.0
-        print(f"{check:7} {good[check]:5} of {tried[check]:5} = {share:.1%}")
+        share = good[check] / attempted[check] if attempted[check] else 1.0
+        print(f"{check:7} {good[check]:5} of {attempted[check]:5} = {share:.1%}")
     print(f"{len(names) - errors} parts compared, {errors} not; reasons: {dict(reasons.most_common())}")
     return 0
 

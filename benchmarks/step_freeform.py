@@ -59,10 +59,10 @@ def wire(*edges: Any) -> Any:
     """A wire of edges in order."""
     from OCP.BRepBuilderAPI import BRepBuilderAPI_MakeWire
 
-    made = BRepBuilderAPI_MakeWire()
+    builder = BRepBuilderAPI_MakeWire()
     for edge in edges:
-        made.Add(edge)
-    return made.Wire()
+        builder.Add(edge)
+    return builder.Wire()
 
 
 def extrude(outline: Any, height: float) -> Any:
@@ -168,11 +168,11 @@ def loft(chance: random.Random) -> Any:
     """A smooth body through closed sections."""
     from OCP.BRepOffsetAPI import BRepOffsetAPI_ThruSections
 
-    made = BRepOffsetAPI_ThruSections(True, False, 1e-6)
+    builder = BRepOffsetAPI_ThruSections(True, False, 1e-6)
     for level in range(chance.randrange(2, 5)):
-        made.AddWire(wire(spline_edge(ring(chance, chance.uniform(10, 20), 0.1, 8, 12.0 * level), closed=True)))
-    made.Build()
-    return made.Shape()
+        builder.AddWire(wire(spline_edge(ring(chance, chance.uniform(10, 20), 0.1, 8, 12.0 * level), closed=True)))
+    builder.Build()
+    return builder.Shape()
 
 
 def varying_fillet(chance: random.Random) -> Any:
@@ -187,9 +187,9 @@ def varying_fillet(chance: random.Random) -> Any:
     while explorer.More():
         edges.append(TopoDS.Edge(explorer.Current()))
         explorer.Next()
-    made = BRepFilletAPI_MakeFillet(part)
-    made.Add(chance.uniform(0.5, 2), chance.uniform(2.5, 5), chance.choice(edges))
-    return made.Shape()
+    builder = BRepFilletAPI_MakeFillet(part)
+    builder.Add(chance.uniform(0.5, 2), chance.uniform(2.5, 5), chance.choice(edges))
+    return builder.Shape()
 
 
 def tilted_fillet(chance: random.Random) -> Any:
@@ -206,15 +206,15 @@ def tilted_fillet(chance: random.Random) -> Any:
     plate = box(0, 0, 0, 8, 60, 50)
     axes = gp_Ax2(gp_Pnt(0, 0, 2), gp_Dir(chance.uniform(0.2, 0.6), 0, 1))
     part = join(plate, BRepPrimAPI_MakeCylinder(axes, chance.uniform(5, 9), 35).Shape())
-    made = BRepFilletAPI_MakeFillet(part)
+    builder = BRepFilletAPI_MakeFillet(part)
     explorer = TopExp_Explorer(part, TopAbs_EDGE)
     while explorer.More():
         edge = TopoDS.Edge(explorer.Current())
         if BRepAdaptor_Curve(edge).GetType() == GeomAbs_Ellipse:
-            made.Add(chance.uniform(1, 3), edge)
+            builder.Add(chance.uniform(1, 3), edge)
             break
         explorer.Next()
-    return made.Shape()
+    return builder.Shape()
 
 
 def pipe(chance: random.Random) -> Any:
@@ -301,12 +301,12 @@ def main() -> int:
             part, back, before = place / f"{stem}.stl", place / f"{stem}.step", place / f"{stem}-before.step"
             # in a separate process, because OpenCASCADE may crash
             command = [sys.executable, __file__, "make", family, str(number), str(part)]
-            made = subprocess.run(command, capture_output=True, text=True, check=False)
-            summary = Registry().inspect(Source.from_path(part)).model if made.returncode == 0 else None
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            summary = Registry().inspect(Source.from_path(part)).model if result.returncode == 0 else None
             if summary is None or not summary.watertight:
                 sums[family]["left out"] += 1
                 continue
-            original = json.loads(made.stdout.splitlines()[-1])
+            original = json.loads(result.stdout.splitlines()[-1])
             was_seconds, was = convert(part, before, step_surfaces="analytic")
             seconds, figures = convert(part, back, step_surfaces=chosen.surfaces)
             after = in_process("judge", str(back))

@@ -73,8 +73,8 @@ def drop_range(data: bytes, rng: random.Random) -> bytes:
 
 def cut_short(data: bytes, rng: random.Random) -> bytes:
     """Remove the end of the text, and sometimes restore the end mark."""
-    kept = data[: _pick_position(data, rng)]
-    return kept + (b");\nENDSEC;\nEND-ISO-10303-21;\n" if rng.random() < 0.5 else b"")
+    head = data[: _pick_position(data, rng)]
+    return head + (b");\nENDSEC;\nEND-ISO-10303-21;\n" if rng.random() < 0.5 else b"")
 
 
 def other_references(data: bytes, rng: random.Random) -> bytes:

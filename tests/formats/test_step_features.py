@@ -178,12 +178,14 @@ def test_instances_are_counted_with_their_own_places(tmp_path: Path) -> None:
     writer = STEPControl_Writer()
     writer.Transfer(cut(PLATE, cylinder(5, 99, (10, 10, TOP))), STEPControl_AsIs)
     writer.Write(str(tmp_path / "one.step"))
-    one = read(Source.from_path(tmp_path / "one.step"), StepReadOptions())
+    scene = read(Source.from_path(tmp_path / "one.step"), StepReadOptions())
     away = np.eye(4)
     away[:3, 3] = 0, 100, 0
     target = Target("three.step", folder=tmp_path)
     write(
-        Scene(one.meshes, (Part(0), Part(0, away), Part(0, away @ away)), frame=one.frame), target, StepWriteOptions()
+        Scene(scene.meshes, (Part(0), Part(0, away), Part(0, away @ away)), frame=scene.frame),
+        target,
+        StepWriteOptions(),
     )
     table = Registry(entry_points=False).inspect(tmp_path / "three.step").feature_table
     assert table is not None
@@ -201,13 +203,13 @@ def test_reports_and_the_command_line_contain_the_table(tmp_path: Path) -> None:
     assert report.feature_table.holes[0].diameter_mm == 5
     # the table is in millimeters, so another unit of the file would make it wrong
     assert Registry(entry_points=False).convert(path, tmp_path / "part.stl", input_unit="in").feature_table is None
-    shown, data = (
+    text, data = (
         subprocess.run(
             [sys.executable, "-m", "meshhub", "inspect", str(path), *more], capture_output=True, check=True, text=True
         ).stdout
         for more in ((), ("--json",))
     )
-    assert "1 × Ø5 mm, 8 mm deep, blind" in shown
+    assert "1 × Ø5 mm, 8 mm deep, blind" in text
     assert json.loads(data)["feature_table"]["holes"][0]["depth_mm"] == 8
 
 

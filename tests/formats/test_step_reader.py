@@ -138,9 +138,9 @@ def test_every_protocol_gives_the_closed_solid(export_shape: Callable[..., bytes
 
 
 def test_each_of_two_touching_solids_is_closed(export_shape: Callable[..., bytes]) -> None:
-    one = BRepPrimAPI_MakeBox(10.0, 10.0, 10.0).Shape()
-    other = BRepPrimAPI_MakeBox(gp_Pnt(10, 0, 0), 10.0, 10.0, 10.0).Shape()
-    vertices, faces = soup(load(export_shape(compound(one, other))))
+    first = BRepPrimAPI_MakeBox(10.0, 10.0, 10.0).Shape()
+    second = BRepPrimAPI_MakeBox(gp_Pnt(10, 0, 0), 10.0, 10.0, 10.0).Shape()
+    vertices, faces = soup(load(export_shape(compound(first, second))))
     assert len(vertices) == 16
     assert edge_counts(faces) == (0, 0)
     assert volume(vertices, faces) == pytest.approx(2000)
@@ -208,8 +208,8 @@ def test_every_unit_of_the_file_is_converted_to_millimeters(
 
 def test_a_unit_of_the_caller_overrides_that_of_the_file(export_shape: Callable[..., bytes]) -> None:
     data = export_shape(BRepPrimAPI_MakeBox(254.0, 254.0, 254.0).Shape(), unit="INCH")
-    found = Registry(entry_points=False).inspect(Source.from_bytes(data, "a.step"), input_unit="mm")
-    assert found.model.size_mm == pytest.approx((10, 10, 10))
+    inspection = Registry(entry_points=False).inspect(Source.from_bytes(data, "a.step"), input_unit="mm")
+    assert inspection.model.size_mm == pytest.approx((10, 10, 10))
 
 
 # -- names, instances, colors --
@@ -242,8 +242,8 @@ def test_names_places_and_colors_survive_a_round_trip() -> None:
     assert [(part.mesh, part.name, part.path) for part in after.parts] == [
         (0, "left", ("Top", "Inner")), (0, "right", ("Top", "Inner")), (1, "loose", ("Top",)),
     ]  # fmt: skip
-    for one, same in zip(before.parts, after.parts, strict=True):
-        assert same.transform == pytest.approx(one.transform)
+    for part, same in zip(before.parts, after.parts, strict=True):
+        assert same.transform == pytest.approx(part.transform)
     assert shown_areas(after) == pytest.approx(shown_areas(before))
     assert {material.base_color for material in after.materials} == set(colors)
 
@@ -288,10 +288,10 @@ def test_an_instance_can_have_its_own_color(tmp_path: Path) -> None:
     scene = load(instances_in_color(tmp_path))
     assert len(scene.meshes) == 1
     assert scene.meshes[0].name == "block"
-    shown = {
+    color_by_part = {
         part.name: None if part.material is None else scene.materials[part.material].base_color for part in scene.parts
     }
-    assert shown == {"plain": (1.0, 0.0, 0.0, 1.0), "special": (0.0, 0.5, 0.0, 1.0)}
+    assert color_by_part == {"plain": (1.0, 0.0, 0.0, 1.0), "special": (0.0, 0.5, 0.0, 1.0)}
     assert all(part.path == ("Top",) for part in scene.parts)
 
 
@@ -442,9 +442,9 @@ def isolated() -> Iterator[Registry]:
 def test_a_preloaded_worker_converts(isolated: Registry, export_shape: Callable[..., bytes]) -> None:
     shape = machined()
     for _ in range(3):
-        found = isolated.inspect(Source.from_bytes(export_shape(shape), "a.step"), timeout=60)
-        assert found.model.watertight
-        assert found.model.volume_mm3 == pytest.approx(true_volume(shape), rel=1e-3)
+        inspection = isolated.inspect(Source.from_bytes(export_shape(shape), "a.step"), timeout=60)
+        assert inspection.model.watertight
+        assert inspection.model.volume_mm3 == pytest.approx(true_volume(shape), rel=1e-3)
 
 
 @pytest.mark.parametrize("number", range(30))
@@ -453,8 +453,8 @@ def test_damaged_files_end_as_a_result_or_a_coded_error(
 ) -> None:
     kind, data = damaged[number]
     result, _ = DAMAGE["outcome"](isolated, data, 3.0)
-    known = {error.code for error in vars(errors).values() if isinstance(error, type) and hasattr(error, "code")}
-    assert result == "converted" or result in known - {"internal_error", "conversion_failed"}, kind
+    codes = {error.code for error in vars(errors).values() if isinstance(error, type) and hasattr(error, "code")}
+    assert result == "converted" or result in codes - {"internal_error", "conversion_failed"}, kind
 
 
 @pytest.fixture(scope="module")

@@ -290,9 +290,9 @@ CUT: dict[str, tuple[Any, dict[str, int]]] = {
 """Solids cut by a mesh boolean, and the expected surfaces."""
 
 
-def common_to_cylinders(one: float, other: float) -> float:
+def common_to_cylinders(first_radius: float, second_radius: float) -> float:
     """Return the volume of the intersection of two cylinders at right angles."""
-    small, large = sorted((one, other))
+    small, large = sorted((first_radius, second_radius))
     across = np.linspace(-1, 1, 200_001)[1::2] * small
     width = 4 * np.sqrt((small**2 - across**2) * (large**2 - across**2))
     return float(width.sum() * 2 * small / len(across))
@@ -406,8 +406,8 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
                 "mesh_volume": volume(mesh.vertices, mesh.faces),
                 "remarks": remarks,
             }
-    found = judge_files([one["path"] for one in verdicts.values()], shapes_only=True)
-    return {key: one | verdict for (key, one), verdict in zip(verdicts.items(), found, strict=True)}
+    judgments = judge_files([entry["path"] for entry in verdicts.values()], shapes_only=True)
+    return {key: entry | verdict for (key, entry), verdict in zip(verdicts.items(), judgments, strict=True)}
 
 
 @pytest.mark.parametrize("surfaces", ["analytic", "planar"])
@@ -457,22 +457,22 @@ def test_a_body_that_the_kernel_rejects_gets_flat_faces(
     monkeypatch: pytest.MonkeyPatch, answers: list[tuple[bool, float]], reason: str
 ) -> None:
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
-    read_back, asked = writer.read_back, []
+    read_back, checked_files = writer.read_back, []
 
     def bad_once(data: bytes, seconds: float) -> Any:
         verdict = read_back(data, seconds)
-        asked.append(data)
-        if len(asked) > 1:
+        checked_files.append(data)
+        if len(checked_files) > 1:
             return verdict
         solids = [
-            KernelSolid(valid, one.volume * factor)
-            for one, (valid, factor) in zip(verdict.solids, answers, strict=True)
+            KernelSolid(valid, solid.volume * factor)
+            for solid, (valid, factor) in zip(verdict.solids, answers, strict=True)
         ]
         return Verdict(all(valid for valid, _ in answers), tuple(solids))
 
     monkeypatch.setattr(writer, "read_back", bad_once)
     _, remarks = write_step(two_pins())
-    assert len(asked) == 2
+    assert len(checked_files) == 2
     assert [note.code for note in remarks.notes] == ["flat_body"]
     assert "body 2 of 'pins'" in remarks.notes[0].message
     assert reason in remarks.notes[0].message
@@ -893,7 +893,7 @@ def test_parts_keep_names_colors_and_placements(tmp_path: Path) -> None:
     first, second, body, mirror = verdict["instances"]
     assert first["path"] == second["path"] == ["car", "wheels"]
     assert body["path"] == ["car"]
-    assert [one["name"] for one in (first, second, body, mirror)] == ["first", "second", "body", "mirrored"]
+    assert [instance["name"] for instance in (first, second, body, mirror)] == ["first", "second", "body", "mirrored"]
     assert first["product"] == second["product"] == "O'Brien \\ äöü 😀"
     np.testing.assert_allclose(second["matrix"], turned[:3], atol=1e-6)
     assert first["color"] is None
@@ -1010,10 +1010,10 @@ def test_a_torus_with_irregular_triangles_is_a_torus() -> None:
 
 def test_output_is_reproducible_and_contains_nothing_of_the_upload() -> None:
     scene = scene_of(mesh_of(plate_with_holes(), "plate"))
-    one, _ = write_step(scene, name="first.step")
-    other, _ = write_step(scene, name="second.step")
-    assert one.read() == other.read()
-    assert b"first" not in one.read()
+    first, _ = write_step(scene, name="first.step")
+    second, _ = write_step(scene, name="second.step")
+    assert first.read() == second.read()
+    assert b"first" not in first.read()
 
 
 def test_the_file_is_plain_part_21() -> None:
@@ -1096,13 +1096,13 @@ def test_an_assembly_survives_a_conversion_by_the_registry(tmp_path: Path) -> No
     def along_x(instance: dict[str, Any]) -> float:
         return float(instance["matrix"][0][3])
 
-    for one, other in zip(
+    for earlier, later in zip(
         sorted(before["instances"], key=along_x), sorted(after["instances"], key=along_x), strict=True
     ):
-        np.testing.assert_allclose(other["matrix"], one["matrix"], atol=1e-6)
-        assert other["product"] == one["product"]
-        assert other["name"] == one["name"]
-        np.testing.assert_allclose(other["color"], one["color"], atol=1 / 255)
+        np.testing.assert_allclose(later["matrix"], earlier["matrix"], atol=1e-6)
+        assert later["product"] == earlier["product"]
+        assert later["name"] == earlier["name"]
+        np.testing.assert_allclose(later["color"], earlier["color"], atol=1 / 255)
     registry.convert(original, mesh)
     registry.convert(mesh, returned)
     registry.convert(returned, again)
@@ -1171,7 +1171,7 @@ def test_every_closed_real_file_becomes_valid_solids(
         volume = abs(registry.inspect(corpus / file).model.volume_mm3 or figures["mesh_volume_mm3"])
         native.append((file, path, float(volume), float(figures["volume_gained_mm3"]), int(figures["solids"])))
     assert len(native) > 20
-    verdicts = judge_files([one[1] for one in native], 600, shapes_only=True)
+    verdicts = judge_files([file[1] for file in native], 600, shapes_only=True)
     for (file, _, volume, gained, solids), verdict in zip(native, verdicts, strict=True):
         assert verdict["valid"], file
         assert verdict["valid_solids"] == verdict["solids"] == solids > 0, file

@@ -50,7 +50,7 @@ def test_all_callers_can_send_step(service: Running, pro: dict[str, str], stl: b
     step = service.convert(stl, "a.stl", "step", headers=pro).content
     answer = service.convert(step, "a.STP", "stl")
     assert answer.status_code == 200
-    seen = Registry(entry_points=False).inspect(Source.from_bytes(answer.content, "a.stl")).model
-    assert (seen.faces, seen.watertight) == (12, True)
-    assert seen.volume_mm3 == pytest.approx(6000)
+    model = Registry(entry_points=False).inspect(Source.from_bytes(answer.content, "a.stl")).model
+    assert (model.faces, model.watertight) == (12, True)
+    assert model.volume_mm3 == pytest.approx(6000)
     check_error(service.convert(step[: len(step) // 2], "a.step", "stl"), 422, "unreadable_file")

@@ -107,11 +107,11 @@ def join(part: Any, *tools: Any) -> Any:
     return part
 
 
-def common(one: Any, other: Any) -> Any:
+def common(first: Any, second: Any) -> Any:
     """Return the volume that two solids share."""
     from OCP.BRepAlgoAPI import BRepAlgoAPI_Common
 
-    return BRepAlgoAPI_Common(one, other).Shape()
+    return BRepAlgoAPI_Common(first, second).Shape()
 
 
 def move(part: Any, x: float, y: float, z: float) -> Any:

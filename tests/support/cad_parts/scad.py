@@ -65,8 +65,8 @@ class Scad:
             part = part + tool
         return part
 
-    def common(self, one: Any, other: Any) -> Any:
-        return one ^ other
+    def common(self, first: Any, second: Any) -> Any:
+        return first ^ second
 
     def move(self, part: Any, x: float, y: float, z: float) -> Any:
         return part.translate([x, y, z])

@@ -119,11 +119,11 @@ def _distances(face: dict[str, Any], points: np.ndarray) -> tuple[np.ndarray, np
 
 def find_returned(original: list[dict[str, Any]], returned: list[dict[str, Any]]) -> list[bool]:
     """Return for each original face whether a returned face has its kind, surface and bounds."""
-    found = []
+    is_found = []
     for face in original:
         candidates = [other for other in returned if other["kind"] == face["kind"]]
-        found.append(face["kind"] in KINDS and any(_is_same(face, other) for other in candidates))
-    return found
+        is_found.append(face["kind"] in KINDS and any(_is_same(face, other) for other in candidates))
+    return is_found
 
 
 def _is_same(face: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -180,10 +180,10 @@ def judge_part(back: Path, figures: dict[str, Any], faces: list[dict[str, Any]])
     elif abs(properties.Mass() - expected) > MAX_VOLUME_ERROR_RATIO * abs(expected):
         fault = f"volume {properties.Mass():.6g} instead of {expected:.6g}"
     returned = list_faces(shape)
-    found = find_returned(faces, returned)
+    matches = find_returned(faces, returned)
     rows = [
         {"kind": face["kind"], "facets": face["facets"], "found": is_found}
-        for face, is_found in zip(faces, found, strict=True)
+        for face, is_found in zip(faces, matches, strict=True)
         if "facets" in face
     ]
     kinds = Counter(face["kind"] for face in faces), Counter(face["kind"] for face in returned)
