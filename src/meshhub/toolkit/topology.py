@@ -149,11 +149,11 @@ def edge_statistics(faces: Index, mesh_edges: Edges | None = None) -> EdgeStatis
     """
     mesh_edges = edges(faces) if mesh_edges is None else mesh_edges
     begin, _ = half_edges(faces)
-    one, other = mesh_edges.pairs()
+    half_a, half_b = mesh_edges.pairs()
     return EdgeStatistics(
         boundary=int((mesh_edges.size == 1).sum()),
         nonmanifold=int((mesh_edges.size > 2).sum()),
-        inconsistent=int((begin[one] == begin[other]).sum()),
+        inconsistent=int((begin[half_a] == begin[half_b]).sum()),
     )
 
 
@@ -218,30 +218,30 @@ def is_closed(vertices: NDArray[np.floating[Any]], faces: Int32) -> bool:
     return len(proper) > 0 and bool((edges(proper).size == 2).all())
 
 
-def components(size: int, one: Index, other: Index) -> tuple[int, Labels]:
+def components(size: int, starts: Index, ends: Index) -> tuple[int, Labels]:
     """Label the connected components of a graph.
 
     Args:
         size: Number of nodes.
-        one: (k,) first node of each link.
-        other: (k,) second node of each link.
+        starts: (k,) first node of each link.
+        ends: (k,) second node of each link.
     Returns:
         The number of components, and (size,) labels, numbered by the first node of each component.
     """
     if size == 0:
         return 0, np.empty(0, np.int32)
-    if size + len(one) <= _MAX_SMALL_COUNT:
-        return _small_components(size, one, other)
-    graph = coo_array((np.ones(len(one), np.uint8), (one, other)), (size, size))
+    if size + len(starts) <= _MAX_SMALL_COUNT:
+        return _small_components(size, starts, ends)
+    graph = coo_array((np.ones(len(starts), np.uint8), (starts, ends)), (size, size))
     count, labels = connected_components(graph, directed=False)
     return int(count), _number_by_first_member(labels, count)
 
 
-def _small_components(size: int, one: Index, other: Index) -> tuple[int, Labels]:
+def _small_components(size: int, starts: Index, ends: Index) -> tuple[int, Labels]:
     """Label the components of a small graph: replace the larger of two linked labels until none differ."""
     label = np.arange(size)
     while True:
-        a, b = label[one], label[other]
+        a, b = label[starts], label[ends]
         if (a == b).all():
             break
         np.minimum.at(label, np.maximum(a, b), np.minimum(a, b))
@@ -284,26 +284,26 @@ def shells(faces: Index, mesh_edges: Edges | None = None) -> tuple[int, Labels]:
     return components(len(faces), mesh_edges.order[at - 1] // 3, mesh_edges.order[at] // 3)
 
 
-def fans(faces: Index, one: Index, other: Index) -> tuple[int, Labels]:
+def fans(faces: Index, half_a: Index, half_b: Index) -> tuple[int, Labels]:
     """Label the fans of faces around points.
 
     Args:
         faces: (m, 3) indices of welded points.
-        one: (p,) first half-edge of each pair.
-        other: (p,) second half-edge, between the same two points in either direction.
+        half_a: (p,) first half-edge of each pair.
+        half_b: (p,) second half-edge, between the same two points in either direction.
     Returns:
         The number of fans, and the (3m,) fan of each corner; all corners of a fan are at one point.
     """
     corner = faces.ravel()
-    return components(len(corner), *_corner_links(corner, one, other))
+    return components(len(corner), *_corner_links(corner, half_a, half_b))
 
 
-def _corner_links(corner: Index, one: Index, other: Index) -> tuple[NDArray[Any], NDArray[Any]]:
+def _corner_links(corner: Index, half_a: Index, half_b: Index) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the pairs of corners that are at one point, on both sides of a pair of half-edges."""
-    one_end, other_end = following(one), following(other)
-    opposed = corner[one] != corner[other]
-    return np.concatenate([one, one_end]), np.concatenate(
-        [np.where(opposed, other_end, other), np.where(opposed, other, other_end)]
+    end_a, end_b = following(half_a), following(half_b)
+    opposed = corner[half_a] != corner[half_b]
+    return np.concatenate([half_a, end_a]), np.concatenate(
+        [np.where(opposed, end_b, half_b), np.where(opposed, half_b, end_b)]
     )
 
 
@@ -312,22 +312,22 @@ def is_vertex_manifold(faces: Index, mesh_edges: Edges) -> bool:
     return not len(nonmanifold_points(faces, *mesh_edges.pairs()))
 
 
-def nonmanifold_points(faces: Index, one: Index, other: Index) -> IntIndex:
+def nonmanifold_points(faces: Index, half_a: Index, half_b: Index) -> IntIndex:
     """Find the points that may have several fans; all other points have one fan.
 
     Walks around all points at once, which is several times faster than labeling all fans.
 
     Args:
         faces: (m, 3) indices of welded points.
-        one: (p,) first half-edge of each pair.
-        other: (p,) second half-edge, in the opposite direction.
+        half_a: (p,) first half-edge of each pair.
+        half_b: (p,) second half-edge, in the opposite direction.
     Returns:
         Ascending point indices; a point on the border is included.
     """
     if len(faces) == 0:
         return np.empty(0, np.intp)
     twin = np.full(3 * len(faces), -1, np.int32)
-    twin[one], twin[other] = other, one
+    twin[half_a], twin[half_b] = half_b, half_a
     corner = faces.ravel()
     first = np.full(int(corner.max()) + 1, -1, np.int32)
     first[corner] = np.arange(len(corner), dtype=np.int32)
@@ -345,16 +345,16 @@ def nonmanifold_points(faces: Index, one: Index, other: Index) -> IntIndex:
             break
         point, first, here, remaining = (values[walking] for values in (point, first, here, remaining))
     else:
-        nonmanifold.append(_points_of_several_fans(faces, one, other, point))
+        nonmanifold.append(_points_of_several_fans(faces, half_a, half_b, point))
     return np.sort(np.concatenate(nonmanifold))
 
 
-def _points_of_several_fans(faces: Index, one: Index, other: Index, points: Index) -> IntIndex:
+def _points_of_several_fans(faces: Index, half_a: Index, half_b: Index, points: Index) -> IntIndex:
     """Return those of `points` that have several fans, from the labels of the corners around them."""
     is_requested = np.zeros(int(faces.max()) + 1, np.bool_)
     is_requested[points] = True
     corner = faces.ravel()
-    begin, end = _corner_links(corner, one, other)
+    begin, end = _corner_links(corner, half_a, half_b)
     linked = is_requested[corner[begin]]
     at = np.flatnonzero(is_requested[corner])
     local = np.full(len(corner), -1, np.int32)

@@ -53,23 +53,23 @@ def find_lines(
     slopes = (facts.normals[:, 0] / toward, -facts.normals[:, 1] / toward)
     for offset, slope in ((np.int32(1), slopes[0]), (np.int32(width), slopes[1])):
         for step in (-offset, offset):
-            other = number[at + step]
-            is_border = other < 0
+            neighbor = number[at + step]
+            is_border = neighbor < 0
             outlines.append(at[is_border] + step)
             is_line |= is_border
-        one = np.flatnonzero(~is_border & (face != face[other]))
-        other = other[one]
+        sample = np.flatnonzero(~is_border & (face != face[neighbor]))
+        neighbor = neighbor[sample]
         if edges == "feature":
             clipped: Float32 = np.clip(slope, -MAX_SLOPE, MAX_SLOPE).astype(np.float32)
-            drawn = _is_feature(visible.depth, face, facts, clipped, one, other)
-            one, other = one[drawn], other[drawn]
-        is_line[one] = is_line[other] = True
+            drawn = _is_feature(visible.depth, face, facts, clipped, sample, neighbor)
+            sample, neighbor = sample[drawn], neighbor[drawn]
+        is_line[sample] = is_line[neighbor] = True
     outline = np.concatenate(outlines) - np.int32(width)
     return visible.position[is_line], outline[(outline >= 0) & (outline < height * width)]
 
 
 def _is_feature(
-    depth: Float32, face: Int32, facts: SurfaceFacts, slope: Float32, one: NDArray[np.intp], other: Int32
+    depth: Float32, face: Int32, facts: SurfaceFacts, slope: Float32, sample: NDArray[np.intp], neighbor: Int32
 ) -> NDArray[np.bool_]:
     """Return which pairs of neighboring samples are on both sides of a step, a sharp edge, or two parts.
 
@@ -78,11 +78,11 @@ def _is_feature(
         face: (k,) its face.
         facts: The faces.
         slope: (v,) change of the depth of each face from the first to the second sample.
-        one: (p,) first samples.
-        other: (p,) second samples.
+        sample: (p,) first samples.
+        neighbor: (p,) second samples.
     """
-    step = depth[other] - depth[one]
-    first, second = face[one], face[other]
+    step = depth[neighbor] - depth[sample]
+    first, second = face[sample], face[neighbor]
     jump = np.minimum(np.abs(step - slope[first]), np.abs(step - slope[second]))
     cosine = np.einsum("ij,ij->i", facts.normals[first], facts.normals[second])
     is_feature: NDArray[np.bool_] = (

@@ -59,12 +59,12 @@ def smooth_normals(triangles: PlacedTriangles) -> Float32 | None:
         return None
     _, index = weld(triangles.vertices)
     faces = index[triangles.faces]
-    one, other = edges(faces).pairs()
+    half_a, half_b = edges(faces).pairs()
     areas = face_normals(triangles.vertices, triangles.faces)
     normals = unit_vectors(areas)
-    cosine = np.einsum("ij,ij->i", normals[one // 3], normals[other // 3])
+    cosine = np.einsum("ij,ij->i", normals[half_a // 3], normals[half_b // 3])
     is_smooth = cosine > CREASE_COSINE
-    count, fan = fans(faces, one[is_smooth], other[is_smooth])
+    count, fan = fans(faces, half_a[is_smooth], half_b[is_smooth])
     weighted = np.repeat(areas, 3, axis=0)
     sums: Float64 = np.stack(
         [np.bincount(fan, weighted[:, axis], minlength=count).astype(np.float64) for axis in range(3)], axis=1
