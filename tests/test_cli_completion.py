@@ -12,6 +12,8 @@ import pytest
 
 from test_cli import meshhub_cli, write_stl
 
+pytestmark = pytest.mark.once
+
 RUN = {
     # `compopt` works only while bash completes
     "bash": """

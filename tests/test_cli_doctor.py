@@ -16,6 +16,8 @@ from meshhub.engine.contract import Task
 from meshhub.errors import WorkerCrashed
 from test_cli import meshhub_cli
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:

@@ -16,6 +16,8 @@ from meshhub.cli import root
 from models import brick
 from test_cli import EXAMPLE, list_files, meshhub_cli, write_stl
 
+pytestmark = pytest.mark.once
+
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
 
 

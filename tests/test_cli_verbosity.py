@@ -13,6 +13,8 @@ import pytest
 from meshhub.cli import root
 from test_cli import EXAMPLE, meshhub_cli, write_stl
 
+pytestmark = pytest.mark.once
+
 
 def list_commands(group: click.Group, *path: str) -> list[tuple[tuple[str, ...], click.Command]]:
     """Return every command with its names."""

@@ -16,7 +16,10 @@ import pytest
 
 from test_cli import list_files, meshhub_cli, read_mesh, write_stl
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a signal ends a program in another way there")
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(sys.platform == "win32", reason="a signal ends a program in another way there"),
+]
 
 DEADLINE_S = 60.0
 """Seconds for an event on a loaded machine; ordinary is a fraction."""

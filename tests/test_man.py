@@ -11,6 +11,8 @@ import pytest
 
 from test_cli_verbosity import COMMANDS
 
+pytestmark = pytest.mark.once
+
 MAN = Path(__file__).parent.parent / "docs" / "man"
 PAGES = sorted(MAN.glob("*.1"))
 

@@ -22,6 +22,8 @@ from meshhub.model.chain import Request
 from meshhub.supported import supported
 from models import brick, scene_of
 
+pytestmark = pytest.mark.once
+
 SUPPORT = Path(__file__).parent / "support"
 BRICK = Registry(entry_points=False).convert_bytes(scene_of(brick()), "stl")
 

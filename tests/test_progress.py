@@ -35,6 +35,8 @@ from meshhub import (
 )
 from models import brick, scene_of, sphere
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module", params=[InProcess, lambda: Isolated(workers=1)], ids=["in-process", "isolated"])
 def registry(request: pytest.FixtureRequest) -> Iterator[Registry]:

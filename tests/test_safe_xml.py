@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from meshhub import MeshhubError, ModelTooComplex, UnreadableFile
 from meshhub.toolkit.safe_xml import MAX_DEPTH_COUNT, read_xml_tree
 
+pytestmark = pytest.mark.once
+
 DOCUMENT = """<?xml version="1.0"{}?>
 <amf xmlns="http://example.com/a" xmlns:b="http://example.com/b" unit="inch">
   <object b:id="1">Größe &lt; 4 &#181;m</object><empty/>

@@ -28,6 +28,8 @@ from meshhub import (
 )
 from models import brick, scene_of
 
+pytestmark = pytest.mark.once
+
 BRICK = Registry(entry_points=False).convert_bytes(scene_of(brick()), "stl")
 
 
