@@ -75,6 +75,7 @@ CODES = {
     "unsafe_archive": (422, 3, None),
     "model_too_complex": (422, 3, None),
     "conversion_failed": (422, 4, None),
+    "invalid_solid": (422, 4, None),
     "worker_crashed": (422, 5, None),
     "rate_limit_exceeded": (429, None, None),
     "internal_error": (500, 70, None),
@@ -187,6 +188,7 @@ ROWS: dict[str, Callable[[Running], httpx.Response]] = {
 
 ELSEWHERE = {
     "request_refused": "a review's own code is tested here",
+    "invalid_solid": "the STEP writer's own tests need an invalid solid",
     "worker_crashed": "test_http_engine",
     "conversion_timeout": "test_http_engine",
     "server_busy": "test_http_engine",
