@@ -22,7 +22,7 @@ from models import brick, scene_of
 
 pytestmark = pytest.mark.once
 
-SUPPORT = Path(__file__).parent / "support"
+SUPPORT = Path(__file__).parents[1] / "support"
 BRICK = Registry(entry_points=False).convert_bytes(scene_of(brick()), "stl")
 
 
