@@ -22,6 +22,9 @@ from meshhub.model.progress import Relay
 _CHECK_INTERVAL_S = 0.2
 """Seconds between two checks of files and processes of a job; a check takes milliseconds."""
 
+# made at import: msgspec can crash if two threads decode a type for the first time
+_ANSWERS = msgspec.json.Decoder(Answer)
+
 
 class TaskLost(Exception):
     """End of a worker before it began its task; another worker can run the task.
@@ -109,7 +112,7 @@ class _Wait:
         """Read the messages of the worker: the steps that began, then the response."""
         try:
             for message in read_messages(self._worker.pipe, self._unread):
-                answer = msgspec.json.decode(message, type=Answer)
+                answer = _ANSWERS.decode(message)
                 if answer.progress is not None:
                     if self._supervision.relay is None:
                         raise self._invalid_response()

@@ -146,12 +146,16 @@ def decode_scene(data: bytes) -> Scene:
         raise UnreadableFile("the scene file is damaged") from error
 
 
+# made at import: msgspec can crash if two threads decode a type for the first time
+_HEADERS = msgspec.json.Decoder(_Header)
+
+
 def _decode(data: bytes) -> Scene:
     if not data.startswith(_MAGIC):
         raise ValueError("magic")
     (length,) = _LENGTH.unpack_from(data, len(_MAGIC))
     begin = len(_MAGIC) + _LENGTH.size
-    header = msgspec.json.decode(data[begin : begin + length], type=_Header)
+    header = _HEADERS.decode(data[begin : begin + length])
     blocks = _Blocks(data, begin + length)
     meshes = []
     for mesh in header.meshes:
