@@ -22,9 +22,6 @@ from meshhub.engine.worker_process import describe_end, read_messages, watch_end
 
 log = logging.getLogger(__name__)
 
-# made at import: msgspec can crash if two threads decode a type for the first time
-_REPLIES = msgspec.msgpack.Decoder(Reply)
-
 _START_S = 30.0
 """Seconds for a process to start and load its plug-ins; a fork server loads libraries first."""
 
@@ -201,7 +198,7 @@ class HookConnection:
         try:
             if self._worker.pipe in ready:
                 for frame in read_messages(self._worker.pipe, self._unread):
-                    replies.append(_REPLIES.decode(frame))  # noqa: PERF401 - kept if the next fails
+                    replies.append(msgspec.msgpack.decode(frame, type=Reply))  # noqa: PERF401 - kept if the next fails
                 return replies, ""
         except EOFError:
             pass

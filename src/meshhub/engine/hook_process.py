@@ -36,9 +36,6 @@ from meshhub.pipeline.option_check import broken_check, raise_problem
 
 log = logging.getLogger(__name__)
 
-# made at import: msgspec can crash if two threads decode a type for the first time
-_RESULTS = {hook: msgspec.msgpack.Decoder(kind) for hook, kind in RESULTS.items()}
-
 CALLER: ContextVar[str] = ContextVar("meshhub_caller", default="")
 """Public id of the caller for whom hooks run; failures are counted by caller."""
 
@@ -268,7 +265,7 @@ class HookProcess(Hooks):
             raise failure
         # the file of one caller may cause errors, so a success for any caller resets their count
         self._errors.forget(name)
-        return _RESULTS[hook].decode(reply.result)
+        return msgspec.msgpack.decode(reply.result, type=RESULTS[hook])
 
     def _reply(self, question: Question, budget: float | None) -> Reply:
         """Return the reply to a question. Raises HookFailed, EngineError, OSError."""
