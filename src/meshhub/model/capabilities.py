@@ -211,8 +211,8 @@ class Storage(Capability, frozen=True, kw_only=True):
 class StoredFile(Protocol):
     """File at one address of a storage. `run` raises RequestError for an address that it rejects.
 
-    `fetch` raises FileNotFoundError if there is no file, and UnreadableFile for every other reason. `store` raises
-    OutputExists for a file that it must not replace, and OSError for every other reason.
+    `fetch` raises FileNotFoundError if the file does not exist, and UnreadableFile for other failures. `store` raises
+    OutputExists if it would replace a file that it must keep, and OSError for other failures.
     """
 
     def fetch(self, file: BinaryIO) -> None:

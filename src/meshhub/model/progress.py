@@ -170,7 +170,7 @@ class Relay:
         """Call the listener for the start of a step or for its fraction. Leave out fractions that come too often.
 
         Raises:
-            ValueError: There is no such step or fraction.
+            ValueError: The step does not exist or is out of order, or the fraction is not between 0 and 1.
             ListenerFailed: The listener raised an exception, which is the cause.
         """
         if number != self._step + (fraction is None) or number >= len(self._states):

@@ -39,7 +39,7 @@ _MM_PER_UNIT = {
     1: 25.4, 2: 304.8, 3: 1_609_344.0, 4: 1.0, 5: 10.0, 6: 1000.0, 7: 1e6, 8: 25.4e-6, 9: 0.0254, 10: 914.4,
     11: 1e-7, 12: 1e-6, 13: 1e-3, 14: 100.0, 15: 1e4, 16: 1e5, 21: 1200 / 3937 * 1000,
 }  # fmt: skip
-"""Millimeters per unit by $INSUNITS (DXF Reference, "HEADER Section"); 0 is no unit."""
+"""Millimeters per unit by value of $INSUNITS (DXF Reference, "HEADER Section"). The value 0 means "unitless"."""
 
 _MM_PER_OPTION = {"um": 1e-3, "mm": 1.0, "cm": 10.0, "m": 1000.0, "in": 25.4, "ft": 304.8}
 

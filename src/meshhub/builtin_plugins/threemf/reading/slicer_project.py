@@ -1,8 +1,8 @@
 """Read slicer projects: filaments and their colors, and the volumes that are not printed.
 
-What is not read is noted. PrusaSlicer merges the volumes of an object into one mesh and states the ranges of their
-triangles. BambuStudio and OrcaSlicer make each volume a component. All of them paint triangles with attributes, see
-`model_document.PAINT`.
+Notes report the data that is not read. PrusaSlicer merges the volumes of an object into one mesh and states the ranges
+of their triangles. BambuStudio and OrcaSlicer make each volume a component. All of them paint triangles with
+attributes, see `model_document.PAINT`.
 """
 
 from __future__ import annotations
