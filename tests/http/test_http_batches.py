@@ -233,6 +233,57 @@ def test_an_invalid_form_rejects_the_whole_request(service: Running) -> None:
     check_error(service.many(("a.toy", b"toy"), report="perhaps"), 400, "invalid_option")
 
 
+def read_heights(entries: dict[str, bytes]) -> list[float]:
+    """Return the height of each source in `report.json`."""
+    return [row["report"]["source"]["size_mm"][2] for row in json.loads(entries["report.json"])["files"]]
+
+
+def test_options_of_single_files_override_the_common_ones(service: Running) -> None:
+    own = json.dumps({"1": {"toy_size": 5}, "2": {"toy_size": "2", "input_unit": "m"}})
+    toys = [(f"{number}.toy", b"toy") for number in range(3)]
+    common = read_heights(unzip_response(service.many(*toys, report="true", toy_size="1")))
+    heights = read_heights(unzip_response(service.many(*toys, report="true", toy_size="1", file_options=own)))
+    assert heights == pytest.approx([common[0], 5 * common[0], 2000 * common[0]])
+    # a batch applies them to the paths in the archive
+    archive = zip_files({"a.toy": b"toy", "sub/a.toy": b"toy"})
+    entries = unzip_response(
+        service.batch(archive, report="true", toy_size="1", file_options='{"sub/a.toy": {"toy_size": 5}}')
+    )
+    assert read_heights(entries) == pytest.approx([common[0], 5 * common[0]])
+
+
+def test_options_of_single_files_add_operations(service: Running) -> None:
+    answer = service.many(("a.toy", b"toy"), ("b.toy", b"toy"), report="1", file_options='{"0": {"polish": true}}')
+    rows = json.loads(unzip_response(answer)["report.json"])["files"]
+    assert [[step["step"] for step in row["report"]["steps"]] for row in rows] == [
+        ["toy", "polish", "toy"],
+        ["toy"] * 2,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[1]", "file_options"),
+        ('{"0": 1}', "file_options"),
+        ('{"0": {"toy_size": [1]}}', "file_options"),
+        ('{"0": {"toy_size": 1}', "file_options"),
+        ('{"2": {"toy_size": 1}}', "'2'"),
+        ('{"a.toy": {"toy_size": 1}}', "'a.toy'"),
+        ('{"0": {"toy_size": -1}}', "toy_size"),
+        ('{"0": {"tyo_size": 1}}', "did you mean 'toy_size'"),
+        ('{"0": {"target": "stl"}}', "target"),
+    ],
+)
+def test_invalid_options_of_single_files_reject_the_request(service: Running, text: str, words: str) -> None:
+    answer = service.many(("a.toy", b"toy"), ("b.toy", b"toy"), file_options=text)
+    assert words in check_error(answer, 400, "invalid_option")["error"]
+
+
+def test_one_file_takes_no_options_by_file(service: Running) -> None:
+    check_error(service.convert(file_options="{}"), 400, "invalid_option")
+
+
 @pytest.mark.parametrize(
     ("archive", "status", "code"),
     [

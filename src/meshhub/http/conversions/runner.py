@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -17,6 +18,7 @@ from meshhub.http.intake.conversion_requests import ConversionRequest, FileResul
 from meshhub.http.metrics import PICTURE, Measurement, Metrics
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Target
+from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
 
 log = logging.getLogger("meshhub.http")
@@ -40,6 +42,10 @@ class Execution:
     ticket: Ticket
     deadline: float | None
     cancel: Cancel
+
+    def request_of(self, file: InputFile) -> CheckedRequest:
+        """Return the request of a file: its own, or that of all files."""
+        return file.request or self.conversion.request
 
     def remaining_s(self) -> float | None:
         """Return the seconds that a conversion may take: the plan's timeout, or less if the deadline is nearer."""
@@ -66,7 +72,7 @@ class Conversions:
 
     async def convert(self, execution: Execution, file: InputFile, folder: Path) -> tuple[Report, Target]:
         """Convert one file into the folder, or draw a picture of it. Raises MeshhubError."""
-        request = execution.conversion.request
+        request = execution.request_of(file)
         target_format = self._registry.declarations.format_of(request.target or "")
         label = PICTURE if request.renders else target_format.id if target_format else ""
         with self._metrics.measure(label) as measurement:
@@ -85,7 +91,7 @@ class Conversions:
                     self._inspect, execution, file, execution.remaining_s(), measurement
                 )
 
-    async def convert_batch(self, execution: Execution, files: list[InputFile], folder: Path) -> list[FileResult]:
+    async def convert_batch(self, execution: Execution, files: Sequence[InputFile], folder: Path) -> list[FileResult]:
         """Convert every file; return the results in the same order. A failure does not affect the other files.
 
         When the deadline of the request passes, the remaining files fail with `conversion_timeout`.
@@ -140,7 +146,7 @@ class Conversions:
         measurement: Measurement,
     ) -> tuple[Report, Target]:
         source = file.source()
-        chain = self._registry.resolve(execution.conversion.request, source, execution.conversion.caller)
+        chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
         measurement.source = chain.source_format
         if chain.renders:
             run, name = self._registry.draw, "picture.png"
@@ -154,7 +160,7 @@ class Conversions:
         self, execution: Execution, file: InputFile, timeout_s: float | None, measurement: Measurement
     ) -> Inspection:
         source = file.source()
-        chain = self._registry.resolve(execution.conversion.request, source, execution.conversion.caller)
+        chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
         measurement.source = chain.source_format
         task = Task(chain=chain, source=source)
         return cast(Inspection, self._registry.engine.run(task, timeout=timeout_s, cancel=execution.cancel))

@@ -18,6 +18,7 @@ from meshhub.http.endpoints.health import Health
 from meshhub.http.endpoints.plan import PlanAnswer
 from meshhub.http.errors import MEANING, STATUS, ErrorBody
 from meshhub.http.headers import RESPONSE_HEADERS, header_names
+from meshhub.http.intake.file_options import FIELD
 from meshhub.model.capabilities import Frame
 from meshhub.model.features import FeatureTable, Hole, HoleStep
 from meshhub.model.options import HostOptions, option_fields
@@ -203,6 +204,13 @@ def _form(
             "type": "boolean",
             "title": "Report",
             "description": "Add report.json to the ZIP.",
+        }
+        properties[FIELD] = {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "title": "Options of single files",
+            "description": 'Options that override the others for single files, as JSON: {"0": {"input_unit": "m"}}. '
+            "Keys are the indexes of the files in the upload; for an archive the paths in it.",
         }
     properties |= option_properties(registry, converts=converts, structs=structs)
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

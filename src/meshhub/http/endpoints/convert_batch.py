@@ -21,7 +21,8 @@ async def convert_batch(request: AnyRequest) -> Stream:
     received = await receive_request(request, "archive")
     upload = received.form.files[0]
     files = await _unpack_upload(state, received, upload.path)
-    return await convert_to_zip(request, received, files, f"{stem(upload.name)}-converted.zip")
+    by_path = {file.name: file for file in files}
+    return await convert_to_zip(request, received, by_path, f"{stem(upload.name)}-converted.zip")
 
 
 async def _unpack_upload(state: ServiceState, received: ReceivedRequest, path: Path) -> list[InputFile]:

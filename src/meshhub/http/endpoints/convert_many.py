@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from litestar import post
 from litestar.response import Stream
 
@@ -16,16 +18,29 @@ from meshhub.http.state import AnyRequest, ReceivedRequest, receive_request, sta
 async def convert_many(request: AnyRequest) -> Stream:
     """Convert several files to one format."""
     received = await receive_request(request, "files")
-    files = [
-        InputFile(name=upload.name, folder="", stem=stem(upload.name), path=upload.path)
-        for upload in received.form.files
-    ]
+    files = {
+        str(number): InputFile(name=upload.name, folder="", stem=stem(upload.name), path=upload.path)
+        for number, upload in enumerate(received.form.files)
+    }
     return await convert_to_zip(request, received, files, "converted.zip")
 
 
-async def convert_to_zip(request: AnyRequest, received: ReceivedRequest, files: list[InputFile], name: str) -> Stream:
-    """Convert files to a ZIP, with `report.json` if requested. Raises ServiceError if all files fail."""
+async def convert_to_zip(
+    request: AnyRequest, received: ReceivedRequest, sent: Mapping[str, InputFile], name: str
+) -> Stream:
+    """Convert files to a ZIP, with `report.json` if requested.
+
+    Args:
+        request: The request.
+        received: Its form.
+        sent: Files by their key in `file_options`.
+        name: Name of the ZIP.
+    Raises:
+        InvalidOption: An option of a file is invalid.
+        ServiceError: All files fail.
+    """
     state = state_of(request)
+    files = received.conversion.assign_options(sent, state.registry)
 
     async def work(cancel: Cancel) -> list[FileResult]:
         return await state.conversions.convert_batch(received.execution(cancel), files, received.folder)

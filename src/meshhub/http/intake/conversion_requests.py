@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from meshhub.errors import InvalidOption, MeshhubError, quote
 from meshhub.http.errors import ServiceError
+from meshhub.http.intake.file_options import FIELD, FileOptions, parse_file_options
 from meshhub.http.intake.uploads import MAIN_FIELDS, Form, MainField, wrong_field
 from meshhub.model.chain import Request
-from meshhub.model.options import FALSE, TRUE
+from meshhub.model.options import FALSE, MAX_LISTED_COUNT, TRUE
 from meshhub.model.plans import Caller
 from meshhub.model.report import Report
 from meshhub.model.source import Source, Target
@@ -26,11 +27,45 @@ _ENDPOINTS = {"file": "/convert, /inspect or /render", "files": "/convert-many",
 
 @dataclass(frozen=True)
 class ConversionRequest:
-    """Checked request, its caller, and whether `report.json` is requested."""
+    """Checked request, its caller, and whether `report.json` is requested.
+
+    Attributes:
+        request: Target and the options that all files share.
+        caller: Sender of the request.
+        wants_report: Whether `report.json` is requested.
+        options: Texts of the shared options by name.
+        file_options: Options that override them for single files.
+    """
 
     request: CheckedRequest
     caller: Caller
     wants_report: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    file_options: FileOptions = field(default_factory=dict)
+
+    def assign_options(self, files: Mapping[str, InputFile], registry: Registry) -> Sequence[InputFile]:
+        """Return the files, each with its own request if `file_options` names it.
+
+        Args:
+            files: Files by their key in `file_options`.
+            registry: Checks the options.
+        Raises:
+            InvalidOption: A key names no file.
+            RequestError, MissingDependency: An option of a file is invalid, or the plan does not allow it.
+        """
+        unknown = next((key for key in self.file_options if key not in files), None)
+        if unknown is not None:
+            known = ", ".join(map(quote, list(files)[:MAX_LISTED_COUNT]))
+            raise InvalidOption(f"option '{FIELD}' names the file {quote(unknown)}, which was not sent; known: {known}")
+        return [
+            replace(file, request=self._check_file(self.file_options[key], registry))
+            if key in self.file_options
+            else file
+            for key, file in files.items()
+        ]
+
+    def _check_file(self, own: Mapping[str, object], registry: Registry) -> CheckedRequest:
+        return registry.check(Request(target=self.request.target, options={**self.options, **own}), self.caller)
 
 
 @dataclass(frozen=True)
@@ -44,6 +79,7 @@ class InputFile:
         path: Content of the file.
         companions: Paths of the companions by name.
         rejection: Error that rejects the file without a conversion; None to convert it.
+        request: Request with the options of this file; None: that of all files.
     """
 
     name: str
@@ -52,6 +88,7 @@ class InputFile:
     path: Path
     companions: Mapping[str, Path] = field(default_factory=dict)
     rejection: MeshhubError | None = None
+    request: CheckedRequest | None = None
 
     def source(self) -> Source:
         """Return the source for a reader."""
@@ -98,8 +135,10 @@ def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, 
             "the field 'target' is missing; set it to the output format (target=3mf)", code="missing_field"
         )
     report = texts.pop("report", "")
+    # the only file of a request needs no options of its own
+    file_options = parse_file_options(texts.pop(FIELD, "")) if main != "file" else {}
     checked = registry.check(Request(target=target, options=texts), caller)
-    return ConversionRequest(checked, caller, wants_report=_parse_report_flag(report))
+    return ConversionRequest(checked, caller, _parse_report_flag(report), texts, file_options)
 
 
 def _parse_report_flag(text: str) -> bool:
