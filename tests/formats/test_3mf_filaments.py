@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import re
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import lib3mf
 import numpy as np
@@ -24,9 +27,10 @@ from meshhub.builtin_plugins.threemf.writer import write
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Material, Mesh, Part, Scene
 from meshhub.model.source import Source, Target
+from meshhub.toolkit.geometry import bounds
 from meshhub.toolkit.topology import is_closed
 from models import brick, sphere
-from threemf_models import mesh_xml, model, package, thing
+from threemf_models import CORE, mesh_xml, model, package, thing
 from threemf_projects import DIALECTS, paint_triangles, project
 
 pytestmark = pytest.mark.once
@@ -268,13 +272,13 @@ def test_colors_of_the_materials_extension_remain_on_unpainted_triangles() -> No
         assert (split.colors[plain][..., :3] == [0x12, 0x34, 0x56]).all()
 
 
-def write_prusa(scene: Scene) -> tuple[bytes, dict[str, str]]:
-    """Write a scene for PrusaSlicer."""
+def write_project(scene: Scene, profile: Any = "prusa") -> tuple[bytes, dict[str, str]]:
+    """Write a project of a slicer; the note on the place on the plate is left out."""
     target = Target("model.3mf")
     with collecting("3mf") as remarks:
-        write(scene, target, ThreeMFWriteOptions(threemf_profile="prusa"))
+        write(scene, target, ThreeMFWriteOptions(threemf_profile=profile))
     assert all(len(note.message) < 160 for note in remarks.notes)
-    return target.read(), {note.code: note.message for note in remarks.notes}
+    return target.read(), {note.code: note.message for note in remarks.notes if note.code != "moved_to_plate"}
 
 
 def colored_boxes() -> Scene:
@@ -286,8 +290,9 @@ def colored_boxes() -> Scene:
     return Scene((replace(BRICK, face_material=numbers), beside), (Part(0), Part(1, material=2)), materials)
 
 
-def test_each_color_becomes_a_filament_of_prusaslicer() -> None:
-    data, notes = write_prusa(colored_boxes())
+@pytest.mark.parametrize("profile", DIALECTS)
+def test_each_color_becomes_a_filament(profile: str) -> None:
+    data, notes = write_project(colored_boxes(), profile)
     scene, _ = load(Source.from_bytes(data, "a.3mf"))
     assert notes == {}
     assert filaments(scene, 0) == [1] * 8 + [2] * 2 + [3] * 2
@@ -295,11 +300,12 @@ def test_each_color_becomes_a_filament_of_prusaslicer() -> None:
     assert [material.base_color[:3] for material in scene.materials[-3:]] == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
 
 
+@pytest.mark.parametrize("profile", DIALECTS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_filaments_keep_their_numbers_and_colors(dialect: str) -> None:
+def test_filaments_keep_their_numbers_and_colors(dialect: str, profile: str) -> None:
     volumes = {"a": paint_triangles(BRICK, {0: attribute(dialect, "0C")}), "b": mesh_xml(scale=2)}
     before, _ = load(project(dialect, volumes, object_filament=2, files=palette(dialect)))
-    data, notes = write_prusa(before)
+    data, notes = write_project(before, profile)
     after, _ = load(Source.from_bytes(data, "a.3mf"))
     assert notes == {}
     numbers = [
@@ -309,35 +315,108 @@ def test_filaments_keep_their_numbers_and_colors(dialect: str) -> None:
     assert [material.base_color[:3] for material in after.materials[-2:]] == [(0, 1, 0), (0, 0, 1)]
 
 
-def test_more_colors_than_filaments_become_the_nearest_one() -> None:
-    grays = tuple(Material(f"{k}", (k / 40, k / 40, k / 40, 1.0)) for k in range(18))
-    mesh = replace(BALL, face_material=np.arange(len(BALL.faces)) % 18)
-    data, notes = write_prusa(Scene((mesh,), (Part(0),), grays))
-    assert "18 colors" in notes["too_many_filaments"]
+@pytest.mark.parametrize(("profile", "limit"), [("prusa", 15), ("bambu", 32), ("orca", 32)])
+def test_more_colors_than_filaments_become_the_nearest_one(profile: str, limit: int) -> None:
+    count = limit + 3
+    grays = tuple(Material(f"{k}", (k / 40, k / 40, k / 40, 1.0)) for k in range(count))
+    mesh = replace(BALL, face_material=np.arange(len(BALL.faces)) % count)
+    data, notes = write_project(Scene((mesh,), (Part(0),), grays), profile)
+    assert f"{count} colors" in notes["too_many_filaments"]
     scene, _ = load(Source.from_bytes(data, "a.3mf"))
-    assert set(filaments(scene)) == set(range(1, 16))
+    assert set(filaments(scene)) == set(range(1, limit + 1))
     # the four lightest colors became the lightest filament
-    assert filaments(scene).count(15) == sum(k % 18 >= 14 for k in range(len(BALL.faces)))
+    assert filaments(scene).count(limit) == sum(k % count >= limit - 1 for k in range(len(BALL.faces)))
+
+
+def metadata(element: ElementTree.Element) -> dict[str | None, str | None]:
+    """Return the values of the settings of an element of a project, by key."""
+    return {entry.get("key"): entry.get("value") for entry in element.findall("metadata")}
+
+
+@pytest.mark.parametrize("profile", ["bambu", "orca"])
+def test_a_project_lists_objects_parts_and_instances_like_bambustudio(profile: str) -> None:
+    """The ids of the objects, of their parts and of the instances on the plate are those of the model."""
+    materials = (Material("a", (1.0, 0.0, 0.0, 1.0)), Material("b", (0.0, 1.0, 0.0, 1.0)))
+    placed = np.eye(4)
+    placed[0, 3] = 30
+    parts = (
+        Part(0, material=1, name="left"),
+        Part(0, placed, material=1, name="right"),
+        Part(0, material=0, path=("assembly",), name="small"),
+        Part(1, material=1, path=("assembly", "inner"), name="large"),
+    )
+    scene = Scene((BRICK, replace(BRICK, vertices=2 * BRICK.vertices)), parts, materials)
+    data, _ = write_project(scene, profile)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        model = ElementTree.fromstring(archive.read("3D/3dmodel.model"))
+        config = ElementTree.fromstring(archive.read("Metadata/model_settings.config"))
+        settings = json.loads(archive.read("Metadata/project_settings.config"))
+    application = {"bambu": "BambuStudio-02.", "orca": "OrcaSlicer-2."}[profile]
+    (stated,) = (entry.text for entry in model.iter(f"{{{CORE}}}metadata") if entry.get("name") == "Application")
+    assert stated and stated.startswith(application)
+    assert settings["filament_colour"] == ["#FF0000", "#00FF00"]
+    items = [item.get("objectid") for item in model.iter(f"{{{CORE}}}item")]
+    instances = [metadata(instance) for instance in config.iter("model_instance")]
+    assert [instance["object_id"] for instance in instances] == items
+    assert len({(instance["object_id"], instance["instance_id"]) for instance in instances}) == len(items)
+    things = config.findall("object")
+    assert {thing.get("id") for thing in things} == set(items)
+    meshes = {thing.get("id") for thing in model.iter(f"{{{CORE}}}object") if thing.find(f"{{{CORE}}}mesh") is not None}
+    assert {part.get("id") for part in config.iter("part")} == meshes
+    (assembly,) = (thing for thing in things if metadata(thing)["name"] == "assembly")
+    assert metadata(assembly)["extruder"] == "2"
+    rows = [metadata(part) for part in assembly.findall("part")]
+    assert [(row["name"], row["extruder"]) for row in rows] == [("small", "1"), ("large", "2")]
+
+
+@pytest.mark.parametrize("profile", ["bambu", "orca"])
+@pytest.mark.parametrize("shift", [0.0, 100.0, 1000.0])
+def test_a_model_off_the_plate_moves_to_its_middle(profile: str, shift: float) -> None:
+    mesh = replace(BRICK, vertices=BRICK.vertices - BRICK.vertices.mean(axis=0) + [shift, shift, 0])
+    target = Target("model.3mf")
+    with collecting("3mf") as remarks:
+        write(Scene((mesh,), (Part(0),)), target, ThreeMFWriteOptions(threemf_profile=profile))
+    box = bounds(load(Source.from_bytes(target.read(), "a.3mf"))[0])
+    moved = shift != 100.0
+    assert [note.code for note in remarks.notes] == ["moved_to_plate"] * moved
+    assert np.allclose(box.mean(axis=0), [128, 128, 0] if moved else [shift, shift, 0])
 
 
 def test_vertex_colors_are_not_printed_and_noted() -> None:
     mesh = replace(BRICK, colors=np.full((len(BRICK.vertices), 4), 200, np.uint8))
-    _, notes = write_prusa(Scene((mesh,), (Part(0),)))
+    _, notes = write_project(Scene((mesh,), (Part(0),)))
     assert set(notes) == {"colors_not_printed"}
 
 
-def test_lib3mf_accepts_the_file_for_prusaslicer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("profile", DIALECTS)
+def test_lib3mf_reads_the_file(profile: str, tmp_path: Path) -> None:
+    """Only the paint of PrusaSlicer is valid in strict mode."""
     path = tmp_path / "a.3mf"
-    path.write_bytes(write_prusa(colored_boxes())[0])
-    reader = lib3mf.get_wrapper().CreateModel().QueryReader("3mf")
-    reader.SetStrictModeActive(True)
+    path.write_bytes(write_project(colored_boxes(), profile)[0])
+    model = lib3mf.get_wrapper().CreateModel()
+    reader = model.QueryReader("3mf")
+    reader.SetStrictModeActive(profile == "prusa")
     reader.ReadFromFile(str(path))
-    assert reader.GetWarningCount() == 0
+    assert profile != "prusa" or reader.GetWarningCount() == 0
+    meshes = model.GetMeshObjects()
+    counts = []
+    while meshes.MoveNext():
+        counts.append(meshes.GetCurrentMeshObject().GetTriangleCount())
+    assert counts == [12, 12]
 
 
 @pytest.mark.skipif(shutil.which("prusa-slicer") is None, reason="Debian's prusa-slicer is not installed")
 def test_prusaslicer_prints_with_the_expected_tools(tmp_path: Path) -> None:
     path, code = tmp_path / "a.3mf", tmp_path / "a.gcode"
-    path.write_bytes(write_prusa(colored_boxes())[0])
+    path.write_bytes(write_project(colored_boxes())[0])
     subprocess.run(["prusa-slicer", "--export-gcode", path, "-o", code], check=True, capture_output=True)
     assert set(re.findall(r"^T\d+", code.read_text(), re.MULTILINE)) == {"T0", "T1", "T2"}
+
+
+@pytest.mark.skipif(shutil.which("prusa-slicer") is None, reason="Debian's prusa-slicer is not installed")
+@pytest.mark.parametrize("profile", ["bambu", "orca"])
+def test_prusaslicer_opens_projects_of_other_slicers(profile: str, tmp_path: Path) -> None:
+    path, code = tmp_path / "a.3mf", tmp_path / "a.gcode"
+    path.write_bytes(write_project(colored_boxes(), profile)[0])
+    subprocess.run(["prusa-slicer", "--export-gcode", path, "-o", code], check=True, capture_output=True)
+    assert "G1 X" in code.read_text()

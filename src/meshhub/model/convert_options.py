@@ -77,6 +77,7 @@ class ConvertOptions(TypedDict, total=False):
     stl_ascii: bool | None
     """STL as text. Write text with a named solid for each part, instead of the smaller binary form."""
 
-    threemf_profile: Literal["prusa", "standard"] | None
-    """Dialect when writing 3MF. standard writes materials and colors, which slicers show or ignore; prusa also
-    assigns a filament of PrusaSlicer to each color of a material, as paint."""
+    threemf_profile: Literal["bambu", "orca", "prusa", "standard"] | None
+    """Dialect when writing 3MF. standard writes materials and colors, which slicers show or ignore; prusa, bambu
+    and orca also assign a filament to each color of a material, as a project of PrusaSlicer, BambuStudio or
+    OrcaSlicer."""

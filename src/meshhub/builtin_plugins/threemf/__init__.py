@@ -39,12 +39,12 @@ class ThreeMFWriteOptions(Struct, frozen=True, kw_only=True):
     """Dialect of the file."""
 
     threemf_profile: Annotated[
-        Literal["standard", "prusa"],
+        Literal["standard", "prusa", "bambu", "orca"],
         Meta(
             title="Dialect when writing 3MF",
             description=(
-                "standard writes materials and colors, which slicers show or ignore; prusa also assigns a filament of "
-                "PrusaSlicer to each color of a material, as paint."
+                "standard writes materials and colors, which slicers show or ignore; prusa, bambu and orca also assign "
+                "a filament to each color of a material, as a project of PrusaSlicer, BambuStudio or OrcaSlicer."
             ),
         ),
     ] = "standard"

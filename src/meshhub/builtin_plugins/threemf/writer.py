@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from meshhub.builtin_plugins.threemf import ThreeMFWriteOptions
+from meshhub.builtin_plugins.threemf.writing import bambu_project, prusa_project
 from meshhub.builtin_plugins.threemf.writing.appearance import Chunk, PropertyWriter
-from meshhub.builtin_plugins.threemf.writing.filaments import METADATA, NAMESPACE, FilamentWriter, format_paint
+from meshhub.builtin_plugins.threemf.writing.filaments import DIALECTS, FilamentWriter
 from meshhub.builtin_plugins.threemf.writing.object_tree import GroupObject, MeshObject, ObjectTree, build_object_tree
 from meshhub.builtin_plugins.threemf.writing.xml_text import escape_xml, format_attribute, format_transform
 from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
@@ -63,8 +64,11 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
     """
     ids = itertools.count(1)
     properties = PropertyWriter(scene, ids)
-    filaments = FilamentWriter(scene) if options.threemf_profile == "prusa" else None
+    profile = options.threemf_profile
+    filaments = None if profile == "standard" else FilamentWriter(scene, DIALECTS[profile])
     tree = build_object_tree(scene)
+    if profile in ("bambu", "orca"):
+        bambu_project.place_on_plate(tree, scene)
     objects = list(_write_objects(scene, tree, _ObjectWriters(properties, filaments), ids))
     entries: list[tuple[str, list[Chunk]]] = [
         ("[Content_Types].xml", [_CONTENT_TYPES]),
@@ -73,8 +77,7 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
             _MODEL_PART,
             [
                 _format_start(filaments),
-                _format_metadata(scene),
-                b"" if filaments is None else METADATA,
+                _format_metadata(scene, filaments),
                 b"<resources>\n",
                 *properties.chunks,
                 *objects,
@@ -85,7 +88,8 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
         ),
     ]
     if filaments is not None:
-        entries += filaments.entries()
+        project = prusa_project if profile == "prusa" else bambu_project
+        entries += project.format_entries(tree, filaments)
     if properties.images:
         links = [("/" + name, _TEXTURE_RELATIONSHIP) for name in properties.images]
         entries.append(("3D/_rels/3dmodel.model.rels", [_format_relationships(links)]))
@@ -95,7 +99,7 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
 
 
 def _format_start(filaments: FilamentWriter | None) -> bytes:
-    return (_MODEL_START + ("" if filaments is None else NAMESPACE) + ">\n").encode()
+    return (_MODEL_START + ("" if filaments is None else filaments.dialect.declarations) + ">\n").encode()
 
 
 def _format_relationships(links: list[tuple[str, str]]) -> bytes:
@@ -112,12 +116,13 @@ def _format_relationships(links: list[tuple[str, str]]) -> bytes:
     ).encode()
 
 
-def _format_metadata(scene: Scene) -> bytes:
+def _format_metadata(scene: Scene, filaments: FilamentWriter | None) -> bytes:
     values = {name: escape_xml(scene.metadata.get(name, "")) for name in _METADATA}
     if scene.name:
         values["Title"] = escape_xml(scene.name)
-    values["Application"] = "meshhub"
-    return "".join(f'<metadata name="{name}">{text}</metadata>\n' for name, text in values.items() if text).encode()
+    values["Application"] = "meshhub" if filaments is None else filaments.dialect.application
+    rows = [f'<metadata name="{name}">{text}</metadata>\n' for name, text in values.items() if text]
+    return "".join(rows).encode() + (b"" if filaments is None else filaments.dialect.metadata)
 
 
 def _write_objects(scene: Scene, tree: ObjectTree, writers: _ObjectWriters, ids: Iterator[int]) -> Iterator[Chunk]:
@@ -164,7 +169,13 @@ def _write_mesh_object(scene: Scene, item: MeshObject, writers: _ObjectWriters, 
         yield _format_triangles(faces, group, index)
     else:
         own, numbers = writers.filaments.add_object(item, mesh, vertices, faces)
-        yield from _format_painted(faces, group, index, own, numbers)
+        for number in np.unique(numbers).tolist():
+            rows = numbers == number
+            # triangles with the filament of the object stay unpainted
+            paint = "" if number == own else writers.filaments.format_paint(number)
+            yield _format_triangles(
+                faces[rows], None if group is None else group[rows], None if index is None else index[rows], paint
+            )
     yield b"</triangles>\n</mesh>\n</object>\n"
 
 
@@ -189,18 +200,6 @@ def _weld_vertices(mesh: Mesh) -> tuple[Float64, Int32]:
         vertices = np.concatenate([vertices, mesh.vertices[mesh.faces[degenerate, 1:]].reshape(-1, 3)])
         faces[degenerate, 1:] = added
     return vertices, faces
-
-
-def _format_painted(
-    faces: Int32, group: Int32 | None, index: Int32 | None, own: int, numbers: Int32
-) -> Iterator[Chunk]:
-    """Yield the triangles by filament (m,); those whose filament is not the object's own are painted."""
-    for number in np.unique(numbers).tolist():
-        rows = numbers == number
-        paint = "" if number == own else format_paint(number)
-        yield _format_triangles(
-            faces[rows], None if group is None else group[rows], None if index is None else index[rows], paint
-        )
 
 
 def _format_triangles(faces: Int32, group: Int32 | None, index: Int32 | None, paint: str = "") -> Chunk:

@@ -1,0 +1,106 @@
+"""Write the project files of BambuStudio and OrcaSlicer: filaments of objects and parts, plates, and settings."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from meshhub.builtin_plugins.threemf.writing.appearance import Chunk
+from meshhub.builtin_plugins.threemf.writing.filaments import FilamentWriter
+from meshhub.builtin_plugins.threemf.writing.object_tree import GroupObject, MeshObject, ObjectTree
+from meshhub.builtin_plugins.threemf.writing.xml_text import format_attribute
+from meshhub.model.notes import note
+from meshhub.model.scene import Float64, Scene
+from meshhub.toolkit.geometry import bounds
+
+_PLATE_MM = 256.0
+"""Millimeters; side of the plate of most printers of Bambu Lab, and within the plates of others."""
+
+
+def place_on_plate(tree: ObjectTree, scene: Scene) -> None:
+    """Move all build items to the middle of the plate, unless they are on it.
+
+    The slicers arrange models of unknown origin, but not projects, and most models have their origin in the middle.
+    """
+    box = bounds(scene)[:, :2]
+    if box.min() >= 0 and box.max() <= _PLATE_MM:
+        return
+    shift = np.eye(4)
+    shift[:2, 3] = _PLATE_MM / 2 - box.mean(axis=0)
+    tree.items = [(item, shift @ matrix) for item, matrix in tree.items]
+    note("moved_to_plate", "the model was off the plate and moved to its middle; heights are unchanged")
+
+
+def format_entries(tree: ObjectTree, filaments: FilamentWriter) -> list[tuple[str, list[Chunk]]]:
+    """Return the project files: every object of a build item with its parts, on one plate."""
+    model = [
+        '<?xml version="1.0" encoding="UTF-8"?>\n<config>\n',
+        *_format_objects(tree, filaments),
+        *_format_plate(tree),
+        "</config>\n",
+    ]
+    # both slicers fill the other settings with those of the printer that the user selects
+    settings = {
+        "name": "project_settings",
+        "from": "project",
+        "filament_colour": filaments.colors(),
+        # a wipe tower needs relative extrusion, and relative extrusion needs this reset at every layer
+        "use_relative_e_distances": "1",
+        "layer_change_gcode": "G92 E0\n",
+    }
+    return [
+        ("Metadata/model_settings.config", ["".join(model).encode()]),
+        ("Metadata/project_settings.config", [json.dumps(settings, indent=1).encode()]),
+    ]
+
+
+def _format_objects(tree: ObjectTree, filaments: FilamentWriter) -> Iterator[str]:
+    """Yield an element for each object that the build section places."""
+    for item in {id(item): item for item, _ in tree.items}.values():
+        parts = list(_find_parts(item, np.eye(4)))
+        areas: defaultdict[int, float] = defaultdict(float)
+        for part, _ in parts:
+            areas[filaments.objects[part.id].filament] += filaments.objects[part.id].area
+        yield (
+            f'<object id="{item.id}">\n{_format_metadata("name", item.name)}'
+            f"{_format_metadata('extruder', str(max(areas, key=areas.__getitem__)))}"
+        )
+        for part, matrix in parts:
+            numbers = " ".join(repr(number).removesuffix(".0") for number in (matrix + 0.0).ravel().tolist())
+            yield (
+                f'<part id="{part.id}" subtype="normal_part">\n{_format_metadata("name", part.name or item.name)}'
+                f"{_format_metadata('matrix', numbers)}"
+                f"{_format_metadata('extruder', str(filaments.objects[part.id].filament))}</part>\n"
+            )
+        yield "</object>\n"
+
+
+def _find_parts(item: MeshObject | GroupObject, matrix: Float64) -> Iterator[tuple[MeshObject, Float64]]:
+    """Yield the mesh objects below an object, which slicers read as its parts, with their matrices."""
+    if isinstance(item, MeshObject):
+        yield item, matrix
+        return
+    for member, inner in item.members:
+        yield from _find_parts(member, matrix @ inner)
+
+
+def _format_plate(tree: ObjectTree) -> Iterator[str]:
+    """Yield the elements of one plate with every build item."""
+    yield f"<plate>\n{_format_metadata('plater_id', '1')}{_format_metadata('plater_name', '')}"
+    counts: Counter[int] = Counter()
+    for number, (item, _) in enumerate(tree.items, 1):
+        yield (
+            f"<model_instance>\n{_format_metadata('object_id', str(item.id))}"
+            f"{_format_metadata('instance_id', str(counts[item.id]))}"
+            f"{_format_metadata('identify_id', str(number))}</model_instance>\n"
+        )
+        counts[item.id] += 1
+    yield "</plate>\n"
+
+
+def _format_metadata(key: str, value: str) -> str:
+    text = format_attribute("value", value) or ' value=""'
+    return f'<metadata key="{key}"{text}/>\n'
