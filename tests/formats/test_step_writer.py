@@ -989,6 +989,26 @@ def test_cones_do_not_depend_on_placement_and_rounding(turn: int, shift: tuple[f
     assert (text.count(b"=CONICAL_SURFACE("), text.count(b"=ADVANCED_FACE(")) == (2, 4)
 
 
+def chamfered_plate(seed: int) -> Mesh:
+    """Return a plate with a curved side of radius 61 and few triangles on the chamfer above it."""
+    chance = np.random.default_rng(seed)
+    low, high = (0.135 * np.sort([-0.5, 0.5, *chance.uniform(-0.5, 0.5, count)]) for count in (4, 1))
+    side, rim = (
+        np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+        for radius, angle in ((61, low), (60, 0.8 * high))
+    )
+    corners = [[x, y, z] for x, y in side for z in (0, 8)] + [[x, y, 10] for x, y in rim]
+    corners += [[40, y, z] for y in (-9, 9) for z in (0, 10)]
+    return mesh_of(Solid.hull_points(np.array(corners)))
+
+
+@pytest.mark.parametrize("seed", [0, 2, 6])
+def test_few_triangles_of_a_chamfer_are_not_a_cylinder(seed: int) -> None:
+    text = write_step(scene_of(chamfered_plate(seed)))[0].read()
+    radii = [float(radius) for radius in re.findall(rb"CYLINDRICAL_SURFACE\('',#\d+,([0-9.]+)\)", text)]
+    assert radii == pytest.approx([61] * len(radii), rel=1e-3)
+
+
 def irregular_torus(rows: int, columns: int) -> Mesh:
     """Return a torus whose rows of corners are waves, so that no two corners have one latitude."""
     row, column = np.divmod(np.arange(rows * columns), columns)

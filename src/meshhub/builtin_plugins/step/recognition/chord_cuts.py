@@ -22,7 +22,7 @@ from meshhub.builtin_plugins.step.recognition.fit_trials import (
     MIN_POINT_COUNT,
     MIN_STEADY_COSINE,
     TOLERANCE_RATIO,
-    allowed_distances,
+    Trials,
     has_even_steps,
     is_plausible,
 )
@@ -80,15 +80,16 @@ def assign_cut_facets(
     is_rim = _find_rims(skin, faceted, graph)
     if not is_rim.any():
         return segments
-    search = _CutSearch(graph, segments.surfaces, segments.limit, segments.segment.copy(), is_rim)
+    trials = Trials(graph, faceted.tolerance, requested)
+    search = _CutSearch(graph, trials, segments.surfaces, segments.limit, segments.segment.copy(), is_rim)
     # without surfaces, both give the same pieces
     for with_assigned in (True, False) if len(search.surfaces) else (False,):
         for kind in KINDS:
-            search.try_pieces(kind, faceted.tolerance, requested, with_assigned=with_assigned)
+            search.try_pieces(kind, with_assigned=with_assigned)
         search.grow()
     if requested is None:
         for kind in KINDS:
-            search.try_consensus(kind, faceted.tolerance)
+            search.try_consensus(kind)
         search.grow()
     search.unite()
     return Segments(search.surfaces, search.limit, search.segment, segments.segment)
@@ -147,6 +148,7 @@ def _find_consensus(kind: SurfaceKind, samples: Samples, exact_mm: float) -> Mas
 class _CutSearch:
     """State of the search for cut facets.
 
+    trials:   trials on the mesh
     surfaces: (s,) recognized surfaces
     limit:    (s,) millimeters that a point may lie off
     segment:  (f,) surface of each facet, -1 for free facets
@@ -154,6 +156,7 @@ class _CutSearch:
     """
 
     graph: FacetGraph
+    trials: Trials
     surfaces: SurfaceArray
     limit: Float64
     segment: IntIndex
@@ -215,13 +218,11 @@ class _CutSearch:
         good &= (_is_at_depth(middle, depth, kind) & (facing >= MIN_STEADY_COSINE)) | graph.is_sliver[facet]
         return good
 
-    def try_pieces(self, kind: SurfaceKind, tolerance: float, requested: float | None, *, with_assigned: bool) -> None:
+    def try_pieces(self, kind: SurfaceKind, *, with_assigned: bool) -> None:
         """Try each smooth piece of free facets as one surface, by the corners that no cut made.
 
         Args:
             kind: Kind of the surfaces.
-            tolerance: Millimeters that rounding explains.
-            requested: As for `assign_cut_facets`.
             with_assigned: Include assigned facets in pieces with free ones: of a surface that was cut into many pieces,
                 the first search recognizes small parts.
         """
@@ -234,16 +235,11 @@ class _CutSearch:
             return
         facet = facet[has_enough[group]]
         samples = select_groups(samples, np.flatnonzero(has_enough))
-        self._take(kind, samples, facet, allowed_distances(tolerance, requested, group_extents(samples)))
+        self._take(kind, samples, facet, self.trials.allowed_distances(group_extents(samples)))
 
-    def try_consensus(self, kind: SurfaceKind, tolerance: float) -> None:
-        """Try each smooth piece of free facets or of several surfaces as one surface, by the corners that agree on it.
-
-        Args:
-            kind: Kind of the surfaces.
-            tolerance: Millimeters that rounding explains.
-        """
-        graph = self.graph
+    def try_consensus(self, kind: SurfaceKind) -> None:
+        """Try each smooth piece of free facets or several surfaces as one surface, by the corners that agree on it."""
+        graph, tolerance = self.graph, self.trials.tolerance
         label, facet = find_pieces(graph, np.ones(graph.count, np.bool_), MIN_FACET_COUNT[kind], with_even_areas=False)
         size = np.bincount(label, minlength=1)
         piece, segment = distinct_pairs(label, self.segment[facet] + 1, len(self.surfaces) + 1)
@@ -254,7 +250,7 @@ class _CutSearch:
         facet = facet[is_chosen]
         group, groups = number_groups(label[is_chosen])
         samples = graph.collect_samples(group, facet, groups)
-        allowed = allowed_distances(tolerance, None, group_extents(samples))
+        allowed = self.trials.allowed_distances(group_extents(samples))
         is_exact = _find_consensus(kind, samples, TOLERANCE_RATIO * tolerance)
         points, exact = (np.bincount(samples.group, flags, groups) for flags in (None, is_exact))
         agrees = exact >= np.maximum(2 * MIN_POINT_COUNT[kind], _MIN_CONSENSUS_RATIO * points)
@@ -314,6 +310,7 @@ class _CutSearch:
         good &= self._check_corners(surfaces, group, facet, (limit, depth))
         if kind == SurfaceKind.TORUS:
             good = has_even_steps(self.graph, surfaces, group, facet, good)
+        good &= self.trials.select_certain(kind, group, facet, groups)
         number = np.cumsum(good) - 1 + len(self.surfaces)
         is_assigned = good[group]
         self.segment[facet[is_assigned]] = number[group[is_assigned]]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.step.recognition.arrays import normalize
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_COARSE_RATIO, MAX_SAGITTA_RATIO, SAGITTA_RATIO
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.fitting import DEPTH_RATIO, FitLimits, fit_surfaces
@@ -77,6 +78,13 @@ _MAX_STEP_RATIO = 4.0
 
 _MIN_STEP_RATIO = 0.25
 """Step over the median span of the facets below which two latitudes count as one."""
+
+_MIN_TRIANGLE_COUNT = 12
+"""Triangles of a cylinder that has no other facets and turns by less than `_MIN_TRIANGLE_TURN_RAD`."""
+
+_MIN_TRIANGLE_TURN_RAD = np.radians(30.0)
+"""Radians; a piece of a chamfer at an edge of radius 365 mm fits a cylinder of radius 520 mm that leans by 45°. True
+cylinders that turn by less have facets with four corners."""
 
 _MIN_SLOPE, _MAX_SLOPE = 1e-3, 100.0
 """Slopes of a cone (0.06° and 89.4° from the axis); others are cylinders and planes."""
@@ -183,9 +191,40 @@ class Trials:
         good[index] = agrees & (worst[near] <= limit[index])
         return TrialResults(surfaces, limit, good, lost)
 
+    def select_certain(self, kind: SurfaceKind, group: IntIndex, facet: IntIndex, count: int) -> Mask:
+        """Select groups that do not fit a surface by chance; few triangles that hardly turn fit a cylinder and a cone.
+
+        With a requested tolerance, all groups are selected: noise triangulates each strip.
+
+        Args:
+            kind: Kind of the surfaces.
+            group: (n,) group of each facet, 0…count-1, ascending.
+            facet: (n,) facets.
+            count: Number of groups.
+        """
+        if kind != SurfaceKind.CYLINDER or self.requested is not None or count == 0:
+            return np.ones(count, np.bool_)
+        graph = self.graph
+        begin = np.searchsorted(group, np.arange(count))
+        is_steady = ~graph.is_sliver[facet]
+        weighted = graph.normal[facet] * (graph.area[facet] * is_steady)[:, None]
+        mean = normalize(np.add.reduceat(weighted, begin))
+        cosine = np.einsum("ij,ij->i", graph.normal[facet], mean[group])
+        turned = np.minimum.reduceat(np.where(is_steady, cosine, 1.0), begin)
+        has_many = np.bincount(group, minlength=count) >= _MIN_TRIANGLE_COUNT
+        has_strips = np.logical_or.reduceat(~graph.is_triangle[facet] & is_steady, begin)
+        result: Mask = has_many | has_strips | (turned <= np.cos(_MIN_TRIANGLE_TURN_RAD / 2))
+        return result
+
+    def allowed_distances(self, size: Float64) -> Float64:
+        """Return the (g,) millimeters that points of groups with (g,) extents may always lie off their surfaces."""
+        if self.requested is not None:
+            return np.full(len(size), self.requested)
+        return np.maximum(self.tolerance * TOLERANCE_RATIO, _EXTENT_RATIO * size)
+
     def _limits(self, kind: SurfaceKind, facets: IntIndex, size: Float64) -> FitLimits:
         """Return the limits of groups with (g,) numbers of facets and (g,) extents."""
-        allowed = allowed_distances(self.tolerance, self.requested, size)
+        allowed = self.allowed_distances(size)
         if self.requested is not None:
             return FitLimits(allowed, np.full(len(size), DEPTH_RATIO), np.zeros(len(size)))
         # few facets may fit by chance: only rounding may separate them from the surface
@@ -222,21 +261,6 @@ class Trials:
             np.abs(gap), graph.is_broad[facet], is_sliver, begin
         )
         return limits.for_depth(depth), agrees
-
-
-def allowed_distances(tolerance: float, requested: float | None, size: Float64) -> Float64:
-    """Return how far the points of groups may lie off their surfaces, in any case.
-
-    Args:
-        tolerance: Millimeters that rounding explains.
-        requested: Millimeters to use instead, or None.
-        size: (g,) `group_extents` of the groups.
-    Returns:
-        (g,) millimeters.
-    """
-    if requested is not None:
-        return np.full(len(size), requested)
-    return np.maximum(tolerance * TOLERANCE_RATIO, _EXTENT_RATIO * size)
 
 
 def _select(samples: Samples, facet: IntIndex, groups: IntIndex) -> tuple[Samples, IntIndex]:

@@ -174,11 +174,14 @@ class _Search:
             trial._try_pieces(kind, without_broad=True, with_even_areas=True)
             facet = np.flatnonzero(trial.claims.segment >= started)
             facet = facet[np.argsort(trial.claims.segment[facet], kind="stable")]
-            numbers, begin = np.unique(trial.claims.segment[facet], return_index=True)
-            for number, facets in zip(numbers.tolist(), np.split(facet, begin[1:]), strict=False):
-                row = np.array([number])
-                value = len(facets) * _FACET_VALUES[kind]
-                bids.append(_Bid(value, facets, trial.claims.surfaces.take(row), trial.claims.limit[row]))
+            owner = trial.claims.segment[facet]
+            numbers, begin, group = np.unique(owner, return_index=True, return_inverse=True)
+            is_certain = self.claims.trials.select_certain(kind, group, facet, len(numbers))
+            pieces = np.split(facet, begin[1:])
+            for k in np.flatnonzero(is_certain).tolist():
+                row = numbers[k : k + 1]
+                value = len(pieces[k]) * _FACET_VALUES[kind]
+                bids.append(_Bid(value, pieces[k], trial.claims.surfaces.take(row), trial.claims.limit[row]))
         small = [bid for bid in bids if bid.value < _MIN_FIRST_VALUE]
         self._award([bid for bid in bids if bid.value >= _MIN_FIRST_VALUE])
         self.waiting = np.zeros(self.claims.graph.count, np.bool_)
@@ -219,7 +222,9 @@ class _Search:
         if len(facet) == 0:
             return
         group, groups = number_groups(label)
-        claims.take(kind, claims.trials.fit_groups(kind, group, facet, groups), group, facet)
+        results = claims.trials.fit_groups(kind, group, facet, groups)
+        results = results._replace(good=results.good & claims.trials.select_certain(kind, group, facet, groups))
+        claims.take(kind, results, group, facet)
 
     def _try_surroundings(self, kind: SurfaceKind, rings: int) -> None:
         """Try the surroundings of each free facet, and join neighbors whose surfaces explain each other."""
