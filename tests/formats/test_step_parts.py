@@ -12,7 +12,7 @@ pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE builds and judges the
 from cad_parts import occ
 from cad_parts.parts import design, make
 from cad_parts.truth import judge_part
-from meshhub import Registry, Source
+from meshhub import ConversionFailed, Registry, Source
 from meshhub.builtin_plugins.step import writer
 
 PARTS = (
@@ -83,3 +83,11 @@ def test_a_closed_part_of_the_true_areas_has_no_note(tmp_path: Path) -> None:
     inspection = read_design(2, tmp_path / "plate.step")
     assert inspection.model.watertight
     assert not {"open_solid", "inexact_faces"} & {note.code for note in inspection.notes}
+
+
+def test_a_sweep_that_crosses_itself_is_an_error(tmp_path: Path) -> None:
+    """Six faces meet at some edges of its end, where the half-edges of two slits once formed an endless loop."""
+    make(122, str(tmp_path / "part.stl"))
+    with pytest.raises(ConversionFailed) as failure:
+        Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")
+    assert failure.value.code == "invalid_solid"

@@ -57,10 +57,17 @@ def _find_uneven_lips(skin: Skin, faceted: FacetedSkin) -> tuple[IntIndex, IntIn
     longer = np.where(size > far_size, back, ahead)[is_slit]
     point = np.where(size > far_size, far_tip, tip)[is_slit]
     longer, point = longer[skin.twin[longer] >= 0], point[skin.twin[longer] >= 0]
-    faces = np.stack([longer // 3, skin.twin[longer] // 3], axis=1)
-    _, first = np.unique(faces, return_index=True)
-    is_first = np.isin(np.arange(faces.size), first).reshape(-1, 2).all(axis=1)
-    return longer[is_first], point[is_first]
+    is_separate = _select_separate(np.stack([longer // 3, skin.twin[longer] // 3], axis=1))
+    return longer[is_separate], point[is_separate]
+
+
+def _select_separate(rows: IntIndex) -> NDArray[np.bool_]:
+    """Return (n,) which of (n, k) rows of numbers have no number in common with the rows before them."""
+    _, first = np.unique(rows, return_index=True)
+    is_first = np.zeros(rows.size, np.bool_)
+    is_first[first] = True
+    result: NDArray[np.bool_] = np.logical_and.reduce(is_first.reshape(rows.shape), axis=1)
+    return result
 
 
 def _split_edges(skin: Skin, half: IntIndex, point: IntIndex) -> Skin:
@@ -97,6 +104,9 @@ def _pair_lips(skin: Skin, region: NDArray[np.int32]) -> Skin:
     is_slit &= skin.end[one] == skin.begin[other]
     is_slit[1:] &= ~is_slit[:-1]
     one, other = one[is_slit], other[is_slit]
+    # where six faces meet, a half-edge can be a lip of two slits
+    is_separate = _select_separate(np.stack([one, other, skin.twin[one], skin.twin[other]], axis=1))
+    one, other = one[is_separate], other[is_separate]
     if len(one) == 0:
         return skin
     twin = skin.twin.copy()
