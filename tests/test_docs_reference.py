@@ -30,6 +30,7 @@ DYNAMIC_CODES = {
     "f'{kind}_ignored'": {"lines_ignored", "points_ignored"},
     # forwarded; the callers are searched
     "code": set(),
+    "remark.code": set(),
 }
 """Note codes that are computed, by the expression that computes them."""
 

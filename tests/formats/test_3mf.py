@@ -41,7 +41,7 @@ def scene(source: Source) -> Scene:
 def read_with_codes(source: Source) -> tuple[Scene, set[str]]:
     with collecting("3mf") as remarks:
         result = read(source, DEFAULTS)
-    return result, {note.code for note in remarks.notes}
+    return result, {note.code for note in [*remarks.notes, *(result.project.notes if result.project else ())]}
 
 
 def write_package(input_scene: Scene) -> bytes:

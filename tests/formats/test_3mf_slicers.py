@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
+from meshhub import Registry
 from meshhub.builtin_plugins.threemf import ThreeMFReadOptions
 from meshhub.builtin_plugins.threemf.reader import read
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Mesh, Scene
-from meshhub.model.source import Source
+from meshhub.model.source import Source, Target
 from meshhub.toolkit.geometry import bounds
 from models import brick, scene_of, sphere
 from threemf_models import mesh_xml, model, package, thing
@@ -32,8 +36,9 @@ PAINT = {
 def load(source: Source) -> tuple[Scene, dict[str, str]]:
     with collecting("3mf") as remarks:
         scene = read(source, ThreeMFReadOptions())
-    notes = {note.code: note.message for note in remarks.notes}
-    assert len(notes) == len(remarks.notes)
+    listed = [*remarks.notes, *(scene.project.notes if scene.project else ())]
+    notes = {note.code: note.message for note in listed}
+    assert len(notes) == len(listed)
     assert all(len(message) < 160 for message in notes.values())
     return scene, notes
 
@@ -68,6 +73,69 @@ def test_paint_is_counted_over_sub_models_once_for_each_mesh_that_is_printed() -
     )
     _, notes = load(project("orca", {"a": first, "b": second, "c": second}, kinds={"c": "modifier_part"}))
     assert "3 triangles of 2 objects" in notes["seam_paint_dropped"]
+
+
+def painted_project(dialect: str) -> tuple[bytes, set[str]]:
+    """Return a project with content that a scene cannot hold, and the codes of the notes on it."""
+    color = "slic3rpe:mmu_segmentation" if dialect == "prusa" else "paint_color"
+    attributes = [f' {names[dialect != "prusa"]}="84843"' for names in PAINT.values()] + [f' {color}="84843"']
+    mesh = paint_triangles(BRICK, dict(enumerate(attributes)))
+    kind = "NegativeVolume" if dialect == "prusa" else "negative_part"
+    source = project(dialect, {"a": mesh, "x": mesh_xml(scale=0.5)}, kinds={"x": kind}, filaments={"a": 2})
+    return source.read(), {*PAINT, "modifiers_skipped", "paint_simplified", "filament_colors_unknown"}
+
+
+def convert(data: bytes, to: str, **options: Any) -> tuple[bytes, list[str]]:
+    """Convert a 3MF file, and return the codes of the notes."""
+    target = Target(f"a.{to}")
+    report = Registry(entry_points=False).convert(Source.from_bytes(data, "a.3mf"), target, to=to, **options)
+    return target.read(), [note.code for note in report.notes]
+
+
+@pytest.mark.parametrize("profile", ["standard", *DIALECTS])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_project_stays_unchanged_in_its_dialect_and_losses_in_others_are_noted(dialect: str, profile: str) -> None:
+    data, lost = painted_project(dialect)
+    result, notes = convert(data, "3mf", threemf_profile=profile)
+    # OrcaSlicer opens the projects of BambuStudio
+    if profile == dialect or (dialect, profile) == ("bambu", "orca"):
+        assert result == data and notes == []
+    else:
+        assert result != data and lost | {"project_not_kept"} <= set(notes)
+        assert len(set(notes)) == len(notes)
+
+
+@pytest.mark.parametrize(
+    ("to", "options"),
+    [
+        ("glb", {}),
+        ("stl", {}),
+        ("3mf", {"place_on_bed": True}),
+        ("3mf", {"target_height_mm": 40}),
+        ("3mf", {"input_unit": "in"}),
+    ],
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_each_loss_of_a_changed_project_is_noted_once(dialect: str, to: str, options: dict[str, Any]) -> None:
+    data, lost = painted_project(dialect)
+    profile = {"threemf_profile": dialect} if to == "3mf" else {}
+    result, notes = convert(data, to, **options, **profile)
+    assert result != data and lost <= set(notes)
+    assert len(set(notes)) == len(notes)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_inspections_and_pictures_note_what_is_not_read(dialect: str) -> None:
+    data, lost = painted_project(dialect)
+    registry = Registry(entry_points=False)
+    assert lost <= {note.code for note in registry.inspect(Source.from_bytes(data, "a.3mf")).notes}
+    assert lost <= {note.code for note in registry.render(Source.from_bytes(data, "a.3mf"), Target("a.png")).notes}
+
+
+def test_a_changed_scene_is_not_a_project() -> None:
+    scene = read(Source.from_bytes(painted_project("prusa")[0], "a.3mf"), ThreeMFReadOptions())
+    assert scene.project is not None
+    assert replace(scene, name="other").project is None
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -7,7 +7,7 @@ tests of a plug-in, both functions do nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeGuard
@@ -79,6 +79,12 @@ def note(code: str, message: str) -> None:
     if message not in messages and len(messages) < MAX_NOTES_PER_CODE:
         remarks.notes.append(Note(code, message, remarks.step))
     messages.add(message)
+
+
+def repeat(notes: Iterable[Note]) -> None:
+    """Add notes that another collector has received to the report of the conversion."""
+    for remark in notes:
+        note(remark.code, remark.message)
 
 
 def did(**figures: Figure) -> None:

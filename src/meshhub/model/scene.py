@@ -6,6 +6,7 @@ occurs several times.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.model.capabilities import HOST_FRAME, Feature, Frame
+from meshhub.model.notes import Note
+from meshhub.model.source import Source
 
 Float64 = NDArray[np.float64]
 """Array of positions, lengths or transforms."""
@@ -231,6 +234,23 @@ class Image:
 
 
 @dataclass(frozen=True, eq=False)
+class Project:
+    """File of which a scene is only a part: a writer of the same format can keep the whole of an unchanged scene."""
+
+    format: str
+    """Id of the format."""
+
+    kinds: tuple[str, ...]
+    """Programs that open the file, by the names that its writer uses."""
+
+    source: Source
+    """The file."""
+
+    notes: tuple[Note, ...] = ()
+    """Notes on the content that is not in the scene; they apply if the project is not kept."""
+
+
+@dataclass(frozen=True, eq=False)
 class Scene:
     """Content of a model file."""
 
@@ -254,6 +274,9 @@ class Scene:
 
     metadata: Mapping[str, str] = field(default_factory=dict)
     """Texts by name, such as author and license."""
+
+    project: Project | None = field(default=None, init=False)
+    """Project that holds exactly this scene; `dataclasses.replace` drops it, because it makes another scene."""
 
     def __post_init__(self) -> None:
         """Convert sequences to tuples."""
@@ -296,6 +319,12 @@ class Scene:
         if any(self.materials[index].images() for index in used):
             features.add("textures")
         return frozenset(features)
+
+    def with_project(self, project: Project | None) -> Scene:
+        """Return the scene with its project, which holds exactly this scene."""
+        scene = copy.copy(self)
+        object.__setattr__(scene, "project", project)
+        return scene
 
     def used_materials(self) -> tuple[int, ...]:
         """Return the indices of the materials that faces use, in ascending order."""

@@ -33,7 +33,7 @@ from meshhub.model.chain import Chain, Position, Step
 from meshhub.model.features import FeatureTable
 from meshhub.model.notes import Note, collecting, note
 from meshhub.model.report import FileReport, Inspection, Loss, Report, StepReport
-from meshhub.model.scene import InvalidIndex, Scene
+from meshhub.model.scene import InvalidIndex, Project, Scene
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.fork_lock import IMPORTING
@@ -116,7 +116,7 @@ def execute(chain: Chain, source: Source, target: Target, check: Check = _no_che
     """
     start = time.perf_counter()
     steps = _Steps(chain, check)
-    scene, frame, feature_table = _read(chain, source, steps)
+    scene, frame, feature_table, project = _read(chain, source, steps)
     source_report = _report_file(chain.source_format, source.size, scene, frame)
     losses: list[Loss] = []
     *operations, write_step = chain.steps[1:]
@@ -126,6 +126,8 @@ def execute(chain: Chain, source: Source, target: Target, check: Check = _no_che
             scene = _operate(position, scene)
         losses += [Loss(feature, step.id) for feature in step.drops if feature in features - scene.features()]
     losses += [Loss(feature, write_step.id) for feature in sorted(scene.features() - set(chain.carried))]
+    if project is not None and (scene.project is None or write_step.id != project.format):
+        steps.notes += project.notes
     with steps.step(len(chain.steps) - 1) as position:
         _write(position, scene, target)
     check(len(chain.steps))
@@ -154,7 +156,9 @@ def execute_inspection(chain: Chain, source: Source, check: Check = _no_check) -
         from meshhub.pipeline.inspection import inspect
 
     steps = _Steps(chain, check)
-    scene, frame, feature_table = _read(chain, source, steps)
+    scene, frame, feature_table, project = _read(chain, source, steps)
+    if project is not None:
+        steps.notes += project.notes
     check(len(chain.steps))
     progress.begin_step(len(chain.steps))
     with _attributing("inspection", Position(chain, 0)):
@@ -184,7 +188,9 @@ def execute_rendering(chain: Chain, source: Source, target: Target, check: Check
 
     start = time.perf_counter()
     steps = _Steps(chain, check)
-    scene, frame, _ = _read(chain, source, steps)
+    scene, frame, _, project = _read(chain, source, steps)
+    if project is not None:
+        steps.notes += project.notes
     with steps.step(1) as position, _attributing(str(position.step), position):
         pixels = load(position.step.run)(scene, _build_options(position.step))
         with target.open() as file:
@@ -200,11 +206,12 @@ def execute_rendering(chain: Chain, source: Source, target: Target, check: Check
 
 
 class _ReadResult(NamedTuple):
-    """Result of a reader: the scene in the host's frame, and the frame of the file."""
+    """Result of a reader: the scene in the host's frame, the frame of the file, and the project in the file."""
 
     scene: Scene
     frame: Frame
     features: FeatureTable | None
+    project: Project | None
 
 
 def _read(chain: Chain, source: Source, steps: _Steps) -> _ReadResult:
@@ -227,11 +234,14 @@ def _read(chain: Chain, source: Source, steps: _Steps) -> _ReadResult:
             cast(Unit, chain.input_unit or scene.frame.unit),
             cast(Up, chain.input_up or scene.frame.up),
         )
+        project = scene.project
+        # another unit or axis than that of the file makes another scene
+        kept_project = project if frame == scene.frame else None
         if frame != scene.frame:
             scene = replace(scene, frame=frame)
         if frame != HOST_FRAME:
             note("frame_converted", f"read in {_frame_words(frame)}; converted to {_frame_words(HOST_FRAME)}")
-        scene = to_frame(scene, HOST_FRAME)
+        scene = to_frame(scene, HOST_FRAME).with_project(kept_project)
         box = bounds(scene)
         if not np.abs(box).max() <= MAX_PLACED_EXTENT_MM:
             raise UnreadableFile(
@@ -240,7 +250,7 @@ def _read(chain: Chain, source: Source, steps: _Steps) -> _ReadResult:
             )
         if chain.input_unit is None:
             _note_implausible_unit(float(np.ptp(box, axis=0).max()), frame, is_declared=step.frame is None)
-    return _ReadResult(scene, frame, features)
+    return _ReadResult(scene, frame, features, project)
 
 
 def _operate(position: Position, scene: Scene) -> Scene:

@@ -16,9 +16,9 @@ from meshhub.builtin_plugins.threemf.writing.object_tree import GroupObject, Mes
 from meshhub.builtin_plugins.threemf.writing.xml_text import escape_xml, format_attribute, format_transform
 from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
 from meshhub.errors import format_number
-from meshhub.model.notes import note
+from meshhub.model.notes import note, repeat
 from meshhub.model.progress import track
-from meshhub.model.scene import Float64, Int32, Mesh, Scene
+from meshhub.model.scene import Float64, Int32, Mesh, Project, Scene
 from meshhub.model.source import Target
 from meshhub.toolkit.columns import shortest, write_rows
 from meshhub.toolkit.geometry import compacted, weld
@@ -59,9 +59,13 @@ _METADATA = ("Title", "Designer", "Description", "Copyright", "LicenseTerms", "R
 def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
     """Write a scene: an object per mesh, which its instances share, and a group per path.
 
+    A project of the slicer that the profile names is written unchanged.
+
     Raises:
         ConversionFailed: The file would exceed 4 GB.
     """
+    if scene.project is not None and _keep_project(scene.project, target, options):
+        return
     ids = itertools.count(1)
     properties = PropertyWriter(scene, ids)
     profile = options.threemf_profile
@@ -96,6 +100,21 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
         entries += [(name, [data]) for name, data in properties.images.items()]
     with target.open() as file:
         write_zip(file, entries)
+
+
+def _keep_project(project: Project, target: Target, options: ThreeMFWriteOptions) -> bool:
+    """Write the file of a project if the profile names its slicer, otherwise note what is lost."""
+    if options.threemf_profile in project.kinds:
+        with target.open() as file:
+            file.write(project.source.read())
+        return True
+    repeat(project.notes)
+    if project.notes:
+        note(
+            "project_not_kept",
+            f"the file is a slicer's project; 'threemf_profile={project.kinds[0]}' without operations keeps all of it",
+        )
+    return False
 
 
 def _format_start(filaments: FilamentWriter | None) -> bytes:

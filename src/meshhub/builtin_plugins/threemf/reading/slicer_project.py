@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -199,6 +200,18 @@ class SlicerProject:
                 "slicer_settings_dropped",
                 f"slicer settings were not read ({_format_count(len(kinds), 'file')}): {listed}",
             )
+
+
+def find_project_kinds(package: Package, metadata: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the profiles of the writer whose slicer opens the file as its project, () for none.
+
+    OrcaSlicer opens the projects of BambuStudio, which does not read the settings of others.
+    """
+    if package.find(_VOLUMES[0]) or package.find(_PRUSA_SETTINGS):
+        return ("prusa",)
+    if not package.find(_VOLUMES[1]):
+        return ()
+    return ("orca",) if metadata.get("Application", "").startswith("OrcaSlicer") else ("bambu", "orca")
 
 
 def _format_count(count: int, noun: str) -> str:
