@@ -198,6 +198,7 @@ def test_operation_ids_are_stable(service: Running) -> None:
         "/convert": ["convert"],
         "/convert-many": ["convert_many"],
         "/convert-batch": ["convert_batch"],
+        "/explain": ["explain"],
         "/inspect": ["inspect"],
         "/render": ["render"],
         "/plan": ["plan"],

@@ -23,7 +23,7 @@ from meshhub.http.errors import ServiceError
 from meshhub.http.intake.conversion_requests import ConversionRequest, Purpose, parse_form
 from meshhub.http.intake.uploads import Form, MainField, UploadRules, check_encoding, check_length, receive_form
 from meshhub.http.metrics import Metrics
-from meshhub.model.plans import Caller, Plan
+from meshhub.model.plans import Caller, Limits, Plan
 from meshhub.registry import Registry
 from meshhub.service.keys import KeyStore
 from meshhub.service.settings import Settings
@@ -79,6 +79,23 @@ class ReceivedRequest:
         return Execution(self.conversion, self.ticket, self.deadline, cancel)
 
 
+async def receive_texts(request: AnyRequest) -> Form:
+    """Receive a form without files; a file in it is only listed. Raises MeshhubError, ClientGone."""
+    check_encoding(request.headers.get("content-encoding", ""))
+    context, limits = context_of(request.scope), caller_of(request).plan.limits
+    check_length(request.headers.get("content-length"), None, limits)
+    rules = UploadRules(None, limits, _set_deadline(context, limits))
+    # nothing is stored in the folder
+    return await receive_form(request, context, rules, Path(), state_of(request).resources)
+
+
+def _set_deadline(context: Context, limits: Limits) -> float | None:
+    """Start the time of the whole request; return its end in the event loop's clock, None without a limit."""
+    if limits.request_timeout_seconds is not None:
+        context.deadline = asyncio.get_running_loop().time() + limits.request_timeout_seconds
+    return context.deadline
+
+
 async def receive_request(request: AnyRequest, main: MainField, purpose: Purpose = "convert") -> ReceivedRequest:
     """Receive the form of a request.
 
@@ -94,10 +111,7 @@ async def receive_request(request: AnyRequest, main: MainField, purpose: Purpose
     limits = caller.plan.limits
     length = check_length(request.headers.get("content-length"), main, limits)
     await state.resources.admit(context, length)
-    deadline = None
-    if limits.request_timeout_seconds is not None:
-        deadline = asyncio.get_running_loop().time() + limits.request_timeout_seconds
-        context.deadline = deadline
+    deadline = _set_deadline(context, limits)
     folder = state.resources.create_folder(context)
     try:
         form = await receive_form(request, context, UploadRules(main, limits, deadline), folder, state.resources)

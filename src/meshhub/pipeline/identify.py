@@ -27,6 +27,14 @@ Sniff = Callable[[Sequence[Declared[Reader]], bytes, int], list[int | None]]
 """Calls the sniffers of readers with the head and the size of a file; returns a score for each, None if it failed."""
 
 
+class NamedSource(Source):
+    """Source whose content has not been sent, for explanations: only its name identifies it."""
+
+    def __init__(self, name: str) -> None:
+        """Create a source without content."""
+        super().__init__(name, data=b"")
+
+
 class Identification(NamedTuple):
     """The reader for a file, the reason, and notes about the choice."""
 
@@ -97,12 +105,13 @@ def identify(
 
     size = source.size
     name = repr(source.name[-MAX_NAME_LENGTH:])
-    if size == 0:
+    has_content = not isinstance(source, NamedSource)
+    if size == 0 and has_content:
         raise EmptyModel(f"{name} is empty: it holds 0 bytes; export the model again")
     extension = source.extension
     by_extension = [reader for reader in declarations.readers if extension in reader.capability.format.extensions]
     head = source.head()
-    matches, notes = _match_content(declarations.readers, head, size, sniff)
+    matches, notes = _match_content(declarations.readers if has_content else (), head, size, sniff)
     best = max((match.score for match in matches), default=0)
     if best >= MIN_CONTENT_SCORE or (best > 0 and not by_extension):
         return _choose_by_content([match for match in matches if match.score == best], by_extension, extension, notes)

@@ -8,6 +8,7 @@ FORM: dict[str, Any] = {
     "file": "(contents of bracket.stl)",
     "files": ["(contents of bracket.stl)", "(contents of handle.obj)"],
     "archive": "(contents of parts.zip)",
+    "sources": '[{"name": "bracket.stl", "size": 684}]',
     "target": "3mf",
     "repair": True,
     "target_height_mm": 40,
@@ -54,6 +55,41 @@ INSPECTION: dict[str, Any] = {
     },
     "feature_table": None,
     "notes": [],
+}
+
+EXPLANATION: dict[str, Any] = {
+    "plan": "free",
+    "files": [
+        {
+            "name": "bracket.stl",
+            "format": "stl",
+            "ok": True,
+            "steps": [
+                {
+                    "kind": "read",
+                    "id": "stl",
+                    "label": "STL",
+                    "because": "extension .stl",
+                    "plugin": "stl",
+                    "options": {},
+                },
+                {
+                    "kind": "write",
+                    "id": "3mf",
+                    "label": "3MF",
+                    "because": "target 3mf",
+                    "plugin": "threemf",
+                    "options": {},
+                },
+            ],
+            "losses": [{"feature": "normals", "step": "3mf"}],
+            "notes": [],
+            "locked": [],
+            "error": None,
+            "error_code": None,
+        }
+    ],
+    "locked": [],
 }
 
 PLAN: dict[str, Any] = {

@@ -5,19 +5,22 @@ Client generators read it too (`tox -e clients`), so it uses the part of JSON Sc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from inspect import cleandoc
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from meshhub.http.conversions.explanations import Explanation, FileExplanation
 from meshhub.http.description import examples
 from meshhub.http.endpoints.health import Health
 from meshhub.http.endpoints.plan import PlanAnswer
 from meshhub.http.errors import MEANING, STATUS, ErrorBody
 from meshhub.http.headers import RESPONSE_HEADERS, header_names
+from meshhub.http.intake.explanation_requests import SOURCES
 from meshhub.http.intake.file_options import FIELD
 from meshhub.model.capabilities import Frame
 from meshhub.model.features import FeatureTable, Hole, HoleStep
@@ -35,11 +38,23 @@ OwnedOptions = tuple[str | None, type[Struct]]
 
 _REFERENCE = "#/components/schemas/{name}"
 
-_RESPONSE_TYPES = (Inspection, PlanAnswer, Supported, Health, ErrorBody)
-_FULLY_ENCODED = (Inspection, FeatureTable, Hole, HoleStep, Limits, Frame)
+_RESPONSE_TYPES = (Inspection, Explanation, PlanAnswer, Supported, Health, ErrorBody)
+_FULLY_ENCODED = (Inspection, FeatureTable, Hole, HoleStep, Limits, Frame, Explanation, FileExplanation)
 """Structs that are encoded with all fields; msgspec's schema requires only the fields that decoding requires."""
 
 _BYTES = {"type": "string", "format": "binary"}
+
+_REPORT = {"report": {"type": "boolean", "title": "Report", "description": "Add report.json to the ZIP."}}
+
+_FILE_OPTIONS = {
+    FIELD: {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "title": "Options of single files",
+        "description": 'Options that override the others for single files, as JSON: {"0": {"input_unit": "m"}}. '
+        "Keys are the indexes of the files in the request; for an archive the paths in it.",
+    }
+}
 
 _TAGS = {
     "conversion": "Convert, inspect and draw model files.",
@@ -77,6 +92,7 @@ def document(registry: Registry) -> Json:
             "/convert": {"post": _convert(registry)},
             "/convert-many": {"post": _convert_many(registry)},
             "/convert-batch": {"post": _convert_batch(registry)},
+            "/explain": {"post": _explain(registry)},
             "/inspect": {"post": _inspect(registry)},
             "/render": {"post": _render(registry)},
             "/plan": {"get": _plan()},
@@ -186,7 +202,7 @@ def _form(
     required: list[str],
     *,
     converts: bool,
-    zips: bool = True,
+    more: Mapping[str, Json] = MappingProxyType({}),
     structs: Iterable[OwnedOptions] = (),
 ) -> Json:
     properties: Json = dict(main)
@@ -199,19 +215,7 @@ def _form(
             "examples": targets,
             "minLength": 1,
         }
-    if converts and zips:
-        properties["report"] = {
-            "type": "boolean",
-            "title": "Report",
-            "description": "Add report.json to the ZIP.",
-        }
-        properties[FIELD] = {
-            "type": "string",
-            "contentMediaType": "application/json",
-            "title": "Options of single files",
-            "description": 'Options that override the others for single files, as JSON: {"0": {"input_unit": "m"}}. '
-            "Keys are the indexes of the files in the upload; for an archive the paths in it.",
-        }
+    properties |= more
     properties |= option_properties(registry, converts=converts, structs=structs)
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     example = {name: value for name, value in examples.FORM.items() if name in properties}
@@ -236,20 +240,20 @@ def _files(description: str, media_types: Iterable[str]) -> Json:
 def _convert(registry: Registry) -> Json:
     media_types = {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
     response = _files("The converted file.", media_types)
-    body = _form(registry, {"file": _binary("The model")}, ["file", "target"], converts=True, zips=False)
+    body = _form(registry, {"file": _binary("The model")}, ["file", "target"], converts=True)
     return _operation("convert", "Convert one file", "conversion", response, _CONVERT_CODES, body)
 
 
 def _convert_many(registry: Registry) -> Json:
     files = {"type": "array", "items": _binary("A model"), "minItems": 1, "title": "The models"}
-    body = _form(registry, {"files": files}, ["files", "target"], converts=True)
+    body = _form(registry, {"files": files}, ["files", "target"], converts=True, more=_REPORT | _FILE_OPTIONS)
     codes = (*_CONVERT_CODES, "too_many_files")
     return _operation("convert_many", "Convert several files into one ZIP", "conversion", _zip(), codes, body)
 
 
 def _convert_batch(registry: Registry) -> Json:
     archive = _binary("A ZIP of models, with the files that belong to them")
-    body = _form(registry, {"archive": archive}, ["archive", "target"], converts=True)
+    body = _form(registry, {"archive": archive}, ["archive", "target"], converts=True, more=_REPORT | _FILE_OPTIONS)
     codes = (*_CONVERT_CODES, "too_many_files", "archive_too_large")
     return _operation("convert_batch", "Convert the models of a ZIP into another", "conversion", _zip(), codes, body)
 
@@ -257,6 +261,21 @@ def _convert_batch(registry: Registry) -> Json:
 def _zip() -> Json:
     description = "A ZIP with the converted files, errors.json if some failed, report.json if requested."
     return _files(description, ("application/zip",))
+
+
+def _explain(registry: Registry) -> Json:
+    sources = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "title": "Descriptions of the files",
+        "description": "JSON list with the `name` or the `format` of each file, and optionally its `size` in bytes.",
+        "minLength": 1,
+    }
+    body = _form(registry, {SOURCES: sources}, [SOURCES, "target"], converts=True, more=_FILE_OPTIONS)
+    response = _json("The explanation of each conversion.", _reference("Explanation"), examples.EXPLANATION)
+    codes = ("bad_request", "invalid_multipart", "missing_field", "invalid_option", "unsupported_target",
+             "file_too_large", "unsupported_encoding", "shutting_down")  # fmt: skip
+    return _operation("explain", "Explain conversions without running them", "conversion", response, codes, body)
 
 
 def _inspect(registry: Registry) -> Json:

@@ -76,10 +76,10 @@ class Form:
 class UploadRules:
     """Rules of an endpoint and a plan: the field that carries the file, the limits, and the deadline.
 
-    `deadline` is in the event loop's clock; None: no deadline.
+    `main` is None for a form without files. `deadline` is in the event loop's clock; None: no deadline.
     """
 
-    main: MainField
+    main: MainField | None
     limits: Limits
     deadline: float | None = None
 
@@ -94,7 +94,7 @@ def check_encoding(encoding: str) -> None:
         )
 
 
-def check_length(content_length: str | None, main: MainField, limits: Limits) -> int | None:
+def check_length(content_length: str | None, main: MainField | None, limits: Limits) -> int | None:
     """Return the announced length of a body; None without Content-Length. Raises ServiceError if it is too large."""
     if content_length is None:
         return None
@@ -107,15 +107,19 @@ def check_length(content_length: str | None, main: MainField, limits: Limits) ->
     return length
 
 
-def max_body_bytes(main: MainField, limits: Limits) -> int | None:
+def max_body_bytes(main: MainField | None, limits: Limits) -> int | None:
     """Return the maximum size of a body, including framing; None for no limit."""
+    if main is None:
+        return MAX_FORM_BYTES
     candidates = (limits.request_bytes, limits.max_file_bytes if main != "files" else None)
     bounds = [bound for bound in candidates if bound]
     return min(bounds) + MAX_FORM_BYTES if bounds else None
 
 
-def too_large(main: MainField, limits: Limits, problem: str) -> ServiceError:
+def too_large(main: MainField | None, limits: Limits, problem: str) -> ServiceError:
     """Return the error for bytes beyond the plan's limits."""
+    if main is None:
+        return ServiceError(f"{problem}; a form without files has at most {MAX_FORM_BYTES}", code="file_too_large")
     code = "archive_too_large" if main == "archive" else "file_too_large"
     bounds = []
     if limits.max_file_bytes is not None:
@@ -125,6 +129,14 @@ def too_large(main: MainField, limits: Limits, problem: str) -> ServiceError:
     return ServiceError(
         f"{problem}; this plan allows {' and '.join(bounds)}: send less, or use the key of a plan that allows more",
         code=code,
+    )
+
+
+def too_many_files(limit: int) -> ServiceError:
+    """Return the error for more files than the plan allows in one request."""
+    return ServiceError(
+        f"more than {limit} files were sent; this plan allows {limit} in one batch: send fewer at once",
+        code="too_many_files",
     )
 
 
@@ -143,7 +155,7 @@ async def receive_form(request: Any, context: Context, rules: UploadRules, folde
                 received += len(chunk)
                 if limit is not None and received > limit:
                     raise too_large(rules.main, rules.limits, f"the request is larger than {limit} bytes")
-                if received > reserved:
+                if rules.main is not None and received > reserved:
                     await resources.reserve_received(context, _RESERVATION_BYTES)
                     reserved += _RESERVATION_BYTES
                 if not parser.closed:
@@ -191,7 +203,7 @@ def _create_parser(content_type: str) -> PushMultipartParser:
 class _FormBuilder:
     """Form under construction from the parser's events: files go to disk, texts to memory, within the limits."""
 
-    def __init__(self, main: MainField, limits: Limits, folder: Path) -> None:
+    def __init__(self, main: MainField | None, limits: Limits, folder: Path) -> None:
         self.form = Form()
         self._main = main
         self._limits = limits
@@ -237,10 +249,7 @@ class _FormBuilder:
             raise ServiceError(f"the field {self._main!r} was sent twice; send it once, or use /convert-many")
         limit = self._limits.max_batch_files
         if self._main == "files" and limit is not None and len(self.form.files) >= limit:
-            raise ServiceError(
-                f"more than {limit} files were sent; this plan allows {limit} in one batch: send fewer at once",
-                code="too_many_files",
-            )
+            raise too_many_files(limit)
         self._filename = _filename_of(part)
         self._label = label(self._filename)
         self._path = self._folder / f"upload-{len(self.form.files)}-{secrets.token_hex(4)}"
@@ -296,8 +305,12 @@ class _FormBuilder:
             self._text = None
 
 
-def wrong_field(name: str, main: MainField) -> ServiceError:
+def wrong_field(name: str, main: MainField | None) -> ServiceError:
     """Return the error for a file in a field that takes no file."""
+    if main is None:
+        return ServiceError(
+            f"the field {quote(name)} takes no file here; describe the file in 'sources'", code="missing_field"
+        )
     return ServiceError(
         f"the field {quote(name)} takes no file; send the file in {main!r} alone (curl -F {main}=@model.stl)",
         code="missing_field",

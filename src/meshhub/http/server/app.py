@@ -23,6 +23,7 @@ from meshhub.http.endpoints.access import check_access
 from meshhub.http.endpoints.convert import convert
 from meshhub.http.endpoints.convert_batch import convert_batch
 from meshhub.http.endpoints.convert_many import convert_many
+from meshhub.http.endpoints.explain import explain
 from meshhub.http.endpoints.health import live, ready
 from meshhub.http.endpoints.inspect import inspect
 from meshhub.http.endpoints.metrics import metrics
@@ -44,6 +45,7 @@ _HANDLERS = [
     convert_batch,
     plan,
     supported,
+    explain,
     inspect,
     render,
     live,
