@@ -1,6 +1,6 @@
 """Compare the format plug-ins with other programs on the files of a folder.
 
-    python benchmarks/plugin_formats.py FOLDER [--format amf|dae|usdz] [--judge assimp|prusa-slicer|lightusd]
+    python benchmarks/plugin_formats.py FOLDER [--format amf|dae|fbx|usdz] [--judge assimp|bpy|prusa-slicer|lightusd]
 
 For each file of a format, and for each model that meshhub writes to the format from the files of FOLDER/models, the
 table shows what meshhub and the judge read: triangles, area, volume, size, used materials. Judges differ in units and
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -159,6 +160,45 @@ def judge_lightusd(path: Path) -> Measures | None:
     return measure_triangles(np.concatenate([points for points, _ in placed]), np.concatenate(triangles), len(used))
 
 
+_BLENDER_PYTHON = os.environ.get("BLENDER_PYTHON", sys.executable)
+"""Python with Blender as a module, which needs an older numpy than meshhub."""
+
+_BLENDER_CODE = """
+import sys, bpy, numpy as np
+bpy.ops.wm.read_factory_settings(use_empty=True)
+bpy.ops.wm.fbx_import(filepath=sys.argv[1], use_anim=False)
+points, faces, used, count = [], [], set(), 0
+for item in bpy.context.scene.objects:
+    if item.type != "MESH":
+        continue
+    mesh = item.data
+    mesh.calc_loop_triangles()
+    corners = np.array([each.vertices for each in mesh.loop_triangles]).reshape(-1, 3)
+    matrix = np.array(item.matrix_world)
+    step = -1 if np.linalg.det(matrix[:3, :3]) < 0 else 1
+    own = np.array([each.co for each in mesh.vertices]).reshape(-1, 3)
+    points.append(own @ matrix[:3, :3].T + matrix[:3, 3])
+    faces.append(corners[:, ::step] + count)
+    count += len(own)
+    slots = {each.material_index for each in mesh.loop_triangles}
+    used |= {item.material_slots[slot].name for slot in slots if slot < len(item.material_slots)}
+if points:
+    np.savez(sys.argv[2], points=np.concatenate(points), faces=np.concatenate(faces), used=len(used))
+"""
+
+
+def judge_blender(path: Path) -> Measures | None:
+    """Let Blender 4.5 or later import a file: its reader of FBX is ufbx."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.npz"
+        command = [_BLENDER_PYTHON, "-c", _BLENDER_CODE, str(path), str(out)]
+        subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
+        if not out.exists():
+            return None
+        with np.load(out) as arrays:
+            return measure_triangles(arrays["points"], arrays["faces"], int(arrays["used"]))
+
+
 def find_usd_faults(path: Path) -> list[str]:
     """Return the faults that OpenUSD's validators find, those of packages and of previews included."""
     from pxr import Usd, UsdValidation  # type: ignore[import-not-found]
@@ -180,11 +220,13 @@ class Format:
 FORMATS = {
     "amf": Format((".amf",), True, "prusa-slicer"),
     "dae": Format((".dae", ".zae"), True, "assimp"),
+    "fbx": Format((".fbx",), False, "bpy"),
     "usdz": Format((".usdz",), True, "lightusd"),
 }
 
 JUDGES: dict[str, Callable[[Path], Measures | None]] = {
     "assimp": judge_assimp,
+    "bpy": judge_blender,
     "prusa-slicer": judge_prusa,
     "lightusd": judge_lightusd,
 }
@@ -231,6 +273,12 @@ def show(direction: str, name: str, path: Path, judge: str, registry: Registry, 
     return not faults
 
 
+def is_installed(judge: str) -> bool:
+    if judge == "bpy" and sys.executable != _BLENDER_PYTHON:
+        return True
+    return shutil.which(judge) is not None or importlib.util.find_spec(judge) is not None
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -243,7 +291,7 @@ def main() -> int:
     for format_id in arguments.format or FORMATS:
         form = FORMATS[format_id]
         judge = arguments.judge or form.judge
-        if shutil.which(judge) is None and importlib.util.find_spec(judge) is None:
+        if not is_installed(judge):
             print(f"{format_id}: {judge} is not installed")
             continue
         print(f"\n{format_id}, judge {judge}: triangles, sorted size in mm, volume in mm³, materials, scale, verdict")
