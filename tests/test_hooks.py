@@ -22,8 +22,9 @@ import hostile_plugin
 from distributions import install
 from hostile_plugin import GRANTS, is_running
 from meshhub import Caller, MeshhubError, Plan, PluginError, Registry, RequestRefused, Source, Target, UnsupportedFormat
+from meshhub.engine.contract import CALLER
 from meshhub.engine.failures import OFF_S, Failures, HookName
-from meshhub.engine.hook_process import CALLER, HookProcess
+from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.plugin_records import PluginRecords
 from meshhub.model.chain import Request
 from meshhub.pipeline.loading import Fault

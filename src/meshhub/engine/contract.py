@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Protocol
 
 from msgspec import Struct
@@ -16,6 +17,10 @@ from meshhub.model.progress import Listener, Send, reporting
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.fork_lock import IMPORTING
+
+CALLER: ContextVar[str] = ContextVar("meshhub_caller", default="")
+"""Public id of the caller for whom hooks and tasks run: failures of hooks are counted by caller, and a worker may run
+several tasks of one caller. Default: unknown."""
 
 
 class Task(Struct, frozen=True, kw_only=True):

@@ -69,6 +69,15 @@ def is_over(process: int) -> bool:
     return all(_is_exiting(Path(f"/proc/{process}/task/{thread}/stat")) for thread in threads)
 
 
+def is_stopped(process: int) -> bool:
+    """Return whether a process lives, and a signal has stopped all its threads."""
+    try:
+        threads = os.listdir(f"/proc/{process}/task")
+    except OSError:
+        return False
+    return all(_read_stat(Path(f"/proc/{process}/task/{thread}/stat"))[0] == b"T" for thread in threads)
+
+
 def sweep_processes() -> None:
     """Kill the processes that jobs of killed programs left behind."""
     if sys.platform != "linux":
@@ -121,11 +130,17 @@ def _read_mark(process: int) -> int:
 
 def _is_exiting(stat: Path) -> bool:
     """Return whether a thread has ended. The first thread may end before the others, so all must be checked."""
+    state, flags = _read_stat(stat)
+    return state in (b"Z", b"X") or bool(flags & _PF_EXITING)
+
+
+def _read_stat(stat: Path) -> tuple[bytes, int]:
+    """Return the state and the flags of a thread; a thread that has ended is dead (X)."""
     try:
         state, *_, flags = stat.read_bytes().rpartition(b")")[2].split()[:7]
+        return state, int(flags)
     except (OSError, ValueError):
-        return True
-    return state in (b"Z", b"X") or bool(int(flags) & _PF_EXITING)
+        return b"X", 0
 
 
 def _kill(process: int, is_match: Callable[[int], bool]) -> None:

@@ -11,13 +11,13 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from functools import partial
 from importlib import metadata
 from typing import Any
 
 import msgspec
 
+from meshhub.engine.contract import CALLER
 from meshhub.engine.failures import OFF_S, Failures, HookName
 from meshhub.engine.hook_connection import CallLost, HookConnection, HookFailed, HookLate
 from meshhub.engine.hook_worker import ARGUMENTS, CHECK, RESULTS, SNIFF, Checking, Question, Reply, Sniffing
@@ -35,9 +35,6 @@ from meshhub.pipeline.loading import LISTENER, Fault, Plugin, origin_of
 from meshhub.pipeline.option_check import broken_check, raise_problem
 
 log = logging.getLogger(__name__)
-
-CALLER: ContextVar[str] = ContextVar("meshhub_caller", default="")
-"""Public id of the caller for whom hooks run; failures are counted by caller."""
 
 SNIFF_S = 1.0
 """Seconds for all third-party sniffers together to examine one file."""

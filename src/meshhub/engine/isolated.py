@@ -15,18 +15,20 @@ from pathlib import Path
 
 import msgspec
 
-from meshhub.engine.contract import Cancel, Task
+from meshhub.engine.contract import CALLER, Cancel, Task
 from meshhub.engine.descendants import sweep_processes
 from meshhub.engine.limits import Limits
 from meshhub.engine.logs import REQUEST, Kind
 from meshhub.engine.process_start import Starter, leave_fork_server
+from meshhub.engine.reserved_workers import ReservedWorkers
 from meshhub.engine.results import stage_target, take_result
 from meshhub.engine.scratch import Scratch, remove_tree, sweep
 from meshhub.engine.supervision import Supervision, TaskLost
 from meshhub.engine.task_slots import TaskSlots, shutdown_error
-from meshhub.engine.worker import Answer, serve
+from meshhub.engine.worker import Answer, Assignment, serve
 from meshhub.engine.worker_process import Worker
 from meshhub.errors import EngineError, ServerBusy, WorkerCrashed
+from meshhub.model.chain import BUILT_IN
 from meshhub.model.progress import ListenerFailed, Relay
 from meshhub.model.report import Inspection, Report
 
@@ -39,12 +41,21 @@ _MAX_STOP_S = 10.0
 """Maximum seconds, within the deadline, that a result waits until no process can write to it. On a busy machine, killed
 processes end late."""
 
+_MAX_SHARED_BYTES = 1 << 20
+"""Bytes of a source up to which tasks may share a worker; the start of a process is a small part of a larger task."""
+
+_OWN_WORKER_PLUGINS = frozenset({"step"})
+"""Built-in plug-ins whose libraries keep state between calls."""
+
 _END_S = 60.0
 """Seconds to wait for the end of a killed process, which may be waiting for a disk."""
 
 
 class Isolated:
     """Runs each task in a worker process with limits, and kills it with all its children when the task is over.
+
+    A worker may run several small tasks of the same caller (`CALLER`) if only built-in plug-ins run, each succeeds, and
+    none leaves anything behind in the process.
 
     After a fork of its program, an engine starts its own workers in the child; those of the parent serve the parent.
     """
@@ -58,6 +69,7 @@ class Isolated:
         method: str | None = None,
         folder: str | None = None,
         log: Kind | None = None,
+        tasks_per_worker: int = 1,
     ) -> None:
         """Create an engine; its first task starts the first process.
 
@@ -70,6 +82,7 @@ class Isolated:
                 light modules and runs no threads (the command line), "spawn" where neither exists.
             folder: Folder for the temporary folders of workers (default: that of the system).
             log: How workers log to standard error; None for Python's default.
+            tasks_per_worker: Maximum small tasks of one caller that a worker of a fork server runs. Linux only.
         """
         self.workers = workers or os.cpu_count() or 1
         self.queue = queue
@@ -79,10 +92,13 @@ class Isolated:
         self._slots = TaskSlots(self.workers, queue)
         self._workers: set[Worker] = set()
         self._spares: deque[Worker] = deque()
-        self._spare_count = self.workers if self._starter.method == "forkserver" else 0
+        self._reserved = ReservedWorkers(self.workers)
+        has_fork_server = self._starter.method == "forkserver"
+        self._spare_count = self.workers if has_fork_server else 0
+        self._tasks_per_worker = tasks_per_worker if has_fork_server and sys.platform == "linux" else 1
         self._forget_tasks()
         # for a program that ends without closing the engine
-        weakref.finalize(self, _kill, self._workers, self._spares)
+        weakref.finalize(self, _kill, self._workers, self._spares, self._reserved)
         _ENGINES.add(self)
 
     def run(self, task: Task, *, timeout: float | None = None, cancel: Cancel | None = None) -> Report | Inspection:
@@ -104,7 +120,7 @@ class Isolated:
             Exception: The callback for the progress raised it.
         """
         self._slots.acquire(timeout)
-        job = _Job()
+        job = _Job(CALLER.get() if self._tasks_per_worker > 1 and _can_share_worker(task) else "")
         try:
             with _report_busy():
                 self._start_first_spare()
@@ -128,11 +144,15 @@ class Isolated:
             assert failure.__cause__ is not None
             raise failure.__cause__ from None
         finally:
-            self._clean_up_in_thread(job)
+            if job.is_worker_reserved:
+                self._clean_up_reserved(job)
+            else:
+                self._clean_up_in_thread(job)
 
     def close(self) -> None:
         """Reject further tasks, and kill all workers."""
         self._slots.close()
+        self._reserved.close()
         while self._spares:
             with contextlib.suppress(IndexError):  # another thread may close, too
                 self._spares.popleft().end(_END_S)
@@ -144,6 +164,7 @@ class Isolated:
             worker.close_pipe()
         self._workers.clear()
         self._spares.clear()
+        self._reserved.forget()
         self._slots.forget_tasks()
         self._is_swept = False
         self._has_loaded = False
@@ -174,7 +195,7 @@ class Isolated:
     def _run_in_worker(self, job: _Job, task: Task, supervision: Supervision, *, retries: int = 1) -> Answer:
         """Return the response of a worker that has stopped; use another worker if the first does not begin the task."""
         with _report_busy():
-            worker = job.worker = self._assign_worker(task, job.scratch)
+            worker = job.worker = self._assign_worker(job, task)
         self._workers.add(worker)
         if self._slots.is_closed:
             # the engine was closed while this worker started, so `close` did not kill it
@@ -188,12 +209,19 @@ class Isolated:
             worker.end(_END_S)
             return self._run_in_worker(job, task, supervision, retries=retries - 1)
         # the files are checked and moved next, so no process may write to them any longer
+        if worker.is_unchanged and worker.task_count < self._tasks_per_worker and worker.freeze():
+            job.is_worker_reserved = True
+            return answer
         if not worker.stop(_stop_timeout(supervision.deadline)):
             raise WorkerCrashed("the conversion's process could not be stopped; try again")
         return answer
 
-    def _assign_worker(self, task: Task, scratch: Path) -> Worker:
-        """Return a worker that has received the task: a spare worker, or a new one."""
+    def _assign_worker(self, job: _Job, task: Task) -> Worker:
+        """Return a worker that has received the task: one reserved for the caller, a spare worker, or a new one."""
+        if job.caller:
+            worker = self._reserved.take(job.caller)
+            if worker is not None and _send_task(worker, job, task):
+                return worker
         needs_main = _needs_main(task)
         if needs_main and self._starter.method != "fork" and not _is_main_importable():
             raise EngineError(
@@ -203,8 +231,8 @@ class Isolated:
         worker = None
         while self._spares and worker is None and not needs_main:
             with contextlib.suppress(IndexError):  # another thread may have taken it
-                worker = _send_task(self._spares.popleft(), task, scratch)
-        worker = worker or _send_task(self._starter.start(serve, with_main=needs_main), task, scratch)
+                worker = _send_task(self._spares.popleft(), job, task)
+        worker = worker or _send_task(self._starter.start(serve, with_main=needs_main), job, task)
         if worker is None:
             raise WorkerCrashed("the conversion's process ended before it started; try again")
         if len(self._spares) < self._spare_count and not self._refilling.locked():
@@ -234,6 +262,20 @@ class Isolated:
         if self._slots.is_closed:
             self.close()
 
+    def _clean_up_reserved(self, job: _Job) -> None:
+        """Free the slot of a job that has ended, reserve its worker for the same caller, and remove its folders.
+
+        The response does not wait for the folders: some disks need milliseconds to remove one.
+        """
+        assert job.worker is not None
+        self._slots.release()
+        self._workers.discard(job.worker)
+        self._reserved.add(job.caller, job.worker)
+        try:
+            threading.Thread(target=job.folders.close).start()
+        except RuntimeError:
+            job.folders.close()
+
     def _clean_up_in_thread(self, job: _Job) -> None:
         """Clean up after a job, and wait a moment for it.
 
@@ -262,9 +304,16 @@ class Isolated:
 
 
 class _Job:
-    """A task in a slot: its folders, and its worker once it has one."""
+    """A task in a slot: its folders, and its worker once it has one.
 
-    def __init__(self) -> None:
+    Attributes:
+        caller: Caller whose tasks may share a worker with this one; "" if none may.
+        is_worker_reserved: Whether the worker is stopped, and stays for the next task of the caller.
+    """
+
+    def __init__(self, caller: str) -> None:
+        self.caller = caller
+        self.is_worker_reserved = False
         self.folders = contextlib.ExitStack()
         self.scratch = Path()
         self.watched: list[Path] = []
@@ -291,18 +340,41 @@ def _kill(*groups: Iterable[Worker]) -> None:
         worker.kill()
 
 
-def _send_task(worker: Worker, task: Task, scratch: Path) -> Worker | None:
+def _send_task(worker: Worker, job: _Job, task: Task) -> Worker | None:
     """Send the task to a worker and return the worker; None if it has already ended."""
     try:
         if not worker.process.is_alive():
             raise BrokenPipeError
-        # the callback stays here: it belongs to this process
-        sent = msgspec.structs.replace(task, progress=None)
-        worker.pipe.send((sent, scratch, REQUEST.get(), task.progress is not None))
+        worker.task_count += 1
+        worker.is_unchanged = False
+        worker.pipe.send(
+            Assignment(
+                # the callback stays here: it belongs to this process
+                task=msgspec.structs.replace(task, progress=None),
+                scratch=job.scratch,
+                request=REQUEST.get(),
+                has_listener=task.progress is not None,
+                is_reusable=bool(job.caller),
+            )
+        )
     except OSError:
         worker.end(_END_S)
         return None
     return worker
+
+
+def _can_share_worker(task: Task) -> bool:
+    """Return whether a worker may run another task of the caller after this one, or before it.
+
+    OpenCASCADE keeps settings and caches that no other process can compare, so its tasks have a worker of their own.
+    """
+    steps = task.chain.steps
+    if not all(step.origin == BUILT_IN and step.plugin not in _OWN_WORKER_PLUGINS for step in steps):
+        return False
+    # the worker reports a source that was removed
+    with contextlib.suppress(OSError):
+        return task.source.size <= _MAX_SHARED_BYTES
+    return False
 
 
 def _stop_timeout(deadline: float | None) -> float:

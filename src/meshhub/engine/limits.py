@@ -6,12 +6,20 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 from msgspec import Struct
 
 _RESERVE_BYTES = 64 << 20
 """Bytes of memory beyond the limit, kept for reporting that the limit was reached."""
+
+MAX_GROWTH_BYTES = 64 << 20
+"""Bytes by which the tasks of a reused worker may enlarge it. The limit of memory moves with it, so that the next task
+has as much as the first."""
+
+MAX_REUSED_CPU_S = 5
+"""Seconds of processor time after which a worker is not used again; the limit of processor time moves with it, too."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -35,8 +43,13 @@ class Limits(Struct, frozen=True, kw_only=True):
     cpu_seconds: int = 600
 
 
-def apply_limits(limits: Limits) -> None:
-    """Limit this process, starting from the memory that it has mapped now."""
+def apply_limits(limits: Limits, *, is_reusable: bool = False) -> None:
+    """Limit this process, starting from the memory that it has mapped and the processor time that it has used now.
+
+    Args:
+        limits: Limits of the task.
+        is_reusable: Whether this process may apply the limits again, for another task.
+    """
     if sys.platform == "win32":
         return
     import resource
@@ -49,14 +62,18 @@ def apply_limits(limits: Limits) -> None:
     for kind, requested in bounds.items():
         bound = _cap_to_hard_limit(kind, requested)
         resource.setrlimit(kind, (bound, bound))
-    mapped = _read_mapped_bytes(os.getpid())
+    mapped = read_mapped_bytes(os.getpid())
     if mapped:
-        bound = _cap_to_hard_limit(resource.RLIMIT_AS, mapped + limits.memory_bytes + _RESERVE_BYTES)
-        resource.setrlimit(resource.RLIMIT_AS, (bound - _RESERVE_BYTES, bound))
+        soft = mapped + limits.memory_bytes
+        hard = soft + _RESERVE_BYTES + (MAX_GROWTH_BYTES if is_reusable else 0)
+        hard = _cap_to_hard_limit(resource.RLIMIT_AS, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (min(soft, hard - _RESERVE_BYTES), hard))
     # the soft limit ends the process with SIGXCPU, from which the parent sees the reason; the hard limit with SIGKILL
+    seconds = int(time.process_time()) + limits.cpu_seconds
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    if hard == resource.RLIM_INFINITY or hard > limits.cpu_seconds:
-        resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_seconds, limits.cpu_seconds + 1))
+    if hard == resource.RLIM_INFINITY or hard > seconds:
+        bound = _cap_to_hard_limit(resource.RLIMIT_CPU, seconds + 1 + (MAX_REUSED_CPU_S if is_reusable else 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, bound))
     # beyond the file size limit a write fails with an error instead of a deadly signal
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
@@ -85,7 +102,7 @@ def count_unmapped_bytes(process: int, limits: Limits) -> int:
         _, own_hard = resource.getrlimit(resource.RLIMIT_AS)
         # a worker with the hard limit of this process has not limited itself yet, or could not
         if hard != own_hard:
-            return soft - _read_mapped_bytes(process)
+            return soft - read_mapped_bytes(process)
     return limits.memory_bytes
 
 
@@ -96,7 +113,7 @@ def _cap_to_hard_limit(kind: int, bound: int) -> int:
     return bound if hard == resource.RLIM_INFINITY else min(bound, hard)
 
 
-def _read_mapped_bytes(process: int) -> int:
+def read_mapped_bytes(process: int) -> int:
     """Return the size of the address space, to which RLIMIT_AS applies; 0 where the system does not report it."""
     try:
         return int(Path(f"/proc/{process}/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")

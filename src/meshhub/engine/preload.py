@@ -11,12 +11,14 @@ import warnings
 
 from meshhub.engine.contract import Task, perform
 from meshhub.engine.worker import adopt_orphans
+from meshhub.engine.worker_state import GlobalVariables
 from meshhub.model.chain import Request
 from meshhub.model.plans import LOCAL
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.loading import Plugins
 from meshhub.pipeline.resolve import resolve
+from meshhub.toolkit.columns import read_rows
 
 MODULES = (
     "numpy",
@@ -69,9 +71,11 @@ def warm_up() -> None:
     """Convert a tetrahedron. A spare worker does so while it waits for its task.
 
     Otherwise the first conversion spends most of its time copying shared memory pages and running code for the first
-    time. The fork server itself converts nothing, because workers would inherit the locks of its threads.
+    time. The fork server itself converts nothing, because workers would inherit the locks of its threads. Reading
+    numbers starts the thread of pyarrow, which a worker that is used again must have from the start.
     """
     with contextlib.suppress(Exception):
+        read_rows(b"0 0\n", 2, "f8")
         source = Source.from_bytes(_TETRAHEDRON, "a.stl")
         perform(
             Task(chain=resolve(_DECLARATIONS, Request(target="stl"), source, LOCAL), source=source, target=Target())
@@ -91,6 +95,8 @@ _TETRAHEDRON = (
 
 reap_orphans()
 preload()
+GLOBAL_VARIABLES = GlobalVariables()
+"""Variables that a worker compares before it is used again."""
 # garbage collection in a worker would write to, and thereby copy, every page that is shared with the fork server
 gc.collect()
 gc.freeze()

@@ -118,6 +118,9 @@ class _Wait:
                         raise self._invalid_response()
                     self._supervision.relay(*answer.progress)
                     continue
+                if answer.is_unchanged:
+                    self._worker.is_unchanged = True
+                    continue
                 if answer.step is None:
                     return answer
                 if answer.step != next(self._steps, None):

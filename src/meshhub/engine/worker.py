@@ -10,6 +10,7 @@ import pickle
 import signal
 import sys
 import tempfile
+from contextvars import copy_context
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,6 +23,7 @@ from meshhub.engine import logs
 from meshhub.engine.contract import Task, perform
 from meshhub.engine.descendants import set_mark
 from meshhub.engine.limits import Limits, apply_limits, release_reserve
+from meshhub.engine.worker_state import WorkerState
 from meshhub.errors import MeshhubError, ModelTooComplex, PluginError, printable
 from meshhub.model.chain import Chain, Position
 from meshhub.model.report import Inspection, Report
@@ -48,6 +50,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         step: Number of the step that begins, if the response follows later.
         progress: Number of a step and its fraction, if the response follows later.
+        is_unchanged: Whether the task left nothing behind in the worker; sent before the response.
         report: Report of a conversion.
         inspection: Result of an inspection.
         companions: Names of the companions that were written.
@@ -59,6 +62,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     step: int | None = None
     progress: tuple[int, float | None] | None = None
+    is_unchanged: bool = False
     report: Report | None = None
     inspection: Inspection | None = None
     companions: tuple[str, ...] = ()
@@ -68,16 +72,34 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     options: tuple[str, ...] = ()
 
 
-def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind | None = None) -> None:
-    """Receive one task, run it and respond; never returns.
+class Assignment(Struct, frozen=True, kw_only=True):
+    """A task for a worker.
 
-    Afterwards the worker waits until the parent kills its session. While the leader of a session lives, `killpg` of
-    the parent cannot hit another process. On Linux, the kernel kills the worker when its parent ends, even during a
-    task.
+    Attributes:
+        task: The task, without its callback.
+        scratch: Folder of the task.
+        request: Id of the request, for the log.
+        has_listener: Whether to report the progress.
+        is_reusable: Whether the worker may get another task if this one leaves nothing behind.
+    """
+
+    task: Task
+    scratch: Path
+    request: str
+    has_listener: bool
+    is_reusable: bool
+
+
+def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind | None = None) -> None:
+    """Receive tasks, run them and respond; never returns.
+
+    A worker gets another task only if the last one succeeded and left nothing behind. Otherwise it waits until the
+    parent kills its session. While the leader of a session lives, `killpg` of the parent cannot hit another process.
+    On Linux, the kernel kills the worker when its parent ends, even during a task.
 
     Args:
         connection: Pipe to the parent.
-        limits: Limits of the task.
+        limits: Limits of each task.
         mark: Number that marks the processes of this job.
         log_as: Format of the log; None for no log.
     """
@@ -86,25 +108,63 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
     if preloaded is not None and not connection.poll():
         # no task is waiting for this worker yet
         preloaded.warm_up()
+    state: WorkerState | None = None
+    while True:
+        assignment = _receive(connection)
+        try:
+            apply_limits(limits, is_reusable=assignment.is_reusable)
+            if assignment.is_reusable and preloaded is not None:
+                state = state or WorkerState(preloaded.GLOBAL_VARIABLES)
+            # variables of the context end with the task
+            answer = copy_context().run(_perform, assignment, connection)
+            is_unchanged = state is not None and not answer.error_class and not _find_change(state)
+            encoded = _encode(answer)
+        except Exception:
+            log.exception("a worker failed before or after its task")
+            os._exit(_FAULT_STATUS)
+        with contextlib.suppress(OSError):
+            if is_unchanged:
+                connection.send_bytes(msgspec.json.encode(Answer(is_unchanged=True)))
+            connection.send_bytes(encoded)
+        while not is_unchanged:
+            signal.pause()
+
+
+def _find_change(state: WorkerState) -> str:
+    change = state.find_change()
+    if change:
+        log.debug("a worker is not used again: its task changed %s", change)
+    return change
+
+
+def _receive(connection: Connection) -> Assignment:
+    """Return the next assignment; end the process if the parent has ended or has no task for it."""
     try:
-        message = connection.recv_bytes()
+        assignment: Assignment = pickle.loads(connection.recv_bytes())  # noqa: S301 - the parent sends it
     except (EOFError, OSError):
-        # the parent has ended, or has no task for this worker
         os._exit(0)
-    try:
-        task, scratch, request, has_listener = pickle.loads(message)  # noqa: S301 - the parent sends it
-        logs.REQUEST.set(request)
-        apply_limits(limits)
-        # for Python, and for libraries and programs that read the environment
-        tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
-        answer = _encode_answer(task, _Progress(connection, task.chain, has_listener=has_listener))
     except Exception:
         log.exception("a worker failed before or after its task")
         os._exit(_FAULT_STATUS)
-    with contextlib.suppress(OSError):
-        connection.send_bytes(answer)
-    while True:
-        signal.pause()
+    return assignment
+
+
+def _perform(assignment: Assignment, connection: Connection) -> Answer:
+    """Run a task with its own temporary folder, and return the response."""
+    logs.REQUEST.set(assignment.request)
+    task = assignment.task
+    progress = _Progress(connection, task.chain, has_listener=assignment.has_listener)
+    previous = os.environ.get("TMPDIR")
+    # for Python, and for libraries and programs that read the environment
+    tempfile.tempdir = os.environ["TMPDIR"] = str(assignment.scratch)
+    try:
+        return _answer(task, progress)
+    finally:
+        tempfile.tempdir = None
+        if previous is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = previous
 
 
 def settle(mark: int, log_as: logs.Kind | None) -> None:
@@ -144,12 +204,12 @@ class _Progress:
             self._connection.send_bytes(msgspec.json.encode(answer))
 
 
-def _encode_answer(task: Task, progress: _Progress) -> bytes:
-    """Run the task, and return the response to send."""
+def _answer(task: Task, progress: _Progress) -> Answer:
+    """Run the task, and return the response."""
     try:
-        answer = _run(task, progress)
+        return _run(task, progress)
     except MeshhubError as error:
-        answer = Answer(
+        return Answer(
             error_class=_find_public_class(type(error)),
             error_code=error.code,
             error=error.template,
@@ -158,13 +218,17 @@ def _encode_answer(task: Task, progress: _Progress) -> bytes:
     except MemoryError:
         # the task or the error may still hold the memory
         release_reserve()
-        answer = Answer(
+        return Answer(
             error_class=ModelTooComplex.__name__,
             error_code=ModelTooComplex.code,
             error=f"the model needs more memory than one conversion may take{progress.position.text}; "
             + progress.position.reduction,
             options=("optimize_target_faces",),
         )
+
+
+def _encode(answer: Answer) -> bytes:
+    """Return the response to send."""
     try:
         encoded = msgspec.json.encode(answer)
     except (TypeError, ValueError):

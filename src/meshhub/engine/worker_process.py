@@ -24,18 +24,28 @@ _EXIT_S = 0.5
 _POLL_S = 0.0005
 """Seconds between two checks whether a killed process has ended; most end within one."""
 
+_FREEZE_S = 1.0
+"""Seconds to wait for the stop of an idle worker, which is ended otherwise; it must run once, on a busy machine late."""
+
 _READ_BYTES = 1 << 16
 """Bytes to read at once; most responses are smaller."""
 
 
 class Worker:
-    """A worker process, its pipe, and the mark that its children inherit."""
+    """A worker process, its pipe, and the mark that its children inherit.
+
+    Attributes:
+        task_count: Tasks that it has received.
+        is_unchanged: Whether it reported that its last task left nothing behind.
+    """
 
     def __init__(self, process: BaseProcess, pipe: Connection, mark: int) -> None:
         """Hold a running process, which waits for its task."""
         self.process = process
         self.pipe = pipe
         self.mark = mark
+        self.task_count = 0
+        self.is_unchanged = False
         self._is_pipe_closed = False
         self._is_gone = False
 
@@ -74,6 +84,25 @@ class Worker:
                 return False
             time.sleep(_POLL_S)
         return descendants.kill_marked(self.mark, timeout_s)
+
+    def freeze(self) -> bool:
+        """Stop all threads of the process until `thaw`. Return whether it is stopped and has no other processes."""
+        process = self.process.pid
+        if sys.platform != "linux" or process is None or not self.process.is_alive():
+            return False
+        os.kill(process, signal.SIGSTOP)
+        deadline = time.monotonic() + _FREEZE_S
+        while not descendants.is_stopped(process):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_S)
+        return descendants.find_marked(self.mark) == [process]
+
+    def thaw(self) -> None:
+        """Let the process run again. It must not have been ended."""
+        if sys.platform == "linux" and self.process.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.process.pid, signal.SIGCONT)
 
     def end(self, timeout_s: float) -> bool:
         """Stop the process and wait until it is gone. Return whether it is gone within `timeout_s`."""

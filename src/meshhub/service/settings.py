@@ -34,6 +34,9 @@ _TOML_LINE = re.compile(r"\s*(?:\[\s*(?P<table>[^\[\]]+)\]|(?P<key>[^=\s#\[][^=#
 MAX_WORKERS_COUNT = 1000
 """Worker processes; more is certainly a typing error."""
 
+MAX_CONVERSIONS_PER_WORKER_COUNT = 1000
+"""Conversions; the start of a process is then less than a hundredth of their cost."""
+
 MIN_MEMORY_BYTES = 64 << 20
 """Bytes of memory of a conversion; with less, a worker cannot load its libraries."""
 
@@ -77,6 +80,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     batch_workers: int | None = None
     """Parallel conversions of one request; default: half of `workers`."""
+
+    conversions_per_worker: int = 20
+    """Small conversions of one caller that a process may run, one after the other; 1: a process for each."""
 
     conversion_memory_bytes: int = 6 << 30
     """Memory of a conversion in addition to that of an idle worker."""
@@ -139,6 +145,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             "connections_per_address": (1, math.inf),
             "workers": (1, MAX_WORKERS_COUNT),
             "batch_workers": (1, MAX_WORKERS_COUNT),
+            "conversions_per_worker": (1, MAX_CONVERSIONS_PER_WORKER_COUNT),
         }
         for name, (minimum, maximum) in bounds.items():
             value = getattr(self, name)

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -147,8 +148,17 @@ class Resources:
     def create_folder(self, context: Context) -> Path:
         """Create a folder for one request; it is removed when the request ends."""
         path = Path(tempfile.mkdtemp(prefix="job-", dir=self._scratch_folder()))
-        context.cleanup.callback(shutil.rmtree, path, ignore_errors=True)
+        context.cleanup.callback(self._remove_folder, path)
         return path
+
+    def _remove_folder(self, path: Path) -> None:
+        """Remove the folder of a request in a thread: some disks need milliseconds for each folder."""
+        remove = partial(shutil.rmtree, path, ignore_errors=True)
+        try:
+            self._conversion_threads.submit(remove)
+        except RuntimeError:
+            # the service has ended, or no thread can be started
+            remove()
 
     def _scratch_folder(self) -> Path:
         if self._scratch is not None and not self._scratch.path.is_dir():

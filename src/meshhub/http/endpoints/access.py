@@ -7,7 +7,7 @@ from typing import Any
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from meshhub.engine.hook_process import CALLER
+from meshhub.engine.contract import CALLER
 from meshhub.errors import InvalidKey, KeyStoreUnavailable, ServerBusy
 from meshhub.http.admission.addresses import rate_identity
 from meshhub.http.admission.rates import RateState

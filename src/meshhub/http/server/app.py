@@ -67,6 +67,7 @@ def create_engine(settings: Settings) -> Isolated:
         limits=WorkerLimits(memory_bytes=settings.conversion_memory_bytes),
         folder=settings.temporary_folder,
         log=settings.log,
+        tasks_per_worker=settings.conversions_per_worker,
     )
 
 

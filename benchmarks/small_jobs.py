@@ -1,0 +1,205 @@
+"""CPU time of a small conversion over HTTP, summed over all processes of the service.
+
+python benchmarks/small_jobs.py [REQUESTS] [SOURCE_FOLDER...]
+
+A sphere of 1400 triangles is converted from STL to GLB, with the rate limits lifted: one request after the other, then
+from eight connections. Each source folder holds another version of the package (`git worktree add`, then its `src`);
+the versions are measured in turns, because a busy machine slows all of them. CPU time depends less on the load of the
+machine than elapsed time. The first request is sent as soon as the service is ready.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from msgspec import Struct
+
+from engine import write_sphere
+
+FACE_COUNT = 1400
+
+CONNECTION_COUNT = 8
+"""Connections of the parallel measurement."""
+
+ROUND_COUNT = 3
+"""Alternations between the versions; the median of each is reported."""
+
+GOAL_CPU_MS = 15
+"""Milliseconds of CPU time of a request."""
+
+_BOUNDARY = "meshhub-benchmark"
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class Result(Struct):
+    """Measurement of one version: milliseconds, and requests per second of parallel connections."""
+
+    ready_ms: float
+    first_ms: float
+    cpu_ms: float
+    p50_ms: float
+    parallel_cpu_ms: float
+    per_second: float
+
+
+def measure(source_folder: Path, body: bytes, count: int) -> Result:
+    """Start a service, measure it, and stop it."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.fspath(source_folder),
+        "MESHHUB_PLAN_FREE_REQUESTS_PER_MINUTE": "none",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        environment |= {"XDG_DATA_HOME": folder, "XDG_CACHE_HOME": folder, "TMPDIR": folder}
+        start = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "meshhub", "serve", "--port", "0"],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            port = _find_port(process)
+            with ThreadPoolExecutor(1) as reader:
+                # the pipe must not fill with the lines of the access log
+                reader.submit(lambda: process.stderr is not None and process.stderr.read())
+                result = _measure_running(process.pid, port, body, count, start)
+                process.send_signal(signal.SIGTERM)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+    return result
+
+
+def _measure_running(process: int, port: int, body: bytes, count: int, start: float) -> Result:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    while True:
+        connection.request("GET", "/health/ready")
+        response = connection.getresponse()
+        response.read()
+        if response.status == 200:
+            break
+        time.sleep(0.05)
+    ready_ms = (time.perf_counter() - start) * 1000
+    first_ms = _convert(connection, body)
+    for _ in range(10):
+        _convert(connection, body)
+    cpu = _read_cpu_s(process)
+    times = [_convert(connection, body) for _ in range(count)]
+    sequential = _read_cpu_s(process) - cpu
+
+    def run_share(_: int) -> None:
+        own = http.client.HTTPConnection("127.0.0.1", port)
+        for _ in range(count // CONNECTION_COUNT):
+            _convert(own, body)
+
+    cpu, began = _read_cpu_s(process), time.perf_counter()
+    with ThreadPoolExecutor(CONNECTION_COUNT) as threads:
+        list(threads.map(run_share, range(CONNECTION_COUNT)))
+    elapsed = time.perf_counter() - began
+    parallel_count = count // CONNECTION_COUNT * CONNECTION_COUNT
+    return Result(
+        ready_ms=ready_ms,
+        first_ms=first_ms,
+        cpu_ms=sequential / count * 1000,
+        p50_ms=statistics.median(times),
+        parallel_cpu_ms=(_read_cpu_s(process) - cpu) / parallel_count * 1000,
+        per_second=parallel_count / elapsed,
+    )
+
+
+def _convert(connection: http.client.HTTPConnection, body: bytes) -> float:
+    """Return the milliseconds of a request."""
+    start = time.perf_counter()
+    headers = {"Content-Type": f"multipart/form-data; boundary={_BOUNDARY}"}
+    connection.request("POST", "/convert", body, headers)
+    response = connection.getresponse()
+    content = response.read()
+    if response.status != 200 or content[:4] != b"glTF":
+        raise RuntimeError(f"{response.status}: {content[:200]!r}")
+    return (time.perf_counter() - start) * 1000
+
+
+def _find_port(process: subprocess.Popen[str]) -> int:
+    assert process.stderr is not None
+    for line in process.stderr:
+        match = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+        if match:
+            return int(match[1])
+    raise RuntimeError("the service did not start")
+
+
+def _read_cpu_s(root: int) -> float:
+    """Return the CPU seconds of a process and its descendants, including those that have ended."""
+    ticks = 0
+    for process in _walk(root):
+        try:
+            fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        # utime, stime, cutime, cstime of proc_pid_stat(5)
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / _TICKS_PER_S
+
+
+def _walk(process: int) -> Iterator[int]:
+    yield process
+    try:
+        threads = os.listdir(f"/proc/{process}/task")
+        children = [Path(f"/proc/{process}/task/{thread}/children").read_text().split() for thread in threads]
+    except OSError:
+        return
+    for child in {int(child) for of_thread in children for child in of_thread}:
+        yield from _walk(child)
+
+
+def _build_body(model: bytes) -> bytes:
+    head = "\r\n".join(
+        (
+            f"--{_BOUNDARY}",
+            'Content-Disposition: form-data; name="target"',
+            "",
+            "glb",
+            f"--{_BOUNDARY}",
+            'Content-Disposition: form-data; name="file"; filename="sphere.stl"',
+            "Content-Type: model/stl",
+            "",
+            "",
+        )
+    )
+    return head.encode() + model + f"\r\n--{_BOUNDARY}--\r\n".encode()
+
+
+def main() -> None:
+    """Measure all versions and print the table."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    folders = [Path(name) for name in sys.argv[2:]] or [Path(__file__).resolve().parents[1] / "src"]
+    with tempfile.TemporaryDirectory() as folder:
+        body = _build_body(write_sphere(Path(folder) / "sphere.stl", FACE_COUNT).read_bytes())
+    rounds: dict[Path, list[Result]] = {folder: [] for folder in folders}
+    for _ in range(ROUND_COUNT):
+        for folder in folders:
+            rounds[folder].append(measure(folder, body, count))
+    print("| version | ready ms | first ms | CPU ms | p50 ms | CPU ms, eight at once | requests/s, eight at once |")
+    print("|---|---|---|---|---|---|---|")
+    for folder, results in rounds.items():
+        values = [statistics.median(getattr(result, name) for result in results) for name in Result.__struct_fields__]
+        print(f"| {folder} | " + " | ".join(f"{value:.1f}" for value in values) + " |")
+    load = os.getloadavg()[0]
+    print(f"\nPython {sys.version.split()[0]}, {os.cpu_count()} cores, load {load:.1f}, {count} requests")
+    print(f"goal: {GOAL_CPU_MS} ms of CPU time")
+
+
+if __name__ == "__main__":
+    main()
