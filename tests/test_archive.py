@@ -65,7 +65,7 @@ def test_zip64_and_streamed_archives_are_read() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["/etc/x", "../x", "a/../../x", "C:x", "c:/x", "a\\b", "..\\x", "a\nb", "a\x7fb", "x" * 2000, "a/" * 40 + "b"],
+    ["/etc/x", "../x", "a/../../x", "C:x", "c:/x", "..\\x", "c:\\x", "a\nb", "a\x7fb", "x" * 2000, "a/" * 40 + "b"],
 )
 def test_unsafe_names_are_rejected(name: str) -> None:
     with pytest.raises(UnsafeArchive):
@@ -78,10 +78,16 @@ def test_a_nul_in_a_name_is_rejected() -> None:
         Archive(data, UPLOAD_LIMITS)
 
 
-def test_the_default_limits_read_backslashes_as_slashes() -> None:
+def test_backslashes_are_read_as_slashes() -> None:
     data = zip_entries(("3D_m.model", b"x")).replace(b"3D_m.model", b"3D\\m.model")
-    with Archive(data) as archive:
+    with Archive(data, UPLOAD_LIMITS) as archive:
         assert archive.read("3D/m.model") == b"x"
+
+
+def test_backslashes_can_be_rejected() -> None:
+    data = zip_entries(("3D_m.model", b"x")).replace(b"3D_m.model", b"3D\\m.model")
+    with pytest.raises(UnsafeArchive, match="use slashes"):
+        Archive(data, ArchiveLimits(backslashes=False))
 
 
 @pytest.mark.parametrize(

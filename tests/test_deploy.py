@@ -31,6 +31,11 @@ def test_the_unit_is_hardened() -> None:
     assert result.returncode == 0, result.stdout[-500:] + result.stderr
 
 
+def test_the_unit_limits_the_memory_of_the_whole_service() -> None:
+    (limit,) = re.findall(r"^MemoryMax=(\d+)%$", UNIT.read_text(encoding="utf-8"), re.M)
+    assert 50 <= int(limit) < 100
+
+
 def test_deployment_files_use_only_known_settings() -> None:
     variables = {FILE, *(PREFIX + name.upper() for name in NAMES)}
     for path in (UNIT, IMAGE):

@@ -593,8 +593,9 @@ def test_a_system_without_processes_is_one_clear_error(monkeypatch: pytest.Monke
 
     registry = Registry([toys], entry_points=False, engine=Isolated(workers=1, method="fork"))
     monkeypatch.setattr(os, "fork", refuse)
-    with pytest.raises(EngineError, match=r"no process can be started here.*not implemented.*Registry"):
+    with pytest.raises(EngineError, match=r"no process can be started here.*not implemented.*Registry") as caught:
         convert(registry, "toy!")
+    assert caught.value.code == "internal_error"
     registry.close()
 
 

@@ -13,8 +13,9 @@ import pytest
 
 from meshhub import Registry
 from meshhub.errors import InvalidSettings
+from meshhub.service import settings
 from meshhub.service.settings import FILE as VARIABLE
-from meshhub.service.settings import NAMES, PREFIX, Settings, cores, load
+from meshhub.service.settings import NAMES, PREFIX, Settings, cores, load, memory
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -146,6 +147,28 @@ def test_the_error_of_a_wrong_type_hides_secrets(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings) as caught:
         load(write_settings(tmp_path / "meshhub.toml", 'database_url = ["geheim"]'))
     assert "geheim" not in str(caught.value)
+
+
+def test_the_memory_of_a_conversion_follows_that_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = tmp_path / "system.slice" / "meshhub.service"
+    group.mkdir(parents=True)
+    membership = tmp_path / "membership"
+    membership.write_text("0::/system.slice/meshhub.service\n")
+    (group / "memory.max").write_text("max\n")
+    machine = memory(tmp_path, membership)
+    assert machine is not None
+    (group.parent / "memory.max").write_text(f"{4 << 30}\n")
+    assert memory(tmp_path, membership) == min(machine, 4 << 30)
+    (group / "memory.max").write_text(f"{2 << 30}\n")
+    assert memory(tmp_path, membership) == min(machine, 2 << 30)
+
+    # two for all, one for a new caller, one for keys
+    for total, expected in ((8 << 30, 3 << 29), (64 << 30, 6 << 30), (1 << 30, 512 << 20), (None, 6 << 30)):
+        monkeypatch.setattr(settings, "memory", lambda total=total: total)
+        assert Settings(workers=2).memory_bytes == expected
+    assert Settings(workers=2, conversion_memory_bytes=128 << 20).memory_bytes == 128 << 20
 
 
 @pytest.mark.parametrize(

@@ -354,3 +354,11 @@ def test_companion_names_match_whole_words_only(tmp_path: Path, text: str, names
     path = tmp_path / "text"
     path.write_text(text)
     assert archives.find_mentions(path, {"b.png", "a b.png"}, 100)[0] == names
+
+
+def test_an_archive_of_windows_may_separate_folders_with_backslashes(service: Running) -> None:
+    archive = zip_files(("parts_one_a.toy", b"toy"), ("parts_two_b.toy", b"toy"))
+    archive = archive.replace(b"parts_one_a", b"parts\\one\\a").replace(b"parts_two_b", b"parts\\two\\b")
+    answer = service.batch(archive)
+    assert answer.status_code == 200
+    assert sorted(unzip_response(answer)) == ["parts/one/a.toy", "parts/two/b.toy"]

@@ -238,3 +238,14 @@ def test_connections_of_a_trusted_proxy_are_not_limited() -> None:
     assert peers.add("2001:db8:1::") != ""
     peers.remove(first)
     assert peers.add("2001:db8::2") == first
+
+
+def test_connections_of_a_large_ipv6_network_are_limited() -> None:
+    peers = connections.Peers(1, ())
+    keys = [peers.add(f"2001:db8:1:{number:x}::1") for number in range(100)]
+    accepted = [key for key in keys if key]
+    assert len(accepted) == 4
+    assert peers.add("2001:db8:2::1")
+    for key in accepted:
+        peers.remove(key)
+    assert peers.add("2001:db8:1:50::1")

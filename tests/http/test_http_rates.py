@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import MovingWindowRateLimiter
 
-from http_serving import Running, check_error, serving, unzip_response
+from http_serving import Running, check_error, serving, unzip_response, wait_until
+from meshhub.engine.logs import FIELDS
 from meshhub.hookspecs import hookimpl
 from meshhub.http.admission import failed_keys, rates
 from meshhub.http.admission.addresses import client_address, networks, rate_identity
@@ -247,10 +249,64 @@ def test_the_address_of_a_client_is_read_from_the_right(peer: str | None, forwar
     assert client_address(peer, forwarded, networks(["10.0.0.0/8"])) == address
 
 
+def test_proxies_on_a_unix_socket_can_be_trusted() -> None:
+    trusted = networks(["unix", "10.0.0.0/8"])
+    assert client_address(None, ["6.6.6.6, 9.9.9.9, 10.0.0.2"], trusted) == "9.9.9.9"
+    assert client_address("1.2.3.4", ["9.9.9.9"], trusted) == "1.2.3.4"
+    assert client_address(None, [], trusted) == "local"
+
+
 def test_ipv6_callers_are_counted_by_their_64_bit_prefix() -> None:
     assert rate_identity("2001:db8:1:2:3::4") == rate_identity("2001:db8:1:2:ffff::") == "2001:db8:1:2::/64"
     assert rate_identity("2001:db8:1:3::") != rate_identity("2001:db8:1:2::")
     assert rate_identity("1.2.3.4") == "1.2.3.4"
+
+
+@pytest.mark.parametrize(
+    ("groups", "passes"),
+    [
+        (["2001:db8:1:1"], 1),
+        ([f"2001:db8:1:{number:x}" for number in range(9)], 4),
+        ([f"2001:db8:1:{number << 8:x}" for number in range(20)], 16),
+    ],
+)
+def test_an_ipv6_network_has_a_multiple_of_the_limit_of_a_caller(serve: Any, groups: list[str], passes: int) -> None:
+    """One /64, several of a /56, several /56 of a /48: the limit of each /64 alone would let all pass."""
+    running: Running = serve(plan_limits={"free": {"requests_per_minute": 1}}, trusted_proxies=("127.0.0.1",))
+
+    def get_status(address: str) -> int:
+        return running.get("/plan", headers={"X-Forwarded-For": address}).status_code
+
+    statuses = [get_status(f"{group}::{number}") for number in (1, 2) for group in groups]
+    assert statuses.count(200) == passes
+    assert set(statuses) == {200, 429}
+    assert get_status("2001:db8:2::1") == get_status("1.2.3.4") == 200
+
+
+def test_invalid_keys_of_an_ipv6_network_are_counted(serve: Any) -> None:
+    running: Running = serve(plan_limits={"free": {"requests_per_minute": 1}}, trusted_proxies=("127.0.0.1",))
+
+    def get_status(number: int) -> int:
+        headers = {"X-Forwarded-For": f"2001:db8:1:{number:x}::1", "X-Api-Key": f"wrong-{number}"}
+        return running.get("/plan", headers=headers).status_code
+
+    assert [get_status(number) for number in range(8)] == [401] * 4 + [429] * 4
+
+
+def test_a_rejected_key_is_logged_by_its_id(serve: Any, caplog: pytest.LogCaptureFixture) -> None:
+    running: Running = serve()
+    key, record = running.keys.create("pro")
+    running.keys.revoke(record.id)
+    secret = key.removeprefix(record.id)
+    with caplog.at_level(logging.INFO, logger="meshhub"):
+        for number, text in enumerate((key, key[:-4] + "xxxx", record.id, "not-a-key")):
+            headers = {"X-Api-Key": text, "X-Request-ID": f"request-{number}"}
+            assert running.get("/plan", headers=headers).status_code == 401
+        wait_until(lambda: len([line for line in caplog.records if line.name == "meshhub.http.access"]) == 4)
+    lines = [line for line in caplog.records if line.name == "meshhub.http.access"]
+    assert [getattr(line, FIELDS)["key"] for line in lines] == [record.id, record.id, record.id, ""]
+    assert [record.id in line.getMessage() for line in lines] == [True, True, True, False]
+    assert secret[1:10] not in caplog.text
 
 
 async def _hits(limits: RateLimits, count: int) -> list[bool]:

@@ -261,3 +261,69 @@ def test_a_displaced_archive_is_rejected_as_a_whole(
         finally:
             go.write_text("go")
         assert [request.result().status_code for request in (*running_requests, first, other)] == [200] * 4
+
+
+def test_callers_without_a_key_leave_slots_for_keys() -> None:
+    async def simulate() -> None:
+        slots = SlotQueue(2, 64, key_slot_count=1)
+        for number in range(3):
+            await slots.acquire(Ticket(f"ip:10.0.0.{number}"), None)
+        waiting = asyncio.ensure_future(slots.acquire(Ticket("ip:10.0.0.9"), None))
+        await run_callbacks()
+        assert not waiting.done()
+        first = Ticket("key:a")
+        await slots.acquire(first, None)
+        second = asyncio.ensure_future(slots.acquire(Ticket("key:b"), None))
+        await run_callbacks()
+        assert not second.done()
+        # the slot of a key goes to the next key, although a caller without one has waited longer
+        slots.release(first)
+        await second
+        assert not waiting.done()
+        waiting.cancel()
+
+    asyncio.run(simulate())
+
+
+def test_a_queue_full_of_callers_without_a_key_accepts_one_with_a_key() -> None:
+    async def simulate() -> None:
+        slots = SlotQueue(1, 2)
+        await slots.acquire(Ticket("ip:1"), None)
+        await slots.acquire(Ticket("ip:2"), None)
+        queued = [asyncio.ensure_future(slots.acquire(Ticket(f"ip:{number}"), None)) for number in (3, 4)]
+        await run_callbacks()
+        with pytest.raises(ServerBusy):
+            slots.check("ip:5")
+        slots.check("key:a")
+        with_key = asyncio.ensure_future(slots.acquire(Ticket("key:a"), None))
+        await run_callbacks()
+        with pytest.raises(ServerBusy):
+            await queued[1]
+        assert not queued[0].done()
+        assert not with_key.done()
+        slots.stop()
+        await asyncio.gather(queued[0], with_key, return_exceptions=True)
+
+    asyncio.run(simulate())
+
+
+def test_three_addresses_without_a_key_do_not_delay_a_key(serve: Callable[..., Running], tmp_path: Path) -> None:
+    running = serve(None, workers=2, trusted_proxies=("127.0.0.1",))
+    key, _ = running.keys.create("pro")
+    gate = tmp_path / "gate"
+
+    def convert(address: str) -> int:
+        headers = {"X-Forwarded-For": address}
+        status: int = running.convert(f"toy wait {gate}".encode(), headers=headers).status_code
+        return status
+
+    with ThreadPoolExecutor(3) as callers:
+        answers = [callers.submit(convert, f"10.0.0.{number}") for number in range(3)]
+        try:
+            wait_until(lambda: "meshhub_workers_busy 3.0" in running.get("/metrics").text)
+            answer = running.convert(b"toy", headers={"X-Api-Key": key, "X-Forwarded-For": "10.0.0.9"})
+            assert answer.status_code == 200
+            assert not any(pending.done() for pending in answers)
+        finally:
+            gate.touch()
+        assert [pending.result() for pending in answers] == [200] * 3

@@ -50,6 +50,8 @@ def _get_value(settings: Settings, name: str) -> Any:
             return settings.worker_count
         case "batch_workers":
             return settings.batch_worker_count
+        case "conversion_memory_bytes":
+            return settings.memory_bytes
         case "temporary_folder" if settings.temporary_folder is None:
             with contextlib.suppress(OSError):
                 return tempfile.gettempdir()

@@ -16,6 +16,12 @@ from meshhub.errors import MissingDependency
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="0 chooses a free port.")
 @click.option(
+    "--unix-socket",
+    type=click.Path(dir_okay=False),
+    metavar="PATH",
+    help="Unix socket to listen on, instead of host and port.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(1, 1000),
     metavar="N",
@@ -23,22 +29,23 @@ from meshhub.errors import MissingDependency
 )
 @verbosity
 @click.pass_context
-def serve(ctx: click.Context, host: str, port: int, workers: int | None) -> None:
+def serve(ctx: click.Context, host: str, port: int, unix_socket: str | None, workers: int | None) -> None:
     """Serve conversions over HTTP until SIGTERM or Ctrl-C.
 
     Settings come from MESHHUB_… variables and from the file that MESHHUB_SETTINGS names; `meshhub
-    config` shows them. A second signal ends the service without waiting for running conversions.
+    config` shows them. Sockets that systemd passes replace host and port. A second signal ends
+    the service without waiting for running conversions.
     """
     if workers is not None:
         os.environ["MESHHUB_WORKERS"] = str(workers)
     try:
-        _import_serve()(host, port)
+        _import_serve()(host, port, unix_socket=unix_socket)
     except Ended:
         # SIGTERM before the service listens: the same status as later
         ctx.exit(0)
 
 
-def _import_serve() -> Callable[[str, int], None]:
+def _import_serve() -> Callable[..., None]:
     try:
         from meshhub.http import serve
     except ImportError as error:

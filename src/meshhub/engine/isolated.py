@@ -226,7 +226,8 @@ class Isolated:
         if needs_main and self._starter.method != "fork" and not _is_main_importable():
             raise EngineError(
                 "a worker cannot import functions of a notebook or an interactive program; put them into a module, or "
-                'use Isolated(method="fork")'
+                'use Isolated(method="fork")',
+                code="internal_error",
             )
         worker = None
         while self._spares and worker is None and not needs_main:

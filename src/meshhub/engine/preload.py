@@ -67,15 +67,19 @@ def reap_orphans() -> None:
         warnings.filterwarnings("ignore", "forkserver: waitpid returned unexpected pid")
 
 
+def start_threads() -> None:
+    """Start the thread with which pyarrow reads numbers: a worker that is used again must have it from the start."""
+    with contextlib.suppress(Exception):
+        read_rows(b"0 0\n", 2, "f8")
+
+
 def warm_up() -> None:
     """Convert a tetrahedron. A spare worker does so while it waits for its task.
 
     Otherwise the first conversion spends most of its time copying shared memory pages and running code for the first
-    time. The fork server itself converts nothing, because workers would inherit the locks of its threads. Reading
-    numbers starts the thread of pyarrow, which a worker that is used again must have from the start.
+    time. The fork server itself converts nothing, because workers would inherit the locks of its threads.
     """
     with contextlib.suppress(Exception):
-        read_rows(b"0 0\n", 2, "f8")
         source = Source.from_bytes(_TETRAHEDRON, "a.stl")
         perform(
             Task(chain=resolve(_DECLARATIONS, Request(target="stl"), source, LOCAL), source=source, target=Target())

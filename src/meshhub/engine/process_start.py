@@ -115,7 +115,8 @@ class Starter:
                 raise
             raise EngineError(
                 f"no process can be started here ({error.strerror}); convert in this process: "
-                "Registry() without Isolated"
+                "Registry() without Isolated",
+                code="internal_error",
             ) from error
         _hide_from_python(process)
         return process

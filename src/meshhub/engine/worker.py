@@ -105,9 +105,11 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
     """
     settle(mark, log_as)
     preloaded = sys.modules.get("meshhub.engine.preload")
-    if preloaded is not None and not connection.poll():
-        # no task is waiting for this worker yet
-        preloaded.warm_up()
+    if preloaded is not None:
+        preloaded.start_threads()
+        if not connection.poll():
+            # no task is waiting for this worker yet
+            preloaded.warm_up()
     state: WorkerState | None = None
     while True:
         assignment = _receive(connection)

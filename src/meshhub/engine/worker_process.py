@@ -25,7 +25,7 @@ _POLL_S = 0.0005
 """Seconds between two checks whether a killed process has ended; most end within one."""
 
 _FREEZE_S = 1.0
-"""Seconds to wait for the stop of an idle worker, which is ended otherwise; it must run once, on a busy machine late."""
+"""Seconds to wait for the stop of an idle worker, which is ended otherwise; a busy machine delays the stop."""
 
 _READ_BYTES = 1 << 16
 """Bytes to read at once; most responses are smaller."""

@@ -19,7 +19,9 @@ class Context:
 
     Attributes:
         caller: Set when the API key has been checked.
+        key_id: Id of the API key that was sent, valid or not, for the log; "" without a well-formed key.
         identity: Rate limit key of the caller.
+        is_address_shared: Whether several callers may have this address: those of a proxy that is not trusted.
         headers: Headers of the response, for every status.
         cleanup: Callbacks that run when the request ends, also after a failure.
         error_code: Code of an error response, for the log.
@@ -38,6 +40,8 @@ class Context:
         self.request_id = request_id
         self.address = address
         self.caller: Caller | None = None
+        self.is_address_shared = False
+        self.key_id = ""
         self.identity = ""
         self.headers: dict[str, str] = {}
         self.cleanup = contextlib.ExitStack()

@@ -11,7 +11,7 @@ from typing import Any, cast
 from litestar import Request
 
 from meshhub.engine.contract import Cancel
-from meshhub.http.admission.addresses import Network
+from meshhub.http.admission.addresses import Trusted
 from meshhub.http.admission.failed_keys import FailedKeys
 from meshhub.http.admission.rates import RateLimits
 from meshhub.http.admission.resources import Resources
@@ -45,7 +45,7 @@ class ServiceState:
     probe: Probe
     metrics: Metrics
     plans: Mapping[str, Plan]
-    trusted: Sequence[Network]
+    trusted: Sequence[Trusted]
     schema_document: bytes
     schema_page: bytes
 

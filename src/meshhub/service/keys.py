@@ -41,6 +41,7 @@ _ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ID_CHARS = 12
 """Characters of an id after the prefix: 36^12 ids, so that collisions are rare."""
 
+_KEY_ID = re.compile(rf"{_PREFIX}[a-z0-9]{{{_ID_CHARS}}}(?![A-Za-z0-9-])", re.ASCII)
 _KEY = re.compile(rf"({_PREFIX}[a-z0-9]{{{_ID_CHARS}}})_[A-Za-z0-9_-]{{22,100}}", re.ASCII)
 """Key with its id as the first group."""
 
@@ -151,6 +152,12 @@ def default_url() -> str:
     # some versions of platformdirs return "~/…" for a user without a home folder
     path = (folder if folder.is_absolute() else _SYSTEM_FOLDER) / "meshhub.sqlite3"
     return URL.create("sqlite", database=str(path)).render_as_string()
+
+
+def id_of(key: str) -> str:
+    """Return the id with which a key begins, which is not a secret; "" if the text does not begin with an id."""
+    match = _KEY_ID.match(key)
+    return match[0] if match else ""
 
 
 class KeyStore:

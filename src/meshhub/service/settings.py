@@ -40,6 +40,15 @@ MAX_CONVERSIONS_PER_WORKER_COUNT = 1000
 MIN_MEMORY_BYTES = 64 << 20
 """Bytes of memory of a conversion; with less, a worker cannot load its libraries."""
 
+_MIN_DEFAULT_MEMORY_BYTES, _MAX_DEFAULT_MEMORY_BYTES = 512 << 20, 6 << 30
+"""Bytes of memory of a conversion by default: enough for a mesh of a million triangles, and for all real files."""
+
+_CONVERSION_MEMORY_RATIO = 0.75
+"""Share of the memory that conversions may use together by default; the service and the system have the rest."""
+
+_KEY_SHARE_RATIO = 0.25
+"""Parallel conversions for callers with a key, in addition to those for all."""
+
 _MAX_LIMIT = 1 << 62
 """Exclusive bound of a limit of a plan; fits into a signed 64-bit integer. `none` lifts a limit."""
 
@@ -64,7 +73,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Store of the rate limits: memory://, or redis://host:port to share it between servers."""
 
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses and networks whose X-Forwarded-For header is trusted."""
+    """Addresses and networks whose X-Forwarded-For header is trusted; "unix" for callers on a Unix socket."""
 
     disabled_plugins: tuple[str, ...] = ()
     """Names of plug-ins that are not loaded, in addition to those of `meshhub plugins disable`."""
@@ -84,8 +93,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     conversions_per_worker: int = 20
     """Small conversions of one caller that a process may run, one after the other; 1: a process for each."""
 
-    conversion_memory_bytes: int = 6 << 30
-    """Memory of a conversion in addition to that of an idle worker."""
+    conversion_memory_bytes: int | None = None
+    """Memory of a conversion beyond that of an idle worker; default: a share of the machine's, up to 6 GiB."""
 
     queue: int = 64
     """Requests that may wait for a worker; more get `server_busy`."""
@@ -127,6 +136,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def _check_proxies(self) -> None:
         for proxy in self.trusted_proxies:
+            if proxy == "unix":
+                continue
             try:
                 network = ipaddress.ip_network(proxy, strict=False)
             except ValueError:
@@ -163,9 +174,28 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.workers or cores()
 
     @property
+    def key_worker_count(self) -> int:
+        """The number of parallel conversions that only callers with a key may have, in addition to all others."""
+        return math.ceil(self.worker_count * _KEY_SHARE_RATIO)
+
+    @property
     def most_at_once(self) -> int:
-        """The maximum number of parallel conversions: the last is reserved for a caller who has none running."""
-        return self.worker_count + 1
+        """The maximum number of parallel conversions: one is reserved for a caller who has none running, some for keys.
+
+        Callers without a key cannot use those for keys, however many addresses they have.
+        """
+        return self.worker_count + 1 + self.key_worker_count
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of a conversion; default: its share of the memory of this machine or container."""
+        if self.conversion_memory_bytes is not None:
+            return self.conversion_memory_bytes
+        total = memory()
+        if total is None:
+            return _MAX_DEFAULT_MEMORY_BYTES
+        share = int(total * _CONVERSION_MEMORY_RATIO) // self.most_at_once
+        return max(_MIN_DEFAULT_MEMORY_BYTES, min(_MAX_DEFAULT_MEMORY_BYTES, share))
 
     @property
     def batch_worker_count(self) -> int:
@@ -221,6 +251,27 @@ def cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
         used, period = quota.read_text(encoding="ascii").split()
         count = min(count, max(1, math.ceil(int(used) / int(period))))
     return count
+
+
+def memory(groups: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/self/cgroup")) -> int | None:
+    """Return the bytes of memory that this process may use, within the limits of its container or service.
+
+    Args:
+        groups: Folder of the Linux control groups, version 2.
+        membership: File that names the control group of this process.
+    """
+    limits: list[int] = []
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    group = groups
+    with contextlib.suppress(OSError, ValueError):
+        # "0::/system.slice/meshhub.service"; in a container, the group is the root
+        group = groups / membership.read_text(encoding="ascii").strip().rpartition("::/")[2]
+    for folder in (group, *group.parents):
+        with contextlib.suppress(OSError, ValueError):
+            # "max" is not a number: no limit
+            limits.append(int((folder / "memory.max").read_text(encoding="ascii")))
+    return min(limits, default=None)
 
 
 class Loaded(Struct, frozen=True):

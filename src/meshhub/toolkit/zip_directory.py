@@ -82,8 +82,8 @@ class ArchiveLimits(Struct, frozen=True, kw_only=True):
 DEFAULT_LIMITS = ArchiveLimits()
 """Limits for file formats that are archives."""
 
-UPLOAD_LIMITS = ArchiveLimits(nested=False, backslashes=False)
-"""Limits for uploaded archives: no archive inside, no backslash in a name."""
+UPLOAD_LIMITS = ArchiveLimits(nested=False)
+"""Limits for uploaded archives: no archive inside."""
 
 
 class Entry(Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -11,13 +12,31 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 LOCAL = "local"
 """Address of a caller on a Unix socket."""
 
+UNIX = "unix"
+"""Item of the trusted proxies that stands for the callers on a Unix socket."""
 
-def networks(trusted: Iterable[str]) -> tuple[Network, ...]:
+Trusted = Network | Literal["unix"]
+"""Network of trusted proxies, or UNIX."""
+
+_IPV6_FACTORS = {64: 1, 56: 4, 48: 16}
+"""Limits of the networks of an IPv6 address, as multiples of the limit of one caller, by prefix length. Providers give
+a customer one of these; the factors allow for several callers in it, but not for 65 536, which a /48 has as /64."""
+
+
+class Counted(NamedTuple):
+    """Name under which requests are counted, and the multiple of the limit of one caller that it may use."""
+
+    identity: str
+    factor: int
+
+
+def networks(trusted: Iterable[str]) -> tuple[Trusted, ...]:
     """Parse the networks of a setting. Raises ValueError."""
-    return tuple(ipaddress.ip_network(text, strict=False) for text in trusted)
+    parsed: list[Trusted] = ["unix" if text == UNIX else ipaddress.ip_network(text, strict=False) for text in trusted]
+    return tuple(parsed)
 
 
-def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence[Network]) -> str:
+def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence[Trusted]) -> str:
     """Return the address of the client.
 
     Args:
@@ -27,33 +46,44 @@ def client_address(peer: str | None, forwarded: Sequence[str], trusted: Sequence
         trusted: Networks of trusted proxies.
     """
     address = _parse_address(peer or "")
-    if address is None:
+    if address is None and UNIX not in trusted:
         return LOCAL
     hops = [hop for line in forwarded for hop in line.split(",")]
-    while hops and _is_in(address, trusted):
+    while hops and (address is None or _is_in(address, trusted)):
         previous = _parse_address(hops.pop())
         if previous is None:
             break
         address = previous
-    return str(address)
+    return LOCAL if address is None else str(address)
+
+
+def count_networks(address: str) -> list[Counted]:
+    """Return what the requests of an address are counted under: the address; for IPv6 its /64, /56 and /48."""
+    parsed = _parse_address(address)
+    if not isinstance(parsed, ipaddress.IPv6Address):
+        return [Counted(address, 1)]
+    return [
+        Counted(str(ipaddress.ip_network((parsed, length), strict=False)), factor)
+        for length, factor in _IPV6_FACTORS.items()
+    ]
 
 
 def rate_identity(address: str) -> str:
-    """Return the rate limit key of an address: the IPv4 address, or the /64 of an IPv6 one (one customer's network)."""
-    parsed = _parse_address(address)
-    if isinstance(parsed, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((parsed, 64), strict=False))
-    return address
+    """Return the name of the caller with an address: the IPv4 address, or the /64 of an IPv6 one."""
+    return count_networks(address)[0].identity
 
 
-def is_trusted(peer: str, trusted: Sequence[Network]) -> bool:
+def is_trusted(peer: str, trusted: Sequence[Trusted]) -> bool:
     """Return whether the remote address of a socket is a trusted proxy."""
     address = _parse_address(peer)
     return address is not None and _is_in(address, trusted)
 
 
-def _is_in(address: Address, trusted: Sequence[Network]) -> bool:
-    return any(address.version == network.version and address in network for network in trusted)
+def _is_in(address: Address, trusted: Sequence[Trusted]) -> bool:
+    return any(
+        not isinstance(network, str) and address.version == network.version and address in network
+        for network in trusted
+    )
 
 
 def _parse_address(text: str) -> Address | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 
+from meshhub.http.admission.addresses import count_networks
 from meshhub.http.admission.rates import RateLimits, RateState
 
 _MAX_VALID_KEYS_COUNT = 10_000
@@ -29,14 +30,18 @@ class FailedKeys:
         """Return the rate state of an address that may not try this key now; None if it may."""
         if self._per_minute is None or _digest(key) in self._valid:
             return None
-        state = await self._rates.peek(f"wrong-key:{address}", self._per_minute)
-        return None if state.passed else state
+        for identity, factor in count_networks(address):
+            state = await self._rates.peek(f"wrong-key:{identity}", self._per_minute * factor)
+            if not state.passed:
+                return state
+        return None
 
     async def count_invalid(self, address: str, key: str) -> None:
         """Count a key that is unknown, expired or revoked."""
         self._valid.pop(_digest(key), None)
         if self._per_minute is not None:
-            await self._rates.hit(f"wrong-key:{address}", self._per_minute)
+            for identity, factor in count_networks(address):
+                await self._rates.hit(f"wrong-key:{identity}", self._per_minute * factor)
 
     def remember_valid(self, key: str) -> None:
         """Remember a valid key."""

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import math
 import time
+from collections.abc import Sequence
 from typing import Any, cast
 
 from limits import RateLimitItemPerMinute
@@ -14,6 +15,7 @@ from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
 from msgspec import Struct
 
+from meshhub.http.admission.addresses import Counted
 from meshhub.http.admission.window import Window
 from meshhub.service.redaction import redact_error
 
@@ -61,6 +63,18 @@ class RateLimits:
     async def hit(self, identity: str, per_minute: int) -> RateState:
         """Count a request of a caller."""
         return await self._query(identity, per_minute, count=True)
+
+    async def hit_all(self, counted: Sequence[Counted], per_minute: int) -> RateState:
+        """Count a request under several names; return the first state that rejects it, or that with the fewest left.
+
+        A request that a wider network rejects has been counted in the narrower ones, which its sender uses up alone.
+        """
+        states: list[RateState] = []
+        for identity, factor in counted:
+            states.append(await self.hit(identity, per_minute * factor))
+            if not states[-1].passed:
+                return states[-1]
+        return min(states, key=lambda state: state.remaining)
 
     async def peek(self, identity: str, per_minute: int) -> RateState:
         """Return the rate state of a caller without counting."""

@@ -69,7 +69,7 @@ class Resources:
         self._entitlement_threads = ThreadPoolExecutor(_ENTITLEMENT_SLOT_COUNT + 1, thread_name_prefix="meshhub-grants")
         self._entitlement_slots = SlotQueue(_ENTITLEMENT_SLOT_COUNT, math.inf)
         self._archive_threads = ThreadPoolExecutor(_ARCHIVE_THREAD_COUNT, thread_name_prefix="meshhub-archives")
-        self._slots = SlotQueue(settings.worker_count, settings.queue)
+        self._slots = SlotQueue(settings.worker_count, settings.queue, settings.key_worker_count)
         self._scratch: Scratch | None = None
         self.disk = Disk(self._scratch_folder, settings.keep_free_bytes)
         self._receiving: set[asyncio.Timeout] = set()

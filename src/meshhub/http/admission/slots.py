@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 
 from meshhub.errors import MeshhubError, ServerBusy, ShuttingDown
 
+KEY = "key:"
+"""Beginning of the rate limit key of a caller with an API key."""
+
 
 @dataclass(eq=False)
 class Ticket:
@@ -35,15 +38,23 @@ class _Waiting:
 
 
 class SlotQueue:
-    """A fixed number of slots, one extra slot for a caller without any, and a queue for the rest.
+    """A fixed number of slots, one extra slot for a caller without any, slots for keys, and a queue for the rest.
 
     The next slot goes to the caller with the fewest slots; among those, to the caller whose last slot is the longest
-    ago. When the queue is full, reject the newest request of the caller with the most queued.
+    ago. When the queue is full, reject the newest request of the caller with the most queued; among those, of a caller
+    without a key.
     """
 
-    def __init__(self, slot_count: int, queue_size: float) -> None:
-        """Allow `slot_count` calls at once; `queue_size` requests may wait for their first slot."""
+    def __init__(self, slot_count: int, queue_size: float, key_slot_count: int = 0) -> None:
+        """Allow `slot_count` calls at once.
+
+        Args:
+            slot_count: Slots for all callers.
+            queue_size: Requests that may wait for their first slot.
+            key_slot_count: Further slots for callers with an API key, however many others have a slot.
+        """
         self._slot_count = slot_count
+        self._key_slot_count = key_slot_count
         self._queue_size = queue_size
         self._waiting: list[_Waiting] = []
         self._held: Counter[str] = Counter()
@@ -68,7 +79,11 @@ class SlotQueue:
         if self._can_start(caller):
             return
         queued = Counter(ticket.caller for ticket in self._queued_tickets())
-        can_displace = max(queued.values(), default=0) > queued[caller] + 1
+        own = queued[caller] + 1
+        can_displace = any(
+            count > own or (count == own and caller.startswith(KEY) and not other.startswith(KEY))
+            for other, count in queued.items()
+        )
         if self._queue_size == 0 or (queued.total() >= self._queue_size and not can_displace):
             raise _queue_full()
 
@@ -111,7 +126,10 @@ class SlotQueue:
         self._reject(self._waiting, _shutting_down)
 
     def _can_start(self, caller: str) -> bool:
-        return self.running < self._slot_count + (not self._held[caller])
+        if self.running < self._slot_count + (not self._held[caller]):
+            return True
+        held_by_keys = sum(count for other, count in self._held.items() if other.startswith(KEY))
+        return caller.startswith(KEY) and held_by_keys < self._key_slot_count
 
     def _grant_slots(self) -> None:
         while ready := [
@@ -140,7 +158,7 @@ class SlotQueue:
         if len(queued) <= self._queue_size:
             return
         counts = Counter(ticket.caller for ticket in queued)
-        newest = max(reversed(queued), key=lambda ticket: counts[ticket.caller])
+        newest = max(reversed(queued), key=lambda ticket: (counts[ticket.caller], not ticket.caller.startswith(KEY)))
         newest.rejection = _queue_full()
         self._reject([entry for entry in self._waiting if entry.ticket is newest], _queue_full)
 

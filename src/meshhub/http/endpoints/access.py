@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from litestar.connection import ASGIConnection
@@ -9,12 +10,14 @@ from litestar.handlers import BaseRouteHandler
 
 from meshhub.engine.contract import CALLER
 from meshhub.errors import InvalidKey, KeyStoreUnavailable, ServerBusy
-from meshhub.http.admission.addresses import rate_identity
+from meshhub.http.admission.addresses import Counted, count_networks, rate_identity
 from meshhub.http.admission.rates import RateState
+from meshhub.http.admission.slots import KEY
 from meshhub.http.context import Context, context_of
 from meshhub.http.errors import ServiceError
 from meshhub.http.state import ServiceState, state_of
 from meshhub.model.plans import Caller
+from meshhub.service.keys import id_of
 
 PUBLIC = {"public": True}
 """Value of `opt` for handlers without API key and rate limit."""
@@ -32,27 +35,30 @@ async def check_access(connection: ASGIConnection[Any, Any, Any, Any], handler: 
     if not keys:
         caller = Caller(plan=state.plans[state.settings.free_plan])
         context.identity = f"ip:{rate_identity(context.address)}"
+        counted = [Counted(f"ip:{identity}", factor) for identity, factor in count_networks(context.address)]
     else:
         caller = await _authenticate(state, context, keys)
-        context.identity = f"key:{caller.id}"
+        context.identity = f"{KEY}{caller.id}"
+        counted = [Counted(context.identity, 1)]
     context.caller = caller
-    await _count_request(state, context, caller)
-    CALLER.set(context.identity)
+    await _count_request(state, context, counted)
+    # callers who may be several people share no worker
+    CALLER.set("" if context.is_address_shared and not keys else context.identity)
     # off the event loop: a plug-in may query other services
     context.caller = await state.resources.run_entitlement(context.identity, state.registry.entitled, caller)
 
 
-async def _count_request(state: ServiceState, context: Context, caller: Caller) -> None:
+async def _count_request(state: ServiceState, context: Context, counted: Sequence[Counted]) -> None:
     """Count the request. Raises ServiceError if it exceeds the rate limit."""
-    per_minute = caller.plan.limits.requests_per_minute
+    per_minute = context.caller.plan.limits.requests_per_minute if context.caller else None
     if per_minute is None:
         return
-    rate = await state.rates.hit(context.identity, per_minute)
+    rate = await state.rates.hit_all(counted, per_minute)
     context.headers.update(rate.headers())
     context.remaining, context.resets_in = rate.remaining, rate.resets_in
     if not rate.passed:
         raise _rate_limited(
-            f"more than {per_minute} requests in a minute; try again in {rate.resets_in} s, "
+            f"more than {rate.limit} requests in a minute; try again in {rate.resets_in} s, "
             "or use the key of a plan that allows more",
             rate,
         )
@@ -60,8 +66,8 @@ async def _count_request(state: ServiceState, context: Context, caller: Caller) 
 
 async def _authenticate(state: ServiceState, context: Context, keys: list[str]) -> Caller:
     """Return the caller with this API key. Raises InvalidKey, ServerBusy, ServiceError."""
-    address = rate_identity(context.address)
-    rejection = await state.failed_keys.check(address, keys[0])
+    context.key_id = id_of(keys[0])
+    rejection = await state.failed_keys.check(context.address, keys[0])
     if rejection is not None:
         context.headers.update(rejection.headers())
         raise _rate_limited(
@@ -76,7 +82,7 @@ async def _authenticate(state: ServiceState, context: Context, keys: list[str]) 
         context.reason = error.message
         raise ServerBusy("API keys cannot be checked now; try again in a moment") from None
     except InvalidKey:
-        await state.failed_keys.count_invalid(address, keys[0])
+        await state.failed_keys.count_invalid(context.address, keys[0])
         raise
     state.failed_keys.remember_valid(keys[0])
     plan = state.plans.get(record.plan)

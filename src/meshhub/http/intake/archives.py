@@ -30,7 +30,6 @@ _ARCHIVE_LIMITS = ArchiveLimits(
     max_entry_bytes=_UNLIMITED_BYTES,
     max_entries=2000,
     nested=False,
-    backslashes=False,
 )
 
 _CHUNK_BYTES = 1 << 20

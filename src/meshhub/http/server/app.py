@@ -64,7 +64,7 @@ def create_engine(settings: Settings) -> Isolated:
     return Isolated(
         workers=settings.most_at_once + 1,
         queue=settings.queue,
-        limits=WorkerLimits(memory_bytes=settings.conversion_memory_bytes),
+        limits=WorkerLimits(memory_bytes=settings.memory_bytes),
         folder=settings.temporary_folder,
         log=settings.log,
         tasks_per_worker=settings.conversions_per_worker,

@@ -15,7 +15,7 @@ import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from meshhub.engine.logs import REQUEST
-from meshhub.http.admission.addresses import Network, is_trusted, rate_identity
+from meshhub.http.admission.addresses import Trusted, count_networks, is_trusted
 from meshhub.http.context import choose_request_id
 from meshhub.http.errors import RETRY_AFTER, ErrorBody
 from meshhub.http.headers import common_headers
@@ -57,9 +57,9 @@ ABORT = "meshhub.abort"
 
 
 class Peers:
-    """Number of connections of each address (IPv6: /64). Connections of trusted proxies are not limited."""
+    """Number of connections of each address (IPv6: also of its networks). Those of trusted proxies are not limited."""
 
-    def __init__(self, limit: int, trusted: Sequence[Network]) -> None:
+    def __init__(self, limit: int, trusted: Sequence[Trusted]) -> None:
         """Allow `limit` connections of one address."""
         self._limit = limit
         self._trusted = trusted
@@ -67,17 +67,22 @@ class Peers:
 
     def add(self, peer: str) -> str:
         """Count a connection; return the key to pass to `remove`, or "" if the limit is reached."""
-        key = rate_identity(peer) if peer and not is_trusted(peer, self._trusted) else UNCOUNTED
-        if key != UNCOUNTED and self._counts[key] >= self._limit:
+        if not peer or is_trusted(peer, self._trusted):
+            return UNCOUNTED
+        counted = count_networks(peer)
+        if any(self._counts[identity] >= self._limit * factor for identity, factor in counted):
             return ""
-        self._counts[key] += 1
-        return key
+        self._counts.update(identity for identity, _ in counted)
+        return counted[0].identity
 
     def remove(self, key: str) -> None:
         """Count a closed connection."""
-        self._counts[key] -= 1
-        if self._counts[key] <= 0:
-            del self._counts[key]
+        if key == UNCOUNTED:
+            return
+        for identity, _ in count_networks(key.partition("/")[0]):
+            self._counts[identity] -= 1
+            if self._counts[identity] <= 0:
+                del self._counts[identity]
 
 
 class _Parser(h11.Connection):

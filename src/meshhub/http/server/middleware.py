@@ -12,7 +12,7 @@ from typing import Any
 from litestar import Litestar
 
 from meshhub.engine.logs import FIELDS, REQUEST
-from meshhub.http.admission.addresses import client_address
+from meshhub.http.admission.addresses import LOCAL, client_address
 from meshhub.http.context import Context, attach_context, choose_request_id
 from meshhub.http.headers import common_headers
 from meshhub.http.server.connections import ABORT
@@ -45,6 +45,8 @@ class MeshhubApp(Litestar):
             choose_request_id(dict(headers).get("x-request-id")),
             client_address(peer[0] if peer else None, forwarded, state.trusted),
         )
+        own_address = client_address(peer[0] if peer else None, (), ())
+        context.is_address_shared = context.address == own_address and (bool(forwarded) or own_address == LOCAL)
         method, path = scope["method"], scope["path"]
         exchange = _Exchange(context, scope, receive, send, state)
         # answer HEAD like GET, without the body
@@ -66,13 +68,14 @@ def _log_request(method: str, path: str, status: int, context: Context, exchange
     plan = context.caller.plan.id if context.caller else "-"
     access.log(
         logging.WARNING if context.reason else logging.INFO,
-        "%s %s %s %.0f ms %s %s%s%s",
+        "%s %s %s %.0f ms %s %s%s%s%s",
         method,
         path[:200].encode("unicode_escape").decode("ascii"),
         status,
         milliseconds,
         context.address,
         plan,
+        f" {context.key_id}" if context.key_id else "",
         f" {context.error_code}" if context.error_code else "",
         f": {context.reason}" if context.reason else "",
         extra={
@@ -83,7 +86,7 @@ def _log_request(method: str, path: str, status: int, context: Context, exchange
                 "milliseconds": round(milliseconds, 1),
                 "address": context.address,
                 "plan": plan,
-                "key": context.caller.id if context.caller else "",
+                "key": context.key_id,
                 "error_code": context.error_code,
                 "reason": context.reason,
                 "bytes_in": exchange.bytes_in,

@@ -22,6 +22,7 @@ from meshhub.engine.scratch import Scratch, sweep
 from meshhub.errors import InvalidSettings, KeyStoreUnavailable, ServerBusy
 from meshhub.http.server.app import create_app, create_engine
 from meshhub.http.server.connections import Connection, Peers
+from meshhub.http.server.listeners import describe, open_listeners
 from meshhub.http.server.memory import freeze_objects, trim_heap, use_one_heap
 from meshhub.http.server.tracing import add_tracing
 from meshhub.http.state import ServiceState
@@ -48,8 +49,13 @@ _KEEP_ALIVE_S = 15
 """Seconds that an idle connection stays open."""
 
 
-def serve(host: str = "127.0.0.1", port: int = 8000, settings: Settings | None = None) -> None:
+def serve(
+    host: str = "127.0.0.1", port: int = 8000, settings: Settings | None = None, *, unix_socket: str | None = None
+) -> None:
     """Serve until SIGINT or SIGTERM. Port 0 selects a free port, which the log reports.
+
+    `unix_socket` is the path of a Unix socket, which replaces host and port. Sockets that a supervisor passes
+    (`LISTEN_FDS`, see sd_listen_fds(3)) replace both.
 
     After the signal, waiting and new requests are rejected, and running conversions have `shutdown_seconds` before
     they are stopped. A second signal stops them at once.
@@ -73,8 +79,8 @@ def serve(host: str = "127.0.0.1", port: int = 8000, settings: Settings | None =
         server = Server(create_config(add_tracing(app), state), state)
         _raise_open_files_limit()
         freeze_objects()
-        with contextlib.closing(_listen(host, port)) as listener:
-            server.run(sockets=[listener])
+        with open_listeners(host, port, unix_socket) as listeners:
+            server.run(sockets=listeners)
 
 
 def create_config(app: object, state: ServiceState) -> uvicorn.Config:
@@ -121,9 +127,7 @@ class Server(uvicorn.Server):
         self._warm_up_task = asyncio.ensure_future(self._warm_up())
         self._trim_task = asyncio.ensure_future(self._trim_regularly())
         for listener in sockets or ():
-            address = listener.getsockname()
-            shown = f"[{address[0]}]" if ":" in address[0] else address[0]
-            log.info("meshhub serves http://%s:%d, described at /schema", shown, address[1])
+            log.info("meshhub serves %s, described at /schema", describe(listener))
 
     async def _warm_up(self) -> None:
         """Check the key database, and convert a cube so that the first caller need not wait for imports."""
@@ -211,17 +215,3 @@ def _raise_open_files_limit() -> None:
         limit = _MAX_OPEN_FILES_COUNT if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES_COUNT)
         if soft != resource.RLIM_INFINITY and soft < limit:
             resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sets TCP_NODELAY only for sockets of this protocol; without it, later responses of a connection take 40 ms
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        if sys.platform != "win32":
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-    return listener

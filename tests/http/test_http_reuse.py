@@ -1,0 +1,96 @@
+"""Workers of the service that run several small conversions of one caller, and the start of the service."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from http_serving import ASCII_STL, Running, serving
+from meshhub.engine.isolated import Isolated
+from meshhub.http.server.app import create_engine
+from meshhub.service.settings import Settings
+from neighbors import find_job_processes
+
+if sys.platform != "linux":
+    pytest.skip("workers are used again on Linux only", allow_module_level=True)
+
+pytestmark = pytest.mark.once
+
+MAX_FIRST_S = 10.0
+"""Seconds of the first conversion after the service is ready; without a spare worker, imports alone take longer on a
+loaded machine. The goal is half a second."""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Return a function that serves with an engine of its own."""
+    engines: list[Isolated] = []
+
+    def begin(*, trusted: tuple[str, ...] = ("127.0.0.1",), **settings: Any) -> Any:
+        engines.append(create_engine(Settings(workers=1, temporary_folder=str(tmp_path), **settings)))
+        return serving(tmp_path, {"trusted_proxies": trusted}, engines[-1])
+
+    yield begin
+    for engine in engines:
+        engine.close()
+
+
+def find_stopped() -> set[int]:
+    """Return the workers of this process that wait for another task of their caller."""
+    states = {
+        process: Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+        for process in find_job_processes()
+    }
+    return {process for process, state in states.items() if state == "T"}
+
+
+def convert(running: Running, headers: dict[str, str]) -> None:
+    answer = running.post("/convert", {"file": ("a.stl", ASCII_STL)}, {"target": "glb"}, headers=headers)
+    assert answer.status_code == 200
+    assert answer.content[:4] == b"glTF"
+
+
+def test_each_caller_has_workers_of_its_own(start: Callable[..., Any]) -> None:
+    with start() as running:
+        key, _ = running.keys.create("pro")
+        address, other_address = {"X-Forwarded-For": "1.1.1.1"}, {"X-Forwarded-For": "2.2.2.2"}
+        convert(running, address)
+        first = find_stopped()
+        assert len(first) == 1
+        convert(running, address)
+        assert find_stopped() == first
+        convert(running, other_address)
+        second = find_stopped()
+        assert len(second) == 2
+        assert first < second
+        convert(running, {**address, "X-Api-Key": key})
+        third = find_stopped()
+        assert len(third) == 3
+        assert second < third
+
+
+def test_callers_of_an_unknown_proxy_share_no_worker(start: Callable[..., Any]) -> None:
+    with start(trusted=()) as running:
+        convert(running, {"X-Forwarded-For": "1.1.1.1"})
+        assert not find_stopped()
+
+
+def test_a_setting_gives_each_conversion_a_process(start: Callable[..., Any]) -> None:
+    with start(conversions_per_worker=1) as running:
+        convert(running, {"X-Forwarded-For": "1.1.1.1"})
+        assert not find_stopped()
+
+
+def test_a_ready_service_converts_at_once(start: Callable[..., Any]) -> None:
+    with start() as running:
+        deadline = time.monotonic() + 120
+        while running.get("/health/ready").status_code != 200:
+            assert time.monotonic() < deadline
+        begin = time.monotonic()
+        convert(running, {})
+        assert time.monotonic() - begin < MAX_FIRST_S
