@@ -201,6 +201,7 @@ def test_operation_ids_are_stable(service: Running) -> None:
         "/explain": ["explain"],
         "/inspect": ["inspect"],
         "/render": ["render"],
+        "/preview": ["preview"],
         "/plan": ["plan"],
         "/supported": ["supported"],
         "/health/live": ["health_live"],

@@ -21,6 +21,7 @@ _VERBS = {
     "read": "reading {}",
     "operation": "{}",
     "write": "writing {}",
+    "preview": "reducing {}",
     "render": "drawing {}",
     "inspect": "inspecting",
 }

@@ -121,13 +121,15 @@ def perform(task: Task, check: Callable[[int], None] = lambda _: None, send: Sen
         send: Called with the progress.
     """
     with IMPORTING.held():
-        from meshhub.pipeline.execute import execute, execute_inspection, execute_rendering
+        from meshhub.pipeline.execute import execute, execute_inspection, execute_preview, execute_rendering
 
     with bounded_by(task.deadline), reporting(send) if send is not None else contextlib.nullcontext():
         if task.target is None:
             return execute_inspection(task.chain, task.source, check)
         if task.chain.renders:
             return execute_rendering(task.chain, task.source, task.target, check)
+        if task.chain.previews:
+            return execute_preview(task.chain, task.source, task.target, check)
         return execute(task.chain, task.source, task.target, check)
 
 

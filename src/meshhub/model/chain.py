@@ -28,6 +28,9 @@ class Request(Struct, frozen=True, kw_only=True):
     renders: bool = False
     """Whether to draw a picture instead of converting; `options` then also has those of the picture."""
 
+    previews: bool = False
+    """Whether to make a preview of the source; `target` is then "glb", and `options` has those of the preview."""
+
     options: Mapping[str, object] = {}
     """Texts or values by option name."""
 
@@ -35,7 +38,7 @@ class Request(Struct, frozen=True, kw_only=True):
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One step of a chain."""
 
-    kind: Literal["read", "operation", "write", "render"]
+    kind: Literal["read", "operation", "preview", "write", "render"]
     """Kind of the step."""
 
     id: str
@@ -85,6 +88,7 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
             "read": "the reader of",
             "operation": "the operation",
             "write": "the writer of",
+            "preview": "the reduction for the",
             "render": "the renderer of",
         }
         has_distribution = self.is_foreign and self.origin != GIVEN
@@ -122,6 +126,11 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def renders(self) -> bool:
         """Whether the chain draws a picture."""
         return self.steps[-1].kind == "render"
+
+    @property
+    def previews(self) -> bool:
+        """Whether the chain makes a preview."""
+        return any(step.kind == "preview" for step in self.steps)
 
     @property
     def target_format(self) -> str:

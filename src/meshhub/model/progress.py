@@ -32,7 +32,7 @@ class Progress(Struct, frozen=True, kw_only=True):
     step: str
     """Id of the running step: of the format, of the operation, or "inspection"."""
 
-    kind: Literal["read", "operation", "write", "render", "inspect"]
+    kind: Literal["read", "operation", "preview", "write", "render", "inspect"]
     """Kind of the step."""
 
     label: str

@@ -37,7 +37,7 @@ class StepReport(Struct, frozen=True, omit_defaults=True):
     step: str
     """Id of the operation or of the format."""
 
-    kind: Literal["read", "operation", "write", "render"]
+    kind: Literal["read", "operation", "preview", "write", "render"]
     """Kind of the step."""
 
     seconds: float
@@ -137,6 +137,42 @@ def _describe_step(step: StepReport) -> str:
     return ", ".join([f"{step.seconds:.2f} s", *figures])
 
 
+DefectKind = Literal["open_edges", "nonmanifold_edges", "flipped_faces", "stray_fragments"]
+"""Kind of defects that have a place."""
+
+
+class DefectPlace(Struct, frozen=True, kw_only=True):
+    """Connected group of defects of one kind."""
+
+    position_mm: tuple[float, float, float]
+    """Center of the bounding box."""
+
+    size_mm: float
+    """Diagonal of the bounding box."""
+
+    count: int
+    """Number of edges or faces."""
+
+    part: int
+    """Index of the part."""
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """Defects of one kind, with their places."""
+
+    kind: DefectKind
+    """Kind of the defects."""
+
+    count: int
+    """Number of edges, faces or fragments; each instance counts."""
+
+    places_found: int
+    """Number of connected groups."""
+
+    places: tuple[DefectPlace, ...]
+    """The groups with the most defects, at most fifty."""
+
+
 class PartInspection(Struct, frozen=True, kw_only=True):
     """Topology and size of one placed part; the fields are those of `ModelInspection`."""
 
@@ -205,6 +241,9 @@ class ModelInspection(Struct, frozen=True, kw_only=True):
 
     parts_listed: tuple[PartInspection, ...]
     """The first parts, at most a hundred."""
+
+    findings: tuple[Finding, ...] = ()
+    """Defects with their places; a kind without defects is absent."""
 
 
 class Inspection(Struct, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ from meshhub.model.scene import InvalidIndex, Project, Scene
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.fork_lock import IMPORTING
+from meshhub.pipeline.preview_options import PreviewOptions
 from meshhub.pipeline.validation import MAX_RESULT_EXTENT, check_read_scene, find_scene_fault
 from meshhub.toolkit.geometry import bounds, to_frame
 
@@ -199,6 +200,50 @@ def execute_rendering(chain: Chain, source: Source, target: Target, check: Check
     return Report(
         source=_report_file(chain.source_format, source.size, scene, frame),
         target=FileReport(format=chain.steps[-1].id, bytes=target.size),
+        steps=tuple(steps.reports),
+        notes=tuple(steps.notes),
+        seconds=round(time.perf_counter() - start, 4),
+    )
+
+
+def execute_preview(chain: Chain, source: Source, target: Target, check: Check = _no_check) -> Report:
+    """Run a chain that reads, reduces the scene for display, and writes a GLB with its defects.
+
+    Args:
+        chain: Resolved chain of three steps.
+        source: File to read, with its companions.
+        target: Receives the GLB.
+        check: Stops the chain between steps by raising an EngineError.
+    Raises:
+        MeshhubError: The file cannot be read or shown; no other exception escapes.
+    """
+    with IMPORTING.held():
+        from meshhub.pipeline.inspection import examine
+        from meshhub.pipeline.preview import PreviewFacts, annotate_glb, reduce_scene
+
+    start = time.perf_counter()
+    steps = _Steps(chain, check)
+    scene, frame, feature_table = _read(chain, source, steps)
+    source_report = _report_file(chain.source_format, source.size, scene, frame)
+    with steps.step(1) as position, _attributing("the preview", position):
+        options = cast(PreviewOptions, _build_options(position.step))
+        model, defects = examine(scene)
+        reduced = reduce_scene(scene, options.max_triangles)
+    facts = PreviewFacts(
+        triangles=reduced.face_count,
+        is_reduced=reduced.face_count < scene.face_count,
+        max_triangles=options.max_triangles,
+        inspection=Inspection(source=source_report, model=model, feature_table=feature_table, notes=tuple(steps.notes)),
+    )
+    plain = Target(target.name)
+    with steps.step(2) as position:
+        _write(position, reduced, plain)
+        with _attributing(str(position.step), position), target.open() as file:
+            file.write(annotate_glb(plain.read(), facts, defects))
+    check(len(chain.steps))
+    return Report(
+        source=source_report,
+        target=_report_file(chain.target_format, target.size, reduced, chain.steps[-1].frame or HOST_FRAME),
         steps=tuple(steps.reports),
         notes=tuple(steps.notes),
         seconds=round(time.perf_counter() - start, 4),

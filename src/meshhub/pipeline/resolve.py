@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from meshhub.errors import InvalidOption, UnsupportedTarget, quote
 from meshhub.model import options as opt
@@ -25,6 +25,7 @@ from meshhub.pipeline.declarations import Declarations, Declared, reference_of
 from meshhub.pipeline.entitlement import check_entitlement, check_installed, choose_allowed
 from meshhub.pipeline.identify import Sniff, identify, readers_named, sniff_here
 from meshhub.pipeline.option_check import CheckOptions, check_here
+from meshhub.pipeline.preview_options import PreviewOptions
 from meshhub.toolkit.rendering.options import RenderOptions, parse_size, parse_views
 
 
@@ -37,6 +38,7 @@ class CheckedRequest:
     operations: tuple[Declared[Operation], ...]
     options: Mapping[str, Value]
     renders: bool = False
+    previews: bool = False
 
 
 def check_request(
@@ -55,11 +57,15 @@ def check_request(
     fields = declarations.fields()
     if request.renders:
         fields |= {field.name: field for field in opt.option_fields(RenderOptions)}
+    if request.previews:
+        fields |= {field.name: field for field in opt.option_fields(PreviewOptions)}
     options = opt.parse_options(fields, request.options)
     opt.check_rules(fields, options)
     if request.renders:
         _build_render_options(options)
-    operations = tuple(operation for operation in declarations.operations if _is_requested(operation, options))
+    operations = tuple(
+        operation for operation in declarations.operations if not request.previews and _is_requested(operation, options)
+    )
     for operation in operations:
         check_entitlement(operation, caller)
         check_installed(operation)
@@ -71,7 +77,7 @@ def check_request(
         # a missing package concerns one file: `identify` reports it
         for reader in [reader for reader in readers if not reader.missing][:1]:
             check_entitlement(reader, caller)
-    return CheckedRequest(request.target, writer, operations, options, request.renders)
+    return CheckedRequest(request.target, writer, operations, options, request.renders, request.previews)
 
 
 def resolve(
@@ -111,6 +117,8 @@ def resolve(
     # a picture does not show the table; input_unit and input_up contradict its lengths and axes
     if not (checked.renders or options.get("input_unit") or options.get("input_up")):
         steps[0] = structs.replace(steps[0], features=reader.capability.features)
+    if checked.previews:
+        steps.append(_make_preview_step(options))
     steps += [
         _make_step("operation", operation, f"stage {operation.capability.stage.name.lower()}", options)
         for operation in operations
@@ -177,11 +185,7 @@ def _make_step(
         plugin=declared.plugin,
         run=capability.run,
         options_type=reference_of(struct),
-        options={
-            field.name: options[field.name]
-            for field in opt.option_fields(struct)
-            if options.get(field.name) is not None
-        },
+        options=_choose_options(struct, options),
         frame=None if isinstance(capability, Operation) else capability.frame,
         drops=tuple(sorted(capability.drops)) if isinstance(capability, Operation) else (),
         requires=capability.requires,
@@ -217,13 +221,30 @@ def _make_render_step(options: Mapping[str, Value]) -> Step:
         plugin="meshhub",
         run="meshhub.toolkit.rendering.picture:render",
         options_type=reference_of(RenderOptions),
-        options={
-            field.name: options[field.name]
-            for field in opt.option_fields(RenderOptions)
-            if options.get(field.name) is not None
-        },
+        options=_choose_options(RenderOptions, options),
         origin=BUILT_IN,
     )
+
+
+def _make_preview_step(options: Mapping[str, Value]) -> Step:
+    return Step(
+        kind="preview",
+        id="preview",
+        label="preview",
+        because="a preview was requested",
+        plugin="meshhub",
+        run="meshhub.pipeline.preview:reduce_scene",
+        options_type=reference_of(PreviewOptions),
+        options=_choose_options(PreviewOptions, options),
+        origin=BUILT_IN,
+    )
+
+
+def _choose_options(struct: type[Struct], options: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the set options that belong to a Struct."""
+    return {
+        field.name: options[field.name] for field in opt.option_fields(struct) if options.get(field.name) is not None
+    }
 
 
 def _find_carried_features(writer: Writer, options: Mapping[str, Value]) -> frozenset[Feature]:

@@ -7,10 +7,19 @@ import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from meshhub.model.scene import UInt8
+    from meshhub.model.scene import Image, UInt8
 
 MAX_DECODED_SIDE = 4096
 """Pixels; larger images are reduced, because a side of 16 384 pixels would take a gigabyte."""
+
+MAX_SMALL_BYTES = 256 << 10
+"""Bytes of an image that is not worth shrinking."""
+
+SHRUNK_QUALITY = 85
+"""Quality of JPEG images that are shrunk; Pillow advises at most 95."""
+
+_DISPLAYED = ("image/png", "image/jpeg", "image/webp")
+"""Media types that glTF and browsers show."""
 
 _DECODED_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "TGA")
 """Formats of Pillow that model files use."""
@@ -57,3 +66,29 @@ def decode_image(data: bytes) -> UInt8 | None:
     except Exception:
         # decoders raise errors of many types
         return None
+
+
+def shrink_image(image: Image, max_side: int) -> Image:
+    """Return a small image for display, as JPEG, or as PNG if it is transparent.
+
+    Args:
+        image: Encoded image.
+        max_side: Pixels of the longer side.
+    Returns:
+        The image itself if it is small, or if Pillow is not installed or cannot decode it.
+    """
+    if len(image.data) <= MAX_SMALL_BYTES and image.media_type in _DISPLAYED:
+        return image
+    pixels = decode_image(image.data)
+    if pixels is None:
+        return image
+    from dataclasses import replace
+
+    from PIL import Image as Pillow
+
+    is_opaque = bool((pixels[..., 3] == 255).all())
+    picture = Pillow.fromarray(pixels).convert("RGB" if is_opaque else "RGBA")
+    picture.thumbnail((max_side, max_side), Pillow.Resampling.BOX)
+    content = io.BytesIO()
+    picture.save(content, "JPEG" if is_opaque else "PNG", quality=SHRUNK_QUALITY)
+    return replace(image, data=content.getvalue(), media_type="image/jpeg" if is_opaque else "image/png")

@@ -141,7 +141,7 @@ def _explain_file(
 
 
 def _describe_step(step: Step) -> PlannedStep:
-    assert step.kind != "render"
+    assert step.kind in ("read", "operation", "write")
     return PlannedStep(step.kind, step.id, step.label, step.because, step.plugin, step.options)
 
 

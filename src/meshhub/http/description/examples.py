@@ -52,6 +52,7 @@ INSPECTION: dict[str, Any] = {
                 "volume_mm3": 24000.0,
             }
         ],
+        "findings": [],
     },
     "feature_table": None,
     "notes": [],

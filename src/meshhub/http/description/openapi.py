@@ -26,7 +26,8 @@ from meshhub.model.capabilities import Frame
 from meshhub.model.features import FeatureTable, Hole, HoleStep
 from meshhub.model.options import HostOptions, option_fields
 from meshhub.model.plans import Limits
-from meshhub.model.report import Inspection
+from meshhub.model.report import Inspection, ModelInspection
+from meshhub.pipeline.preview_options import PreviewOptions
 from meshhub.registry import Registry
 from meshhub.supported import Supported
 from meshhub.toolkit.rendering.options import RenderOptions
@@ -39,7 +40,17 @@ OwnedOptions = tuple[str | None, type[Struct]]
 _REFERENCE = "#/components/schemas/{name}"
 
 _RESPONSE_TYPES = (Inspection, Explanation, PlanAnswer, Supported, Health, ErrorBody)
-_FULLY_ENCODED = (Inspection, FeatureTable, Hole, HoleStep, Limits, Frame, Explanation, FileExplanation)
+_FULLY_ENCODED = (
+    ModelInspection,
+    Inspection,
+    FeatureTable,
+    Hole,
+    HoleStep,
+    Limits,
+    Frame,
+    Explanation,
+    FileExplanation,
+)
 """Structs that are encoded with all fields; msgspec's schema requires only the fields that decoding requires."""
 
 _BYTES = {"type": "string", "format": "binary"}
@@ -95,6 +106,7 @@ def document(registry: Registry) -> Json:
             "/explain": {"post": _explain(registry)},
             "/inspect": {"post": _inspect(registry)},
             "/render": {"post": _render(registry)},
+            "/preview": {"post": _preview(registry)},
             "/plan": {"get": _plan()},
             "/supported": {"get": _supported()},
             "/health/live": {"get": _health("live", "The process answers", ())},
@@ -288,6 +300,19 @@ def _render(registry: Registry) -> Json:
     body = _form(registry, {"file": _binary("The model")}, ["file"], converts=False, structs=[(None, RenderOptions)])
     response = _files("The picture.", ("image/png",))
     return _operation("render", "Draw a picture", "conversion", response, _FORM_CODES, body)
+
+
+def _preview(registry: Registry) -> Json:
+    files = {
+        "type": "array",
+        "items": _binary("A file"),
+        "minItems": 1,
+        "title": "The model, then its companions, such as materials and textures",
+    }
+    body = _form(registry, {"files": files}, ["files"], converts=False, structs=[(None, PreviewOptions)])
+    response = _files("The model as GLB, with its defects and facts.", ("model/gltf-binary",))
+    codes = (*_FORM_CODES, "too_many_files", "unsupported_target")
+    return _operation("preview", "Show a model and its defects", "conversion", response, codes, body)
 
 
 def _plan() -> Json:

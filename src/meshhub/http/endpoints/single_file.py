@@ -1,4 +1,4 @@
-"""Handle requests with one file, for `/convert`, `/render` and `/inspect`."""
+"""Handle requests with one model, for `/convert`, `/render`, `/preview` and `/inspect`."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class ConvertedFile:
 
 
 async def convert_file(request: AnyRequest, purpose: Purpose) -> ConvertedFile:
-    """Receive a request with one file, and convert or draw the file. Raises MeshhubError, ClientGone."""
+    """Receive a request with one model, and convert or draw it. Raises MeshhubError, ClientGone."""
     state = state_of(request)
-    received = await receive_request(request, "file", purpose)
+    received = await receive_request(request, "files" if purpose == "preview" else "file", purpose)
     file = input_file(received)
     folder = received.folder / "out"
     folder.mkdir()
@@ -46,6 +46,7 @@ async def convert_file(request: AnyRequest, purpose: Purpose) -> ConvertedFile:
 
 
 def input_file(received: ReceivedRequest) -> InputFile:
-    """Return the file of a request with one file."""
-    upload = received.form.files[0]
-    return InputFile(name=upload.name, folder="", stem=stem(label(upload.name)), path=upload.path)
+    """Return the model of a request with one model; the files after it are its companions."""
+    model, *others = received.form.files
+    companions = {upload.name: upload.path for upload in others}
+    return InputFile(name=model.name, folder="", stem=stem(label(model.name)), path=model.path, companions=companions)

@@ -16,13 +16,18 @@ from meshhub.model.options import FALSE, MAX_LISTED_COUNT, TRUE
 from meshhub.model.plans import Caller
 from meshhub.model.report import Report
 from meshhub.model.source import Source, Target
+from meshhub.pipeline.preview_options import PREVIEW_FORMAT
 from meshhub.pipeline.resolve import CheckedRequest
 from meshhub.registry import Registry
 
-Purpose = Literal["convert", "inspect", "render"]
+Purpose = Literal["convert", "inspect", "render", "preview"]
 """Purpose of a request."""
 
-_ENDPOINTS = {"file": "/convert, /inspect or /render", "files": "/convert-many", "archive": "/convert-batch"}
+_ENDPOINTS = {
+    "file": "/convert, /inspect or /render",
+    "files": "/convert-many or /preview",
+    "archive": "/convert-batch",
+}
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,9 @@ def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, 
         hint = f"; {others[0]!r} belongs to {_ENDPOINTS[others[0]]}" if others else f" (curl -F {main}=@model.stl)"
         raise ServiceError(f"the field {main!r} with the file is missing{hint}", code="missing_field")
     if purpose != "convert":
-        request = Request(target=None, renders=purpose == "render", options=texts)
+        previews = purpose == "preview"
+        target = PREVIEW_FORMAT if previews else None
+        request = Request(target=target, renders=purpose == "render", previews=previews, options=texts)
         return ConversionRequest(registry.check(request, caller), caller)
     target = texts.pop("target", "").strip()
     if not target:

@@ -28,6 +28,7 @@ from meshhub.http.endpoints.health import live, ready
 from meshhub.http.endpoints.inspect import inspect
 from meshhub.http.endpoints.metrics import metrics
 from meshhub.http.endpoints.plan import plan
+from meshhub.http.endpoints.preview import preview
 from meshhub.http.endpoints.render import render
 from meshhub.http.endpoints.schema import schema_document, schema_page
 from meshhub.http.endpoints.supported import supported
@@ -48,6 +49,7 @@ _HANDLERS = [
     explain,
     inspect,
     render,
+    preview,
     live,
     ready,
     metrics,

@@ -1,0 +1,20 @@
+"""POST /preview: show one model with its defects."""
+
+from __future__ import annotations
+
+from litestar import post
+from litestar.response import Stream
+
+from meshhub.http.endpoints.single_file import convert_file
+from meshhub.http.headers import REPORT
+from meshhub.http.responses.reports import file_header
+from meshhub.http.responses.results import file_response
+from meshhub.http.state import AnyRequest, state_of
+
+
+@post("/preview", status_code=200, request_max_body_size=None)
+async def preview(request: AnyRequest) -> Stream:
+    """Return a GLB of one model with few triangles, its defects and its facts."""
+    result = await convert_file(request, "preview")
+    headers = {REPORT: file_header(result.report)}
+    return file_response(state_of(request).resources, result.path, "model/gltf-binary", result.stem + ".glb", headers)

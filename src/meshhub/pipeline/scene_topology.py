@@ -1,0 +1,156 @@
+"""Topology of all meshes of a scene at once, so that thousands of small meshes cost no more than a large one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.model.scene import Float64, Int32, Mesh
+from meshhub.toolkit.containment import hosts_of
+from meshhub.toolkit.geometry import IntIndex, face_normals, weld
+from meshhub.toolkit.topology import Edges, Index, edges, shells
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedMeshes:
+    """All meshes in one array.
+
+    vertices: (n, 3) positions of all meshes
+    faces:    (m, 3) indices into `vertices`
+    welded:   (m, 3) indices of distinct points; points of different meshes are never the same
+    owner:    (m,) mesh of each face, ascending
+    collapsed: (m,) mask of faces with two corners at one point
+    sizes:    (k,) number of faces of each mesh
+    """
+
+    vertices: Float64
+    faces: Index
+    welded: Int32
+    owner: IntIndex
+    collapsed: NDArray[np.bool_]
+    sizes: IntIndex
+
+
+def _join(meshes: tuple[Mesh, ...]) -> JoinedMeshes:
+    sizes = np.array([len(mesh.faces) for mesh in meshes], np.intp)
+    first = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    vertices = np.concatenate([mesh.vertices for mesh in meshes] or [np.empty((0, 3))])
+    faces = np.concatenate(
+        [mesh.faces.astype(np.int64) + start for mesh, start in zip(meshes, first, strict=False)]
+        or [np.empty((0, 3), np.int64)]
+    )
+    point = _weld_by_mesh(vertices, np.repeat(np.arange(len(meshes)), np.diff(first)))
+    welded = point[faces]
+    a, b, c = welded[:, 0], welded[:, 1], welded[:, 2]
+    collapsed = (a == b) | (b == c) | (c == a)
+    return JoinedMeshes(vertices, faces, welded, np.repeat(np.arange(len(meshes)), sizes), collapsed, sizes)
+
+
+class Shells(NamedTuple):
+    """Shells of all meshes.
+
+    label:  (k,) shell of each face that is not collapsed
+    owner:  (s,) mesh of each shell
+    closed: (s,) mask of shells whose edges all are on two faces that are oriented alike
+    volume: (s,) signed volume of each shell
+    hollow: (s,) mask of cavities: closed shells inside another shell of the same mesh that face inward
+    """
+
+    label: Int32
+    owner: IntIndex
+    closed: NDArray[np.bool_]
+    volume: Float64
+    hollow: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class SceneTopology:
+    """Topology of all meshes; collapsed faces are left out, except in `joined`.
+
+    joined:  positions and faces of all meshes
+    normals: (m, 3) normals of all faces, twice their area long
+    volumes: (m,) signed volume between each face and a corner of its mesh
+    faces:   (k, 3) welded points of the faces
+    owner:   (k,) mesh of each face
+    edges:   edges of `faces`
+    half, twin: (p,) both half-edges of each edge on two faces
+    is_inconsistent: (p,) mask of pairs that run in the same direction
+    shells:  shells of `faces`
+    """
+
+    joined: JoinedMeshes
+    normals: Float64
+    volumes: Float64
+    faces: Int32
+    owner: IntIndex
+    edges: Edges
+    half: Index
+    twin: Index
+    is_inconsistent: NDArray[np.bool_]
+    shells: Shells
+
+
+def analyze(meshes: tuple[Mesh, ...]) -> SceneTopology:
+    """Return the topology of meshes, each in its own coordinates."""
+    joined = _join(meshes)
+    normals = face_normals(joined.vertices, joined.faces.astype(np.int32))
+    volumes = _signed_volumes(meshes, joined, normals)
+    faces, owner = joined.welded[~joined.collapsed], joined.owner[~joined.collapsed]
+    mesh_edges = edges(faces)
+    half, twin = mesh_edges.pairs()
+    begin = faces.ravel()
+    is_inconsistent = begin[half] == begin[twin]
+    shells_ = _find_shells(joined, mesh_edges, half[is_inconsistent], volumes)
+    return SceneTopology(joined, normals, volumes, faces, owner, mesh_edges, half, twin, is_inconsistent, shells_)
+
+
+def _signed_volumes(meshes: tuple[Mesh, ...], joined: JoinedMeshes, normals: Float64) -> Float64:
+    """Return the signed volume (m,) of the tetrahedron between each face and a corner of its mesh.
+
+    A corner of the mesh, not the origin: far from the origin, digits would be lost.
+    """
+    corner = np.array([mesh.vertices[mesh.faces[0, 0]] if len(mesh.faces) else np.zeros(3) for mesh in meshes])
+    offset = joined.vertices[joined.faces[:, 0]] - corner.reshape(-1, 3)[joined.owner]
+    volumes: Float64 = np.einsum("ij,ij->i", offset, normals) / 6
+    return volumes
+
+
+def _weld_by_mesh(vertices: Float64, owner: IntIndex) -> Int32:
+    """Return the distinct point of each vertex; vertices of different meshes are never the same point."""
+    if len(owner) == 0 or owner[0] == owner[-1]:
+        return weld(vertices)[1]
+    return weld(np.concatenate([vertices, owner[:, None].astype(np.float64)], axis=1))[1]
+
+
+def _find_shells(joined: JoinedMeshes, mesh_edges: Edges, inconsistent: Index, volumes: Float64) -> Shells:
+    """Return the shells, and which of them are cavities.
+
+    Args:
+        joined: All meshes.
+        mesh_edges: Edges of the faces that are not collapsed.
+        inconsistent: Half-edges whose twin runs in the same direction.
+        volumes: (m,) signed volume of each face.
+    """
+    count = len(joined.sizes)
+    owner = joined.owner[~joined.collapsed]
+    number, shell = shells(joined.welded[~joined.collapsed], mesh_edges)
+    shell_owner = np.zeros(number, np.intp)
+    shell_owner[shell] = owner
+    is_irregular = mesh_edges.size != 2
+    irregular = np.concatenate([shell[mesh_edges.order[mesh_edges.start[is_irregular]] // 3], shell[inconsistent // 3]])
+    closed = np.bincount(irregular, minlength=number) == 0
+    # the cavities of a mesh that is inside out are outward
+    direction = np.sign(np.bincount(joined.owner, volumes, minlength=count))[shell_owner]
+    signed = np.bincount(shell, volumes[~joined.collapsed], minlength=number).astype(np.float64)
+    volume = signed * direction
+    faces = joined.faces[~joined.collapsed]
+    hollow = np.zeros(number, np.bool_)
+    for mesh in np.unique(shell_owner[closed & (volume < 0)]):
+        of_faces, of_shells = (slice(*np.searchsorted(owners, [mesh, mesh + 1])) for owners in (owner, shell_owner))
+        corner = joined.vertices[faces[of_faces]]
+        hosts = hosts_of(corner, shell[of_faces] - of_shells.start, closed[of_shells], volume[of_shells])
+        hollow[of_shells] = hosts >= 0
+    return Shells(shell, shell_owner, closed, signed, hollow)

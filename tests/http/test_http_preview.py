@@ -1,0 +1,187 @@
+"""POST /preview."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from http_serving import ASCII_STL, Running, check_error, read_report, wait_until
+from meshhub.model.scene import Image, Material, Mesh, Scene
+from meshhub.model.source import Source
+from meshhub.registry import Registry
+from meshhub.toolkit.clustering import reduce_for_display
+from models import brick, move_mesh, scene_of, sphere
+
+
+def preview(service: Running, *files: tuple[str, bytes], **fields: str) -> tuple[dict[str, Any], bytes]:
+    """Return the document and the buffer of a preview."""
+    answer = service.post("/preview", [("files", file) for file in files], fields)
+    assert answer.status_code == 200, answer.text
+    return unpack(answer)
+
+
+def unpack(answer: httpx.Response) -> tuple[dict[str, Any], bytes]:
+    assert answer.headers["content-type"] == "model/gltf-binary"
+    content = answer.content
+    assert struct.unpack_from("<4sII", content) == (b"glTF", 2, len(content))
+    (length,) = struct.unpack_from("<I", content, 12)
+    document = json.loads(content[20 : 20 + length])
+    assert document["buffers"][0]["byteLength"] == len(content) - 28 - length
+    return document, content[28 + length :]
+
+
+def read_defects(document: dict[str, Any], buffer: bytes) -> dict[str, tuple[dict[str, Any], int, Any]]:
+    """Return the extras, the mode and the points of each kind."""
+    root = document["nodes"][document["scenes"][0]["nodes"][-1]]
+    assert root["name"] == "meshhub:defects"
+    defects = {}
+    for node in (document["nodes"][child] for child in root["children"]):
+        (primitive,) = document["meshes"][node["mesh"]]["primitives"]
+        accessor = document["accessors"][primitive["attributes"]["POSITION"]]
+        view = document["bufferViews"][accessor["bufferView"]]
+        points = np.frombuffer(buffer, "<f4", 3 * accessor["count"], view["byteOffset"]).reshape(-1, 3)
+        assert accessor["min"] == points.min(axis=0).tolist()
+        assert accessor["max"] == points.max(axis=0).tolist()
+        defects[node["name"]] = (node["extras"], primitive["mode"], points)
+    return defects
+
+
+def read_scene(content: bytes) -> Scene:
+    with Registry(entry_points=False) as registry:
+        return registry.read(Source.from_bytes(content, "a.glb"))
+
+
+def write_model(scene: Scene, target: str) -> bytes:
+    with Registry(entry_points=False) as registry:
+        return registry.convert_bytes(scene, target)
+
+
+def test_a_preview_has_the_model_its_facts_and_its_defects(service: Running) -> None:
+    document, buffer = preview(service, ("part.stl", ASCII_STL))
+    facts = document["asset"]["extras"]["meshhub"]
+    assert (facts["triangles"], facts["is_reduced"], facts["max_triangles"]) == (2, False, 100_000)
+    inspected = service.post("/inspect", {"file": ("part.stl", ASCII_STL)}).json()
+    assert facts["inspection"] == inspected
+    defects = read_defects(document, buffer)
+    assert set(defects) == {"open_edges", "flipped_faces"}
+    extras, mode, points = defects["open_edges"]
+    assert mode == 1
+    assert extras == {"kind": "open_edges", "count": 4, "shown": 4}
+    # meters, Y up
+    assert points.shape == (8, 3)
+    assert np.allclose(np.ptp(points, axis=0), [0.01, 0.03, 0.02])
+
+
+def test_a_valid_model_has_no_defects(isolated: Running) -> None:
+    document, _ = preview(isolated, ("ball.stl", write_model(scene_of(sphere(10)), "stl")))
+    assert [node.get("name") for node in document["nodes"]] != ["meshhub:defects"]
+    assert document["asset"]["extras"]["meshhub"]["inspection"]["model"]["watertight"]
+    wait_until(lambda: not isolated.leftovers())
+
+
+def test_flipped_faces_are_triangles(service: Running) -> None:
+    ball = sphere(10)
+    faces = ball.faces.copy()
+    faces[:3] = faces[:3, ::-1]
+    document, buffer = preview(service, ("ball.stl", write_model(scene_of(Mesh(ball.vertices, faces)), "stl")))
+    extras, mode, points = read_defects(document, buffer)["flipped_faces"]
+    assert (extras["count"], mode, len(points)) == (3, 4, 9)
+
+
+def test_the_budget_is_respected(service: Running) -> None:
+    content = write_model(scene_of(sphere(10, 128), move_mesh(sphere(3, 64), 50, 0, 0)), "stl")
+    answer = service.post("/preview", {"files": ("balls.stl", content)}, {"max_triangles": "2000"})
+    facts = unpack(answer)[0]["asset"]["extras"]["meshhub"]
+    assert facts["is_reduced"]
+    assert 1000 < facts["triangles"] <= 2000
+    assert facts["inspection"]["model"]["faces"] == sphere(10, 128).faces.shape[0] + sphere(3, 64).faces.shape[0]
+    assert facts["inspection"]["model"]["watertight"]
+    assert read_report(answer)["faces_out"] == facts["triangles"]
+
+
+def test_textures_are_kept_and_made_smaller(service: Running) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (1500, 1200, 3), dtype=np.uint8)
+    png = io.BytesIO()
+    Pillow.fromarray(noise).save(png, "PNG")
+    ball = sphere(10, 128)
+    uv = (ball.vertices[:, :2] / 20 + 0.5).astype(np.float32)
+    scene = Scene(
+        meshes=(Mesh(ball.vertices, ball.faces, uv=uv, face_material=np.zeros(len(ball.faces), np.int32)),),
+        parts=scene_of(ball).parts,
+        materials=(Material("skin", base_color_image=0),),
+        images=(Image(png.getvalue(), "image/png", "noise.png"),),
+    )
+    content = write_model(scene, "glb")
+    answer = service.post("/preview", {"files": ("ball.glb", content)}, {"max_triangles": "3000"})
+    assert answer.status_code == 200, answer.text
+    shown = read_scene(answer.content)
+    (image,) = shown.images
+    with Pillow.open(io.BytesIO(image.data)) as picture:
+        assert picture.size == (819, 1024)
+    assert len(image.data) < len(png.getvalue()) / 3
+    (mesh,) = shown.meshes
+    assert mesh.uv is not None
+    # each corner still shows its own place of the texture
+    assert np.abs(mesh.uv - (mesh.vertices[:, :2] / 20 + 0.5)).max() < 0.06
+    assert shown.materials[0].base_color_image == 0
+
+
+def test_companions_are_used(service: Running) -> None:
+    obj = b"mtllib m.mtl\nusemtl red\nv 0 0 0\nv 10 0 0\nv 0 10 0\nf 1 2 3\n"
+    document, _ = preview(service, ("a.obj", obj), ("m.mtl", b"newmtl red\nKd 1 0 0\n"))
+    assert document["materials"][0]["name"] == "red"
+    assert document["materials"][0]["pbrMetallicRoughness"]["baseColorFactor"] == [1, 0, 0, 1]
+
+
+def test_options_of_readers_apply_and_operations_do_not(service: Running) -> None:
+    document, _ = preview(service, ("a.stl", ASCII_STL), input_unit="m", repair="true")
+    inspection = document["asset"]["extras"]["meshhub"]["inspection"]
+    assert inspection["model"]["size_mm"] == [10_000, 20_000, 30_000]
+    assert "option_unused" in {note["code"] for note in inspection["notes"]}
+    assert inspection["model"]["open_edges"] == 4
+
+
+@pytest.mark.parametrize(
+    "fields", [{"max_triangles": "10"}, {"max_triangles": "many"}, {"target": "glb"}, {"view": "top"}]
+)
+def test_wrong_options_are_errors(service: Running, fields: dict[str, str]) -> None:
+    body = check_error(service.post("/preview", {"files": ("a.stl", ASCII_STL)}, fields), 400, "invalid_option")
+    assert next(iter(fields)) in body["error"]
+
+
+def test_wrong_files_are_errors(service: Running) -> None:
+    check_error(service.post("/preview", {"files": ("part.stl", b"solid x\nendsolid x\n")}), 422, "empty_model")
+    check_error(service.post("/preview", {"file": ("part.stl", ASCII_STL)}), 400, "missing_field")
+    check_error(service.convert(b"toy", target="stl", max_triangles="2000"), 400, "invalid_option")
+
+
+def test_a_preview_counts_as_a_conversion(service: Running) -> None:
+    preview(service, ("part.stl", ASCII_STL))
+    text = service.get("/metrics").text
+    assert 'meshhub_conversions_total{outcome="ok",source="stl",target="glb"}' in text
+    assert 'meshhub_requests_total{endpoint="/preview",status="200"}' in text
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_scattered_triangles_are_reduced(size: float) -> None:
+    """No grid merges triangles that are far apart."""
+    rng = np.random.default_rng(2)
+    corners = rng.random((20_000, 1, 3)) * 1000 + rng.random((20_000, 3, 3)) * size
+    scene = scene_of(Mesh(corners.reshape(-1, 3), np.arange(60_000).reshape(-1, 3)))
+    assert 0 < reduce_for_display(scene, 3000).face_count <= 3000
+
+
+def test_instances_count_against_the_budget() -> None:
+    ball = scene_of(sphere(10, 64))
+    scene = Scene(ball.meshes, tuple(ball.parts) * 5)
+    reduced = reduce_for_display(scene, 4000)
+    assert 2000 < reduced.face_count <= 4000
+    assert len(reduced.parts) == 5
+    assert reduce_for_display(brick_scene := scene_of(brick()), 1000) is brick_scene
