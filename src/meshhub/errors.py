@@ -75,6 +75,11 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "request_refused": ErrorCode(
         403, 2, "A review plug-in rejected the request; it may use a code of its own, with the same status."
     ),
+    "origin_not_allowed": ErrorCode(
+        403,
+        None,
+        "A page of another origin sent the request to a service on its visitor's machine; see `cors_origins`.",
+    ),
     "not_found": ErrorCode(404, None, "The path does not exist."),
     "method_not_allowed": ErrorCode(405, None, "The path does not support the method; see `Allow`."),
     "request_timeout": ErrorCode(
@@ -88,6 +93,9 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     ),
     "unsupported_encoding": ErrorCode(
         415, None, "The body is compressed (`Content-Encoding`); send it uncompressed, see `Accept-Encoding`."
+    ),
+    "host_not_allowed": ErrorCode(
+        421, None, "The header `Host` names a host that the service does not serve; see `allowed_hosts`."
     ),
     "unreadable_file": ErrorCode(422, 3, "The file does not follow its format."),
     "empty_model": ErrorCode(422, 3, "The file has no triangles, or no content."),

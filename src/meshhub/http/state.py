@@ -23,6 +23,7 @@ from meshhub.http.errors import ServiceError
 from meshhub.http.intake.conversion_requests import ConversionRequest, Purpose, parse_form
 from meshhub.http.intake.uploads import Form, MainField, UploadRules, check_encoding, check_length, receive_form
 from meshhub.http.metrics import Metrics
+from meshhub.http.responses.page_files import PageFile
 from meshhub.model.plans import Caller, Limits, Plan
 from meshhub.registry import Registry
 from meshhub.service.keys import KeyStore
@@ -48,6 +49,7 @@ class ServiceState:
     trusted: Sequence[Trusted]
     schema_document: bytes
     schema_page: bytes
+    page: Mapping[str, PageFile]
 
 
 def state_of(connection: Any) -> ServiceState:

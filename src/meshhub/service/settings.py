@@ -31,6 +31,13 @@ FILE = "MESHHUB_SETTINGS"
 _TOML_LINE = re.compile(r"\s*(?:\[\s*(?P<table>[^\[\]]+)\]|(?P<key>[^=\s#\[][^=#]*?)\s*=)")
 """Header of a table, or the key of a line of a TOML file."""
 
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?", re.ASCII)
+"""Origin as browsers send it (RFC 6454 §6.1), in lower case."""
+
+_HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+", re.ASCII)
+_ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*", re.ASCII)
+_BASE_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.ASCII)
+
 MAX_WORKERS_COUNT = 1000
 """Worker processes; more is certainly a typing error."""
 
@@ -117,6 +124,24 @@ class Settings(Struct, frozen=True, kw_only=True):
     log: Literal["text", "json"] = "text"
     """Format of the log: "text", or "json" with one object per line."""
 
+    page: Literal["on", "off"] = "on"
+    """Whether `/` serves the page for people."""
+
+    frame_ancestors: tuple[str, ...] = ()
+    """Origins whose pages may embed the page, such as https://shop.example; default: none."""
+
+    allowed_hosts: tuple[str, ...] = ()
+    """Names that the header Host may have; default: any, and on loopback only the names of this machine."""
+
+    cors_origins: tuple[str, ...] = ()
+    """Origins whose pages may call the service, such as https://shop.example, or * for all, then without API keys."""
+
+    root_path: str = ""
+    """Path below which a proxy serves the service, such as /meshhub."""
+
+    base_url: str | None = None
+    """Public address of the service in the OpenAPI document; default: that of the document."""
+
     drain_bytes: int = 256 << 20
     """Bytes of a rejected upload that are read, so that the response reaches the sender."""
 
@@ -126,6 +151,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Check the values."""
         self._check_proxies()
+        self._check_addresses()
         self._check_numbers()
         for plan, limits in self.plan_limits.items():
             for name in limits:
@@ -149,6 +175,25 @@ class Settings(Struct, frozen=True, kw_only=True):
                     f"trusted_proxies: {proxy!r} trusts every caller, who could then use any address as its own; "
                     "list your proxies"
                 )
+
+    def _check_addresses(self) -> None:
+        for name in ("cors_origins", "frame_ancestors"):
+            for origin in getattr(self, name):
+                if not (_ORIGIN.fullmatch(origin) or (origin == "*" and name == "cors_origins")):
+                    raise InvalidSettings(f"{name}: {quote(origin)} is not an origin like https://shop.example")
+        if "*" in self.cors_origins and len(self.cors_origins) > 1:
+            raise InvalidSettings("cors_origins: * allows every origin, and API keys of none; list origins, or only *")
+        for host in self.allowed_hosts:
+            if not _HOST.fullmatch(host):
+                raise InvalidSettings(
+                    f"allowed_hosts: {quote(host)} is not a host name; write it without scheme and port"
+                )
+        if not _ROOT_PATH.fullmatch(self.root_path):
+            raise InvalidSettings(
+                f"root_path: {quote(self.root_path)} is not a path like /meshhub, without / at the end"
+            )
+        if self.base_url is not None and not _BASE_URL.fullmatch(self.base_url):
+            raise InvalidSettings(f"base_url: {quote(self.base_url)} is not an address like https://api.example")
 
     def _check_numbers(self) -> None:
         bounds: dict[str, tuple[float, float]] = {
@@ -439,7 +484,7 @@ NAMES = tuple(name for name in Settings.__struct_fields__ if name != "plan_limit
 LIMITS = Limits.__struct_fields__
 """Names of the limits of a plan."""
 
-_LISTS = frozenset(("disabled_plugins", "trusted_proxies"))
+_LISTS = frozenset(("allowed_hosts", "cors_origins", "disabled_plugins", "frame_ancestors", "trusted_proxies"))
 """Settings that are lists; commas separate the items in a variable."""
 
 _TYPES = {field.name: field.type for field in structs.fields(Settings)}

@@ -73,7 +73,14 @@ _TAGS = {
     "monitoring": "Probes and metrics; no API key, no rate limit.",
 }
 
-_COMMON_CODES = ("request_timeout", "invalid_api_key", "rate_limit_exceeded", "internal_error", "server_busy")
+_COMMON_CODES = (
+    "request_timeout",
+    "invalid_api_key",
+    "rate_limit_exceeded",
+    "internal_error",
+    "server_busy",
+    "host_not_allowed",
+)
 _CODES_OF_FEW = (
     "not_found", "method_not_allowed", "unsupported_target", "too_many_files", "archive_too_large", "invalid_solid",
 )  # fmt: skip
@@ -83,8 +90,13 @@ _FORM_CODES = tuple(code for code in STATUS if code not in _CODES_OF_FEW)
 _CONVERT_CODES = (*_FORM_CODES, "unsupported_target", "invalid_solid")
 
 
-def document(registry: Registry) -> Json:
-    """Return the OpenAPI document as plain data."""
+def document(registry: Registry, url: str = "/") -> Json:
+    """Return the OpenAPI document as plain data.
+
+    Args:
+        registry: Its declarations.
+        url: Address of the service; a path is relative to the address of the document, and so correct for every host.
+    """
     return {
         "openapi": "3.1.0",
         "info": {
@@ -95,8 +107,7 @@ def document(registry: Registry) -> Json:
             "Every 4xx and 5xx response is an ErrorBody in JSON; programs read its `error_code`.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        # relative to the address of the document: correct for every host name and port
-        "servers": [{"url": "/", "description": "The service that serves this document."}],
+        "servers": [{"url": url, "description": "The service that serves this document."}],
         "security": [{}, {"key": []}],
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "paths": {
@@ -286,7 +297,7 @@ def _explain(registry: Registry) -> Json:
     body = _form(registry, {SOURCES: sources}, [SOURCES, "target"], converts=True, more=_FILE_OPTIONS)
     response = _json("The explanation of each conversion.", _reference("Explanation"), examples.EXPLANATION)
     codes = ("bad_request", "invalid_multipart", "missing_field", "invalid_option", "unsupported_target",
-             "file_too_large", "unsupported_encoding", "shutting_down")  # fmt: skip
+             "file_too_large", "unsupported_encoding", "shutting_down", "origin_not_allowed")  # fmt: skip
     return _operation("explain", "Explain conversions without running them", "conversion", response, codes, body)
 
 
@@ -370,8 +381,7 @@ def _headers(operation: str, tag: str, status: int) -> Json:
 def _operation(
     name: str, summary: str, tag: str, response: Json, codes: tuple[str, ...] = (), body: Json | None = None
 ) -> Json:
-    if tag != "monitoring":
-        codes = (*codes, *_COMMON_CODES)
+    codes = (*codes, *(_COMMON_CODES if tag != "monitoring" else ("host_not_allowed",)))
     operation: Json = {
         "operationId": name,
         "summary": summary,

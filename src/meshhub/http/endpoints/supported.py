@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
 
 import msgspec
 from litestar import Response, get
 
+from meshhub.http.responses.conditions import matches
 from meshhub.http.state import AnyRequest, caller_of, state_of
 from meshhub.supported import supported as list_supported
 
@@ -18,11 +18,6 @@ async def supported(request: AnyRequest) -> Response[bytes]:
     body = msgspec.json.encode(list_supported(state_of(request).registry, caller_of(request)))
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "X-Api-Key"}
-    if _matches(request.headers.get("if-none-match", ""), etag):
+    if matches(request.headers.get("if-none-match", ""), etag):
         return Response(b"", status_code=304, media_type="application/json", headers=headers)
     return Response(body, media_type="application/json", headers=headers)
-
-
-def _matches(if_none_match: str, etag: str) -> bool:
-    """Return whether the client has this version already (RFC 9110 §13.1.2: weak comparison)."""
-    return if_none_match.strip() == "*" or etag in re.findall(r'"[^"]*"', if_none_match)

@@ -27,6 +27,7 @@ from meshhub.http.endpoints.explain import explain
 from meshhub.http.endpoints.health import live, ready
 from meshhub.http.endpoints.inspect import inspect
 from meshhub.http.endpoints.metrics import metrics
+from meshhub.http.endpoints.page import page_handler
 from meshhub.http.endpoints.plan import plan
 from meshhub.http.endpoints.preview import preview
 from meshhub.http.endpoints.render import render
@@ -34,6 +35,8 @@ from meshhub.http.endpoints.schema import schema_document, schema_page
 from meshhub.http.endpoints.supported import supported
 from meshhub.http.errors import answer_error
 from meshhub.http.metrics import Metrics
+from meshhub.http.responses import page_files
+from meshhub.http.responses.page_files import load_page
 from meshhub.http.server.middleware import MeshhubApp
 from meshhub.http.state import ServiceState
 from meshhub.registry import Registry
@@ -119,7 +122,7 @@ def create_app(
             state.keys.close()
 
     app = MeshhubApp(
-        route_handlers=_HANDLERS,
+        route_handlers=[*_HANDLERS, *([page_handler(state.page)] if state.page else [])],
         guards=[check_access],
         exception_handlers={HTTPException: answer_error, Exception: answer_error},
         on_shutdown=[close],
@@ -143,7 +146,7 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
     except ValueError as error:
         raise InvalidSettings(str(error)) from error
     resources = Resources(settings)
-    schema = document(registry)
+    schema = document(registry, settings.base_url or settings.root_path or "/")
     service_metrics = Metrics(registry, resources, frozenset(schema["paths"]))
     return ServiceState(
         settings=settings,
@@ -159,4 +162,5 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         trusted=networks(settings.trusted_proxies),
         schema_document=msgspec.json.encode(schema),
         schema_page=page(schema).encode(),
+        page=load_page(page_files.FOLDER, settings.frame_ancestors) if settings.page == "on" else {},
     )

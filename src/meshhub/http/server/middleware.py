@@ -6,16 +6,19 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from litestar import Litestar
+from litestar import Litestar, Request, Response
 
 from meshhub.engine.logs import FIELDS, REQUEST
 from meshhub.http.admission.addresses import LOCAL, client_address
 from meshhub.http.context import Context, attach_context, choose_request_id
+from meshhub.http.errors import answer_error
 from meshhub.http.headers import common_headers
+from meshhub.http.server.compression import Compressor
 from meshhub.http.server.connections import ABORT
+from meshhub.http.server.origins import cors_headers, find_rejection, preflight_headers
 from meshhub.http.state import ServiceState
 
 access = logging.getLogger("meshhub.http.access")
@@ -47,19 +50,62 @@ class MeshhubApp(Litestar):
         )
         own_address = client_address(peer[0] if peer else None, (), ())
         context.is_address_shared = context.address == own_address and (bool(forwarded) or own_address == LOCAL)
-        method, path = scope["method"], scope["path"]
+        method, path = scope["method"], _strip_prefix(scope["path"], state.settings.root_path)
         exchange = _Exchange(context, scope, receive, send, state)
         # answer HEAD like GET, without the body
-        scope = {**scope, "method": "GET" if method == "HEAD" else method, "state": dict(scope.get("state", {}))}
+        scope = {
+            **scope,
+            "method": "GET" if method == "HEAD" else method,
+            "path": path,
+            "state": dict(scope.get("state", {})),
+        }
         attach_context(scope, context)
         REQUEST.set(context.request_id)
         try:
-            await super().__call__(scope, exchange.receive, exchange.send)
+            early = _answer_early(scope, dict(headers), context, state)
+            if early is not None:
+                await _send_whole(early, exchange)
+            else:
+                await super().__call__(scope, exchange.receive, exchange.send)
         finally:
             context.cleanup.close()
             status = 499 if context.has_client_left else exchange.status
             state.metrics.count_request(path, status, exchange.bytes_in, exchange.bytes_out)
             _log_request(method, path, status, context, exchange)
+
+
+def _answer_early(
+    scope: Any, headers: Mapping[str, str], context: Context, state: ServiceState
+) -> Response[bytes] | None:
+    """Return the response to a request that no endpoint handles: a wrong host or origin, a preflight, a redirect."""
+    rejection = find_rejection(scope, headers, state)
+    if rejection is not None:
+        return answer_error(Request(scope), rejection)
+    context.headers.update(cors_headers(headers, state))
+    preflight = preflight_headers(scope, headers, state)
+    if preflight is not None:
+        return Response(b"", status_code=204, headers=preflight)
+    if not scope["path"]:
+        # links of the page are relative to the folder
+        return Response(b"", status_code=308, headers={"Location": state.settings.root_path + "/"})
+    return None
+
+
+async def _send_whole(response: Response[bytes], exchange: _Exchange) -> None:
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in response.headers.items()]
+    if response.content:
+        headers.append((b"content-type", b"application/json"))
+    if response.status_code != 204:
+        headers.append((b"content-length", str(len(response.content)).encode()))
+    await exchange.send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await exchange.send({"type": "http.response.body", "body": response.content})
+
+
+def _strip_prefix(path: str, root_path: str) -> str:
+    """Return the path without the prefix of the proxy; a proxy may also have removed it."""
+    if root_path and (path == root_path or path.startswith(root_path + "/")):
+        return path.removeprefix(root_path)
+    return path
 
 
 def _log_request(method: str, path: str, status: int, context: Context, exchange: _Exchange) -> None:
@@ -106,6 +152,7 @@ class _Exchange:
         self._send = send
         self._state = state
         self._is_head = scope["method"] == "HEAD"
+        self._compressor = Compressor(headers.get("accept-encoding", ""))
         self._abort: Callable[[], None] | None = scope.get("extensions", {}).get(ABORT)
         self._has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         self._expects_continue = headers.get("expect", "").lower() == "100-continue"
@@ -123,6 +170,10 @@ class _Exchange:
         return message
 
     async def send(self, message: Any) -> None:
+        for part in self._compressor.handle(message):
+            await self._send_part(part)
+
+    async def _send_part(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             message = self._start_response(message)
         elif message["type"] == "http.response.body":

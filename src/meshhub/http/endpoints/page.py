@@ -1,0 +1,29 @@
+"""GET / and the other files of the page: no API key, no rate limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from litestar import Response, get
+from litestar.handlers import HTTPRouteHandler
+
+from meshhub.http.endpoints.access import PUBLIC
+from meshhub.http.responses.conditions import accepts, matches
+from meshhub.http.state import AnyRequest, state_of
+
+
+def page_handler(paths: Iterable[str]) -> HTTPRouteHandler:
+    """Return the handler for the paths of the files of a page."""
+
+    @get(list(paths), opt=PUBLIC)
+    async def page_file(request: AnyRequest) -> Response[bytes]:
+        """Return a file of the page."""
+        file = state_of(request).page[request.scope["path"]]
+        if matches(request.headers.get("if-none-match", ""), file.headers["ETag"]):
+            return Response(b"", status_code=304, media_type=file.media_type, headers=dict(file.headers))
+        accepted = request.headers.get("accept-encoding", "")
+        encoding = next(encoding for encoding in file.contents if not encoding or accepts(accepted, encoding))
+        headers = {**file.headers, **({"Content-Encoding": encoding} if encoding else {})}
+        return Response(file.contents[encoding], media_type=file.media_type, headers=headers)
+
+    return page_file
