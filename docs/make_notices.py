@@ -67,6 +67,21 @@ def read_texts(distribution: metadata.Distribution) -> list[str]:
     return [path.read_text(encoding="utf-8", errors="replace").strip() for path in paths if path.is_file()]
 
 
+def read_vendored() -> list[str]:
+    """Return the notices of the files of other projects that meshhub itself contains, a block for each project."""
+    blocks = []
+    for license_ in sorted((Path(__file__).parent.parent / "src").rglob("LICENSE")):
+        readme = license_.with_name("README.md")
+        title = readme.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        texts = [
+            path.read_text(encoding="utf-8").strip()
+            for path in sorted(license_.parent.iterdir())
+            if path.name in ("LICENSE", "NOTICE") or path.name.endswith(".LICENSE.txt")
+        ]
+        blocks.append("\n\n".join(["=" * 80 + f"\n{title}, part of meshhub", *texts]))
+    return blocks
+
+
 def build_notices() -> str:
     """Return the notices."""
     distributions = list_distributions()
@@ -78,7 +93,7 @@ def build_notices() -> str:
         blocks.append("\n".join([terms, *copyleft]))
     for item, row in zip(distributions, rows, strict=True):
         blocks.append("\n\n".join(["=" * 80 + "\n" + row, *read_texts(item)]))
-    return "\n\n".join(blocks) + "\n"
+    return "\n\n".join([*blocks, *read_vendored()]) + "\n"
 
 
 if __name__ == "__main__":

@@ -30,3 +30,6 @@ def test_every_package_has_a_license_and_the_gpl_is_pointed_out() -> None:
     assert "pytest" not in licenses
     assert [line.split()[0] for line in copyleft.splitlines()[1:]] == ["pymeshlab"]
     assert "Permission is hereby granted" in done.stdout.decode()
+    # files of other projects in the package
+    assert "Swagger UI" in done.stdout.decode()
+    assert "SmartBear Software" in done.stdout.decode()

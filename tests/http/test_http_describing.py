@@ -252,7 +252,14 @@ def test_the_page_works_without_a_network(service: Running) -> None:
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     page = Page()
     page.feed(answer.text)
-    assert not [tag for tag, _ in page.tags if tag in ("script", "link", "img", "iframe")]
+    loaded = [
+        attributes.get("src") or attributes.get("href") for tag, attributes in page.tags if tag in ("script", "link")
+    ]
+    assert len(loaded) == 5
+    for address in loaded:
+        assert address == "data:," or service.get(f"/{address}").status_code == 200
+    assert not [tag for tag, attributes in page.tags if tag in ("img", "iframe", "style") or "style" in attributes]
+    assert "unsafe" not in answer.headers["content-security-policy"]
     assert "//" not in answer.text.replace("http://localhost:8000", "")
     for word in ("/convert-batch", "toy_size", "conversion_timeout", "&gt; 0"):
         assert word in answer.text

@@ -49,7 +49,7 @@ class ServiceState:
     trusted: Sequence[Trusted]
     schema_document: bytes
     schema_page: bytes
-    page: Mapping[str, PageFile]
+    page_files: Mapping[str, PageFile]
 
 
 def state_of(connection: Any) -> ServiceState:

@@ -1,4 +1,4 @@
-"""OpenAPI document as a page for people: plain HTML without scripts and external resources."""
+"""OpenAPI document as a page for people: plain HTML, which Swagger UI replaces where scripts run."""
 
 from __future__ import annotations
 
@@ -6,18 +6,10 @@ from html import escape
 from typing import Any
 
 from meshhub.errors import format_number
+from meshhub.http.description.page_assets import SCRIPTS, STYLES
+from meshhub.http.intake.explanation_requests import SOURCES
 
 Json = dict[str, Any]
-
-_STYLE = """
-:root{color-scheme:light dark}
-body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
-h2{margin-top:2.5rem;border-top:1px solid #8884;padding-top:1rem}
-h2 code{font-size:1.1rem}.method{font-size:.8rem;font-weight:700;margin-right:.6rem}
-table{border-collapse:collapse;width:100%;font-size:.9rem}
-th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bottom:1px solid #8883}
-pre{background:#8882;padding:.8rem;overflow-x:auto}code{font-family:ui-monospace,monospace}
-"""
 
 
 def page(document: Json) -> str:
@@ -28,14 +20,16 @@ def page(document: Json) -> str:
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     ]
+    links = "".join(f"<link rel=stylesheet href=schema/{name}>" for name in STYLES)
+    scripts = "".join(f"<script defer src=schema/{name}></script>" for name in SCRIPTS)
     return (
         "<!doctype html><html lang=en><head><meta charset=utf-8>"
-        '<meta name=viewport content="width=device-width,initial-scale=1">'
-        f"<title>{escape(info['title'])}</title><style>{_STYLE}</style></head><body>"
+        '<meta name=viewport content="width=device-width,initial-scale=1"><link rel=icon href=data:,>'
+        f"<title>{escape(info['title'])}</title>{links}{scripts}</head><body><main id=reference>"
         f"<h1>{escape(info['title'])} {escape(info['version'])}</h1><p>{escape(info['summary'])} "
-        "The same as <a href=/schema/openapi.json>OpenAPI 3.1</a>. "
+        "The same as <a href=schema/openapi.json>OpenAPI 3.1</a>. "
         "The header <code>X-Api-Key</code> is optional everywhere.</p>"
-        f"{''.join(sections)}</body></html>"
+        f"{''.join(sections)}</main></body></html>"
     )
 
 
@@ -52,8 +46,10 @@ def _example(path: str, method: str, form: Json | None) -> str:
     command = f"curl http://localhost:8000{path}"
     if form is not None:
         main = form["required"][0]
-        file = "models.zip" if main == "archive" else "model.stl"
-        command += f" -F {main}=@{file}" + (" -F target=3mf -OJ" if "target" in form["required"] else "")
+        values = {"archive": "@models.zip", SOURCES: '[{"name": "model.stl"}]'}
+        command += f" -F '{main}={values.get(main, '@model.stl')}'" + (
+            " -F target=3mf -OJ" if "target" in form["required"] else ""
+        )
     return f"<pre><code>{escape(command)}</code></pre>" if method in ("get", "post") else ""
 
 

@@ -1,4 +1,4 @@
-"""GET / and the other files of the page: no API key, no rate limit."""
+"""GET / and the other files of pages, those of `/schema` included: no API key, no rate limit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from meshhub.http.state import AnyRequest, state_of
 
 
 def page_handler(paths: Iterable[str]) -> HTTPRouteHandler:
-    """Return the handler for the paths of the files of a page."""
+    """Return the handler for the paths of files of pages."""
 
     @get(list(paths), opt=PUBLIC)
     async def page_file(request: AnyRequest) -> Response[bytes]:
         """Return a file of the page."""
-        file = state_of(request).page[request.scope["path"]]
+        file = state_of(request).page_files[request.scope["path"]]
         if matches(request.headers.get("if-none-match", ""), file.headers["ETag"]):
             return Response(b"", status_code=304, media_type=file.media_type, headers=dict(file.headers))
         accepted = request.headers.get("accept-encoding", "")

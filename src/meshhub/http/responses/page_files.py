@@ -17,7 +17,9 @@ INDEX = "index.html"
 _HASHED = "assets/"
 """Folder of the files whose names change with their content."""
 
-_FOREVER = "public, max-age=31536000, immutable"
+FOREVER = "public, max-age=31536000, immutable"
+"""Cache-Control of files whose addresses change with their content."""
+
 _REVALIDATE = "no-cache"
 
 _COPIES = {".br": "br", ".gz": "gzip"}
@@ -58,7 +60,8 @@ def load_page(folder: Path, frame_ancestors: Iterable[str]) -> dict[str, PageFil
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix not in _COPIES and not path.name.startswith("."):
             name = path.relative_to(folder).as_posix()
-            files["/" if name == INDEX else f"/{name}"] = _load_file(path, name, policy)
+            cache = FOREVER if name.startswith(_HASHED) else _REVALIDATE
+            files["/" if name == INDEX else f"/{name}"] = load_file(path, {**policy, "Cache-Control": cache})
     return files
 
 
@@ -73,7 +76,13 @@ def page_headers(frame_ancestors: Iterable[str]) -> dict[str, str]:
     return {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
 
 
-def _load_file(path: Path, name: str, policy: Mapping[str, str]) -> PageFile:
+def load_file(path: Path, headers: Mapping[str, str]) -> PageFile:
+    """Return a file with its compressed copies; without copies, the content of text is compressed here.
+
+    Args:
+        path: File.
+        headers: Headers of its responses; default of Cache-Control: ask for a new version each time.
+    """
     content = path.read_bytes()
     copies = {
         encoding: path.with_name(path.name + suffix).read_bytes()
@@ -82,10 +91,10 @@ def _load_file(path: Path, name: str, policy: Mapping[str, str]) -> PageFile:
     }
     if not copies and path.suffix not in _INCOMPRESSIBLE:
         copies = {"gzip": gzip.compress(content, mtime=0)}
-    media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     headers = {
-        **policy,
-        "Cache-Control": _FOREVER if name.startswith(_HASHED) else _REVALIDATE,
+        "Cache-Control": _REVALIDATE,
+        **headers,
         "ETag": f'W/"{hashlib.sha256(content).hexdigest()[:32]}"',
         "Vary": "Accept-Encoding",
     }

@@ -19,6 +19,7 @@ from meshhub.http.conversions.probe import Probe
 from meshhub.http.conversions.runner import Conversions
 from meshhub.http.description.openapi import document
 from meshhub.http.description.page import page
+from meshhub.http.description.page_assets import load_assets
 from meshhub.http.endpoints.access import check_access
 from meshhub.http.endpoints.convert import convert
 from meshhub.http.endpoints.convert_batch import convert_batch
@@ -122,7 +123,7 @@ def create_app(
             state.keys.close()
 
     app = MeshhubApp(
-        route_handlers=[*_HANDLERS, *([page_handler(state.page)] if state.page else [])],
+        route_handlers=[*_HANDLERS, page_handler(state.page_files)],
         guards=[check_access],
         exception_handlers={HTTPException: answer_error, Exception: answer_error},
         on_shutdown=[close],
@@ -162,5 +163,8 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         trusted=networks(settings.trusted_proxies),
         schema_document=msgspec.json.encode(schema),
         schema_page=page(schema).encode(),
-        page=load_page(page_files.FOLDER, settings.frame_ancestors) if settings.page == "on" else {},
+        page_files={
+            **load_assets(),
+            **(load_page(page_files.FOLDER, settings.frame_ancestors) if settings.page == "on" else {}),
+        },
     )

@@ -1,0 +1,33 @@
+"""Scripts and styles of the page of the OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from meshhub.http.responses.page_files import FOREVER, PageFile, load_file
+
+VERSION = "5.35.0"
+"""Version of Swagger UI in the folder `swagger_ui`."""
+
+STYLES = (f"{VERSION}/swagger-ui.css", "style.css")
+"""Stylesheets of the page, relative to `schema/`."""
+
+SCRIPTS = (f"{VERSION}/swagger-ui-bundle.js", "start.js")
+"""Scripts of the page, relative to `schema/`."""
+
+_FOLDER = Path(__file__).parent
+
+_HEADERS = {"X-Content-Type-Options": "nosniff"}
+
+
+@cache
+def load_assets() -> Mapping[str, PageFile]:
+    """Return the scripts and styles by path, such as "/schema/start.js"."""
+    files = {}
+    for name in (*STYLES, *SCRIPTS):
+        version, _, own = name.rpartition("/")
+        path = _FOLDER / "swagger_ui" / own if version else _FOLDER / own
+        files[f"/schema/{name}"] = load_file(path, {**_HEADERS, **({"Cache-Control": FOREVER} if version else {})})
+    return files
