@@ -20,7 +20,7 @@ WRITTEN_BY_TRIMESH = ("stl", "obj", "ply", "glb", "gltf", "3mf")
 FORMATS = ("stl", "obj", "ply", "glb", "gltf", "3mf", "step")
 """Formats that the built-ins read and write."""
 
-OPERATIONS = ("repair", "optimize", "target-height", "flatten-base", "place-on-bed")
+OPERATIONS = ("repair", "optimize", "target-height", "flatten-base", "reduce-colors", "place-on-bed")
 """Operations of the built-ins."""
 
 

@@ -13,6 +13,7 @@ BUILTINS = (
     "optimize",  # optimize_target_faces
     "target_height",
     "flatten_base",
+    "reduce_colors",
     "place_on_bed",
     # customer plans
     "plans",

@@ -213,5 +213,5 @@ def _first(words: list[str]) -> str:
 
 def _format(value: Any) -> str:
     if isinstance(value, list):
-        return " × ".join(map(_format, value))
+        return ", ".join(map(_format, value))
     return f"{format_number(value, 6)}" if isinstance(value, float) else str(value)

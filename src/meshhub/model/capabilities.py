@@ -61,14 +61,16 @@ class Stage(IntEnum):
 
     REPAIR is first, because all others assume valid meshes. REDUCE precedes operations that duplicate instances.
     RESIZE follows REDUCE: the order does not change the result, and fewer vertices are faster to scale. CUT follows
-    RESIZE, because its lengths refer to the final size. PLACE is last, because it needs the final bounding box.
+    RESIZE, because its lengths refer to the final size. COLOR follows CUT: it splits triangles, and earlier operations
+    need the original colors. PLACE is last, because it needs the final bounding box.
     """
 
     REPAIR = 1
     REDUCE = 2
     RESIZE = 3
     CUT = 4
-    PLACE = 5
+    COLOR = 5
+    PLACE = 6
 
 
 class NoOptions(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Color conversion between sRGB and linear light (IEC 61966-2-1), and color products."""
+"""Color conversion between sRGB and linear light (IEC 61966-2-1), color products, and color differences."""
 
 from __future__ import annotations
 
@@ -39,4 +39,94 @@ def multiply_colors(first: UInt8, second: UInt8) -> UInt8:
     product = a * b
     product[..., :3] = encode_srgb(decode_srgb(a[..., :3]) * decode_srgb(b[..., :3]))
     result: UInt8 = np.rint(product * 255).astype(np.uint8)
+    return result
+
+
+LINEAR_OF_BYTE = decode_srgb(np.arange(256) / 255)
+"""Linear light of each sRGB byte."""
+
+_LINEAR_TO_LMS = np.array(
+    [
+        (0.4122214708, 0.5363325363, 0.0514459929),
+        (0.2119034982, 0.6806995451, 0.1073969566),
+        (0.0883024619, 0.2817188376, 0.6299787005),
+    ]
+)
+_LMS_TO_OKLAB = np.array(
+    [
+        (0.2104542553, 0.7936177850, -0.0040720468),
+        (1.9779984951, -2.4285922050, 0.4505937099),
+        (0.0259040371, 0.7827717662, -0.8086757660),
+    ]
+)
+_LINEAR_TO_XYZ = np.array(
+    [
+        (0.4123907993, 0.3575843394, 0.1804807884),
+        (0.2126390059, 0.7151686788, 0.0721923154),
+        (0.0193308187, 0.1191947798, 0.9505321522),
+    ]
+)
+_D65_WHITE = _LINEAR_TO_XYZ.sum(axis=1)
+
+
+def convert_to_oklab(colors: UInt8) -> Float64:
+    """Convert (…, 3) sRGB colors to OKLab.
+
+    Source:
+        Ottosson, "A perceptual color space for image processing", 2020.
+    """
+    result: Float64 = np.cbrt(LINEAR_OF_BYTE[colors] @ _LINEAR_TO_LMS.T) @ _LMS_TO_OKLAB.T
+    return result
+
+
+def convert_from_oklab(lab: Float64) -> UInt8:
+    """Convert (…, 3) OKLab colors to sRGB; clip colors outside of it."""
+    linear = (lab @ np.linalg.inv(_LMS_TO_OKLAB).T) ** 3 @ np.linalg.inv(_LINEAR_TO_LMS).T
+    result: UInt8 = np.rint(encode_srgb(linear) * 255).astype(np.uint8)
+    return result
+
+
+def convert_to_lab(colors: UInt8) -> Float64:
+    """Convert (…, 3) sRGB colors to CIE L*a*b* (D65)."""
+    xyz = LINEAR_OF_BYTE[colors] @ _LINEAR_TO_XYZ.T / _D65_WHITE
+    f = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz * (29 / 6) ** 2 / 3 + 4 / 29)
+    x, y, z = np.moveaxis(f, -1, 0)
+    return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
+
+
+def measure_delta_e(first: Float64, second: Float64) -> Float64:
+    """Compute the color difference CIEDE2000 of (…, 3) L*a*b* colors that broadcast against each other.
+
+    Source:
+        Sharma, Wu, Dalal, "The CIEDE2000 color-difference formula", Color Research & Application 30, 2005.
+    """
+    (l1, a1, b1), (l2, a2, b2) = np.moveaxis(first, -1, 0), np.moveaxis(second, -1, 0)
+    mean_c7 = ((np.hypot(a1, b1) + np.hypot(a2, b2)) / 2) ** 7
+    stretch = 1.5 - 0.5 * np.sqrt(mean_c7 / (mean_c7 + 25.0**7))
+    a1, a2 = a1 * stretch, a2 * stretch
+    c1, c2 = np.hypot(a1, b1), np.hypot(a2, b2)
+    h1, h2 = np.arctan2(b1, a1), np.arctan2(b2, a2)
+    # the difference of the hues in -π … π, and their mean on the shorter arc
+    difference = (h2 - h1 + np.pi) % (2 * np.pi) - np.pi
+    is_gray = c1 * c2 == 0
+    difference = np.where(is_gray, 0.0, difference)
+    hue = np.where(is_gray, h1 + h2, h1 + difference / 2)
+    lightness, chroma = (l1 + l2) / 2, (c1 + c2) / 2
+    t = (
+        1
+        - 0.17 * np.cos(hue - np.pi / 6)
+        + 0.24 * np.cos(2 * hue)
+        + 0.32 * np.cos(3 * hue + np.pi / 30)
+        - 0.20 * np.cos(4 * hue - np.deg2rad(63))
+    )
+    offset = np.square(lightness - 50)
+    delta_l = (l2 - l1) / (1 + 0.015 * offset / np.sqrt(20 + offset))
+    delta_c = (c2 - c1) / (1 + 0.045 * chroma)
+    delta_h = 2 * np.sqrt(c1 * c2) * np.sin(difference / 2) / (1 + 0.015 * chroma * t)
+    degrees = np.rad2deg(hue) % 360
+    angle = np.deg2rad(60) * np.exp(-np.square((degrees - 275) / 25))
+    chroma7 = chroma**7
+    rotation = -2 * np.sqrt(chroma7 / (chroma7 + 25.0**7)) * np.sin(angle)
+    square = delta_l**2 + delta_c**2 + delta_h**2 + rotation * delta_c * delta_h
+    result: Float64 = np.sqrt(np.maximum(square, 0))
     return result

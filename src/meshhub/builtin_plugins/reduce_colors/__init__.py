@@ -1,0 +1,118 @@
+"""Operation `reduce-colors`: give every triangle one of a few flat colors, and split triangles along the borders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from meshhub.builtin_plugins.reduce_colors.filaments import check_color, parse_filaments
+from meshhub.errors import InvalidOption
+from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Operation, Stage
+
+MAX_FILAMENT_COUNT = 32
+"""Filaments that the slicers OrcaSlicer and BambuStudio can paint with."""
+
+DEFAULT_CELL_MM = 0.4
+"""Millimeters; the width of the usual nozzle."""
+
+
+class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
+    """Options of `reduce-colors`: the number of colors or the filaments, and the fineness of the borders."""
+
+    reduce_colors: (
+        Annotated[
+            int,
+            Meta(
+                title="Number of colors",
+                description="Reduce textures, vertex colors and materials to this many flat colors, each a material of "
+                "its own; triangles are split along the borders. With reduce_colors_palette: the number of filaments "
+                "to choose from it.",
+                ge=1,
+                le=MAX_FILAMENT_COUNT,
+                examples=[4],
+            ),
+        ]
+        | None
+    ) = None
+    reduce_colors_palette: (
+        Annotated[
+            str,
+            Meta(
+                title="Filaments",
+                description="Colors to use, #RRGGBB or name=#RRGGBB, separated by commas or line breaks; default: the "
+                "colors that suit the model.",
+                examples=["#FFFFFF,#000000,Fire red=#D01020,Sky blue=#3090D0"],
+            ),
+        ]
+        | None
+    ) = None
+    reduce_colors_cell_mm: Annotated[
+        float,
+        Meta(
+            title="Smallest color detail in mm",
+            description="Size of the details that borders between colors follow; default: the width of a nozzle.",
+            ge=0.05,
+            le=100,
+        ),
+    ] = DEFAULT_CELL_MM
+    reduce_colors_borders: Annotated[
+        Literal["smooth", "exact"],
+        Meta(
+            title="Borders between colors",
+            description="smooth straightens borders and removes speckles below the smallest detail; exact follows the "
+            "colors of the file.",
+        ),
+    ] = "smooth"
+    reduce_colors_dither: Annotated[
+        Literal["none", "blue-noise"],
+        Meta(
+            title="Dithering",
+            description="blue-noise mixes two filaments in fine cells where the color lies between them.",
+        ),
+    ] = "none"
+    reduce_colors_background: Annotated[
+        str,
+        Meta(
+            title="Color behind transparent surfaces",
+            description="Color as #RRGGBB that shows through where the model is transparent.",
+            examples=["#FFFFFF"],
+        ),
+    ] = "#FFFFFF"
+
+    def check(self) -> None:
+        """Raise InvalidOption for a missing number of colors, an invalid color, or too few filaments."""
+        check_color("reduce_colors_background", self.reduce_colors_background)
+        if self.reduce_colors is None and self.reduce_colors_palette is None:
+            raise InvalidOption(
+                "colors are reduced only with '{reduce_colors}' or '{reduce_colors_palette}'; set one of them",
+                options=("reduce_colors", "reduce_colors_palette"),
+            )
+        if self.reduce_colors_palette is None:
+            return
+        filaments = parse_filaments(self.reduce_colors_palette, MAX_FILAMENT_COUNT)
+        if self.reduce_colors is not None and self.reduce_colors > len(filaments):
+            raise InvalidOption(
+                f"option '{{reduce_colors}}' is {self.reduce_colors}, but '{{reduce_colors_palette}}' has only "
+                f"{len(filaments)} filaments",
+                options=("reduce_colors", "reduce_colors_palette"),
+            )
+
+
+@hookimpl
+def meshhub_operations() -> Iterable[Operation]:
+    """Declare the operation `reduce-colors`."""
+    return [
+        Operation(
+            id="reduce-colors",
+            label="Reduce colors",
+            stage=Stage.COLOR,
+            options=ReduceColorsOptions,
+            run="meshhub.builtin_plugins.reduce_colors.operation:run",
+            needs=("scipy",),
+            install="meshhub",
+            drops=frozenset({"uv", "colors", "textures"}),
+        )
+    ]

@@ -1,0 +1,241 @@
+"""Reduce the colors of a scene to a palette, and report how exact the result is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.reduce_colors import MAX_FILAMENT_COUNT, ReduceColorsOptions
+from meshhub.builtin_plugins.reduce_colors.borders import smooth_borders
+from meshhub.builtin_plugins.reduce_colors.dither import find_thresholds
+from meshhub.builtin_plugins.reduce_colors.filaments import check_color, parse_filaments
+from meshhub.builtin_plugins.reduce_colors.leaves import Leaves
+from meshhub.builtin_plugins.reduce_colors.palette import ColorBins, choose_filaments, cluster_palette
+from meshhub.builtin_plugins.reduce_colors.quantize import Quantizer
+from meshhub.builtin_plugins.reduce_colors.subdivide import (
+    MAX_LEAF_COUNT,
+    Samples,
+    elect_labels,
+    spread_samples,
+    subdivide,
+)
+from meshhub.errors import format_number
+from meshhub.model.notes import did, note
+from meshhub.model.scene import Float32, Float64, Int32, Material, Mesh, Scene, UInt8
+from meshhub.toolkit.geometry import face_normals, weld
+from meshhub.toolkit.surface_colors import Surface, SurfaceColors
+
+REPORT_RATIO = 4
+"""Cells that share samples of the report; their mean over the surface is exact enough."""
+
+LEAVES_PER_DITHER_CELL = 6
+"""Leaves that a dithered cell takes; cells grow so that all fit into MAX_LEAF_COUNT."""
+
+
+class _Palette(NamedTuple):
+    """Colors to use: their quantizer, and their names."""
+
+    quantizer: Quantizer
+    names: list[str]
+
+
+class _Faces(NamedTuple):
+    """Triangles of all surfaces of a scene, one surface after the other.
+
+    first:  (s + 1,) first triangle of each surface, and their number
+    scale:  (m,) millimeters per unit of length
+    uses:   (m,) number of parts that place the triangle
+    points: (p, 3) welded positions of all surfaces
+    corners: (m, 3) points of the triangles
+    """
+
+    first: NDArray[np.intp]
+    scale: Float64
+    uses: Float64
+    points: Float64
+    corners: Int32
+
+
+def run(scene: Scene, options: ReduceColorsOptions) -> Scene:
+    """Reduce the colors of the scene to a few, each a material of its own.
+
+    Args:
+        scene: Millimeters, Z up.
+        options: Number of colors or filaments, and the fineness of the borders.
+    Returns:
+        Scene whose triangles have flat materials; parts that share a mesh and a material still share a mesh.
+    """
+    uses = Counter(Surface(part.mesh, part.material) for part in scene.parts)
+    surfaces = list(uses)
+    background = check_color("reduce_colors_background", options.reduce_colors_background)
+    colors = SurfaceColors(scene, surfaces, background)
+    faces = _collect_faces(scene, uses)
+    leaves = Leaves(
+        faces.points,
+        faces.corners,
+        np.arange(len(faces.corners), dtype=np.int32),
+        np.broadcast_to(np.eye(3, dtype=np.float32), (len(faces.corners), 3, 3)),
+        np.zeros(len(faces.corners), np.uint8),
+        np.ones(len(faces.corners), np.float32),
+    )
+    cell, every = options.reduce_colors_cell_mm, np.arange(len(leaves.face))
+    samples = spread_samples(leaves, every, leaves.areas() * np.square(faces.scale / cell))
+    sampled = colors.sample(samples.face, samples.weights)
+    palette = _choose_palette(sampled, _weigh_samples(leaves, faces, samples), options)
+    painter = _Painter(faces, colors, palette.quantizer, options)
+    entry = painter.quantize(samples.face, samples.weights, sampled)
+    leaves = elect_labels(leaves, every, samples.owner, entry, len(palette.names))
+    leaves = subdivide(leaves, faces.scale, painter.label, len(palette.names), cell)
+    if options.reduce_colors_borders == "smooth" and options.reduce_colors_dither == "none":
+        leaves = smooth_borders(leaves, faces.scale, len(palette.names), cell)
+    _report(leaves, faces, colors, palette, cell)
+    return _build_scene(scene, surfaces, faces, leaves, palette)
+
+
+def _collect_faces(scene: Scene, uses: Counter[Surface]) -> _Faces:
+    placement = {Surface(part.mesh, part.material): part.transform for part in reversed(scene.parts)}
+    points, corners, scales, counts = [np.empty((0, 3))], [np.empty((0, 3), np.int32)], [np.empty(0)], [np.empty(0)]
+    offset = 0
+    for surface, count in uses.items():
+        mesh = scene.meshes[surface.mesh]
+        first, index = weld(mesh.vertices)
+        points.append(mesh.vertices[first])
+        corners.append(index[mesh.faces] + np.int32(offset))
+        offset += len(first)
+        longest = float(np.linalg.norm(placement[surface][:3, :3], axis=0).max())
+        scales.append(np.full(len(mesh.faces), longest))
+        counts.append(np.full(len(mesh.faces), float(count)))
+    sizes = [len(rows) for rows in corners]
+    return _Faces(
+        np.cumsum(sizes),
+        np.concatenate(scales),
+        np.concatenate(counts),
+        np.concatenate(points),
+        np.concatenate(corners),
+    )
+
+
+def _weigh_samples(leaves: Leaves, faces: _Faces, samples: Samples) -> Float64:
+    """Return the area (k,) in square millimeters, over all parts, that each sample represents."""
+    area = leaves.areas() * np.square(faces.scale[leaves.face]) * faces.uses[leaves.face]
+    result: Float64 = (area / np.maximum(np.bincount(samples.owner, minlength=len(area)), 1))[samples.owner]
+    return result
+
+
+def _choose_palette(sampled: UInt8, area: Float64, options: ReduceColorsOptions) -> _Palette:
+    """Return the filaments of the options, or a palette that suits the sampled colors (k, 3)."""
+    bins = ColorBins(sampled, area)
+    if options.reduce_colors_palette is None:
+        entries = cluster_palette(bins, options.reduce_colors or MAX_FILAMENT_COUNT)
+        return _Palette(Quantizer(entries, "oklab"), [f"Filament {number}" for number in range(1, len(entries) + 1)])
+    filaments = parse_filaments(options.reduce_colors_palette, MAX_FILAMENT_COUNT)
+    entries = np.array([filament.color for filament in filaments], np.uint8)
+    chosen = choose_filaments(bins, entries, options.reduce_colors or len(filaments))
+    names = [filaments[number].name or f"Filament {number + 1}" for number in chosen]
+    return _Palette(Quantizer(entries[chosen], "ciede2000"), names)
+
+
+class _Painter:
+    """Assigns points of the surface to entries of the palette."""
+
+    def __init__(
+        self, faces: _Faces, colors: SurfaceColors, quantizer: Quantizer, options: ReduceColorsOptions
+    ) -> None:
+        self._faces, self._colors, self._quantizer = faces, colors, quantizer
+        self._is_dithered = options.reduce_colors_dither != "none"
+        normals = face_normals(faces.points, faces.corners)
+        self._axis = np.abs(normals).argmax(axis=1)
+        area_mm2 = float((np.linalg.norm(normals, axis=1) / 2 * np.square(faces.scale)).sum())
+        min_cell = float(np.sqrt(area_mm2 * LEAVES_PER_DITHER_CELL / MAX_LEAF_COUNT))
+        self._cell_mm = max(options.reduce_colors_cell_mm, min_cell)
+
+    def label(self, face: Int32, weights: Float32) -> UInt8:
+        """Return the entry (k,) for each point: its face (k,) and barycentric coordinates (k, 3)."""
+        return self.quantize(face, weights, self._colors.sample(face, weights))
+
+    def quantize(self, face: Int32, weights: Float32, colors: UInt8) -> UInt8:
+        """Return the entry (k,) for each point, as `label`; `colors` (k, 3) are those of the points."""
+        if not self._is_dithered:
+            return self._quantizer.assign(colors)
+        corners = self._faces.points[self._faces.corners[face]]
+        points = np.einsum("kc,kcd->kd", weights, corners) * self._faces.scale[face, None]
+        return self._quantizer.assign_dithered(colors, find_thresholds(points, self._axis[face], self._cell_mm))
+
+
+def _report(leaves: Leaves, faces: _Faces, colors: SurfaceColors, palette: _Palette, cell: float) -> None:
+    """Report the color differences of the result, the areas of the filaments, and whether the leaves sufficed."""
+    area = leaves.areas() * np.square(faces.scale[leaves.face])
+    samples = spread_samples(leaves, np.arange(len(area)), area / cell**2 / REPORT_RATIO, 1)
+    sampled = colors.sample(samples.face, samples.weights)
+    difference = palette.quantizer.measure(sampled, leaves.label[samples.owner])
+    share = _weigh_samples(leaves, faces, samples)
+    order = np.argsort(difference, kind="stable")
+    total = np.cumsum(share[order])
+    areas = np.bincount(leaves.label, area * faces.uses[leaves.face], minlength=len(palette.names))
+    used = np.flatnonzero(areas > 0)
+    did(
+        leaves=len(leaves.face),
+        delta_e_mean=round(float(share @ difference) / max(float(total[-1]), 1e-300), 2),
+        delta_e_p95=round(float(difference[order][np.searchsorted(total, 0.95 * total[-1])]), 2),
+        filaments=[palette.names[number] for number in used],
+        filament_colors=["#{:02X}{:02X}{:02X}".format(*palette.quantizer.palette[number]) for number in used],
+        filament_areas_mm2=[round(float(areas[number]), 2) for number in used],
+    )
+    if not colors.has_color:
+        note("no_colors", "the model has no colors, so all of it became one; color it first, or omit the option")
+    if len(leaves.face) >= 0.99 * MAX_LEAF_COUNT:
+        note(
+            "color_detail_limited",
+            f"the colors need more than {MAX_LEAF_COUNT} triangles at {format_number(cell)} mm, so the finest details "
+            "are missing; raise {reduce_colors_cell_mm}",
+        )
+
+
+def _build_scene(scene: Scene, surfaces: list[Surface], faces: _Faces, leaves: Leaves, palette: _Palette) -> Scene:
+    """Return the scene with the leaves as triangles, and one material for each entry of the palette in use."""
+    used, index = np.unique(leaves.label, return_inverse=True)
+    materials = []
+    for number in used:
+        red, green, blue = (palette.quantizer.palette[number] / 255).tolist()
+        materials.append(Material(palette.names[number], (red, green, blue, 1.0)))
+    order = np.argsort(leaves.face, kind="stable")
+    bounds = np.searchsorted(leaves.face[order], faces.first)
+    meshes = []
+    for place, surface in enumerate(surfaces):
+        rows = order[bounds[place] : bounds[place + 1]]
+        meshes.append(
+            _build_mesh(scene.meshes[surface.mesh], leaves, rows, int(faces.first[place]), index[rows].astype(np.int32))
+        )
+    number_of = {surface: number for number, surface in enumerate(surfaces)}
+    parts = [replace(part, mesh=number_of[Surface(part.mesh, part.material)], material=None) for part in scene.parts]
+    return replace(scene, meshes=tuple(meshes), parts=tuple(parts), materials=tuple(materials), images=())
+
+
+def _build_mesh(mesh: Mesh, leaves: Leaves, rows: NDArray[np.intp], first_face: int, material: Int32) -> Mesh:
+    """Return a mesh of the leaves `rows`; a mesh without split triangles keeps its vertices."""
+    if len(rows) == len(mesh.faces):
+        return replace(mesh, uv=None, colors=None, face_material=material)
+    corners = leaves.corners[rows]
+    if mesh.normals is None:
+        points, faces = np.unique(corners, return_inverse=True)
+        return Mesh(
+            leaves.points[points], faces.reshape(-1, 3).astype(np.int32), face_material=material, name=mesh.name
+        )
+    own = mesh.normals[mesh.faces[leaves.face[rows] - first_face]]
+    normals = np.einsum("lcw,lwd->lcd", leaves.weights[rows], own).reshape(-1, 3)
+    length = np.linalg.norm(normals, axis=1, keepdims=True)
+    normals = normals / np.where(length > 0, length, 1)
+    # equal corners share a vertex; rounding hides the noise of the interpolation
+    keys = np.concatenate([corners.reshape(-1, 1).astype(np.float64), np.rint(normals * 2**20)], axis=1)
+    first, vertex = weld(keys)
+    return Mesh(
+        leaves.points[corners.ravel()[first]],
+        vertex.reshape(-1, 3),
+        normals=normals[first],
+        face_material=material,
+        name=mesh.name,
+    )

@@ -1,0 +1,222 @@
+"""Visible colors of a surface at any point: base color × texture × vertex color × alpha over a background."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.model.notes import note
+from meshhub.model.scene import Float32, Int32, Material, Scene, UInt8
+from meshhub.toolkit.colors import LINEAR_OF_BYTE, decode_srgb, encode_srgb
+from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.images import decode_image
+
+CHUNK_SIZE = 262_144
+"""Samples that are computed at once; bounds the memory."""
+
+_LINEAR = LINEAR_OF_BYTE.astype(np.float32)
+
+_LINEAR_STEP_COUNT = 65_535
+"""Steps of linear light in the table below; the darkest sRGB bytes are 20 steps apart."""
+
+_BYTE_OF_LINEAR = np.rint(encode_srgb(np.arange(_LINEAR_STEP_COUNT + 1) / _LINEAR_STEP_COUNT) * 255).astype(np.uint8)
+
+WHITE = (255, 255, 255)
+"""Background of transparent surfaces if the caller has no other."""
+
+
+class Surface(NamedTuple):
+    """Mesh with the material of a part; parts that share both have the same colors.
+
+    mesh:     index into the meshes of the scene
+    material: index of the material of faces without one, or None
+    """
+
+    mesh: int
+    material: int | None
+
+
+def get_face_materials(scene: Scene, surface: Surface) -> Int32:
+    """Return the material (m,) of each face of a surface, -1 for none."""
+    mesh = scene.meshes[surface.mesh]
+    fallback = np.int32(-1 if surface.material is None else surface.material)
+    if mesh.face_material is None:
+        return np.full(len(mesh.faces), fallback, np.int32)
+    return np.where(mesh.face_material < 0, fallback, mesh.face_material)
+
+
+class SurfaceColors:
+    """Colors of several surfaces, whose faces are numbered one surface after the other.
+
+    Textures are filtered, and colors are interpolated and multiplied, in linear light (glTF 2.0 §3.9.2). Normals,
+    light, metal and emission are ignored.
+    """
+
+    def __init__(self, scene: Scene, surfaces: Sequence[Surface], background: tuple[int, int, int] = WHITE) -> None:
+        """Decode the textures that the surfaces use.
+
+        Args:
+            scene: Any frame.
+            surfaces: Surfaces of the scene.
+            background: sRGB color behind transparent surfaces.
+        """
+        self._material = np.concatenate(
+            [np.empty(0, np.int32), *(get_face_materials(scene, surface) for surface in surfaces)]
+        )
+        self._factor = np.ones((len(scene.materials) + 1, 4), np.float32)
+        for number, material in enumerate(scene.materials):
+            self._factor[number, :3] = decode_srgb(np.array(material.base_color[:3]))
+            self._factor[number, 3] = material.base_color[3]
+        used = sorted(set(np.unique(self._material).tolist()) - {-1})
+        self._materials = {number: scene.materials[number] for number in used}
+        self._background = _LINEAR[list(background)]
+        self._uv = _collect_corners(scene, surfaces, "uv")
+        self._colors = _collect_corners(scene, surfaces, "colors")
+        has_uv = np.concatenate(
+            [
+                np.empty(0, np.bool_),
+                *(np.full(len(scene.meshes[s.mesh].faces), scene.meshes[s.mesh].uv is not None) for s in surfaces),
+            ]
+        )
+        self._pixels = _decode_textures(scene, self._materials) if has_uv.any() else {}
+        self._is_textured = np.isin(self._material, list(self._pixels)) & has_uv
+
+    @property
+    def is_flat(self) -> NDArray[np.bool_]:
+        """(m,) whether each face has one color."""
+        result: NDArray[np.bool_] = ~self._is_textured
+        if self._colors is not None:
+            result &= (self._colors == self._colors[:, :1]).all(axis=(1, 2))
+        return result
+
+    @property
+    def has_color(self) -> bool:
+        """Whether any face has a color other than white."""
+        if self._colors is not None or self._is_textured.any():
+            return True
+        return bool((self._factor[np.unique(self._material)] != 1).any())
+
+    def sample(self, face: Int32 | IntIndex, weights: Float32) -> UInt8:
+        """Return the colors of points.
+
+        Args:
+            face: (k,) face of each point.
+            weights: (k, 3) barycentric coordinates of the points.
+        Returns:
+            (k, 3) sRGB colors.
+        """
+        result = np.empty((len(face), 3), np.uint8)
+        for start in range(0, len(face), CHUNK_SIZE):
+            rows = slice(start, start + CHUNK_SIZE)
+            result[rows] = self._sample(face[rows], weights[rows])
+        return result
+
+    def _sample(self, face: Int32 | IntIndex, weights: Float32) -> UInt8:
+        material = self._material[face]
+        linear = self._factor[material]
+        if self._colors is not None:
+            corner = self._colors[face]
+            linear[:, :3] *= np.einsum("kc,kcd->kd", weights, _LINEAR[corner[..., :3]])
+            linear[:, 3] *= np.einsum("kc,kc->k", weights, corner[..., 3].astype(np.float32)) / np.float32(255)
+        is_textured = self._is_textured[face]
+        for number, pixels in self._pixels.items():
+            rows = np.flatnonzero(is_textured & (material == number))
+            if len(rows) and self._uv is not None:
+                uv = np.einsum("kc,kcd->kd", weights[rows], self._uv[face[rows]])
+                linear[rows] *= sample_texture(pixels, uv, self._materials[number])
+        self._blend(linear, material)
+        steps = (np.clip(linear[:, :3], 0, 1) * np.float32(_LINEAR_STEP_COUNT) + np.float32(0.5)).astype(np.uint16)
+        result: UInt8 = _BYTE_OF_LINEAR[steps]
+        return result
+
+    def _blend(self, linear: Float32, material: Int32) -> None:
+        """Blend transparent colors with the background, in place."""
+        for number, description in self._materials.items():
+            if description.alpha_mode == "opaque":
+                continue
+            rows = np.flatnonzero(material == number)
+            alpha = linear[rows, 3:4]
+            if description.alpha_mode == "mask":
+                alpha = (alpha >= description.alpha_cutoff).astype(np.float32)
+            linear[rows, :3] = linear[rows, :3] * alpha + self._background * (1 - alpha)
+
+
+def _collect_corners(scene: Scene, surfaces: Sequence[Surface], name: str) -> NDArray[Any] | None:
+    """Return the (m, 3, k) values of a vertex attribute at the corners of all faces; None if no mesh has it."""
+    meshes = [scene.meshes[surface.mesh] for surface in surfaces]
+    present = [getattr(mesh, name) for mesh in meshes if getattr(mesh, name) is not None]
+    if not present:
+        return None
+    # meshes without UV have no texture, and those without colors are white
+    default = np.zeros((1, 3, 2), np.float32) if name == "uv" else np.full((1, 3, 4), 255, np.uint8)
+    return np.concatenate(
+        [
+            np.broadcast_to(default, (len(mesh.faces), *default.shape[1:]))
+            if getattr(mesh, name) is None
+            else getattr(mesh, name)[mesh.faces]
+            for mesh in meshes
+        ]
+    )
+
+
+def _decode_textures(scene: Scene, materials: dict[int, Material]) -> dict[int, UInt8]:
+    """Return the (height, width, 4) pixels of the textures, by material; materials may share them."""
+    images = {m.base_color_image for m in materials.values() if m.base_color_image is not None}
+    decoded = {index: decode_image(scene.images[index].data) for index in sorted(images)}
+    if any(pixels is None for pixels in decoded.values()):
+        note(
+            "texture_not_decoded",
+            "a texture cannot be decoded, so its colors are missing; `pip install 'meshhub[textures]'` adds a decoder",
+        )
+    return {
+        number: pixels
+        for number, material in materials.items()
+        if material.base_color_image is not None and (pixels := decoded[material.base_color_image]) is not None
+    }
+
+
+def sample_texture(pixels: UInt8, uv: Float32, material: Material) -> Float32:
+    """Return the (k, 4) linear colors, with alpha, of a texture.
+
+    Args:
+        pixels: (height, width, 4) sRGB, the top row first.
+        uv: (k, 2) texture coordinates, origin at the lower left.
+        material: Its wrap and filter modes apply.
+    """
+    height, width = pixels.shape[:2]
+    packed = np.ascontiguousarray(pixels).view(np.uint32).ravel()
+    x, y = uv[:, 0] * np.float32(width), (1 - uv[:, 1]) * np.float32(height)
+    if material.filter == "nearest":
+        column, row = _wrap(np.floor(x), material.wrap[0], width), _wrap(np.floor(y), material.wrap[1], height)
+        return _unpack(packed[row * width + column])
+    x, y = x - np.float32(0.5), y - np.float32(0.5)
+    left, top = np.floor(x), np.floor(y)
+    right_share, bottom_share = (x - left)[:, None], (y - top)[:, None]
+    columns = [_wrap(left + step, material.wrap[0], width) for step in (0, 1)]
+    rows = [_wrap(top + step, material.wrap[1], height) * width for step in (0, 1)]
+    result = np.zeros((len(uv), 4), np.float32)
+    for row, row_share in zip(rows, (1 - bottom_share, bottom_share), strict=True):
+        for column, share in zip(columns, (1 - right_share, right_share), strict=True):
+            result += _unpack(packed[row + column]) * (row_share * share)
+    return result
+
+
+def _unpack(packed: NDArray[np.uint32]) -> Float32:
+    """Return the (k, 4) linear colors, with alpha, of packed pixels."""
+    linear: Float32 = _LINEAR[packed.view(np.uint8).reshape(-1, 4)]
+    linear[:, 3] = (packed >> np.uint32(24)) * np.float32(1 / 255)
+    return linear
+
+
+def _wrap(position: Float32, mode: str, count: int) -> IntIndex:
+    """Return the pixel at a whole position along one axis."""
+    index = np.nan_to_num(position, posinf=0, neginf=0).astype(np.intp)
+    if mode == "repeat":
+        return index % count
+    if mode == "mirror":
+        index %= 2 * count
+        return np.minimum(index, 2 * count - 1 - index)
+    return np.clip(index, 0, count - 1)

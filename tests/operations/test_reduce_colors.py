@@ -1,0 +1,299 @@
+"""Reduction of colors: palettes, borders, reports, and scenes that stay closed."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image as Picture
+
+from meshhub import InvalidOption, Registry
+from meshhub.builtin_plugins.reduce_colors import ReduceColorsOptions
+from meshhub.builtin_plugins.reduce_colors.operation import run
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Image, Material, Mesh, Part, Scene, UInt8
+from meshhub.toolkit.colors import convert_from_oklab, convert_to_lab, convert_to_oklab, measure_delta_e
+from meshhub.toolkit.geometry import soup
+from meshhub.toolkit.topology import is_closed
+from models import assert_valid, brick, sphere, volume
+
+pytestmark = pytest.mark.once
+
+RED, BLUE, WHITE, BLACK = (200, 20, 40), (0, 82, 180), (255, 255, 255), (0, 0, 0)
+
+
+def paint_image(pixels: UInt8) -> Image:
+    data = io.BytesIO()
+    Picture.fromarray(pixels).save(data, "PNG")
+    return Image(data.getvalue(), "image/png")
+
+
+def draw_halves(left: tuple[int, int, int] = RED, right: tuple[int, int, int] = BLUE) -> UInt8:
+    """Return a picture with a vertical border."""
+    pixels = np.empty((8, 8, 3), np.uint8)
+    pixels[:, :4], pixels[:, 4:] = left, right
+    return pixels
+
+
+def project_texture(mesh: Mesh, pixels: UInt8, **material: Any) -> Scene:
+    """Return a scene with a mesh whose texture is projected along Z onto its bounding box, without repetition."""
+    low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+    uv = (mesh.vertices[:, :2] - low[:2]) / (high - low)[:2]
+    description = Material(base_color_image=0, filter="nearest", wrap=("clamp", "clamp"))
+    return Scene(
+        (replace(mesh, uv=uv),),
+        (Part(0, material=0),),
+        (replace(description, **material),),
+        (paint_image(pixels),),
+    )
+
+
+def reduce_scene(scene: Scene, **options: Any) -> tuple[Scene, Mapping[str, Any]]:
+    """Return the scene with reduced colors, and the figures."""
+    with collecting("test") as remarks:
+        result = run(scene, ReduceColorsOptions(**options))
+    return result, remarks.figures
+
+
+def measure_areas(scene: Scene) -> dict[tuple[int, ...], float]:
+    """Return the area of each color."""
+    areas: dict[tuple[int, ...], float] = {}
+    for part in scene.parts:
+        mesh = scene.meshes[part.mesh]
+        a, b, c = (mesh.vertices @ part.transform[:3, :3].T)[mesh.faces].transpose(1, 0, 2)
+        size = np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2
+        assert mesh.face_material is not None
+        for number, material in enumerate(scene.materials):
+            color = tuple(round(255 * value) for value in material.base_color[:3])
+            areas[color] = areas.get(color, 0) + float(size[mesh.face_material == number].sum())
+    return areas
+
+
+def test_triangles_are_split_along_the_border() -> None:
+    scene = project_texture(brick(20, 20, 20), draw_halves())
+    result, figures = reduce_scene(scene, reduce_colors=2, reduce_colors_borders="exact")
+    assert_valid(result)
+    areas = measure_areas(result)
+    assert areas == pytest.approx({RED: 1200, BLUE: 1200}, rel=0.01)
+    assert figures["delta_e_mean"] < 0.3
+    assert figures["delta_e_p95"] == 0
+    assert figures["filament_areas_mm2"] == pytest.approx([areas[RED], areas[BLUE]], rel=0.001)
+    assert figures["leaves"] == result.face_count < 2000
+
+
+@pytest.mark.parametrize("borders", ["exact", "smooth"])
+@pytest.mark.parametrize("mesh", [brick(30, 20, 10), sphere(15)], ids=["brick", "sphere"])
+def test_a_closed_mesh_stays_closed_and_keeps_its_shape(mesh: Mesh, borders: str) -> None:
+    random = np.random.default_rng(5)
+    scene = project_texture(mesh, random.integers(0, 256, (16, 16, 3), np.uint8), filter="linear")
+    result, _ = reduce_scene(scene, reduce_colors=5, reduce_colors_borders=borders, reduce_colors_cell_mm=1)
+    assert result.face_count > 2 * scene.face_count
+    assert is_closed(*soup(result))
+    assert volume(*soup(result)) == pytest.approx(volume(*soup(scene)))
+    assert len(result.materials) == 5
+
+
+def test_palettes_are_the_same_each_time() -> None:
+    random = np.random.default_rng(5)
+    scene = project_texture(sphere(15), random.integers(0, 256, (16, 16, 3), np.uint8))
+    first, second = (reduce_scene(scene, reduce_colors=6)[0] for _ in range(2))
+    assert first.materials == second.materials
+    assert np.array_equal(first.meshes[0].vertices, second.meshes[0].vertices)
+
+
+def test_pure_white_and_black_stay_entries() -> None:
+    pixels = np.linspace(0, 255, 64).astype(np.uint8)[None, :, None].repeat(64, 0).repeat(3, 2).copy()
+    pixels[:12], pixels[52:] = WHITE, BLACK
+    result, _ = reduce_scene(project_texture(brick(20, 20, 2), pixels), reduce_colors=5)
+    colors = {tuple(round(255 * value) for value in material.base_color[:3]) for material in result.materials}
+    assert {WHITE, BLACK} <= colors
+
+
+def test_white_that_is_not_used_is_no_entry() -> None:
+    result, _ = reduce_scene(project_texture(brick(20, 20, 2), draw_halves()), reduce_colors=4)
+    assert set(measure_areas(result)) == {RED, BLUE}
+
+
+def test_filaments_of_the_user_keep_their_names_and_numbers() -> None:
+    palette = "#00FF00, Fire red=#D01020\n#101010;#0050B0"
+    result, figures = reduce_scene(project_texture(brick(20, 20, 2), draw_halves()), reduce_colors_palette=palette)
+    assert [material.name for material in result.materials] == ["Fire red", "Filament 4"]
+    assert figures["filament_colors"] == ["#D01020", "#0050B0"]
+
+
+def test_the_best_filaments_are_chosen() -> None:
+    result, figures = reduce_scene(
+        project_texture(brick(20, 20, 2), draw_halves()),
+        reduce_colors=2,
+        reduce_colors_palette="#FFFFFF,#D01020,#00FF00,#0050B0,#808080",
+    )
+    assert figures["filament_colors"] == ["#D01020", "#0050B0"]
+    assert len(result.materials) == 2
+
+
+@pytest.mark.parametrize(
+    ("material", "colors", "expected"),
+    [
+        ({"base_color": (1.0, 128 / 255, 128 / 255, 1.0)}, None, (255, 128, 128)),
+        ({"base_color": (1.0, 128 / 255, 128 / 255, 1.0)}, (128, 255, 255, 255), (128, 128, 128)),
+        ({"base_color": (1.0, 1.0, 1.0, 0.0), "alpha_mode": "blend"}, None, (0, 0, 255)),
+        ({"base_color": (0.0, 1.0, 0.0, 0.4), "alpha_mode": "mask"}, None, (0, 0, 255)),
+        ({"base_color": (0.0, 1.0, 0.0, 0.6), "alpha_mode": "mask"}, None, (0, 255, 0)),
+        ({"base_color": (0.0, 1.0, 0.0, 0.1)}, None, (0, 255, 0)),
+    ],
+    ids=["factor", "factor × vertex", "blend", "mask out", "mask in", "opaque"],
+)
+def test_colors_are_products_over_the_background(
+    material: dict[str, Any], colors: tuple[int, ...] | None, expected: tuple[int, int, int]
+) -> None:
+    mesh = brick()
+    if colors is not None:
+        mesh = replace(mesh, colors=np.tile(np.array(colors, np.uint8), (len(mesh.vertices), 1)))
+    scene = project_texture(mesh, draw_halves(WHITE, WHITE), **material)
+    result, _ = reduce_scene(scene, reduce_colors=1, reduce_colors_background="#0000FF")
+    assert set(measure_areas(result)) == {expected}
+
+
+@pytest.mark.parametrize("wrap", ["repeat", "mirror", "clamp"])
+def test_coordinates_outside_the_texture_are_wrapped(wrap: str) -> None:
+    scene = project_texture(brick(20, 20, 2), draw_halves(), wrap=(wrap, wrap))
+    mesh = scene.meshes[0]
+    assert mesh.uv is not None
+    # u from 1 to 2: the texture again, the mirrored texture, or its last column
+    scene = replace(scene, meshes=(replace(mesh, uv=mesh.uv + np.array([1, 0], np.float32)),))
+    result, _ = reduce_scene(scene, reduce_colors=2)
+    mesh = result.meshes[0]
+    assert mesh.face_material is not None
+    centers = mesh.vertices[mesh.faces].mean(axis=1)[:, 0]
+    sides = {}
+    for side, faces in (("left", abs(centers - 5) < 4), ("right", abs(centers - 15) < 4)):
+        numbers = np.unique(mesh.face_material[faces])
+        assert len(numbers) == 1
+        sides[side] = tuple(round(255 * value) for value in result.materials[numbers[0]].base_color[:3])
+    expected = {"repeat": (RED, BLUE), "mirror": (BLUE, RED), "clamp": (BLUE, BLUE)}
+    assert (sides["left"], sides["right"]) == expected[wrap]
+
+
+def test_smooth_borders_remove_speckles() -> None:
+    pixels = draw_halves().repeat(8, 0).repeat(8, 1)
+    pixels[30, 20] = BLUE
+    scene = project_texture(brick(20, 20, 2), pixels)
+    # the pixel has 0.1 mm², less than a cell
+    for borders, has_speckle in (("exact", True), ("smooth", False)):
+        result, _ = reduce_scene(scene, reduce_colors=2, reduce_colors_borders=borders)
+        mesh = result.meshes[0]
+        assert mesh.face_material is not None
+        is_left = mesh.vertices[mesh.faces][..., 0].max(axis=1) < 8
+        assert (len(np.unique(mesh.face_material[is_left])) == 2) is has_speckle
+        assert measure_areas(result)[BLUE] == pytest.approx(480, abs=0.25)
+
+
+def test_dithering_mixes_two_filaments() -> None:
+    gray = (188, 188, 188)
+    scene = project_texture(brick(20, 20, 4), draw_halves(gray, gray))
+    result, _ = reduce_scene(scene, reduce_colors_palette="#FFFFFF,#000000", reduce_colors_dither="blue-noise")
+    areas = measure_areas(result)
+    # gray 188 reflects half of the light
+    assert areas[WHITE] / sum(areas.values()) == pytest.approx(0.5, abs=0.05)
+    assert is_closed(*soup(result))
+
+
+def test_instances_stay_shared_and_own_materials_are_respected() -> None:
+    materials = (Material("red", (1.0, 0.0, 0.0, 1.0)), Material("blue", (0.0, 0.0, 1.0, 1.0)))
+    move = np.eye(4)
+    move[0, 3] = 50
+    parts = (Part(0, material=0), Part(0, move, material=0), Part(0, move @ move, material=1))
+    result, figures = reduce_scene(Scene((brick(),), parts, materials), reduce_colors=3)
+    assert [part.mesh for part in result.parts] == [0, 0, 1]
+    assert result.face_count == 36
+    assert figures["filament_colors"] == ["#FF0000", "#0000FF"] or figures["filament_colors"] == ["#0000FF", "#FF0000"]
+    assert sorted(figures["filament_areas_mm2"]) == pytest.approx([2200, 4400])
+
+
+def test_normals_of_split_triangles_are_interpolated() -> None:
+    mesh = sphere(15)
+    length = np.linalg.norm(mesh.vertices, axis=1, keepdims=True)
+    scene = project_texture(replace(mesh, normals=mesh.vertices / length), draw_halves()[:, 1:])
+    result, _ = reduce_scene(scene, reduce_colors=2)
+    split = result.meshes[0]
+    assert split.normals is not None
+    assert len(split.faces) > len(mesh.faces)
+    outward = split.vertices / np.linalg.norm(split.vertices, axis=1, keepdims=True)
+    assert np.einsum("ij,ij->i", split.normals, outward).min() > 0.99
+
+
+def test_a_model_without_colors_has_a_note() -> None:
+    with collecting("test") as remarks:
+        result = run(Scene((brick(),), (Part(0),)), ReduceColorsOptions(reduce_colors=4))
+    assert [note.code for note in remarks.notes] == ["no_colors"]
+    assert len(result.materials) == 1
+
+
+def test_details_beyond_the_limit_have_a_note() -> None:
+    random = np.random.default_rng(5)
+    scene = project_texture(brick(400, 400, 2), random.integers(0, 256, (1024, 1024, 3), np.uint8))
+    with collecting("test") as remarks:
+        result = run(scene, ReduceColorsOptions(reduce_colors=4))
+    assert result.face_count <= 200_000
+    assert "color_detail_limited" in [note.code for note in remarks.notes]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"reduce_colors_palette": "red"}, "lists colors as #RRGGBB or name=#RRGGBB"),
+        ({"reduce_colors_palette": "#FF0000,#ff0000"}, "twice"),
+        ({"reduce_colors_palette": ","}, "1 to 32"),
+        ({"reduce_colors": 3, "reduce_colors_palette": "#FF0000,#00FF00"}, "only 2 filaments"),
+        ({"reduce_colors": 3, "reduce_colors_background": "white"}, "#FF8000"),
+        ({"reduce_colors_cell_mm": 1}, "reduce_colors_palette"),
+        ({"reduce_colors": 33}, "at most 32"),
+    ],
+)
+def test_invalid_options_are_rejected(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    with Registry() as registry, pytest.raises(InvalidOption, match=words):
+        registry.convert(Scene((brick(),), (Part(0),)), tmp_path / "a.ply", **options)
+
+
+@pytest.mark.parametrize("extension", ["3mf", "ply", "obj", "glb"])
+def test_every_format_with_colors_keeps_the_reduced_ones(tmp_path: Path, extension: str) -> None:
+    scene = project_texture(brick(20, 20, 2), draw_halves())
+    with Registry() as registry:
+        registry.convert(scene, tmp_path / f"a.{extension}", reduce_colors=2)
+        result = registry.read(tmp_path / f"a.{extension}")
+        again, figures = reduce_scene(result, reduce_colors=4)
+    areas = measure_areas(again)
+    assert areas[RED] == pytest.approx(480, rel=0.02)
+    assert areas[BLUE] == pytest.approx(480, rel=0.02)
+    assert figures["delta_e_mean"] == pytest.approx(0, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
+        ((50, 2.5, 0), (73, 25, -18), 27.1492),
+        ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
+        ((6.7747, -0.2908, -2.4247), (5.8714, -0.0985, -2.2286), 0.6377),
+        ((50, 0, 0), (50, -1, 2), 2.3669),
+    ],
+)
+def test_color_differences_are_those_of_the_standard(
+    first: tuple[float, ...], second: tuple[float, ...], expected: float
+) -> None:
+    # test data of Sharma, Wu, Dalal, 2005, table 1
+    assert measure_delta_e(np.array(first), np.array(second)) == pytest.approx(expected, abs=1e-4)
+
+
+def test_color_spaces_are_those_of_their_authors() -> None:
+    colors = np.array([WHITE, BLACK, (255, 0, 0)], np.uint8)
+    assert convert_to_oklab(colors) == pytest.approx(
+        np.array([[1, 0, 0], [0, 0, 0], [0.6280, 0.2249, 0.1258]]), abs=1e-4
+    )
+    assert convert_to_lab(colors)[2] == pytest.approx(np.array([53.24, 80.09, 67.20]), abs=0.02)
+    assert np.array_equal(convert_from_oklab(convert_to_oklab(colors)), colors)
