@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import subprocess
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -587,6 +589,55 @@ def test_written_scenes_survive_a_round_trip(name: str) -> None:
     assert expected_features - {"instances"} <= result.features()
     if name in ("instances", "mirrors", "groups"):
         assert "instances" in result.features()
+
+
+def read_like_bambustudio(data: bytes) -> list[list[str]]:
+    """Return the color of each triangle of each mesh object, "" for none, as BambuStudio reads it.
+
+    It reads color groups alone, by these literal names, and a triangle without a property has that of its object.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        text = file.read("3D/3dmodel.model").decode()
+    groups = {
+        number: re.findall(r'<m:color color="([^"]+)"/>', body)
+        for number, body in re.findall(r'<m:colorgroup id="(\d+)">(.*?)</m:colorgroup>', text, re.DOTALL)
+    }
+    result = []
+    for attributes, body in re.findall(r"<object ([^>]*)>(.*?)</object>", text, re.DOTALL):
+        rows = [dict(re.findall(r'(\w+)="([^"]*)"', row)) for row in re.findall(r"<triangle ([^>]*)/>", body)]
+        own = dict(re.findall(r'(\w+)="([^"]*)"', attributes))
+        keys = [(row.get("pid", own.get("pid")), row.get("p1", own.get("pindex", "0"))) for row in rows]
+        if rows:
+            result.append([groups[pid][int(index)] if pid in groups else "" for pid, index in keys])
+    return result
+
+
+def test_every_triangle_has_a_color_for_slicers_if_one_has() -> None:
+    palette = (Material("", (1, 0, 0, 1)), Material("glass", (0, 0, 1, 0.5), alpha_mode="blend"))
+    parts = (Part(0), Part(1, placement(40)), Part(1, placement(80), material=1), Part(2, placement(120)))
+    colored = replace(COLORED, colors=np.tile(np.array([255, 0, 0, 255], np.uint8), (8, 1)))
+    mixed = Scene((paint(0, -1, 1), BRICK, colored), parts, palette)
+    # equal colors of different groups are the same text, so that slicers use one filament
+    assert read_like_bambustudio(write_package(mixed)) == [
+        ["#FF0000"] * 4 + ["#FFFFFF"] * 4 + ["#0000FF80"] * 4,
+        ["#FFFFFF"] * 12,
+        ["#0000FF80"] * 12,
+        ["#FF0000"] * 12,
+    ]
+    assert read_like_bambustudio(write_package(scene_of(BRICK))) == [[""] * 12]
+    result = round_trip(mixed)
+    assert [material.name for material in result.materials] == ["Material 1", "glass"]
+    assert np.array_equal(result.meshes[0].face_material, np.repeat([0, -1, 1], 4))
+    assert [part.material for part in result.parts] == [None] * 4
+    assert result.meshes[1].face_material is None and result.meshes[2].face_material.tolist() == [1] * 12
+
+
+def test_the_object_has_the_color_of_most_of_its_triangles() -> None:
+    data = write_package(Scene((paint(1, 2, 2, 2),), (Part(0),), (*MATERIALS[:2], Material("blue", (0, 0, 1, 1)))))
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        text = file.read("3D/3dmodel.model").decode()
+    (pid,) = re.findall(r'<object id="\d+" type="model" pid="(\d+)" pindex="0">', text)
+    assert f'<m:colorgroup id="{pid}"><m:color color="#0000FF"/></m:colorgroup>' in text
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from meshhub.builtin_plugins.threemf import ThreeMFReadOptions, ThreeMFWriteOptions
 from meshhub.builtin_plugins.threemf.reader import read
@@ -369,6 +370,27 @@ def test_a_project_lists_objects_parts_and_instances_like_bambustudio(profile: s
     assert metadata(assembly)["extruder"] == "2"
     rows = [metadata(part) for part in assembly.findall("part")]
     assert [(row["name"], row["extruder"]) for row in rows] == [("small", "1"), ("large", "2")]
+
+
+@pytest.mark.parametrize("profile", DIALECTS)
+def test_a_project_has_a_thumbnail(profile: str) -> None:
+    with zipfile.ZipFile(io.BytesIO(write_project(colored_boxes(), profile)[0])) as archive:
+        links = ElementTree.fromstring(archive.read("_rels/.rels"))
+        (target,) = (link.get("Target") for link in links if link.get("Type", "").endswith("/metadata/thumbnail"))
+        picture = Image.open(io.BytesIO(archive.read(str(target)[1:])))
+    pixels = np.asarray(picture.convert("RGBA"))
+    assert picture.format == "PNG" and picture.size == (256, 256)
+    hues = {int(pixel[:3].argmax()) for pixel in pixels.reshape(-1, 4) if pixel[3] == 255 and np.ptp(pixel[:3]) > 100}
+    # the green side faces away
+    assert hues == {0, 2}
+
+
+def test_prusaslicer_gets_the_names_of_the_filaments() -> None:
+    materials = (Material('Fire "red"', (1.0, 0.0, 0.0, 1.0)), Material("a\nb", (0.0, 1.0, 0.0, 1.0)))
+    scene = Scene((replace(BRICK, face_material=np.repeat([0, 1], 6)),), (Part(0),), materials)
+    with zipfile.ZipFile(io.BytesIO(write_project(scene)[0])) as archive:
+        settings = archive.read("Metadata/Slic3r_PE.config").decode().splitlines()
+    assert '; filament_settings_id = "Fire \\"red\\"";"a b"' in settings
 
 
 @pytest.mark.parametrize("profile", ["bambu", "orca"])

@@ -6,6 +6,7 @@ them at vertices: a vertex is split where its corners differ.
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import replace
 from typing import Literal
 
@@ -105,6 +106,7 @@ class PropertyReader:
         self.images: list[Image] = []
         self._package = package
         self._base_cache: dict[tuple[str, int], int] = {}
+        self._base_ids: dict[str, list[int]] = {}
         self._texture_cache: dict[tuple[str, int], int] = {}
         self._image_cache: dict[str, int | None] = {}
         self._mixture_cache: dict[tuple[str, int], UInt8] = {}
@@ -159,8 +161,11 @@ class PropertyReader:
             return
         if len(faces) == 0:
             return
+        repeated = self._find_repeated(document, number)
         if isinstance(group, BaseMaterials):
             corners.material[faces] = self._read_base(document, number, group) + index[:, 0]
+        elif repeated is not None and blend == "mix":
+            corners.material[faces] = repeated
         elif isinstance(group, TextureGroup):
             corners.material[faces] = self._read_texture(document, group.texture)
             corners.uv()[faces] = group.uv[index]
@@ -215,6 +220,30 @@ class PropertyReader:
                 alpha_mode: Literal["opaque", "blend"] = "opaque" if color[3] == 1 else "blend"
                 self.materials.append(Material(name=name, base_color=tuple(color), alpha_mode=alpha_mode))
         return self._base_cache[key]
+
+    def _find_repeated(self, document: ModelDocument, number: int) -> int | None:
+        """Return the material that a color group repeats, -1 for the one of faces without a material, None otherwise.
+
+        The writer adds a group of one color for each base material and, at last, for faces without one, in white. Their
+        ids follow that of the base materials.
+        """
+        group = document.groups[number]
+        if not isinstance(group, ColorGroup) or len(group.colors) != 1:
+            return None
+        if document.part not in self._base_ids:
+            bases = [index for index, other in document.groups.items() if isinstance(other, BaseMaterials)]
+            self._base_ids[document.part] = sorted(bases)
+        ids = self._base_ids[document.part]
+        place = bisect.bisect_left(ids, number) - 1
+        base = document.groups[ids[place]] if place >= 0 else None
+        if not isinstance(base, BaseMaterials):
+            return None
+        row = number - ids[place] - 1
+        if row == len(base.colors):
+            return -1 if bool((group.colors == _WHITE).all()) else None
+        if row > len(base.colors) or not bool((base.colors[row] == group.colors[0]).all()):
+            return None
+        return self._read_base(document, ids[place], base) + row
 
     def _read_texture(self, document: ModelDocument, number: int) -> int:
         """Return the material with a texture; add it if it is new."""

@@ -1,7 +1,8 @@
 """Write materials, vertex colors and texture coordinates as property groups.
 
-Untextured materials become base materials, which slicers list by name. Vertex colors become a color group, multiplied
-by the color of the material. Textures become texture groups, multiplied by a color group where they are tinted.
+Untextured materials become base materials, which have names, and a color group each: BambuStudio reads no base
+materials, and OrcaSlicer one color of a group. Vertex colors become a color group, multiplied by the color of the
+material. Textures become texture groups, multiplied by a color group where they are tinted.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class FaceProperties:
     group: Int32 | None = None
     index: Int32 | None = None
 
-    def set(self, count: int, faces: NDArray[np.intp], group: int, index: Int32) -> None:
-        """Set the property group and the properties (k, 3) of some (k,) of the `count` triangles."""
+    def set(self, count: int, faces: NDArray[np.intp], group: int | Int32, index: Int32) -> None:
+        """Set the property groups and the properties (k, 3) of some (k,) of the `count` triangles."""
         if self.group is None or self.index is None:
             self.group, self.index = np.zeros(count, np.int32), np.zeros((count, 3), np.int32)
         self.group[faces] = group
@@ -52,12 +53,14 @@ class FaceProperties:
 class PropertyWriter:
     """Writes the property resources of a model."""
 
-    def __init__(self, scene: Scene, ids: Iterator[int]) -> None:
+    def __init__(self, scene: Scene, ids: Iterator[int], *, has_color_groups: bool) -> None:
         """Write the base materials.
 
         Args:
             scene: Scene whose materials are written.
             ids: Source of resource ids.
+            has_color_groups: Whether to color all triangles of a scene with colors by color groups. Projects of slicers
+                have filaments instead.
         """
         self.chunks: list[Chunk] = []
         self.images: dict[str, bytes] = {}
@@ -66,8 +69,10 @@ class PropertyWriter:
         self._tints = np.array([_get_tint(material) for material in scene.materials], np.uint8).reshape(-1, 4)
         self._image_paths = self._add_images()
         self._textures: dict[tuple[int, tuple[str, str], str], int] = {}
+        self._has_color_groups = has_color_groups
         self._base_group: int | None = None
         self._base_rows: dict[int, int] = {}
+        self._color_groups: list[int] = []
         self._write_base_materials()
         _note_losses([scene.materials[index] for index in scene.used_materials()])
 
@@ -83,7 +88,7 @@ class PropertyWriter:
         materials = _get_face_materials(mesh, material)
         is_textured = self._find_textured_faces(mesh, materials)
         if mesh.colors is None and not is_textured.any():
-            if (materials >= 0).any():
+            if (materials >= 0).any() or (self._has_color_groups and -1 in self._base_rows):
                 self._assign_base(result, materials, np.arange(len(materials)))
             return result
         colors = np.full((len(faces), 3, 4), 255, np.uint8) if mesh.colors is None else mesh.colors[faces]
@@ -116,41 +121,56 @@ class PropertyWriter:
         return paths
 
     def _write_base_materials(self) -> None:
-        """Write one group of all untextured materials, with a white one for faces without material beside others."""
+        """Write one group of all untextured materials, and color groups or a white one for faces without material."""
         materials, needs_default = self._find_base_materials()
-        if not materials and not needs_default:
-            return
-        self._base_group = next(self._ids)
-        lines = [f'<basematerials id="{self._base_group}">\n']
-        for row, index in enumerate(materials):
-            self._base_rows[index] = row
-            name = escape_xml(self._scene.materials[index].name) or f"Material {row + 1}"
-            red, green, blue, alpha = self._tints[index].tolist()
-            lines.append(f'<base name="{name}" displaycolor="{format_color((red, green, blue, alpha))}"/>\n')
+        self._base_rows = {index: row for row, index in enumerate(materials)}
+        rows = [(self._scene.materials[index].name, tuple(self._tints[index].tolist())) for index in materials]
         if needs_default:
-            self._base_rows[-1] = len(materials)
-            lines.append('<base name="Default" displaycolor="#FFFFFF"/>\n')
-        self.chunks.append("".join([*lines, "</basematerials>\n"]).encode())
+            self._base_rows[-1] = len(rows)
+            rows.append(("Default", _WHITE))
+        if not rows:
+            return
+        named = rows[: len(materials)] if self._has_color_groups else rows
+        lines = []
+        if named:
+            self._base_group = next(self._ids)
+            lines.append(f'<basematerials id="{self._base_group}">\n')
+            for row, (name, color) in enumerate(named, 1):
+                text = escape_xml(name) or f"Material {row}"
+                lines.append(f'<base name="{text}" displaycolor="{format_color(color)}"/>\n')
+            lines.append("</basematerials>\n")
+        if self._has_color_groups:
+            # the reader finds the material of a color group by its id
+            self._color_groups = [next(self._ids) for _ in rows]
+            for group, (_, color) in zip(self._color_groups, rows, strict=True):
+                lines.append(f'<m:colorgroup id="{group}"><m:color color="{format_color(color)}"/></m:colorgroup>\n')
+        self.chunks.append("".join(lines).encode())
 
     def _find_base_materials(self) -> tuple[list[int], bool]:
-        """Return the materials used without texture and colors, and whether other faces of their objects have none."""
+        """Return the materials used without texture and colors, and whether faces without one need a color.
+
+        They do beside colored faces: BambuStudio ignores all colors of a model with one face that has none.
+        """
         base: set[int] = set()
-        needs_default = False
+        has_colors = has_bare_faces = needs_default = False
         used_by_mesh: dict[int, list[int]] = {}
         for part in self._scene.parts:
             mesh = self._scene.meshes[part.mesh]
+            has_colors = has_colors or mesh.colors is not None
             if mesh.colors is not None or len(mesh.faces) == 0:
                 continue
             if part.mesh not in used_by_mesh:
                 own = mesh.face_material
                 used_by_mesh[part.mesh] = [-1] if own is None else (np.flatnonzero(np.bincount(own + 1)) - 1).tolist()
             used = {part.material if index < 0 else index for index in used_by_mesh[part.mesh]}
+            has_bare_faces = has_bare_faces or None in used
             needs_default = needs_default or (None in used and len(used) > 1)
             materials = {index for index in used if index is not None}
+            has_colors = has_colors or bool(materials)
             if mesh.uv is None and any(self._is_textured(index) for index in materials):
                 note("texture_without_uv", "a mesh without texture coordinates has a texture, which was left out")
             base |= {index for index in materials if mesh.uv is None or not self._is_textured(index)}
-        return sorted(base), needs_default
+        return sorted(base), needs_default or (self._has_color_groups and has_colors and has_bare_faces)
 
     def _is_textured(self, material: int) -> bool:
         return self._scene.materials[material].base_color_image in self._image_paths
@@ -200,9 +220,13 @@ class PropertyWriter:
         table = np.full(len(self._scene.materials) + 1, self._base_rows.get(-1, 0), np.int32)
         for material, row in self._base_rows.items():
             table[material] = row
-        index = np.repeat(table[materials[faces]][:, None], 3, axis=1)
-        assert self._base_group is not None
-        result.set(len(materials), faces, self._base_group, index)
+        rows = table[materials[faces]]
+        if self._has_color_groups:
+            groups = np.array(self._color_groups, np.int32)[rows]
+            result.set(len(materials), faces, groups, np.zeros((len(rows), 3), np.int32))
+        else:
+            assert self._base_group is not None
+            result.set(len(materials), faces, self._base_group, np.repeat(rows[:, None], 3, axis=1))
 
     def _assign_textures(
         self, result: FaceProperties, uv: NDArray[np.float32], colors: UInt8, materials: Int32
@@ -263,16 +287,20 @@ def _get_face_materials(mesh: Mesh, default: int | None) -> Int32:
 
 
 def _format_colors(colors: UInt8) -> bytes:
-    """Return `<m:color …/>` for each of (k, 4) colors, without alpha if all are opaque."""
-    channels = 3 if bool((colors[:, 3] == 255).all()) else 4
+    """Return `<m:color …/>` for each of (k, 4) colors, without alpha for opaque ones.
+
+    Slicers compare the texts of colors.
+    """
     head, tail = b'<m:color color="#', b'"/>\n'
     digits = np.frombuffer(b"0123456789ABCDEF", np.uint8)
-    lines = np.empty((len(colors), len(head) + 2 * channels + len(tail)), np.uint8)
+    lines = np.empty((len(colors), len(head) + 8 + len(tail)), np.uint8)
     lines[:, : len(head)] = np.frombuffer(head, np.uint8)
-    lines[:, len(head) : -len(tail) : 2] = digits[colors[:, :channels] >> 4]
-    lines[:, len(head) + 1 : -len(tail) : 2] = digits[colors[:, :channels] & 15]
+    lines[:, len(head) : -len(tail) : 2] = digits[colors >> 4]
+    lines[:, len(head) + 1 : -len(tail) : 2] = digits[colors & 15]
     lines[:, -len(tail) :] = np.frombuffer(tail, np.uint8)
-    return lines.tobytes()
+    is_written = np.ones(lines.shape, np.bool_)
+    is_written[colors[:, 3] == 255, len(head) + 6 : -len(tail)] = False
+    return lines[is_written].tobytes()
 
 
 def _note_losses(materials: list[Material]) -> None:

@@ -39,7 +39,7 @@ def format_entries(tree: ObjectTree, filaments: FilamentWriter) -> list[tuple[st
     model = [
         '<?xml version="1.0" encoding="UTF-8"?>\n<config>\n',
         *_format_objects(tree, filaments),
-        *_format_plate(tree),
+        *_format_plate(tree, filaments.dialect.thumbnail),
         "</config>\n",
     ]
     # both slicers fill the other settings with those of the printer that the user selects
@@ -87,9 +87,12 @@ def _find_parts(item: MeshObject | GroupObject, matrix: Float64) -> Iterator[tup
         yield from _find_parts(member, matrix @ inner)
 
 
-def _format_plate(tree: ObjectTree) -> Iterator[str]:
+def _format_plate(tree: ObjectTree, thumbnail: str) -> Iterator[str]:
     """Yield the elements of one plate with every build item."""
-    yield f"<plate>\n{_format_metadata('plater_id', '1')}{_format_metadata('plater_name', '')}"
+    yield (
+        f"<plate>\n{_format_metadata('plater_id', '1')}{_format_metadata('plater_name', '')}"
+        f"{_format_metadata('thumbnail_file', thumbnail)}"
+    )
     counts: Counter[int] = Counter()
     for number, (item, _) in enumerate(tree.items, 1):
         yield (

@@ -25,6 +25,7 @@ class Dialect:
     metadata:     further metadata elements
     paint:        name of the attribute of a painted triangle
     max_filament: largest filament that the slicer paints with
+    thumbnail:    name of the picture in the package
     """
 
     name: str
@@ -33,6 +34,7 @@ class Dialect:
     metadata: bytes
     paint: str
     max_filament: int
+    thumbnail: str
 
 
 _BAMBU = Dialect(
@@ -48,6 +50,7 @@ _BAMBU = Dialect(
     metadata=b'<metadata name="BambuStudio:3mfVersion">1</metadata>\n',
     paint="paint_color",
     max_filament=32,
+    thumbnail="Metadata/plate_1.png",
 )
 DIALECTS: dict[Profile, Dialect] = {
     "prusa": Dialect(
@@ -61,6 +64,7 @@ DIALECTS: dict[Profile, Dialect] = {
         ),
         paint="slic3rpe:mmu_segmentation",
         max_filament=15,
+        thumbnail="Metadata/thumbnail.png",
     ),
     "bambu": _BAMBU,
     "orca": replace(_BAMBU, name="OrcaSlicer", application="OrcaSlicer-2.3.0"),
@@ -101,8 +105,10 @@ class FilamentWriter:
             order = {color: number for number, color in enumerate(dict.fromkeys(rgb), 1)}
             numbers = [order[color] for color in rgb]
         self._colors: dict[int, tuple[int, ...]] = {}
-        for number, color in zip(numbers, rgb, strict=True):
+        self._names: dict[int, str] = {}
+        for index, number, color in zip(used, numbers, rgb, strict=True):
             self._colors.setdefault(number, color)
+            self._names.setdefault(number, scene.materials[index].name)
         # faces without a material have the first filament
         self._number_of = np.ones(len(scene.materials) + 1, np.int32)
         self._number_of[list(used)] = self._limit(numbers)
@@ -134,6 +140,10 @@ class FilamentWriter:
         return [
             "#{:02X}{:02X}{:02X}".format(*self._colors.get(number, (255, 255, 255))) for number in range(1, count + 1)
         ]
+
+    def names(self) -> list[str]:
+        """Return the names of the filaments that `colors` lists, "" for none."""
+        return [self._names.get(number, "") for number in range(1, len(self.colors()) + 1)]
 
     def format_paint(self, filament: int) -> str:
         """Return the attribute that paints a triangle with a filament."""

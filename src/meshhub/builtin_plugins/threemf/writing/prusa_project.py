@@ -29,6 +29,7 @@ def format_entries(tree: ObjectTree, filaments: FilamentWriter) -> list[tuple[st
         for name, value in (
             ("extruder_colour", ";".join(colors)),
             ("filament_colour", ";".join(colors)),
+            ("filament_settings_id", ";".join(map(_quote, filaments.names()))),
             ("nozzle_diameter", ",".join([f"{_NOZZLE_MM}"] * len(colors))),
         )
     )
@@ -36,3 +37,9 @@ def format_entries(tree: ObjectTree, filaments: FilamentWriter) -> list[tuple[st
         ("Metadata/Slic3r_PE_model.config", [model.encode()]),
         ("Metadata/Slic3r_PE.config", [settings.encode()]),
     ]
+
+
+def _quote(name: str) -> str:
+    """Return a text as PrusaSlicer writes it in a list; line breaks would end the setting."""
+    text = " ".join(name.split()).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
