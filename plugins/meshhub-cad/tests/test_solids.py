@@ -78,6 +78,9 @@ def test_content_is_detected_under_any_name(tmp_path: Path) -> None:
         (b"x" * 72 + b"S      1\n" + b" " * 72 + b"T      1\n", "a.igs", "unreadable_file", "damaged"),
         (b"", "a.brep", "unreadable_file", "does not begin as BREP"),
         (b"CASCADE Topology V1, (c) Matra-Datavision\n", "a.brep", "empty_model", "holds no shape"),
+        (brep(box())[:-200], "a.brep", "unreadable_file", "cut off"),
+        (brep(box()).replace(b"Curves 12", b"Curves 99"), "a.brep", "unreadable_file", "damaged"),
+        (brep(box()).replace(b"+34 0", b"+99 0"), "a.brep", "unreadable_file", "refers to shapes"),
         (b"Open CASCADE Topology V1 (c)\n", "a.brep", None, "."),
     ],
 )

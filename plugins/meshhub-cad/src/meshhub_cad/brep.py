@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 from meshhub import EmptyModel, Frame, Scene, Source, UnreadableFile
 from meshhub_cad import BrepOptions
 from meshhub_cad.bodies import Accuracy, Body, build_scene
 from meshhub_cad.kernel import kernel
+
+_SECTIONS = (
+    b"Locations", b"Curve2ds", b"Curves", b"Polygon3D", b"PolygonOnTriangulations", b"Surfaces", b"Triangulations",
+    b"TShapes",
+)  # fmt: skip
+"""Sections of a text file, in order; all of them are present, with the number of their entries."""
+
+_HEADING = re.compile(rb"^(" + rb"|".join(_SECTIONS) + rb") (\d{1,9})[ \r]*$", re.MULTILINE)
+_REFERENCE = re.compile(rb"(?<!\S)\+(\d{1,9})(?!\S)")
+"""Reference to a shape; reversed ones look like negative numbers."""
+_ROOT = re.compile(rb"[+-]\d{1,9} +\d{1,9}\s*(?:\n0\s*)?\Z")
+"""Last line: the shape that the file holds; the test program of the kernel appends a 0."""
+_UNPRINTABLE = re.compile(rb"[^\t\n\r\x20-\x7e]")
+_FOREIGN = re.compile(rb"[^\s\d.eEp+-]")
+"""Character that occurs neither in a number nor as the mark of a polygon's parameters."""
 
 
 def read(source: Source, options: BrepOptions) -> Scene:
@@ -35,9 +51,38 @@ def _load(data: bytes) -> Any:
     if data.lstrip().startswith(b"Open CASCADE Topology"):
         BinTools.Read_s(shape, io.BytesIO(data))
     elif b"CASCADE Topology V" in data[:200]:
+        _check_text(data)
         BRepTools.Read_s(shape, io.BytesIO(data), BRep_Builder())
     else:
         raise UnreadableFile("the file does not begin as BREP files do; check its format, or export it again")
     if shape.IsNull():
         raise EmptyModel("the BREP file holds no shape, or is cut off; export it again")
     return shape
+
+
+def _check_text(data: bytes) -> None:
+    """Check the sections of a text file: the kernel holds the processor for seconds on those cut off or damaged.
+
+    A file without any section is left to the kernel, which finds no shape in it.
+
+    Raises:
+        UnreadableFile: A section is missing, or holds fewer entries than it states, or something other than numbers.
+    """
+    headings = list(_HEADING.finditer(data))
+    if not headings:
+        return
+    counts = [int(heading[2]) for heading in headings]
+    ends = [heading.start() for heading in headings[1:]]
+    bodies = [data[heading.end() : end] for heading, end in zip(headings, ends, strict=False)]
+    shapes = data[headings[-1].end() :]
+    # each entry of a section takes a line or more, and each shape ends with an asterisk
+    is_complete = (
+        tuple(heading[1] for heading in headings) == _SECTIONS
+        and all(body.count(b"\n") > count for body, count in zip(bodies, counts, strict=False))
+        and shapes.split().count(b"*") == counts[-1]
+        and _ROOT.search(shapes) is not None
+    )
+    if not is_complete or _UNPRINTABLE.search(data) or any(_FOREIGN.search(body) for body in bodies):
+        raise UnreadableFile("the sections of the BREP file are damaged, or it is cut off; export it again")
+    if max((int(number) for number in _REFERENCE.findall(shapes)), default=0) > counts[-1]:
+        raise UnreadableFile("the BREP file refers to shapes that it does not have; export it again")
