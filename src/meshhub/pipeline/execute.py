@@ -101,6 +101,11 @@ class _Steps:
         self.notes += remarks.notes
         self.reports.append(StepReport(step.id, step.kind, round(time.perf_counter() - start, 4), remarks.figures))
 
+    def note_losses(self, project: Project | None) -> None:
+        """Add the notes of a project that the output does not keep."""
+        if project is not None:
+            self.notes += project.notes
+
 
 def execute(chain: Chain, source: Source, target: Target, check: Check = _no_check) -> Report:
     """Run a chain that ends with a writer.
@@ -127,8 +132,8 @@ def execute(chain: Chain, source: Source, target: Target, check: Check = _no_che
             scene = _operate(position, scene)
         losses += [Loss(feature, step.id) for feature in step.drops if feature in features - scene.features()]
     losses += [Loss(feature, write_step.id) for feature in sorted(scene.features() - set(chain.carried))]
-    if project is not None and (scene.project is None or write_step.id != project.format):
-        steps.notes += project.notes
+    if scene.project is None or write_step.id != scene.project.format:
+        steps.note_losses(project)
     with steps.step(len(chain.steps) - 1) as position:
         _write(position, scene, target)
     check(len(chain.steps))
@@ -158,8 +163,7 @@ def execute_inspection(chain: Chain, source: Source, check: Check = _no_check) -
 
     steps = _Steps(chain, check)
     scene, frame, feature_table, project = _read(chain, source, steps)
-    if project is not None:
-        steps.notes += project.notes
+    steps.note_losses(project)
     check(len(chain.steps))
     progress.begin_step(len(chain.steps))
     with _attributing("inspection", Position(chain, 0)):
@@ -190,8 +194,7 @@ def execute_rendering(chain: Chain, source: Source, target: Target, check: Check
     start = time.perf_counter()
     steps = _Steps(chain, check)
     scene, frame, _, project = _read(chain, source, steps)
-    if project is not None:
-        steps.notes += project.notes
+    steps.note_losses(project)
     with steps.step(1) as position, _attributing(str(position.step), position):
         pixels = load(position.step.run)(scene, _build_options(position.step))
         with target.open() as file:
@@ -223,7 +226,8 @@ def execute_preview(chain: Chain, source: Source, target: Target, check: Check =
 
     start = time.perf_counter()
     steps = _Steps(chain, check)
-    scene, frame, feature_table = _read(chain, source, steps)
+    scene, frame, feature_table, project = _read(chain, source, steps)
+    steps.note_losses(project)
     source_report = _report_file(chain.source_format, source.size, scene, frame)
     with steps.step(1) as position, _attributing("the preview", position):
         options = cast(PreviewOptions, _build_options(position.step))

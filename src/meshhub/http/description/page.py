@@ -76,7 +76,7 @@ def _describe_value(field: Json) -> str:
     bounds = [f"{symbol} {format_number(field[word])}" for word, symbol in symbols.items() if word in field]
     kind = {"boolean": "true | false", "integer": "whole number", "number": "number"}.get(field["type"], "text")
     if field.get("examples"):
-        return " | ".join(field["examples"])
+        return " | ".join(map(str, field["examples"]))
     return " ".join([kind, *bounds])
 
 
