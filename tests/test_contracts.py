@@ -66,7 +66,13 @@ def textured_ply() -> Source:
     return Source.from_bytes(text.encode(), "textured.ply", {"paint.png": png()})
 
 
-SAMPLES = {"stl": (colored_stl(), named_stl()), "ply": (textured_ply(),)}
+def grouped_obj() -> Source:
+    """Return an OBJ file with an object of two groups."""
+    groups = (f"g {name}\nv {x} 0 0\nv {x} 1 0\nv {x} 0 1\nf -3 -2 -1\n" for x, name in enumerate(("lid", "base")))
+    return Source.from_bytes(("o body\n" + "".join(groups)).encode(), "grouped.obj")
+
+
+SAMPLES = {"obj": (grouped_obj(),), "stl": (colored_stl(), named_stl()), "ply": (textured_ply(),)}
 """Files with features that the format's own writer does not write."""
 
 MARKS = {"step": [pytest.mark.once]}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from meshhub import LOCAL
 from meshhub.model.options import HostOptions, OptionField, option_fields
-from meshhub.supported import supported
+from meshhub.supported import FeatureSupport, supported
 from meshhub.toolkit.rendering.options import RenderOptions
 from reference_pages import REGISTRY, code, page_of, table
 
@@ -45,11 +45,6 @@ def _rules(field: OptionField) -> str:
 
 def format_table() -> str:
     """Return the table of formats."""
-    declarations = REGISTRY.declarations
-    carried: dict[str, dict[str, set[str]]] = {"read": {}, "write": {}}
-    for side, capabilities in (("read", declarations.readers), ("write", declarations.writers)):
-        for entry in capabilities:
-            carried[side].setdefault(entry.capability.format.id, set()).update(entry.capability.carries)
     rows = []
     for format_id, entry in supported(REGISTRY, LOCAL)["formats"].items():
         link = entry["specification"] or ""
@@ -59,13 +54,25 @@ def format_table() -> str:
                 f"[{entry['label']}]({link})" if link.startswith("http") else entry["label"],
                 " ".join(code(extension) for extension in entry["extensions"]),
                 code(entry["media_types"][0]),
-                "yes" if format_id in carried["read"] else "no",
-                _written(format_id in carried["write"], entry["requires"]),
-                ", ".join(sorted(carried["read"].get(format_id, ()))),
-                ", ".join(sorted(carried["write"].get(format_id, ()))),
+                "yes" if entry["read"] else "no",
+                _written(entry["write"], entry["requires"]),
             )
         )
-    return table(("id", "format", "extensions", "media type", "reads", "writes", "reader keeps", "writer keeps"), rows)
+    return table(("id", "format", "extensions", "media type", "reads", "writes"), rows)
+
+
+def feature_table() -> str:
+    """Return the table of features by format."""
+    formats = supported(REGISTRY, LOCAL)["formats"]
+    features = next(iter(formats.values()))["features"]
+    rows = ((code(name), *(_sides(entry["features"][name]) for entry in formats.values())) for name in features)
+    return table(("feature", *map(code, formats)), rows)
+
+
+def _sides(feature: FeatureSupport) -> str:
+    """Return the sides of a format that keep a feature, "" for none."""
+    write = "write" if feature["write"] else " or ".join(f"write with {code(name)}" for name in feature["options"])
+    return ", ".join(filter(None, ("read" if feature["read"] else "", write)))
 
 
 def _written(is_writable: bool, requires: str | None) -> str:
@@ -103,6 +110,13 @@ def page() -> str:
         INTRODUCTION,
         "## Formats",
         format_table(),
+        "## Features that formats keep",
+        "A feature that a file has, and that its reader keeps but the writer does not, is a "
+        "[loss](glossary.md) of the conversion: the report and a note name it.",
+        feature_table(),
+        "3MF also keeps projects of slicers whole (paint, modifiers, plates, settings) if `threemf_profile` names the "
+        "slicer and nothing changes; otherwise notes name what is lost. Losses of properties of materials have notes "
+        "of their own.",
         "## Operations, in the order in which they run",
         *operations(),
         "## Options of pictures",

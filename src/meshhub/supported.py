@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, TypedDict, get_args
 
-from meshhub.model.capabilities import Operation, Reader, Writer
+from meshhub.model.capabilities import Feature, Operation, Reader, Writer
 from meshhub.model.options import HostOptions, schema
 from meshhub.model.plans import Caller, Objection
 from meshhub.pipeline.declarations import Declared
 from meshhub.registry import Registry
+
+
+class FeatureSupport(TypedDict):
+    """Feature of a format."""
+
+    read: bool
+    """Whether a reader keeps the feature."""
+
+    write: bool
+    """Whether a writer always keeps the feature."""
+
+    options: list[str]
+    """Options of the writer that keep the feature."""
 
 
 class FormatSupport(TypedDict):
@@ -43,6 +56,9 @@ class FormatSupport(TypedDict):
 
     carries: list[str]
     """Features that a reader or a writer keeps."""
+
+    features: dict[str, FeatureSupport]
+    """Every feature, by name. A conversion notes those of the file that the target does not keep."""
 
     remedy: str | None
     """Command that installs missing packages, or None."""
@@ -192,6 +208,22 @@ def _describe_objections(objections: list[Objection]) -> str | None:
     return "; ".join(objection.message for objection in objections) or None
 
 
+def _describe_feature(
+    feature: Feature, readers: list[Declared[Reader]], writers: list[Declared[Writer]]
+) -> FeatureSupport:
+    """Return which sides of a format keep a feature."""
+    return {
+        "read": any(feature in reader.capability.carries for reader in readers),
+        "write": any(feature in writer.capability.carries for writer in writers),
+        "options": [
+            name
+            for writer in writers
+            for name, features in writer.capability.carries_with.items()
+            if feature in features
+        ],
+    }
+
+
 def _describe_format(
     readers: list[Declared[Reader]], writers: list[Declared[Writer]], registry: Registry, caller: Caller
 ) -> FormatSupport:
@@ -214,6 +246,7 @@ def _describe_format(
         "allowed": is_granted and objection is None,
         "objection": objection,
         "carries": sorted(set().union(*(declared.capability.carries for declared in all_declared))),
+        "features": {feature: _describe_feature(feature, readers, writers) for feature in get_args(Feature)},
         "remedy": "; ".join(sorted({declared.remedy for declared in all_declared if declared.missing})) or None,
         "options": {"type": "object", "properties": properties, "additionalProperties": False},
         "plugins": sorted({declared.plugin for declared in all_declared}),

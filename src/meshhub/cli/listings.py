@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -41,8 +42,21 @@ def formats(as_json: bool) -> None:
         if entry["remedy"]:
             remedies.append(f"{name}: for more, {entry['remedy']}")
     show.table(("format", "name", "extensions", "read", "write", "options"), rows)
+    click.echo()
+    features = next(iter(listed.values()))["features"] if listed else {}
+    show.table(
+        ("keeps", *listed),
+        [(name, *(_mark_feature(entry["features"][name]) for entry in listed.values())) for name in features],
+    )
+    show.inform("r: the reader keeps it, w: the writer, (w): the writer with an option, -: no")
     for line in remedies:
         show.inform(line)
+
+
+def _mark_feature(feature: Mapping[str, Any]) -> str:
+    """Return the sides of a format that keep a feature, as letters."""
+    write = "w" if feature["write"] else "(w)" if feature["options"] else ""
+    return ("r" if feature["read"] else "") + write or "-"
 
 
 @click.command()

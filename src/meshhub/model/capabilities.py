@@ -12,7 +12,9 @@ from typing import BinaryIO, Literal, Protocol, SupportsIndex, get_args
 
 from msgspec import Struct
 
-Feature = Literal["names", "instances", "normals", "uv", "colors", "materials", "textures", "units"]
+Feature = Literal[
+    "names", "hierarchy", "instances", "normals", "uv", "colors", "materials", "textures", "metadata", "units"
+]
 """Property that a scene has beside its triangles, and that a format can or cannot keep."""
 
 FEATURES: frozenset[Feature] = frozenset(get_args(Feature))

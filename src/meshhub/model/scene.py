@@ -35,6 +35,10 @@ Color = tuple[float, float, float, float]
 """Red, green, blue in sRGB encoding and alpha, each 0 to 1."""
 
 
+DESCRIPTIONS = ("Title", "Designer", "Description", "Copyright", "LicenseTerms", "Rating")
+"""Names of metadata that describe the model (3MF core §3.4.1); all others, such as dates, describe the file."""
+
+
 class InvalidIndex(ValueError):
     """A face has a vertex that does not exist."""
 
@@ -303,8 +307,10 @@ class Scene:
         """Return the features that the scene has. "units" is never among them: it is a property of files."""
         features: set[Feature] = set()
         placed = [self.meshes[part.mesh] for part in self.parts]
-        if any(part.name or part.path for part in self.parts) or any(mesh.name for mesh in placed):
+        if any(part.name for part in self.parts) or any(mesh.name for mesh in placed):
             features.add("names")
+        if any(part.path for part in self.parts):
+            features.add("hierarchy")
         if len({part.mesh for part in self.parts}) < len(self.parts):
             features.add("instances")
         if any(mesh.normals is not None for mesh in placed):
@@ -318,6 +324,8 @@ class Scene:
             features.add("materials")
         if any(self.materials[index].images() for index in used):
             features.add("textures")
+        if any(self.metadata.get(name) for name in DESCRIPTIONS):
+            features.add("metadata")
         return frozenset(features)
 
     def with_project(self, project: Project | None) -> Scene:

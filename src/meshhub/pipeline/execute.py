@@ -62,12 +62,14 @@ _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _FEATURE_WORDS: dict[Feature, str] = {
     "names": "names of parts",
+    "hierarchy": "groups of parts",
     "instances": "instances (each is written out)",
     "normals": "normals",
     "uv": "texture coordinates",
     "colors": "vertex colors",
     "materials": "materials and their colors",
     "textures": "textures",
+    "metadata": "title, author, license and other descriptions",
     "units": "the unit",
 }
 

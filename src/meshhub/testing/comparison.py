@@ -69,6 +69,15 @@ def part_names(scene: Scene) -> list[str]:
     return sorted(part.name or scene.meshes[part.mesh].name for part in scene.parts)
 
 
+def part_groups(scene: Scene) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the names and paths of the parts, sorted, without groups that hold all parts: STEP needs one."""
+    paths = [part.path for part in scene.parts]
+    common = 0
+    while all(len(path) > common and path[common] == paths[0][common] for path in paths):
+        common += 1
+    return sorted((part.name, part.path[common:]) for part in scene.parts)
+
+
 def _corner_positions(scene: Scene) -> Float64:
     """Return the (m, 3, 3) corner positions of all faces of all parts."""
     vertices, faces = soup(scene)

@@ -117,6 +117,13 @@ def names() -> Scene:
     return Scene((first, second), tuple(Part(index, name=name) for index, name in enumerate(_PART_NAMES)))
 
 
+def hierarchy() -> Scene:
+    """Return three parts: one in no group, one in a group, one in a group of that."""
+    paths: tuple[tuple[str, ...], ...] = ((), ("outer",), ("outer", "inner"))
+    parts = (Part(0, placement(50 * row, 0, 0), f"part {row}", path) for row, path in enumerate(paths))
+    return replace(brick(), parts=tuple(parts))
+
+
 def full() -> Scene:
     """Return a scene with all features: instances of a colored brick in a group, a textured and a painted one."""
     palette, picture = materials(), textures()
@@ -133,17 +140,20 @@ def full() -> Scene:
         Part(1, placement(0, 100, 0), name="three"),
         Part(2, placement(40, -100, 0, is_mirrored=True), name="four"),
     )
-    return Scene(meshes, parts, (*palette.materials, *picture.materials), picture.images)
+    described = {"Designer": "somebody", "LicenseTerms": "CC0"}
+    return Scene(meshes, parts, (*palette.materials, *picture.materials), picture.images, metadata=described)
 
 
 FEATURE_SCENES: dict[Feature, Scene] = {
     "names": names(),
+    "hierarchy": hierarchy(),
     "instances": twice(),
     "normals": normals(),
     "uv": textures(),
     "colors": colors(),
     "materials": materials(),
     "textures": textures(),
+    "metadata": replace(brick(), metadata={"Designer": "somebody", "LicenseTerms": "CC0"}),
     "units": brick(),
 }
 """A scene with each feature."""

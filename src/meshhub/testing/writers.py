@@ -13,13 +13,13 @@ import pytest
 from meshhub.errors import ConversionFailed
 from meshhub.model.capabilities import FEATURES, Feature, Writer
 from meshhub.model.options import OptionField, decode
-from meshhub.model.scene import Scene
+from meshhub.model.scene import DESCRIPTIONS, Scene
 from meshhub.model.source import Target
 from meshhub.pipeline.declarations import Declared, load
 from meshhub.testing import conversions, sample_scenes
 from meshhub.testing.child_process import fingerprint_in_children, try_in_child
 from meshhub.testing.child_tasks import fingerprint, serialize
-from meshhub.testing.comparison import describe_difference, part_names
+from meshhub.testing.comparison import describe_difference, part_groups, part_names
 from meshhub.testing.contract import Contract, fields_of
 from meshhub.testing.guards import fail_on_exit_or_timeout, forbid_side_effects, require
 from meshhub.testing.memory_format import SceneSource
@@ -123,6 +123,12 @@ class WriterContract(Contract[Writer]):
         if feature == "names":
             actual, expected = part_names(result), part_names(scene)
             require(actual == expected, f"the parts are named {actual} instead of {expected}")
+        if feature == "hierarchy":
+            groups, expected_groups = part_groups(result), part_groups(scene)
+            require(groups == expected_groups, f"the groups are {groups} instead of {expected_groups}")
+        if feature == "metadata":
+            texts = [{name: each.metadata.get(name) for name in DESCRIPTIONS} for each in (result, scene)]
+            require(texts[0] == texts[1], f"the descriptions are {texts[0]} instead of {texts[1]}")
         if feature == "instances":
             mesh_count = len({part.mesh for part in result.parts})
             require(mesh_count < len(result.parts), "each instance has a mesh of its own")

@@ -47,7 +47,7 @@ def meshhub_readers() -> list[Reader]:
             format=AMF,
             run="meshhub_amf.reader:read",
             sniff="meshhub_amf.sniff:sniff",
-            carries=_CARRIES | _INSTANCES,
+            carries=_CARRIES | _INSTANCES | {"hierarchy"},
             frame=None,
         )
     ]

@@ -13,7 +13,7 @@ COLLADA = Format(
 )
 
 _CARRIES: frozenset[Feature] = frozenset(
-    {"names", "instances", "normals", "uv", "colors", "materials", "textures", "units"}
+    {"names", "hierarchy", "instances", "normals", "uv", "colors", "materials", "textures", "units"}
 )
 
 

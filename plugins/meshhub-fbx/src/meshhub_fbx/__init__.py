@@ -14,7 +14,7 @@ FBX = Format(
 )
 
 _CARRIES: frozenset[Feature] = frozenset(
-    {"names", "instances", "normals", "uv", "colors", "materials", "textures", "units"}
+    {"names", "hierarchy", "instances", "normals", "uv", "colors", "materials", "textures", "units"}
 )
 
 

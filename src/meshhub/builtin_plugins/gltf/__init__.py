@@ -12,7 +12,7 @@ _FRAME = Frame("m", "y")
 """glTF 2.0 §3.4: meters, right-handed, +Y up."""
 
 _CARRIES: frozenset[Feature] = frozenset(
-    {"names", "instances", "normals", "uv", "colors", "materials", "textures", "units"}
+    {"names", "hierarchy", "instances", "normals", "uv", "colors", "materials", "textures", "units"}
 )
 
 GLB = Format(

@@ -41,7 +41,7 @@ def meshhub_readers() -> Iterable[Reader]:
             format=OBJ,
             run="meshhub.builtin_plugins.obj.reader:read",
             sniff="meshhub.builtin_plugins.obj.sniff:sniff",
-            carries=_CARRIES,
+            carries=_CARRIES | {"hierarchy"},
         )
     ]
 

@@ -108,7 +108,7 @@ def meshhub_readers() -> Iterable[Reader]:
             needs=("OCP",),
             install="meshhub[step]",
             options=StepReadOptions,
-            carries=frozenset({"names", "instances", "materials", "units"}),
+            carries=frozenset({"names", "hierarchy", "instances", "materials", "units"}),
             frame=None,
             features="meshhub.builtin_plugins.step.reader:read_with_features",
             color_by_surface={"step_colors": "surface"},
@@ -125,6 +125,6 @@ def meshhub_writers() -> Iterable[Writer]:
             run="meshhub.builtin_plugins.step.writer:write",
             requires="pro",
             options=StepWriteOptions,
-            carries=frozenset({"names", "instances", "colors", "materials", "units"}),
+            carries=frozenset({"names", "hierarchy", "instances", "colors", "materials", "units"}),
         )
     ]

@@ -49,6 +49,7 @@ from meshhub.model.progress import track
 from meshhub.model.scene import Color, Scene
 from meshhub.model.source import Target
 from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.materials import note_lost_finish
 
 _DEVIATION = "max_deviation_mm"
 
@@ -226,6 +227,7 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     """
     shapes, placements = collect_shapes(scene)
     uses = np.bincount([placement.shape for placement in placements], minlength=len(shapes)).tolist()
+    note_lost_finish("STEP", [scene.materials[index] for index in scene.used_materials()])
     writer = _SceneWriter(scene, options, shapes, placements, uses, {})
     with target.open() as stream:
         products = writer.write_scene(stream)

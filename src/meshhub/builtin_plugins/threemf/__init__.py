@@ -17,7 +17,9 @@ THREEMF = Format(
     specification="https://github.com/3MFConsortium/spec_core",
 )
 
-_CARRIES: frozenset[Feature] = frozenset({"names", "instances", "uv", "colors", "materials", "textures", "units"})
+_CARRIES: frozenset[Feature] = frozenset(
+    {"names", "hierarchy", "instances", "uv", "colors", "materials", "textures", "metadata", "units"}
+)
 
 
 class ThreeMFReadOptions(Struct, frozen=True, kw_only=True):

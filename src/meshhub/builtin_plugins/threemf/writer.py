@@ -18,7 +18,7 @@ from meshhub.builtin_plugins.threemf.writing.zip_writer import write_zip
 from meshhub.errors import format_number
 from meshhub.model.notes import collecting, note, repeat
 from meshhub.model.progress import track
-from meshhub.model.scene import Float64, Int32, Mesh, Project, Scene
+from meshhub.model.scene import DESCRIPTIONS, Float64, Int32, Mesh, Project, Scene
 from meshhub.model.source import Target
 from meshhub.toolkit.columns import shortest, write_rows
 from meshhub.toolkit.geometry import compacted, weld
@@ -57,9 +57,6 @@ _THUMBNAIL = RenderOptions(size="256x256", edges="none", background="transparent
 """Picture of the plate; slicers draw theirs in about this size. It takes 0.15 s."""
 _MAX_COORDINATE_MM = 1e9
 """Millimeters; lib3mf, the reference library, rejects a file with one larger coordinate."""
-
-_METADATA = ("Title", "Designer", "Description", "Copyright", "LicenseTerms", "Rating")
-"""Names of core §3.4.1 that describe the model; dates and applications describe the file."""
 
 
 def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
@@ -152,7 +149,7 @@ def _format_relationships(links: list[tuple[str, str]]) -> bytes:
 
 
 def _format_metadata(scene: Scene, filaments: FilamentWriter | None) -> bytes:
-    values = {name: escape_xml(scene.metadata.get(name, "")) for name in _METADATA}
+    values = {name: escape_xml(scene.metadata.get(name, "")) for name in DESCRIPTIONS}
     if scene.name:
         values["Title"] = escape_xml(scene.name)
     values["Application"] = "meshhub" if filaments is None else filaments.dialect.application

@@ -126,6 +126,7 @@ SUPPORTED: dict[str, Any] = {
             "allowed": True,
             "objection": None,
             "carries": ["names"],
+            "features": {"names": {"read": True, "write": False, "options": ["stl_ascii"]}},
             "remedy": None,
             "options": _NO_OPTIONS,
             "plugins": ["stl"],

@@ -8,6 +8,7 @@ from meshhub.builtin_plugins.obj.writing.names import UniqueNames
 from meshhub.model.notes import note
 from meshhub.model.scene import Material, Scene
 from meshhub.toolkit.colors import clamp_fraction
+from meshhub.toolkit.materials import note_lost_finish
 
 _EXTENSIONS = {
     "image/png": "png",
@@ -40,6 +41,8 @@ class MaterialLibrary:
         self.files: dict[str, bytes] = {}
         self._scene = scene
         self._has_uv = has_uv
+        stored = [scene.materials[index] for index in used if index >= 0]
+        note_lost_finish("OBJ", stored, kept=("names", "metal", "emission", "cutoff"))
         names = UniqueNames("material")
         materials = {index: scene.materials[index] if index >= 0 else Material(name="plain") for index in used}
         self.names = {index: names.unique(material.name) for index, material in materials.items()}

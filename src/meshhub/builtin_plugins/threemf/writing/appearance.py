@@ -20,6 +20,7 @@ from meshhub.toolkit.colors import multiply_colors
 from meshhub.toolkit.columns import shortest, write_rows
 from meshhub.toolkit.geometry import weld
 from meshhub.toolkit.images import detect_media_type
+from meshhub.toolkit.materials import note_lost_finish
 
 Chunk = bytes | memoryview
 """Bytes of a part of the package."""
@@ -316,6 +317,9 @@ def _note_losses(materials: list[Material]) -> None:
         count = sum(map(any, zip(*properties.values(), strict=True)))
         owners = f"{count} material" + "s" * (count != 1)
         note("material_properties_dropped", f"3MF stores only base colors; {', '.join(lost)} of {owners} were left out")
+    note_lost_finish("3MF", materials, kept=("names", "emission", "cutoff"))
+    textured = [material for material in materials if material.base_color_image is not None]
+    note_lost_finish("textured 3MF", textured, kept=("metal", "emission", "cutoff", "sides", "unlit"))
     if any(material.alpha_mode == "mask" for material in materials):
         note("alpha_cutoff_dropped", "3MF has no alpha cutoff; materials were written without it")
 
