@@ -18,6 +18,8 @@ from meshhub.model.source import Source
 from meshhub.registry import Registry
 from meshhub.toolkit.clustering import reduce_for_display
 from models import brick, move_mesh, scene_of, sphere
+from threemf_models import mesh_xml
+from threemf_projects import DIALECTS, project
 
 
 def preview(service: Running, *files: tuple[str, bytes], **fields: str) -> tuple[dict[str, Any], bytes]:
@@ -138,6 +140,15 @@ def test_companions_are_used(service: Running) -> None:
     document, _ = preview(service, ("a.obj", obj), ("m.mtl", b"newmtl red\nKd 1 0 0\n"))
     assert document["materials"][0]["name"] == "red"
     assert document["materials"][0]["pbrMetallicRoughness"]["baseColorFactor"] == [1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_projects_of_slicers_are_shown(service: Running, dialect: str) -> None:
+    content = project(dialect, {"body": mesh_xml(brick())}).read()
+    document, _ = preview(service, ("a.3mf", content))
+    facts = document["asset"]["extras"]["meshhub"]
+    assert facts["triangles"] == 12
+    assert facts["inspection"] == service.post("/inspect", {"file": ("a.3mf", content)}).json()
 
 
 def test_options_of_readers_apply_and_operations_do_not(service: Running) -> None:

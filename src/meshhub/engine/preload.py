@@ -38,6 +38,7 @@ MODULES = (
     "OCP.BinTools",
     "meshhub.pipeline.execute",
     "meshhub.pipeline.inspection",
+    "meshhub.pipeline.preview",
     "meshhub.toolkit.rendering.picture",
     "meshhub.toolkit.png",
     "meshhub.engine.worker",

@@ -57,12 +57,13 @@ def find_defects(scene: Scene, topology: SceneTopology) -> tuple[Defect, ...]:
     """
     edges, shells = topology.edges, topology.shells
     first = edges.order[edges.start]
-    is_fragment = _find_fragments(topology)
+    corners: Index = topology.joined.faces[~topology.joined.collapsed].ravel()
+    is_fragment = _find_fragments(topology, corners.reshape(-1, 3))
     kinds: tuple[tuple[DefectKind, _Items], ...] = (
-        ("open_edges", _edge_items(topology, first[edges.size == 1])),
-        ("nonmanifold_edges", _edge_items(topology, first[edges.size > 2])),
-        ("flipped_faces", _face_items(topology, _find_flipped_faces(topology))),
-        ("stray_fragments", _face_items(topology, is_fragment[shells.label])),
+        ("open_edges", _edge_items(topology, corners, first[edges.size == 1])),
+        ("nonmanifold_edges", _edge_items(topology, corners, first[edges.size > 2])),
+        ("flipped_faces", _face_items(topology, corners, _find_flipped_faces(topology))),
+        ("stray_fragments", _face_items(topology, corners, is_fragment[shells.label])),
     )
     return tuple(_place(scene, kind, items) for kind, items in kinds if _is_placed(scene, items))
 
@@ -71,23 +72,22 @@ def _is_placed(scene: Scene, items: _Items) -> bool:
     return bool(np.isin([part.mesh for part in scene.parts], items.owner).any())
 
 
-def _edge_items(topology: SceneTopology, half: Index) -> _Items:
-    corner = _vertex_corners(topology)
+def _edge_items(topology: SceneTopology, corners: Index, half: Index) -> _Items:
+    """Return edges as items.
+
+    Args:
+        topology: Topology of the meshes.
+        corners: (3k,) vertex of each corner of the faces that are not collapsed.
+        half: Half-edge of each edge.
+    """
     ends = np.stack([half, following(half)], axis=1)
-    return _sort_items(topology, ends, corner[ends], half // 3)
+    return _sort_items(topology, ends, corners[ends], half // 3)
 
 
-def _face_items(topology: SceneTopology, mask: NDArray[np.bool_]) -> _Items:
+def _face_items(topology: SceneTopology, corners: Index, mask: NDArray[np.bool_]) -> _Items:
     face = np.flatnonzero(mask)
-    corner = _vertex_corners(topology)
     ends = 3 * face[:, None] + np.arange(3)
-    return _sort_items(topology, ends, corner[ends], face)
-
-
-def _vertex_corners(topology: SceneTopology) -> Index:
-    """Return the (3k,) vertex of each corner of the faces that are not collapsed."""
-    corners: Index = topology.joined.faces[~topology.joined.collapsed].ravel()
-    return corners
+    return _sort_items(topology, ends, corners[ends], face)
 
 
 def _sort_items(topology: SceneTopology, ends: Index, vertices: Index, face: Index) -> _Items:
@@ -132,20 +132,19 @@ def _find_flipped_faces(topology: SceneTopology) -> NDArray[np.bool_]:
     return flipped
 
 
-def _find_fragments(topology: SceneTopology) -> NDArray[np.bool_]:
-    """Return the (s,) shells that are stray fragments of their mesh."""
+def _find_fragments(topology: SceneTopology, faces: Index) -> NDArray[np.bool_]:
+    """Return the (s,) shells that are stray fragments of their mesh; `faces` are (k, 3) vertices."""
     shells, joined = topology.shells, topology.joined
     is_border = np.zeros(len(shells.owner), np.bool_)
     is_border[shells.label[topology.edges.order[topology.edges.start[topology.edges.size == 1]] // 3]] = True
     is_fragment = np.zeros(len(shells.owner), np.bool_)
-    corners = joined.faces[~joined.collapsed]
     for mesh in np.flatnonzero(np.bincount(shells.owner, minlength=1) > 1):
         of_faces, of_shells = (
             slice(*np.searchsorted(owners, [mesh, mesh + 1])) for owners in (topology.owner, shells.owner)
         )
         is_fragment[of_shells] = find_small_shells(
             joined.vertices,
-            corners[of_faces],
+            faces[of_faces],
             shells.label[of_faces] - of_shells.start,
             is_border[of_shells],
             lambda of_shells=of_shells: shells.volume[of_shells],  # type: ignore[misc]

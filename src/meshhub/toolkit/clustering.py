@@ -13,7 +13,7 @@ from meshhub.toolkit.geometry import IntIndex
 _MAX_CELLS_PER_SIDE = 2048
 """Finest grid to try; its triangles are below a pixel on every screen."""
 
-_MAX_SAMPLE_COUNT = 300_000
+_MAX_SAMPLE_COUNT = 100_000
 """Triangles by which a grid is chosen; all of them are counted only for the grids that are tried at the end."""
 
 _SEARCH_STEPS = 9
@@ -106,7 +106,10 @@ def _join(scene: Scene) -> _Soup:
 def _choose_resolution(soup: _Soup, max_faces: int) -> float:
     """Return the number of cells per side with which about `max_faces` triangles remain, from a sample of them."""
     stride = -(-len(soup.faces) // _MAX_SAMPLE_COUNT)
-    sample = replace(soup, faces=soup.faces[::stride], weight=soup.weight[::stride])
+    # only the corners of the sample get cells
+    corners = soup.vertices[soup.faces[::stride]].reshape(-1, 3)
+    faces = np.arange(len(corners)).reshape(-1, 3)
+    sample = replace(soup, vertices=corners, faces=faces, weight=soup.weight[::stride])
     low, high = 1.0, float(_MAX_CELLS_PER_SIDE)
     for _ in range(_SEARCH_STEPS):
         middle = (low * high) ** 0.5

@@ -71,7 +71,7 @@ def _describe_value(field: Json) -> str:
     if field.get("items", {}).get("format") == "binary":
         return "files"
     if "enum" in field:
-        return " | ".join(field["enum"])
+        return " | ".join(map(str, field["enum"]))
     symbols = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤"}
     bounds = [f"{symbol} {format_number(field[word])}" for word, symbol in symbols.items() if word in field]
     kind = {"boolean": "true | false", "integer": "whole number", "number": "number"}.get(field["type"], "text")
