@@ -117,6 +117,9 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
     input_up: str | None = None
     """Up axis of the source, which overrides the file; None: as the file declares."""
 
+    texture_colors: str | None = None
+    """Where to write the colors of textures, "vertex" or "face"; None: textures stay, or are lost."""
+
     @property
     def source_format(self) -> str:
         """The id of the source format."""

@@ -20,6 +20,11 @@ class ConvertOptions(TypedDict, total=False):
     input_format: str | None
     """Format of the file. A format id; overrides the content and the name of the file."""
 
+    texture_colors: Literal["face", "texture", "vertex"] | None
+    """Colors of textures in the result. texture keeps textures; vertex writes their colors at the vertices, and
+    face one color for each triangle, if the format has vertex colors. Default: texture, but vertex for formats with
+    vertex colors alone, such as PLY."""
+
     step_deviation_mm: float | None
     """Maximum deviation when reading STEP, in mm (at least 0.0001 and at most 100). Maximum distance of a triangle
     from the true surface. It is clamped to 1/50000 to 1/100 of the diagonal of each part."""

@@ -38,6 +38,7 @@ Value = bool | int | float | str | None
 
 RESERVED = frozenset(
     "file files archive target report output output_dir force json jobs timeout input_unit input_up input_format "
+    "texture_colors "
     "source to caller cancel progress overwrite options view size color_by edges background "
     "name watch dry_run skip_existing quiet verbose file_options sources max_triangles".split()
 )
@@ -68,7 +69,7 @@ def flag_of(name: str) -> str:
 
 
 class HostOptions(Struct, frozen=True, kw_only=True):
-    """Options of the host, which apply to every reader."""
+    """Options of the host, which apply to every reader and writer."""
 
     input_unit: (
         Annotated[
@@ -86,6 +87,18 @@ class HostOptions(Struct, frozen=True, kw_only=True):
             str,
             Meta(
                 title="Format of the file", description="A format id; overrides the content and the name of the file."
+            ),
+        ]
+        | None
+    ) = None
+    texture_colors: (
+        Annotated[
+            Literal["texture", "vertex", "face"],
+            Meta(
+                title="Colors of textures in the result",
+                description="texture keeps textures; vertex writes their colors at the vertices, and face one color "
+                "for each triangle, if the format has vertex colors. Default: texture, but vertex for formats with "
+                "vertex colors alone, such as PLY.",
             ),
         ]
         | None

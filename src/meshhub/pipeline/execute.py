@@ -40,6 +40,7 @@ from meshhub.pipeline.fork_lock import IMPORTING
 from meshhub.pipeline.preview_options import PreviewOptions
 from meshhub.pipeline.validation import MAX_RESULT_EXTENT, check_read_scene, find_scene_fault
 from meshhub.toolkit.geometry import bounds, to_frame
+from meshhub.toolkit.surface_colors import bake_textures
 
 log = logging.getLogger(__name__)
 
@@ -133,10 +134,13 @@ def execute(chain: Chain, source: Source, target: Target, check: Check = _no_che
         with steps.step(number) as position:
             scene = _operate(position, scene)
         losses += [Loss(feature, step.id) for feature in step.drops if feature in features - scene.features()]
-    losses += [Loss(feature, write_step.id) for feature in sorted(scene.features() - set(chain.carried))]
     if scene.project is None or write_step.id != scene.project.format:
         steps.note_losses(project)
     with steps.step(len(chain.steps) - 1) as position:
+        if chain.texture_colors is not None and "textures" in scene.features():
+            with _attributing(str(write_step), position):
+                scene = bake_textures(scene, by_face=chain.texture_colors == "face")
+        losses += [Loss(feature, write_step.id) for feature in sorted(scene.features() - set(chain.carried))]
         _write(position, scene, target)
     check(len(chain.steps))
     steps.notes += [

@@ -128,13 +128,15 @@ def resolve(
     if checked.renders:
         steps.append(_make_render_step(options))
     carried = frozenset() if writer is None else _find_carried_features(writer.capability, options)
+    texture_colors = _choose_texture_colors(carried, options)
     return Chain(
         steps=tuple(steps),
-        losses=_find_possible_losses(reader, operations, writer, carried),
+        losses=_find_possible_losses(reader, operations, writer, carried, texture_colors),
         notes=(*notes, *_note_unused_options(declarations, steps, options)),
         carried=tuple(sorted(carried)),
         input_unit=_text_or_none(options.get("input_unit")),
         input_up=_text_or_none(options.get("input_up")),
+        texture_colors=texture_colors,
     )
 
 
@@ -252,17 +254,30 @@ def _find_carried_features(writer: Writer, options: Mapping[str, Value]) -> froz
     return writer.carries.union(*by_option)
 
 
+def _choose_texture_colors(carried: frozenset[Feature], options: Mapping[str, Value]) -> str | None:
+    """Return where the colors of textures go, "vertex" or "face"; None if textures stay or the writer has no colors."""
+    requested = _text_or_none(options.get("texture_colors"))
+    if "colors" not in carried or requested == "texture":
+        return None
+    if requested is None and carried & {"materials", "textures"}:
+        return None
+    return requested or "vertex"
+
+
 def _find_possible_losses(
     reader: Declared[Reader],
     operations: Iterable[Declared[Operation]],
     writer: Declared[Writer] | None,
     carried: frozenset[Feature],
+    texture_colors: str | None,
 ) -> tuple[Loss, ...]:
     features = set(reader.capability.carries)
     losses = []
     for operation in operations:
         losses += [Loss(feature, operation.capability.id) for feature in sorted(features & operation.capability.drops)]
         features -= operation.capability.drops
+    if texture_colors is not None:
+        features.discard("textures")
     if writer is not None:
         losses += [Loss(feature, writer.capability.format.id) for feature in sorted(features - carried)]
     return tuple(losses)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.model.notes import note
-from meshhub.model.scene import Float32, Int32, Material, Scene, UInt8
+from meshhub.model.scene import Float32, Int32, Material, Mesh, Scene, UInt8
 from meshhub.toolkit.colors import LINEAR_OF_BYTE, decode_srgb, encode_srgb
-from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.geometry import IntIndex, weld
 from meshhub.toolkit.images import decode_image
 
 CHUNK_SIZE = 262_144
@@ -23,6 +24,11 @@ _LINEAR_STEP_COUNT = 65_535
 """Steps of linear light in the table below; the darkest sRGB bytes are 20 steps apart."""
 
 _BYTE_OF_LINEAR = np.rint(encode_srgb(np.arange(_LINEAR_STEP_COUNT + 1) / _LINEAR_STEP_COUNT) * 255).astype(np.uint8)
+
+_MEAN_SAMPLES = np.array(
+    [(4, 1, 1), (1, 4, 1), (1, 1, 4), (2, 2, 2), (3, 3, 0), (3, 0, 3), (0, 3, 3)], np.float32
+) / np.float32(6)
+"""Barycentric coordinates of the points whose mean is the color of a face."""
 
 WHITE = (255, 255, 255)
 """Background of transparent surfaces if the caller has no other."""
@@ -82,15 +88,12 @@ class SurfaceColors:
             ]
         )
         self._pixels = _decode_textures(scene, self._materials) if has_uv.any() else {}
-        self._is_textured = np.isin(self._material, list(self._pixels)) & has_uv
+        self._is_textured: NDArray[np.bool_] = np.isin(self._material, list(self._pixels)) & has_uv
 
     @property
-    def is_flat(self) -> NDArray[np.bool_]:
-        """(m,) whether each face has one color."""
-        result: NDArray[np.bool_] = ~self._is_textured
-        if self._colors is not None:
-            result &= (self._colors == self._colors[:, :1]).all(axis=(1, 2))
-        return result
+    def is_textured(self) -> NDArray[np.bool_]:
+        """(m,) whether each face has a texture that could be decoded."""
+        return self._is_textured
 
     @property
     def has_color(self) -> bool:
@@ -220,3 +223,52 @@ def _wrap(position: Float32, mode: str, count: int) -> IntIndex:
         index %= 2 * count
         return np.minimum(index, 2 * count - 1 - index)
     return np.clip(index, 0, count - 1)
+
+
+def bake_textures(scene: Scene, *, by_face: bool = False) -> Scene:
+    """Replace textures by vertex colors; vertices are duplicated where faces with different colors meet.
+
+    Args:
+        scene: Any frame.
+        by_face: Give each face its mean color, instead of the colors of the texture at its corners.
+    Returns:
+        Scene whose textured parts have vertex colors and no material; other parts keep theirs.
+    """
+    surfaces = list(dict.fromkeys(Surface(part.mesh, part.material) for part in scene.parts))
+    colors = SurfaceColors(scene, surfaces)
+    first_face = np.cumsum([0, *(len(scene.meshes[surface.mesh].faces) for surface in surfaces)])
+    meshes = list(scene.meshes)
+    replaced: dict[Surface, int] = {}
+    for place, surface in enumerate(surfaces):
+        faces = np.arange(first_face[place], first_face[place + 1])
+        if colors.is_textured[faces].any():
+            replaced[surface] = len(meshes)
+            meshes.append(_bake_mesh(scene.meshes[surface.mesh], colors, faces, by_face=by_face))
+    parts = [
+        replace(part, mesh=replaced[surface], material=None) if surface in replaced else part
+        for part, surface in ((part, Surface(part.mesh, part.material)) for part in scene.parts)
+    ]
+    if replaced:
+        where = "for each triangle" if by_face else "at the vertices"
+        note("textures_as_colors", f"wrote the colors of textures {where}; dense meshes keep more of their detail")
+    return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
+
+
+def _bake_mesh(mesh: Mesh, colors: SurfaceColors, faces: IntIndex, *, by_face: bool) -> Mesh:
+    """Return a mesh with the colors of the surface's `faces` (m,) at its vertices, and without materials."""
+    weights = _MEAN_SAMPLES if by_face else np.eye(3, dtype=np.float32)
+    samples = colors.sample(np.repeat(faces, len(weights)), np.tile(weights, (len(faces), 1)))
+    samples = samples.reshape(len(faces), len(weights), 3)
+    if by_face:
+        mean = encode_srgb(LINEAR_OF_BYTE[samples].mean(axis=1))
+        samples = np.rint(mean * 255).astype(np.uint8)[:, None].repeat(3, axis=1)
+    first, vertex = weld(np.concatenate([mesh.faces.reshape(-1, 1), samples.reshape(-1, 3)], axis=1, dtype=np.int32))
+    row = mesh.faces.ravel()[first]
+    return Mesh(
+        mesh.vertices[row],
+        vertex.reshape(-1, 3),
+        normals=None if mesh.normals is None else mesh.normals[row],
+        uv=None if mesh.uv is None else mesh.uv[row],
+        colors=np.column_stack([samples.reshape(-1, 3)[first], np.full(len(row), 255, np.uint8)]),
+        name=mesh.name,
+    )
