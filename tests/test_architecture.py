@@ -121,8 +121,8 @@ PUBLIC_NAMES = """
     InProcess Inspection InvalidOption
     Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError MissingDependency ModelInspection
     ModelTooComplex NoOptions Note Objection Operation OutputExists Part Plan Plugin PluginError PremiumRequired
-    Progress RadiusCount Reader Registry Report Request RequestError RequestRefused Rule Scene ServerBusy ShuttingDown
-    Source SourceError Stage Step StepReport Storage StoredFile SurfaceCount Target UnreadableFile UnsafeArchive
+    Progress RadiusCount Reader Recipe Registry Report Request RequestError RequestRefused Rule Scene ServerBusy
+    ShuttingDown Source SourceError Stage Step StepReport Storage StoredFile SurfaceCount Target UnreadableFile UnsafeArchive
     UnsupportedFormat UnsupportedTarget WorkerCrashed
     Writer advance did hookimpl note track
 """

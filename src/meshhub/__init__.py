@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from meshhub.model.progress import Progress as Progress
     from meshhub.model.progress import advance as advance
     from meshhub.model.progress import track as track
+    from meshhub.model.recipes import Recipe as Recipe
     from meshhub.model.report import Failure as Failure
     from meshhub.model.report import FileReport as FileReport
     from meshhub.model.report import Inspection as Inspection
@@ -112,6 +113,7 @@ _NAMES_BY_MODULE = {
     "meshhub.model.notes": "Note did note",
     "meshhub.model.plans": "Caller Limits LOCAL Objection Plan Rule",
     "meshhub.model.progress": "Progress advance track",
+    "meshhub.model.recipes": "Recipe",
     "meshhub.pipeline.loading": "Fault Plugin",
     "meshhub.registry": "Registry",
     "meshhub.model.features": "FeatureTable Hole HoleStep RadiusCount SurfaceCount",

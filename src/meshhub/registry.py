@@ -27,6 +27,7 @@ from meshhub.model.chain import Chain, Request
 from meshhub.model.options import OptionField
 from meshhub.model.plans import LOCAL, Caller, Objection, Plan
 from meshhub.model.progress import Listener, Progress
+from meshhub.model.recipes import Recipe
 from meshhub.model.report import Failure, FileReport, Inspection, Report
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.collecting import collect
@@ -186,6 +187,11 @@ class Registry:
     def options(self) -> Mapping[str, OptionField]:
         """Options of the host, and of all readers, operations and writers, by name."""
         return self.declarations.fields()
+
+    @property
+    def recipes(self) -> Mapping[str, Recipe]:
+        """Recipes by id."""
+        return MappingProxyType(dict(self.declarations.recipes))
 
     @property
     def plans(self) -> Mapping[str, Plan]:

@@ -107,6 +107,19 @@ class OperationSupport(TypedDict):
     """Name of the plug-in."""
 
 
+class RecipeSupport(TypedDict):
+    """Named list of options."""
+
+    label: str
+    """Name for people."""
+
+    description: str
+    """What the options are for."""
+
+    options: dict[str, Any]
+    """Values by option name."""
+
+
 class PluginSupport(TypedDict):
     """Loaded plug-in, its origin, and the version of the plug-in API that it declares ("" without one)."""
 
@@ -145,6 +158,9 @@ class Supported(TypedDict):
     options: dict[str, Any]
     """JSON Schema of the options for every reader."""
 
+    recipes: dict[str, RecipeSupport]
+    """Every recipe by id."""
+
     plugins: list[PluginSupport]
     """Loaded plug-ins."""
 
@@ -175,6 +191,10 @@ def supported(registry: Registry, caller: Caller) -> Supported:
         "formats": formats,
         "operations": [_describe_operation(operation, registry, caller) for operation in declarations.operations],
         "options": schema(HostOptions),
+        "recipes": {
+            recipe.id: {"label": recipe.label, "description": recipe.description, "options": dict(recipe.options)}
+            for recipe in declarations.recipes.values()
+        },
         "plugins": [
             {"name": plugin.name, "origin": plugin.origin, "api_version": plugin.api_version}
             for plugin in registry.plugins

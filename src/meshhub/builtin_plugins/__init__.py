@@ -17,5 +17,7 @@ BUILTINS = (
     "place_on_bed",
     # customer plans
     "plans",
+    # named lists of options
+    "recipes",
 )
 """Folder names of the built-in plug-ins."""

@@ -26,6 +26,7 @@ _COMMANDS = {
     "operations": "meshhub.cli.listings:operations",
     "plugin": "meshhub.cli.plugin:plugin",
     "plugins": "meshhub.cli.listings:plugins",
+    "recipes": "meshhub.cli.listings:recipes",
     "render": "meshhub.cli.render:render",
     "serve": "meshhub.cli.serve:serve",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from meshhub.cli.verbosity import VERBOSE_FLAGS, be_verbose
 from meshhub.errors import InvalidOption, quote
 from meshhub.model.options import HostOptions, OptionField, flag_of, option_fields
 from meshhub.registry import Registry
+from meshhub.toolkit.recipes import EXTENSION, read_recipe
 
 _METAVARS = {"integer": "N", "number": "NUMBER", "text": "TEXT"}
 
@@ -70,10 +72,21 @@ class RegistryCommand(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command with the option fields that were set as one dict."""
         values = {name: ctx.params.pop(name) for name in self._fields if name in ctx.params}
-        ctx.params["options"] = {name: value for name, value in values.items() if value is not None}
+        options = {name: value for name, value in values.items() if value is not None}
+        ctx.params["options"] = self._read_recipe_file(options)
         ctx.params["registry"] = self.registry()
         print_faults(self.registry().faults)
         return super().invoke(ctx)
+
+    def _read_recipe_file(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Replace a recipe that is the path of a TOML file by its options; explicit ones take precedence."""
+        name = str(options.pop("recipe", ""))
+        if not name.lower().endswith(EXTENSION):
+            return {**options, "recipe": name} if name else options
+        # a recipe serves commands that convert and commands that read; unknown names stay, and are rejected
+        names_of_others = self.registry().options.keys() - self._fields
+        listed = read_recipe(Path(name)).options
+        return {**{option: value for option, value in listed.items() if option not in names_of_others}, **options}
 
 
 class ReadingCommand(RegistryCommand):

@@ -24,6 +24,10 @@ def _flag_of(option: str) -> str:
     return "--" + option.replace("_", "-")
 
 
+def _format_value(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 @click.command()
 @_json
 @verbosity
@@ -76,6 +80,26 @@ def operations(as_json: bool) -> None:
         if entry["remedy"]:
             rows.append(("", "", "", f"not available: {entry['remedy']}"))
     show.table(("operation", "stage", "option", "what it does"), rows)
+
+
+@click.command()
+@_json
+@verbosity
+def recipes(as_json: bool) -> None:
+    """List the recipes, which are named lists of options.
+
+    `--recipe NAME` takes a listed one, and `--recipe FILE.toml` one in a file.
+    """
+    registry = load_registry(probe=False)
+    listed: dict[str, Any] = dict(supported(registry, LOCAL)["recipes"])
+    if as_json:
+        show.as_json(listed)
+        return
+    rows = []
+    for name, entry in listed.items():
+        texts = (f"{option}={_format_value(value)}" for option, value in entry["options"].items())
+        rows.append((name, entry["description"] or entry["label"], " ".join(texts)))
+    show.table(("recipe", "purpose", "options"), rows)
 
 
 @click.group(invoke_without_command=True)

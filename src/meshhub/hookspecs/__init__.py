@@ -12,9 +12,9 @@ registry records a fault, and the other plug-ins still load.
 
 from __future__ import annotations
 
-from meshhub.hookspecs import events, formats, operations, plans, storages
+from meshhub.hookspecs import events, formats, operations, plans, recipes, storages
 from meshhub.hookspecs.marker import PROJECT, hookimpl, hookspec
 
-MODULES = (formats, operations, storages, plans, events)
+MODULES = (formats, operations, recipes, storages, plans, events)
 
 __all__ = ["MODULES", "PROJECT", "hookimpl", "hookspec"]

@@ -69,7 +69,7 @@ def flag_of(name: str) -> str:
 
 
 class HostOptions(Struct, frozen=True, kw_only=True):
-    """Options of the host, which apply to every reader and writer."""
+    """Options of the host, which apply to every reader and writer, and a recipe."""
 
     input_unit: (
         Annotated[
@@ -100,6 +100,13 @@ class HostOptions(Struct, frozen=True, kw_only=True):
                 "for each triangle, if the format has vertex colors. Default: texture, but vertex for formats with "
                 "vertex colors alone, such as PLY.",
             ),
+        ]
+        | None
+    ) = None
+    recipe: (
+        Annotated[
+            str,
+            Meta(title="Recipe", description="Named list of options; options that the request sets take precedence."),
         ]
         | None
     ) = None

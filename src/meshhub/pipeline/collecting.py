@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from meshhub.errors import InvalidOption
 from meshhub.model.capabilities import Format, Operation, Reader, Storage, Writer, checked_score
-from meshhub.model.options import RESERVED, HostOptions, option_fields
+from meshhub.model.options import RESERVED, HostOptions, OptionField, check_rules, option_fields, parse_options
 from meshhub.model.plans import Plan, Rule
+from meshhub.model.recipes import Recipe
 from meshhub.pipeline.declarations import Declarations, Declared, declare, is_importable
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
 from meshhub.pipeline.storing import SCHEME
@@ -63,27 +65,25 @@ class _Collector:
         storages = self._collect_storages()
         self._check_rules((*readers, *writers, *operations))
         plans = self._collect_plans()
-        return Collected(
-            Declarations(
-                formats=dict(sorted(self._formats.items())),
-                readers=tuple(sorted(readers, key=_best_first)),
-                writers=tuple(sorted(writers, key=_best_first)),
-                operations=tuple(sorted(operations, key=lambda item: (item.capability.stage, item.capability.id))),
-                storages=storages,
-            ),
-            plans,
-            tuple(rule for _, rule in self._declared_items("meshhub_rules", Rule)),
-            self._faults,
+        declarations = Declarations(
+            formats=dict(sorted(self._formats.items())),
+            readers=tuple(sorted(readers, key=_best_first)),
+            writers=tuple(sorted(writers, key=_best_first)),
+            operations=tuple(sorted(operations, key=lambda item: (item.capability.stage, item.capability.id))),
+            storages=storages,
         )
+        declarations = structs.replace(declarations, recipes=self._collect_recipes(declarations.fields()))
+        rules = tuple(rule for _, rule in self._declared_items("meshhub_rules", Rule))
+        return Collected(declarations, plans, rules, self._faults)
 
     def _check_rules(self, all_declared: Iterable[Declared[Any]]) -> None:
         """Add a fault for each rule that names an option which no plug-in declares."""
-        structs: set[type[Struct]] = set()
+        seen: set[type[Struct]] = set()
         for declared in all_declared:
             struct = declared.capability.options
-            if struct in structs:
+            if struct in seen:
                 continue
-            structs.add(struct)
+            seen.add(struct)
             for field in option_fields(struct):
                 for name in (*field.requires, *field.conflicts_with):
                     if name not in self._fields:
@@ -116,6 +116,21 @@ class _Collector:
             else:
                 storages[storage.scheme] = declare(plugin.name, plugin.origin, storage)
         return storages
+
+    def _collect_recipes(self, fields: Mapping[str, OptionField]) -> dict[str, Recipe]:
+        recipes: dict[str, Recipe] = {}
+        for plugin, recipe in self._declared_items("meshhub_recipes", Recipe):
+            try:
+                if recipe.id in recipes:
+                    raise _InvalidDeclaration("it is already declared; this one is left out")
+                if "recipe" in recipe.options:
+                    raise _InvalidDeclaration("a recipe cannot name another recipe")
+                check_rules(fields, parse_options(fields, recipe.options))
+            except (_InvalidDeclaration, InvalidOption) as error:
+                self._add_fault(plugin, f"recipe {recipe.id!r}: {error}")
+            else:
+                recipes[recipe.id] = recipe
+        return dict(sorted(recipes.items()))
 
     def _collect_plans(self) -> dict[str, Plan]:
         plans: dict[str, Plan] = {}

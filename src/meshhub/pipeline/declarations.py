@@ -13,6 +13,7 @@ from msgspec import Struct
 from meshhub.model import options as opt
 from meshhub.model.capabilities import Capability, Format, Operation, Reader, Storage, Writer
 from meshhub.model.options import OptionField
+from meshhub.model.recipes import Recipe
 from meshhub.pipeline.fork_lock import IMPORTING
 
 C = TypeVar("C", bound=Capability)
@@ -53,13 +54,16 @@ def is_importable(module: str) -> bool:
 
 
 class Declarations(Struct, frozen=True, kw_only=True):
-    """Every registered capability: readers and writers by score, operations by stage and id, storages by scheme."""
+    """Every registered capability: readers and writers by score, operations by stage and id, storages by scheme,
+    recipes by id.
+    """
 
     formats: Mapping[str, Format]
     readers: tuple[Declared[Reader], ...] = ()
     writers: tuple[Declared[Writer], ...] = ()
     operations: tuple[Declared[Operation], ...] = ()
     storages: Mapping[str, Declared[Storage]] = {}
+    recipes: Mapping[str, Recipe] = {}
 
     def option_structs(self) -> Iterator[tuple[str, type[Struct]]]:
         """Yield every options Struct with the id of its owner; owners may share one."""

@@ -26,6 +26,7 @@ from meshhub.pipeline.entitlement import check_entitlement, check_installed, cho
 from meshhub.pipeline.identify import Sniff, identify, readers_named, sniff_here
 from meshhub.pipeline.option_check import CheckOptions, check_here
 from meshhub.pipeline.preview_options import PreviewOptions
+from meshhub.pipeline.recipes import expand_recipe
 from meshhub.toolkit.rendering.options import RenderOptions, parse_size, parse_views
 
 
@@ -39,6 +40,7 @@ class CheckedRequest:
     options: Mapping[str, Value]
     renders: bool = False
     previews: bool = False
+    from_recipe: frozenset[str] = frozenset()
 
 
 def check_request(
@@ -59,7 +61,8 @@ def check_request(
         fields |= {field.name: field for field in opt.option_fields(RenderOptions)}
     if request.previews:
         fields |= {field.name: field for field in opt.option_fields(PreviewOptions)}
-    options = opt.parse_options(fields, request.options)
+    requested, from_recipe = expand_recipe(declarations, request)
+    options = opt.parse_options(fields, requested)
     opt.check_rules(fields, options)
     if request.renders:
         _build_render_options(options)
@@ -77,7 +80,7 @@ def check_request(
         # a missing package concerns one file: `identify` reports it
         for reader in [reader for reader in readers if not reader.missing][:1]:
             check_entitlement(reader, caller)
-    return CheckedRequest(request.target, writer, operations, options, request.renders, request.previews)
+    return CheckedRequest(request.target, writer, operations, options, request.renders, request.previews, from_recipe)
 
 
 def resolve(
@@ -120,7 +123,7 @@ def resolve(
     if checked.previews:
         steps.append(_make_preview_step(options))
     steps += [
-        _make_step("operation", operation, f"stage {operation.capability.stage.name.lower()}", options)
+        _make_step("operation", operation, _explain_operation(operation.capability, checked), options)
         for operation in operations
     ]
     if writer is not None:
@@ -132,7 +135,7 @@ def resolve(
     return Chain(
         steps=tuple(steps),
         losses=_find_possible_losses(reader, operations, writer, carried, texture_colors),
-        notes=(*notes, *_note_unused_options(declarations, steps, options)),
+        notes=(*notes, *_note_unused_options(declarations, steps, checked)),
         carried=tuple(sorted(carried)),
         input_unit=_text_or_none(options.get("input_unit")),
         input_up=_text_or_none(options.get("input_up")),
@@ -168,6 +171,13 @@ def _is_requested(operation: Declared[Operation], options: Mapping[str, Value]) 
         for field in opt.option_fields(struct)
     )
     return not is_off and opt.has_set_option(struct, options)
+
+
+def _explain_operation(operation: Operation, checked: CheckedRequest) -> str:
+    """Return why an operation is in the chain."""
+    names = {field.name for field in opt.option_fields(operation.options)}
+    recipe = f", recipe {checked.options['recipe']}" if names & checked.from_recipe else ""
+    return f"stage {operation.stage.name.lower()}{recipe}"
 
 
 def _make_step(
@@ -283,15 +293,14 @@ def _find_possible_losses(
     return tuple(losses)
 
 
-def _note_unused_options(
-    declarations: Declarations, steps: Iterable[Step], options: Mapping[str, Value]
-) -> Iterable[Note]:
+def _note_unused_options(declarations: Declarations, steps: Iterable[Step], checked: CheckedRequest) -> Iterable[Note]:
+    """Yield a note for each option of the request itself that no step uses; a recipe serves many formats."""
     used = {field.name for field in opt.option_fields(opt.HostOptions)}
     for step in steps:
         used |= set(step.options)
     owners = {
         field.name: owner for owner, struct in declarations.option_structs() for field in opt.option_fields(struct)
     }
-    for name, value in options.items():
-        if name not in used and value is not None and value is not False:
+    for name, value in checked.options.items():
+        if name not in used | checked.from_recipe and value is not None and value is not False:
             yield Note("option_unused", f"option {name!r} belongs to {owners[name]!r}, which is not part of this chain")

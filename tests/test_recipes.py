@@ -1,0 +1,147 @@
+"""Recipes: built-in ones, those of plug-ins, and TOML files, in Python and on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from meshhub import InvalidOption, Registry, Source, Target, hookimpl
+from meshhub.model.chain import Chain, Request
+from meshhub.model.plans import LOCAL
+from meshhub.model.recipes import Recipe
+from meshhub.supported import supported
+from meshhub.toolkit.recipes import read_recipe, read_recipes
+from models import brick, scene_of
+from test_cli import meshhub_cli, write_stl
+
+pytestmark = pytest.mark.once
+
+REGISTRY = Registry(entry_points=False)
+BRICK = Source.from_bytes(REGISTRY.convert_bytes(scene_of(brick()), "stl"), "brick.stl")
+
+MINE = 'label = "Mine"\n[options]\nplace_on_bed = true\ntarget_height_mm = 60\nobj_up = "y"\n'
+
+
+class Shop:
+    """Plug-in with recipes, two of which are invalid."""
+
+    @hookimpl
+    def meshhub_recipes(self) -> list[Recipe]:
+        return [
+            Recipe(id="tall", label="Tall", options={"target_height_mm": 90}),
+            Recipe(id="unknown-option", label="", options={"no_such_option": 1}),
+            Recipe(id="out-of-bounds", label="", options={"target_height_mm": -1}),
+            Recipe(id="print", label="a second one", options={"repair": True}),
+            Recipe(id="nested", label="", options={"recipe": "print"}),
+        ]
+
+
+def resolve(registry: Registry, **options: Any) -> Chain:
+    return registry.resolve(Request(target="3mf", options=options), BRICK)
+
+
+def values(chain: Chain) -> dict[str, object]:
+    return {name: value for step in chain.steps for name, value in step.options.items()}
+
+
+@pytest.mark.parametrize("name", ["cad", "print", "print-color", "scan", "web"])
+def test_each_built_in_recipe_converts(name: str) -> None:
+    report = REGISTRY.convert(BRICK, Target(), to="3mf", options={"recipe": name})
+    assert report.target.size_mm is not None
+    assert not [note for note in report.notes if note.code == "option_unused"]
+
+
+def test_explicit_options_take_precedence() -> None:
+    assert values(resolve(REGISTRY, recipe="print")) == {"repair": True, "place_on_bed": True}
+    assert values(resolve(REGISTRY, recipe="print", repair="false")) == {"place_on_bed": True}
+    # empty text is an absent option
+    assert values(resolve(REGISTRY, recipe="print", repair="")) == {"repair": True, "place_on_bed": True}
+    assert values(resolve(REGISTRY, recipe="")) == {}
+
+
+def test_the_chain_names_the_recipe() -> None:
+    chain = resolve(REGISTRY, recipe="print", target_height_mm=40)
+    assert [step.because for step in chain.steps[1:-1]] == [
+        "stage repair, recipe print",
+        "stage resize",
+        "stage place, recipe print",
+    ]
+
+
+def test_an_unknown_recipe_is_rejected_and_a_path_is_not_a_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE)
+    for name in ("prin", str(tmp_path / "mine.toml")):
+        with pytest.raises(InvalidOption, match="known are cad, print, print-color, scan, web"):
+            resolve(REGISTRY, recipe=name)
+
+
+def test_plugins_declare_recipes_and_invalid_ones_are_faults() -> None:
+    registry = Registry([Shop()], entry_points=False)
+    assert values(resolve(registry, recipe="tall")) == {"target_height_mm": 90.0}
+    assert supported(registry, LOCAL)["recipes"]["tall"]["options"] == {"target_height_mm": 90}
+    messages = [fault.message for fault in registry.faults]
+    assert len(messages) == 4
+    for part in ("no_such_option", "target_height_mm", "already declared", "cannot name another"):
+        assert any(part in message for message in messages), part
+
+
+def test_inspection_takes_only_the_options_of_readers() -> None:
+    registry = Registry([Shop()], entry_points=False)
+    chain = registry.resolve(Request(target=None, options={"recipe": "tall"}), BRICK)
+    assert [step.kind for step in chain.steps] == ["read"]
+
+
+def test_the_user_folder_adds_recipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("meshhub.builtin_plugins.recipes.own_folder", lambda: tmp_path)
+    (tmp_path / "mine.toml").write_text(MINE)
+    (tmp_path / "broken.toml").write_text("[options")
+    (tmp_path / "print.toml").write_text("[options]\nrepair = true\n")
+    recipes = Registry(entry_points=False).recipes
+    assert set(recipes) == {"cad", "mine", "print", "print-color", "scan", "web"}
+    assert recipes["print"].options == {"repair": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.toml", b"[options", "a.toml"),
+        ("a.toml", b"x = 1\n[options]\n", "unknown key 'x'"),
+        ("a.toml", b"label = 'a'\n", "options"),
+        ("a.toml", b"[options]\nrepair = [1]\n", "options"),
+        ("a.toml", b"\xff", "a.toml"),
+        ("A b.toml", b"[options]\n", "kebab-case"),
+    ],
+)
+def test_the_error_of_an_invalid_file_says_why(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidOption, match=message) as caught:
+        read_recipes(tmp_path)
+    assert len(caught.value.message) < 160
+    with pytest.raises(InvalidOption, match="cannot be read"):
+        read_recipe(tmp_path / "absent.toml")
+
+
+def test_the_command_line_takes_names_and_paths(tmp_path: Path) -> None:
+    write_stl(tmp_path / "a.stl")
+    (tmp_path / "mine.toml").write_text(MINE)
+    done = meshhub_cli("convert", "a.stl", "a.ply", "--recipe", "mine.toml", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["target"]["size_mm"][2] == pytest.approx(60)
+    done = meshhub_cli("convert", "a.stl", "b.ply", "--recipe", "mine.toml", "--target-height-mm", "70", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert REGISTRY.inspect(tmp_path / "b.ply").model.size_mm[2] == pytest.approx(70)
+    done = meshhub_cli("inspect", "a.stl", "--recipe", "mine.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "typo.toml").write_text("[options]\nrepare = true\n")
+    done = meshhub_cli("convert", "a.stl", "c.ply", "--recipe", "typo.toml", cwd=tmp_path)
+    assert done.returncode != 0
+    assert b"did you mean 'repair'" in done.stderr
+
+
+def test_the_command_line_lists_recipes(tmp_path: Path) -> None:
+    listed = json.loads(meshhub_cli("recipes", "--json", cwd=tmp_path).stdout)
+    assert listed["print"]["options"] == {"repair": True, "place_on_bed": True}
+    assert b"repair=true place_on_bed=true" in meshhub_cli("recipes", cwd=tmp_path).stdout
