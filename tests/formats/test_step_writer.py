@@ -1009,6 +1009,29 @@ def test_few_triangles_of_a_chamfer_are_not_a_cylinder(seed: int) -> None:
     assert radii == pytest.approx([61] * len(radii), rel=1e-3)
 
 
+def turned_part(rims: list[tuple[float, float, int]], seed: int) -> Mesh:
+    """Return a convex turned part with irregular triangles; each rim has a radius, a height and a number of corners."""
+    chance = np.random.default_rng(seed)
+    points = []
+    for radius, height, count in rims:
+        angle = (np.arange(count) + chance.uniform(-0.35, 0.35, count)) * 2 * np.pi / count
+        points.append(np.stack([radius * np.cos(angle), radius * np.sin(angle), np.full(count, height)], axis=1))
+    return mesh_of(Solid.hull_points(np.concatenate(points)))
+
+
+@pytest.mark.parametrize(
+    ("degrees", "counts"), [(67.5, (40, 40, 36)), (56.0, (40, 60, 16)), (56.0, (60, 60, 16)), (53.0, (48, 48, 12))]
+)
+def test_cones_of_irregular_triangles_that_meet_at_a_small_angle(degrees: float, counts: tuple[int, int, int]) -> None:
+    low, middle, high = counts
+    top = 3 + 2.9 / np.tan(np.radians(degrees))
+    mesh = turned_part([(10, 0, 40), (10, 2, low), (9, 3, middle), (6.1, top, high)], seed=0)
+    text = write_step(scene_of(mesh))[0].read()
+    angles = sorted(float(angle) for angle in re.findall(rb"CONICAL_SURFACE\('',#\d+,[0-9.]+,([0-9.]+)\)", text))
+    assert np.degrees(angles) == pytest.approx([45, degrees], abs=0.01)
+    assert text.count(b"=ADVANCED_FACE(") == 5
+
+
 def irregular_torus(rows: int, columns: int) -> Mesh:
     """Return a torus whose rows of corners are waves, so that no two corners have one latitude."""
     row, column = np.divmod(np.arange(rows * columns), columns)

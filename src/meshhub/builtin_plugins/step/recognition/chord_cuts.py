@@ -240,7 +240,7 @@ class _CutSearch:
     def try_consensus(self, kind: SurfaceKind) -> None:
         """Try each smooth piece of free facets or several surfaces as one surface, by the corners that agree on it."""
         graph, tolerance = self.graph, self.trials.tolerance
-        label, facet = find_pieces(graph, np.ones(graph.count, np.bool_), MIN_FACET_COUNT[kind], with_even_areas=False)
+        label, facet = find_pieces(graph, np.ones(graph.count, np.bool_), MIN_FACET_COUNT[kind])
         size = np.bincount(label, minlength=1)
         piece, segment = distinct_pairs(label, self.segment[facet] + 1, len(self.surfaces) + 1)
         parts = np.bincount(piece, minlength=len(size)) + np.bincount(piece[segment == 0], minlength=len(size))

@@ -107,10 +107,29 @@ def find_misshapen(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray
     around = np.abs(sum_by_label(owner, turn, count))
     is_unrolled = np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.CONE))
     has_pairs_of_rims = np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.TORUS))
-    is_misshapen = is_unrolled & (np.abs(enclosed - covered) > _MAX_AREA_CHANGE_RATIO * covered)
+    allowed: Float64 = _MAX_AREA_CHANGE_RATIO * covered + _rim_segments(skin, half, owner, half_surface, count)
+    is_misshapen = is_unrolled & (np.abs(enclosed - covered) > allowed)
     # turns add up to zero for paired rims, and to ±2π for a single rim; 1 rad separates them
     is_misshapen |= has_pairs_of_rims & (around > 1)
     return np.flatnonzero(is_misshapen)
+
+
+def _rim_segments(skin: Skin, half: IntIndex, owner: NDArray[np.int32], surfaces: SurfaceArray, count: int) -> Float64:
+    """Compute the area between the rims of each cone and their chords, which is much of a narrow cone.
+
+    Args:
+        skin: Mesh.
+        half: (n,) half-edges of outlines.
+        owner: (n,) region of each half-edge.
+        surfaces: (n,) surface of each half-edge.
+        count: Number of regions.
+    Returns:
+        (count,) mm², measured along the cones; zero for other surfaces.
+    """
+    begin, end = skin.points[skin.begin[half]], skin.points[skin.end[half]]
+    depth = np.abs(distances(surfaces, (begin + end) / 2))
+    slope = np.where(surfaces.kind == SurfaceKind.CONE, np.abs(surfaces.second), 0.0)
+    return sum_by_label(owner, 2 / 3 * lengths(end - begin) * depth * slope, count)
 
 
 def chord_volumes(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray) -> Float64:

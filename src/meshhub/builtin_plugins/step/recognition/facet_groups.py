@@ -19,11 +19,14 @@ _STRIP_STEPS = 2
 _MAX_AREA_RATIO = 3.0
 """Areas of two neighboring facets of one tessellated surface; beside a flat face or a finer fillet the area jumps."""
 
+_MIN_EVEN_COSINE = float(np.cos(np.radians(15.0)))
+"""Cosine of 15°: turn between facets of one surface that is triangulated finely."""
+
 Mask = NDArray[np.bool_]
 
 
 def find_pieces(
-    graph: FacetGraph, is_usable: Mask, min_count: int, *, with_even_areas: bool
+    graph: FacetGraph, is_usable: Mask, min_count: int, is_joined: Mask | None = None
 ) -> tuple[IntIndex, IntIndex]:
     """Find the smooth pieces of usable facets.
 
@@ -31,21 +34,38 @@ def find_pieces(
         graph: Facets of the mesh.
         is_usable: (f,) facets.
         min_count: Smallest number of facets of a piece.
-        with_even_areas: Separate facets whose areas differ much, as those of a cylinder and of a fillet at its rim.
+        is_joined: (e,) pairs of neighbors that may be in one piece (default: all).
     Returns:
         Piece of each facet, ascending, and the facets.
     """
     left, right = graph.left, graph.right
     is_inner = is_usable[left] & is_usable[right] & (left < right)
-    if with_even_areas:
-        low, high = np.minimum(graph.area[left], graph.area[right]), np.maximum(graph.area[left], graph.area[right])
-        is_inner &= high <= _MAX_AREA_RATIO * low
+    if is_joined is not None:
+        is_inner &= is_joined
     count, label = components(graph.count, left[is_inner], right[is_inner])
     label = np.where(is_usable, label, -1)
     size = np.bincount(label[is_usable], minlength=count)
     facet = np.flatnonzero(is_usable & (size[label] >= min_count))
     facet = facet[np.argsort(label[facet], kind="stable")]
     return label[facet].astype(np.intp), facet
+
+
+def have_even_areas(graph: FacetGraph) -> Mask:
+    """Return (e,) which neighbors differ little in area; those of a cylinder and of a fillet at its rim differ much."""
+    one, other = graph.area[graph.left], graph.area[graph.right]
+    result: Mask = np.maximum(one, other) <= _MAX_AREA_RATIO * np.minimum(one, other)
+    return result
+
+
+def turn_little(graph: FacetGraph) -> Mask:
+    """Return (e,) which neighbors turn by little; two cones of a turned part may meet at a larger angle, yet smoothly.
+
+    The normals of slivers are noise.
+    """
+    cosine = np.einsum("ij,ij->i", graph.normal[graph.left], graph.normal[graph.right])
+    is_sliver = graph.is_sliver[graph.left] | graph.is_sliver[graph.right]
+    result: Mask = is_sliver | (cosine >= _MIN_EVEN_COSINE)
+    return result
 
 
 def collect_surroundings(graph: FacetGraph, seeds: IntIndex, is_free: Mask, rings: int) -> tuple[IntIndex, IntIndex]:

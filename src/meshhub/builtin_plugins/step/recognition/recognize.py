@@ -2,10 +2,10 @@
 
 The vertices of a tessellated CAD surface lie on the surface, up to rounding. That distinguishes it from other shapes.
 
-The search has two stages. First, each smooth piece between sharp edges is tried as a whole, kind by kind. Then, for
+The search has three stages. First, each smooth piece between sharp edges is tried as a whole, kind by kind. Then, for
 surfaces that are tangent to others, the surroundings of single facets are tried; neighbors join if the surface of one
-explains the other. Each surface grows over the facets that it explains. Kinds compete, and the one that explains most
-wins: a small patch of a cone is also a cylinder.
+explains the other. Last, the facets of a piece that most agree on one surface are tried. Each surface grows over the
+facets that it explains. Kinds compete, and the one that explains most wins: a small patch of a cone is also a cylinder.
 """
 
 from __future__ import annotations
@@ -18,14 +18,22 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs
 from meshhub.builtin_plugins.step.recognition.claims import UNITE_LIMIT_RATIO, Claims, explains, number_groups
+from meshhub.builtin_plugins.step.recognition.consensus import find_agreeing
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.facet_groups import (
     STRIP,
     collect_surroundings,
     find_pieces,
+    have_even_areas,
     reach_surroundings,
+    turn_little,
 )
-from meshhub.builtin_plugins.step.recognition.fit_trials import MIN_FACET_COUNT, TrialResults, Trials
+from meshhub.builtin_plugins.step.recognition.fit_trials import (
+    MIN_FACET_COUNT,
+    TOLERANCE_RATIO,
+    TrialResults,
+    Trials,
+)
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, concatenate
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
@@ -50,6 +58,9 @@ _CHUNK_SEEDS = 8192
 
 _MAX_CONTESTS = 3
 """Contests; each one starts from the facets that are free after the one before."""
+
+_MAX_AGREEING_COUNT = 4096
+"""Facets of a piece most of which may be one surface; larger pieces are scans and sculptures."""
 
 _SAMPLE_SEEDS = 2048
 """Surroundings that are tried first; if none fits, a scanned or sculpted mesh is not searched further."""
@@ -120,6 +131,10 @@ def recognize_surfaces(graph: FacetGraph, tolerance: float, requested: float | N
             break
         search.try_all_pieces()
         search.mark_changed(before)
+    for _ in range(_MAX_CONTESTS):
+        if not search.try_agreeing():
+            break
+        search.try_all_pieces()
     return Segments(claims.surfaces, claims.limit, claims.segment, claims.segment)
 
 
@@ -166,22 +181,15 @@ class _Search:
         """Let the kinds compete for the free facets, by surroundings; return whether any surface was recognized."""
         bids: list[_Bid] = []
         started = len(self.claims.surfaces)
+        has_even_areas, turns_little = have_even_areas(self.claims.graph), turn_little(self.claims.graph)
         for kind in KINDS:
             trial = self.copy()
             for rings in _RINGS[kind]:
                 trial._try_surroundings(kind, rings)
             # a row of facets of a torus has even areas, too, and is a zone of a cone: these pieces must compete
-            trial._try_pieces(kind, without_broad=True, with_even_areas=True)
-            facet = np.flatnonzero(trial.claims.segment >= started)
-            facet = facet[np.argsort(trial.claims.segment[facet], kind="stable")]
-            owner = trial.claims.segment[facet]
-            numbers, begin, group = np.unique(owner, return_index=True, return_inverse=True)
-            is_certain = self.claims.trials.select_certain(kind, group, facet, len(numbers))
-            pieces = np.split(facet, begin[1:])
-            for k in np.flatnonzero(is_certain).tolist():
-                row = numbers[k : k + 1]
-                value = len(pieces[k]) * _FACET_VALUES[kind]
-                bids.append(_Bid(value, pieces[k], trial.claims.surfaces.take(row), trial.claims.limit[row]))
+            trial._try_pieces(kind, without_broad=True, is_joined=has_even_areas)
+            trial._try_pieces(kind, without_broad=True, is_joined=turns_little)
+            bids += trial._collect_bids(kind, started)
         small = [bid for bid in bids if bid.value < _MIN_FIRST_VALUE]
         self._award([bid for bid in bids if bid.value >= _MIN_FIRST_VALUE])
         self.waiting = np.zeros(self.claims.graph.count, np.bool_)
@@ -189,6 +197,42 @@ class _Search:
             self._award(small)
         else:
             self.waiting[np.concatenate([np.empty(0, np.intp), *(bid.facets for bid in small)])] = True
+        return self._grow_winners(started)
+
+    def try_agreeing(self) -> bool:
+        """Let the kinds compete for the pieces most of whose facets agree on one surface; return whether any has won.
+
+        The surroundings of a facet on a narrow face with irregular triangles always include facets of other faces.
+        """
+        bids: list[_Bid] = []
+        started = len(self.claims.surfaces)
+        for kind in KINDS:
+            trial = self.copy()
+            trial._try_agreeing_facets(kind)
+            bids += trial._collect_bids(kind, started)
+        self._award(bids)
+        return self._grow_winners(started)
+
+    def _collect_bids(self, kind: SurfaceKind, started: int) -> list[_Bid]:
+        """Return the bids of the surfaces from number `started` on, all of one kind."""
+        claims = self.claims
+        facet = np.flatnonzero(claims.segment >= started)
+        facet = facet[np.argsort(claims.segment[facet], kind="stable")]
+        numbers, begin, group = np.unique(claims.segment[facet], return_index=True, return_inverse=True)
+        is_certain = claims.trials.select_certain(kind, group, facet, len(numbers))
+        pieces = np.split(facet, begin[1:])
+        return [
+            _Bid(
+                len(pieces[k]) * _FACET_VALUES[kind],
+                pieces[k],
+                claims.surfaces.take(numbers[k : k + 1]),
+                claims.limit[numbers[k : k + 1]],
+            )
+            for k in np.flatnonzero(is_certain).tolist()
+        ]
+
+    def _grow_winners(self, started: int) -> bool:
+        """Let the surfaces from number `started` on grow; return whether there are any."""
         if len(self.claims.surfaces) == started:
             return False
         # the facets of the losing bids are free again
@@ -210,21 +254,47 @@ class _Search:
         self.claims.surfaces = concatenate(surfaces)
         self.claims.limit = np.concatenate(limits)
 
-    def _try_pieces(self, kind: SurfaceKind, *, without_broad: bool, with_even_areas: bool = False) -> None:
+    def _try_pieces(self, kind: SurfaceKind, *, without_broad: bool, is_joined: Mask | None = None) -> None:
         """Try each smooth piece of free facets as one surface."""
         claims = self.claims
         is_usable = claims.segment < 0
         if without_broad:
             is_usable &= ~claims.graph.is_broad
-        label, facet = find_pieces(claims.graph, is_usable, MIN_FACET_COUNT[kind], with_even_areas=with_even_areas)
+        label, facet = find_pieces(claims.graph, is_usable, MIN_FACET_COUNT[kind], is_joined)
         kept = claims.trials.select_hopeful_pieces(kind, label, facet)
-        label, facet = label[kept], facet[kept]
+        self._take_pieces(kind, label[kept], facet[kept])
+
+    def _take_pieces(self, kind: SurfaceKind, label: IntIndex, facet: IntIndex) -> None:
+        """Fit a surface to each piece, and add the good ones.
+
+        Args:
+            kind: Kind of the surfaces.
+            label: (n,) piece of each facet, ascending.
+            facet: (n,) facets.
+        """
+        claims = self.claims
         if len(facet) == 0:
             return
         group, groups = number_groups(label)
         results = claims.trials.fit_groups(kind, group, facet, groups)
         results = results._replace(good=results.good & claims.trials.select_certain(kind, group, facet, groups))
         claims.take(kind, results, group, facet)
+
+    def _try_agreeing_facets(self, kind: SurfaceKind) -> None:
+        """Try the facets of each smooth piece of free facets that agree on one surface, if they are most of it."""
+        claims, graph, min_count = self.claims, self.claims.graph, 2 * MIN_FACET_COUNT[kind]
+        is_usable = (claims.segment < 0) & ~graph.is_broad
+        label, facet = find_pieces(graph, is_usable, min_count)
+        is_chosen = np.bincount(label, minlength=1)[label] <= _MAX_AGREEING_COUNT
+        label, facet = label[is_chosen], facet[is_chosen]
+        if len(facet) == 0:
+            return
+        group, groups = number_groups(label)
+        limit = np.full(groups, claims.trials.requested or TOLERANCE_RATIO * claims.trials.tolerance)
+        agrees, are_most = find_agreeing(graph, kind, group, facet, limit)
+        is_usable = np.zeros(graph.count, np.bool_)
+        is_usable[facet[agrees & are_most[group]]] = True
+        self._take_pieces(kind, *find_pieces(graph, is_usable, min_count))
 
     def _try_surroundings(self, kind: SurfaceKind, rings: int) -> None:
         """Try the surroundings of each free facet, and join neighbors whose surfaces explain each other."""
