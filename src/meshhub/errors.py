@@ -9,6 +9,7 @@
     │   ├── PremiumRequired           premium_format_required
     │   ├── InvalidKey                invalid_api_key
     │   ├── RequestRefused            the code of the objection
+    │   ├── TooManyJobs               too_many_jobs
     │   └── OutputExists              output_exists
     ├── SourceError               the input file cannot be converted
 
@@ -26,6 +27,7 @@
     │   ├── ServerBusy                server_busy
     │   └── ShuttingDown              shutting_down
     ├── KeyStoreUnavailable       server_busy
+    ├── JobStoreUnavailable       server_busy
     ├── MissingDependency         missing_dependency; unsupported_target, unsupported_format or invalid_option
     │                             for a registered writer, reader or operation
     └── PluginError               conversion_failed: a plug-in broke its contract; never the caller's fault
@@ -80,11 +82,20 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         None,
         "A page of another origin sent the request to a service on its visitor's machine; see `cors_origins`.",
     ),
+    "plan_required": ErrorCode(403, 2, "The plan does not include this function, such as the list of jobs."),
     "not_found": ErrorCode(404, None, "The path does not exist."),
+    "job_not_found": ErrorCode(
+        404, 2, "There is no job with this id, or it belongs to another key, or it was deleted."
+    ),
     "method_not_allowed": ErrorCode(405, None, "The path does not support the method; see `Allow`."),
     "request_timeout": ErrorCode(
         408, None, "The request headers did not arrive in time; send the request again on a new connection."
     ),
+    "job_not_finished": ErrorCode(
+        409, 2, "The job is still queued or running; `Retry-After` has the seconds until the next look."
+    ),
+    "idempotency_conflict": ErrorCode(409, 2, "A different request was sent with the same `Idempotency-Key`."),
+    "no_result": ErrorCode(410, 2, "The job was canceled, or its result was deleted."),
     "file_too_large": ErrorCode(413, None, "A file, or the whole request, exceeds a limit of the plan."),
     "too_many_files": ErrorCode(413, None, "The batch has more files than the plan allows."),
     "archive_too_large": ErrorCode(413, None, "The archive, or its unpacked content, exceeds a limit of the plan."),
@@ -109,6 +120,12 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         422, 4, "The STEP file would hold an invalid solid; add `repair`, or set `step_invalid` to `keep`."
     ),
     "worker_crashed": ErrorCode(422, 5, "The worker process of the conversion ended without a result."),
+    "worker_lost": ErrorCode(
+        422, 5, "The service ended several times while it ran the job; the model may need too much memory."
+    ),
+    "too_many_jobs": ErrorCode(
+        429, 5, "The caller has as many unfinished jobs as its plan allows; wait until one ends.", 5
+    ),
     "rate_limit_exceeded": ErrorCode(
         429, None, "The caller sent too many requests in one minute; wait for `Retry-After` seconds."
     ),
@@ -294,6 +311,12 @@ class RequestRefused(RequestError):
     fallback_http_status = 403
 
 
+class TooManyJobs(RequestError):
+    """The caller has as many unfinished jobs as its plan allows."""
+
+    code = "too_many_jobs"
+
+
 class OutputExists(RequestError):
     """The output file exists, and the caller did not allow overwriting it."""
 
@@ -389,6 +412,13 @@ class ShuttingDown(EngineError):
 
 class KeyStoreUnavailable(MeshhubError):
     """The database of API keys does not respond, or rejects a statement."""
+
+    code = "server_busy"
+    own_exit_status = ERROR_CODES["output_failed"].exit_status
+
+
+class JobStoreUnavailable(MeshhubError):
+    """The database of jobs does not respond, or rejects a statement."""
 
     code = "server_busy"
     own_exit_status = ERROR_CODES["output_failed"].exit_status

@@ -1,0 +1,300 @@
+"""Jobs and everything that a store keeps about them. Times are seconds since 1970, UTC."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from meshhub.model.progress import Progress
+
+JobKind = Literal["convert", "inspect"]
+
+JobState = Literal["queued", "running", "done", "failed", "canceled", "expired"]
+"""`queued` → `running` → `done`, `failed` or `canceled` → `expired` when the retention is over. A lost lease returns a
+running job to `queued`."""
+
+UploadField = Literal["file", "files", "archive"]
+
+FINISHED: tuple[JobState, ...] = ("done", "failed", "canceled", "expired")
+"""States that never return to the queue."""
+
+_ID_BYTES = 32
+"""Random bytes of a job's id: 256 bits, because the id alone gives access to results of callers without a key."""
+
+
+def new_id() -> str:
+    """Return the id of a new job, which cannot be guessed."""
+    return secrets.token_urlsafe(_ID_BYTES)
+
+
+class JobFile(Struct, frozen=True):
+    """Uploaded file."""
+
+    name: str
+    """Label, not a path."""
+
+    bytes: int
+    """Size."""
+
+
+class JobRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Checked request of a job."""
+
+    field: UploadField = "file"
+    """Field of the upload: one file, several files, or an archive of models."""
+
+    files: tuple[JobFile, ...] = ()
+    """Uploads, in order; their content is in the job's folder of inputs."""
+
+    texts: dict[str, str] = {}
+    """Text fields of the form: target, options, and options of single files."""
+
+    grants: tuple[str, ...] = ()
+    """Entitlements of the caller at the time of the request."""
+
+
+class NewJob(Struct, frozen=True, kw_only=True):
+    """Job to submit."""
+
+    id: str
+    """See `new_id`."""
+
+    kind: JobKind
+    """What to do."""
+
+    caller: str
+    """Rate limit key of the caller, for limits and fairness."""
+
+    plan: str
+    """Id of the caller's plan."""
+
+    request: JobRequest
+    """What to run."""
+
+    key_id: str = ""
+    """Public id of the API key; "" without a key."""
+
+    weight: int = 1
+    """Share of the workers that the caller gets, relative to other callers."""
+
+    retention_s: float | None = None
+    """Seconds for which the result is kept; None: until it is deleted."""
+
+    max_unfinished: int | None = None
+    """Unfinished jobs that the caller may have, with this one."""
+
+    idempotency_key: str | None = None
+    """A second job of the caller with the same key is the same job."""
+
+    fingerprint: str = ""
+    """Hash of the request, to notice another request with the same idempotency key."""
+
+    webhook_url: str | None = None
+    """Address that is informed of the end of the job."""
+
+
+class JobProgress(Struct, frozen=True):
+    """Progress of a running job."""
+
+    step: Progress
+    """Running step of the current file."""
+
+    file: int = 0
+    """Number of the current file, from 0."""
+
+    files: int = 1
+    """Number of files."""
+
+
+class JobResult(Struct, frozen=True, kw_only=True):
+    """Result file of a job that is done."""
+
+    name: str
+    """Name for the caller."""
+
+    media_type: str
+    """Media type."""
+
+    bytes: int
+    """Size."""
+
+    sha256: str
+    """Hash of the content, in hexadecimal digits."""
+
+    headers: dict[str, str] = {}
+    """Further headers of the response: the report and the counts of a batch."""
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """End of a run: a result or an error."""
+
+    result: JobResult | None = None
+    """Result; None after an error."""
+
+    error_code: str = ""
+    """Stable code; "" after a success."""
+
+    error: str = ""
+    """Message for people."""
+
+    details: list[dict[str, str]] | None = None
+    """One row for each file that failed, if all files of a batch failed."""
+
+    cpu_seconds: float = 0.0
+    """Processor time of the run."""
+
+
+class Job(NewJob, frozen=True, kw_only=True):
+    """Row of a job."""
+
+    number: int
+    """Order of submission."""
+
+    state: JobState
+    """Where the job stands."""
+
+    created: float
+    """Time of submission."""
+
+    started: float | None = None
+    """Start of the latest run."""
+
+    finished: float | None = None
+    """Time of the end."""
+
+    expires: float | None = None
+    """Time at which the result is deleted; None: not known yet, or never."""
+
+    attempt: int = 0
+    """Number of runs that have started."""
+
+    token: str | None = None
+    """Random text of the latest run: only its owner may finish the job."""
+
+    worker: str | None = None
+    """Process of the run."""
+
+    progress: JobProgress | None = None
+    """Latest progress that the store knows."""
+
+    outcome: Outcome | None = None
+    """End of the job; None before the end, and for a canceled job."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended."""
+        return self.state in FINISHED
+
+    @property
+    def result(self) -> JobResult | None:
+        """The result; None unless the job is done and not expired."""
+        return self.outcome.result if self.outcome is not None and self.state == "done" else None
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """Row of the usage ledger: one for each job that ran and ended."""
+
+    job_id: str
+    caller: str
+    key_id: str
+    plan: str
+    kind: str
+    state: str
+    finished: float
+    attempts: int
+    bytes_in: int
+    bytes_out: int
+    cpu_seconds: float
+
+
+class Delivery(Struct, frozen=True, kw_only=True):
+    """Webhook message that is due."""
+
+    id: str
+    """Stable id of the message, for receivers that drop repetitions."""
+
+    job_id: str
+    key_id: str
+    url: str
+    payload: str
+    """Body, the same in every attempt."""
+
+    attempt: int
+    """Number of this attempt, from 1."""
+
+
+class Depth(Struct, frozen=True):
+    """Sizes of the queue."""
+
+    queued: int
+    running: int
+    bytes: int
+    """Bytes of the inputs of unfinished jobs."""
+
+
+class Swept(Struct, frozen=True):
+    """Jobs that a sweep changed."""
+
+    requeued: tuple[str, ...] = ()
+    """Jobs whose lease was lost; they run again."""
+
+    lost: tuple[str, ...] = ()
+    """Jobs whose lease was lost too often; they failed."""
+
+    expired: tuple[str, ...] = ()
+    """Jobs whose files can be removed."""
+
+
+def describe_job(job: Job, position: int | None = None) -> dict[str, Any]:
+    """Return the JSON object of a job for its caller, in responses, events and webhooks.
+
+    Args:
+        job: Row of the job.
+        position: Place in the queue, from 1; None if it does not wait.
+    """
+    request, outcome, result = job.request, job.outcome, job.result
+    report = result.headers.get("X-Meshhub-Report") if result is not None else None
+    return {
+        "id": job.id,
+        "kind": job.kind,
+        "state": job.state,
+        "created": round(job.created, 3),
+        "started": None if job.started is None else round(job.started, 3),
+        "finished": None if job.finished is None else round(job.finished, 3),
+        "expires": None if job.expires is None else round(job.expires, 3),
+        "position": position,
+        "progress": None if job.progress is None or job.state != "running" else _describe_progress(job.progress),
+        "attempt": job.attempt,
+        "target": request.texts.get("target"),
+        "files": [{"name": file.name, "bytes": file.bytes} for file in request.files],
+        "result": None
+        if result is None
+        else {
+            "url": f"/jobs/{job.id}/result",
+            "name": result.name,
+            "media_type": result.media_type,
+            "bytes": result.bytes,
+            "sha256": result.sha256,
+        },
+        "report": None if report is None else msgspec.json.decode(report),
+        "error": outcome.error or None if outcome is not None else None,
+        "error_code": outcome.error_code or None if outcome is not None else None,
+        "details": outcome.details if outcome is not None else None,
+    }
+
+
+def _describe_progress(progress: JobProgress) -> dict[str, Any]:
+    step = progress.step
+    return {
+        "file": progress.file,
+        "files": progress.files,
+        "step": step.step,
+        "kind": step.kind,
+        "label": step.label,
+        "index": step.index,
+        "count": step.count,
+        "fraction": step.fraction,
+    }

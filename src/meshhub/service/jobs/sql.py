@@ -1,0 +1,635 @@
+"""Jobs in an SQL database, in statements that SQLite and PostgreSQL share.
+
+A subclass opens the database and the transactions. Callers take turns by stride scheduling: each has a `pass`, a start
+adds 1/weight to it, and the caller with the lowest pass is next. A caller that was idle restarts at the lowest pass of
+the others, so that it neither saves up turns nor waits for those that it missed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+import sqlalchemy as sql
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from meshhub.errors import JobStoreUnavailable, ServerBusy, TooManyJobs
+from meshhub.service.jobs.job import (
+    Delivery,
+    Depth,
+    Job,
+    JobProgress,
+    JobRequest,
+    JobState,
+    NewJob,
+    Outcome,
+    Swept,
+    Usage,
+    describe_job,
+)
+from meshhub.service.jobs.store import (
+    DELIVERY_LEASE_S,
+    EXPIRED_ROW_S,
+    LEASE_S,
+    MAX_ATTEMPTS_COUNT,
+    MAX_QUEUED_S,
+)
+
+_TOKEN_BYTES = 16
+"""Random bytes of the token of a run."""
+
+_MAX_SWEPT_COUNT = 500
+"""Jobs that one sweep changes; bounds the duration of its transaction."""
+
+_MAX_REASON_CHARS = 200
+"""Characters of the text of a database error in a message."""
+
+_UNFINISHED: tuple[JobState, ...] = ("queued", "running")
+
+METADATA = sql.MetaData()
+
+JOBS = sql.Table(
+    "jobs",
+    METADATA,
+    sql.Column("number", sql.BigInteger().with_variant(sql.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sql.Column("id", sql.String(64), nullable=False, unique=True),
+    sql.Column("kind", sql.String(20), nullable=False),
+    sql.Column("state", sql.String(20), nullable=False),
+    sql.Column("caller", sql.String(200), nullable=False),
+    sql.Column("key_id", sql.String(32), nullable=False),
+    sql.Column("plan", sql.String(100), nullable=False),
+    sql.Column("weight", sql.Integer, nullable=False),
+    sql.Column("request", sql.Text, nullable=False),
+    sql.Column("bytes_in", sql.BigInteger, nullable=False),
+    sql.Column("retention_s", sql.Double),
+    sql.Column("max_unfinished", sql.Integer),
+    sql.Column("idempotency_key", sql.String(255)),
+    sql.Column("fingerprint", sql.String(64), nullable=False),
+    sql.Column("webhook_url", sql.Text),
+    # seconds since 1970, because databases differ in how they store time zones
+    sql.Column("created", sql.Double, nullable=False),
+    sql.Column("started", sql.Double),
+    sql.Column("finished", sql.Double),
+    sql.Column("expires", sql.Double),
+    sql.Column("attempt", sql.Integer, nullable=False, default=0),
+    sql.Column("token", sql.String(64)),
+    sql.Column("worker", sql.String(200)),
+    sql.Column("lease_until", sql.Double),
+    sql.Column("progress", sql.Text),
+    sql.Column("outcome", sql.Text),
+    sql.UniqueConstraint("caller", "idempotency_key"),
+    sql.Index("jobs_by_caller", "caller", "state", "number"),
+    sql.Index("jobs_by_worker", "worker", "state"),
+    sql.Index("jobs_by_lease", "state", "lease_until"),
+    sql.Index("jobs_by_expiry", "expires"),
+    sql.Index("jobs_by_key", "key_id", "number"),
+)
+
+CALLERS = sql.Table(
+    "job_callers",
+    METADATA,
+    sql.Column("caller", sql.String(200), primary_key=True),
+    sql.Column("pass", sql.Double, nullable=False, key="turn"),
+    sql.Column("weight", sql.Integer, nullable=False),
+    sql.Column("queued", sql.Integer, nullable=False),
+    sql.Column("running", sql.Integer, nullable=False),
+    sql.Column("bytes", sql.BigInteger, nullable=False),
+    sql.Index("job_callers_by_pass", "turn"),
+)
+
+USAGE = sql.Table(
+    "job_usage",
+    METADATA,
+    sql.Column("job_id", sql.String(64), primary_key=True),
+    sql.Column("caller", sql.String(200), nullable=False),
+    sql.Column("key_id", sql.String(32), nullable=False),
+    sql.Column("plan", sql.String(100), nullable=False),
+    sql.Column("kind", sql.String(20), nullable=False),
+    sql.Column("state", sql.String(20), nullable=False),
+    sql.Column("finished", sql.Double, nullable=False),
+    sql.Column("attempts", sql.Integer, nullable=False),
+    sql.Column("bytes_in", sql.BigInteger, nullable=False),
+    sql.Column("bytes_out", sql.BigInteger, nullable=False),
+    sql.Column("cpu_seconds", sql.Double, nullable=False),
+    sql.Index("job_usage_by_time", "finished"),
+)
+
+DELIVERIES = sql.Table(
+    "job_webhooks",
+    METADATA,
+    sql.Column("id", sql.String(64), primary_key=True),
+    sql.Column("job_id", sql.String(64), nullable=False, unique=True),
+    sql.Column("key_id", sql.String(32), nullable=False),
+    sql.Column("url", sql.Text, nullable=False),
+    sql.Column("payload", sql.Text, nullable=False),
+    sql.Column("created", sql.Double, nullable=False),
+    sql.Column("attempts", sql.Integer, nullable=False),
+    # None: delivered or given up
+    sql.Column("due", sql.Double),
+    sql.Column("error", sql.Text, nullable=False),
+    sql.Index("job_webhooks_by_due", "due"),
+)
+
+T = TypeVar("T")
+
+
+class SqlJobStore(ABC):
+    """Jobs in an SQL database; see `store.JobStore` for the methods."""
+
+    def __init__(self, engine: sql.Engine, *, clock: Callable[[], float] = time.time) -> None:
+        """Use a database, whose tables are created at the first use.
+
+        Args:
+            engine: The database.
+            clock: Returns the time in seconds since 1970.
+        """
+        self._engine = engine
+        self._clock = clock
+        self._creating = threading.Lock()
+        self._is_created = False
+
+    @abstractmethod
+    def _begin(self, *, durable: bool) -> contextlib.AbstractContextManager[sql.Connection]:
+        """Return a transaction that writes; it waits for others that write the same rows.
+
+        Args:
+            durable: Whether the commit must survive a power failure. Without the other commits, a job runs again.
+        """
+
+    def _open(self) -> sql.Engine:
+        """Return the database, with its tables."""
+        if not self._is_created:
+            with self._creating:
+                if not self._is_created:
+                    self._create()
+                    self._is_created = True
+        return self._engine
+
+    def _create(self) -> None:
+        """Create the tables that do not exist."""
+        METADATA.create_all(self._engine)
+
+    def _now(self, connection: sql.Connection) -> float:  # noqa: ARG002 - a server has a clock of its own
+        """Return the time of a transaction, in seconds since 1970."""
+        return self._clock()
+
+    def _insert_or_keep(self, table: sql.Table, values: Mapping[str, Any]) -> sql.Insert:
+        """Return a statement that inserts a row, unless there is one with the same primary key."""
+        if self._engine.dialect.name == "sqlite":
+            return sqlite.insert(table).values(**values).on_conflict_do_nothing()
+        return postgresql.insert(table).values(**values).on_conflict_do_nothing()
+
+    def submit(self, new: NewJob, *, max_queued: int) -> tuple[Job, bool]:
+        """Add a job to the queue, or return the job with its idempotency key. Raises TooManyJobs, ServerBusy."""
+        try:
+            with self._writing(durable=True) as connection:
+                return self._submit(connection, new, max_queued)
+        except IntegrityError:
+            # two requests with the same idempotency key at the same moment
+            existing = self.find(new.caller, new.idempotency_key) if new.idempotency_key is not None else None
+            if existing is None:
+                raise
+            return existing, False
+
+    def _submit(self, connection: sql.Connection, new: NewJob, max_queued: int) -> tuple[Job, bool]:
+        now = self._now(connection)
+        if new.idempotency_key is not None:
+            row = connection.execute(
+                sql.select(JOBS).where(JOBS.c.caller == new.caller, JOBS.c.idempotency_key == new.idempotency_key)
+            ).first()
+            if row is not None:
+                return _to_job(row), False
+        caller = self._lock_caller(connection, new)
+        unfinished = caller.queued + caller.running
+        if new.max_unfinished is not None and unfinished >= new.max_unfinished:
+            raise TooManyJobs(
+                f"you have {unfinished} unfinished jobs, and this plan allows {new.max_unfinished}; wait for one to end"
+            )
+        if connection.execute(sql.select(sql.func.sum(CALLERS.c.queued))).scalar_one() >= max_queued:
+            raise ServerBusy("too many jobs are waiting; try again in a moment")
+        turn = caller.turn
+        if not unfinished:
+            lowest = connection.execute(
+                sql.select(sql.func.min(CALLERS.c.turn)).where(CALLERS.c.queued + CALLERS.c.running > 0)
+            ).scalar()
+            turn = max(turn, lowest if lowest is not None else turn)
+        size = sum(file.bytes for file in new.request.files)
+        connection.execute(
+            CALLERS.update()
+            .where(CALLERS.c.caller == new.caller)
+            .values(turn=turn, weight=new.weight, queued=CALLERS.c.queued + 1, bytes=CALLERS.c.bytes + size)
+        )
+        values = {name: getattr(new, name) for name in NewJob.__struct_fields__ if name != "request"}
+        connection.execute(
+            JOBS.insert().values(
+                **values,
+                request=_encode(new.request),
+                bytes_in=size,
+                state="queued",
+                created=now,
+                expires=now + MAX_QUEUED_S,
+            )
+        )
+        row = connection.execute(sql.select(JOBS).where(JOBS.c.id == new.id)).one()
+        return _to_job(row), True
+
+    def _lock_caller(self, connection: sql.Connection, new: NewJob) -> Any:
+        """Return the row of the caller of a new job, which no other transaction changes until the end of this one."""
+        values = {"caller": new.caller, "turn": 0.0, "weight": new.weight, "queued": 0, "running": 0, "bytes": 0}
+        connection.execute(self._insert_or_keep(CALLERS, values))
+        return connection.execute(sql.select(CALLERS).where(CALLERS.c.caller == new.caller).with_for_update()).one()
+
+    def get(self, job_id: str) -> Job | None:
+        """Return a job; None if there is none with this id."""
+        row = self._read(lambda connection: connection.execute(sql.select(JOBS).where(JOBS.c.id == job_id)).first())
+        return None if row is None else _to_job(row)
+
+    def find(self, caller: str, idempotency_key: str) -> Job | None:
+        """Return the job of a caller with this idempotency key; None if there is none."""
+        query = sql.select(JOBS).where(JOBS.c.caller == caller, JOBS.c.idempotency_key == idempotency_key)
+        row = self._read(lambda connection: connection.execute(query).first())
+        return None if row is None else _to_job(row)
+
+    def list_jobs(self, key_id: str, *, limit: int, before: int | None = None) -> list[Job]:
+        """Return the latest jobs of an API key, the newest first."""
+        query = sql.select(JOBS).where(JOBS.c.key_id == key_id).order_by(JOBS.c.number.desc()).limit(limit)
+        if before is not None:
+            query = query.where(JOBS.c.number < before)
+        return [_to_job(row) for row in self._read(lambda connection: connection.execute(query).all())]
+
+    def position(self, job: Job) -> int | None:
+        """Estimate the place of a job in the queue, from 1, if callers take turns; None if it does not wait."""
+        if job.state != "queued":
+            return None
+
+        def estimate(connection: sql.Connection) -> int:
+            own: int = connection.execute(
+                sql.select(sql.func.count()).where(
+                    JOBS.c.caller == job.caller, JOBS.c.state == "queued", JOBS.c.number <= job.number
+                )
+            ).scalar_one()
+            others = connection.execute(
+                sql.select(CALLERS.c.queued, CALLERS.c.weight).where(
+                    CALLERS.c.queued > 0, CALLERS.c.caller != job.caller
+                )
+            ).all()
+            return max(1, own) + sum(int(min(queued, own * weight // job.weight)) for queued, weight in others)
+
+        return self._read(estimate)
+
+    def depth(self) -> Depth:
+        """Return the sizes of the queue."""
+        columns = (sql.func.coalesce(sql.func.sum(column), 0) for column in _COUNTERS)
+        row = self._read(lambda connection: connection.execute(sql.select(*columns)).one())
+        return Depth(*row)
+
+    def waiting_callers(self, limit: int) -> list[str]:
+        """Return the callers with queued jobs, the next one first."""
+        return self._read(lambda connection: list(connection.execute(_next_callers(limit)).scalars()))
+
+    def claim(self, worker: str, caller: str | None = None) -> Job | None:
+        """Start the oldest job of a caller, with a new token and a lease; None if no job waits."""
+        with self._writing() as connection:
+            if caller is None:
+                caller = connection.execute(_next_callers(1).with_for_update(skip_locked=True)).scalar()
+            number = connection.execute(
+                sql.select(JOBS.c.number)
+                .where(JOBS.c.caller == caller, JOBS.c.state == "queued")
+                .order_by(JOBS.c.number)
+                .limit(1)
+                .with_for_update(skip_locked=True)
+            ).scalar()
+            if number is None:
+                return None
+            now = self._now(connection)
+            connection.execute(
+                JOBS.update()
+                .where(JOBS.c.number == number)
+                .values(
+                    state="running",
+                    started=now,
+                    attempt=JOBS.c.attempt + 1,
+                    token=secrets.token_hex(_TOKEN_BYTES),
+                    worker=worker,
+                    lease_until=now + LEASE_S,
+                    expires=None,
+                    progress=None,
+                )
+            )
+            connection.execute(
+                CALLERS.update()
+                .where(CALLERS.c.caller == caller)
+                .values(
+                    queued=CALLERS.c.queued - 1,
+                    running=CALLERS.c.running + 1,
+                    turn=CALLERS.c.turn + 1.0 / CALLERS.c.weight,
+                )
+            )
+            return _to_job(connection.execute(sql.select(JOBS).where(JOBS.c.number == number)).one())
+
+    def release(self, job_id: str, token: str) -> bool:
+        """Return a running job to the queue without counting the attempt; False if the token is stale."""
+        with self._writing() as connection:
+            row = self._lock_run(connection, job_id, token)
+            if row is not None:
+                self._requeue(connection, row, attempt=row.attempt - 1)
+            return row is not None
+
+    def beat(self, worker: str, progress: Mapping[str, JobProgress]) -> set[str]:
+        """Renew the leases of a worker, store the progress of its jobs, and return the tokens that it still owns."""
+        with self._writing() as connection:
+            mine = sql.and_(JOBS.c.worker == worker, JOBS.c.state == "running")
+            connection.execute(JOBS.update().where(mine).values(lease_until=self._now(connection) + LEASE_S))
+            for token, value in progress.items():
+                connection.execute(JOBS.update().where(mine, JOBS.c.token == token).values(progress=_encode(value)))
+            return set(connection.execute(sql.select(JOBS.c.token).where(mine)).scalars())
+
+    def finish(self, job_id: str, token: str, outcome: Outcome) -> bool:
+        """End a running job, with its row in the ledger and its webhook message; False if the token is stale."""
+        with self._writing() as connection:
+            row = self._lock_run(connection, job_id, token)
+            if row is not None:
+                self._end(connection, row, "done" if not outcome.error_code else "failed", outcome)
+            return row is not None
+
+    def cancel(self, job_id: str) -> Job | None:
+        """Cancel an unfinished job, or expire a finished one; return it, None if there is none with this id."""
+        with self._writing() as connection:
+            row = connection.execute(sql.select(JOBS).where(JOBS.c.id == job_id).with_for_update()).first()
+            if row is None:
+                return None
+            if row.state in _UNFINISHED:
+                self._end(connection, row, "canceled", None)
+            elif row.state != "expired":
+                self._expire(connection, [row.number])
+            return _to_job(connection.execute(sql.select(JOBS).where(JOBS.c.number == row.number)).one())
+
+    def sweep(self) -> Swept:
+        """Return jobs with lost leases to the queue, expire jobs, and delete old rows."""
+        requeued, lost = [], []
+        with self._writing() as connection:
+            now = self._now(connection)
+            silent = sql.and_(JOBS.c.state == "running", JOBS.c.lease_until < now)
+            for row in connection.execute(_some(silent)).all():
+                if row.attempt < MAX_ATTEMPTS_COUNT:
+                    self._requeue(connection, row, attempt=row.attempt)
+                    requeued.append(row.id)
+                else:
+                    self._end(connection, row, "failed", _worker_lost(row.attempt))
+                    lost.append(row.id)
+            old = connection.execute(_some(sql.and_(JOBS.c.expires < now, JOBS.c.state != "expired"))).all()
+            for row in old:
+                if row.state == "queued":
+                    self._count(connection, row)
+            self._expire(connection, [row.number for row in old])
+            connection.execute(JOBS.delete().where(JOBS.c.state == "expired", JOBS.c.expires < now - EXPIRED_ROW_S))
+            connection.execute(
+                DELIVERIES.delete().where(DELIVERIES.c.due.is_(None), DELIVERIES.c.created < now - EXPIRED_ROW_S)
+            )
+            # a caller that comes back starts at the lowest pass of the others; so its row is not needed meanwhile
+            connection.execute(CALLERS.delete().where(CALLERS.c.queued == 0, CALLERS.c.running == 0))
+        return Swept(tuple(requeued), tuple(lost), tuple(row.id for row in old))
+
+    def select_known(self, job_ids: Iterable[str]) -> set[str]:
+        """Return those of the ids whose jobs exist and are not expired."""
+        query = sql.select(JOBS.c.id).where(JOBS.c.id.in_(list(job_ids)), JOBS.c.state != "expired")
+        return self._read(lambda connection: set(connection.execute(query).scalars()))
+
+    def claim_deliveries(self, limit: int) -> list[Delivery]:
+        """Return webhook messages that are due; no other process gets them for DELIVERY_LEASE_S."""
+        with self._writing() as connection:
+            now = self._now(connection)
+            rows = connection.execute(
+                sql.select(DELIVERIES)
+                .where(DELIVERIES.c.due <= now)
+                .order_by(DELIVERIES.c.due)
+                .limit(limit)
+                .with_for_update(skip_locked=True)
+            ).all()
+            connection.execute(
+                DELIVERIES.update()
+                .where(DELIVERIES.c.id.in_([row.id for row in rows]))
+                .values(due=now + DELIVERY_LEASE_S, attempts=DELIVERIES.c.attempts + 1)
+            )
+        return [
+            Delivery(
+                id=row.id,
+                job_id=row.job_id,
+                key_id=row.key_id,
+                url=row.url,
+                payload=row.payload,
+                attempt=row.attempts + 1,
+            )
+            for row in rows
+        ]
+
+    def settle_delivery(self, delivery_id: str, *, retry_in_s: float | None, error: str = "") -> None:
+        """Record an attempt to deliver a webhook."""
+        with self._writing() as connection:
+            due = None if retry_in_s is None else self._now(connection) + retry_in_s
+            connection.execute(DELIVERIES.update().where(DELIVERIES.c.id == delivery_id).values(due=due, error=error))
+
+    def list_usage(self, *, since: float = 0.0, until: float | None = None, key_id: str | None = None) -> list[Usage]:
+        """Return rows of the usage ledger by time of the end, the oldest first."""
+        query = sql.select(USAGE).where(USAGE.c.finished >= since).order_by(USAGE.c.finished, USAGE.c.job_id)
+        if until is not None:
+            query = query.where(USAGE.c.finished < until)
+        if key_id is not None:
+            query = query.where(USAGE.c.key_id == key_id)
+        rows = self._read(lambda connection: connection.execute(query).mappings().all())
+        return [Usage(**row) for row in rows]
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._engine.dispose()
+
+    def _lock_run(self, connection: sql.Connection, job_id: str, token: str) -> Any:
+        """Return the row of a job that still runs with a token, None otherwise."""
+        return connection.execute(
+            sql.select(JOBS)
+            .where(JOBS.c.id == job_id, JOBS.c.token == token, JOBS.c.state == "running")
+            .with_for_update()
+        ).first()
+
+    def _requeue(self, connection: sql.Connection, row: Any, *, attempt: int) -> None:
+        connection.execute(
+            JOBS.update()
+            .where(JOBS.c.number == row.number)
+            .values(
+                state="queued",
+                attempt=attempt,
+                token=None,
+                worker=None,
+                lease_until=None,
+                progress=None,
+                expires=row.created + MAX_QUEUED_S,
+            )
+        )
+        connection.execute(
+            CALLERS.update()
+            .where(CALLERS.c.caller == row.caller)
+            .values(queued=CALLERS.c.queued + 1, running=CALLERS.c.running - 1)
+        )
+
+    def _end(self, connection: sql.Connection, row: Any, state: JobState, outcome: Outcome | None) -> None:
+        """End a job: its row, the counters of its caller, the ledger if it ran, and the webhook message."""
+        now = self._now(connection)
+        connection.execute(
+            JOBS.update()
+            .where(JOBS.c.number == row.number)
+            .values(
+                state=state,
+                finished=now,
+                expires=None if row.retention_s is None else now + row.retention_s,
+                # the token stays: it names the folder of the result
+                lease_until=None,
+                progress=None,
+                outcome=None if outcome is None else _encode(outcome),
+            )
+        )
+        self._count(connection, row)
+        if row.state == "running":
+            result = outcome.result if outcome is not None else None
+            usage = Usage(
+                job_id=row.id,
+                caller=row.caller,
+                key_id=row.key_id,
+                plan=row.plan,
+                kind=row.kind,
+                state=state,
+                finished=now,
+                attempts=row.attempt,
+                bytes_in=row.bytes_in,
+                bytes_out=result.bytes if result is not None else 0,
+                cpu_seconds=outcome.cpu_seconds if outcome is not None else 0.0,
+            )
+            connection.execute(USAGE.insert().values(**msgspec.structs.asdict(usage)))
+        if row.webhook_url is not None:
+            job = _to_job(connection.execute(sql.select(JOBS).where(JOBS.c.number == row.number)).one())
+            self._add_delivery(connection, job, now)
+
+    def _add_delivery(self, connection: sql.Connection, job: Job, now: float) -> None:
+        payload = {"type": f"job.{job.state}", "timestamp": _format_time(now), "data": describe_job(job)}
+        connection.execute(
+            DELIVERIES.insert().values(
+                id=f"msg_{secrets.token_hex(_TOKEN_BYTES)}",
+                job_id=job.id,
+                key_id=job.key_id,
+                url=job.webhook_url,
+                payload=msgspec.json.encode(payload).decode(),
+                created=now,
+                attempts=0,
+                due=now,
+                error="",
+            )
+        )
+
+    def _count(self, connection: sql.Connection, row: Any) -> None:
+        """Remove an unfinished job from the counters of its caller."""
+        column = CALLERS.c.running if row.state == "running" else CALLERS.c.queued
+        connection.execute(
+            CALLERS.update()
+            .where(CALLERS.c.caller == row.caller)
+            .values({column: column - 1, CALLERS.c.bytes: CALLERS.c.bytes - row.bytes_in})
+        )
+
+    def _expire(self, connection: sql.Connection, numbers: list[int]) -> None:
+        """Expire jobs, and forget the names and options that their callers sent."""
+        connection.execute(
+            JOBS.update()
+            .where(JOBS.c.number.in_(numbers))
+            .values(
+                state="expired",
+                expires=self._now(connection),
+                request=_encode(JobRequest()),
+                outcome=None,
+                webhook_url=None,
+                idempotency_key=None,
+            )
+        )
+
+    @contextlib.contextmanager
+    def _writing(self, *, durable: bool = False) -> Iterator[sql.Connection]:
+        try:
+            with self._begin(durable=durable) as connection:
+                yield connection
+        except IntegrityError:
+            raise
+        except (SQLAlchemyError, OSError) as error:
+            raise self._unavailable(error) from error
+
+    def _read(self, work: Callable[[sql.Connection], T]) -> T:
+        try:
+            with self._open().connect() as connection:
+                return work(connection)
+        except (SQLAlchemyError, OSError) as error:
+            raise self._unavailable(error) from error
+
+    def _unavailable(self, error: Exception) -> JobStoreUnavailable:
+        reason = str(getattr(error, "orig", None) or error).partition("\n")[0][:_MAX_REASON_CHARS]
+        return JobStoreUnavailable(f"the database of jobs ({self._engine.dialect.name}) cannot be used: {reason}")
+
+
+_COUNTERS = (CALLERS.c.queued, CALLERS.c.running, CALLERS.c.bytes)
+
+
+def _next_callers(limit: int) -> sql.Select[Any]:
+    """Return the query of `waiting_callers`: the lowest pass first, then the largest weight."""
+    return (
+        sql.select(CALLERS.c.caller)
+        .where(CALLERS.c.queued > 0)
+        .order_by(CALLERS.c.turn, CALLERS.c.weight.desc(), CALLERS.c.caller)
+        .limit(limit)
+    )
+
+
+def _some(condition: sql.ColumnElement[bool]) -> sql.Select[Any]:
+    """Return the query of some jobs to sweep, without those that another transaction changes now."""
+    return (
+        sql.select(JOBS)
+        .where(condition)
+        .order_by(JOBS.c.number)
+        .limit(_MAX_SWEPT_COUNT)
+        .with_for_update(skip_locked=True)
+    )
+
+
+def _worker_lost(attempts: int) -> Outcome:
+    return Outcome(
+        error_code="worker_lost",
+        error=f"the service ended {attempts} times while it ran this job; reduce the model, or report it",
+    )
+
+
+def _encode(value: msgspec.Struct) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _format_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+# made at import: msgspec can crash if two threads decode a type for the first time
+_REQUESTS = msgspec.json.Decoder(JobRequest)
+_PROGRESS = msgspec.json.Decoder(JobProgress)
+_OUTCOMES = msgspec.json.Decoder(Outcome)
+
+
+def _to_job(row: Any) -> Job:
+    values = {name: getattr(row, name) for name in Job.__struct_fields__}
+    return Job(
+        **{
+            **values,
+            "request": _REQUESTS.decode(row.request),
+            "progress": None if row.progress is None else _PROGRESS.decode(row.progress),
+            "outcome": None if row.outcome is None else _OUTCOMES.decode(row.outcome),
+        }
+    )

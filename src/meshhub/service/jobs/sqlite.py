@@ -1,0 +1,72 @@
+"""Jobs in a SQLite file: for one machine, with nothing to install."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy.engine import URL
+
+from meshhub.service.jobs.sql import SqlJobStore
+
+_LOCK_TIMEOUT_S = 30.0
+"""Seconds that a transaction waits for those of other processes. Each takes a millisecond, but SQLite has no queue: an
+unlucky process waits long."""
+
+_PRAGMAS = (
+    # readers do not wait for the writer, and a killed process leaves a file that the next one recovers
+    "PRAGMA journal_mode = WAL",
+    # a commit survives the end of the process, and only `durable` ones a power failure: 0.03 instead of 6 ms
+    "PRAGMA synchronous = NORMAL",
+)
+
+
+class SqliteJobStore(SqlJobStore):
+    """Jobs in a SQLite file, which several processes of this machine may use."""
+
+    def __init__(self, file: Path, *, clock: Callable[[], float] = time.time) -> None:
+        """Use a file, which is created at the first use.
+
+        Args:
+            file: Path of the file.
+            clock: Returns the time in seconds since 1970.
+        """
+        engine = sql.create_engine(
+            URL.create("sqlite", database=str(file)),
+            connect_args={"timeout": _LOCK_TIMEOUT_S},
+            # `_begin` sends BEGIN itself: a transaction that reads first and writes later could fail as locked
+            isolation_level="AUTOCOMMIT",
+        )
+        super().__init__(engine, clock=clock)
+        self._file = file
+        # threads of this process take turns, and do not poll the lock of the file
+        self._writer = threading.Lock()
+        sql.event.listen(engine, "connect", _set_pragmas)
+
+    def _create(self) -> None:
+        # the ids in the file give access to results
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file.touch(mode=0o600, exist_ok=True)
+        super()._create()
+
+    @contextlib.contextmanager
+    def _begin(self, *, durable: bool) -> Iterator[sql.Connection]:
+        with self._writer, self._open().connect() as connection:
+            connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.exec_driver_sql("ROLLBACK")
+                raise
+            connection.exec_driver_sql("COMMIT")
+
+
+def _set_pragmas(connection: Any, _: object) -> None:
+    for pragma in _PRAGMAS:
+        connection.execute(pragma)

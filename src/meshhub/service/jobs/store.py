@@ -1,0 +1,127 @@
+"""Interface of every store of jobs. The row of a job decides: who runs it, whether it is over, what it costs.
+
+Every start of a job gets a fresh random token and a lease. `finish` and `release` change the row only if the job still
+runs with this token, so a worker that was stopped for longer than its lease, and whose job runs elsewhere, has no
+effect. The end of a job, its row in the usage ledger and its webhook message are written in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from meshhub.service.jobs.job import Delivery, Depth, Job, JobProgress, NewJob, Outcome, Swept, Usage
+
+LEASE_S = 5.0
+"""Seconds after the last beat until a job of a silent worker runs again."""
+
+BEAT_S = 1.0
+"""Seconds between two beats; several fit into a lease, so that one slow beat loses no job."""
+
+SWEEP_S = 2.0
+"""Seconds between two sweeps. A worker that has not beaten for a lease itself waits for one lease before it sweeps:
+after an outage of the store or of the machine, all leases look lost."""
+
+MAX_ATTEMPTS_COUNT = 3
+"""Runs of a job; a job that ends the service with it must not do so forever."""
+
+EXPIRED_ROW_S = 86_400.0
+"""Seconds for which the row of an expired job is kept, so that its caller learns what happened; one day."""
+
+MAX_QUEUED_S = 7 * 86_400.0
+"""Seconds after which a job that never ran expires; longer than the outage of a weekend."""
+
+DELIVERY_LEASE_S = 60.0
+"""Seconds for one attempt to deliver a webhook; then another process may try."""
+
+
+class JobStore(Protocol):
+    """Jobs, usage ledger and webhook messages; safe to call from several threads and processes.
+
+    Every method may raise JobStoreUnavailable.
+    """
+
+    def submit(self, new: NewJob, *, max_queued: int) -> tuple[Job, bool]:
+        """Add a job to the queue.
+
+        Args:
+            new: Job, whose inputs are stored already.
+            max_queued: Jobs of all callers that may wait.
+        Returns:
+            The job, and whether it is new: a job of the caller with the same idempotency key is returned instead.
+        Raises:
+            TooManyJobs: The caller has as many unfinished jobs as it may have.
+            ServerBusy: The queue is full.
+        """
+
+    def get(self, job_id: str) -> Job | None:
+        """Return a job; None if there is none with this id."""
+
+    def find(self, caller: str, idempotency_key: str) -> Job | None:
+        """Return the job of a caller with this idempotency key; None if there is none."""
+
+    def list_jobs(self, key_id: str, *, limit: int, before: int | None = None) -> list[Job]:
+        """Return the latest jobs of an API key, the newest first; only those with a smaller number than `before`."""
+
+    def position(self, job: Job) -> int | None:
+        """Estimate the place of a job in the queue, from 1, if callers take turns; None if it does not wait."""
+
+    def depth(self) -> Depth:
+        """Return the sizes of the queue."""
+
+    def waiting_callers(self, limit: int) -> list[str]:
+        """Return the callers with queued jobs, the next one first."""
+
+    def claim(self, worker: str, caller: str | None = None) -> Job | None:
+        """Start the oldest job of a caller, with a new token and a lease; None if no job waits.
+
+        Args:
+            worker: Name of the process.
+            caller: Caller whose job to start; default: the first of `waiting_callers`.
+        """
+
+    def release(self, job_id: str, token: str) -> bool:
+        """Return a running job to the queue without counting the attempt; False if the token is stale."""
+
+    def beat(self, worker: str, progress: Mapping[str, JobProgress]) -> set[str]:
+        """Renew the leases of a worker and store the progress of its jobs.
+
+        Args:
+            worker: Name of the process.
+            progress: Progress that changed since the last beat, by token.
+        Returns:
+            Tokens of the jobs that the worker still owns. It stops all others: they were canceled, or run elsewhere.
+        """
+
+    def finish(self, job_id: str, token: str, outcome: Outcome) -> bool:
+        """End a running job, with its row in the ledger and its webhook message; False if the token is stale."""
+
+    def cancel(self, job_id: str) -> Job | None:
+        """Cancel an unfinished job, or expire a finished one; return it, None if there is none with this id.
+
+        A running worker loses its token at once, and stops at its next beat.
+        """
+
+    def sweep(self) -> Swept:
+        """Return jobs with lost leases to the queue, expire jobs, and delete old rows."""
+
+    def select_known(self, job_ids: Iterable[str]) -> set[str]:
+        """Return those of the ids whose jobs exist and are not expired: all other files are orphans."""
+
+    def claim_deliveries(self, limit: int) -> list[Delivery]:
+        """Return webhook messages that are due; no other process gets them for DELIVERY_LEASE_S."""
+
+    def settle_delivery(self, delivery_id: str, *, retry_in_s: float | None, error: str = "") -> None:
+        """Record an attempt to deliver a webhook.
+
+        Args:
+            delivery_id: Id of the message.
+            retry_in_s: Seconds until the next attempt; None: the message was delivered, or given up with `error`.
+            error: Reason of the failure; "" after a success.
+        """
+
+    def list_usage(self, *, since: float = 0.0, until: float | None = None, key_id: str | None = None) -> list[Usage]:
+        """Return rows of the usage ledger by time of the end, the oldest first."""
+
+    def close(self) -> None:
+        """Close the connections."""
