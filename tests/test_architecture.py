@@ -26,7 +26,7 @@ PACKAGES = (
 
 LAYERS = {
     "http": (
-        "context errors headers admission intake responses metrics conversions state endpoints description server"
+        "context errors headers admission intake responses metrics conversions jobs state endpoints description server"
     ).split(),
     "builtin_plugins/step": "recognition writing reading".split(),
 }

@@ -53,6 +53,8 @@ def _default(value: object) -> str:
 
 
 def _limit(value: float | None) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "no limit" if value is None else f"{value:,.0f}".replace(",", " ")
 
 

@@ -105,6 +105,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "unsupported_encoding": ErrorCode(
         415, None, "The body is compressed (`Content-Encoding`); send it uncompressed, see `Accept-Encoding`."
     ),
+    "range_not_satisfiable": ErrorCode(416, None, "The header `Range` asks for bytes outside the result."),
     "host_not_allowed": ErrorCode(
         421, None, "The header `Host` names a host that the service does not serve; see `allowed_hosts`."
     ),

@@ -87,6 +87,13 @@ def test_the_free_plan_has_its_declared_limits(serve: Any) -> None:
         "conversion_timeout_seconds": 90,
         "max_request_bytes": 64 * 1024 * 1024,
         "request_timeout_seconds": 300,
+        "max_unfinished_jobs": 5,
+        "job_timeout_seconds": 90,
+        "job_retention_seconds": 3600,
+        "job_requests_per_minute": 300,
+        "job_weight": 1,
+        "job_listing": False,
+        "job_webhooks": False,
     }
     assert "step" in plan["premium_formats"]
 

@@ -46,7 +46,7 @@ endsolid t
 """
 """Two triangles that share an edge."""
 
-GENEROUS = {"free": {"requests_per_minute": 100_000}, "pro": {"requests_per_minute": 100_000}}
+GENEROUS = {plan: {"requests_per_minute": 100_000, "job_requests_per_minute": 100_000} for plan in ("free", "pro")}
 
 
 @dataclass
@@ -112,7 +112,8 @@ def serving(
 ) -> Iterator[Running]:
     """Run a server in a thread and stop it as a signal does; with `hooks`, it also loads installed plug-ins."""
     (temporary / "work").mkdir(exist_ok=True)
-    all_settings = Settings(**{"plan_limits": GENEROUS, "temporary_folder": str(temporary / "work"), **settings})
+    folders = {"temporary_folder": str(temporary / "work"), "jobs_folder": str(temporary / "jobs")}
+    all_settings = Settings(**{"plan_limits": GENEROUS, **folders, **settings})
     registry = Registry(plugins=[service_plugins, *plugins], entry_points=hooks is not None, engine=engine, hooks=hooks)
     keys = keys or KeyStore(f"sqlite:///{temporary / 'keys.sqlite3'}")
     app = create_app(all_settings, registry, keys)

@@ -57,7 +57,7 @@ def _get_value(settings: Settings, name: str) -> Any:
                 return tempfile.gettempdir()
         case "database_url" if settings.database_url is None:
             with contextlib.suppress(ImportError):
-                from meshhub.service.keys import default_url
+                from meshhub.service.key_database import default_url
 
                 return default_url()
     return getattr(settings, name)

@@ -11,6 +11,7 @@ from typing import Any
 from meshhub.model.plans import Caller
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+_JOB_ID = re.compile(r"(?<=^/jobs/)[^/]+")
 _STATE_KEY = "meshhub"
 
 
@@ -32,6 +33,7 @@ class Context:
         started: Monotonic time of the first byte.
         has_body_started: Whether a part of the body has been received.
         is_body_read: Whether the whole body has been received.
+        is_head: Whether the client asked for the headers only.
         has_client_left: Whether the client left before the response began.
     """
 
@@ -53,7 +55,16 @@ class Context:
         self.started = time.monotonic()
         self.has_body_started = False
         self.is_body_read = False
+        self.is_head = False
         self.has_client_left = False
+
+
+def hide_job_id(path: str) -> str:
+    """Return a path with the placeholder of the documentation instead of the id of a job.
+
+    The id gives access to the job of a caller without a key, so it belongs neither into logs nor into metrics.
+    """
+    return _JOB_ID.sub("{job_id}", path)
 
 
 def choose_request_id(header: str | None) -> str:

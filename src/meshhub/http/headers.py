@@ -8,10 +8,10 @@ REPORT = "X-Meshhub-Report"
 CONVERTED = "X-Meshhub-Converted"
 FAILED = "X-Meshhub-Failed"
 
-_CONVERT = ("convert", "convert_many", "convert_batch")
-_BATCH = ("convert_many", "convert_batch")
+_CONVERT = ("convert", "convert_many", "convert_batch", "download_result")
+_BATCH = ("convert_many", "convert_batch", "download_result")
 
-COUNTED = ("conversion", "description")
+COUNTED = ("conversion", "description", "jobs")
 """Tags of the endpoints that count against the rate limit."""
 
 
@@ -45,7 +45,14 @@ RESPONSE_HEADERS = (
         "Content-Disposition", "string", "The name of the file: that of the upload with the new extension.",
         (200,), (*_CONVERT, "render", "preview"),
     ),
-    ResponseHeader("ETag", "string", "The version of the response, for If-None-Match.", (200, 304), ("supported",)),
+    ResponseHeader(
+        "ETag", "string", "The version of the response, for If-None-Match.", (200, 206, 304),
+        ("supported", "download_result"),
+    ),
+    ResponseHeader("Location", "string", "Path of the job.", (202,), ("submit_job",)),
+    ResponseHeader(
+        "Content-Range", "string", "Bytes of the response, and of the whole.", (206, 416), ("download_result",)
+    ),
     ResponseHeader("X-Request-ID", "string", "Id of the request, for errors and logs; sent or generated."),
     ResponseHeader(
         "RateLimit-Limit", "integer", "Requests that the plan allows in a minute.", operations=COUNTED
@@ -58,7 +65,7 @@ RESPONSE_HEADERS = (
     ResponseHeader(
         "Accept-Encoding", "string", "With `unsupported_encoding`: the encodings that a body may have.", (415,)
     ),
-    ResponseHeader("Retry-After", "integer", "Seconds after which the same request may succeed.", (429, 503)),
+    ResponseHeader("Retry-After", "integer", "Seconds after which the same request may succeed.", (409, 429, 503)),
 )  # fmt: skip
 
 

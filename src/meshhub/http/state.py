@@ -21,7 +21,16 @@ from meshhub.http.conversions.probe import Probe
 from meshhub.http.conversions.runner import Conversions, Execution
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.conversion_requests import ConversionRequest, Purpose, parse_form
-from meshhub.http.intake.uploads import Form, MainField, UploadRules, check_encoding, check_length, receive_form
+from meshhub.http.intake.uploads import (
+    AnyField,
+    Form,
+    MainField,
+    UploadRules,
+    check_encoding,
+    check_length,
+    receive_form,
+)
+from meshhub.http.jobs.service import Jobs
 from meshhub.http.metrics import Metrics
 from meshhub.http.responses.page_files import PageFile
 from meshhub.model.plans import Caller, Limits, Plan
@@ -43,6 +52,7 @@ class ServiceState:
     rates: RateLimits
     failed_keys: FailedKeys
     conversions: Conversions
+    jobs: Jobs
     probe: Probe
     metrics: Metrics
     plans: Mapping[str, Plan]
@@ -106,13 +116,24 @@ async def receive_request(request: AnyRequest, main: MainField, purpose: Purpose
 
     Raises MeshhubError, ClientGone.
     """
+    form, folder = await receive_upload(request, main)
+    context = context_of(request.scope)
+    conversion = parse_form(form, main, caller_of(request), state_of(request).registry, purpose)
+    return ReceivedRequest(form, conversion, folder, Ticket(context.identity), context.deadline, context)
+
+
+async def receive_upload(request: AnyRequest, main: MainField | AnyField) -> tuple[Form, Path]:
+    """Receive the form of a request, with its files in a folder that is removed when the request ends.
+
+    A form with any main field is that of a job, which waits elsewhere for a worker. Raises MeshhubError, ClientGone.
+    """
     check_encoding(request.headers.get("content-encoding", ""))
     state = state_of(request)
     context = context_of(request.scope)
     caller = caller_of(request)
     limits = caller.plan.limits
     length = check_length(request.headers.get("content-length"), main, limits)
-    await state.resources.admit(context, length)
+    await state.resources.admit(context, length, is_job=main == "any")
     deadline = _set_deadline(context, limits)
     folder = state.resources.create_folder(context)
     try:
@@ -121,5 +142,4 @@ async def receive_request(request: AnyRequest, main: MainField, purpose: Purpose
         # free the disk now: draining the rest of the body may take seconds
         context.cleanup.close()
         raise
-    conversion = parse_form(form, main, caller, state.registry, purpose)
-    return ReceivedRequest(form, conversion, folder, Ticket(context.identity), deadline, context)
+    return form, folder

@@ -27,6 +27,27 @@ class Limits(Struct, frozen=True, kw_only=True):
     request_timeout_seconds: float | None = None
     """Duration of a whole request."""
 
+    max_unfinished_jobs: int | None = None
+    """Jobs of one caller that wait or run."""
+
+    job_timeout_seconds: float | None = 900.0
+    """Duration of one job, after its wait in the queue."""
+
+    job_retention_seconds: float | None = 86_400.0
+    """Time for which the result of a job is kept; None: until the caller deletes it."""
+
+    job_requests_per_minute: int | None = None
+    """Questions of one caller about its jobs in a minute; they do not count as other requests."""
+
+    job_weight: int | None = None
+    """Share of the workers that the jobs of one caller get, relative to other callers; None: 1."""
+
+    job_listing: bool | None = None
+    """False: a caller cannot list its jobs. It always needs a key for that."""
+
+    job_webhooks: bool | None = None
+    """False: a caller cannot have webhooks sent. It always needs a key for that."""
+
     @property
     def request_bytes(self) -> int | None:
         """The size of a whole request: `max_request_bytes`, or the size of as many files as a batch may have."""

@@ -115,6 +115,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     keep_free_bytes: int = 512 << 20
     """Disk space that uploads must leave free."""
 
+    jobs_folder: str | None = None
+    """Folder of jobs: their database, inputs and results; default: `jobs` in the user's data folder."""
+
+    job_queue: int = 10_000
+    """Jobs that may wait for a worker; more get `server_busy`."""
+
+    webhook_hosts: tuple[str, ...] = ()
+    """Hosts, addresses and networks to which webhooks are sent; default: all public addresses, with https only."""
+
     shutdown_seconds: float = 30.0
     """Time that running requests have after the signal to stop."""
 
@@ -208,7 +217,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             if value is not None and not minimum <= value <= maximum:
                 upper = f" and at most {maximum}" if maximum < math.inf else ""
                 raise InvalidSettings(f"{name} must be at least {minimum}{upper}, got {quote(value)}")
-        for name in ("queue", "keep_free_bytes", "shutdown_seconds", "drain_bytes", "drain_seconds"):
+        for name in ("queue", "job_queue", "keep_free_bytes", "shutdown_seconds", "drain_bytes", "drain_seconds"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
                 raise InvalidSettings(f"{name} must be a number of at least 0, got {quote(value)}")
@@ -424,7 +433,8 @@ class _Reader:
     def _set_limit(self, plan: str, limit: str, value: Any, name: str, origin: str) -> None:
         if limit not in LIMITS:
             raise InvalidSettings(f"unknown limit {name}{_suggest(limit, LIMITS)} ({origin})")
-        self.plans.setdefault(plan, {})[limit] = _parse_limit(value, name, origin)
+        parse = _parse_switch if limit in _SWITCHES else _parse_limit
+        self.plans.setdefault(plan, {})[limit] = parse(value, name, origin)
         self.origins[f"plans.{plan}.{limit}"] = origin
 
 
@@ -472,6 +482,14 @@ def _parse_limit(value: Any, name: str, origin: str) -> int | float | None:
     return int(value) if float(value).is_integer() else value
 
 
+def _parse_switch(value: Any, name: str, origin: str) -> bool | None:
+    words = {"true": True, "false": False, "none": None}
+    try:
+        return words[str(value).strip().lower()]
+    except KeyError:
+        raise InvalidSettings(f"{name} must be true, false or none; got {quote(str(value))} ({origin})") from None
+
+
 def _suggest(name: str, known: Sequence[str], *, spelling: Callable[[str], str] = str) -> str:
     """Return a hint with the most similar known name; "" if none is similar."""
     similar = difflib.get_close_matches(name.lower(), known, n=1, cutoff=_MIN_SIMILARITY_RATIO)
@@ -484,7 +502,12 @@ NAMES = tuple(name for name in Settings.__struct_fields__ if name != "plan_limit
 LIMITS = Limits.__struct_fields__
 """Names of the limits of a plan."""
 
-_LISTS = frozenset(("allowed_hosts", "cors_origins", "disabled_plugins", "frame_ancestors", "trusted_proxies"))
+_SWITCHES = frozenset(field.name for field in structs.fields(Limits) if field.type == bool | None)
+"""Limits that are true or false."""
+
+_LISTS = frozenset(
+    ("allowed_hosts", "cors_origins", "disabled_plugins", "frame_ancestors", "trusted_proxies", "webhook_hosts")
+)
 """Settings that are lists; commas separate the items in a variable."""
 
 _TYPES = {field.name: field.type for field in structs.fields(Settings)}

@@ -18,6 +18,13 @@ FREE = Plan(
         conversion_timeout_seconds=90.0,
         max_request_bytes=64 * MEBIBYTE,
         request_timeout_seconds=300.0,
+        max_unfinished_jobs=5,
+        job_timeout_seconds=90.0,
+        job_retention_seconds=3600.0,
+        job_requests_per_minute=300,
+        job_weight=1,
+        job_listing=False,
+        job_webhooks=False,
     ),
 )
 
@@ -32,6 +39,11 @@ PRO = Plan(
         conversion_timeout_seconds=90.0,
         max_request_bytes=1024 * MEBIBYTE,
         request_timeout_seconds=900.0,
+        max_unfinished_jobs=1000,
+        job_timeout_seconds=900.0,
+        job_retention_seconds=86_400.0,
+        job_requests_per_minute=3000,
+        job_weight=4,
     ),
 )
 

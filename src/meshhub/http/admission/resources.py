@@ -26,7 +26,7 @@ from meshhub.errors import (
     WorkerCrashed,
 )
 from meshhub.http.admission.disk import Disk
-from meshhub.http.admission.slots import SlotQueue, Ticket
+from meshhub.http.admission.slots import SlotQueue, Ticket, shutting_down
 from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone
 from meshhub.service.settings import Settings
@@ -44,6 +44,9 @@ _ARCHIVE_THREAD_COUNT = 4
 
 _LOOKUP_THREAD_COUNT = 4
 """Separate threads for the key database; if it hangs, callers without a key are still served."""
+
+_JOB_THREAD_COUNT = 4
+"""Separate threads for the database and the files of jobs, which conversions must not delay."""
 
 _LOOKUP_TIMEOUT_S = 1.4
 """Seconds for a lookup, including the wait for a thread; slightly longer than the database's own timeout."""
@@ -69,6 +72,7 @@ class Resources:
         self._entitlement_threads = ThreadPoolExecutor(_ENTITLEMENT_SLOT_COUNT + 1, thread_name_prefix="meshhub-grants")
         self._entitlement_slots = SlotQueue(_ENTITLEMENT_SLOT_COUNT, math.inf)
         self._archive_threads = ThreadPoolExecutor(_ARCHIVE_THREAD_COUNT, thread_name_prefix="meshhub-archives")
+        self._job_threads = ThreadPoolExecutor(_JOB_THREAD_COUNT, thread_name_prefix="meshhub-jobs")
         self._slots = SlotQueue(settings.worker_count, settings.queue, settings.key_worker_count)
         self._scratch: Scratch | None = None
         self.disk = Disk(self._scratch_folder, settings.keep_free_bytes)
@@ -95,12 +99,16 @@ class Resources:
         """Maximum number of parallel conversions."""
         return self._settings.worker_count
 
-    async def admit(self, context: Context, length: int | None) -> None:
+    async def admit(self, context: Context, length: int | None, *, is_job: bool) -> None:
         """Wait for disk space for a request before its body is received. Raises ServerBusy, ShuttingDown.
 
-        This promises no space yet: an announced body that never arrives blocks no other request.
+        This promises no space yet: an announced body that never arrives blocks no other request. A job needs no place
+        in the queue of requests.
         """
-        self._slots.check(context.identity)
+        if self.is_closing:
+            raise shutting_down()
+        if not is_job:
+            self._slots.check(context.identity)
         await self.disk.reserve(context, 0, required=2 * (length or 0))
 
     async def reserve_received(self, context: Context, size: int) -> None:
@@ -144,6 +152,10 @@ class Resources:
         # even if the last bytes have arrived by now: the other request relies on this space
         if self.disk.is_rejected(context):
             raise self.disk.no_space()
+
+    def can_start(self, caller: str) -> bool:
+        """Return whether a worker is free for a caller now."""
+        return not self.is_closing and self._slots.can_start(caller)
 
     def create_folder(self, context: Context) -> Path:
         """Create a folder for one request; it is removed when the request ends."""
@@ -200,6 +212,10 @@ class Resources:
     async def run_archive(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a function that packs or unpacks an archive, as `run_in_thread` does."""
         return await _run_in(self._archive_threads, function, *arguments)
+
+    async def run_job_storage(self, function: Callable[..., T], *arguments: Any, **keywords: Any) -> T:
+        """Run a function of the store or the files of jobs, as `run_in_thread` does."""
+        return await _run_in(self._job_threads, partial(function, *arguments, **keywords))
 
     @contextlib.asynccontextmanager
     async def slot(self, ticket: Ticket, deadline: float | None) -> AsyncIterator[None]:
@@ -258,6 +274,7 @@ class Resources:
             self._lookup_threads,
             self._entitlement_threads,
             self._archive_threads,
+            self._job_threads,
         ):
             threads.shutdown(wait=True, cancel_futures=True)
         if self._scratch is not None:

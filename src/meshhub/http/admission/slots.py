@@ -75,8 +75,8 @@ class SlotQueue:
     def check(self, caller: str) -> None:
         """Check whether the queue would accept a new request of a caller. Raises ServerBusy, ShuttingDown."""
         if self._is_stopped:
-            raise _shutting_down()
-        if self._can_start(caller):
+            raise shutting_down()
+        if self.can_start(caller):
             return
         queued = Counter(ticket.caller for ticket in self._queued_tickets())
         own = queued[caller] + 1
@@ -90,7 +90,7 @@ class SlotQueue:
     async def acquire(self, ticket: Ticket, deadline: float | None) -> None:
         """Wait for a slot until `deadline`, in the event loop's clock. Raises ServerBusy, ShuttingDown."""
         if self._is_stopped:
-            raise _shutting_down()
+            raise shutting_down()
         if ticket.rejection is not None:
             raise ticket.rejection
         entry = _Waiting(ticket)
@@ -123,9 +123,10 @@ class SlotQueue:
     def stop(self) -> None:
         """Reject all waiting and future requests."""
         self._is_stopped = True
-        self._reject(self._waiting, _shutting_down)
+        self._reject(self._waiting, shutting_down)
 
-    def _can_start(self, caller: str) -> bool:
+    def can_start(self, caller: str) -> bool:
+        """Return whether a slot is free for a caller now."""
         if self.running < self._slot_count + (not self._held[caller]):
             return True
         held_by_keys = sum(count for other, count in self._held.items() if other.startswith(KEY))
@@ -133,7 +134,7 @@ class SlotQueue:
 
     def _grant_slots(self) -> None:
         while ready := [
-            entry for entry in self._waiting if not entry.slot.done() and self._can_start(entry.ticket.caller)
+            entry for entry in self._waiting if not entry.slot.done() and self.can_start(entry.ticket.caller)
         ]:
             entry = min(ready, key=self._rank)
             self._waiting.remove(entry)
@@ -173,5 +174,6 @@ def _queue_full() -> MeshhubError:
     return ServerBusy("too many requests are waiting for a worker; try again in a moment")
 
 
-def _shutting_down() -> MeshhubError:
+def shutting_down() -> MeshhubError:
+    """Return the error of a request that arrives after the service began to stop."""
     return ShuttingDown("the service is shutting down; try again in a moment")

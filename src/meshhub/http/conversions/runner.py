@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +18,7 @@ from meshhub.http.admission.slots import Ticket
 from meshhub.http.errors import no_room
 from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile
 from meshhub.http.metrics import PICTURE, Measurement, Metrics
+from meshhub.model.progress import Listener, Progress
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Target
 from meshhub.pipeline.resolve import CheckedRequest
@@ -36,12 +39,20 @@ class Execution:
         ticket: Place of the request in the slot queue.
         deadline: When the whole request must end, in the event loop's clock; None: no deadline.
         cancel: Stops the conversions when the client leaves.
+        holds_slot: Whether the caller of `Conversions` holds a slot, which all files use one after the other.
+        on_progress: Called with the progress of each file, in the thread of its conversion.
     """
 
     conversion: ConversionRequest
     ticket: Ticket
     deadline: float | None
     cancel: Cancel
+    holds_slot: bool = False
+    on_progress: Callable[[InputFile, Progress], None] | None = None
+
+    def listener(self, file: InputFile) -> Listener | None:
+        """Return the callback for the progress of a file."""
+        return None if self.on_progress is None else partial(self.on_progress, file)
 
     def request_of(self, file: InputFile) -> CheckedRequest:
         """Return the request of a file: its own, or that of all files."""
@@ -76,7 +87,7 @@ class Conversions:
         target_format = self._registry.declarations.format_of(request.target or "")
         label = PICTURE if request.renders else target_format.id if target_format else ""
         with self._metrics.measure(label) as measurement:
-            async with self._resources.slot(execution.ticket, execution.deadline):
+            async with self._slot(execution):
                 measurement.start()
                 return await self._resources.run_in_thread(
                     self._convert, execution, file, folder, execution.remaining_s(), measurement
@@ -85,7 +96,7 @@ class Conversions:
     async def inspect(self, execution: Execution, file: InputFile) -> Inspection:
         """Inspect one file. Raises MeshhubError."""
         with self._metrics.measure(None) as measurement:
-            async with self._resources.slot(execution.ticket, execution.deadline):
+            async with self._slot(execution):
                 measurement.start()
                 return await self._resources.run_in_thread(
                     self._inspect, execution, file, execution.remaining_s(), measurement
@@ -96,7 +107,7 @@ class Conversions:
 
         When the deadline of the request passes, the remaining files fail with `conversion_timeout`.
         """
-        semaphore = asyncio.Semaphore(self._batch_size)
+        semaphore = asyncio.Semaphore(1 if execution.holds_slot else self._batch_size)
 
         async def convert_next(number: int, file: InputFile) -> FileResult:
             async with semaphore:
@@ -113,6 +124,11 @@ class Conversions:
                 raise result
             file_results.append(result)
         return file_results
+
+    def _slot(self, execution: Execution) -> AbstractAsyncContextManager[None]:
+        if execution.holds_slot:
+            return nullcontext()
+        return self._resources.slot(execution.ticket, execution.deadline)
 
     async def _convert_in_batch(self, execution: Execution, file: InputFile, folder: Path) -> FileResult:
         try:
@@ -154,7 +170,15 @@ class Conversions:
             extension = self._registry.declarations.formats[chain.target_format].extensions[0]
             run, name = self._registry.run, "model" + extension
         target = Target(name, folder=folder)
-        return run(chain, source, target, timeout=timeout_s, cancel=execution.cancel), target
+        report = run(
+            chain,
+            source,
+            target,
+            timeout=timeout_s,
+            cancel=execution.cancel,
+            progress=execution.listener(file),
+        )
+        return report, target
 
     def _inspect(
         self, execution: Execution, file: InputFile, timeout_s: float | None, measurement: Measurement
@@ -162,7 +186,7 @@ class Conversions:
         source = file.source()
         chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
         measurement.source = chain.source_format
-        task = Task(chain=chain, source=source)
+        task = Task(chain=chain, source=source, progress=execution.listener(file))
         return cast(Inspection, self._registry.engine.run(task, timeout=timeout_s, cancel=execution.cancel))
 
 

@@ -9,6 +9,7 @@ FORM: dict[str, Any] = {
     "files": ["(contents of bracket.stl)", "(contents of handle.obj)"],
     "archive": "(contents of parts.zip)",
     "sources": '[{"name": "bracket.stl", "size": 684}]',
+    "kind": "convert",
     "target": "3mf",
     "repair": True,
     "target_height_mm": 40,
@@ -103,10 +104,48 @@ PLAN: dict[str, Any] = {
         "conversion_timeout_seconds": 90.0,
         "max_request_bytes": 67_108_864,
         "request_timeout_seconds": 300.0,
+        "max_unfinished_jobs": 5,
+        "job_timeout_seconds": 90.0,
+        "job_retention_seconds": 3600.0,
+        "job_requests_per_minute": 300,
+        "job_weight": 1,
+        "job_listing": False,
+        "job_webhooks": False,
     },
     "premium_formats": ["step"],
     "usage": {"requests_remaining": 29, "resets_in_seconds": 60},
 }
+
+JOB: dict[str, Any] = {
+    "id": "pYxV3rN0a6bQ1mT5cZ8kW2sD4fG7hJ9lR-eU_iO0pAs",
+    "kind": "convert",
+    "state": "running",
+    "created": 1767225600.125,
+    "started": 1767225601.5,
+    "finished": None,
+    "expires": None,
+    "position": None,
+    "progress": {
+        "file": 0,
+        "files": 1,
+        "step": "repair",
+        "kind": "operation",
+        "label": "Repair",
+        "index": 1,
+        "count": 3,
+        "fraction": 0.4,
+    },
+    "attempt": 1,
+    "target": "3mf",
+    "files": [{"name": "bracket.stl", "bytes": 684}],
+    "result": None,
+    "report": None,
+    "error": None,
+    "error_code": None,
+    "details": None,
+}
+
+JOB_LIST: dict[str, Any] = {"jobs": [JOB], "next": None}
 
 _NO_OPTIONS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from meshhub.http.conversions.explanations import Explanation, FileExplanation
 from meshhub.http.description import examples
 from meshhub.http.endpoints.health import Health
+from meshhub.http.endpoints.jobs import JobList
 from meshhub.http.endpoints.plan import PlanAnswer
 from meshhub.http.errors import MEANING, STATUS, ErrorBody
 from meshhub.http.headers import RESPONSE_HEADERS, header_names
@@ -29,6 +30,7 @@ from meshhub.model.plans import Limits
 from meshhub.model.report import Inspection, ModelInspection
 from meshhub.pipeline.preview_options import PreviewOptions
 from meshhub.registry import Registry
+from meshhub.service.jobs.description import JobDescription
 from meshhub.supported import Supported
 from meshhub.toolkit.rendering.options import RenderOptions
 
@@ -39,7 +41,7 @@ OwnedOptions = tuple[str | None, type[Struct]]
 
 _REFERENCE = "#/components/schemas/{name}"
 
-_RESPONSE_TYPES = (Inspection, Explanation, PlanAnswer, Supported, Health, ErrorBody)
+_RESPONSE_TYPES = (Inspection, Explanation, PlanAnswer, Supported, Health, ErrorBody, JobDescription, JobList)
 _FULLY_ENCODED = (
     ModelInspection,
     Inspection,
@@ -69,6 +71,7 @@ _FILE_OPTIONS = {
 
 _TAGS = {
     "conversion": "Convert, inspect and draw model files.",
+    "jobs": "Conversions and inspections that outlive the request: submit, follow, download, cancel.",
     "description": "Plans, formats, options, and this document.",
     "monitoring": "Probes and metrics; no API key, no rate limit.",
 }
@@ -83,6 +86,8 @@ _COMMON_CODES = (
 )
 _CODES_OF_FEW = (
     "not_found", "method_not_allowed", "unsupported_target", "too_many_files", "archive_too_large", "invalid_solid",
+    "plan_required", "job_not_found", "job_not_finished", "idempotency_conflict", "no_result", "range_not_satisfiable",
+    "too_many_jobs", "worker_lost",
 )  # fmt: skip
 _FORM_CODES = tuple(code for code in STATUS if code not in _CODES_OF_FEW)
 """Codes of every endpoint with a form; the others are those of some of them, or of unknown paths and methods."""
@@ -118,6 +123,10 @@ def document(registry: Registry, url: str = "/") -> Json:
             "/inspect": {"post": _inspect(registry)},
             "/render": {"post": _render(registry)},
             "/preview": {"post": _preview(registry)},
+            "/jobs": {"post": _submit_job(registry), "get": _list_jobs()},
+            "/jobs/{job_id}": {"get": _show_job(), "delete": _cancel_job()},
+            "/jobs/{job_id}/events": {"get": _follow_job()},
+            "/jobs/{job_id}/result": {"get": _download_result(registry)},
             "/plan": {"get": _plan()},
             "/supported": {"get": _supported()},
             "/health/live": {"get": _health("live", "The process answers", ())},
@@ -326,6 +335,99 @@ def _preview(registry: Registry) -> Json:
     return _operation("preview", "Show a model and its defects", "conversion", response, codes, body)
 
 
+def _submit_job(registry: Registry) -> Json:
+    files = {"type": "array", "items": _binary("A model"), "minItems": 1, "title": "The models"}
+    main: Json = {
+        "kind": {
+            "type": "string",
+            "enum": ["convert", "inspect"],
+            "title": "Kind",
+            "description": "What to do; the other fields are those of the endpoint of this name.",
+        },
+        "file": _binary("The model"),
+        "files": {**files, "description": "Several models instead of `file`, for one ZIP."},
+        "archive": _binary("A ZIP of models instead of `file`, for one ZIP."),
+        "webhook_url": {
+            "type": "string",
+            "title": "Webhook",
+            "description": "URL that gets a signed message at the end of the job (Standard Webhooks); needs a key.",
+        },
+    }
+    body = _form(registry, main, ["kind"], converts=True)
+    del (
+        body["content"]["multipart/form-data"]["example"]["files"],
+        body["content"]["multipart/form-data"]["example"]["archive"],
+    )
+    codes = (
+        *_CONVERT_CODES, "too_many_files", "archive_too_large", "plan_required", "idempotency_conflict",
+        "too_many_jobs",
+    )  # fmt: skip
+    response = _json("The job, which waits.", _reference("JobDescription"), examples.JOB)
+    operation = _operation("submit_job", "Submit a job", "jobs", response, codes, body, status=202)
+    text = "A repetition of the request with the same text returns the same job; 1 to 255 printable ASCII characters."
+    schema = {"type": "string", "pattern": "^[ -~]{1,255}$"}
+    header = {"name": "Idempotency-Key", "in": "header", "required": False, "description": text, "schema": schema}
+    return {**operation, "parameters": [header]}
+
+
+def _list_jobs() -> Json:
+    response = _json("Jobs of the API key, the newest first.", _reference("JobList"), examples.JOB_LIST)
+    operation = _operation(
+        "list_jobs", "List the jobs of a key", "jobs", response, ("invalid_option", "plan_required", "job_not_found")
+    )
+    limit = {"type": "integer", "minimum": 1, "maximum": 100}
+    before = "Id of a job; only older ones are listed."
+    parameters = [
+        {"name": "limit", "in": "query", "required": False, "description": "Jobs to list.", "schema": limit},
+        {"name": "before", "in": "query", "required": False, "description": before, "schema": {"type": "string"}},
+    ]
+    return {**operation, "parameters": parameters}
+
+
+def _show_job() -> Json:
+    response = _json("The job.", _reference("JobDescription"), examples.JOB)
+    return _job_operation("show_job", "State of a job", response)
+
+
+def _follow_job() -> Json:
+    event = f"data: {msgspec.json.encode(examples.JOB).decode()}\n\n"
+    response = {
+        "description": "Server-sent events until the job has ended: each has the JSON of the job as its data.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}, "example": event}},
+    }
+    return _job_operation("follow_job", "States of a job as they change", response)
+
+
+def _download_result(registry: Registry) -> Json:
+    media_types = {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
+    response = _files("The converted file, the ZIP, or the report.", {*media_types, "application/zip"})
+    codes = (
+        *_CONVERT_CODES, "job_not_finished", "no_result", "worker_lost", "range_not_satisfiable", "archive_too_large",
+        "too_many_files",
+    )  # fmt: skip
+    operation = _job_operation("download_result", "Result of a job", response, codes)
+    partial = {**response, "description": "The requested part of the result."}
+    operation["responses"]["206"] = {**partial, "headers": _headers("download_result", "jobs", 206)}
+    operation["responses"]["304"] = {
+        "description": "The client has the result: its ETag is in If-None-Match.",
+        "headers": _headers("download_result", "jobs", 304),
+    }
+    return operation
+
+
+def _cancel_job() -> Json:
+    response = _json("The job: canceled, or expired if it had ended.", _reference("JobDescription"), examples.JOB)
+    return _job_operation("cancel_job", "Cancel a job, or delete its result", response)
+
+
+def _job_operation(name: str, summary: str, response: Json, codes: tuple[str, ...] = ()) -> Json:
+    """Return an operation on one job."""
+    operation = _operation(name, summary, "jobs", response, ("job_not_found", "not_found", *codes))
+    schema = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"}
+    parameter = {"name": "job_id", "in": "path", "required": True, "description": "Id of the job.", "schema": schema}
+    return {**operation, "parameters": [parameter]}
+
+
 def _plan() -> Json:
     response = _json("The plan.", _reference("PlanAnswer"), examples.PLAN)
     return _operation("plan", "The caller's plan, limits and use", "description", response)
@@ -379,14 +481,24 @@ def _headers(operation: str, tag: str, status: int) -> Json:
 
 
 def _operation(
-    name: str, summary: str, tag: str, response: Json, codes: tuple[str, ...] = (), body: Json | None = None
+    name: str,
+    summary: str,
+    tag: str,
+    response: Json,
+    codes: tuple[str, ...] = (),
+    body: Json | None = None,
+    *,
+    status: int = 200,
 ) -> Json:
     codes = (*codes, *(_COMMON_CODES if tag != "monitoring" else ("host_not_allowed",)))
     operation: Json = {
         "operationId": name,
         "summary": summary,
         "tags": [tag],
-        "responses": {"200": {**response, "headers": _headers(name, tag, 200)}, **_errors(name, tag, codes)},
+        "responses": {
+            str(status): {**response, "headers": _headers(name, tag, status)},
+            **_errors(name, tag, codes),
+        },
     }
     if tag == "monitoring":
         operation["security"] = []

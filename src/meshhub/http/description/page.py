@@ -45,11 +45,12 @@ def _section(path: str, method: str, operation: Json) -> str:
 def _example(path: str, method: str, form: Json | None) -> str:
     command = f"curl http://localhost:8000{path}"
     if form is not None:
-        main = form["required"][0]
+        main = next(name for name in (*form["required"], "file") if name != "kind")
         values = {"archive": "@models.zip", SOURCES: '[{"name": "model.stl"}]'}
-        command += f" -F '{main}={values.get(main, '@model.stl')}'" + (
-            " -F target=3mf -OJ" if "target" in form["required"] else ""
-        )
+        command += " -F kind=convert" if "kind" in form["properties"] else ""
+        command += f" -F '{main}={values.get(main, '@model.stl')}'"
+        command += " -F target=3mf" if {"target", "kind"} & {*form["required"]} else ""
+        command += " -OJ" if "target" in form["required"] else ""
     return f"<pre><code>{escape(command)}</code></pre>" if method in ("get", "post") else ""
 
 

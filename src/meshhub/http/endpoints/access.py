@@ -22,6 +22,9 @@ from meshhub.service.keys import id_of
 PUBLIC = {"public": True}
 """Value of `opt` for handlers without API key and rate limit."""
 
+JOBS_WINDOW = {"window": "jobs"}
+"""Value of `opt` for handlers that answer questions about jobs; they have a rate limit of their own."""
+
 KEY_HEADER = "x-api-key"
 
 
@@ -41,16 +44,21 @@ async def check_access(connection: ASGIConnection[Any, Any, Any, Any], handler: 
         context.identity = f"{KEY}{caller.id}"
         counted = [Counted(context.identity, 1)]
     context.caller = caller
-    await _count_request(state, context, counted)
+    if handler.opt.get("window") == "jobs":
+        counted = [Counted(f"{entry.identity}:jobs", entry.factor) for entry in counted]
+        await _count_request(state, context, counted, caller.plan.limits.job_requests_per_minute)
+    else:
+        await _count_request(state, context, counted, caller.plan.limits.requests_per_minute)
     # callers who may be several people share no worker
     CALLER.set("" if context.is_address_shared and not keys else context.identity)
     # off the event loop: a plug-in may query other services
     context.caller = await state.resources.run_entitlement(context.identity, state.registry.entitled, caller)
 
 
-async def _count_request(state: ServiceState, context: Context, counted: Sequence[Counted]) -> None:
+async def _count_request(
+    state: ServiceState, context: Context, counted: Sequence[Counted], per_minute: int | None
+) -> None:
     """Count the request. Raises ServiceError if it exceeds the rate limit."""
-    per_minute = context.caller.plan.limits.requests_per_minute if context.caller else None
     if per_minute is None:
         return
     rate = await state.rates.hit_all(counted, per_minute)

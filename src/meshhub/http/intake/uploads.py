@@ -10,7 +10,7 @@ import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, cast
 from urllib.parse import unquote_to_bytes
 
 from multipart import MultipartError, PushMultipartParser, parse_options_header
@@ -52,6 +52,8 @@ _CHARSETS = {
 _EXTENDED_NAME = re.compile(r"filename\*\s*=\s*\"?utf-8'[^']*'([^;\"\s]+)", re.IGNORECASE | re.ASCII)
 
 MainField = Literal["file", "files", "archive"]
+AnyField = Literal["any"]
+"""Any of the main fields; the first file of a form decides."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,12 @@ class UploadedFile:
 
 @dataclass
 class Form:
-    """Complete form; `stray_files` names the fields that carried a file although the endpoint has another field."""
+    """Complete form; `stray_files` names the fields that carried a file although the endpoint has another field.
 
+    `main` is the field with the files.
+    """
+
+    main: MainField = "file"
     files: list[UploadedFile] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     stray_files: list[str] = field(default_factory=list)
@@ -79,7 +85,7 @@ class UploadRules:
     `main` is None for a form without files. `deadline` is in the event loop's clock; None: no deadline.
     """
 
-    main: MainField | None
+    main: MainField | AnyField | None
     limits: Limits
     deadline: float | None = None
 
@@ -94,7 +100,7 @@ def check_encoding(encoding: str) -> None:
         )
 
 
-def check_length(content_length: str | None, main: MainField | None, limits: Limits) -> int | None:
+def check_length(content_length: str | None, main: MainField | AnyField | None, limits: Limits) -> int | None:
     """Return the announced length of a body; None without Content-Length. Raises ServiceError if it is too large."""
     if content_length is None:
         return None
@@ -107,16 +113,16 @@ def check_length(content_length: str | None, main: MainField | None, limits: Lim
     return length
 
 
-def max_body_bytes(main: MainField | None, limits: Limits) -> int | None:
+def max_body_bytes(main: MainField | AnyField | None, limits: Limits) -> int | None:
     """Return the maximum size of a body, including framing; None for no limit."""
     if main is None:
         return MAX_FORM_BYTES
-    candidates = (limits.request_bytes, limits.max_file_bytes if main != "files" else None)
+    candidates = (limits.request_bytes, limits.max_file_bytes if main in ("file", "archive") else None)
     bounds = [bound for bound in candidates if bound]
     return min(bounds) + MAX_FORM_BYTES if bounds else None
 
 
-def too_large(main: MainField | None, limits: Limits, problem: str) -> ServiceError:
+def too_large(main: MainField | AnyField | None, limits: Limits, problem: str) -> ServiceError:
     """Return the error for bytes beyond the plan's limits."""
     if main is None:
         return ServiceError(f"{problem}; a form without files has at most {MAX_FORM_BYTES}", code="file_too_large")
@@ -203,8 +209,10 @@ def _create_parser(content_type: str) -> PushMultipartParser:
 class _FormBuilder:
     """Form under construction from the parser's events: files go to disk, texts to memory, within the limits."""
 
-    def __init__(self, main: MainField | None, limits: Limits, folder: Path) -> None:
+    def __init__(self, main: MainField | AnyField | None, limits: Limits, folder: Path) -> None:
         self.form = Form()
+        if main is not None and main != "any":
+            self.form.main = main
         self._main = main
         self._limits = limits
         self._folder = folder
@@ -239,6 +247,8 @@ class _FormBuilder:
             raise _invalid(f"a part is encoded as {quote(encoding)}; send its bytes unencoded")
         self._size = 0
         self._name = _decode_header(part.name)
+        if self._main == "any" and self._name in MAIN_FIELDS:
+            self._main = self.form.main = cast(MainField, self._name)
         if self._name == self._main:
             self._begin_file(part)
         else:
@@ -305,12 +315,13 @@ class _FormBuilder:
             self._text = None
 
 
-def wrong_field(name: str, main: MainField | None) -> ServiceError:
+def wrong_field(name: str, main: MainField | AnyField | None) -> ServiceError:
     """Return the error for a file in a field that takes no file."""
     if main is None:
         return ServiceError(
             f"the field {quote(name)} takes no file here; describe the file in 'sources'", code="missing_field"
         )
+    main = "file" if main == "any" else main
     return ServiceError(
         f"the field {quote(name)} takes no file; send the file in {main!r} alone (curl -F {main}=@model.stl)",
         code="missing_field",

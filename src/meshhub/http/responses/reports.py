@@ -11,10 +11,16 @@ from meshhub.model.report import Report
 MAX_REPORT_BYTES = 4096
 """Bytes of the report header; many clients and proxies reject responses with 8 KB of headers."""
 
+_COMPANIONS_LEFT_OUT = Note(
+    "companions_left_out",
+    "the target format stores materials or textures in separate files, and this response has one file; "
+    "use /convert-many to get all files, or convert to glb or 3mf",
+)
 
-def file_header(report: Report, extra_notes: tuple[Note, ...] = ()) -> str:
-    """Return the report header of one converted file."""
-    notes = (*report.notes, *extra_notes)
+
+def file_header(report: Report, *, has_companions: bool = False) -> str:
+    """Return the report header of one converted file; `has_companions`: the response leaves out files beside it."""
+    notes = (*report.notes, _COMPANIONS_LEFT_OUT) if has_companions else report.notes
     payload = {
         "source": report.source.format,
         "target": report.target.format,

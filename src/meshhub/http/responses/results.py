@@ -64,14 +64,14 @@ def _read_chunk(path: Path, start: int) -> bytes:
 
 def batch_response(resources: Resources, path: Path, name: str, results: list[FileResult]) -> Stream:
     """Return the response with a ZIP from `pack_results`."""
+    return file_response(resources, path, "application/zip", name, batch_headers(results))
+
+
+def batch_headers(results: list[FileResult]) -> dict[str, str]:
+    """Return the report and the counts of a ZIP."""
     reports = [(result.file.name, result.report) for result in results if result.report is not None]
     failed = len(results) - len(reports)
-    headers = {
-        REPORT: batch_header(reports, failed),
-        CONVERTED: str(len(reports)),
-        FAILED: str(failed),
-    }
-    return file_response(resources, path, "application/zip", name, headers)
+    return {REPORT: batch_header(reports, failed), CONVERTED: str(len(reports)), FAILED: str(failed)}
 
 
 def raise_if_all_failed(results: list[FileResult]) -> None:

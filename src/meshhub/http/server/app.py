@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import msgspec
 from litestar.exceptions import HTTPException
 
@@ -27,6 +30,7 @@ from meshhub.http.endpoints.convert_many import convert_many
 from meshhub.http.endpoints.explain import explain
 from meshhub.http.endpoints.health import live, ready
 from meshhub.http.endpoints.inspect import inspect
+from meshhub.http.endpoints.jobs import cancel_job, download_result, follow_job, list_jobs, show_job, submit_job
 from meshhub.http.endpoints.metrics import metrics
 from meshhub.http.endpoints.page import page_handler
 from meshhub.http.endpoints.plan import plan
@@ -35,14 +39,25 @@ from meshhub.http.endpoints.render import render
 from meshhub.http.endpoints.schema import schema_document, schema_page
 from meshhub.http.endpoints.supported import supported
 from meshhub.http.errors import answer_error
+from meshhub.http.jobs.destinations import Destinations
+from meshhub.http.jobs.execution import JobConversions
+from meshhub.http.jobs.live import LiveJobs
+from meshhub.http.jobs.runner import JobRunner
+from meshhub.http.jobs.service import Jobs
+from meshhub.http.jobs.webhooks import Webhooks
 from meshhub.http.metrics import Metrics
 from meshhub.http.responses import page_files
 from meshhub.http.responses.page_files import load_page
 from meshhub.http.server.middleware import MeshhubApp
 from meshhub.http.state import ServiceState
+from meshhub.model.plans import Plan
 from meshhub.registry import Registry
+from meshhub.service.jobs.files import LocalJobFiles
+from meshhub.service.jobs.sqlite import SqliteJobStore
+from meshhub.service.key_database import data_folder
 from meshhub.service.keys import KeyStore
 from meshhub.service.settings import Settings
+from meshhub.service.webhook_secrets import WebhookSecrets
 
 _HANDLERS = [
     convert,
@@ -54,6 +69,12 @@ _HANDLERS = [
     inspect,
     render,
     preview,
+    submit_job,
+    list_jobs,
+    show_job,
+    follow_job,
+    download_result,
+    cancel_job,
     live,
     ready,
     metrics,
@@ -115,6 +136,7 @@ def create_app(
 
     async def close() -> None:
         state.resources.stop()
+        await state.jobs.close()
         await state.rates.close()
         if owns_registry:
             state.registry.close()
@@ -126,6 +148,7 @@ def create_app(
         route_handlers=[*_HANDLERS, page_handler(state.page_files)],
         guards=[check_access],
         exception_handlers={HTTPException: answer_error, Exception: answer_error},
+        on_startup=[state.jobs.resume],
         on_shutdown=[close],
         # description/openapi.py creates the document: the framework cannot see the options of plug-ins
         openapi_config=None,
@@ -149,6 +172,7 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
     resources = Resources(settings)
     schema = document(registry, settings.base_url or settings.root_path or "/")
     service_metrics = Metrics(registry, resources, frozenset(schema["paths"]))
+    conversions = Conversions(registry, resources, service_metrics, settings.batch_worker_count)
     return ServiceState(
         settings=settings,
         registry=registry,
@@ -156,7 +180,8 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         resources=resources,
         rates=rates,
         failed_keys=FailedKeys(rates, plans[settings.free_plan].limits.requests_per_minute),
-        conversions=Conversions(registry, resources, service_metrics, settings.batch_worker_count),
+        conversions=conversions,
+        jobs=_create_jobs(settings, registry, resources, conversions, plans, WebhookSecrets(keys)),
         probe=Probe(registry, resources),
         metrics=service_metrics,
         plans=plans,
@@ -168,3 +193,19 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
             **(load_page(page_files.FOLDER, settings.frame_ancestors) if settings.page == "on" else {}),
         },
     )
+
+
+def _create_jobs(
+    settings: Settings,
+    registry: Registry,
+    resources: Resources,
+    conversions: Conversions,
+    plans: Mapping[str, Plan],
+    secrets: WebhookSecrets,
+) -> Jobs:
+    folder = Path(settings.jobs_folder) if settings.jobs_folder else data_folder() / "jobs"
+    store, files, live_jobs = SqliteJobStore(folder / "jobs.sqlite3"), LocalJobFiles(folder), LiveJobs()
+    webhooks = Webhooks(store, secrets, Destinations(settings.webhook_hosts), resources)
+    runs = JobConversions(registry, resources, conversions, files, plans)
+    runner = JobRunner(store, files, runs, webhooks, resources, live_jobs)
+    return Jobs(settings, store, files, resources, webhooks, runner, live_jobs)

@@ -13,7 +13,7 @@ from litestar import Litestar, Request, Response
 
 from meshhub.engine.logs import FIELDS, REQUEST
 from meshhub.http.admission.addresses import LOCAL, client_address
-from meshhub.http.context import Context, attach_context, choose_request_id
+from meshhub.http.context import Context, attach_context, choose_request_id, hide_job_id
 from meshhub.http.errors import answer_error
 from meshhub.http.headers import common_headers
 from meshhub.http.server.compression import Compressor
@@ -51,6 +51,7 @@ class MeshhubApp(Litestar):
         own_address = client_address(peer[0] if peer else None, (), ())
         context.is_address_shared = context.address == own_address and (bool(forwarded) or own_address == LOCAL)
         method, path = scope["method"], _strip_prefix(scope["path"], state.settings.root_path)
+        context.is_head = method == "HEAD"
         exchange = _Exchange(context, scope, receive, send, state)
         # answer HEAD like GET, without the body
         scope = {
@@ -70,6 +71,7 @@ class MeshhubApp(Litestar):
         finally:
             context.cleanup.close()
             status = 499 if context.has_client_left else exchange.status
+            path = hide_job_id(path)
             state.metrics.count_request(path, status, exchange.bytes_in, exchange.bytes_out)
             _log_request(method, path, status, context, exchange)
 

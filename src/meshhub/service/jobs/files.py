@@ -42,6 +42,9 @@ class JobFiles(Protocol):
     def remove_inputs(self, job_id: str) -> None:
         """Remove the inputs of a job that has ended."""
 
+    def remove_result(self, job_id: str, token: str) -> None:
+        """Remove the result of a run whose token is stale."""
+
     def remove_results(self, job_id: str, *, keep: str | None = None) -> None:
         """Remove the results of a job, except that of the run with the token `keep`."""
 
@@ -92,6 +95,10 @@ class LocalJobFiles:
     def remove_inputs(self, job_id: str) -> None:
         """Remove the inputs of a job that has ended."""
         remove_tree(self._root / "in" / job_id)
+
+    def remove_result(self, job_id: str, token: str) -> None:
+        """Remove the result of a run whose token is stale."""
+        (self._root / "out" / job_id / token).unlink(missing_ok=True)
 
     def remove_results(self, job_id: str, *, keep: str | None = None) -> None:
         """Remove the results of a job, except that of the run with the token `keep`."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any, Literal
+from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 from meshhub.model.progress import Progress
@@ -246,55 +245,3 @@ class Swept(Struct, frozen=True):
 
     expired: tuple[str, ...] = ()
     """Jobs whose files can be removed."""
-
-
-def describe_job(job: Job, position: int | None = None) -> dict[str, Any]:
-    """Return the JSON object of a job for its caller, in responses, events and webhooks.
-
-    Args:
-        job: Row of the job.
-        position: Place in the queue, from 1; None if it does not wait.
-    """
-    request, outcome, result = job.request, job.outcome, job.result
-    report = result.headers.get("X-Meshhub-Report") if result is not None else None
-    return {
-        "id": job.id,
-        "kind": job.kind,
-        "state": job.state,
-        "created": round(job.created, 3),
-        "started": None if job.started is None else round(job.started, 3),
-        "finished": None if job.finished is None else round(job.finished, 3),
-        "expires": None if job.expires is None else round(job.expires, 3),
-        "position": position,
-        "progress": None if job.progress is None or job.state != "running" else _describe_progress(job.progress),
-        "attempt": job.attempt,
-        "target": request.texts.get("target"),
-        "files": [{"name": file.name, "bytes": file.bytes} for file in request.files],
-        "result": None
-        if result is None
-        else {
-            "url": f"/jobs/{job.id}/result",
-            "name": result.name,
-            "media_type": result.media_type,
-            "bytes": result.bytes,
-            "sha256": result.sha256,
-        },
-        "report": None if report is None else msgspec.json.decode(report),
-        "error": outcome.error or None if outcome is not None else None,
-        "error_code": outcome.error_code or None if outcome is not None else None,
-        "details": outcome.details if outcome is not None else None,
-    }
-
-
-def _describe_progress(progress: JobProgress) -> dict[str, Any]:
-    step = progress.step
-    return {
-        "file": progress.file,
-        "files": progress.files,
-        "step": step.step,
-        "kind": step.kind,
-        "label": step.label,
-        "index": step.index,
-        "count": step.count,
-        "fraction": step.fraction,
-    }

@@ -22,6 +22,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from meshhub.errors import JobStoreUnavailable, ServerBusy, TooManyJobs
+from meshhub.service.jobs.description import describe_job
 from meshhub.service.jobs.job import (
     Delivery,
     Depth,
@@ -33,7 +34,6 @@ from meshhub.service.jobs.job import (
     Outcome,
     Swept,
     Usage,
-    describe_job,
 )
 from meshhub.service.jobs.store import (
     DELIVERY_LEASE_S,
@@ -187,6 +187,10 @@ class SqlJobStore(ABC):
             return sqlite.insert(table).values(**values).on_conflict_do_nothing()
         return postgresql.insert(table).values(**values).on_conflict_do_nothing()
 
+    def exists(self) -> bool:
+        """Return whether the store has ever been used: a database of its own always counts as used."""
+        return True
+
     def submit(self, new: NewJob, *, max_queued: int) -> tuple[Job, bool]:
         """Add a job to the queue, or return the job with its idempotency key. Raises TooManyJobs, ServerBusy."""
         try:
@@ -285,10 +289,12 @@ class SqlJobStore(ABC):
 
         return self._read(estimate)
 
-    def depth(self) -> Depth:
-        """Return the sizes of the queue."""
-        columns = (sql.func.coalesce(sql.func.sum(column), 0) for column in _COUNTERS)
-        row = self._read(lambda connection: connection.execute(sql.select(*columns)).one())
+    def depth(self, caller: str | None = None) -> Depth:
+        """Return the sizes of the queue, or of a caller's part of it."""
+        query = sql.select(*(sql.func.coalesce(sql.func.sum(column), 0) for column in _COUNTERS))
+        if caller is not None:
+            query = query.where(CALLERS.c.caller == caller)
+        row = self._read(lambda connection: connection.execute(query).one())
         return Depth(*row)
 
     def waiting_callers(self, limit: int) -> list[str]:
@@ -335,12 +341,12 @@ class SqlJobStore(ABC):
             )
             return _to_job(connection.execute(sql.select(JOBS).where(JOBS.c.number == number)).one())
 
-    def release(self, job_id: str, token: str) -> bool:
-        """Return a running job to the queue without counting the attempt; False if the token is stale."""
+    def release(self, job_id: str, token: str, *, counts: bool = False) -> bool:
+        """Return a running job to the queue; False if the token is stale."""
         with self._writing() as connection:
             row = self._lock_run(connection, job_id, token)
             if row is not None:
-                self._requeue(connection, row, attempt=row.attempt - 1)
+                self._requeue(connection, row, attempt=row.attempt if counts else row.attempt - 1)
             return row is not None
 
     def beat(self, worker: str, progress: Mapping[str, JobProgress]) -> set[str]:

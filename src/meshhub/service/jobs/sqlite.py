@@ -48,6 +48,10 @@ class SqliteJobStore(SqlJobStore):
         self._writer = threading.Lock()
         sql.event.listen(engine, "connect", _set_pragmas)
 
+    def exists(self) -> bool:
+        """Return whether the file exists."""
+        return self._file.is_file()
+
     def _create(self) -> None:
         # the ids in the file give access to results
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -41,6 +41,9 @@ class JobStore(Protocol):
     Every method may raise JobStoreUnavailable.
     """
 
+    def exists(self) -> bool:
+        """Return whether the store has ever been used; a service without jobs creates nothing."""
+
     def submit(self, new: NewJob, *, max_queued: int) -> tuple[Job, bool]:
         """Add a job to the queue.
 
@@ -66,8 +69,8 @@ class JobStore(Protocol):
     def position(self, job: Job) -> int | None:
         """Estimate the place of a job in the queue, from 1, if callers take turns; None if it does not wait."""
 
-    def depth(self) -> Depth:
-        """Return the sizes of the queue."""
+    def depth(self, caller: str | None = None) -> Depth:
+        """Return the sizes of the queue, or of a caller's part of it."""
 
     def waiting_callers(self, limit: int) -> list[str]:
         """Return the callers with queued jobs, the next one first."""
@@ -80,8 +83,14 @@ class JobStore(Protocol):
             caller: Caller whose job to start; default: the first of `waiting_callers`.
         """
 
-    def release(self, job_id: str, token: str) -> bool:
-        """Return a running job to the queue without counting the attempt; False if the token is stale."""
+    def release(self, job_id: str, token: str, *, counts: bool = False) -> bool:
+        """Return a running job to the queue; False if the token is stale.
+
+        Args:
+            job_id: Id of the job.
+            token: Token of the run.
+            counts: Whether the run counts as an attempt.
+        """
 
     def beat(self, worker: str, progress: Mapping[str, JobProgress]) -> set[str]:
         """Renew the leases of a worker and store the progress of its jobs.

@@ -1,0 +1,234 @@
+"""Jobs: POST /jobs submits one; the other endpoints follow it, return its result, and cancel it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import msgspec
+from litestar import Response, delete, get, post
+from litestar.response import Stream
+from msgspec import Struct
+
+from meshhub.errors import InvalidOption, quote
+from meshhub.http.context import context_of
+from meshhub.http.endpoints.access import JOBS_WINDOW
+from meshhub.http.errors import ServiceError
+from meshhub.http.intake.conversion_requests import InputFile, parse_form
+from meshhub.http.intake.names import content_disposition
+from meshhub.http.intake.uploads import Form, wrong_field
+from meshhub.http.jobs.service import Submission
+from meshhub.http.state import AnyRequest, ServiceState, caller_of, receive_upload, state_of
+from meshhub.service.jobs.description import JobDescription
+from meshhub.service.jobs.job import Job, JobKind
+
+
+class JobList(Struct, frozen=True):
+    """Some jobs of a key, the newest first."""
+
+    jobs: list[JobDescription]
+    """The jobs."""
+
+    next: str | None
+    """Id to send as `before` for the jobs that follow; null if there are none."""
+
+
+_KINDS = ("convert", "inspect")
+
+_CHUNK_BYTES = 1 << 20
+"""Bytes of a result in memory at a time."""
+
+_MAX_LISTED_COUNT = 100
+"""Jobs in one response of the list."""
+
+_RETRY_S = 1
+"""Seconds until the next look at a job that has not ended."""
+
+_IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+
+
+@post("/jobs", status_code=202, request_max_body_size=None)
+async def submit_job(request: AnyRequest) -> Response[bytes]:
+    """Submit a job: the form of /convert, /convert-many, /convert-batch or /inspect."""
+    state, caller, context = state_of(request), caller_of(request), context_of(request.scope)
+    idempotency_key = request.headers.get("idempotency-key")
+    if idempotency_key is not None and not _IDEMPOTENCY_KEY.fullmatch(idempotency_key):
+        raise ServiceError("Idempotency-Key must have 1 to 255 printable ASCII characters")
+    await state.jobs.check_capacity(caller, context.identity, is_repetition=idempotency_key is not None)
+    form, _ = await receive_upload(request, "any")
+    kind = form.texts.pop("kind", "").strip().lower()
+    if not kind:
+        raise ServiceError(f"the field 'kind' is missing; set it to {' or '.join(_KINDS)}", code="missing_field")
+    if kind not in _KINDS:
+        raise InvalidOption(f"option 'kind' must be one of {', '.join(_KINDS)}, got {quote(kind)}")
+    webhook_url = form.texts.pop("webhook_url", "").strip() or None
+    if webhook_url is not None:
+        await _check_webhook(state, request, webhook_url)
+    _check_form(state, form, cast(JobKind, kind), request)
+    job = await state.jobs.submit(
+        Submission(
+            kind=cast(JobKind, kind),
+            form=form,
+            caller=caller,
+            identity=context.identity,
+            idempotency_key=idempotency_key,
+            webhook_url=webhook_url,
+        )
+    )
+    return await _answer(state, job, 202, {"Location": f"/jobs/{job.id}"})
+
+
+@get("/jobs", opt=JOBS_WINDOW)
+async def list_jobs(request: AnyRequest) -> Response[bytes]:
+    """List the jobs of the caller's key, the newest first."""
+    state, caller = state_of(request), caller_of(request)
+    if not caller.id or caller.plan.limits.job_listing is False:
+        raise ServiceError("jobs are listed by API key; keep the id of a job without a key", code="plan_required")
+    text = request.query_params.get("limit", str(_MAX_LISTED_COUNT))
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MAX_LISTED_COUNT:
+        raise InvalidOption(f"option 'limit' must be from 1 to {_MAX_LISTED_COUNT}, got {quote(text)}")
+    before_id = request.query_params.get("before")
+    before = await state.jobs.get(before_id, caller) if before_id else None
+    jobs = await state.jobs.list_jobs(caller.id, int(text), before)
+    described = [await state.jobs.describe(job) for job in jobs]
+    return _json(JobList(described, jobs[-1].id if len(jobs) == int(text) else None))
+
+
+@get("/jobs/{job_id:str}", opt=JOBS_WINDOW)
+async def show_job(request: AnyRequest) -> Response[bytes]:
+    """Return the state of a job."""
+    state = state_of(request)
+    return await _answer(state, await _find_job(state, request))
+
+
+@get("/jobs/{job_id:str}/events", opt=JOBS_WINDOW)
+async def follow_job(request: AnyRequest) -> Stream | Response[bytes]:
+    """Return the states of a job as server-sent events, until it has ended."""
+    state, caller = state_of(request), caller_of(request)
+    job = await _find_job(state, request)
+    # X-Accel-Buffering: nginx would collect the events
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    if context_of(request.scope).is_head:
+        return Response(b"", media_type="text/event-stream", headers=headers)
+    return Stream(state.jobs.stream_events(job, caller), media_type="text/event-stream", headers=headers)
+
+
+@get("/jobs/{job_id:str}/result", opt=JOBS_WINDOW)
+async def download_result(request: AnyRequest) -> Stream | Response[bytes]:
+    """Return the result of a job, or the error that ended it."""
+    state = state_of(request)
+    job = await _find_job(state, request)
+    result = job.result
+    if result is None:
+        raise _missing_result(job)
+    etag = f'"{result.sha256[:32]}"'
+    headers = {
+        **result.headers,
+        "ETag": etag,
+        "Accept-Ranges": "bytes",
+        "Cache-Control": "private, no-cache",
+        "X-Content-Type-Options": "nosniff",
+    }
+    if etag in request.headers.get("if-none-match", ""):
+        return Response(b"", status_code=304, media_type=result.media_type, headers=headers)
+    start, end = 0, result.bytes
+    text = request.headers.get("range")
+    is_partial = text is not None and request.headers.get("if-range", etag) == etag
+    if is_partial:
+        start, end = _parse_range(text or "", result.bytes)
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{result.bytes}"
+    try:
+        first = await state.jobs.read_result(job, start, min(_CHUNK_BYTES, end - start))
+    except FileNotFoundError:
+        raise ServiceError("the result of this job was deleted; submit it again", code="no_result") from None
+    headers |= {"Content-Disposition": content_disposition(result.name), "Content-Length": str(end - start)}
+    return Stream(
+        _stream_result(state, job, first, start, end),
+        media_type=result.media_type,
+        status_code=206 if is_partial else 200,
+        headers=headers,
+    )
+
+
+@delete("/jobs/{job_id:str}", status_code=200, opt=JOBS_WINDOW)
+async def cancel_job(request: AnyRequest) -> Response[bytes]:
+    """Cancel a job, or delete the result of a finished one."""
+    state = state_of(request)
+    job = await _find_job(state, request)
+    return await _answer(state, await state.jobs.cancel(job))
+
+
+async def _find_job(state: ServiceState, request: AnyRequest) -> Job:
+    """Return the job of the path. Raises ServiceError."""
+    return await state.jobs.get(request.path_params["job_id"], caller_of(request))
+
+
+def _check_form(state: ServiceState, form: Form, kind: JobKind, request: AnyRequest) -> None:
+    """Check a form now, although the job runs later. Raises MeshhubError."""
+    if kind == "inspect" and form.main != "file":
+        raise wrong_field(form.main, "file")
+    conversion = parse_form(form, form.main, caller_of(request), state.registry, kind)
+    if form.main == "files":
+        files = enumerate(form.files)
+        sent = {str(number): InputFile(file.name, "", file.name, file.path) for number, file in files}
+        conversion.assign_options(sent, state.registry)
+
+
+async def _check_webhook(state: ServiceState, request: AnyRequest, url: str) -> None:
+    """Check that the caller may have webhooks sent to an address. Raises MeshhubError."""
+    caller = caller_of(request)
+    if not caller.id or caller.plan.limits.job_webhooks is False:
+        raise ServiceError("webhooks need the API key of a plan that includes them", code="plan_required")
+    await state.jobs.webhooks.check(caller.id, url)
+
+
+def _missing_result(job: Job) -> ServiceError:
+    """Return the error for a job without a result."""
+    if not job.is_finished:
+        return ServiceError(
+            f"the job is {job.state}; ask again in a moment, or follow /jobs/{job.id}/events",
+            code="job_not_finished",
+            headers={"Retry-After": str(_RETRY_S)},
+        )
+    if job.state == "failed" and job.outcome is not None:
+        return ServiceError(job.outcome.error, code=job.outcome.error_code, details=job.outcome.details)
+    return ServiceError(f"the job is {job.state} and has no result; submit it again", code="no_result")
+
+
+def _parse_range(text: str, size: int) -> tuple[int, int]:
+    """Return the start and the end of a range (RFC 9110 §14.1.2). Raises ServiceError."""
+    match = _RANGE.fullmatch(text.strip())
+    if match is not None and any(match.groups()):
+        first, last = match.groups()
+        start = int(first) if first else max(0, size - int(last))
+        end = min(int(last) + 1, size) if first and last else size
+        if start < end:
+            return start, end
+    raise ServiceError(
+        f"the result has {size} bytes, and Range asks for {quote(text)}; ask for one range inside it",
+        code="range_not_satisfiable",
+        headers={"Content-Range": f"bytes */{size}"},
+    )
+
+
+async def _stream_result(state: ServiceState, job: Job, first: bytes, start: int, end: int) -> AsyncIterator[bytes]:
+    yield first
+    for position in range(start + len(first), end, _CHUNK_BYTES):
+        yield await state.jobs.read_result(job, position, min(_CHUNK_BYTES, end - position))
+
+
+async def _answer(
+    state: ServiceState, job: Job, status: int = 200, headers: dict[str, str] | None = None
+) -> Response[bytes]:
+    return _json(await state.jobs.describe(job), status, headers)
+
+
+def _json(payload: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response[bytes]:
+    return Response(
+        msgspec.json.encode(payload),
+        status_code=status,
+        media_type="application/json",
+        headers={"Cache-Control": "no-store", **(headers or {})},
+    )

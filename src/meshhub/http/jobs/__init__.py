@@ -1,0 +1,1 @@
+"""Jobs in the service: their submission, the runner, their events, and webhooks."""

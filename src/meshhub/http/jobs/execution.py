@@ -1,0 +1,185 @@
+"""One run of a job: from its stored request to its result file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from meshhub.engine.contract import Cancel
+from meshhub.errors import RequestRefused, ServerBusy
+from meshhub.http.admission.resources import Resources
+from meshhub.http.admission.slots import Ticket
+from meshhub.http.conversions.runner import Conversions, Execution
+from meshhub.http.headers import REPORT
+from meshhub.http.intake.archives import open_archive, select_entries, unpack
+from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile, parse_form
+from meshhub.http.intake.names import label, stem
+from meshhub.http.intake.uploads import Form, UploadedFile
+from meshhub.http.responses.reports import file_header
+from meshhub.http.responses.results import batch_headers, pack_results, raise_if_all_failed
+from meshhub.model.plans import Caller, Limits, Plan
+from meshhub.model.progress import Progress
+from meshhub.registry import Registry
+from meshhub.service.jobs.files import JobFiles, hash_file
+from meshhub.service.jobs.job import Job, JobProgress, JobResult
+
+OnProgress = Callable[[JobProgress], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a job.
+
+    Attributes:
+        job: Row of the job.
+        folder: Folder for temporary files.
+        ticket: Ticket of the slot that the run holds.
+        cancel: Stops the run.
+        on_progress: Called with the progress, in another thread.
+    """
+
+    job: Job
+    folder: Path
+    ticket: Ticket
+    cancel: Cancel
+    on_progress: OnProgress
+
+
+@dataclass(frozen=True)
+class ResultFile:
+    """Result of a run that is not stored yet."""
+
+    path: Path
+    name: str
+    media_type: str
+    headers: Mapping[str, str]
+
+    def describe(self) -> JobResult:
+        """Return the description to store; reads the whole file."""
+        return JobResult(
+            name=self.name,
+            media_type=self.media_type,
+            bytes=self.path.stat().st_size,
+            sha256=hash_file(self.path),
+            headers=dict(self.headers),
+        )
+
+
+class JobConversions:
+    """Conversions and inspections of jobs, on the slots and the engine of the other requests."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        resources: Resources,
+        conversions: Conversions,
+        files: JobFiles,
+        plans: Mapping[str, Plan],
+    ) -> None:
+        """Run jobs of callers with these plans."""
+        self._registry = registry
+        self._resources = resources
+        self._conversions = conversions
+        self._files = files
+        self._plans = plans
+
+    async def run(self, run: Run) -> ResultFile:
+        """Run a job in the slot that its runner holds. Raises MeshhubError."""
+        job, caller = run.job, self._caller_of(run.job)
+        paths = await self._resources.run_job_storage(
+            self._files.fetch_inputs, job.id, len(job.request.files), run.folder
+        )
+        form = Form(
+            main=job.request.field,
+            texts=dict(job.request.texts),
+            files=[
+                UploadedFile(file.name, path, file.bytes) for file, path in zip(job.request.files, paths, strict=True)
+            ],
+        )
+        conversion = parse_form(form, form.main, caller, self._registry, job.kind)
+        files = await self._list_inputs(run, conversion, form)
+        execution = self._execution(run, conversion, files)
+        if job.kind == "inspect":
+            return await self._inspect(run, execution, files[0])
+        if form.main == "file":
+            return await self._convert(run, execution, files[0])
+        return await self._convert_batch(run, execution, files, form)
+
+    def _caller_of(self, job: Job) -> Caller:
+        """Return the caller at the time of the request, with the timeout of a job."""
+        plan = self._plans.get(job.plan)
+        if plan is None:
+            raise RequestRefused(f"this service does not offer the plan {job.plan!r} any more; submit the job again")
+        limits = structs.replace(plan.limits, conversion_timeout_seconds=plan.limits.job_timeout_seconds)
+        plan = structs.replace(plan, grants=frozenset(job.request.grants), limits=limits)
+        return Caller(plan=plan, id=job.key_id, entitled=True)
+
+    def _execution(self, run: Run, conversion: ConversionRequest, files: Sequence[InputFile]) -> Execution:
+        timeout_s = conversion.caller.plan.limits.job_timeout_seconds
+        deadline = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
+        numbers = {id(file): number for number, file in enumerate(files)}
+
+        def relay(file: InputFile, progress: Progress) -> None:
+            run.on_progress(JobProgress(progress, numbers[id(file)], len(files)))
+
+        return Execution(conversion, run.ticket, deadline, run.cancel, holds_slot=True, on_progress=relay)
+
+    async def _list_inputs(self, run: Run, conversion: ConversionRequest, form: Form) -> Sequence[InputFile]:
+        if form.main == "archive":
+            unpacked = await self._unpack(form.files[0].path, run.folder / "unpacked", conversion.caller.plan.limits)
+            sent = {file.name: file for file in unpacked}
+        else:
+            sent = {
+                str(number): InputFile(name=file.name, folder="", stem=stem(label(file.name)), path=file.path)
+                for number, file in enumerate(form.files)
+            }
+        return conversion.assign_options(sent, self._registry)
+
+    async def _unpack(self, path: Path, folder: Path, limits: Limits) -> list[InputFile]:
+        archive = await self._resources.run_archive(open_archive, path)
+        try:
+            entries = select_entries(archive, limits)
+            free = self._files.free_bytes()
+            if free is not None and free < 2 * sum(entry.size for entry in entries):
+                raise ServerBusy("the service has too little disk space for this job now")
+            folder.mkdir()
+            return await self._resources.run_archive(unpack, archive, entries, folder, self._registry, limits)
+        finally:
+            archive.close()
+
+    async def _inspect(self, run: Run, execution: Execution, file: InputFile) -> ResultFile:
+        inspection = await self._conversions.inspect(execution, file)
+        path = run.folder / "inspection.json"
+        path.write_bytes(msgspec.json.encode(inspection))
+        return ResultFile(path, f"{file.stem}.json", "application/json", {})
+
+    async def _convert(self, run: Run, execution: Execution, file: InputFile) -> ResultFile:
+        folder = run.folder / "out"
+        folder.mkdir()
+        report, target = await self._conversions.convert(execution, file, folder)
+        target_format = self._registry.declarations.formats[report.target.format]
+        return ResultFile(
+            folder / target.name,
+            file.stem + target_format.extensions[0],
+            target_format.media_types[0],
+            {REPORT: file_header(report, has_companions=len(target.names) > 1)},
+        )
+
+    async def _convert_batch(
+        self, run: Run, execution: Execution, files: Sequence[InputFile], form: Form
+    ) -> ResultFile:
+        results = await self._conversions.convert_batch(execution, files, run.folder)
+        raise_if_all_failed(results)
+        target_format = self._registry.declarations.format_of(execution.conversion.request.target or "")
+        assert target_format is not None
+        path = run.folder / "result.zip"
+        await self._resources.run_archive(
+            pack_results, path, results, target_format.extensions[0], execution.conversion.wants_report
+        )
+        name = f"{stem(form.files[0].name)}-converted.zip" if form.main == "archive" else "converted.zip"
+        return ResultFile(path, name, "application/zip", batch_headers(results))

@@ -1,0 +1,242 @@
+"""Jobs of the service: submission, access, events, cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from meshhub.errors import ServerBusy, TooManyJobs
+from meshhub.http.admission.resources import Resources
+from meshhub.http.errors import ServiceError
+from meshhub.http.intake.uploads import Form
+from meshhub.http.jobs.live import LiveJobs
+from meshhub.http.jobs.runner import JobRunner
+from meshhub.http.jobs.webhooks import Webhooks
+from meshhub.model.plans import Caller
+from meshhub.service.jobs.description import JobDescription, describe_job
+from meshhub.service.jobs.files import JobFiles, hash_file
+from meshhub.service.jobs.job import Job, JobFile, JobKind, JobRequest, NewJob, new_id
+from meshhub.service.jobs.store import JobStore
+from meshhub.service.settings import Settings
+
+T = TypeVar("T")
+
+_POLL_S = 1.0
+"""Seconds between two looks at a job that another process runs."""
+
+_MIN_EVENT_INTERVAL_S = 0.1
+"""Seconds between two events of a stream; a display shows no more."""
+
+_HEARTBEAT_S = 15.0
+"""Seconds without an event until a comment is sent, because proxies close silent connections."""
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """Checked form of a new job.
+
+    Attributes:
+        kind: What to do.
+        form: Files and other fields.
+        caller: Sender.
+        identity: Rate limit key of the caller.
+        idempotency_key: Key of the caller for this job; None without one.
+        webhook_url: Address to inform; None without one.
+    """
+
+    kind: JobKind
+    form: Form
+    caller: Caller
+    identity: str
+    idempotency_key: str | None = None
+    webhook_url: str | None = None
+
+
+class Jobs:
+    """Jobs of one service."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: JobStore,
+        files: JobFiles,
+        resources: Resources,
+        webhooks: Webhooks,
+        runner: JobRunner,
+        live: LiveJobs,
+    ) -> None:
+        """Use a store and a runner, which share `live`."""
+        self._settings = settings
+        self._store = store
+        self._files = files
+        self._resources = resources
+        self._live = live
+        self.webhooks = webhooks
+        self.runner = runner
+
+    async def resume(self) -> None:
+        """Continue with the jobs that an earlier process of the service left."""
+        if await self._call(self._store.exists):
+            self.runner.start()
+
+    async def check_capacity(self, caller: Caller, identity: str, *, is_repetition: bool) -> None:
+        """Check that a job of a caller would be accepted, before its body is received.
+
+        Args:
+            caller: Sender.
+            identity: Rate limit key of the caller.
+            is_repetition: Whether the request may repeat one that was accepted.
+        Raises:
+            TooManyJobs: The caller has as many unfinished jobs as it may have.
+            ServerBusy: The queue or the disk is full.
+        """
+        depth = await self._call(self._store.depth)
+        self._check_disk(depth.bytes)
+        if depth.queued >= self._settings.job_queue:
+            raise ServerBusy("too many jobs are waiting; try again in a moment")
+        limit = caller.plan.limits.max_unfinished_jobs
+        if limit is None or is_repetition:
+            return
+        own = await self._call(self._store.depth, identity)
+        if own.queued + own.running >= limit:
+            raise TooManyJobs(
+                f"you have {own.queued + own.running} unfinished jobs, and this plan allows {limit}; "
+                "wait for one to end"
+            )
+
+    async def submit(self, submission: Submission) -> Job:
+        """Store the inputs of a job, and add it to the queue.
+
+        Raises:
+            TooManyJobs: The caller has as many unfinished jobs as it may have.
+            ServerBusy: The queue or the disk is full.
+            ServiceError: A different request was sent with the same idempotency key.
+        """
+        uploads, limits = submission.form.files, submission.caller.plan.limits
+        paths = [upload.path for upload in uploads]
+        fingerprint = ""
+        if submission.idempotency_key is not None:
+            fingerprint = await self._call(_hash_submission, submission, paths)
+        new = NewJob(
+            id=new_id(),
+            kind=submission.kind,
+            caller=submission.identity,
+            key_id=submission.caller.id,
+            plan=submission.caller.plan.id,
+            request=JobRequest(
+                field=submission.form.main,
+                files=tuple(JobFile(upload.name, upload.size) for upload in uploads),
+                texts=submission.form.texts,
+                grants=tuple(sorted(submission.caller.plan.grants)),
+            ),
+            weight=limits.job_weight or 1,
+            retention_s=limits.job_retention_seconds,
+            max_unfinished=limits.max_unfinished_jobs,
+            idempotency_key=submission.idempotency_key,
+            fingerprint=fingerprint,
+            webhook_url=submission.webhook_url,
+        )
+        self._check_disk(2 * sum(upload.size for upload in uploads))
+        await self._call(self._files.add_inputs, new.id, paths)
+        try:
+            job, is_new = await self._call(self._store.submit, new, max_queued=self._settings.job_queue)
+        except BaseException:
+            await self._call(self._files.remove_inputs, new.id)
+            raise
+        if not is_new:
+            await self._call(self._files.remove_inputs, new.id)
+            if job.fingerprint != fingerprint:
+                raise ServiceError(
+                    "another request was sent with this Idempotency-Key; use a new key for a new job",
+                    code="idempotency_conflict",
+                )
+        self.runner.start()
+        self.runner.wake()
+        return job
+
+    async def get(self, job_id: str, caller: Caller) -> Job:
+        """Return a job that a caller may see. Raises ServiceError."""
+        job = await self._call(self._store.get, job_id)
+        # the id of a job without a key is a secret of its own
+        if job is None or job.key_id not in ("", caller.id):
+            raise ServiceError("there is no job with this id, or it belongs to another key", code="job_not_found")
+        return self._live.refresh(job)
+
+    async def list_jobs(self, key_id: str, limit: int, before: Job | None) -> list[Job]:
+        """Return the latest jobs of a key, the newest first."""
+        number = before.number if before is not None else None
+        jobs = await self._call(self._store.list_jobs, key_id, limit=limit, before=number)
+        return [self._live.refresh(job) for job in jobs]
+
+    async def describe(self, job: Job) -> JobDescription:
+        """Return the JSON object of a job, with its place in the queue."""
+        position = await self._call(self._store.position, job) if job.state == "queued" else None
+        return describe_job(job, position)
+
+    async def cancel(self, job: Job) -> Job:
+        """Cancel an unfinished job, or delete the result of a finished one."""
+        changed = await self._call(self._store.cancel, job.id)
+        self._live.stop(job.id)
+        await self._call(self._files.remove_inputs, job.id)
+        await self._call(self._files.remove_results, job.id)
+        return changed or job
+
+    async def read_result(self, job: Job, start: int, size: int) -> bytes:
+        """Return a part of a result. Raises FileNotFoundError."""
+        return await self._call(self._files.read_result, job.id, job.token or "", start, size)
+
+    async def stream_events(self, job: Job, caller: Caller) -> AsyncIterator[bytes]:
+        """Yield the state of a job as server-sent events, until it has ended or the service stops."""
+        loop = asyncio.get_running_loop()
+        last, last_sent = b"", loop.time()
+        with self._live.watch(job.id) as changed:
+            while True:
+                changed.clear()
+                event = msgspec.json.encode(await self.describe(job))
+                if event != last:
+                    last, last_sent = event, loop.time()
+                    yield b"data: " + event + b"\n\n"
+                elif loop.time() - last_sent > _HEARTBEAT_S:
+                    last_sent = loop.time()
+                    yield b": still waiting\n\n"
+                if job.is_finished or self._resources.is_closing:
+                    return
+                await asyncio.sleep(_MIN_EVENT_INTERVAL_S)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_POLL_S):
+                        await changed.wait()
+                try:
+                    job = await self.get(job.id, caller)
+                except ServiceError:
+                    # the row was deleted
+                    return
+
+    async def close(self) -> None:
+        """Return running jobs to the queue, and close the store."""
+        await self.runner.stop()
+        await self._call(self._store.close)
+
+    def _check_disk(self, required_bytes: int) -> None:
+        free = self._files.free_bytes()
+        if free is not None and free - self._settings.keep_free_bytes < required_bytes:
+            raise ServerBusy("the service has too little disk space for jobs now; try again in a moment")
+
+    async def _call(self, function: Callable[..., T], *arguments: Any, **keywords: Any) -> T:
+        return await self._resources.run_job_storage(function, *arguments, **keywords)
+
+
+def _hash_submission(submission: Submission, paths: list[Path]) -> str:
+    """Return a hash of everything in a request that decides about its result."""
+    facts = [
+        submission.kind,
+        submission.form.main,
+        sorted(submission.form.texts.items()),
+        [(upload.name, hash_file(path)) for upload, path in zip(submission.form.files, paths, strict=True)],
+        submission.webhook_url,
+    ]
+    return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()

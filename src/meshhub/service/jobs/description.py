@@ -1,0 +1,183 @@
+"""JSON object of a job for its caller: in responses, events and webhooks."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from meshhub.service.jobs.job import FINISHED, Job, JobFile, JobKind, JobProgress, JobState
+
+
+class ProgressDescription(Struct, frozen=True, kw_only=True):
+    """Progress of a running job."""
+
+    file: int
+    """Number of the current file, from 0."""
+
+    files: int
+    """Number of files."""
+
+    step: str
+    """Id of the running step: of the format, of the operation, or "inspection"."""
+
+    kind: Literal["read", "operation", "preview", "write", "render", "inspect"]
+    """Kind of the step."""
+
+    label: str
+    """Name of the step for people."""
+
+    index: int
+    """Number of the step, from 0."""
+
+    count: int
+    """Number of steps."""
+
+    fraction: float | None
+    """Finished share of the step, from 0 to 1; null until the step reports one."""
+
+
+class ResultDescription(Struct, frozen=True, kw_only=True):
+    """Result of a job that is done."""
+
+    url: str
+    """Path of the result on the service."""
+
+    name: str
+    """Name of the file."""
+
+    media_type: str
+    """Media type of the file."""
+
+    bytes: int
+    """Size of the file."""
+
+    sha256: str
+    """SHA-256 of the file, in hexadecimal digits."""
+
+
+class JobDescription(Struct, frozen=True, kw_only=True):
+    """Job. Times are seconds since 1970, UTC."""
+
+    id: str
+    """Id of the job; without an API key, it is the secret that gives access to the job."""
+
+    kind: JobKind
+    """Kind of the job."""
+
+    state: JobState
+    """State: queued, running, done, failed, canceled, or expired."""
+
+    created: float
+    """Time of submission."""
+
+    started: float | None
+    """Start of the latest run."""
+
+    finished: float | None
+    """Time of the end."""
+
+    expires: float | None
+    """Time at which the result is deleted."""
+
+    position: int | None
+    """Estimated place in the queue, from 1; null if the job does not wait."""
+
+    progress: ProgressDescription | None
+    """Progress; null if the job does not run."""
+
+    attempt: int
+    """Number of runs that have started; a run that a failure of the service ended is repeated."""
+
+    target: str | None
+    """Target format; null for an inspection."""
+
+    files: tuple[JobFile, ...]
+    """Uploads."""
+
+    result: ResultDescription | None
+    """Result; null unless the job is done."""
+
+    report: dict[str, Any] | None
+    """Report of the conversion, as in the header X-Meshhub-Report; null for an inspection."""
+
+    error: str | None
+    """Reason of a failure, for people."""
+
+    error_code: str | None
+    """Reason of a failure, for programs."""
+
+    details: list[dict[str, str]] | None
+    """One row for each file that failed, if all files of a batch failed."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended."""
+        return self.state in FINISHED
+
+
+def describe_job(job: Job, position: int | None = None) -> JobDescription:
+    """Describe a job.
+
+    Args:
+        job: Row of the job.
+        position: Place in the queue, from 1; None if it does not wait.
+    """
+    outcome = job.outcome
+    return JobDescription(
+        id=job.id,
+        kind=job.kind,
+        state=job.state,
+        created=round(job.created, 3),
+        started=_round(job.started),
+        finished=_round(job.finished),
+        expires=_round(job.expires),
+        position=position,
+        progress=None if job.progress is None or job.state != "running" else _describe_progress(job.progress),
+        attempt=job.attempt,
+        target=job.request.texts.get("target"),
+        files=job.request.files,
+        result=_describe_result(job),
+        report=_read_report(job),
+        error=outcome.error or None if outcome is not None else None,
+        error_code=outcome.error_code or None if outcome is not None else None,
+        details=outcome.details if outcome is not None else None,
+    )
+
+
+def _describe_progress(progress: JobProgress) -> ProgressDescription:
+    step = progress.step
+    return ProgressDescription(
+        file=progress.file,
+        files=progress.files,
+        step=step.step,
+        kind=step.kind,
+        label=step.label,
+        index=step.index,
+        count=step.count,
+        fraction=step.fraction,
+    )
+
+
+def _describe_result(job: Job) -> ResultDescription | None:
+    result = job.result
+    if result is None:
+        return None
+    return ResultDescription(
+        url=f"/jobs/{job.id}/result",
+        name=result.name,
+        media_type=result.media_type,
+        bytes=result.bytes,
+        sha256=result.sha256,
+    )
+
+
+def _read_report(job: Job) -> dict[str, Any] | None:
+    text = job.result.headers.get("X-Meshhub-Report") if job.result is not None else None
+    return None if text is None else msgspec.json.decode(text, type=dict[str, Any])
+
+
+def _round(seconds: float | None) -> float | None:
+    """Round a time to milliseconds."""
+    return None if seconds is None else round(seconds, 3)
