@@ -1,0 +1,209 @@
+/** Requests to the service. Addresses are relative, because the page may be served below a path prefix. */
+
+import { isZip, readZip, writeZip, type Entry } from "./zip";
+import type { Model } from "./intake";
+import { stemOf } from "./intake";
+import { keyOf, toFields, type Settings } from "./settings";
+import type { Explanation, Plan, Report, Supported } from "./types";
+
+/** Directory of the page, with a slash at its end. */
+export const base = new URL(".", location.href.replace(/[?#].*$/, "")).href;
+
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly code: string,
+    readonly requestId = "",
+    readonly retryAfterS: number | null = null,
+  ) {
+    super(message);
+  }
+}
+
+/** Error code of the page itself: no answer from the service. */
+export const OFFLINE = "offline";
+/** Error code of the page itself: the user canceled the request. */
+export const CANCELLED = "cancelled";
+
+let apiKey = "";
+
+export function setApiKey(key: string): void {
+  apiKey = key;
+}
+
+interface Call {
+  body?: FormData;
+  signal?: AbortSignal | undefined;
+  onUpload?: ((share: number) => void) | undefined;
+}
+
+interface Answer {
+  data: ArrayBuffer;
+  header: (name: string) => string | null;
+}
+
+/** Called with the requests that remain in this minute. */
+let onRemaining: (remaining: number) => void = () => undefined;
+
+export function watchRemaining(callback: (remaining: number) => void): void {
+  onRemaining = callback;
+}
+
+/** Send a request. XMLHttpRequest reports the progress of uploads, which fetch does not. */
+function send(method: string, path: string, { body, signal, onUpload }: Call = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open(method, new URL(path, base));
+    request.responseType = "arraybuffer";
+    if (apiKey) request.setRequestHeader("X-Api-Key", apiKey);
+    request.setRequestHeader("Accept", "application/json, */*");
+    request.upload.onprogress = ({ loaded, total }) => onUpload?.(loaded / total);
+    request.onerror = () => reject(new ApiError("", OFFLINE));
+    request.onabort = () => reject(new ApiError("", CANCELLED));
+    request.onload = () => {
+      const remaining = request.getResponseHeader("RateLimit-Remaining");
+      if (remaining !== null) onRemaining(Number(remaining));
+      const data = request.response as ArrayBuffer;
+      if (request.status >= 400) reject(toError(request, data));
+      else resolve({ data, header: (name) => request.getResponseHeader(name) });
+    };
+    if (signal?.aborted) return reject(new ApiError("", CANCELLED));
+    signal?.addEventListener("abort", () => request.abort());
+    request.send(body ?? null);
+  });
+}
+
+function toError(request: XMLHttpRequest, data: ArrayBuffer): ApiError {
+  const retryAfter = request.getResponseHeader("Retry-After");
+  let body: { error?: string; error_code?: string; request_id?: string; details?: { error: string }[] } = {};
+  try {
+    body = JSON.parse(new TextDecoder().decode(data)) as typeof body;
+  } catch {
+    // A proxy answered; the status is all that it reports.
+  }
+  return new ApiError(
+    body.details?.[0]?.error ?? body.error ?? `HTTP ${request.status}`,
+    body.error_code ?? `http_${request.status}`,
+    body.request_id,
+    retryAfter === null ? null : Number(retryAfter),
+  );
+}
+
+async function getJson<Body>(path: string, call?: Call): Promise<Body> {
+  const { data } = await send(call?.body ? "POST" : "GET", path, call);
+  return JSON.parse(new TextDecoder().decode(data)) as Body;
+}
+
+export const getSupported = () => getJson<Supported>("supported");
+export const getPlan = () => getJson<Plan>("plan");
+
+interface OpenApi {
+  paths: Record<
+    string,
+    { post?: { requestBody?: { content?: Record<string, { schema?: { properties?: object; $ref?: string } }> } } }
+  >;
+  components?: { schemas?: Record<string, { properties?: object }> };
+}
+
+/** Return the options that `/inspect` accepts: those of readers and of the host. */
+export async function getReaderOptions(): Promise<Set<string>> {
+  const document = await getJson<OpenApi>("schema");
+  const content = document.paths["/inspect"]?.post?.requestBody?.content ?? {};
+  const schema = Object.values(content)[0]?.schema;
+  const named = document.components?.schemas?.[schema?.$ref?.replace(/^.*\//, "") ?? ""];
+  return new Set(Object.keys(named?.properties ?? schema?.properties ?? {}));
+}
+
+/** Return the chain and its possible losses for files of these names and sizes. */
+export function explain(models: Model[], settings: Settings, signal: AbortSignal): Promise<Explanation> {
+  const body = new FormData();
+  body.set("target", settings.target);
+  body.set("sources", JSON.stringify(models.map(({ file }) => ({ name: file.name, size: file.size }))));
+  for (const [name, value] of toFields(settings)) body.set(name, value);
+  return getJson<Explanation>("explain", { body, signal });
+}
+
+export interface PreviewRequest {
+  options: [name: string, value: string][];
+  maxTriangles: number;
+  signal: AbortSignal;
+  onUpload?: (share: number) => void;
+}
+
+/** Return the model as GLB, with its facts and defects. */
+export async function preview(model: Model, request: PreviewRequest): Promise<ArrayBuffer> {
+  const body = new FormData();
+  for (const [name, value] of request.options) body.set(name, value);
+  body.set("max_triangles", String(request.maxTriangles));
+  body.append("files", model.file, model.name);
+  for (const { path, file } of model.companions) body.append("files", file, path);
+  const { data } = await send("POST", "preview", { body, signal: request.signal, onUpload: request.onUpload });
+  return data;
+}
+
+/** Return a picture of the model. */
+export async function render(model: Model): Promise<Blob> {
+  const body = new FormData();
+  body.set("file", model.file, model.name);
+  const { data } = await send("POST", "render", { body });
+  return new Blob([data], { type: "image/png" });
+}
+
+export interface Output {
+  /** The download: the model, or a ZIP with its companions. */
+  file: File;
+  /** The model as it can be shown again. */
+  model: Model;
+  report: Report | null;
+  key: string;
+}
+
+export interface ConvertRequest {
+  signal: AbortSignal;
+  onUpload?: (share: number) => void;
+}
+
+interface ReportFile {
+  files: { output: string; report: Report }[];
+}
+
+/**
+ * Convert a model. The endpoints for several files return the full report and the companions of the output, so they
+ * also serve one file.
+ */
+export async function convert(model: Model, settings: Settings, request: ConvertRequest): Promise<Output> {
+  const body = new FormData();
+  body.set("target", settings.target);
+  body.set("report", "true");
+  for (const [name, value] of toFields(settings)) body.set(name, value);
+  if (model.companions.length > 0) body.set("archive", await packModel(model), `${stemOf(model.name)}.zip`);
+  else body.append("files", model.file, model.name);
+  const path = model.companions.length > 0 ? "convert-batch" : "convert-many";
+  const { data } = await send("POST", path, { body, ...request });
+  return readOutput(new Uint8Array(data), settings);
+}
+
+async function packModel(model: Model): Promise<Blob> {
+  const files = [{ path: model.name, file: model.file }, ...model.companions];
+  const read = async ({ path, file }: { path: string; file: File }): Promise<Entry> => ({
+    path,
+    data: new Uint8Array(await file.arrayBuffer()),
+  });
+  return new Blob([writeZip(await Promise.all(files.map(read)))], { type: "application/zip" });
+}
+
+export async function readOutput(data: Uint8Array<ArrayBuffer>, settings: Settings): Promise<Output> {
+  const entries = isZip(data) ? await readZip(data) : [];
+  const reportEntry = entries.find(({ path }) => path === "report.json");
+  const parsed = reportEntry ? (JSON.parse(new TextDecoder().decode(reportEntry.data)) as ReportFile) : null;
+  const files = entries.filter((entry) => entry !== reportEntry && entry.path !== "errors.json");
+  const first = parsed?.files[0];
+  const main = files.find(({ path }) => path === first?.output) ?? files[0];
+  if (!main) throw new ApiError("the response holds no model", "internal_error");
+  const name = main.path.replace(/^.*\//, "");
+  const file = new File([main.data], name);
+  const others = files.filter((entry) => entry !== main);
+  const companions = others.map(({ path, data }) => ({ path, file: new File([data], path.replace(/^.*\//, "")) }));
+  const download = others.length === 0 ? file : new File([writeZip(files)], `${stemOf(name)}.zip`);
+  return { file: download, model: { name, file, companions }, report: first?.report ?? null, key: keyOf(settings) };
+}

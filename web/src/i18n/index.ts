@@ -1,0 +1,61 @@
+/** Texts in the language of the reader. */
+
+import { signal } from "@preact/signals";
+
+import { de, deOptions } from "./de";
+import { type Catalog, en, type Key } from "./en";
+
+export type { Key } from "./en";
+
+export const languages = { en: "English", de: "Deutsch" };
+export type Language = keyof typeof languages;
+
+const catalogs: Record<Language, Catalog> = { en, de };
+
+export const language = signal<Language>(chooseLanguage());
+
+function chooseLanguage(): Language {
+  const requested = [new URLSearchParams(location.search).get("lang") ?? "", ...navigator.languages];
+  const codes = requested.map((tag) => tag.slice(0, 2)).filter((code): code is Language => code in catalogs);
+  return codes[0] ?? "en";
+}
+
+/** Return the text of a key; `{name}` becomes `values.name`, and `n` chooses singular or plural. */
+export function t(key: Key, values: Record<string, string | number> = {}): string {
+  const text = catalogs[language.value][key];
+  const form = typeof text === "string" ? text : text[values["n"] === 1 ? 0 : 1];
+  return form.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = values[name];
+    return typeof value === "number" ? formatNumber(value) : (value ?? "");
+  });
+}
+
+/** Return the text of a key that may be missing, such as the advice for an unknown error code. */
+export function tOptional(key: string, values: Record<string, string | number> = {}): string | null {
+  return key in en ? t(key as Key, values) : null;
+}
+
+/** Return the title and help of an option: translated if it is built in, else as its plug-in declares them. */
+export function describeOption(name: string, title: string, help: string): [title: string, help: string] {
+  return (language.value === "de" ? deOptions[name] : undefined) ?? [title, help];
+}
+
+export function formatNumber(value: number, digits = 2): string {
+  return value.toLocaleString(language.value, { maximumFractionDigits: digits });
+}
+
+export function formatBytes(bytes: number): string {
+  const units = ["B", "kB", "MB", "GB"];
+  let value = bytes;
+  let unit = 0;
+  // Binary steps: the limits of plans are multiples of 1024.
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${formatNumber(value, value < 10 && unit > 0 ? 1 : 0)} ${units[unit] ?? ""}`;
+}
+
+export function formatSize(size: readonly number[]): string {
+  return size.map((length) => formatNumber(length, length < 10 ? 2 : 1)).join(" × ");
+}

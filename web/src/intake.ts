@@ -1,0 +1,83 @@
+/** Turn dropped and picked files, folders and ZIP archives into models with their companions. */
+
+import { isZip, readZip } from "./zip";
+
+/** A model and the files that it needs, such as materials and textures. */
+export interface Model {
+  name: string;
+  file: File;
+  companions: { path: string; file: File }[];
+}
+
+export interface PathFile {
+  path: string;
+  file: File;
+}
+
+const COMPANION_EXTENSIONS = new Set(["mtl", "png", "jpg", "jpeg", "webp", "bmp", "tga", "tif", "tiff", "gif", "bin"]);
+const SYSTEM_FILES = /(^|\/)(__MACOSX\/|\._|\.DS_Store$|Thumbs\.db$|desktop\.ini$)/;
+
+export function extensionOf(name: string): string {
+  return /\.([^./]+)$/.exec(name)?.[1]?.toLowerCase() ?? "";
+}
+
+export function stemOf(name: string): string {
+  return name.replace(/\.[^./]+$/, "");
+}
+
+/** Return the files of a drop; folders are read recursively. */
+export async function readDrop(transfer: DataTransfer): Promise<PathFile[]> {
+  const entries = Array.from(transfer.items, (item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
+  if (entries.length === 0) return readPicked(transfer.files);
+  return (await Promise.all(entries.map((entry) => readEntry(entry)))).flat();
+}
+
+export function readPicked(files: Iterable<File>): PathFile[] {
+  return Array.from(files, (file) => ({ path: file.webkitRelativePath || file.name, file }));
+}
+
+async function readEntry(entry: FileSystemEntry): Promise<PathFile[]> {
+  const path = entry.fullPath.replace(/^\//, "");
+  if (entry.isFile) {
+    const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+    return [{ path, file }];
+  }
+  const reader = (entry as FileSystemDirectoryEntry).createReader();
+  const children: PathFile[] = [];
+  // A reader returns at most 100 entries at once, and an empty list at the end.
+  for (;;) {
+    const batch = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+    if (batch.length === 0) return children;
+    children.push(...(await Promise.all(batch.map((child) => readEntry(child)))).flat());
+  }
+}
+
+/** Unpack ZIP archives and group the files into models with companions. */
+export async function groupModels(files: PathFile[]): Promise<Model[]> {
+  const unpacked: PathFile[] = [];
+  for (const { path, file } of files) {
+    if (extensionOf(path) !== "zip") {
+      unpacked.push({ path, file });
+      continue;
+    }
+    const data = new Uint8Array(await file.arrayBuffer());
+    if (!isZip(data)) throw new Error(`'${path}' is not a ZIP archive`);
+    for (const entry of await readZip(data)) {
+      unpacked.push({ path: entry.path, file: new File([entry.data], entry.path.replace(/^.*\//, "")) });
+    }
+  }
+  const usable = unpacked.filter(({ path }) => !SYSTEM_FILES.test(path));
+  const companions = usable.filter(({ path }) => COMPANION_EXTENSIONS.has(extensionOf(path)));
+  const models = usable.filter(({ path }) => !COMPANION_EXTENSIONS.has(extensionOf(path)));
+  // Without any model the companions themselves are sent, so that the service reports what is wrong with them.
+  if (models.length === 0) return companions.map(({ file }) => ({ name: file.name, file, companions: [] }));
+  return models.map(({ path, file }) => ({ name: file.name, file, companions: companionsOf(path, companions) }));
+}
+
+function companionsOf(path: string, companions: PathFile[]): PathFile[] {
+  if (!["obj", "gltf", "ply"].includes(extensionOf(path))) return [];
+  const folder = path.replace(/[^/]*$/, "");
+  return companions
+    .filter((companion) => companion.path.startsWith(folder))
+    .map((companion) => ({ path: companion.path.slice(folder.length), file: companion.file }));
+}

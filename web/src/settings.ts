@@ -1,0 +1,152 @@
+/** Settings of a conversion: target and options, their form fields, links and snippets. */
+
+import type { Field, Supported } from "./types";
+
+export type Value = string | boolean;
+
+export interface Settings {
+  target: string;
+  /** Values by option name, as form fields; an absent option keeps its default. */
+  options: Record<string, Value>;
+}
+
+const OPTION_NAME = /^[a-z][a-z0-9_]*$/;
+/** Suffixes of option names, which state the unit. */
+const UNITS: [suffix: string, unit: string][] = [
+  ["_mm", "mm"],
+  ["_degrees", "°"],
+  ["_seconds", "s"],
+  ["_percent", "%"],
+  ["_bytes", "B"],
+];
+
+export function unitOf(name: string): string {
+  return UNITS.find(([suffix]) => name.endsWith(suffix))?.[1] ?? "";
+}
+
+/** Return the fields of a conversion by option name. */
+export function listFields(supported: Supported): Record<string, Field> {
+  const groups = [
+    supported.options,
+    ...Object.values(supported.formats).map((format) => format.options),
+    ...supported.operations.map((operation) => operation.options),
+  ];
+  return Object.assign({}, ...groups.map((group) => group.properties)) as Record<string, Field>;
+}
+
+export type Problem = "enterValue" | "wholeNumber" | "outOfBounds";
+
+/** Return the problem of a value, or null if the service accepts it. */
+export function checkValue(field: Field, value: Value | undefined): Problem | null {
+  if (field.type !== "integer" && field.type !== "number") return null;
+  if (value === undefined || value === "") return null;
+  const number = Number(value);
+  if (!Number.isFinite(number)) return "enterValue";
+  if (field.type === "integer" && !Number.isInteger(number)) return "wholeNumber";
+  const isBelow = field.minimum !== undefined && number < field.minimum;
+  const isAbove = field.maximum !== undefined && number > field.maximum;
+  return isBelow || isAbove ? "outOfBounds" : null;
+}
+
+/** Return the options to send: set ones only, as text. */
+export function toFields({ options }: Settings): [name: string, value: string][] {
+  return Object.entries(options)
+    .filter(([, value]) => value !== "")
+    .map(([name, value]): [string, string] => [name, String(value)])
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/** Return a text that is equal for equal settings. */
+export function keyOf(settings: Settings): string {
+  return JSON.stringify([settings.target, toFields(settings)]);
+}
+
+/** Return the fragment of a link to the settings. It never holds an API key. */
+export function toFragment(settings: Settings): string {
+  return new URLSearchParams([["target", settings.target], ...toFields(settings)]).toString();
+}
+
+/** Return the settings of a link; unknown options are left out. */
+export function fromFragment(fragment: string, fields: Record<string, Field>): Partial<Settings> {
+  const parameters = new URLSearchParams(fragment.replace(/^#/, ""));
+  const options: Record<string, Value> = {};
+  for (const [name, value] of parameters) {
+    const field = fields[name];
+    if (!OPTION_NAME.test(name) || !field) continue;
+    if (field.type === "boolean") options[name] = value === "true";
+    else if (checkValue(field, value) === null) options[name] = value;
+  }
+  const target = parameters.get("target");
+  return target === null ? { options } : { target, options };
+}
+
+function quoteShell(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, `'\\''`)}'`;
+}
+
+/** Return the curl command of a conversion. The key stays a variable. */
+export function toCurl(base: string, file: string, output: string, settings: Settings, hasKey: boolean): string {
+  const key = hasKey ? ['-H "X-Api-Key: $MESHHUB_API_KEY"'] : [];
+  const form = [`file=@${file}`, `target=${settings.target}`, ...toFields(settings).map((pair) => pair.join("="))];
+  return [
+    "curl -sf",
+    ...key,
+    ...form.map((field) => `-F ${quoteShell(field)}`),
+    `-o ${quoteShell(output)}`,
+    quoteShell(new URL("convert", base).href),
+  ].join(" ");
+}
+
+/** Return a Python snippet of a conversion. */
+export function toPython(base: string, file: string, output: string, settings: Settings, hasKey: boolean): string {
+  const data = Object.fromEntries([["target", settings.target], ...toFields(settings)]) as Record<string, string>;
+  return [
+    ...(hasKey ? ["import os", ""] : []),
+    "import httpx",
+    "",
+    `with open(${JSON.stringify(file)}, "rb") as model:`,
+    "    response = httpx.post(",
+    `        ${JSON.stringify(new URL("convert", base).href)},`,
+    `        files={"file": model},`,
+    `        data=${JSON.stringify(data)},`,
+    ...(hasKey ? [`        headers={"X-Api-Key": os.environ["MESHHUB_API_KEY"]},`] : []),
+    "        timeout=120,",
+    "    )",
+    "response.raise_for_status()",
+    `with open(${JSON.stringify(output)}, "wb") as result:`,
+    "    result.write(response.content)",
+  ].join("\n");
+}
+
+/** Options that messages of notes recommend, for the ones that do not name theirs in the text. */
+const REMEDIES: Record<string, [name: string, value: Value]> = {
+  looks_like_inches: ["input_unit", "in"],
+  looks_like_metres: ["input_unit", "m"],
+  looks_like_millimetres: ["input_unit", "mm"],
+  far_from_origin: ["place_on_bed", true],
+  invalid_solid: ["repair", true],
+  cut_not_closed: ["repair", true],
+  open_section: ["repair", true],
+  open_solid: ["repair", true],
+  surface_model: ["repair", true],
+};
+
+/**
+ * Return the option that a note or an error recommends: `input_unit=in`, or the name of a flag in quotes.
+ * Messages of third-party plug-ins get a button without a change of the page.
+ */
+export function findRemedy(
+  note: { code: string; message: string },
+  fields: Record<string, Field>,
+): [name: string, value: Value] | null {
+  const remedy = REMEDIES[note.code];
+  if (remedy && remedy[0] in fields) return remedy;
+  for (const [, name = "", value = ""] of note.message.matchAll(/\b([a-z][a-z0-9_]*)=([\w.]+)/g)) {
+    const field = fields[name];
+    if (field) return [name, field.type === "boolean" ? value === "true" : value];
+  }
+  for (const [, name = ""] of note.message.matchAll(/['`"]([a-z][a-z0-9_]*)['`"]/g)) {
+    if (fields[name]?.type === "boolean") return [name, true];
+  }
+  return null;
+}

@@ -1,0 +1,161 @@
+/** Bodies of the HTTP interface, as far as the page reads them. */
+
+export interface Field {
+  type: "boolean" | "integer" | "number" | "string";
+  title?: string;
+  description?: string;
+  enum?: string[];
+  minimum?: number;
+  maximum?: number;
+  default?: boolean | number | string;
+}
+
+export interface FieldGroup {
+  properties: Record<string, Field>;
+}
+
+export interface Capability {
+  label: string;
+  requires: string | null;
+  allowed: boolean;
+  objection: string | null;
+  remedy: string | null;
+  options: FieldGroup;
+}
+
+export interface Format extends Capability {
+  extensions: string[];
+  read: boolean;
+  write: boolean;
+  carries: string[];
+}
+
+export interface Operation extends Capability {
+  id: string;
+  available: boolean;
+  drops: string[];
+}
+
+export interface Supported {
+  plan: string;
+  input_formats: string[];
+  output_formats: string[];
+  formats: Record<string, Format>;
+  operations: Operation[];
+  options: FieldGroup;
+}
+
+export interface Plan {
+  plan: string;
+  label: string;
+  limits: { max_file_bytes: number; max_batch_files: number; requests_per_minute: number };
+  usage: { requests_remaining: number; resets_in_seconds: number };
+}
+
+export type Triple = [number, number, number];
+
+export type DefectKind = "open_edges" | "nonmanifold_edges" | "flipped_faces" | "stray_fragments";
+
+export interface Place {
+  position_mm: Triple;
+  size_mm: number;
+  count: number;
+  part: number;
+}
+
+export interface Finding {
+  kind: DefectKind;
+  count: number;
+  places_found: number;
+  places: Place[];
+}
+
+export interface Note {
+  code: string;
+  message: string;
+  step?: string;
+}
+
+export interface Loss {
+  feature: string;
+  step: string;
+}
+
+export interface FileReport {
+  format: string;
+  bytes?: number;
+  faces?: number;
+  parts?: number;
+  size_mm?: Triple | null;
+  frame?: { unit: string; up: string } | null;
+}
+
+export interface Inspection {
+  source: FileReport;
+  model: {
+    size_mm: Triple;
+    faces: number;
+    vertices: number;
+    parts: number;
+    bodies: number;
+    cavities: number;
+    holes: number;
+    open_edges: number;
+    nonmanifold_edges: number;
+    inconsistent_edges: number;
+    degenerate_faces: number;
+    watertight: boolean;
+    volume_mm3: number | null;
+    area_mm2: number;
+    features: string[];
+    findings?: Finding[];
+  };
+  notes: Note[];
+}
+
+/** Facts in `asset.extras.meshhub` of a preview. */
+export interface PreviewFacts {
+  triangles: number;
+  is_reduced: boolean;
+  inspection: Inspection;
+}
+
+export interface Step {
+  kind: "read" | "operation" | "write";
+  id: string;
+  label: string;
+  because?: string;
+}
+
+export interface Locked {
+  id: string;
+  error_code: string;
+  message: string;
+}
+
+export interface ExplainedFile {
+  name?: string;
+  format: string | null;
+  ok: boolean;
+  steps: Step[];
+  losses: Loss[];
+  notes: Note[];
+  locked: Locked[];
+  error?: string | null;
+  error_code?: string | null;
+}
+
+export interface Explanation {
+  plan: string;
+  files: ExplainedFile[];
+  locked: Locked[];
+}
+
+export interface Report {
+  source: FileReport;
+  target: FileReport;
+  steps?: { step: string; kind: string; seconds: number; figures?: Record<string, unknown> }[];
+  losses?: Loss[];
+  notes?: Note[];
+  seconds?: number;
+}

@@ -1,0 +1,97 @@
+import { formatBytes, formatNumber, formatSize, t, tOptional } from "../i18n";
+import { active } from "../store";
+import type { Finding, Inspection, PreviewFacts } from "../types";
+import { DEFECT_COLORS } from "../viewer/colors";
+import { Icon } from "./icons";
+import { NoteList } from "./notes";
+import { showPlace, shownPlace } from "./view-state";
+
+export function Facts({ facts }: { facts: PreviewFacts }) {
+  const { model, source, notes } = facts.inspection;
+  const findings = model.findings ?? [];
+  const isGood = model.watertight && findings.length === 0;
+  return (
+    <section class="block" aria-label={t("facts")}>
+      <div class={`verdict ${isGood ? "good" : "poor"}`}>
+        <Icon name={isGood ? "check" : "warning"} />
+        <div>
+          <h2>{isGood ? t("ready") : findings.length > 0 ? t("broken") : t("openSurface")}</h2>
+          <p>{isGood ? t("readyDetail") : summarize(findings)}</p>
+        </div>
+      </div>
+      {findings.length > 0 && (
+        <ul class="findings" aria-label={t("defects")}>
+          {findings.map((finding) => (
+            <FindingRow key={finding.kind} finding={finding} />
+          ))}
+        </ul>
+      )}
+      <dl class="facts">
+        <Fact name={t("size")} value={`${formatSize(model.size_mm)} mm`} isWide />
+        <Fact name={t("triangles")} value={formatNumber(model.faces, 0)} />
+        <Fact name={t("bodies")} value={formatNumber(model.bodies, 0)} />
+        {model.parts > 1 && <Fact name={t("parts")} value={formatNumber(model.parts, 0)} />}
+        {model.volume_mm3 !== null && <Fact name={t("volume")} value={formatVolume(model.volume_mm3)} />}
+        <Fact name={t("fileSize")} value={`${source.format.toUpperCase()}, ${formatBytes(active.value?.model.file.size ?? 0)}`} />
+        <Fact name={t("unit")} value={source.frame?.unit ?? t("notStated", { unit: "mm" })} />
+        <Fact name={t("features")} value={listFeatures(facts.inspection)} isWide />
+      </dl>
+      <NoteList notes={notes} />
+    </section>
+  );
+}
+
+function Fact({ name, value, isWide = false }: { name: string; value: string; isWide?: boolean }) {
+  return value ? (
+    <div class={isWide ? "wide" : ""}>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  ) : null;
+}
+
+function listFeatures({ model }: Inspection): string {
+  return model.features.map((feature) => tOptional(`feature_${feature}`) ?? feature).join(", ");
+}
+
+export function formatVolume(cubicMillimeters: number): string {
+  return cubicMillimeters >= 1000
+    ? `${formatNumber(cubicMillimeters / 1000)} cm³`
+    : `${formatNumber(cubicMillimeters)} mm³`;
+}
+
+function summarize(findings: Finding[]): string {
+  return findings.map(({ kind, count }) => `${formatNumber(count, 0)} ${t(kind, { n: count })}`).join(", ");
+}
+
+function FindingRow({ finding: { kind, count, places } }: { finding: Finding }) {
+  const shown = shownPlace.value?.kind === kind ? shownPlace.value.index : -1;
+  const what = t(kind, { n: count });
+  const go = (index: number): void => {
+    const wrapped = (index + places.length) % places.length;
+    const place = places[wrapped];
+    if (place) showPlace(kind, wrapped, place);
+  };
+  const label = (index: number): string => t("flyTo", { i: index + 1, n: places.length, what });
+  return (
+    <li>
+      <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
+        <circle cx="5" cy="5" r="5" fill={DEFECT_COLORS[kind]} />
+      </svg>
+      <button class="finding" onClick={() => go(Math.max(0, shown))} aria-label={label(Math.max(0, shown))}>
+        <strong>{formatNumber(count, 0)}</strong> {what}
+        <small>{shown >= 0 ? t("showing", { i: shown + 1, n: places.length }) : t("places", { n: places.length })}</small>
+      </button>
+      {places.length > 1 && (
+        <span class="row tight">
+          <button class="icon-button small" aria-label={label((shown + places.length - 1) % places.length)} onClick={() => go(shown - 1)}>
+            <Icon name="left" />
+          </button>
+          <button class="icon-button small" aria-label={label((shown + 1) % places.length)} onClick={() => go(shown + 1)}>
+            <Icon name="right" />
+          </button>
+        </span>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,168 @@
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+
+import { base } from "../api";
+import { formatBytes, language, languages, t, type Language } from "../i18n";
+import { hasKey, plan, remaining, useKey } from "../store";
+import { setTheme, theme, type Theme } from "../theme";
+import { Icon } from "./icons";
+
+/** Whether the dialog for the API key is open. */
+export const isKeyOpen = signal(false);
+const isMenuOpen = signal(false);
+
+export function Header() {
+  const limits = plan.value?.limits;
+  const detail =
+    plan.value && limits
+      ? t("planDetail", {
+          plan: plan.value.label,
+          size: formatBytes(limits.max_file_bytes),
+          files: limits.max_batch_files,
+          requests: limits.requests_per_minute,
+        })
+      : "";
+  return (
+    <header class="header">
+      <a class="brand" href={base}>
+        <span class="brand-icon">
+          <Icon name="cube" />
+        </span>
+        meshhub
+      </a>
+      <span class="spacer" />
+      {plan.value && (
+        <span class="plan" title={detail}>
+          {t("plan", { plan: plan.value.label })}
+          {remaining.value !== null && remaining.value < 10 && <small>{t("remaining", { n: remaining.value })}</small>}
+        </span>
+      )}
+      <button class={`button ghost ${hasKey.value ? "on" : ""}`} onClick={() => (isKeyOpen.value = true)}>
+        <Icon name="key" />
+        <span class="wide-only">{t("apiKey")}</span>
+        <span class="narrow-only visually-hidden">{t("apiKey")}</span>
+      </button>
+      <button class="button ghost" aria-label={t("menu")} onClick={() => (isMenuOpen.value = true)}>
+        <Icon name="sliders" />
+      </button>
+      {isKeyOpen.value && <KeyDialog />}
+      {isMenuOpen.value && <MenuDialog detail={detail} />}
+    </header>
+  );
+}
+
+interface DialogProps {
+  title: string;
+  onClose: () => void;
+  children: preact.ComponentChildren;
+}
+
+function Dialog({ title, onClose, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog
+      ref={dialog}
+      class="dialog"
+      aria-label={title}
+      onClose={onClose}
+      onClick={({ target, currentTarget }) => target === currentTarget && currentTarget.close()}
+    >
+      <div class="dialog-body">
+        <div class="row between">
+          <h2>{title}</h2>
+          <button class="icon-button" aria-label={t("close")} onClick={() => dialog.current?.close()}>
+            <Icon name="close" />
+          </button>
+        </div>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+function KeyDialog() {
+  const close = (): void => {
+    isKeyOpen.value = false;
+  };
+  return (
+    <Dialog title={t("apiKey")} onClose={close}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          const data = new FormData(event.currentTarget);
+          const key = data.get("key");
+          void useKey(typeof key === "string" ? key.trim() : "", data.has("remember"));
+          close();
+        }}
+      >
+        <label class="stack tight">
+          <span>{t("apiKey")}</span>
+          <input class="input" type="password" name="key" autoComplete="off" required />
+        </label>
+        <label class="check">
+          <input type="checkbox" name="remember" /> {t("apiKeyRemember")}
+        </label>
+        <p class="hint">{t("apiKeyHelp")}</p>
+        <div class="row">
+          <button class="button primary" type="submit">
+            {t("apiKeySave")}
+          </button>
+          {hasKey.value && (
+            <button
+              class="button"
+              type="button"
+              onClick={() => {
+                void useKey("", false);
+                close();
+              }}
+            >
+              {t("apiKeyRemove")}
+            </button>
+          )}
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function MenuDialog({ detail }: { detail: string }) {
+  const themes: [Theme, string][] = [
+    ["auto", t("themeAuto")],
+    ["light", t("themeLight")],
+    ["dark", t("themeDark")],
+  ];
+  return (
+    <Dialog title={t("menu")} onClose={() => (isMenuOpen.value = false)}>
+      <div class="stack">
+        <label class="stack tight">
+          <span>{t("theme")}</span>
+          <select class="input" value={theme.value} onChange={({ currentTarget }) => setTheme(currentTarget.value as Theme)}>
+            {themes.map(([id, label]) => (
+              <option key={id} value={id}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="stack tight">
+          <span>{t("language")}</span>
+          <select
+            class="input"
+            value={language.value}
+            onChange={({ currentTarget }) => (language.value = currentTarget.value as Language)}
+          >
+            {Object.entries(languages).map(([id, label]) => (
+              <option key={id} value={id} lang={id}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <p class="hint">{detail}</p>
+        <a href="schema">{t("apiDocs")}</a>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,30 @@
+import { describeOption, t } from "../i18n";
+import { applyOption, fields, settings } from "../store";
+import { findRemedy } from "../settings";
+import type { Note } from "../types";
+
+export function NoteList({ notes }: { notes: Note[] }) {
+  if (notes.length === 0) return null;
+  return (
+    <ul class="notes" aria-label={t("notes")}>
+      {notes.map((note) => (
+        <li key={note.code + note.message}>
+          {note.message}
+          <Remedy note={note} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Remedy({ note }: { note: Note }) {
+  const remedy = findRemedy(note, fields.value);
+  if (!remedy || settings.value.options[remedy[0]] === remedy[1]) return null;
+  const [name, value] = remedy;
+  const [title] = describeOption(name, fields.value[name]?.title ?? name, "");
+  return (
+    <button class="button small" onClick={() => applyOption(name, value)}>
+      {t("apply", { option: value === true ? title : `${title}: ${value}` })}
+    </button>
+  );
+}

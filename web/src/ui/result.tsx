@@ -1,0 +1,147 @@
+/** Output of a conversion: what changed, notes, and ways to repeat it. */
+
+import { useState } from "preact/hooks";
+
+import { base, type Output } from "../api";
+import { formatBytes, formatNumber, formatSize, t, tOptional } from "../i18n";
+import { hasKey, settings, shareLink, type Item } from "../store";
+import { toCurl, toPython } from "../settings";
+import type { FileReport, Report } from "../types";
+import { formatVolume } from "./facts";
+import { Icon } from "./icons";
+import { NoteList } from "./notes";
+
+export function Result({ item, output }: { item: Item; output: Output }) {
+  const { report } = output;
+  return (
+    <section class="block result" aria-label={t("result")}>
+      <div class="verdict good">
+        <Icon name="check" />
+        <div>
+          <h2>{t("done", { name: output.file.name })}</h2>
+          <p>{formatBytes(output.file.size)}</p>
+        </div>
+      </div>
+      <Changes item={item} report={report} />
+      {report && <Losses report={report} />}
+      <NoteList notes={report?.notes ?? []} />
+      <div class="row">
+        <CopyButton icon="link" label={t("share")} text={shareLink()} />
+      </div>
+      <Snippets item={item} output={output} />
+    </section>
+  );
+}
+
+function Changes({ item, report }: { item: Item; report: Report | null }) {
+  const before = item.facts?.inspection.model;
+  const after = item.outputFacts?.inspection.model;
+  const yesNo = (value: boolean | undefined): string => (value === undefined ? "" : t(value ? "yes" : "no"));
+  const count = (value: number | undefined): string => (value === undefined ? "" : formatNumber(value, 0));
+  const size = (file: FileReport | undefined): string => (file?.size_mm ? `${formatSize(file.size_mm)} mm` : "");
+  const volume = (value: number | null | undefined): string => (value == null ? "–" : formatVolume(value));
+  const rows: [string, string, string][] = [
+    [t("watertight"), yesNo(before?.watertight), yesNo(after?.watertight)],
+    [t("holes"), count(before?.holes), count(after?.holes)],
+    [t("triangles"), count(report?.source.faces), count(report?.target.faces)],
+    [t("bodies"), count(before?.bodies), count(after?.bodies)],
+    [t("size"), size(report?.source), size(report?.target)],
+    [t("volume"), volume(before?.volume_mm3), after ? volume(after.volume_mm3) : ""],
+    [t("fileSize"), formatBytes(report?.source.bytes ?? 0), formatBytes(report?.target.bytes ?? 0)],
+  ];
+  const known = rows.filter(([, old, now]) => old && now);
+  return (
+    <>
+      <table class="changes">
+        <caption class="visually-hidden">{t("changed")}</caption>
+        <thead>
+          <tr>
+            <td />
+            <th scope="col">{t("before")}</th>
+            <th scope="col">{t("after")}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {known.map(([name, old, now]) => (
+            <tr key={name} class={old === now ? "same" : ""}>
+              <th scope="row">{name}</th>
+              <td>{old}</td>
+              <td>{now}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <Figures report={report} />
+    </>
+  );
+}
+
+function Figures({ report }: { report: Report | null }) {
+  const figures = (report?.steps ?? []).flatMap(({ figures: each }) => Object.entries(each ?? {}));
+  const lines = figures.flatMap(([name, value]) => {
+    const label = typeof value === "number" && value > 0 ? tOptional(`figure_${name}`, { n: value }) : null;
+    return label && typeof value === "number" ? `${formatNumber(value, 0)} ${label}` : [];
+  });
+  if (lines.length === 0) return null;
+  return (
+    <ul class="figures" aria-label={t("whatWasDone")}>
+      {lines.map((line) => (
+        <li key={line}>
+          <Icon name="check" /> {line}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Losses({ report }: { report: Report }) {
+  const features = (report.losses ?? []).map(({ feature }) => tOptional(`feature_${feature}`) ?? feature);
+  if (features.length === 0) return null;
+  return (
+    <p class="losses">
+      <Icon name="warning" />
+      <span>{t("lossesDone", { format: report.target.format.toUpperCase(), features: features.join(", ") })}</span>
+    </p>
+  );
+}
+
+function CopyButton({ label, text, icon = "copy" }: { label: string; text: string; icon?: "copy" | "link" }) {
+  const [isCopied, setCopied] = useState(false);
+  return (
+    <button
+      class="button small"
+      onClick={() => {
+        void navigator.clipboard.writeText(text).then(() => {
+          setCopied(true);
+          setTimeout(() => setCopied(false), 2000);
+        });
+      }}
+    >
+      <Icon name={isCopied ? "check" : icon} /> <span aria-live="polite">{isCopied ? t("copied") : label}</span>
+    </button>
+  );
+}
+
+function Snippets({ item, output }: { item: Item; output: Output }) {
+  const parameters = [base, item.model.name, output.file.name, settings.value, hasKey.value] as const;
+  const snippets: [string, string][] = [
+    ["curl", toCurl(...parameters)],
+    ["Python", toPython(...parameters)],
+  ];
+  return (
+    <details class="more">
+      <summary>{t("forPrograms")}</summary>
+      {snippets.map(([name, text]) => (
+        <div key={name} class="snippet">
+          <div class="row between">
+            <h3>{name}</h3>
+            <CopyButton label={t("copy")} text={text} />
+          </div>
+          <pre tabIndex={0} aria-label={name}>
+            <code>{text}</code>
+          </pre>
+        </div>
+      ))}
+    </details>
+  );
+}

@@ -1,0 +1,299 @@
+/** Form of a conversion, generated from the capabilities of the service. */
+
+import { describeOption, formatNumber, t, tOptional } from "../i18n";
+import { checkValue, unitOf } from "../settings";
+import {
+  active,
+  explainError,
+  explanation,
+  items,
+  readerOptions,
+  setOption,
+  setTarget,
+  settings,
+  supported,
+  targetFormat,
+} from "../store";
+import type { Capability, Field, Operation } from "../types";
+import { isKeyOpen } from "./header";
+import { Icon } from "./icons";
+import { Problem } from "./panel";
+
+export function Settings() {
+  const capabilities = supported.value;
+  if (!capabilities) return null;
+  return (
+    <>
+      <section class="block" aria-labelledby="prepare-title">
+        <h2 id="prepare-title">{t("prepare")}</h2>
+        <div class="operations">
+          {capabilities.operations.map((operation) => (
+            <OperationRow key={operation.id} operation={operation} />
+          ))}
+        </div>
+      </section>
+      <section class="block" aria-labelledby="target-title">
+        <h2 id="target-title">{t("saveAs")}</h2>
+        <Targets />
+        <MoreOptions />
+        <Chain />
+      </section>
+    </>
+  );
+}
+
+/** Values that an operation starts with: those of the model. Others start empty. */
+function startValue(name: string): string {
+  const model = active.value?.facts?.inspection.model;
+  if (!model) return "";
+  if (name === "optimize_target_faces") return String(Math.max(4, Math.round(model.faces / 2)));
+  if (name === "target_height_mm") return String(Number(model.size_mm[2].toPrecision(4)));
+  return name === "flatten_base_mm" ? "1" : "";
+}
+
+function isOn(operation: Operation): boolean {
+  const { options } = settings.value;
+  return Object.keys(operation.options.properties).some((name) => options[name] !== undefined && options[name] !== false);
+}
+
+function OperationRow({ operation }: { operation: Operation }) {
+  const entries = Object.entries(operation.options.properties);
+  const first = entries[0];
+  if (!first) return null;
+  const isActive = isOn(operation);
+  const isLocked = !operation.allowed || !operation.available;
+  const [name, field] = first;
+  const isFlag = entries.length === 1 && field.type === "boolean";
+  const [title, help] = entries.length === 1
+    ? describeOption(name, operation.label, field.description ?? "")
+    : [operation.label, field.description ?? ""];
+  const id = `operation-${operation.id}`;
+  const toggle = (isNowOn: boolean): void => {
+    if (!isNowOn) for (const [option] of entries) setOption(option, undefined);
+    else setOption(name, field.type === "boolean" ? true : (field.default?.toString() ?? startValue(name)));
+  };
+  return (
+    <div class={`operation ${isActive ? "on" : ""}`}>
+      <label class="switch-row">
+        <input
+          class="switch"
+          type="checkbox"
+          role="switch"
+          checked={isActive}
+          disabled={isLocked}
+          aria-describedby={`${id}-help`}
+          onChange={({ currentTarget }) => toggle(currentTarget.checked)}
+        />
+        <span>{title}</span>
+        {isLocked && <Icon name="lock" />}
+      </label>
+      <p class="hint" id={`${id}-help`}>
+        {help}
+      </p>
+      {isLocked && <LockReason capability={operation} label={title} />}
+      {isActive && !isFlag && (
+        <div class="stack tight">
+          {entries
+            .filter(([, { type }], index) => index > 0 || type !== "boolean")
+            .map(([option, each]) => (
+              <FieldRow key={option} name={option} field={each} isBare={entries.length === 1} />
+            ))}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function LockReason({ capability, label }: { capability: Capability; label: string }) {
+  const { objection, remedy, requires } = capability;
+  const reason = objection ?? (remedy ? t("unavailable", { remedy }) : t("lockedPlan", { what: label }));
+  return (
+    <p class="hint locked">
+      {reason}{" "}
+      {requires && !objection && (
+        <button class="link" onClick={() => (isKeyOpen.value = true)}>
+          {t("enterKey")}
+        </button>
+      )}
+    </p>
+  );
+}
+
+function describeBounds({ minimum, maximum }: Field): string {
+  if (minimum !== undefined && maximum !== undefined) {
+    return t("bounds", { min: formatNumber(minimum, 6), max: formatNumber(maximum, 6) });
+  }
+  if (minimum !== undefined) return t("atLeast", { min: formatNumber(minimum, 6) });
+  return maximum === undefined ? "" : t("atMost", { max: formatNumber(maximum, 6) });
+}
+
+/** Input of one option. A bare one stands below the title and help of its operation. */
+function FieldRow({ name, field, isBare = false }: { name: string; field: Field; isBare?: boolean }) {
+  const [title, help] = describeOption(name, field.title ?? name, field.description ?? "");
+  const value = settings.value.options[name];
+  const id = `option-${name}`;
+  if (field.type === "boolean") {
+    return (
+      <div class="field">
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={(value ?? field.default) === true}
+            aria-describedby={`${id}-help`}
+            onChange={({ currentTarget }) =>
+              setOption(name, currentTarget.checked === (field.default ?? false) ? undefined : currentTarget.checked)
+            }
+          />{" "}
+          {title}
+        </label>
+        <p class="hint" id={`${id}-help`}>
+          {help}
+        </p>
+      </div>
+    );
+  }
+  const problem = checkValue(field, value);
+  const bounds = describeBounds(field);
+  return (
+    <div class="field">
+      <label class={isBare ? "visually-hidden" : ""} for={id}>
+        {title}
+      </label>
+      {field.enum ? (
+        <select
+          id={id}
+          class="input"
+          value={String(value ?? field.default ?? "")}
+          aria-describedby={`${id}-help`}
+          onChange={({ currentTarget }) => setOption(name, currentTarget.value === String(field.default ?? "") ? undefined : currentTarget.value)}
+        >
+          {field.default === undefined && <option value="">{t("automatic")}</option>}
+          {field.enum.map((choice) => (
+            <option key={choice}>{choice}</option>
+          ))}
+        </select>
+      ) : (
+        <span class="with-unit">
+          <input
+            id={id}
+            class="input"
+            type="text"
+            inputMode={field.type === "string" ? "text" : "decimal"}
+            value={String(value ?? "")}
+            placeholder={String(field.default ?? t("automatic"))}
+            aria-invalid={problem !== null}
+            aria-describedby={`${id}-help`}
+            onInput={({ currentTarget }) => {
+              const text = currentTarget.value.trim().replace(",", ".");
+              setOption(name, text || isBare ? text : undefined);
+            }}
+          />
+          {unitOf(name) && <span class="unit">{unitOf(name)}</span>}
+        </span>
+      )}
+      <p class={problem ? "hint invalid" : "hint"} id={`${id}-help`} role={problem ? "alert" : undefined}>
+        {problem ? t(problem, { bounds }) : isBare ? bounds : [help, bounds].filter(Boolean).join(" · ")}
+      </p>
+    </div>
+  );
+}
+
+function Targets() {
+  const formats = Object.entries(supported.value?.formats ?? {}).filter(([, format]) => format.write || format.remedy);
+  const { target } = settings.value;
+  const chosen = targetFormat.value;
+  return (
+    <>
+      <div class="targets" role="radiogroup" aria-labelledby="target-title">
+        {formats.map(([id, format]) => {
+          const isLocked = !format.allowed || !format.write;
+          return (
+            <label key={id} class={`target ${isLocked ? "locked" : ""}`} title={format.label}>
+              <input class="visually-hidden" type="radio" name="target" checked={target === id} onChange={() => setTarget(id)} />
+              {id.toUpperCase()}
+              {isLocked && (
+                <>
+                  <Icon name="lock" />
+                  <span class="visually-hidden">{t("locked")}</span>
+                </>
+              )}
+            </label>
+          );
+        })}
+      </div>
+      {chosen && (!chosen.allowed || !chosen.write) && <LockReason capability={chosen} label={chosen.label} />}
+    </>
+  );
+}
+
+function MoreOptions() {
+  const capabilities = supported.value;
+  if (!capabilities) return null;
+  const { target } = settings.value;
+  const sources = new Set(items.value.flatMap(({ facts }) => facts?.inspection.source.format ?? []));
+  const isReader = (name: string): boolean => readerOptions.value.has(name);
+  const groups: [title: string, fields: [string, Field][]][] = [];
+  for (const source of sources) {
+    const format = capabilities.formats[source];
+    const fields = Object.entries(format?.options.properties ?? {}).filter(([name]) => isReader(name));
+    groups.push([t("optionsReading", { format: format?.label ?? source }), fields]);
+  }
+  const writing = Object.entries(targetFormat.value?.options.properties ?? {}).filter(([name]) => !isReader(name));
+  groups.push([t("optionsWriting", { format: targetFormat.value?.label ?? target }), writing]);
+  groups.push([t("readingOptions"), Object.entries(capabilities.options.properties)]);
+  return (
+    <details class="more">
+      <summary>{t("moreOptions")}</summary>
+      {groups
+        .filter(([, fields]) => fields.length > 0)
+        .map(([title, fields]) => (
+          <fieldset key={title}>
+            <legend>{title}</legend>
+            {fields.map(([name, field]) => (
+              <FieldRow key={name} name={name} field={withFormats(name, field)} />
+            ))}
+          </fieldset>
+        ))}
+    </details>
+  );
+}
+
+/** Offer the readable formats as choices of `input_format`. */
+function withFormats(name: string, field: Field): Field {
+  return name === "input_format" ? { ...field, enum: supported.value?.input_formats ?? [] } : field;
+}
+
+function Chain() {
+  const index = items.value.filter(({ state }) => state === "ready").findIndex(({ id }) => id === active.value?.id);
+  const file = explanation.value?.files[index];
+  if (explainError.value) return <Problem failure={explainError.value} />;
+  if (!file) return null;
+  const format = settings.value.target.toUpperCase();
+  return (
+    <div class="chain" aria-live="polite">
+      <h3 class="visually-hidden">{t("chain")}</h3>
+      <ol>
+        {file.steps.map(({ kind, id, label }) => (
+          <li key={kind + id}>{kind === "operation" ? label : id.toUpperCase()}</li>
+        ))}
+      </ol>
+      {file.losses.length > 0 && (
+        <p class="losses">
+          <Icon name="warning" />
+          <span>
+            {t("possibleLosses", {
+              format,
+              features: file.losses.map(({ feature }) => tOptional(`feature_${feature}`) ?? feature).join(", "),
+            })}
+          </span>
+        </p>
+      )}
+      {[...file.locked, ...(explanation.value?.locked ?? [])].map(({ id, message }) => (
+        <p key={id} class="losses">
+          <Icon name="lock" />
+          <span>{message}</span>
+        </p>
+      ))}
+    </div>
+  );
+}

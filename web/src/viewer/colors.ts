@@ -1,0 +1,9 @@
+import type { DefectKind } from "../types";
+
+/** Colors of problems, in the view and in their list. Color-blind people can tell them apart by lightness. */
+export const DEFECT_COLORS: Record<DefectKind, string> = {
+  open_edges: "#e5484d",
+  nonmanifold_edges: "#c026d3",
+  flipped_faces: "#7c5cff",
+  stray_fragments: "#f59e0b",
+};

@@ -1,0 +1,225 @@
+/** Preview of a model as three.js objects in millimeters, Z up. */
+
+import {
+  BackSide,
+  Box3,
+  BufferGeometry,
+  Color,
+  DoubleSide,
+  FrontSide,
+  Group,
+  LineSegments,
+  Matrix4,
+  Mesh,
+  MeshBasicMaterial,
+  MeshLambertMaterial,
+  type MeshStandardMaterial,
+  type Material,
+  type Object3D,
+  type Plane,
+} from "three";
+import { LineMaterial } from "three/examples/jsm/lines/LineMaterial.js";
+import { LineSegments2 } from "three/examples/jsm/lines/LineSegments2.js";
+import { LineSegmentsGeometry } from "three/examples/jsm/lines/LineSegmentsGeometry.js";
+import { GLTFLoader } from "three/examples/jsm/loaders/GLTFLoader.js";
+
+import type { DefectKind, PreviewFacts } from "../types";
+import { DEFECT_COLORS } from "./colors";
+
+/** glTF is in meters, Y up (glTF 2.0 §3.4); the page shows millimeters, Z up. */
+const TO_MILLIMETERS = new Matrix4().set(1000, 0, 0, 0, 0, 0, -1000, 0, 0, 1000, 0, 0, 0, 0, 0, 1);
+const DEFECTS_NODE = "meshhub:defects";
+const LINE_WIDTH_PIXELS = 3.5;
+
+export interface PartNode {
+  name: string;
+  depth: number;
+  triangles: number;
+  object: Object3D;
+}
+
+export interface Display {
+  wireframe: boolean;
+  textures: boolean;
+  defects: boolean;
+  clay: string;
+  cut: string;
+}
+
+/** A mesh of the model, with the twins that draw its wireframe and the inside of a section. */
+interface Surface {
+  mesh: Mesh;
+  colored: MeshLambertMaterial | MeshLambertMaterial[];
+  wire: Mesh;
+  inside: Mesh;
+}
+
+export class Picture {
+  readonly root = new Group();
+  readonly defects = new Group();
+  readonly box = new Box3();
+  readonly parts: PartNode[] = [];
+  readonly meshes: Mesh[] = [];
+  private readonly surfaces: Surface[] = [];
+  private readonly clay = new MeshLambertMaterial({ side: DoubleSide, polygonOffset: true, polygonOffsetUnits: 1, polygonOffsetFactor: 1 });
+  private readonly smoothClay = this.clay.clone();
+  private readonly wire = new MeshBasicMaterial({ wireframe: true, transparent: true, opacity: 0.35, color: "#000" });
+  private readonly inside = new MeshBasicMaterial({ side: BackSide });
+  private readonly materials = new Map<Material, MeshLambertMaterial>();
+  readonly hasAppearance: boolean;
+
+  constructor(
+    scene: Object3D,
+    readonly facts: PreviewFacts,
+  ) {
+    this.clay.flatShading = true;
+    this.root.matrixAutoUpdate = false;
+    this.root.matrix.copy(TO_MILLIMETERS);
+    const defects = scene.children.find(({ name, userData }) => isDefects(name, userData));
+    defects?.removeFromParent();
+    this.root.add(scene, this.defects);
+    this.root.updateMatrixWorld(true);
+    this.box.setFromObject(scene);
+    this.collectParts(scene, 0);
+    scene.traverse((object) => object instanceof Mesh && this.meshes.push(object as Mesh));
+    for (const mesh of this.meshes) this.addSurface(mesh);
+    this.hasAppearance = this.surfaces.some(({ colored }) => [colored].flat().some((material) => isColored(material)));
+    for (const child of defects?.children ?? []) this.addDefect(child);
+    this.root.updateMatrixWorld(true);
+  }
+
+  private collectParts(object: Object3D, depth: number): void {
+    for (const child of object.children) {
+      const triangles = countTriangles(child);
+      if (triangles === 0) continue;
+      this.parts.push({ name: String(child.userData["name"] ?? ""), depth, triangles, object: child });
+      if (!isPrimitiveGroup(child)) this.collectParts(child, depth + 1);
+    }
+  }
+
+  private addSurface(mesh: Mesh): void {
+    const hasNormals = "normal" in mesh.geometry.attributes;
+    const convert = (material: Material): MeshLambertMaterial => this.toLambert(material as MeshStandardMaterial, hasNormals);
+    const colored = Array.isArray(mesh.material) ? mesh.material.map(convert) : convert(mesh.material);
+    const wire = new Mesh(mesh.geometry, this.wire);
+    const inside = new Mesh(mesh.geometry, this.inside);
+    wire.visible = inside.visible = false;
+    mesh.add(wire, inside);
+    this.surfaces.push({ mesh, colored, wire, inside });
+  }
+
+  /** Lambert shading draws a frame of software WebGL in about half the time of physically based shading. */
+  private toLambert(source: MeshStandardMaterial, hasNormals: boolean): MeshLambertMaterial {
+    const known = this.materials.get(source);
+    if (known) return known;
+    const result = new MeshLambertMaterial({
+      name: source.name,
+      color: source.color,
+      map: source.map,
+      alphaMap: source.alphaMap,
+      transparent: source.transparent,
+      opacity: source.opacity,
+      alphaTest: source.alphaTest,
+      vertexColors: source.vertexColors,
+      side: DoubleSide,
+      flatShading: !hasNormals,
+      polygonOffset: true,
+      polygonOffsetUnits: 1,
+      polygonOffsetFactor: 1,
+    });
+    this.materials.set(source, result);
+    return result;
+  }
+
+  private addDefect(object: Object3D): void {
+    const kind = (object.userData["kind"] ?? object.name) as DefectKind;
+    if (!(kind in DEFECT_COLORS)) return;
+    const color = DEFECT_COLORS[kind];
+    object.traverse((child) => {
+      const geometry = (child as Mesh).geometry as BufferGeometry | undefined;
+      const positions = geometry?.getAttribute("position");
+      if (!positions) return;
+      if (child instanceof LineSegments) this.defects.add(this.toLines(positions.array as Float32Array, color));
+      else if (child instanceof Mesh) {
+        const material = new MeshBasicMaterial({ color, side: DoubleSide, transparent: true, opacity: 0.85 });
+        material.polygonOffset = true;
+        material.polygonOffsetFactor = material.polygonOffsetUnits = -1;
+        this.defects.add(new Mesh(geometry, material));
+      }
+    });
+  }
+
+  /** Lines of several pixels: WebGL draws its own lines one pixel wide. */
+  private toLines(positions: Float32Array, color: string): LineSegments2 {
+    const geometry = new LineSegmentsGeometry();
+    geometry.setPositions(positions);
+    const material = new LineMaterial({ color: new Color(color).getHex(), linewidth: LINE_WIDTH_PIXELS, depthTest: false, transparent: true });
+    const lines = new LineSegments2(geometry, material);
+    lines.renderOrder = 1;
+    return lines;
+  }
+
+  apply(display: Display, planes: Plane[]): void {
+    const isCut = planes.length > 0;
+    this.clay.color.set(display.clay);
+    this.smoothClay.color.set(display.clay);
+    this.inside.color.set(display.cut);
+    for (const { mesh, colored, wire, inside } of this.surfaces) {
+      const clay = "normal" in mesh.geometry.attributes ? this.smoothClay : this.clay;
+      mesh.material = display.textures && [colored].flat().some((material) => isColored(material)) ? colored : clay;
+      wire.visible = display.wireframe;
+      inside.visible = isCut;
+      for (const material of [mesh.material].flat()) {
+        material.side = isCut ? FrontSide : DoubleSide;
+        material.clippingPlanes = planes;
+      }
+    }
+    this.wire.clippingPlanes = this.inside.clippingPlanes = planes;
+    this.defects.visible = display.defects;
+    for (const child of this.defects.children) ((child as Mesh).material as Material).clippingPlanes = planes;
+  }
+
+  dispose(): void {
+    this.root.traverse((object) => {
+      const mesh = object as Partial<Mesh>;
+      mesh.geometry?.dispose();
+      for (const material of [mesh.material ?? []].flat()) material.dispose();
+    });
+    for (const material of this.materials.values()) {
+      material.map?.dispose();
+      material.dispose();
+    }
+    this.root.removeFromParent();
+  }
+}
+
+function isDefects(name: string, userData: Record<string, unknown>): boolean {
+  // GLTFLoader removes the colon from names and keeps the original in `userData.name`.
+  return (userData["name"] ?? name) === DEFECTS_NODE;
+}
+
+/** Return whether the children are the primitives of one glTF mesh, which are no parts of their own. */
+function isPrimitiveGroup(object: Object3D): boolean {
+  return object.children.every((child) => child instanceof Mesh && !("name" in child.userData));
+}
+
+function isColored(material: MeshLambertMaterial): boolean {
+  return material.map !== null || material.vertexColors || material.color.getHex() !== 0xffffff;
+}
+
+function countTriangles(object: Object3D): number {
+  let count = 0;
+  object.traverse((child) => {
+    if (!(child instanceof Mesh)) return;
+    const { index, attributes } = child.geometry as BufferGeometry;
+    count += (index?.count ?? attributes["position"]?.count ?? 0) / 3;
+  });
+  return count;
+}
+
+export async function parsePicture(data: ArrayBuffer): Promise<Picture> {
+  const { scene, asset } = await new GLTFLoader().parseAsync(data, "");
+  const { extras } = asset as { extras?: { meshhub?: PreviewFacts } };
+  if (!extras?.meshhub) throw new Error("the preview holds no facts");
+  return new Picture(scene, extras.meshhub);
+}
