@@ -9,6 +9,8 @@ export default tseslint.config(
     rules: {
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
+      // three.js objects are narrowed by `instanceof`, whose type parameters TypeScript does not know.
+      "@typescript-eslint/no-unsafe-class-instance-assignment": "off",
       "@typescript-eslint/no-misused-promises": ["error", { checksVoidReturn: false }],
     },
   },

@@ -15,9 +15,19 @@ export default defineConfig({
   },
   server: {
     proxy: Object.fromEntries(
-      ["convert", "convert-many", "convert-batch", "explain", "inspect", "jobs", "plan", "preview", "render", "schema", "supported"].map(
-        (path) => [`/${path}`, process.env["MESHHUB_URL"] ?? "http://127.0.0.1:8000"],
-      ),
+      [
+        "convert",
+        "convert-many",
+        "convert-batch",
+        "explain",
+        "inspect",
+        "jobs",
+        "plan",
+        "preview",
+        "render",
+        "schema",
+        "supported",
+      ].map((path) => [`/${path}`, process.env["MESHHUB_URL"] ?? "http://127.0.0.1:8000"]),
     ),
   },
 });

@@ -1,8 +1,9 @@
 /** Requests to the service. Addresses are relative, because the page may be served below a path prefix. */
 
 import { isZip, readZip, writeZip, type Entry } from "./zip";
-import type { Model } from "./intake";
-import { stemOf } from "./intake";
+import { stemOf, type Model } from "./intake";
+import type { Job } from "./job-events";
+import { runJob } from "./jobs";
 import { keyOf, toFields, type Settings } from "./settings";
 import type { Explanation, Plan, Report, Supported } from "./types";
 
@@ -37,7 +38,7 @@ interface Call {
   onUpload?: ((share: number) => void) | undefined;
 }
 
-interface Answer {
+export interface Answer {
   data: ArrayBuffer;
   header: (name: string) => string | null;
 }
@@ -50,7 +51,7 @@ export function watchRemaining(callback: (remaining: number) => void): void {
 }
 
 /** Send a request. XMLHttpRequest reports the progress of uploads, which fetch does not. */
-function send(method: string, path: string, { body, signal, onUpload }: Call = {}): Promise<Answer> {
+export function send(method: string, path: string, { body, signal, onUpload }: Call = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open(method, new URL(path, base));
@@ -67,9 +68,9 @@ function send(method: string, path: string, { body, signal, onUpload }: Call = {
       if (request.status >= 400) reject(toError(request, data));
       else resolve({ data, header: (name) => request.getResponseHeader(name) });
     };
-    if (signal?.aborted) return reject(new ApiError("", CANCELLED));
     signal?.addEventListener("abort", () => request.abort());
-    request.send(body ?? null);
+    if (signal?.aborted) reject(new ApiError("", CANCELLED));
+    else request.send(body ?? null);
   });
 }
 
@@ -89,7 +90,7 @@ function toError(request: XMLHttpRequest, data: ArrayBuffer): ApiError {
   );
 }
 
-async function getJson<Body>(path: string, call?: Call): Promise<Body> {
+export async function getJson<Body>(path: string, call?: Call): Promise<Body> {
   const { data } = await send(call?.body ? "POST" : "GET", path, call);
   return JSON.parse(new TextDecoder().decode(data)) as Body;
 }
@@ -105,13 +106,29 @@ interface OpenApi {
   components?: { schemas?: Record<string, { properties?: object }> };
 }
 
-/** Return the options that `/inspect` accepts: those of readers and of the host. */
-export async function getReaderOptions(): Promise<Set<string>> {
+/** Open a stream of events. */
+export async function openStream(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+  const headers: HeadersInit = apiKey ? { "X-Api-Key": apiKey } : {};
+  const response = await fetch(new URL(path, base), { headers, signal });
+  if (!response.ok || !response.body) throw new ApiError(`HTTP ${response.status}`, `http_${response.status}`);
+  return response.body;
+}
+
+export interface Description {
+  /** The options that `/inspect` accepts: those of readers and of the host. */
+  readerOptions: Set<string>;
+  /** Whether conversions can run as jobs. */
+  hasJobs: boolean;
+}
+
+/** Return the facts that only the description of the interface holds. */
+export async function getDescription(): Promise<Description> {
   const document = await getJson<OpenApi>("schema");
   const content = document.paths["/inspect"]?.post?.requestBody?.content ?? {};
   const schema = Object.values(content)[0]?.schema;
   const named = document.components?.schemas?.[schema?.$ref?.replace(/^.*\//, "") ?? ""];
-  return new Set(Object.keys(named?.properties ?? schema?.properties ?? {}));
+  const readerOptions = new Set(Object.keys(named?.properties ?? schema?.properties ?? {}));
+  return { readerOptions, hasJobs: "/jobs" in document.paths };
 }
 
 /** Return the chain and its possible losses for files of these names and sizes. */
@@ -161,6 +178,8 @@ export interface Output {
 export interface ConvertRequest {
   signal: AbortSignal;
   onUpload?: (share: number) => void;
+  /** Called with the states of the job; only if conversions run as jobs. */
+  onJob?: (job: Job) => void;
 }
 
 interface ReportFile {
@@ -179,7 +198,7 @@ export async function convert(model: Model, settings: Settings, request: Convert
   if (model.companions.length > 0) body.set("archive", await packModel(model), `${stemOf(model.name)}.zip`);
   else body.append("files", model.file, model.name);
   const path = model.companions.length > 0 ? "convert-batch" : "convert-many";
-  const { data } = await send("POST", path, { body, ...request });
+  const { data } = request.onJob ? await runJob(body, request) : await send("POST", path, { body, ...request });
   return readOutput(new Uint8Array(data), settings);
 }
 

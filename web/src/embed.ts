@@ -5,6 +5,7 @@
  * Messages of other windows and origins are ignored, and results are sent to that origin alone.
  */
 
+import { parentOrigin } from "./embed-origin";
 import { addFiles, convertAll, onOutput, setOption, setTarget } from "./store";
 
 type Message =
@@ -16,18 +17,11 @@ export function isEmbedded(): boolean {
   return new URLSearchParams(location.search).get("embed") === "1";
 }
 
-/** Return the origin of the embedding page; null if the address names none. */
-export function parentOrigin(search: string): string | null {
-  const value = new URLSearchParams(search).get("origin");
-  if (value === null || !URL.canParse(value)) return null;
-  const { origin } = new URL(value);
-  return origin === "null" ? null : origin;
-}
-
 export function startEmbedding(): void {
   const origin = parentOrigin(location.search);
   if (!isEmbedded() || window.parent === window || origin === null) return;
-  const post = (message: object, transfer: Transferable[] = []): void => window.parent.postMessage(message, origin, transfer);
+  const post = (message: object, transfer: Transferable[] = []): void =>
+    window.parent.postMessage(message, origin, transfer);
   addEventListener("message", (event: MessageEvent<Message | null>) => {
     if (event.origin !== origin || event.source !== window.parent || typeof event.data?.type !== "string") return;
     receive(event.data);

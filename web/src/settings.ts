@@ -141,7 +141,7 @@ export function findRemedy(
 ): [name: string, value: Value] | null {
   const remedy = REMEDIES[note.code];
   if (remedy && remedy[0] in fields) return remedy;
-  for (const [, name = "", value = ""] of note.message.matchAll(/\b([a-z][a-z0-9_]*)=([\w.]+)/g)) {
+  for (const [, name = "", value = ""] of note.message.matchAll(/\b([a-z][a-z0-9_]*)=(\w+(?:\.\w+)*)/g)) {
     const field = fields[name];
     if (field) return [name, field.type === "boolean" ? value === "true" : value];
   }

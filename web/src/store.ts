@@ -1,11 +1,12 @@
 /** State of the page, and the actions that change it. */
 
-import { batch, computed, effect, signal } from "@preact/signals";
+import { batch, computed, signal } from "@preact/signals";
 
 import * as api from "./api";
 import { ApiError, CANCELLED, OFFLINE, type Output } from "./api";
 import { formatBytes, t, tOptional } from "./i18n";
 import { extensionOf, groupModels, type Model, type PathFile } from "./intake";
+import type { Job } from "./job-events";
 import { fromFragment, keyOf, listFields, toFields, toFragment, type Settings, type Value } from "./settings";
 import type { Explanation, Format, Plan, PreviewFacts, Supported } from "./types";
 import type { Picture } from "./viewer/picture";
@@ -14,6 +15,15 @@ export interface Failure {
   message: string;
   advice: string;
   code: string;
+}
+
+/** Running conversion. */
+export interface Work {
+  abort: AbortController;
+  /** Share of the upload that is done, 0 to 1. */
+  uploaded: number;
+  /** State of the job; null if the conversion runs within one request. */
+  job: Job | null;
 }
 
 export interface Item {
@@ -29,7 +39,7 @@ export interface Item {
   outputPicture: Picture | null;
   outputFacts: PreviewFacts | null;
   outputError: Failure | null;
-  work: { abort: AbortController; uploaded: number } | null;
+  work: Work | null;
 }
 
 /** Triangles of a preview: software WebGL turns these at more than 20 frames per second. */
@@ -44,6 +54,7 @@ export const supported = signal<Supported | null>(null);
 export const plan = signal<Plan | null>(null);
 export const remaining = signal<number | null>(null);
 export const readerOptions = signal<Set<string>>(new Set());
+const hasJobs = signal(false);
 export const items = signal<Item[]>([]);
 export const activeId = signal(0);
 export const settings = signal<Settings>({ target: "", options: {} });
@@ -105,10 +116,10 @@ export async function loadService(): Promise<void> {
   }
 }
 
-/** Load the list of reader options, which only the description of the interface holds. */
-export async function loadReaderOptions(): Promise<void> {
-  if (readerOptions.value.size > 0) return;
-  readerOptions.value = await api.getReaderOptions();
+async function loadDescription(): Promise<void> {
+  const description = await api.getDescription();
+  readerOptions.value = description.readerOptions;
+  hasJobs.value = description.hasJobs;
 }
 
 export async function useKey(key: string, shouldRemember: boolean): Promise<void> {
@@ -176,22 +187,20 @@ export async function addFiles(files: PathFile[]): Promise<void> {
     banner.value = { message, advice: tOptional("advice_too_many_files") ?? "", code: "too_many_files" };
     models = models.slice(0, room);
   }
-  const added = models.map(
-    (model): Item => ({
-      id: nextId++,
-      model,
-      state: "reading",
-      uploaded: 0,
-      error: null,
-      picture: null,
-      facts: null,
-      output: null,
-      outputPicture: null,
-      outputFacts: null,
-      outputError: null,
-      work: null,
-    }),
-  );
+  const added = models.map((model): Item => ({
+    id: nextId++,
+    model,
+    state: "reading",
+    uploaded: 0,
+    error: null,
+    picture: null,
+    facts: null,
+    output: null,
+    outputPicture: null,
+    outputFacts: null,
+    outputError: null,
+    work: null,
+  }));
   if (added.length === 0) return;
   batch(() => {
     items.value = [...items.value, ...added];
@@ -256,7 +265,10 @@ function previewTriangles(): number {
 
 function readerFields(model: Model): [string, string][] {
   const format = formatOf(model);
-  const names = new Set([...Object.keys(supported.value?.options.properties ?? {}), ...Object.keys(format?.options.properties ?? {})]);
+  const names = new Set([
+    ...Object.keys(supported.value?.options.properties ?? {}),
+    ...Object.keys(format?.options.properties ?? {}),
+  ]);
   return toFields(settings.value).filter(([name]) => names.has(name) && readerOptions.value.has(name));
 }
 
@@ -287,14 +299,15 @@ async function convertOne(id: number): Promise<boolean> {
   const item = items.value.find((candidate) => candidate.id === id);
   if (!item) return true;
   const abort = new AbortController();
-  batch(() => {
-    activeId.value = id;
-    update(id, { work: { abort, uploaded: 0 }, outputError: null });
-  });
+  const work: Work = { abort, uploaded: 0, job: null };
+  update(id, { work, outputError: null });
   announcement.value = t("convertingFile", { name: item.model.name });
   try {
-    const onUpload = (uploaded: number): void => update(id, { work: { abort, uploaded } });
-    const output = await api.convert(item.model, settings.value, { signal: abort.signal, onUpload });
+    const output = await api.convert(item.model, settings.value, {
+      signal: abort.signal,
+      onUpload: (uploaded) => update(id, { work: { ...work, uploaded } }),
+      ...(hasJobs.value ? { onJob: (job) => update(id, { work: { ...work, uploaded: 1, job } }) } : {}),
+    });
     item.outputPicture?.dispose();
     update(id, { work: null, output, outputPicture: null, outputFacts: null });
     announcement.value = t("done", { name: output.file.name });
@@ -355,6 +368,8 @@ let explainTimer = 0;
 let explainAbort = new AbortController();
 
 function explainSoon(): void {
+  // One question after the last file is read, instead of one for each file.
+  if (items.peek().some(({ state }) => state === "reading")) return;
   const models = items
     .peek()
     .filter(({ state }) => state === "ready")
@@ -394,10 +409,6 @@ export async function start(): Promise<void> {
   const shared = fromFragment(location.hash, fields.value);
   if (shared.target && supported.value?.formats[shared.target]) setTarget(shared.target);
   for (const [name, value] of Object.entries(shared.options ?? {})) setOption(name, value);
-  effect(() => {
-    void settingsKey.value;
-    void readyNames.value;
-    explainSoon();
-  });
-  void loadReaderOptions().catch(() => undefined);
+  computed(() => `${settingsKey.value}\n${readyNames.value}`).subscribe(explainSoon);
+  void loadDescription().catch(() => undefined);
 }

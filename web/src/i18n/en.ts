@@ -156,8 +156,7 @@ export const en = {
   sideBySide: "Side by side",
   slider: "Slider",
   sliderLabel: "Boundary between before and after",
-  canvas:
-    "3D view of {name}. Arrow keys turn the model, plus and minus zoom, F fits it, 1 to 7 choose a view.",
+  canvas: "3D view of {name}. Arrow keys turn the model, plus and minus zoom, F fits it, 1 to 7 choose a view.",
   stillPicture: "Picture of {name}, drawn by the server because this browser has no WebGL",
   untitled: "untitled",
   pasteError: "These files cannot be read: {message}",

@@ -1,7 +1,7 @@
 import { formatBytes, formatNumber, formatSize, t, tOptional } from "../i18n";
 import { active } from "../store";
 import type { Finding, Inspection, PreviewFacts } from "../types";
-import { DEFECT_COLORS } from "../viewer/colors";
+import { DEFECT_COLORS } from "../viewer/look";
 import { Icon } from "./icons";
 import { NoteList } from "./notes";
 import { showPlace, shownPlace } from "./view-state";
@@ -12,6 +12,11 @@ export function Facts({ facts }: { facts: PreviewFacts }) {
   const isGood = model.watertight && findings.length === 0;
   return (
     <section class="block" aria-label={t("facts")}>
+      {active.value?.output && (
+        <p class="original">
+          {t("before")}: {active.value.model.name}
+        </p>
+      )}
       <div class={`verdict ${isGood ? "good" : "poor"}`}>
         <Icon name={isGood ? "check" : "warning"} />
         <div>
@@ -32,7 +37,10 @@ export function Facts({ facts }: { facts: PreviewFacts }) {
         <Fact name={t("bodies")} value={formatNumber(model.bodies, 0)} />
         {model.parts > 1 && <Fact name={t("parts")} value={formatNumber(model.parts, 0)} />}
         {model.volume_mm3 !== null && <Fact name={t("volume")} value={formatVolume(model.volume_mm3)} />}
-        <Fact name={t("fileSize")} value={`${source.format.toUpperCase()}, ${formatBytes(active.value?.model.file.size ?? 0)}`} />
+        <Fact
+          name={t("fileSize")}
+          value={`${source.format.toUpperCase()}, ${formatBytes(active.value?.model.file.size ?? 0)}`}
+        />
         <Fact name={t("unit")} value={source.frame?.unit ?? t("notStated", { unit: "mm" })} />
         <Fact name={t("features")} value={listFeatures(facts.inspection)} isWide />
       </dl>
@@ -80,14 +88,24 @@ function FindingRow({ finding: { kind, count, places } }: { finding: Finding }) 
       </svg>
       <button class="finding" onClick={() => go(Math.max(0, shown))} aria-label={label(Math.max(0, shown))}>
         <strong>{formatNumber(count, 0)}</strong> {what}
-        <small>{shown >= 0 ? t("showing", { i: shown + 1, n: places.length }) : t("places", { n: places.length })}</small>
+        <small>
+          {shown >= 0 ? t("showing", { i: shown + 1, n: places.length }) : t("places", { n: places.length })}
+        </small>
       </button>
       {places.length > 1 && (
         <span class="row tight">
-          <button class="icon-button small" aria-label={label((shown + places.length - 1) % places.length)} onClick={() => go(shown - 1)}>
+          <button
+            class="icon-button small"
+            aria-label={label((shown + places.length - 1) % places.length)}
+            onClick={() => go(shown - 1)}
+          >
             <Icon name="left" />
           </button>
-          <button class="icon-button small" aria-label={label((shown + 1) % places.length)} onClick={() => go(shown + 1)}>
+          <button
+            class="icon-button small"
+            aria-label={label((shown + 1) % places.length)}
+            onClick={() => go(shown + 1)}
+          >
             <Icon name="right" />
           </button>
         </span>

@@ -73,7 +73,11 @@ function FileTab({ item }: { item: Item }) {
         <span class="ellipsis">{item.model.name}</span>
         <span class="visually-hidden">{describe(item)}</span>
       </button>
-      <button class="icon-button small" aria-label={t("remove", { name: item.model.name })} onClick={() => removeItem(item.id)}>
+      <button
+        class="icon-button small"
+        aria-label={t("remove", { name: item.model.name })}
+        onClick={() => removeItem(item.id)}
+      >
         <Icon name="close" />
       </button>
     </li>

@@ -3,9 +3,21 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import { t } from "../i18n";
-import { saveFile } from "../save";
+import { shareOf } from "../job-events";
+import { saveAll, saveFile } from "../save";
 import { checkValue } from "../settings";
-import { active, cancelAll, convertAll, fields, isBusy, isFresh, items, settings, targetFormat } from "../store";
+import {
+  active,
+  cancelAll,
+  convertAll,
+  fields,
+  isBusy,
+  isFresh,
+  items,
+  settings,
+  targetFormat,
+  type Work,
+} from "../store";
 import { Icon } from "./icons";
 
 export function Footer() {
@@ -24,10 +36,10 @@ export function Footer() {
       {isFresh.value && item?.output ? (
         <>
           <button class="button primary large grow" onClick={() => item.output && saveFile(item.output.file)}>
-            <Icon name="download" /> {t("downloadFile", { name: item.output.file.name })}
+            <Icon name="download" /> <span class="ellipsis">{t("downloadFile", { name: item.output.file.name })}</span>
           </button>
           {outputs.length > 1 && (
-            <button class="button" onClick={() => outputs.forEach(({ file }) => saveFile(file))}>
+            <button class="button" onClick={() => void saveAll(outputs.map(({ file }) => file))}>
               {t("downloadAll", { n: outputs.length })}
             </button>
           )}
@@ -49,21 +61,19 @@ export function Footer() {
 
 function Progress() {
   const item = items.value.find(({ work }) => work !== null);
+  const work = item?.work;
   const bar = useRef<HTMLProgressElement>(null);
-  const share = item?.work?.uploaded ?? 0;
-  const isUploading = share < 1;
+  const isUploading = work ? work.uploaded < 1 : false;
+  const share = isUploading ? (work?.uploaded ?? 0) : work?.job ? shareOf(work.job) : null;
   useEffect(() => {
     if (!bar.current) return;
-    if (isUploading) bar.current.value = share;
-    else bar.current.removeAttribute("value");
-  }, [share, isUploading]);
-  const name = item?.model.name ?? "";
+    if (share === null) bar.current.removeAttribute("value");
+    else bar.current.value = share;
+  }, [share]);
   return (
     <footer class="panel-footer busy">
       <label class="grow stack tight">
-        <span class="ellipsis">
-          {isUploading ? t("uploading", { name, percent: Math.round(share * 100) }) : t("convertingFile", { name })}
-        </span>
+        <span class="ellipsis">{item && work ? describeWork(item.model.name, work) : ""}</span>
         <progress ref={bar} max="1" />
       </label>
       <button class="button" onClick={cancelAll}>
@@ -71,4 +81,10 @@ function Progress() {
       </button>
     </footer>
   );
+}
+
+function describeWork(name: string, { uploaded, job }: Work): string {
+  if (uploaded < 1) return t("uploading", { name, percent: Math.round(uploaded * 100) });
+  if (job?.state === "queued") return t("queued");
+  return job?.progress ? `${name}: ${job.progress.label}` : t("convertingFile", { name });
 }

@@ -138,7 +138,11 @@ function MenuDialog({ detail }: { detail: string }) {
       <div class="stack">
         <label class="stack tight">
           <span>{t("theme")}</span>
-          <select class="input" value={theme.value} onChange={({ currentTarget }) => setTheme(currentTarget.value as Theme)}>
+          <select
+            class="input"
+            value={theme.value}
+            onChange={({ currentTarget }) => setTheme(currentTarget.value as Theme)}
+          >
             {themes.map(([id, label]) => (
               <option key={id} value={id}>
                 {label}

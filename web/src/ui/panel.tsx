@@ -1,5 +1,7 @@
 /** Facts, problems, settings and result of the active model. */
 
+import { useEffect, useRef } from "preact/hooks";
+
 import { t } from "../i18n";
 import { active, read, type Failure } from "../store";
 import { Facts } from "./facts";
@@ -11,10 +13,13 @@ import { Result } from "./result";
 
 export function Panel() {
   const item = active.value;
+  const scroll = useRef<HTMLDivElement>(null);
+  // A result and an error appear at the top.
+  useEffect(() => scroll.current?.scrollTo({ top: 0 }), [item?.id, item?.output, item?.outputError]);
   if (!item) return null;
   return (
     <aside class="panel" id="settings" tabIndex={-1} aria-label={t("prepare")}>
-      <div class="panel-scroll">
+      <div class="panel-scroll" ref={scroll}>
         {item.error && <Problem failure={item.error} onRetry={() => void read(item.id)} />}
         {item.outputError && <Problem failure={item.outputError} />}
         {item.output && <Result item={item} output={item.output} />}
@@ -26,7 +31,13 @@ export function Panel() {
   );
 }
 
-const KEY_CODES = new Set(["premium_format_required", "rate_limit_exceeded", "file_too_large", "too_many_files", "invalid_api_key"]);
+const KEY_CODES = new Set([
+  "premium_format_required",
+  "rate_limit_exceeded",
+  "file_too_large",
+  "too_many_files",
+  "invalid_api_key",
+]);
 
 export function Problem({ failure, onRetry }: { failure: Failure; onRetry?: () => void }) {
   return (

@@ -24,7 +24,8 @@ export function Result({ item, output }: { item: Item; output: Output }) {
       </div>
       <Changes item={item} report={report} />
       {report && <Losses report={report} />}
-      <NoteList notes={report?.notes ?? []} />
+      {/* The line about losses names what these notes repeat. */}
+      <NoteList notes={(report?.notes ?? []).filter(({ code }) => !code.endsWith("_dropped"))} />
       <div class="row">
         <CopyButton icon="link" label={t("share")} text={shareLink()} />
       </div>

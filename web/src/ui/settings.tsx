@@ -53,7 +53,9 @@ function startValue(name: string): string {
 
 function isOn(operation: Operation): boolean {
   const { options } = settings.value;
-  return Object.keys(operation.options.properties).some((name) => options[name] !== undefined && options[name] !== false);
+  return Object.keys(operation.options.properties).some(
+    (name) => options[name] !== undefined && options[name] !== false,
+  );
 }
 
 function OperationRow({ operation }: { operation: Operation }) {
@@ -64,9 +66,10 @@ function OperationRow({ operation }: { operation: Operation }) {
   const isLocked = !operation.allowed || !operation.available;
   const [name, field] = first;
   const isFlag = entries.length === 1 && field.type === "boolean";
-  const [title, help] = entries.length === 1
-    ? describeOption(name, operation.label, field.description ?? "")
-    : [operation.label, field.description ?? ""];
+  const [title, help] =
+    entries.length === 1
+      ? describeOption(name, operation.label, field.description ?? "")
+      : [operation.label, field.description ?? ""];
   const id = `operation-${operation.id}`;
   const toggle = (isNowOn: boolean): void => {
     if (!isNowOn) for (const [option] of entries) setOption(option, undefined);
@@ -165,7 +168,9 @@ function FieldRow({ name, field, isBare = false }: { name: string; field: Field;
           class="input"
           value={String(value ?? field.default ?? "")}
           aria-describedby={`${id}-help`}
-          onChange={({ currentTarget }) => setOption(name, currentTarget.value === String(field.default ?? "") ? undefined : currentTarget.value)}
+          onChange={({ currentTarget }) =>
+            setOption(name, currentTarget.value === String(field.default ?? "") ? undefined : currentTarget.value)
+          }
         >
           {field.default === undefined && <option value="">{t("automatic")}</option>}
           {field.enum.map((choice) => (
@@ -209,7 +214,13 @@ function Targets() {
           const isLocked = !format.allowed || !format.write;
           return (
             <label key={id} class={`target ${isLocked ? "locked" : ""}`} title={format.label}>
-              <input class="visually-hidden" type="radio" name="target" checked={target === id} onChange={() => setTarget(id)} />
+              <input
+                class="visually-hidden"
+                type="radio"
+                name="target"
+                checked={target === id}
+                onChange={() => setTarget(id)}
+              />
               {id.toUpperCase()}
               {isLocked && (
                 <>

@@ -9,6 +9,7 @@ import { active, type Item } from "../store";
 import { theme } from "../theme";
 import { saveFile } from "../save";
 import { stemOf } from "../intake";
+import { SLIDER_INSET_PIXELS } from "../viewer/look";
 import type { Tool } from "../viewer/measure";
 import type { Mode, Section, ViewName } from "../viewer/viewer";
 import { Icon, type IconName } from "./icons";
@@ -156,9 +157,7 @@ function StillPicture({ item }: { item: Item }) {
     );
     return () => URL.revokeObjectURL(url);
   }, [item.model]);
-  return address ? (
-    <img class="still" src={address} alt={t("stillPicture", { name: item.model.name })} />
-  ) : null;
+  return address ? <img class="still" src={address} alt={t("stillPicture", { name: item.model.name })} /> : null;
 }
 
 function Reading({ item }: { item: Item }) {
@@ -184,7 +183,9 @@ function Compare() {
   ];
   const edge = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (edge.current) edge.current.style.left = `${(mode === "slider" ? slider : 0.5) * 100}%`;
+    if (!edge.current) return;
+    const share = mode === "slider" ? slider : 0.5;
+    edge.current.style.left = `calc(${SLIDER_INSET_PIXELS}px + (100% - ${2 * SLIDER_INSET_PIXELS}px) * ${share})`;
   }, [mode, slider]);
   return (
     <>
@@ -245,10 +246,21 @@ function Toolbar({ sheet, open, item }: { sheet: Sheet | null; open: (name: Shee
           <Icon name={icon} />
         </button>
       ))}
-      <button class="tool" aria-label={t("box")} title={t("box")} aria-pressed={box} onClick={() => changeView({ box: !box })}>
+      <button
+        class="tool"
+        aria-label={t("box")}
+        title={t("box")}
+        aria-pressed={box}
+        onClick={() => changeView({ box: !box })}
+      >
         <Icon name="box" />
       </button>
-      <button class="tool" aria-label={t("screenshot")} title={t("screenshot")} onClick={() => void saveScreenshot(item)}>
+      <button
+        class="tool"
+        aria-label={t("screenshot")}
+        title={t("screenshot")}
+        onClick={() => void saveScreenshot(item)}
+      >
         <Icon name="camera" />
       </button>
     </div>
@@ -394,7 +406,9 @@ function BedSheet({ item }: { item: Item }) {
               onChange={({ currentTarget }) => {
                 const length = Number(currentTarget.value);
                 if (length >= 1 && length <= 5000) {
-                  changeView({ bed: bed.map((old, index) => (index === axis ? length : old)) as [number, number, number] });
+                  changeView({
+                    bed: bed.map((old, index) => (index === axis ? length : old)) as [number, number, number],
+                  });
                 }
               }}
             />

@@ -4,7 +4,7 @@ import { FilePicker } from "./files";
 import { Icon } from "./icons";
 
 export function Welcome() {
-  const formats = Object.values(supported.value?.formats ?? {}).filter(({ read }) => read);
+  const formats = supported.value?.input_formats ?? [];
   return (
     <main class="welcome">
       <div class="drop-zone">
@@ -20,8 +20,8 @@ export function Welcome() {
         <p class="hint">{t("dropAnywhere")}</p>
         {formats.length > 0 && (
           <ul class="formats" aria-label={t("reads", { formats: "" })}>
-            {formats.map(({ label }) => (
-              <li key={label}>{label.replace(/ \(.*\)/, "")}</li>
+            {formats.map((id) => (
+              <li key={id}>{id.toUpperCase()}</li>
             ))}
             <li>ZIP</li>
           </ul>

@@ -6,8 +6,10 @@ import {
   BufferGeometry,
   Color,
   DoubleSide,
+  EdgesGeometry,
   FrontSide,
   Group,
+  LineBasicMaterial,
   LineSegments,
   Matrix4,
   Mesh,
@@ -24,12 +26,16 @@ import { LineSegmentsGeometry } from "three/examples/jsm/lines/LineSegmentsGeome
 import { GLTFLoader } from "three/examples/jsm/loaders/GLTFLoader.js";
 
 import type { DefectKind, PreviewFacts } from "../types";
-import { DEFECT_COLORS } from "./colors";
+import { DEFECT_COLORS } from "./look";
 
 /** glTF is in meters, Y up (glTF 2.0 §3.4); the page shows millimeters, Z up. */
 const TO_MILLIMETERS = new Matrix4().set(1000, 0, 0, 0, 0, 0, -1000, 0, 0, 1000, 0, 0, 0, 0, 0, 1);
 const DEFECTS_NODE = "meshhub:defects";
 const LINE_WIDTH_PIXELS = 3.5;
+/** Degrees between two faces from which their edge is drawn, as in a technical drawing. */
+const SHARP_EDGE_DEG = 30;
+/** Triangles up to which edges are drawn: three.js takes about 1 ms per 200 triangles to find them. */
+const MAX_EDGE_TRIANGLES = 30_000;
 
 export interface PartNode {
   name: string;
@@ -44,6 +50,7 @@ export interface Display {
   defects: boolean;
   clay: string;
   cut: string;
+  edge: string;
 }
 
 /** A mesh of the model, with the twins that draw its wireframe and the inside of a section. */
@@ -61,10 +68,16 @@ export class Picture {
   readonly parts: PartNode[] = [];
   readonly meshes: Mesh[] = [];
   private readonly surfaces: Surface[] = [];
-  private readonly clay = new MeshLambertMaterial({ side: DoubleSide, polygonOffset: true, polygonOffsetUnits: 1, polygonOffsetFactor: 1 });
+  private readonly clay = new MeshLambertMaterial({
+    side: DoubleSide,
+    polygonOffset: true,
+    polygonOffsetUnits: 1,
+    polygonOffsetFactor: 1,
+  });
   private readonly smoothClay = this.clay.clone();
   private readonly wire = new MeshBasicMaterial({ wireframe: true, transparent: true, opacity: 0.35, color: "#000" });
   private readonly inside = new MeshBasicMaterial({ side: BackSide });
+  private readonly edge = new LineBasicMaterial({ transparent: true, opacity: 0.55 });
   private readonly materials = new Map<Material, MeshLambertMaterial>();
   readonly hasAppearance: boolean;
 
@@ -99,12 +112,16 @@ export class Picture {
 
   private addSurface(mesh: Mesh): void {
     const hasNormals = "normal" in mesh.geometry.attributes;
-    const convert = (material: Material): MeshLambertMaterial => this.toLambert(material as MeshStandardMaterial, hasNormals);
+    const convert = (material: Material): MeshLambertMaterial =>
+      this.toLambert(material as MeshStandardMaterial, hasNormals);
     const colored = Array.isArray(mesh.material) ? mesh.material.map(convert) : convert(mesh.material);
     const wire = new Mesh(mesh.geometry, this.wire);
     const inside = new Mesh(mesh.geometry, this.inside);
     wire.visible = inside.visible = false;
     mesh.add(wire, inside);
+    if (!hasNormals && this.facts.triangles <= MAX_EDGE_TRIANGLES) {
+      mesh.add(new LineSegments(new EdgesGeometry(mesh.geometry, SHARP_EDGE_DEG), this.edge));
+    }
     this.surfaces.push({ mesh, colored, wire, inside });
   }
 
@@ -153,7 +170,12 @@ export class Picture {
   private toLines(positions: Float32Array, color: string): LineSegments2 {
     const geometry = new LineSegmentsGeometry();
     geometry.setPositions(positions);
-    const material = new LineMaterial({ color: new Color(color).getHex(), linewidth: LINE_WIDTH_PIXELS, depthTest: false, transparent: true });
+    const material = new LineMaterial({
+      color: new Color(color).getHex(),
+      linewidth: LINE_WIDTH_PIXELS,
+      depthTest: false,
+      transparent: true,
+    });
     const lines = new LineSegments2(geometry, material);
     lines.renderOrder = 1;
     return lines;
@@ -164,6 +186,7 @@ export class Picture {
     this.clay.color.set(display.clay);
     this.smoothClay.color.set(display.clay);
     this.inside.color.set(display.cut);
+    this.edge.color.set(display.edge);
     for (const { mesh, colored, wire, inside } of this.surfaces) {
       const clay = "normal" in mesh.geometry.attributes ? this.smoothClay : this.clay;
       mesh.material = display.textures && [colored].flat().some((material) => isColored(material)) ? colored : clay;
@@ -174,7 +197,7 @@ export class Picture {
         material.clippingPlanes = planes;
       }
     }
-    this.wire.clippingPlanes = this.inside.clippingPlanes = planes;
+    this.wire.clippingPlanes = this.inside.clippingPlanes = this.edge.clippingPlanes = planes;
     this.defects.visible = display.defects;
     for (const child of this.defects.children) ((child as Mesh).material as Material).clippingPlanes = planes;
   }

@@ -25,11 +25,13 @@ import {
   Vector3,
   WebGLRenderer,
   type Intersection,
+  type Object3D,
 } from "three";
 import { acceleratedRaycast, MeshBVH } from "three-mesh-bvh";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 
 import type { Place } from "../types";
+import { SLIDER_INSET_PIXELS } from "./look";
 import { measure, POINT_COUNTS, type Point, type Tool } from "./measure";
 import type { Picture } from "./picture";
 
@@ -102,7 +104,7 @@ export class Viewer {
   private readonly orthographic = new OrthographicCamera();
   private camera: PerspectiveCamera | OrthographicCamera = this.perspective;
   private readonly controls: OrbitControls;
-  private readonly lamp = new DirectionalLight(0xffffff, 1.9);
+  private readonly lamp = new DirectionalLight(0xffffff, 2.1);
   private readonly extras = new Group();
   private readonly labels: HTMLElement;
   private readonly planes: Plane[] = [];
@@ -155,7 +157,13 @@ export class Viewer {
     this.perspective.up.set(0, 0, 1);
     this.orthographic.up.set(0, 0, 1);
     this.perspective.position.set(...VIEWS.iso);
-    this.scene.add(new HemisphereLight(0xffffff, 0x8a93a3, 1.5), new AmbientLight(0xffffff, 0.35), this.lamp, this.lamp.target, this.extras);
+    this.scene.add(
+      new HemisphereLight(0xffffff, 0x6f7a8c, 1.35),
+      new AmbientLight(0xffffff, 0.25),
+      this.lamp,
+      this.lamp.target,
+      this.extras,
+    );
     this.controls = new OrbitControls(this.camera, canvas);
     this.controls.rotateSpeed = 0.9;
     this.controls.zoomToCursor = true;
@@ -227,6 +235,7 @@ export class Viewer {
       defects: options.defects,
       clay: style.getPropertyValue("--clay").trim() || "#b9c3d3",
       cut: style.getPropertyValue("--cut").trim() || "#e8a33d",
+      edge: style.getPropertyValue("--edge").trim() || "#3a4657",
     };
     this.before?.apply(display, this.planes);
     this.after?.apply(display, this.planes);
@@ -276,8 +285,12 @@ export class Viewer {
     const position = new Vector3(...place.position_mm);
     const outward = position.clone().sub(this.sphere.center);
     // Look from the outside of the model, a little from above.
-    if (outward.lengthSq() > (this.sphere.radius * 0.05) ** 2) direction.copy(outward.normalize()).setZ(direction.z + 0.35).normalize();
-    const radius = Math.max(place.size_mm, this.sphere.radius * 0.12);
+    if (outward.lengthSq() > (this.sphere.radius * 0.05) ** 2)
+      direction
+        .copy(outward.normalize())
+        .setZ(direction.z + 0.35)
+        .normalize();
+    const radius = Math.max(place.size_mm, this.sphere.radius * 0.25);
     this.fly(position, direction, radius, true);
   }
 
@@ -377,7 +390,7 @@ export class Viewer {
     if (!after || mode === "before") return [{ picture: before, view: [0, width], clip: [0, width] }];
     if (mode === "after") return [{ picture: after, view: [0, width], clip: [0, width] }];
     const isSlider = mode === "slider";
-    const edge = isSlider ? width * slider : width / 2;
+    const edge = isSlider ? SLIDER_INSET_PIXELS + (width - 2 * SLIDER_INSET_PIXELS) * slider : width / 2;
     return [
       { picture: before, view: isSlider ? [0, width] : [0, edge], clip: [0, edge] },
       { picture: after, view: isSlider ? [0, width] : [edge, width - edge], clip: [edge, width - edge] },
@@ -392,13 +405,20 @@ export class Viewer {
     for (const { picture, view, clip } of this.panes()) {
       for (const other of [this.before, this.after]) if (other) other.root.visible = other === picture;
       this.frameCamera(view[1], height);
-      this.lamp.position.copy(this.camera.position);
+      this.placeLamp();
       this.lamp.target.position.copy(this.controls.target);
       this.renderer.setViewport(view[0], 0, view[1], height);
       this.renderer.setScissor(clip[0], 0, Math.max(0, clip[1]), height);
       this.renderer.render(this.scene, this.camera);
     }
     this.placeLabels();
+  }
+
+  /** Put the lamp above the right shoulder of the viewer, so that faces in different directions differ. */
+  private placeLamp(): void {
+    const distance = this.camera.position.distanceTo(this.controls.target);
+    const offset = new Vector3(0.45, 0.55, 0).applyQuaternion(this.camera.quaternion);
+    this.lamp.position.copy(this.camera.position).addScaledVector(offset, distance);
   }
 
   private frameCamera(width: number, height: number): void {
@@ -464,10 +484,17 @@ export class Viewer {
     const [left, front, z] = [center.x - width / 2, center.y - depth / 2, box.min.z];
     const minor: number[] = [];
     const major: number[] = [];
-    for (let x = 0; x <= width + 1e-6; x += 10) (x % 50 === 0 ? major : minor).push(left + x, front, z, left + x, front + depth, z);
-    for (let y = 0; y <= depth + 1e-6; y += 10) (y % 50 === 0 ? major : minor).push(left, front + y, z, left + width, front + y, z);
+    for (let x = 0; x <= width + 1e-6; x += 10)
+      (x % 50 === 0 ? major : minor).push(left + x, front, z, left + x, front + depth, z);
+    for (let y = 0; y <= depth + 1e-6; y += 10)
+      (y % 50 === 0 ? major : minor).push(left, front + y, z, left + width, front + y, z);
     for (const level of [z, z + height]) major.push(...rectangle(left, front, width, depth, level));
-    for (const [x, y] of [[0, 0], [width, 0], [width, depth], [0, depth]] as const) {
+    for (const [x, y] of [
+      [0, 0],
+      [width, 0],
+      [width, depth],
+      [0, depth],
+    ] as const) {
       major.push(left + x, front + y, z, left + x, front + y, z + height);
     }
     this.addLines(minor, color, 0.22);
@@ -500,7 +527,13 @@ export class Viewer {
 
   private addPoints(points: Point[], color: string): void {
     const geometry = new BufferGeometry().setAttribute("position", new Float32BufferAttribute(points.flat(), 3));
-    const material = new PointsMaterial({ color, size: 9, sizeAttenuation: false, depthTest: false, transparent: true });
+    const material = new PointsMaterial({
+      color,
+      size: 9,
+      sizeAttenuation: false,
+      depthTest: false,
+      transparent: true,
+    });
     const object = new Points(geometry, material);
     object.renderOrder = 3;
     this.extras.add(object);
@@ -508,7 +541,9 @@ export class Viewer {
 
   private addLines(positions: number[], color: string, opacity: number): void {
     const geometry = new BufferGeometry().setAttribute("position", new Float32BufferAttribute(positions, 3));
-    this.extras.add(new LineSegments(geometry, new LineBasicMaterial({ color, transparent: true, opacity, depthWrite: false })));
+    this.extras.add(
+      new LineSegments(geometry, new LineBasicMaterial({ color, transparent: true, opacity, depthWrite: false })),
+    );
   }
 
   private addLabel(text: string, at: Point, kind: string): void {
@@ -544,7 +579,9 @@ export class Viewer {
     this.frameCamera(pane.view[1], this.size.y);
     const ray = new Raycaster();
     ray.setFromCamera(new Vector2(x, y), this.camera);
-    const hit = this.cast(ray, pane.picture).find(({ point }) => this.planes.every((plane) => plane.distanceToPoint(point) >= 0));
+    const hit = this.cast(ray, pane.picture).find(({ point }) =>
+      this.planes.every((plane) => plane.distanceToPoint(point) >= 0),
+    );
     return hit ? { hit, picture: pane.picture, ray } : null;
   }
 
@@ -606,7 +643,10 @@ export class Viewer {
     if (inward.dot(fromCamera) < 0) inward.negate();
     const gap = this.sphere.radius * 1e-5;
     const hit = this.cast(new Raycaster(point.clone().addScaledVector(inward, gap), inward), picture)[0];
-    if (!hit) return this.onMeasure("thickness", null);
+    if (!hit) {
+      this.onMeasure("thickness", null);
+      return;
+    }
     const points: Point[] = [point.toArray(), hit.point.toArray()];
     this.measurements.push({ tool: "thickness", points });
     this.onMeasure("thickness", measure("thickness", points));
@@ -674,10 +714,12 @@ export class Viewer {
   }
 }
 
+/** Return whether the list of parts shows a mesh. The root of a picture is hidden while the other pane is drawn. */
 function isShown(mesh: Mesh): boolean {
-  let isVisible = true;
-  mesh.traverseAncestors((ancestor) => (isVisible &&= ancestor.visible || ancestor.parent instanceof Scene));
-  return isVisible && mesh.visible;
+  for (let object: Object3D | null = mesh; object && !(object.parent instanceof Scene); object = object.parent) {
+    if (!object.visible) return false;
+  }
+  return true;
 }
 
 /** three.js measures spherical coordinates about Y; the page has Z up. */

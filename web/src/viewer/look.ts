@@ -7,3 +7,6 @@ export const DEFECT_COLORS: Record<DefectKind, string> = {
   flipped_faces: "#7c5cff",
   stray_fragments: "#f59e0b",
 };
+
+/** Pixels between the side of the view and the middle of the slider's thumb at its end. */
+export const SLIDER_INSET_PIXELS = 18;

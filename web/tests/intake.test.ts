@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+
+import { extensionOf, groupModels, stemOf } from "../src/intake";
+import { writeZip } from "../src/zip";
+
+const at = (path: string) => ({ path, file: new File(["x"], path.replace(/^.*\//, "")) });
+
+test("extensions and stems", () => {
+  expect(extensionOf("a.b.STL")).toBe("stl");
+  expect(extensionOf("folder.x/noextension")).toBe("");
+  expect(stemOf("a.b.STL")).toBe("a.b");
+});
+
+test("materials and textures of a folder belong to its OBJ, with their paths", async () => {
+  const models = await groupModels([
+    at("car/car.obj"),
+    at("car/car.mtl"),
+    at("car/maps/a.png"),
+    at("bike/b.mtl"),
+    at("c.stl"),
+  ]);
+  expect(models.map(({ name, companions }) => [name, companions.map(({ path }) => path)])).toEqual([
+    ["car.obj", ["car.mtl", "maps/a.png"]],
+    ["c.stl", []],
+  ]);
+});
+
+test("files of a ZIP are models; those of the system are skipped", async () => {
+  const data = new TextEncoder().encode("solid");
+  const archive = writeZip(
+    ["parts/a.stl", "parts/b.stl", "__MACOSX/parts/._a.stl", ".DS_Store"].map((path) => ({ path, data })),
+  );
+  const models = await groupModels([{ path: "parts.zip", file: new File([archive], "parts.zip") }]);
+  expect(models.map(({ name }) => name)).toEqual(["a.stl", "b.stl"]);
+});
+
+test("a ZIP that is none is rejected by name", async () => {
+  await expect(groupModels([at("broken.zip")])).rejects.toThrow("broken.zip");
+});
+
+test("a texture alone is sent, so that the service explains what is missing", async () => {
+  expect((await groupModels([at("a.png")])).map(({ name }) => name)).toEqual(["a.png"]);
+});

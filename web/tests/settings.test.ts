@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+
+import {
+  checkValue,
+  findRemedy,
+  fromFragment,
+  listFields,
+  toCurl,
+  toFragment,
+  toPython,
+  unitOf,
+} from "../src/settings";
+import type { Field, Supported } from "../src/types";
+
+const repair: Field = { type: "boolean", default: false };
+const height: Field = { type: "number", minimum: 0.001, maximum: 100_000 };
+const faces: Field = { type: "integer", minimum: 4 };
+const unit: Field = { type: "string", enum: ["in", "m", "mm"] };
+const fields = { repair, target_height_mm: height, optimize_target_faces: faces, input_unit: unit };
+const settings = { target: "3mf", options: { repair: true, target_height_mm: "40" } };
+
+test("values are checked against the bounds of their field", () => {
+  expect(checkValue(height, "40")).toBeNull();
+  expect(checkValue(height, "")).toBeNull();
+  expect(checkValue(height, "0")).toBe("outOfBounds");
+  expect(checkValue(height, "100001")).toBe("outOfBounds");
+  expect(checkValue(height, "tall")).toBe("enterValue");
+  expect(checkValue(faces, "4.5")).toBe("wholeNumber");
+  expect(checkValue(repair, true)).toBeNull();
+});
+
+test("the name of an option states its unit", () => {
+  expect(unitOf("target_height_mm")).toBe("mm");
+  expect(unitOf("step_angle_degrees")).toBe("°");
+  expect(unitOf("repair")).toBe("");
+});
+
+test("fields of formats, operations and the host are listed, also of plug-ins", () => {
+  const capability = { label: "", requires: null, allowed: true, objection: null, remedy: null };
+  const format = { ...capability, extensions: [], read: true, write: true, carries: [] };
+  const supported: Supported = {
+    plan: "free",
+    input_formats: [],
+    output_formats: [],
+    formats: { off: { ...format, options: { properties: { off_binary: repair } } } },
+    operations: [
+      { ...capability, id: "hollow", available: true, drops: [], options: { properties: { hollow_mm: height } } },
+    ],
+    options: { properties: { input_unit: unit } },
+  };
+  expect(Object.keys(listFields(supported)).sort()).toEqual(["hollow_mm", "input_unit", "off_binary"]);
+});
+
+test("a link restores the settings", () => {
+  expect(fromFragment(`#${toFragment(settings)}`, fields)).toEqual(settings);
+});
+
+test("a link with unknown or invalid options restores the others", () => {
+  const link = "#target=stl&repair=true&optimize_target_faces=2&X-Api-Key=secret&__proto__=1";
+  expect(fromFragment(link, fields)).toEqual({ target: "stl", options: { repair: true } });
+});
+
+test("the curl command quotes names and keeps the key a variable", () => {
+  const command = toCurl("https://a.example/m/", "my part's.stl", "my part's.3mf", settings, true);
+  expect(command).toBe(
+    `curl -sf -H "X-Api-Key: $MESHHUB_API_KEY" -F 'file=@my part'\\''s.stl' -F target=3mf -F repair=true ` +
+      `-F target_height_mm=40 -o 'my part'\\''s.3mf' https://a.example/m/convert`,
+  );
+});
+
+test("the Python snippet sends the settings", () => {
+  const snippet = toPython("http://localhost:8000/", "a.stl", "a.3mf", settings, false);
+  expect(snippet).toContain('data={"target":"3mf","repair":"true","target_height_mm":"40"}');
+  expect(snippet).not.toContain("X-Api-Key");
+});
+
+test.each([
+  [{ code: "looks_like_metres", message: "" }, ["input_unit", "m"]],
+  [{ code: "of_a_plug_in", message: "The numbers may be inches; set input_unit=in." }, ["input_unit", "in"]],
+  [{ code: "of_a_plug_in", message: "The cut is open; add 'repair'." }, ["repair", true]],
+  [{ code: "of_a_plug_in", message: "Set 'hollow' or unknown=1." }, null],
+])("the remedy of a note is found: %o", (note, remedy) => {
+  expect(findRemedy(note, fields)).toEqual(remedy);
+});
