@@ -24,7 +24,7 @@ export function startEmbedding(): void {
     window.parent.postMessage(message, origin, transfer);
   addEventListener("message", (event: MessageEvent<Message | null>) => {
     if (event.origin !== origin || event.source !== window.parent || typeof event.data?.type !== "string") return;
-    receive(event.data);
+    receive(event.data, post);
   });
   onOutput(async (event) => {
     if ("failure" in event) {
@@ -38,10 +38,10 @@ export function startEmbedding(): void {
   post({ type: "meshhub:ready" });
 }
 
-function receive(message: Message): void {
+function receive(message: Message, post: (message: object) => void): void {
   if (message.type === "meshhub:load") {
     const file = new File([message.data], message.name);
-    void addFiles([{ path: message.name, file }]);
+    void addFiles([{ path: message.name, file }]).then(() => post({ type: "meshhub:loaded", name: message.name }));
   } else if (message.type === "meshhub:options") {
     if (message.target) setTarget(message.target);
     for (const [name, value] of Object.entries(message.options ?? {})) setOption(name, value);

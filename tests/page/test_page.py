@@ -1,0 +1,480 @@
+"""The page in a real browser, against a real service."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import http.server
+import importlib.util
+import io
+import json
+import re
+import threading
+import zipfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import Visit, serving
+from meshhub import Registry
+from meshhub.model.scene import Image, Material, Mesh, Part, Scene
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+BUILT = ROOT / "src/meshhub/http/page"
+AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
+MAX_PAGE_BYTES = 450_000
+"""Bytes of the page, compressed with gzip; a phone loads them in about three seconds over 3G."""
+
+
+def pick(page: Any, *files: Path) -> None:
+    """Choose files with the file dialog, and wait until they are read."""
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose files").click()
+    chooser.value.set_files(list(files))
+    page.locator(".dot.busy").first.wait_for(state="detached")
+
+
+def convert(page: Any, button: str) -> None:
+    page.get_by_role("button", name=button).click()
+    page.get_by_role("region", name="Result").wait_for()
+
+
+def download(page: Any, button: str, folder: Path) -> Path:
+    with page.expect_download() as started:
+        page.get_by_role("button", name=button).click()
+    path = folder / str(started.value.suggested_filename)
+    started.value.save_as(path)
+    return path
+
+
+def draw(page: Any) -> np.ndarray:
+    """Return the pixels of the 3D view, after its motion."""
+    from PIL import Image as Picture
+
+    page.wait_for_timeout(800)
+    return np.asarray(Picture.open(io.BytesIO(page.locator("canvas").screenshot())).convert("RGB")).astype(int)
+
+
+def write_textured_cube(path: Path) -> None:
+    """Write a cube of which each side shows a red texture."""
+    from PIL import Image as Picture
+
+    picture = path.with_suffix(".png")
+    Picture.new("RGB", (8, 8), (230, 20, 20)).save(picture)
+    corners = np.array([[x, y, z] for x in (0, 20) for y in (0, 20) for z in (0, 20)], dtype=np.float64)
+    quads = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
+    faces = np.array(
+        [[4 * i + k for k in triple] for i in range(6) for triple in ((0, 1, 2), (0, 2, 3))], dtype=np.int32
+    )
+    mesh = Mesh(
+        vertices=corners[np.array(quads).ravel()],
+        faces=faces,
+        uv=np.tile(np.array([[0, 0], [1, 0], [1, 1], [0, 1]], dtype=np.float32), (6, 1)),
+        face_material=np.zeros(12, dtype=np.int32),
+    )
+    scene = Scene(
+        meshes=(mesh,),
+        parts=(Part(0, np.eye(4), name="cube"),),
+        materials=(Material(name="red", base_color_image=0),),
+        images=(Image(picture.read_bytes(), "image/png"),),
+    )
+    Registry().write(scene, path)
+
+
+def test_a_phone_takes_a_model_from_drop_to_repaired_3mf(phone: Visit, tmp_path: Path) -> None:
+    page = phone.open()
+    pick(page, EXAMPLES / "bracket.stl")
+    page.get_by_role("heading", name="Needs repair").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    convert(page, "Repair and save as 3MF")
+    result = download(page, "Download bracket.3mf", tmp_path)
+    assert Registry().inspect(result).model.watertight
+
+
+def test_before_and_after_are_compared(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket.stl")
+    convert(page, "Repair and save as 3MF")
+    row = page.get_by_role("row", name="Watertight no yes")
+    row.wait_for()
+    compare = page.get_by_role("group", name="Compare")
+    pictures = {}
+    for mode in ("Before", "After", "Slider", "Side by side"):
+        compare.get_by_role("button", name=mode, exact=True).click()
+        pictures[mode] = draw(page)
+    changed = np.abs(pictures["Before"] - pictures["After"]).max(axis=2) > 40
+    assert 50 < changed.sum() < changed.size / 5
+    # the slider shows the left half of one and the right half of the other
+    width = changed.shape[1]
+    assert (pictures["Slider"][:, : width // 3] == pictures["Before"][:, : width // 3]).mean() > 0.99
+    assert (pictures["Slider"][:, -width // 3 :] == pictures["After"][:, -width // 3 :]).mean() > 0.99
+
+
+def test_a_drop_anywhere_is_read(visit: Visit) -> None:
+    page = visit.open()
+    data = page.evaluate_handle(
+        """text => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([Uint8Array.from(atob(text), c => c.charCodeAt(0))], "part.stl"));
+            return transfer;
+        }""",
+        base64.b64encode((EXAMPLES / "bracket-clean.stl").read_bytes()).decode(),
+    )
+    page.dispatch_event("body", "drop", {"dataTransfer": data})
+    page.get_by_role("heading", name="Ready to print").wait_for()
+    # a valid model is not repaired by default
+    assert page.get_by_role("switch", name="Repair").is_checked() is False
+
+
+@pytest.mark.skipif(importlib.util.find_spec("OCP") is None, reason="needs the extra 'step'")
+def test_a_step_file_is_shown(visit: Visit, tmp_path: Path) -> None:
+    path = tmp_path / "bracket.step"
+    Registry().convert(EXAMPLES / "bracket-clean.stl", path)
+    page = visit.open()
+    pick(page, path)
+    page.get_by_role("heading", name="Ready to print").wait_for()
+    page.get_by_text("More options").click()
+    page.get_by_text("Reading STEP", exact=True).wait_for()
+    page.get_by_label("Maximum deviation when reading STEP, in mm").wait_for()
+
+
+def test_textures_are_shown(visit: Visit, tmp_path: Path) -> None:
+    path = tmp_path / "cube.glb"
+    write_textured_cube(path)
+    page = visit.open()
+    pick(page, path)
+    pixels = draw(page)
+    is_red = (pixels[..., 0] > 90) & (pixels[..., 1] < 60) & (pixels[..., 2] < 60)
+    assert is_red.sum() > 20_000
+
+
+def test_losses_are_shown_before_the_conversion(visit: Visit, tmp_path: Path) -> None:
+    path = tmp_path / "cube.glb"
+    write_textured_cube(path)
+    page = visit.open()
+    pick(page, path)
+    page.get_by_role("radio", name="STL").check(force=True)
+    page.get_by_text("STL cannot keep:").wait_for()
+    assert "textures" in page.get_by_text("STL cannot keep:").inner_text()
+
+
+def test_a_broken_file_is_explained(visit: Visit, tmp_path: Path) -> None:
+    path = tmp_path / "broken.stl"
+    path.write_bytes(b"solid nothing\nfacet normal 0 0")
+    page = visit.open()
+    pick(page, path)
+    alert = page.get_by_role("alert").inner_text()
+    assert "broken.stl" in alert
+    assert "Export the model again" in alert
+    page.get_by_role("button", name="Remove broken.stl").click()
+    page.get_by_role("button", name="Choose files").wait_for()
+
+
+def test_a_file_above_the_limit_of_the_plan_is_not_uploaded(visit: Visit, tmp_path: Path) -> None:
+    path = tmp_path / "large.stl"
+    path.write_bytes(bytes(30 << 20))
+    page = visit.open()
+    pick(page, path)
+    alert = page.get_by_role("alert").inner_text()
+    assert "30 MB" in alert and "20 MB" in alert
+    page.get_by_role("button", name="Enter an API key").wait_for()
+    assert not [line for line in visit.requests if line.endswith("/preview")]
+
+
+def test_three_files_become_one_zip(visit: Visit, tmp_path: Path) -> None:
+    write_textured_cube(tmp_path / "cube.glb")
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket.stl", EXAMPLES / "bracket-clean.stl", tmp_path / "cube.glb")
+    assert page.locator(".file-tab").count() == 3
+    convert(page, "Convert 3 files to 3MF")
+    result = download(page, "Download all (3)", tmp_path)
+    with zipfile.ZipFile(result) as archive:
+        assert archive.testzip() is None
+        assert sorted(archive.namelist()) == ["bracket-clean.3mf", "bracket.3mf", "cube.3mf"]
+
+
+def test_files_above_the_number_of_the_plan_are_left_out(visit: Visit, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{index}.stl" for index in range(4)]
+    for path in paths:
+        path.write_bytes((EXAMPLES / "bracket-clean.stl").read_bytes())
+    page = visit.open()
+    pick(page, *paths)
+    assert page.locator(".file-tab").count() == 3
+    assert "4 files are more than the 3" in page.get_by_role("alert").inner_text()
+
+
+def test_a_zip_with_companions_keeps_its_colors(visit: Visit, tmp_path: Path) -> None:
+    write_textured_cube(tmp_path / "cube.glb")
+    folder = tmp_path / "obj"
+    folder.mkdir()
+    Registry().convert(tmp_path / "cube.glb", folder / "cube.obj")
+    with zipfile.ZipFile(tmp_path / "cube.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in folder.iterdir():
+            archive.write(path, f"cube/{path.name}")
+    page = visit.open()
+    pick(page, tmp_path / "cube.zip")
+    page.get_by_role("radio", name="GLB").check(force=True)
+    convert(page, "Convert to GLB")
+    scene = Registry().read(download(page, "Download cube.glb", tmp_path))
+    assert len(scene.images) == 1
+
+
+def test_a_conversion_is_canceled(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket.stl")
+    for path in ("**/convert-many", "**/jobs"):
+        page.route(path, lambda route: None)
+    page.get_by_role("button", name="Repair and save as 3MF").click()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Repair and save as 3MF").wait_for()
+    assert page.get_by_role("alert").count() == 0
+
+
+def test_the_keyboard_is_enough(visit: Visit, tmp_path: Path) -> None:
+    page = visit.open()
+
+    def tab_to(name: str) -> None:
+        for _ in range(80):
+            page.keyboard.press("Tab")
+            focused = page.evaluate(
+                "(document.activeElement.ariaLabel ?? '') + ' ' + (document.activeElement.textContent ?? '')"
+            )
+            if name in focused:
+                return
+        pytest.fail(f"the Tab key does not reach {name!r}")
+
+    tab_to("Choose files")
+    with page.expect_file_chooser() as chooser:
+        page.keyboard.press("Enter")
+    chooser.value.set_files(EXAMPLES / "bracket.stl")
+    page.get_by_role("heading", name="Needs repair").wait_for()
+    tab_to("3D view of bracket.stl")
+    before = draw(page)
+    for key in ("ArrowLeft", "ArrowUp", "+"):
+        page.keyboard.press(key)
+    assert np.abs(draw(page) - before).max() > 40
+    tab_to("Show place 1 of 3: open edges")
+    page.keyboard.press("Enter")
+    page.get_by_text("Place 1 of 3").wait_for()
+    tab_to("Repair and save as 3MF")
+    page.keyboard.press("Enter")
+    page.get_by_role("region", name="Result").wait_for()
+    tab_to("Download bracket.3mf")
+    with page.expect_download() as started:
+        page.keyboard.press("Enter")
+    assert started.value.suggested_filename == "bracket.3mf"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation(browser: Any, address: str, scheme: str) -> None:
+    if not AXE.exists():
+        pytest.skip("needs `npm ci` in web/")
+    visit = Visit(browser, address, color_scheme=scheme)
+    page = visit.open()
+
+    def check(state: str) -> None:
+        page.evaluate(AXE.read_text())
+        violations = page.evaluate("axe.run().then(({ violations }) => violations)")
+        rows = [(row["id"], [node["html"] for node in row["nodes"]]) for row in violations]
+        assert (state, rows) == (state, [])
+
+    check("welcome")
+    page.get_by_role("button", name="Preferences").click()
+    check("preferences")
+    page.keyboard.press("Escape")
+    pick(page, EXAMPLES / "bracket.stl")
+    page.get_by_role("switch", name="Scale to height").check()
+    page.get_by_text("More options").click()
+    check("settings")
+    for tool in ("Views", "Display", "Section", "Measure", "Printer bed"):
+        page.get_by_role("button", name=tool, exact=True).click()
+        check(tool)
+    convert(page, "Repair and save as 3MF")
+    page.get_by_role("group", name="Compare").wait_for()
+    page.get_by_text("For programs").click()
+    check("result")
+    visit.close()
+
+
+def test_operations_and_formats_of_plug_ins_appear(visit: Visit) -> None:
+    """The form is generated, so that a plug-in needs no change of the page."""
+
+    def add_plugins(route: Any) -> None:
+        response = route.fetch()
+        body = response.json()
+        hollow = {
+            "hollow_mm": {"type": "number", "title": "Wall", "description": "Thickness.", "minimum": 0.5, "maximum": 9},
+            "hollow_drain": {"type": "boolean", "title": "Add a drain", "description": "For resin.", "default": False},
+            "hollow_style": {"type": "string", "title": "Style", "enum": ["round", "square"], "default": "round"},
+        }
+        common = {"requires": None, "allowed": True, "objection": None, "remedy": None}
+        body["operations"].append(
+            {
+                **common,
+                "id": "hollow",
+                "label": "Hollow",
+                "available": True,
+                "drops": [],
+                "options": {"properties": hollow},
+            }
+        )
+        body["operations"].append(
+            {
+                **common,
+                "id": "lattice",
+                "label": "Lattice",
+                "available": False,
+                "remedy": "pip install lattice",
+                "drops": [],
+                "options": {"properties": {"lattice": {"type": "boolean", "title": "Lattice", "default": False}}},
+            }
+        )
+        route.fulfill(response=response, body=json.dumps(body))
+
+    sent: list[str] = []
+    visit.page.route("**/supported", add_plugins)
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    for path in ("**/convert-many", "**/jobs"):
+        page.route(path, lambda route: (sent.append(route.request.post_data_buffer.decode("latin-1")), route.abort()))
+    page.get_by_role("switch", name="Hollow").check()
+    page.get_by_label("Wall").fill("20")
+    page.get_by_text("Enter 0.5 to 9.").wait_for()
+    assert page.get_by_role("button", name="Convert to 3MF").is_disabled()
+    page.get_by_label("Wall").fill("2")
+    page.get_by_label("Add a drain").check()
+    page.get_by_label("Style").select_option("square")
+    assert page.get_by_role("switch", name="Lattice").is_disabled()
+    page.get_by_text("pip install lattice").wait_for()
+    page.get_by_role("button", name="Convert to 3MF").click()
+    page.get_by_text("The server does not answer").wait_for()
+    for name, value in (("hollow_mm", "2"), ("hollow_drain", "true"), ("hollow_style", "square")):
+        assert f'name="{name}"\r\n\r\n{value}\r\n' in sent[0]
+
+
+def test_a_locked_format_says_what_it_needs(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    page.get_by_role("radio", name="STEP").check(force=True)
+    page.get_by_text("STEP needs another plan").wait_for()
+    assert page.get_by_role("button", name="Convert to STEP").is_disabled()
+
+
+def test_a_note_offers_its_remedy(visit: Visit, tmp_path: Path) -> None:
+    scene = Registry().read(EXAMPLES / "bracket-clean.stl")
+    path = tmp_path / "meters.stl"
+    small = [Mesh(vertices=mesh.vertices / 1000, faces=mesh.faces) for mesh in scene.meshes]
+    Registry().write(Scene(meshes=tuple(small), parts=scene.parts), path)
+    page = visit.open()
+    pick(page, path)
+    page.get_by_role("button", name="Set Unit of the file: m").click()
+    page.get_by_text("60 × 40 × 50 mm").wait_for()
+
+
+def test_a_link_restores_the_settings(visit: Visit) -> None:
+    page = visit.open("#target=stl&target_height_mm=40&stl_ascii=true")
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    assert page.get_by_role("radio", name="STL").is_checked()
+    assert page.get_by_label("Target height in mm").input_value() == "40"
+    assert page.get_by_role("button", name="Convert to STL").is_enabled()
+
+
+def test_wall_thickness_is_measured_with_the_keyboard(visit: Visit) -> None:
+    page = visit.open()
+    write = partial(page.keyboard.press)
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    page.get_by_role("button", name="Measure", exact=True).click()
+    page.get_by_role("button", name="Wall thickness").click()
+    page.locator("canvas").focus()
+    write("4")
+    page.wait_for_timeout(800)
+    write("Enter")
+    page.get_by_role("status").get_by_text("mm").wait_for()
+    value = page.locator(".measured").inner_text()
+    assert 0 < float(value.removesuffix(" mm")) <= 60
+
+
+def test_a_model_that_is_larger_than_the_bed_is_reported(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    page.get_by_role("button", name="Printer bed").click()
+    page.get_by_text("Fits on the bed.").wait_for()
+    page.get_by_label("Height", exact=True).fill("45")
+    page.get_by_label("Height", exact=True).press("Tab")
+    page.get_by_text("Does not fit").wait_for()
+
+
+def test_a_browser_without_webgl_shows_a_picture_of_the_server(visit: Visit) -> None:
+    visit.context.add_init_script("HTMLCanvasElement.prototype.getContext = () => null")
+    page = visit.open()
+    visit.page.on("console", lambda message: None)
+    pick(page, EXAMPLES / "bracket.stl")
+    picture = page.get_by_role("img", name="Picture of bracket.stl")
+    picture.wait_for()
+    assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
+    convert(page, "Repair and save as 3MF")
+    # three.js reports the missing context
+    visit.problems = [line for line in visit.problems if "WebGL" not in line]
+
+
+def test_german_is_a_second_language(browser: Any, address: str) -> None:
+    visit = Visit(browser, address, locale="de-DE")
+    page = visit.open()
+    page.get_by_role("button", name="Dateien wählen").wait_for()
+    assert page.evaluate("document.documentElement.lang") == "de"
+    visit.close()
+
+
+def test_a_shop_embeds_the_page(browser: Any, tmp_path: Path) -> None:
+    """The shop loads a model into the frame and receives the result."""
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(shop))
+    handler.log_message = lambda *arguments: None  # type: ignore[attr-defined]
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        origin = f"http://127.0.0.1:{server.server_port}"
+        pytest.importorskip("litestar", reason="needs the extra 'http'")
+        with serving(tmp_path, MESHHUB_FRAME_ANCESTORS=origin) as url:
+            (shop / "part.stl").write_bytes((EXAMPLES / "bracket.stl").read_bytes())
+            (shop / "index.html").write_text(SHOP.replace("SERVICE", f"{url}?embed=1&origin={origin}"))
+            page = browser.new_page()
+            page.goto(f"{origin}/index.html")
+            page.wait_for_function("window.result", timeout=60_000)
+            assert page.evaluate("[window.result.name, window.result.data.byteLength > 1000]") == ["part.3mf", True]
+            page.close()
+        server.shutdown()
+
+
+SHOP = """<!doctype html><title>Shop</title><iframe src="SERVICE" width="1000" height="700"></iframe>
+<script>
+const frame = document.querySelector("iframe").contentWindow;
+const origin = new URL("SERVICE").origin;
+addEventListener("message", async ({ data, origin: sender }) => {
+  if (sender !== origin) return;
+  if (data.type === "meshhub:ready") {
+    const model = await (await fetch("part.stl")).arrayBuffer();
+    frame.postMessage({ type: "meshhub:options", target: "3mf", options: { repair: true } }, origin);
+    frame.postMessage({ type: "meshhub:load", name: "part.stl", data: model }, origin);
+  }
+  if (data.type === "meshhub:loaded") frame.postMessage({ type: "meshhub:convert" }, origin);
+  if (data.type === "meshhub:result") window.result = data;
+});
+</script>
+"""
+
+
+def test_the_page_is_small() -> None:
+    files = [path for path in BUILT.rglob("*") if path.is_file() and path.suffix not in (".br", ".gz")]
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files) <= MAX_PAGE_BYTES
+    assert all("://" not in reference for reference in _references(BUILT / "index.html"))
+
+
+def _references(path: Path) -> list[str]:
+    return re.findall(r'(?:src|href)="([^"]*)"', path.read_text())
