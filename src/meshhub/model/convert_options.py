@@ -20,6 +20,11 @@ class ConvertOptions(TypedDict, total=False):
     input_format: str | None
     """Format of the file. A format id; overrides the content and the name of the file."""
 
+    texture_colors: Literal["face", "texture", "vertex"] | None
+    """Colors of textures in the result. texture keeps textures; vertex writes their colors at the vertices, and
+    face one color for each triangle, if the format has vertex colors. Default: texture, but vertex for formats with
+    vertex colors alone, such as PLY."""
+
     recipe: str | None
     """Recipe. Named list of options; options that the request sets take precedence."""
 
@@ -54,6 +59,29 @@ class ConvertOptions(TypedDict, total=False):
     flatten_base_mm: float | None
     """Flatten base by mm (at least 0.001 and at most 100000). Cut this many millimeters off the bottom of the whole
     scene, and close the cut."""
+
+    reduce_colors: int | None
+    """Number of colors (at least 1 and at most 32). Reduce textures, vertex colors and materials to this many flat
+    colors, each a material of its own; triangles are split along the borders. With reduce_colors_palette: the
+    number of filaments to choose from it."""
+
+    reduce_colors_palette: str | None
+    """Filaments. Colors to use, #RRGGBB or name=#RRGGBB, separated by commas or line breaks; default: the colors
+    that suit the model."""
+
+    reduce_colors_cell_mm: float | None
+    """Smallest color detail in mm (at least 0.05 and at most 100). Size of the details that borders between colors
+    follow; default: the width of a nozzle."""
+
+    reduce_colors_borders: Literal["exact", "smooth"] | None
+    """Borders between colors. smooth straightens borders and removes speckles below the smallest detail; exact
+    follows the colors of the file."""
+
+    reduce_colors_dither: Literal["blue-noise", "none"] | None
+    """Dithering. blue-noise mixes two filaments in fine cells where the color lies between them."""
+
+    reduce_colors_background: str | None
+    """Color behind transparent surfaces. Color as #RRGGBB that shows through where the model is transparent."""
 
     place_on_bed: bool | None
     """Place on bed. Move the whole scene so that its lowest point is at Z = 0 and its center at X = Y = 0."""
