@@ -173,6 +173,13 @@ SUPPORTED: dict[str, Any] = {
     },
     "operations": [],
     "options": _NO_OPTIONS,
+    "recipes": {
+        "print": {
+            "label": "3D print",
+            "description": "A valid, closed mesh on the print bed.",
+            "options": {"repair": True, "place_on_bed": True},
+        }
+    },
     "plugins": [{"name": "stl", "origin": "built in", "api_version": ""}],
     "faults": [],
 }

@@ -353,7 +353,7 @@ def _submit_job(registry: Registry) -> Json:
             "description": "URL that gets a signed message at the end of the job (Standard Webhooks); needs a key.",
         },
     }
-    body = _form(registry, main, ["kind"], converts=True)
+    body = _form(registry, main, ["kind"], converts=True, more=_REPORT | _FILE_OPTIONS)
     del (
         body["content"]["multipart/form-data"]["example"]["files"],
         body["content"]["multipart/form-data"]["example"]["archive"],
