@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from meshhub import MeshhubError, ModelTooComplex, UnreadableFile
-from meshhub.toolkit.safe_xml import MAX_DEPTH_COUNT, read_xml_tree
+from meshhub.toolkit.safe_xml import MAX_DEPTH_COUNT, OFFSET, read_xml_tree
 
 pytestmark = pytest.mark.once
 
@@ -87,3 +87,22 @@ def test_any_bytes_give_a_tree_or_a_coded_error(data: bytes) -> None:
     except MeshhubError:
         return
     assert isinstance(root.tag, str)
+
+
+def test_trees_have_offsets_and_local_names_on_request() -> None:
+    data = b'<a xmlns="urn:a" xmlns:x="urn:x"><x:b x:c="1"/></a>'
+    root = read_xml_tree(data, "the file", namespaces=False, offsets=True)
+    assert root.tag == "a"
+    (element,) = root
+    assert (element.tag, element.get("c")) == ("b", "1")
+    assert data[int(element.attrib[OFFSET]) :].startswith(b"<x:b")
+    assert read_xml_tree(data, "the file")[0].attrib == {"{urn:x}c": "1"}
+
+
+def test_the_depth_can_be_raised() -> None:
+    data = b"<a>" * 200 + b"</a>" * 200
+    with pytest.raises(UnreadableFile, match="more than 64 deep"):
+        read_xml_tree(data, "the file")
+    assert sum(1 for _ in read_xml_tree(data, "the file", max_depth=200).iter()) == 200
+    with pytest.raises(UnreadableFile, match="more than 199 deep"):
+        read_xml_tree(data, "the file", max_depth=199)

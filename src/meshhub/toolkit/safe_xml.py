@@ -17,6 +17,9 @@ MAX_DEPTH_COUNT = 64
 MAX_TREE_ELEMENTS_COUNT = 1_000_000
 """Elements of a tree; each takes about 500 bytes of memory, and a small archive can hold billions."""
 
+OFFSET = "\0offset"
+"""Attribute with the byte offset of an element's tag; no document can contain its name."""
+
 Attributes = Mapping[str, str]
 """Attributes of an element; keys are `local`, or `namespace local` for those with a namespace."""
 
@@ -41,7 +44,7 @@ def as_utf8(data: bytes) -> tuple[bytes, str | None]:
     return data, None
 
 
-def parse_xml(
+def parse_xml(  # noqa: PLR0913 - callbacks and limits are keywords, and have defaults
     data: bytes,
     document: str,
     *,
@@ -50,6 +53,7 @@ def parse_xml(
     text: Callable[[str], None] | None = None,
     prefix: Callable[[str, str], None] | None = None,
     encoding: str | None = None,
+    max_depth: int = MAX_DEPTH_COUNT,
 ) -> None:
     """Parse a document with callbacks.
 
@@ -61,9 +65,10 @@ def parse_xml(
         text: Called with pieces of text.
         prefix: Called with each declared prefix and its namespace, before the element that declares it.
         encoding: Encoding that replaces the declared one.
+        max_depth: Maximum number of nested elements.
     Raises:
         UnreadableFile: The document is not well-formed, declares a document type or entities, nests elements more than
-            MAX_DEPTH_COUNT deep, or has an unknown encoding.
+            `max_depth` deep, or has an unknown encoding.
     """
     parser = expat.ParserCreate(encoding, namespace_separator=" ")
     parser.buffer_text = True
@@ -72,8 +77,8 @@ def parse_xml(
     def start_element(name: str, attributes: dict[str, str]) -> None:
         nonlocal depth
         depth += 1
-        if depth > MAX_DEPTH_COUNT:
-            raise UnreadableFile(f"{document} nests elements more than {MAX_DEPTH_COUNT} deep; export the model again")
+        if depth > max_depth:
+            raise UnreadableFile(f"{document} nests elements more than {max_depth} deep; export the model again")
         start(*_split_name(name), attributes, parser.CurrentByteIndex)
 
     def end_element(_name: str) -> None:
@@ -100,36 +105,49 @@ def parse_xml(
         raise UnreadableFile(f"{document} is in an encoding that cannot be read; export it as UTF-8") from None
 
 
-def read_xml_tree(data: bytes, document: str, *, max_elements: int = MAX_TREE_ELEMENTS_COUNT) -> ElementTree.Element:
+def read_xml_tree(
+    data: bytes,
+    document: str,
+    *,
+    max_elements: int = MAX_TREE_ELEMENTS_COUNT,
+    max_depth: int = MAX_DEPTH_COUNT,
+    namespaces: bool = True,
+    offsets: bool = False,
+) -> ElementTree.Element:
     """Parse a document into a tree, in UTF-8, UTF-16 or another declared encoding.
 
     Args:
         data: The document.
         document: Name of the document for error messages.
         max_elements: Maximum number of elements.
+        max_depth: Maximum number of nested elements.
+        namespaces: Whether names include their namespace.
+        offsets: Whether each element has the attribute OFFSET.
     Returns:
         Root element; tags and attributes are `local`, or `{namespace}local` for those with a namespace.
     Raises:
         UnreadableFile: See `parse_xml`.
         ModelTooComplex: The document has more than `max_elements` elements.
     """
+    make_tag = _tag if namespaces else _local_tag
     builder = ElementTree.TreeBuilder()
     open_tags: list[str] = []
     count = 0
 
-    def start(namespace: str, local: str, attributes: Attributes, _at: int) -> None:
+    def start(namespace: str, local: str, attributes: Attributes, at: int) -> None:
         nonlocal count
         count += 1
         if count > max_elements:
             raise ModelTooComplex(f"{document} has more than {max_elements:,} elements; reduce the model")
-        open_tags.append(_tag(namespace, local))
-        builder.start(open_tags[-1], {_tag(*_split_name(name)): value for name, value in attributes.items()})
+        own = {make_tag(*_split_name(name)): value for name, value in attributes.items()}
+        open_tags.append(make_tag(namespace, local))
+        builder.start(open_tags[-1], own | {OFFSET: str(at)} if offsets else own)
 
     def end() -> None:
         builder.end(open_tags.pop())
 
     document_bytes, encoding = as_utf8(data)
-    parse_xml(document_bytes, document, start=start, end=end, text=builder.data, encoding=encoding)
+    parse_xml(document_bytes, document, start=start, end=end, text=builder.data, encoding=encoding, max_depth=max_depth)
     root: ElementTree.Element = builder.close()
     return root
 
@@ -141,3 +159,7 @@ def _split_name(name: str) -> tuple[str, str]:
 
 def _tag(namespace: str, local: str) -> str:
     return f"{{{namespace}}}{local}" if namespace else local
+
+
+def _local_tag(_namespace: str, local: str) -> str:
+    return local

@@ -13,8 +13,8 @@ from meshhub.model.scene import Color, Float64
 from meshhub.toolkit.columns import Irregular
 from meshhub.toolkit.geometry import compacted
 from meshhub.toolkit.names import single_line
+from meshhub.toolkit.safe_xml import OFFSET
 from meshhub_amf.colors import WHITE, Palette, color_table
-from meshhub_amf.safe_xml import OFFSET
 from meshhub_amf.tags import Tags
 
 _PRINTED_VOLUME_TYPES = ("", "ModelPart")

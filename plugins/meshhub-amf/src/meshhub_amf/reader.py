@@ -7,15 +7,19 @@ from xml.etree.ElementTree import Element
 from meshhub import EmptyModel, Frame, NoOptions, Scene, Source, UnreadableFile, note
 from meshhub.model.capabilities import Unit
 from meshhub.toolkit.archive import Archive, ArchiveLimits, is_system_file
+from meshhub.toolkit.safe_xml import read_xml_tree
 from meshhub_amf.colors import Palette
+from meshhub_amf.markup import normalize
 from meshhub_amf.objects import ObjectReader, metadata_of
 from meshhub_amf.placement import place_objects
-from meshhub_amf.safe_xml import normalize, parse
 from meshhub_amf.tags import extract_bodies
 
 _UNITS: dict[str, Unit] = {
     "millimeter": "mm", "inch": "in", "feet": "ft", "meter": "m", "micron": "um", "micrometer": "um",
 }  # fmt: skip
+
+_MAX_ELEMENTS_COUNT = 2_000_000
+"""Elements outside the extracted bodies; each takes about 500 bytes of memory."""
 
 _LIMITS = ArchiveLimits(ratio_after=64 << 20)
 """Bytes before the compression ratio is limited: the XML of a large grid exceeds 100:1."""
@@ -33,7 +37,7 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
         ModelTooComplex: The file has too many elements or instances.
     """
     document, bodies = extract_bodies(normalize(_unpack(source)))
-    root = parse(document)
+    root = read_xml_tree(document, "the XML", max_elements=_MAX_ELEMENTS_COUNT, namespaces=False, offsets=True)
     if root.tag != "amf":
         raise UnreadableFile(f"the root element is {root.tag[:40]!r}, not 'amf'; check the format of the file")
     metadata = metadata_of(root)

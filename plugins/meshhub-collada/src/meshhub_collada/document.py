@@ -14,13 +14,19 @@ from meshhub.model.capabilities import MILLIMETRES_PER, Up
 from meshhub.model.scene import Float64
 from meshhub.toolkit.archive import Archive, ArchiveLimits
 from meshhub.toolkit.columns import Irregular, read_numbers
-from meshhub_collada.safe_xml import parse
+from meshhub.toolkit.safe_xml import read_xml_tree
 
 _LIMITS = ArchiveLimits(ratio_after=64 << 20)
 """Bytes before the compression ratio is limited: text of regular geometry exceeds 100:1."""
 
 _MAX_IMAGE_BYTES = 256 << 20
 """Bytes of an image; larger ones cannot be shown."""
+
+_MAX_DEPTH_COUNT = 512
+"""Nested elements; each node of a hierarchy is one, and bones of characters form long chains."""
+
+_MAX_ELEMENTS_COUNT = 2_000_000
+"""Elements of a document; each takes about 500 bytes of memory."""
 
 _UNIT_TOLERANCE_RATIO = 1e-6
 """Relative difference from a unit; `0.0254000001` is an inch."""
@@ -42,6 +48,13 @@ def numbers(text: str | None, dtype: str, what: str) -> NDArray[np.generic]:
     except Irregular as error:
         raise UnreadableFile(f"{what} has something that is not a number: {str(error)[:60]}; export it again") from None
     return values
+
+
+def _parse(data: bytes) -> Element:
+    """Return the tree of a document, with names without namespaces."""
+    return read_xml_tree(
+        data, "the XML", max_elements=_MAX_ELEMENTS_COUNT, max_depth=_MAX_DEPTH_COUNT, namespaces=False
+    )
 
 
 def child(element: Element | None, *names: str) -> Element | None:
@@ -69,7 +82,7 @@ class Document:
         self._source = source
         self._files: dict[str, bytes] = {}
         self._base = ""
-        self.root = parse(self._open())
+        self.root = _parse(self._open())
         if self.root.tag != "COLLADA":
             raise UnreadableFile(f"the root element is {self.root.tag[:40]!r}, not 'COLLADA'; check the format")
         self.ids: dict[str, Element] = {}
@@ -83,7 +96,7 @@ class Document:
         with Archive(self._source.read(), _LIMITS) as archive:
             models = [entry.name for entry in archive.entries if entry.name.lower().endswith(".dae")]
             manifest = archive.find("manifest.xml")
-            named = parse(archive.read(manifest)).text if manifest else None
+            named = _parse(archive.read(manifest)).text if manifest else None
             model = archive.find(unquote((named or "").partition("#")[0].strip()).removeprefix("./"))
             if model is None and not models:
                 raise UnreadableFile("the ZIP archive has no .dae file; check the format of the file")
