@@ -18,8 +18,11 @@ from mcp import StdioServerParameters
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
+from meshhub_mcp.folders import Folders
+from meshhub_mcp.server import Tools
 
 from conftest import Server
+from meshhub import LOCAL, Progress, Registry
 
 CORNERS = [(0, 0, 0), (10, 0, 0), (10, 20, 0), (0, 20, 0), (0, 0, 30), (10, 0, 30), (10, 20, 30), (0, 20, 30)]
 QUADS = [(4, 3, 2, 1), (5, 6, 7, 8), (1, 2, 6, 5), (2, 3, 7, 6), (3, 4, 8, 7), (4, 1, 5, 8)]
@@ -241,3 +244,33 @@ def test_bad_arguments(arguments: tuple[str, ...], message: str) -> None:
     command = [sys.executable, "-m", "meshhub_mcp", *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert (process.returncode, message in process.stderr) == (2, True), process.stderr
+
+
+def test_notifications_follow_the_steps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("meshhub_mcp.server.PROGRESS_S", 0.01)
+    received: list[tuple[float, str]] = []
+
+    class Recorder:
+        async def report_progress(self, value: float, total: float, message: str) -> None:
+            assert total == 1.0
+            received.append((value, message))
+
+    async def work(listen: Callable[[Progress], None]) -> str:
+        await asyncio.sleep(0.1)
+        for index, fraction in ((0, 0.5), (1, None), (1, 0.9)):
+            listen(
+                Progress(
+                    step="repair", kind="operation", label=f"Step {index}", index=index, count=4, fraction=fraction
+                )
+            )
+            await asyncio.sleep(0.1)
+        return "done"
+
+    tools = Tools(Registry(entry_points=False), Folders([tmp_path], 1 << 20), LOCAL, 1 << 20, 60)
+    assert asyncio.run(tools._with_progress(Recorder(), work)) == "done"
+    values = [value for value, _ in received]
+    assert values == sorted(set(values))
+    assert received[0][1] == "waiting"
+    by_step = {message: value for value, message in received}
+    assert by_step["Step 0"] == pytest.approx(0.125, abs=0.01)
+    assert by_step["Step 1"] == pytest.approx(0.475, abs=0.01)

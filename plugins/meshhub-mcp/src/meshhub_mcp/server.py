@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import PurePosixPath
 from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar
@@ -15,7 +14,8 @@ from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from meshhub import Caller, MeshhubError, Registry, Request, Target
+from meshhub import Caller, MeshhubError, Progress, Registry, Request, Target
+from meshhub.model.progress import Listener
 from meshhub_mcp.folders import Folders
 
 P = ParamSpec("P")
@@ -25,6 +25,9 @@ log = logging.getLogger("meshhub.mcp")
 
 PROGRESS_S = 1.0
 """Seconds between progress notifications of a running conversion."""
+
+_KEEPALIVE_SHARE = 1e-4
+"""Least growth between notifications; a step without figures of its own grows by 1 % in 100 s."""
 
 INSTRUCTIONS = """\
 Convert, inspect and draw 3D model files for printing. Paths are relative to the allowed folder. Results are new files:
@@ -115,12 +118,13 @@ class Tools:
         result = Target("result")
         report = await self._with_progress(
             context,
-            self._registry.convert_async(
+            lambda listener: self._registry.convert_async(
                 model,
                 result,
                 to=to or PurePosixPath(target).suffix or None,
                 caller=self._caller,
                 timeout=self._timeout_s,
+                progress=listener,
                 options=options,
             ),
         )
@@ -134,7 +138,9 @@ class Tools:
         model = await asyncio.to_thread(self._folders.read, source)
         inspection = await self._with_progress(
             context,
-            self._registry.inspect_async(model, caller=self._caller, timeout=self._timeout_s, options=options),
+            lambda listener: self._registry.inspect_async(
+                model, caller=self._caller, timeout=self._timeout_s, progress=listener, options=options
+            ),
         )
         result: dict[str, Any] = msgspec.to_builtins(inspection)
         return result
@@ -153,7 +159,9 @@ class Tools:
         picture = Target("picture.png")
         await self._with_progress(
             context,
-            self._registry.render_async(model, picture, caller=self._caller, timeout=self._timeout_s, options=options),
+            lambda listener: self._registry.render_async(
+                model, picture, caller=self._caller, timeout=self._timeout_s, progress=listener, options=options
+            ),
         )
         return Image(data=picture.read(), format="png")
 
@@ -198,23 +206,35 @@ class Tools:
             "plans": [msgspec.to_builtins(plan) for plan in self._registry.plans.values()],
         }
 
-    async def _with_progress(self, context: Context, work: Awaitable[T]) -> T:
-        """Await the work, and report the share of its time limit that has passed, up to 0.9."""
+    async def _with_progress(self, context: Context, start: Callable[[Listener], Awaitable[T]]) -> T:
+        """Start the work with a listener and await it; report the finished share of its steps, below 1."""
+        latest: Progress | None = None
+
+        def listen(progress: Progress) -> None:
+            nonlocal latest
+            latest = progress
 
         async def report() -> None:
-            began = time.monotonic()
+            share = 0.0
             while True:
-                passed = time.monotonic() - began
-                await context.report_progress(min(0.9, passed / self._timeout_s), 1.0, f"running for {passed:.0f} s")
+                # each notification must have a greater value (MCP, "Progress"), and keeps the client waiting
+                share = max(share + _KEEPALIVE_SHARE, _find_share(latest))
+                if share < 1:
+                    await context.report_progress(share, 1.0, "waiting" if latest is None else latest.label)
                 await asyncio.sleep(PROGRESS_S)
 
         reporting = asyncio.ensure_future(report())
         # a client that is gone must not end the conversion, and nothing awaits this task
         reporting.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            return await work
+            return await start(listen)
         finally:
             reporting.cancel()
+
+
+def _find_share(progress: Progress | None) -> float:
+    """Return the finished share of all steps; 0 before the first one."""
+    return 0.0 if progress is None else (progress.index + (progress.fraction or 0.0)) / progress.count
 
 
 def with_codes(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T | CallToolResult]]:
