@@ -83,8 +83,16 @@ def test_tasks_of_unknown_callers_share_no_worker(runner: Runner) -> None:
     assert runner.run("nothing", caller="")[0] != runner.run("nothing", caller="")[0]
 
 
-def test_tasks_with_code_of_third_parties_share_no_worker(runner: Runner) -> None:
-    assert runner.run("nothing", origin="other 1.0")[0] != runner.run("nothing", origin="other 1.0")[0]
+@pytest.mark.parametrize("text", ["nothing", "forge"])
+def test_tasks_with_code_of_third_parties_share_no_worker(
+    runner: Runner, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plug-in that reports for its worker that it may be used again does not change that."""
+    monkeypatch.setattr(reserved_workers, "_MAX_IDLE_S", 600.0)
+    process, _ = runner.run(text, origin="other 1.0")
+    assert runner.run("nothing", origin="other 1.0")[0] != process
+    assert runner.run("nothing")[0] != process
+    assert has_ended(process)
 
 
 def test_large_tasks_share_no_worker(runner: Runner) -> None:

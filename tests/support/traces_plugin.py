@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import builtins
 import decimal
+import json
 import locale
 import os
 import resource
 import signal
 import socket
+import struct
 import sys
 import tempfile
 import threading
@@ -19,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hostile_plugin import send_to_sockets
 from meshhub import Format, Reader, Scene, Source, Target, UnreadableFile, Writer, errors, hookimpl
 from meshhub.model import notes
 from models import brick, scene_of
@@ -129,6 +132,10 @@ def read(source: Source, _: object) -> Scene:
         return scene_of(brick())
     if name == "file":
         Path(tempfile.gettempdir(), "secret").write_text("secret")
+        return scene_of(brick())
+    if name == "forge":
+        text = json.dumps({"is_unchanged": True}).encode()
+        send_to_sockets(struct.pack("!i", len(text)) + text)
         return scene_of(brick())
     if name == "most-memory":
         np.empty(1000 << 20, np.uint8)

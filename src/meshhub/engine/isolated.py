@@ -209,8 +209,9 @@ class Isolated:
             worker.end(_END_S)
             return self._run_in_worker(job, task, supervision, retries=retries - 1)
         # the files are checked and moved next, so no process may write to them any longer
-        if worker.is_unchanged and worker.task_count < self._tasks_per_worker and worker.freeze():
-            job.is_worker_reserved = True
+        may_reserve = bool(job.caller) and worker.is_unchanged and worker.task_count < self._tasks_per_worker
+        job.is_worker_reserved = may_reserve and worker.freeze()
+        if job.is_worker_reserved:
             return answer
         if not worker.stop(_stop_timeout(supervision.deadline)):
             raise WorkerCrashed("the conversion's process could not be stopped; try again")
