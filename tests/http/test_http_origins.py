@@ -75,7 +75,7 @@ def test_a_local_service_rejects_names_of_other_hosts(service: Running, host: st
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:8000", "mesh.localhost", "127.9.9.9:3"]
+    "host", ["localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:8000", "mesh.localhost", "127.9.9.9:3", "printer:80"]
 )
 def test_a_local_service_accepts_its_own_names(service: Running, host: str) -> None:
     assert service.get("/plan", headers={"Host": host}).status_code == 200

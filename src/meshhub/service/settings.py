@@ -140,7 +140,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Origins whose pages may embed the page, such as https://shop.example; default: none."""
 
     allowed_hosts: tuple[str, ...] = ()
-    """Names that the header Host may have; default: any, and on loopback only the names of this machine."""
+    """Names that the header Host may have; default: any; on loopback, names of this machine and names without a dot."""
 
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may call the service, such as https://shop.example, or * for all, then without API keys."""

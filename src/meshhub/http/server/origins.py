@@ -100,7 +100,9 @@ def _host_name(host: str) -> str:
 
 
 def _is_local_name(name: str) -> bool:
-    return name == "localhost" or name.endswith(".localhost") or _is_loopback(name)
+    # nobody can register a name without a dot: it is one of the local network or of a container
+    is_label = name != "" and not {".", ":"} & set(name)
+    return is_label or name.endswith(".localhost") or _is_loopback(name)
 
 
 def _is_loopback(host: str) -> bool:
