@@ -386,11 +386,12 @@ def test_a_project_has_a_thumbnail(profile: str) -> None:
 
 
 def test_prusaslicer_gets_the_names_of_the_filaments() -> None:
-    materials = (Material('Fire "red"', (1.0, 0.0, 0.0, 1.0)), Material("a\nb", (0.0, 1.0, 0.0, 1.0)))
-    scene = Scene((replace(BRICK, face_material=np.repeat([0, 1], 6)),), (Part(0),), materials)
+    names = ('Fire "red"', "a\nb", "Filament 3")
+    materials = tuple(Material(name, (0.5 * number, 0.0, 0.0, 1.0)) for number, name in enumerate(names))
+    scene = Scene((replace(BRICK, face_material=np.repeat([0, 1, 2], 4)),), (Part(0),), materials)
     with zipfile.ZipFile(io.BytesIO(write_project(scene)[0])) as archive:
         settings = archive.read("Metadata/Slic3r_PE.config").decode().splitlines()
-    assert '; filament_settings_id = "Fire \\"red\\"";"a b"' in settings
+    assert '; filament_settings_id = "Fire \\"red\\"";"a b";""' in settings
 
 
 @pytest.mark.parametrize("profile", ["bambu", "orca"])

@@ -142,8 +142,9 @@ class FilamentWriter:
         ]
 
     def names(self) -> list[str]:
-        """Return the names of the filaments that `colors` lists, "" for none."""
-        return [self._names.get(number, "") for number in range(1, len(self.colors()) + 1)]
+        """Return the names of the filaments that `colors` lists, "" for none or a mere number."""
+        names = (self._names.get(number, "") for number in range(1, len(self.colors()) + 1))
+        return ["" if _NUMBERED.fullmatch(name) else name for name in names]
 
     def format_paint(self, filament: int) -> str:
         """Return the attribute that paints a triangle with a filament."""
@@ -174,7 +175,8 @@ class FilamentWriter:
         if has_texture or any(scene.meshes[part.mesh].colors is not None for part in scene.parts):
             note(
                 "colors_not_printed",
-                f"textures and vertex colors are in the file, but {self.dialect.name} prints the colors of materials",
+                f"{self.dialect.name} prints the colors of materials, not textures and vertex colors; "
+                "set 'reduce_colors' to the number of filaments",
             )
 
 
