@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,10 @@ from meshhub.toolkit.geometry import IntIndex
 
 @dataclass(frozen=True, eq=False)
 class BrepModel:
-    """Boundary representation of a skin: a face for each region, an edge for each pair of chains."""
+    """Boundary representation of a skin: a face for each region, an edge for each pair of chains.
+
+    invalid_shells: closed shells that fail the check without a kernel
+    """
 
     skin: Skin
     regions: Regions
@@ -33,6 +36,7 @@ class BrepModel:
     curves: Curves
     seams: Seams
     bodies: Bodies
+    invalid_shells: IntIndex = field(default_factory=lambda: np.empty(0, np.intp))
 
 
 class WrittenIds(NamedTuple):

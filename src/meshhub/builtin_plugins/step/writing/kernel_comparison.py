@@ -11,7 +11,7 @@ from meshhub.builtin_plugins.step.recognition.bodies import shell_sizes, shell_v
 from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.kernel_check import Verdict
-from meshhub.builtin_plugins.step.writing.model_check import MAX_VOLUME_RATIO, THIN_VOLUME_RATIO, find_invalid_shells
+from meshhub.builtin_plugins.step.writing.model_check import MAX_VOLUME_RATIO, THIN_VOLUME_RATIO
 
 
 class ExpectedBody(NamedTuple):
@@ -36,7 +36,7 @@ def expected_bodies(name: str, model: BrepModel) -> list[ExpectedBody]:
     volume = shell_volumes(model.skin) + chord_volumes(model.skin, model.regions.region, model.regions.surfaces)
     size = shell_sizes(model.skin)
     solids = model.bodies.solids
-    torn = set(find_invalid_shells(model).tolist())
+    torn = set(model.invalid_shells.tolist())
     bodies = []
     for number, (outer, cavities) in enumerate(solids, 1):
         shells = (outer, *cavities)

@@ -5,6 +5,8 @@ Surfaces that fail a check become flat facets again, and the model is built anew
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,10 +28,12 @@ from meshhub.builtin_plugins.step.writing.band_seams import find_bands, find_new
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.corner_check import find_cusped_regions, find_pinched_regions
 from meshhub.builtin_plugins.step.writing.curves import edge_regions, fit_curves
+from meshhub.builtin_plugins.step.writing.edge_segments import segment_edges
 from meshhub.builtin_plugins.step.writing.model_check import find_invalid_regions, find_invalid_shells
 from meshhub.builtin_plugins.step.writing.seams import find_unslit_spheres, place_seams
 from meshhub.builtin_plugins.step.writing.slits import close_slits
 from meshhub.builtin_plugins.step.writing.swept_seams import find_extrusion_bands, find_unslit_sweeps
+from meshhub.builtin_plugins.step.writing.trimmed_faces import measure_faces
 from meshhub.toolkit.geometry import IntIndex
 
 _MAX_ATTEMPTS_COUNT = 16
@@ -112,7 +116,7 @@ class ModelDraft:
             regions = make_regions(moved_skin, self._faceted, segments)
         model, misfits = _assemble_model(moved_skin, self._faceted, regions, self._bodies, is_strict=self._is_strict)
         if len(misfits) == 0:
-            misfits = _curved_regions(model, find_invalid_shells(model))
+            misfits = _curved_regions(model, model.invalid_shells)
         return regions, model, misfits
 
 
@@ -145,6 +149,8 @@ def _assemble_model(
         kept[more] = True
     seams = place_seams(skin, regions, outline, curves, bands)
     model = BrepModel(skin, regions, outline, curves, seams, bodies)
+    segments = segment_edges(model)
+    faces = measure_faces(model, segments)
     left, right = edge_regions(outline)
     left, right = left[curves.bad], right[curves.bad]
     # of two curved neighbors of a bad edge the smaller one becomes flat
@@ -157,8 +163,9 @@ def _assemble_model(
         find_unslit_sweeps(skin, regions, outline, seams),
         find_pinched_regions(regions, outline, curves),
         find_cusped_regions(skin, regions, outline, curves, size),
-        find_invalid_regions(model, size, is_strict=is_strict),
+        find_invalid_regions(model, segments, faces, size, is_strict=is_strict),
     ]
+    model = replace(model, invalid_shells=find_invalid_shells(model, faces))
     return model, sort_unique(np.concatenate(misfits))
 
 

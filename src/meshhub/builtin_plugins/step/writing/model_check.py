@@ -13,10 +13,10 @@ from meshhub.builtin_plugins.step.recognition.regions import region_areas
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances, perpendicular
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.curves import CurveKind, edge_regions
-from meshhub.builtin_plugins.step.writing.edge_segments import EdgeSegments, segment_edges
+from meshhub.builtin_plugins.step.writing.edge_segments import EdgeSegments
 from meshhub.builtin_plugins.step.writing.seams import find_unslit_walls
 from meshhub.builtin_plugins.step.writing.touching_arcs import find_touching
-from meshhub.builtin_plugins.step.writing.trimmed_faces import measure_faces
+from meshhub.builtin_plugins.step.writing.trimmed_faces import TrimmedFaces
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import fans
@@ -41,18 +41,21 @@ _MIN_LENGTH_MM = 1e-300
 """Millimeters; avoids a division by zero for segments of equal points."""
 
 
-def find_invalid_regions(model: BrepModel, size: Float64, *, is_strict: bool = False) -> IntIndex:
+def find_invalid_regions(
+    model: BrepModel, segments: EdgeSegments, faces: TrimmedFaces, size: Float64, *, is_strict: bool = False
+) -> IntIndex:
     """Return curved regions that are off the mesh, whose outlines cross themselves, or beside bad edges.
 
     Bad edges are short, cross others of a plane, or bound a plane of another area than its triangles.
 
     Args:
         model: Regions with their surfaces, curves and seams.
+        segments: Its edges as segments.
+        faces: Areas within these edges.
         size: (r,) area of each region. Of several curved neighbors of a bad edge the smallest is returned.
         is_strict: Whether to return also what CAD programs may reject: arcs that only touch, and faces all around an
             axis that have holes but no seam.
     """
-    segments = segment_edges(model)
     outline, curves = model.outline, model.curves
     left, right = edge_regions(outline)
     bent = curves.kind != CurveKind.LINE
@@ -64,7 +67,7 @@ def find_invalid_regions(model: BrepModel, size: Float64, *, is_strict: bool = F
     on_curved = model.regions.curved[face]
     crossing = edges[~on_curved].ravel()
     bad[crossing[bent[crossing]]] = True
-    has_other_area = _have_other_areas(model, measure_faces(model, segments).area)
+    has_other_area = _have_other_areas(model, faces.area)
     bad |= bent & (has_other_area[left] | has_other_area[right])
     left, right = left[bad], right[bad]
     smallest = np.where(size[left] <= size[right], left, right)
@@ -109,13 +112,16 @@ def _are_off_mesh(model: BrepModel) -> np.ndarray:
     return is_off
 
 
-def find_invalid_shells(model: BrepModel) -> IntIndex:
+def find_invalid_shells(model: BrepModel, faces: TrimmedFaces) -> IntIndex:
     """Return closed shells that are torn or have another volume than their triangles.
 
     A shell is torn if an edge is not used once in each direction, if its genus differs from the mesh's (not tested
     for shells with tori), or if a flat face is reversed. Its volume is measured within its curves and may differ from
     that of the triangles and the arcs over them (not tested for shells with free profiles).
 
+    Args:
+        model: Regions with their surfaces, curves and seams.
+        faces: Areas and volumes within the edges of the model.
     Source:
         Mäntylä, An Introduction to Solid Modeling, 1988, §9 (Euler–Poincaré formula).
     """
@@ -126,7 +132,6 @@ def find_invalid_shells(model: BrepModel) -> IntIndex:
     bad[shell[_regions_of_unpaired_edges(model)]] = True
     bad |= _has_other_genus(model, shell)
     loop_count = np.bincount(model.outline.loop_region, minlength=len(shell))
-    faces = measure_faces(model, segment_edges(model))
     bad[shell[(faces.area <= 0) & ~regions.curved & (loop_count > 0)]] = True
     volume = sum_by_label(shell, faces.cone, len(bad)) / 3
     expected = shell_volumes(skin) + chord_volumes(skin, regions.region, regions.surfaces)
