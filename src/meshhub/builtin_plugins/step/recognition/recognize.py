@@ -188,7 +188,8 @@ class _Search:
                 trial._try_surroundings(kind, rings)
             # a row of facets of a torus has even areas, too, and is a zone of a cone: these pieces must compete
             trial._try_pieces(kind, without_broad=True, is_joined=has_even_areas)
-            trial._try_pieces(kind, without_broad=True, is_joined=turns_little)
+            if not self._is_scan():
+                trial._try_pieces(kind, without_broad=True, is_joined=turns_little)
             bids += trial._collect_bids(kind, started)
         small = [bid for bid in bids if bid.value < _MIN_FIRST_VALUE]
         self._award([bid for bid in bids if bid.value >= _MIN_FIRST_VALUE])
@@ -204,6 +205,8 @@ class _Search:
 
         The surroundings of a facet on a narrow face with irregular triangles always include facets of other faces.
         """
+        if self._is_scan():
+            return False
         bids: list[_Bid] = []
         started = len(self.claims.surfaces)
         for kind in KINDS:
@@ -212,6 +215,10 @@ class _Search:
             bids += trial._collect_bids(kind, started)
         self._award(bids)
         return self._grow_winners(started)
+
+    def _is_scan(self) -> bool:
+        """Return whether so many facets are free that small pieces of them fit surfaces by chance."""
+        return int((self.claims.segment < 0).sum()) > _LARGE_COUNT
 
     def _collect_bids(self, kind: SurfaceKind, started: int) -> list[_Bid]:
         """Return the bids of the surfaces from number `started` on, all of one kind."""
