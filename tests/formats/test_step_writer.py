@@ -1009,6 +1009,27 @@ def test_few_triangles_of_a_chamfer_are_not_a_cylinder(seed: int) -> None:
     assert radii == pytest.approx([61] * len(radii), rel=1e-3)
 
 
+@pytest.mark.parametrize(("radius", "rounded"), [(4.0, 2), (4.1234, 1), (4.12345, 1)])
+def test_radii_and_axes_are_design_values_where_float32_allows(radius: float, rounded: int) -> None:
+    plate = Solid.cube([60, 40, 10]) - cylinder_at(radius, 20.5, 17.25) - cylinder_at(6.35, 40.125, 21.3)
+    mesh = mesh_of(plate)
+    target, remarks = write_step(scene_of(Mesh(mesh.vertices.astype(np.float32).astype(np.float64), mesh.faces)))
+    text = target.read()
+    radii = sorted(float(value) for value in re.findall(rb"CYLINDRICAL_SURFACE\('',#\d+,([0-9.]+)\)", text))
+    assert radii == [pytest.approx(radius, abs=1e-5), 6.35]
+    assert (radii[0] == radius) == (rounded == 2)
+    assert remarks.figures["design_radii"] == rounded
+    points = {
+        tuple(map(float, point.split(b",")[:2])) for point in re.findall(rb"CARTESIAN_POINT\('',\(([^)]*)\)", text)
+    }
+    assert {(20.5, 17.25), (40.125, 21.3)} <= points
+
+
+def cylinder_at(radius: float, x: float, y: float) -> Solid:
+    """Return a cylinder along z that reaches through a plate."""
+    return Solid.cylinder(30, radius, radius, 48).translate([x, y, -5])
+
+
 def turned_part(rims: list[tuple[float, float, int]], seed: int) -> Mesh:
     """Return a convex turned part with irregular triangles; each rim has a radius, a height and a number of corners."""
     chance = np.random.default_rng(seed)

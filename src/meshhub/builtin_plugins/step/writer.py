@@ -12,6 +12,7 @@ import numpy as np
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.recognition.arrays import lengths
 from meshhub.builtin_plugins.step.recognition.bodies import orient_outward, shell_volumes
+from meshhub.builtin_plugins.step.recognition.design_values import count_design_radii
 from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
 from meshhub.builtin_plugins.step.recognition.skin import Skin, build_skin
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances
@@ -405,6 +406,7 @@ def _collect_figures(
         "faces": len(surfaces),
         **{f"{kind.name.lower()}s": int(kinds[kind]) for kind in named_kinds},
         "tori": int(kinds[SurfaceKind.TORUS]),
+        "design_radii": count_design_radii(surfaces),
         **{name: int(kinds[kind]) for kind, name in _SWEPT_FIGURES.items() if kinds[kind]},
         "solids": len(ids.solids) * uses,
         "open_shells": len(model.bodies.sheets) * uses,

@@ -15,6 +15,7 @@ from meshhub.builtin_plugins.step.recognition.arrays import sort_unique
 from meshhub.builtin_plugins.step.recognition.bodies import Bodies, group_bodies
 from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets
 from meshhub.builtin_plugins.step.recognition.cut_corners import move_cut_corners
+from meshhub.builtin_plugins.step.recognition.design_values import round_to_design_values
 from meshhub.builtin_plugins.step.recognition.deviation import find_deviating, find_misshapen
 from meshhub.builtin_plugins.step.recognition.facet_graph import build_facet_graph
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, facet_skin
@@ -62,7 +63,8 @@ class ModelDraft:
             if options.step_surfaces == "freeform":
                 self._analytic = segments
                 segments = add_swept_surfaces(skin, self._faceted, graph, segments)
-            self._segments = assign_cut_facets(skin, self._faceted, graph, segments, options.step_tolerance_mm)
+            segments = assign_cut_facets(skin, self._faceted, graph, segments, options.step_tolerance_mm)
+            self._segments = round_to_design_values(graph, segments, self._faceted.tolerance)
 
     def build(self) -> BrepModel:
         """Build a model; surfaces that fail a check become flat facets."""
