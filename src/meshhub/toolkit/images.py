@@ -1,4 +1,4 @@
-"""Media types of images, and their pixels."""
+"""Media types of images, their pixels, and their conversion to PNG."""
 
 from __future__ import annotations
 
@@ -92,3 +92,11 @@ def shrink_image(image: Image, max_side: int) -> Image:
     content = io.BytesIO()
     picture.save(content, "JPEG" if is_opaque else "PNG", quality=SHRUNK_QUALITY)
     return replace(image, data=content.getvalue(), media_type="image/jpeg" if is_opaque else "image/png")
+
+
+def convert_to_png(data: bytes) -> bytes | None:
+    """Return an image as PNG, for formats that support few types of images; None as `decode_image`."""
+    from meshhub.toolkit.png import encode_png
+
+    pixels = decode_image(data)
+    return None if pixels is None else encode_png(pixels)

@@ -28,7 +28,8 @@ Filter = Literal["linear", "nearest"]
 _FILTERS: dict[int, Filter] = {9728: "nearest", 9729: "linear"}
 _ALPHA_MODES: dict[str, Literal["opaque", "mask", "blend"]] = {"OPAQUE": "opaque", "MASK": "mask", "BLEND": "blend"}
 
-_MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp")
+_MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp", "image/bmp", "image/gif", "image/tiff")
+"""Media types that are read; glTF allows the first three, some exporters embed the others."""
 
 
 @dataclass(frozen=True)
@@ -236,8 +237,8 @@ class MaterialReader:
         if media_type not in _MEDIA_TYPES:
             self._notes.add(
                 "texture_dropped",
-                f"{source.path} ({quote(stated_type) if stated_type else 'type unknown'}) is not a PNG, JPEG or WebP "
-                "image and was left out",
+                f"{source.path} ({quote(stated_type) if stated_type else 'type unknown'}) is not a PNG, JPEG, WebP, "
+                "BMP, GIF or TIFF image and was left out",
             )
             return None
         # thousands of images can name one file; the scene keeps the bytes alive, so that their id stays unique

@@ -13,6 +13,7 @@ from meshhub.errors import quote
 from meshhub.model.notes import note
 from meshhub.model.scene import Material, Scene, UInt8
 from meshhub.toolkit.colors import decode_srgb
+from meshhub.toolkit.images import convert_to_png
 
 _WRAPS = {"repeat": 10497, "clamp": 33071, "mirror": 33648}
 _FILTERS = {"linear": (9729, 9987), "nearest": (9728, 9728)}
@@ -132,16 +133,19 @@ class MaterialWriter:
     def _write_image(self, index: int) -> int | None:
         if index not in self._image_cache:
             image = self._scene.images[index]
-            if image.media_type not in _MEDIA_TYPES:
+            data, media_type = image.data, image.media_type
+            if media_type not in _MEDIA_TYPES:
+                data, media_type = convert_to_png(data) or b"", "image/png"
+            if not data:
                 name = quote(image.name) if image.name else "a texture"
                 note(
                     "texture_dropped",
-                    f"glTF supports PNG, JPEG and WebP images; {name} is {quote(image.media_type)} and was left out",
+                    f"{name} ({quote(image.media_type)}) could not be converted to PNG for glTF and was left out",
                 )
                 self._image_cache[index] = None
             else:
                 entry: Object = {"name": image.name} if image.name else {}
-                entry |= {"bufferView": self._store_image(image.data), "mimeType": image.media_type}
+                entry |= {"bufferView": self._store_image(data), "mimeType": media_type}
                 self._image_cache[index] = len(self.images)
                 self.images.append(entry)
         return self._image_cache[index]

@@ -19,7 +19,7 @@ from meshhub.model.scene import Int32, Material, Mesh, Scene, UInt8
 from meshhub.toolkit.colors import multiply_colors
 from meshhub.toolkit.columns import shortest, write_rows
 from meshhub.toolkit.geometry import weld
-from meshhub.toolkit.images import detect_media_type
+from meshhub.toolkit.images import convert_to_png, detect_media_type
 from meshhub.toolkit.materials import note_lost_finish
 
 Chunk = bytes | memoryview
@@ -113,9 +113,14 @@ class PropertyWriter:
         paths: dict[int, str] = {}
         for image in sorted(index for index in used if index is not None):
             data = self._scene.images[image].data
+            if detect_media_type(data) not in _EXTENSIONS:
+                data = convert_to_png(data) or b""
             extension = _EXTENSIONS.get(detect_media_type(data))
             if extension is None:
-                note("texture_format_unsupported", "3MF supports PNG and JPEG textures; other textures were left out")
+                note(
+                    "texture_format_unsupported",
+                    "3MF supports PNG and JPEG textures; others could not be decoded and were left out",
+                )
                 continue
             paths[image] = f"/3D/Textures/texture{len(paths) + 1}{extension}"
             self.images[paths[image][1:]] = data

@@ -1,0 +1,174 @@
+"""Visible colors of glTF materials: samplers, transforms, UV sets, factors, vertex colors, alpha and images."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image as Picture
+
+from gltf_models import SQUARE, TWO, Document, load
+from meshhub import Registry
+from meshhub.model.scene import Scene
+from meshhub.toolkit.surface_colors import Surface, SurfaceColors
+
+pytestmark = pytest.mark.once
+
+RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
+PIXELS = np.array([[(*RED, 255), (*GREEN, 255)], [(*BLUE, 255), (*WHITE, 0)]], np.uint8)
+"""Pixels of the texture, the upper row first; white is transparent."""
+
+UV = np.array([[0, 1], [1, 1], [1, 0], [0, 0]], np.float32)
+"""Coordinates of the square that show the picture upright."""
+
+QUADRANTS = {"upper left": (0.25, 0.75), "upper right": (0.75, 0.75), "lower left": (0.25, 0.25)}
+
+
+def encode_picture(kind: str) -> bytes:
+    data = io.BytesIO()
+    picture = Picture.fromarray(PIXELS)
+    (picture.convert("RGB") if kind in ("BMP", "GIF") else picture).save(
+        data, kind, **({"lossless": True, "exact": True} if kind == "WEBP" else {})
+    )
+    return data.getvalue()
+
+
+def build_square(
+    material: dict[str, Any],
+    *,
+    sampler: dict[str, Any] | None = None,
+    uv: dict[str, np.ndarray] | None = None,
+    colors: np.ndarray | None = None,
+    kind: str = "PNG",
+) -> bytes:
+    """Return a GLB file with a textured square; a sampler is NEAREST by default."""
+    document = Document()
+    attributes = {"POSITION": document.accessor(SQUARE)}
+    for name, rows in (uv or {"TEXCOORD_0": UV}).items():
+        attributes[name] = document.accessor(rows)
+    if colors is not None:
+        attributes["COLOR_0"] = document.accessor(colors)
+    document.mesh({"attributes": attributes, "indices": document.accessor(TWO), "material": 0})
+    media_type = {"PNG": "image/png", "WEBP": "image/webp"}.get(kind, f"image/{kind.lower()}")
+    document.json["images"] = [{"bufferView": document.view(encode_picture(kind)), "mimeType": media_type}]
+    document.json["samplers"] = [{"magFilter": 9728, **(sampler or {})}]
+    texture = {"sampler": 0, "source": 0}
+    if kind == "WEBP":
+        texture = {"sampler": 0, "extensions": {"EXT_texture_webp": {"source": 0}}}  # type: ignore[dict-item]
+    document.json["textures"] = [texture]
+    document.json["materials"] = [material]
+    return document.place({"mesh": 0}).glb()
+
+
+def texture(**more: Any) -> dict[str, Any]:
+    return {"pbrMetallicRoughness": {"baseColorTexture": {"index": 0, **more}}}
+
+
+def look(scene: Scene, background: tuple[int, int, int] = (255, 0, 255)) -> dict[str, tuple[int, ...]]:
+    """Return the colors of the middles of the quadrants."""
+    (part,) = scene.parts
+    mesh = scene.meshes[part.mesh]
+    colors = SurfaceColors(scene, [Surface(part.mesh, part.material)], background)
+    assert np.array_equal(mesh.vertices[mesh.faces], SQUARE[TWO.reshape(2, 3)])
+    result = {}
+    for name, (x, y) in {**QUADRANTS, "lower right": (0.75, 0.25)}.items():
+        # the lower face has y below x; its corners are (0, 0), (1, 0), (1, 1)
+        face, weights = (0, (1 - x, x - y, y)) if y <= x else (1, (1 - y, x, y - x))
+        color = colors.sample(np.array([face]), np.array([weights], np.float32))
+        result[name] = tuple(color[0].tolist())
+    return result
+
+
+def quadrants(*colors: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    return dict(zip([*QUADRANTS, "lower right"], colors, strict=True))
+
+
+UPRIGHT = quadrants(RED, GREEN, BLUE, WHITE)
+MAGENTA = (255, 0, 255)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "WEBP", "BMP", "TIFF"])
+def test_images_of_several_types_are_shown(kind: str) -> None:
+    assert look(load(build_square(texture(), kind=kind))) == UPRIGHT
+
+
+@pytest.mark.parametrize("kind", ["WEBP", "BMP", "TIFF"])
+@pytest.mark.parametrize("target", ["glb", "3mf", "obj"])
+def test_images_of_several_types_reach_every_format(tmp_path: Any, kind: str, target: str) -> None:
+    source = tmp_path / "a.glb"
+    source.write_bytes(build_square(texture(), kind=kind, sampler={"magFilter": 9729}))
+    with Registry() as registry:
+        report = registry.convert(source, tmp_path / f"b.{target}")
+        scene = registry.read(tmp_path / f"b.{target}")
+    assert [note.code for note in report.notes if note.code.startswith("texture")] == []
+    (image,) = scene.images
+    with Picture.open(io.BytesIO(image.data)) as picture:
+        assert picture.convert("RGB").getpixel((0, 1)) == BLUE
+
+
+@pytest.mark.parametrize(
+    ("wrap", "expected"),
+    [
+        (10497, quadrants(RED, GREEN, BLUE, WHITE)),
+        (33648, quadrants(GREEN, RED, WHITE, BLUE)),
+        (33071, quadrants(GREEN, GREEN, WHITE, WHITE)),
+    ],
+    ids=["repeat", "mirror", "clamp"],
+)
+def test_wrap_modes_continue_the_texture(wrap: int, expected: dict[str, tuple[int, ...]]) -> None:
+    uv = UV + np.array([1, 0], np.float32)
+    assert look(load(build_square(texture(), uv={"TEXCOORD_0": uv}, sampler={"wrapS": wrap}))) == expected
+
+
+def test_a_texture_transform_moves_the_picture() -> None:
+    transform = {"extensions": {"KHR_texture_transform": {"offset": [0.5, 0.0]}}}
+    assert look(load(build_square(texture(**transform)))) == quadrants(GREEN, RED, WHITE, BLUE)
+
+
+def test_the_second_set_of_coordinates_is_used() -> None:
+    uv = {"TEXCOORD_0": np.zeros((4, 2), np.float32), "TEXCOORD_1": UV}
+    assert look(load(build_square(texture(texCoord=1), uv=uv))) == UPRIGHT
+
+
+def test_mirrored_coordinates_mirror_the_picture() -> None:
+    assert look(load(build_square(texture(), uv={"TEXCOORD_0": UV[[1, 0, 3, 2]]}))) == quadrants(
+        GREEN, RED, WHITE, BLUE
+    )
+
+
+def test_linear_filters_act_in_linear_light() -> None:
+    uv = np.full((4, 2), [0.5, 0.25], np.float32)
+    # half of red and half of green
+    data = build_square(texture(), uv={"TEXCOORD_0": uv}, sampler={"magFilter": 9729, "wrapT": 33071})
+    assert set(look(load(data)).values()) == {(188, 188, 0)}
+
+
+def test_factor_texture_and_vertex_colors_are_multiplied() -> None:
+    colors = np.tile(np.array([1, 1, 0.5, 1], np.float32), (4, 1))
+    material = texture()
+    material["pbrMetallicRoughness"]["baseColorFactor"] = [0.5, 1, 1, 1]
+    # linear 0.5 is 188 in sRGB
+    expected = quadrants((188, 0, 0), GREEN, (0, 0, 188), (188, 255, 188))
+    assert look(load(build_square(material, colors=colors))) == expected
+
+
+@pytest.mark.parametrize(
+    ("material", "corner"),
+    [
+        ({"alphaMode": "OPAQUE"}, WHITE),
+        ({"alphaMode": "BLEND"}, MAGENTA),
+        ({"alphaMode": "MASK", "alphaCutoff": 0.5}, MAGENTA),
+        ({"extensions": {"KHR_materials_unlit": {}}}, WHITE),
+    ],
+    ids=["opaque", "blend", "mask", "unlit"],
+)
+def test_transparent_points_show_the_background(material: dict[str, Any], corner: tuple[int, ...]) -> None:
+    assert look(load(build_square({**texture(), **material}))) == quadrants(RED, GREEN, BLUE, corner)
+
+
+def test_specular_glossiness_shows_its_diffuse_texture() -> None:
+    glossy = {"diffuseFactor": [1, 1, 0.5, 1], "diffuseTexture": {"index": 0}}
+    material = {"extensions": {"KHR_materials_pbrSpecularGlossiness": glossy}}
+    assert look(load(build_square(material))) == quadrants(RED, GREEN, (0, 0, 188), (255, 255, 188))
