@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.flatten_base.cut import CutMesh, Plane
-from meshhub.model.scene import Float64, Int32, Mesh
+from meshhub.model.scene import Float32, Float64, Int32, Mesh
 from meshhub.toolkit.geometry import IntIndex, weld, welded
 from meshhub.toolkit.topology import components, cycles, shells
+
+MIN_SEAM_WIDTH = 1e-4
+"""Difference of texture coordinates at one point that counts as a seam; more than the noise of interpolation."""
 
 
 class CappedMesh(NamedTuple):
@@ -54,12 +57,22 @@ def cap_mesh(cut: CutMesh, plane: Plane) -> CappedMesh:
     triangles = _triangulate_loops(flat[corners], begin, cut, members, plane)
     if len(triangles) == 0:
         return CappedMesh(mesh, 0, len(edges), 0.0)
-    material = None
-    if mesh.face_material is not None:
-        material = _choose_material(triangles, mesh.face_material[cut.faces[members]], begin)
     faces = corners[triangles]
     area = float(_signed_areas(flat, faces).sum())
-    return CappedMesh(_add_cap(mesh, row, faces, material), len(begin) - 1, len(edges) - closed, area)
+    adjacent = None if mesh.face_material is None else mesh.face_material[cut.faces[members]]
+    if _crosses_seam(mesh, rows, index):
+        # the corner nearest to the center is on the border that most of the face is near to
+        center = flat[faces].mean(axis=1, keepdims=True)
+        nearest = np.square(flat[faces] - center).sum(axis=2).argmin(axis=1)
+        corner = triangles[np.arange(len(triangles)), nearest]
+        capped = _add_textured_cap(mesh, row[faces], cut.edges[members, 1][corner])
+        material = None if adjacent is None else adjacent[corner]
+    else:
+        capped = _add_cap(mesh, row, faces)
+        material = None if adjacent is None else _choose_material(triangles, adjacent, begin)
+    if mesh.face_material is not None and material is not None:
+        capped = replace(capped, face_material=np.concatenate([mesh.face_material, material]))
+    return CappedMesh(capped, len(begin) - 1, len(edges) - closed, area)
 
 
 def _chain_loops(edges: Int32, flat: Float64) -> tuple[IntIndex, IntIndex]:
@@ -210,24 +223,42 @@ def _choose_material(triangles: Int32, adjacent: Int32, begin: IntIndex) -> Int3
     return chosen
 
 
-def _add_cap(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any], material: Int32 | None) -> Mesh:
-    """Add the cap faces over the section's vertices, or over copies of them if the mesh has normals."""
+def _crosses_seam(mesh: Mesh, rows: NDArray[Any], index: Int32) -> bool:
+    """Return whether vertices `rows` (k,) at one point, by `index` (k,), have several texture coordinates."""
+    if mesh.uv is None:
+        return False
+    steps = np.rint(mesh.uv[rows].astype(np.float64) / MIN_SEAM_WIDTH)
+    return len(weld(np.column_stack([index, steps]))[0]) > int(index.max()) + 1
+
+
+def _add_cap(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any]) -> Mesh:
+    """Add the cap faces over the section's vertices, or over copies of them if the mesh has normals.
+
+    The faces of the result have no materials.
+    """
     if mesh.normals is None:
-        base: NDArray[Any] = row[faces]
-    else:
-        base = faces + len(mesh.vertices)
-        down = np.tile(np.array([0, 0, -1], np.float32), (len(row), 1))
-        mesh = replace(
-            mesh,
-            vertices=np.concatenate([mesh.vertices, mesh.vertices[row]]),
-            normals=np.concatenate([mesh.normals, down]),
-            uv=None if mesh.uv is None else np.concatenate([mesh.uv, mesh.uv[row]]),
-            colors=None if mesh.colors is None else np.concatenate([mesh.colors, mesh.colors[row]]),
-        )
-    return replace(
-        mesh,
-        faces=np.concatenate([mesh.faces, base]),
-        face_material=None
-        if mesh.face_material is None or material is None
-        else np.concatenate([mesh.face_material, material]),
+        return replace(mesh, faces=np.concatenate([mesh.faces, row[faces]]), face_material=None)
+    return _add_vertices(mesh, row, faces, None if mesh.uv is None else mesh.uv[row])
+
+
+def _add_textured_cap(mesh: Mesh, corners: NDArray[Any], first: NDArray[Any]) -> Mesh:
+    """Add cap faces with the vertices `corners` (t, 3), each with the texture coordinates of the vertex `first` (t,).
+
+    Between corners of different charts, a face would show other parts of the image.
+    """
+    assert mesh.uv is not None
+    faces = np.arange(corners.size).reshape(-1, 3)
+    return _add_vertices(mesh, corners.ravel(), faces, mesh.uv[np.repeat(first, 3)])
+
+
+def _add_vertices(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any], uv: Float32 | None) -> Mesh:
+    """Add copies of the vertices `row`, which face down, and faces over these copies."""
+    down = np.tile(np.array([0, 0, -1], np.float32), (len(row), 1))
+    return Mesh(
+        np.concatenate([mesh.vertices, mesh.vertices[row]]),
+        np.concatenate([mesh.faces, faces + len(mesh.vertices)]),
+        normals=None if mesh.normals is None else np.concatenate([mesh.normals, down]),
+        uv=None if mesh.uv is None or uv is None else np.concatenate([mesh.uv, uv]),
+        colors=None if mesh.colors is None else np.concatenate([mesh.colors, mesh.colors[row]]),
+        name=mesh.name,
     )

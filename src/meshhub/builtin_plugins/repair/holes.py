@@ -96,7 +96,15 @@ def fill_holes(surface: WeldedMesh) -> FilledMesh:
 
 def _add_patches(surface: WeldedMesh, loops: Loops, patches: Patches) -> WeldedMesh:
     corner = patches.triangle
+    corner = _begin_near_center(corner, surface.points[loops.point[corner]])
     return surface.add_faces(loops.point[corner], loops.source[corner], loops.neighbor[corner[:, 0]])
+
+
+def _begin_near_center(corner: Index, points: Float64) -> Index:
+    """Rotate the corners (m, 3) of faces so that the one nearest to the center is first; its color suits the face."""
+    start = np.square(points - points.mean(axis=1, keepdims=True)).sum(axis=2).argmin(axis=1)
+    rotated: Index = np.take_along_axis(corner, (start[:, None] + np.arange(3)) % 3, axis=1)
+    return rotated
 
 
 def _join_shells(surface: WeldedMesh, loops: Loops, patches: Patches) -> WeldedMesh:

@@ -92,21 +92,33 @@ def _measure_distance(mesh: Mesh, points: Float64, faces: Int32) -> float:
 
 
 def _transfer_attributes(mesh: Mesh, points: Float64, faces: Int32) -> Mesh:
-    """Return the result with the attributes of the nearest vertices and faces of the input."""
+    """Return the result with the attributes of the input: each face has those of the face nearest to its center.
+
+    All corners of a face take them from one face of the input, so that none shows the space between two charts.
+    """
     first, index = weld(points)
     points, faces = points[first], index[faces]
-    is_bare = mesh.normals is None and mesh.uv is None and mesh.colors is None
-    nearest = None if is_bare else cKDTree(mesh.vertices).query(points)[1]
-    material = mesh.face_material
-    if material is not None:
-        centers = mesh.vertices[mesh.faces].mean(axis=1)
-        material = material[cKDTree(centers).query(points[faces].mean(axis=1))[1]]
-    return replace(
-        mesh,
-        vertices=points,
-        faces=faces,
-        normals=None if mesh.normals is None else mesh.normals[nearest],
-        uv=None if mesh.uv is None else mesh.uv[nearest],
-        colors=None if mesh.colors is None else mesh.colors[nearest],
+    nearest = cKDTree(mesh.vertices[mesh.faces].mean(axis=1)).query(points[faces].mean(axis=1))[1]
+    material = None if mesh.face_material is None else mesh.face_material[nearest]
+    if mesh.normals is None and mesh.uv is None and mesh.colors is None:
+        return replace(mesh, vertices=points, faces=faces, face_material=material)
+    own = mesh.faces[nearest]
+    source = np.stack([_find_nearest_corners(mesh, own, points[faces[:, corner]]) for corner in range(3)], axis=1)
+    first, rows = weld(np.stack([faces.ravel(), source.ravel()], axis=1))
+    source = source.ravel()[first]
+    return Mesh(
+        points[faces.ravel()[first]],
+        rows.reshape(-1, 3),
+        normals=None if mesh.normals is None else mesh.normals[source],
+        uv=None if mesh.uv is None else mesh.uv[source],
+        colors=None if mesh.colors is None else mesh.colors[source],
         face_material=material,
+        name=mesh.name,
     )
+
+
+def _find_nearest_corners(mesh: Mesh, faces: Int32, points: Float64) -> Int32:
+    """Return the vertex (m,) of each of the faces (m, 3) that is nearest to its point (m, 3)."""
+    distance = np.stack([np.square(mesh.vertices[faces[:, i]] - points).sum(axis=1) for i in range(3)], axis=1)
+    nearest: Int32 = faces[np.arange(len(faces)), distance.argmin(axis=1)]
+    return nearest

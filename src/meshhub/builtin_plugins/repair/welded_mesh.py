@@ -137,13 +137,17 @@ def _label_equal_vertices(mesh: Mesh) -> Int32:
 def to_mesh(surface: WeldedMesh, mesh: Mesh) -> Mesh:
     """Convert a welded mesh to a mesh, with one vertex per point and set of attributes.
 
-    Normals of flipped faces are flipped, and new faces get their own normals, if the mesh has normals.
+    Normals of flipped faces are flipped, and new faces get their own normals, if the mesh has normals. A new face has
+    the texture coordinates of one corner: between corners of different charts, it would show other parts of the image.
 
     Args:
         surface: Result of the repair.
         mesh: Mesh before the repair, which provides the attributes.
     """
     corner = surface.faces.ravel()
+    if mesh.uv is not None:
+        source = np.where(surface.is_original[:, None], surface.source, surface.source[:, :1])
+        surface = replace(surface, source=source)
     if not _list_attributes(mesh):
         used = np.zeros(len(surface.points), np.bool_)
         used[corner] = True
