@@ -29,6 +29,7 @@ _COMMANDS = {
     "recipes": "meshhub.cli.listings:recipes",
     "render": "meshhub.cli.render:render",
     "serve": "meshhub.cli.serve:serve",
+    "webhooks": "meshhub.cli.webhooks:webhooks",
 }
 
 

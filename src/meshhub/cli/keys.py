@@ -19,7 +19,7 @@ from meshhub.service.settings import load
 if TYPE_CHECKING:
     from meshhub.service.keys import KeyRecord, KeyStore
 
-_HOUR_S = 3600
+HOUR_S = 3600
 """Seconds of an hour."""
 
 _DAY_S = 86_400
@@ -28,7 +28,7 @@ _DAY_S = 86_400
 _MAX_EXPIRES_DAYS = 36_500
 """Days until a key expires; 100 years stand for any longer time."""
 
-_MAX_GRACE_HOURS = 8760
+MAX_GRACE_HOURS = 8760
 """Hours for which a replaced key stays valid; one year."""
 
 _EXPIRES_DAYS = click.IntRange(1, _MAX_EXPIRES_DAYS)
@@ -59,7 +59,7 @@ def create(plan: str, label: str, expires_days: int | None) -> None:
     plans = load_registry(probe=True).plans
     if plan not in plans:
         raise InvalidOption(f"unknown plan {quote(plan)}; known are {', '.join(sorted(plans))}")
-    key, record = _store().create(plan, label=label, expires=_from_now(expires_days))
+    key, record = open_store().create(plan, label=label, expires=_from_now(expires_days))
     click.echo(key)
     show.inform(f"created key {record.id} for the plan {plan}; it cannot be shown again")
 
@@ -69,7 +69,7 @@ def create(plan: str, label: str, expires_days: int | None) -> None:
 @verbosity
 def list_keys(as_json: bool) -> None:
     """List the keys without their secrets, which are not stored."""
-    records = _store().list()
+    records = open_store().list()
     if as_json:
         show.as_json([{**msgspec.to_builtins(record), "state": record.state(time.time())} for record in records])
         return
@@ -80,7 +80,7 @@ def list_keys(as_json: bool) -> None:
 @click.argument("key_id", metavar="ID")
 @click.option(
     "--grace-hours",
-    type=click.FloatRange(0, _MAX_GRACE_HOURS),
+    type=click.FloatRange(0, MAX_GRACE_HOURS),
     default=0,
     help="Hours for which the old key stays valid.",
 )
@@ -96,10 +96,10 @@ def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
 
     The old key is revoked at once, or after --grace-hours, which leaves time to distribute the new one.
     """
-    store = _store()
+    store = open_store()
     from meshhub.service.keys import public
 
-    key, record = store.rotate(key_id, grace=grace_hours * _HOUR_S, expires=_from_now(expires_days))
+    key, record = store.rotate(key_id, grace=grace_hours * HOUR_S, expires=_from_now(expires_days))
     click.echo(key)
     state = f"stays valid for {grace_hours:g} more hours" if grace_hours else "is revoked"
     show.inform(f"created key {record.id}; it cannot be shown again. {public(key_id)} {state}")
@@ -110,7 +110,7 @@ def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
 @verbosity
 def revoke(key_id: str) -> None:
     """Revoke a key at once and for good. ID is the part that `list` shows."""
-    record = _store().revoke(key_id)
+    record = open_store().revoke(key_id)
     show.inform(f"revoked key {record.id}")
 
 
@@ -127,7 +127,7 @@ def _row(record: KeyRecord) -> tuple[str, ...]:
     return (record.id, record.plan, record.label, record.state(time.time()), *times)
 
 
-def _store() -> KeyStore:
+def open_store() -> KeyStore:
     """Open the store of the settings. Raise MissingDependency, InvalidSettings."""
     try:
         from meshhub.service.keys import KeyStore

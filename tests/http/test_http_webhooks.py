@@ -1,0 +1,185 @@
+"""Webhooks of jobs: signatures, retries, allowed destinations, secrets."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import ipaddress
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from http_serving import Running, check_error, wait_until
+from meshhub.cli import root
+from meshhub.errors import InvalidOption
+from meshhub.http.jobs import webhooks
+from meshhub.http.jobs.destinations import Destinations, is_public
+from meshhub.service.keys import KeyStore
+from meshhub.service.webhook_secrets import WebhookSecrets
+
+pytestmark = pytest.mark.once
+
+
+class Receiver:
+    """HTTP server that records messages; the first responses have the given statuses, later ones 200."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.messages: list[tuple[dict[str, str], bytes]] = []
+        queue = list(statuses)
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.messages.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                self.send_response(queue.pop(0) if queue else 200)
+                self.send_header("Location", "/elsewhere")
+                self.end_headers()
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook?x=1"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def receive() -> Iterator[Callable[..., Receiver]]:
+    receivers: list[Receiver] = []
+
+    def start(*statuses: int) -> Receiver:
+        receivers.append(Receiver(*statuses))
+        return receivers[-1]
+
+    yield start
+    for receiver in receivers:
+        receiver.server.shutdown()
+        receiver.server.server_close()
+
+
+def submit(running: Running, headers: dict[str, str], url: str, content: bytes = b"toy") -> Any:
+    fields = {"kind": "convert", "target": "toy", "webhook_url": url}
+    return running.post("/jobs", {"file": ("a.toy", content)}, fields, headers=headers)
+
+
+def is_signed(secret: str, headers: dict[str, str], body: bytes) -> bool:
+    """Verify a message as standardwebhooks.com describes."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    expected = "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    return expected in headers["webhook-signature"].split()
+
+
+def test_the_end_of_a_job_is_delivered_signed(serve: Callable[..., Running], receive: Callable[..., Receiver]) -> None:
+    running, receiver = serve(webhook_hosts=("127.0.0.1",)), receive()
+    key, record = running.keys.create("pro")
+    secret = WebhookSecrets(running.keys).create(record.id)
+    ids = [submit(running, {"X-Api-Key": key}, receiver.url, content).json()["id"] for content in (b"toy", b"no")]
+    wait_until(lambda: len(receiver.messages) == 2)
+    payloads = {}
+    for headers, body in receiver.messages:
+        assert is_signed(secret, headers, body)
+        assert not is_signed(secret, headers, body + b" ")
+        assert abs(int(headers["webhook-timestamp"]) - time.time()) < 60
+        payload = json.loads(body)
+        payloads[payload["data"]["id"]] = payload["type"], payload["data"]["error_code"]
+    assert payloads == {ids[0]: ("job.done", None), ids[1]: ("job.failed", "unreadable_file")}
+    assert len({headers["webhook-id"] for headers, _ in receiver.messages}) == 2
+
+
+def test_a_failed_delivery_is_repeated_with_the_same_id_and_no_redirect_is_followed(
+    serve: Callable[..., Running], receive: Callable[..., Receiver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhooks, "RETRIES_S", (0.1, 0.1, 0.1))
+    running, receiver = serve(webhook_hosts=("127.0.0.0/8",)), receive(500, 302)
+    key, record = running.keys.create("pro")
+    WebhookSecrets(running.keys).create(record.id)
+    submit(running, {"X-Api-Key": key}, receiver.url)
+    wait_until(lambda: len(receiver.messages) == 3)
+    assert len({(headers["webhook-id"], body) for headers, body in receiver.messages}) == 1
+    time.sleep(1.5)
+    assert len(receiver.messages) == 3
+
+
+def test_a_webhook_needs_a_secret_and_an_allowed_destination(serve: Callable[..., Running]) -> None:
+    running = serve()
+    key, record = running.keys.create("pro")
+    headers = {"X-Api-Key": key}
+    error = check_error(submit(running, headers, "https://example.com/hook"), 400, "invalid_option")
+    assert "secret" in error["error"]
+    WebhookSecrets(running.keys).create(record.id)
+    for url in ("http://example.com", "ftp://example.com", "https://u:p@example.com", "no url", "https://"):
+        check_error(submit(running, headers, url), 400, "invalid_option")
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("93.184.216.34", True), ("2606:2800:220:1::1", True), ("127.0.0.1", False), ("10.1.2.3", False),
+        ("169.254.169.254", False), ("192.168.0.1", False), ("0.0.0.0", False), ("224.0.0.1", False), ("::1", False),
+        ("fe80::1", False), ("fd00::1", False), ("::ffff:127.0.0.1", False), ("64:ff9b::7f00:1", False),
+        ("2002:7f00:1::", False), ("100.64.0.1", False),
+    ],
+)  # fmt: skip
+def test_only_public_addresses_are_public(address: str, expected: bool) -> None:
+    assert is_public(ipaddress.ip_address(address)) is expected
+
+
+def test_a_name_with_a_private_address_is_not_reached(
+    serve: Callable[..., Running], receive: Callable[..., Receiver], caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(webhooks, "RETRIES_S", ())
+    running, receiver = serve(), receive()
+    key, record = running.keys.create("pro")
+    WebhookSecrets(running.keys).create(record.id)
+    url = f"https://localhost:{receiver.server.server_port}/"
+    assert submit(running, {"X-Api-Key": key}, url).status_code == 202
+    wait_until(lambda: "was given up" in caplog.text)
+    assert "which webhooks may not reach" in caplog.text
+    assert receiver.messages == []
+
+
+def test_listed_hosts_limit_destinations() -> None:
+    limited = Destinations(("example.com", "*.example.org"))
+    for url in ("https://example.com/a?b=c", "http://example.com", "https://a.b.example.org:8443/"):
+        limited.parse(url)
+    for url in ("https://example.net", "https://notexample.org", "https://example.com.evil.net"):
+        with pytest.raises(InvalidOption):
+            limited.parse(url)
+    destination = limited.parse("https://a.example.org:8443/x?y=z")
+    assert (destination.authority, destination.path) == ("a.example.org:8443", "/x?y=z")
+
+
+def test_secrets_are_created_rotated_and_revoked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MESHHUB_DATABASE_URL", f"sqlite:///{tmp_path / 'keys.sqlite3'}")
+    keys = KeyStore()
+    _, record = keys.create("pro")
+
+    def run(*arguments: str) -> Any:
+        return CliRunner().invoke(root, ["webhooks", *arguments])
+
+    assert isinstance(run("create", "mh_unknown").exception, InvalidOption)
+    first = run("create", record.id).stdout.strip()
+    assert first.startswith("whsec_")
+    assert isinstance(run("create", record.id).exception, InvalidOption)
+    second = run("rotate", record.id, "--grace-hours", "1").stdout.strip()
+    secrets = WebhookSecrets(keys)
+    assert secrets.active(record.id) == [second, first]
+    assert first not in run("list", "--json").stdout
+    assert [row["key_id"] for row in json.loads(run("list", "--json").stdout)] == [record.id] * 2
+    third = run("rotate", record.id, "--grace-hours", "0").stdout.strip()
+    assert third in secrets.active(record.id)
+    assert second not in secrets.active(record.id)
+    assert run("revoke", record.id).exit_code == 0
+    assert secrets.active(record.id) == []
+    keys.close()
