@@ -49,7 +49,7 @@ def wait(running: Running, job: Any, state: str = "done", headers: dict[str, str
 
 
 def wait_for_start(path: Path) -> None:
-    wait_until(lambda: any(path.parent.glob(f"{path.name}.*")))
+    wait_until(lambda: any(path.parent.glob(f"{path.name}.*")), 90)
 
 
 def read_events(running: Running, job: Any) -> Iterator[Any]:

@@ -22,6 +22,7 @@ _COMMANDS = {
     "explain": "meshhub.cli.explain:explain",
     "formats": "meshhub.cli.listings:formats",
     "inspect": "meshhub.cli.inspect:inspect",
+    "jobs": "meshhub.cli.jobs:jobs",
     "keys": "meshhub.cli.keys:keys",
     "operations": "meshhub.cli.listings:operations",
     "plugin": "meshhub.cli.plugin:plugin",

@@ -31,6 +31,7 @@ class ConvertFlags(Struct, frozen=True, kw_only=True):
     dry_run: bool
     skip_existing: bool
     watch: Path | None
+    server: str | None
     quiet: bool
     as_json: bool
 

@@ -15,6 +15,7 @@ from meshhub.cli.files import STREAM, parse_timeout
 from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.naming import check_template
 from meshhub.cli.outputs import choose_output
+from meshhub.cli.remote import convert_remote, server_option
 from meshhub.cli.single import convert_single
 from meshhub.cli.verbosity import is_quiet, verbosity
 from meshhub.registry import Registry
@@ -50,6 +51,7 @@ from meshhub.registry import Registry
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Convert what is in this folder and what arrives there, until Ctrl-C or SIGTERM.",
 )
+@server_option
 @click.option("--dry-run", is_flag=True, help="Print the outputs and the steps; write nothing.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Parallel conversions (default: number of CPU cores).")
 @click.option(
@@ -86,8 +88,13 @@ def convert(
     flags["timeout"] = parse_timeout(flags["timeout"])
     parsed = ConvertFlags(**flags, quiet=is_quiet())
     _check_flags(paths, parsed)
+    if parsed.server and (parsed.watch is not None or parsed.dry_run or parsed.output_dir is not None):
+        raise click.UsageError("--server converts one file; it takes neither --watch, --dry-run nor --output-dir")
     if parsed.output_dir is None or parsed.to is None:
         source, output = choose_output(registry, paths, parsed)
+        if parsed.server:
+            convert_remote(source, output, parsed, options)
+            return
         convert_single(registry, source, output, parsed, options)
     elif parsed.watch is not None:
         from meshhub.cli.watch import convert_arrivals

@@ -70,6 +70,7 @@ class _Extra(NamedTuple):
 
 EXTRAS = {
     "http": _Extra("the HTTP service and its API keys", ("litestar", "uvicorn", "sqlalchemy")),
+    "client": _Extra("the client of a service, and `meshhub jobs`", ("httpx",)),
     "postgres": _Extra("API keys in PostgreSQL", ("psycopg",)),
     "redis": _Extra("rate limits that several servers share", ("redis",)),
     "opentelemetry": _Extra("traces of requests", ("opentelemetry.sdk",)),

@@ -1,0 +1,130 @@
+"""`meshhub jobs`: submit jobs to a service, follow them, and get their results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from meshhub.cli import show
+from meshhub.cli.completing import complete_files, complete_targets
+from meshhub.cli.exits import EXIT_HELP
+from meshhub.cli.flags import RegistryCommand
+from meshhub.cli.progress import show_progress
+from meshhub.cli.remote import open_client, print_result, relay_progress, server_option
+from meshhub.cli.verbosity import is_quiet, is_verbose, verbosity
+from meshhub.errors import OutputExists, printable
+from meshhub.registry import Registry
+
+if TYPE_CHECKING:
+    from meshhub.client import JobDescription
+
+
+@click.group()
+def jobs() -> None:
+    """Submit jobs to a service, follow them, and get their results.
+
+    \b
+    meshhub jobs submit bracket.stl --to 3mf --repair
+    meshhub jobs wait ID
+    meshhub jobs result ID bracket.3mf
+    """
+
+
+@jobs.command(cls=RegistryCommand, epilog=EXIT_HELP)
+@click.argument("model", shell_complete=complete_files)
+@click.option("--to", metavar="FORMAT", shell_complete=complete_targets, help="Target format; without it: inspect.")
+@click.option("--webhook-url", metavar="URL", help="Address that the service informs of the end of the job.")
+@click.option("--json", "as_json", is_flag=True, help="Print the job as JSON, not only its id.")
+@server_option
+@verbosity
+def submit(
+    model: str,
+    options: dict[str, Any],
+    registry: Registry,  # noqa: ARG001 - the command class passes it
+    *,
+    to: str | None,
+    webhook_url: str | None,
+    as_json: bool,
+    server: str | None,
+) -> None:
+    """Submit a job, and print its id on standard output."""
+    with open_client(server) as client:
+        kind: Any = "inspect" if to is None else "convert"
+        job = client.submit(model, to=to, kind=kind, webhook_url=webhook_url, **options)
+    if as_json:
+        show.as_json(job)
+    else:
+        click.echo(job.id)
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@server_option
+@verbosity
+def status(job_id: str, as_json: bool, server: str | None) -> None:
+    """Print the state of a job."""
+    with open_client(server) as client:
+        _print_job(client.get(job_id), as_json)
+
+
+@jobs.command(epilog=EXIT_HELP)
+@click.argument("job_id", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@server_option
+@verbosity
+def wait(job_id: str, as_json: bool, server: str | None) -> None:
+    """Wait for the end of a job; the exit status is that of a local conversion."""
+    with (
+        open_client(server) as client,
+        show_progress(is_silent=as_json or is_quiet() or is_verbose()) as progress,
+    ):
+        job = client.wait(job_id, on_change=relay_progress(progress))
+    _print_job(job, as_json)
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@click.argument("output", required=False, shell_complete=complete_files)
+@click.option("-f", "--force", is_flag=True, help="Overwrite an existing file.")
+@server_option
+@verbosity
+def result(job_id: str, output: str | None, force: bool, server: str | None) -> None:
+    """Download the result of a job; default: under its name, into this folder."""
+    with open_client(server) as client:
+        job = client.get(job_id)
+        # the service chooses the name: never a path
+        name = Path(job.result.name).name if job.result is not None else job_id
+        target = Path(output or name)
+        if target.exists() and not force:
+            raise OutputExists(f"{target} exists; use --force to overwrite it")
+        client.download(job_id, target)
+    print_result(str(target), job)
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@server_option
+@verbosity
+def cancel(job_id: str, as_json: bool, server: str | None) -> None:
+    """Cancel a job, or delete the result of a finished one."""
+    with open_client(server) as client:
+        _print_job(client.cancel(job_id), as_json)
+
+
+def _print_job(job: JobDescription, as_json: bool) -> None:
+    if as_json:
+        show.as_json(job)
+        return
+    words: list[str] = [job.state]
+    if job.position is not None:
+        words.append(f"place {job.position} in the queue")
+    if job.progress is not None:
+        fraction = f" {job.progress.fraction:.0%}" if job.progress.fraction is not None else ""
+        words.append(f"{job.progress.label}{fraction} ({job.progress.index + 1} of {job.progress.count})")
+    if job.error is not None:
+        words.append(f"{job.error} [{job.error_code}]")
+    click.echo(printable(": ".join((job.id, ", ".join(words)))))

@@ -1,0 +1,22 @@
+"""Client of a meshhub service, synchronous and asynchronous.
+
+with Client("https://meshhub.example", key=key) as client:
+    job = client.convert("bracket.stl", "bracket.3mf", repair=True)
+
+It needs httpx: `pip install "meshhub[client]"`.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from meshhub.errors import describe_missing
+
+if find_spec("httpx") is None:
+    raise ImportError(describe_missing("the client", ["httpx"], 'pip install "meshhub[client]"'), name="httpx")
+
+from meshhub.client.asynchronous import AsyncClient
+from meshhub.client.synchronous import Client
+from meshhub.service.jobs.description import JobDescription, ProgressDescription, ResultDescription
+
+__all__ = ["AsyncClient", "Client", "JobDescription", "ProgressDescription", "ResultDescription"]

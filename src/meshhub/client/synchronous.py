@@ -1,0 +1,163 @@
+"""Synchronous client."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+
+from meshhub.client import protocol
+from meshhub.client.protocol import ModelInput, OnChange
+from meshhub.errors import MeshhubError
+from meshhub.model.report import Inspection
+from meshhub.service.jobs.description import JobDescription
+from meshhub.service.jobs.job import JobKind
+
+
+class Client:
+    """Client of a service. Every method may raise MeshhubError: the error of the service, or of the job.
+
+    Args:
+        url: Address of the service.
+        key: API key; None for the free plan.
+    """
+
+    def __init__(self, url: str, *, key: str | None = None) -> None:
+        """Open no connection before the first request."""
+        self._http = httpx.Client(base_url=url, headers=protocol.build_headers(key), timeout=protocol.TIMEOUT)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def convert(
+        self,
+        source: ModelInput,
+        target: str | Path,
+        *,
+        to: str | None = None,
+        on_change: OnChange | None = None,
+        **options: Any,
+    ) -> JobDescription:
+        """Convert one model on the service.
+
+        Args:
+            source: Path of the model, or its name and content.
+            target: File to write; it appears when it is complete.
+            to: Target format; default: the target's extension.
+            on_change: Called with each change of the job: its place in the queue, its progress.
+            options: Options by name.
+        """
+        job = self.submit(source, to=protocol.choose_target(target, to), **options)
+        done = self.wait(job.id, on_change=on_change)
+        self.download(job.id, target)
+        return done
+
+    def inspect(self, source: ModelInput, *, on_change: OnChange | None = None, **options: Any) -> Inspection:
+        """Inspect one model on the service."""
+        job = self.submit(source, kind="inspect", **options)
+        self.wait(job.id, on_change=on_change)
+        with self._connecting():
+            response = self._http.get(f"/jobs/{job.id}/result")
+        protocol.check(response)
+        return msgspec.json.decode(response.content, type=Inspection)
+
+    def submit(
+        self,
+        source: ModelInput,
+        *,
+        to: str | None = None,
+        kind: JobKind = "convert",
+        webhook_url: str | None = None,
+        **options: Any,
+    ) -> JobDescription:
+        """Submit a job; it is submitted once, also if the connection fails meanwhile.
+
+        Args:
+            source: Path of the model, or its name and content.
+            to: Target format of a conversion.
+            kind: What to do.
+            webhook_url: Address that the service informs of the end.
+            options: Options by name.
+        """
+        form = protocol.build_form(kind, source, to, webhook_url, options)
+        for attempt in range(1, protocol.MAX_SUBMIT_COUNT + 1):
+            try:
+                with self._connecting():
+                    return protocol.read_job(self._http.post("/jobs", **form.request()))
+            except MeshhubError as error:
+                if not protocol.can_retry(error, attempt):
+                    raise
+            time.sleep(attempt * protocol.RETRY_S)
+        raise AssertionError
+
+    def get(self, job_id: str) -> JobDescription:
+        """Return the state of a job."""
+        with self._connecting():
+            return protocol.read_job(self._http.get(f"/jobs/{job_id}"))
+
+    def wait(self, job_id: str, *, on_change: OnChange | None = None) -> JobDescription:
+        """Wait until a job has ended, across restarts of the service; return it, or raise its error."""
+        lost = 0
+        while True:
+            try:
+                for job in self._follow(job_id):
+                    lost = 0
+                    if on_change is not None:
+                        on_change(job)
+                    if job.is_finished:
+                        protocol.raise_failure(job)
+                        return job
+            except httpx.TransportError as error:
+                if lost == protocol.MAX_LOST_COUNT:
+                    raise protocol.unreachable(self._http.base_url, error) from error
+            lost += 1
+            time.sleep(protocol.RETRY_S)
+
+    def download(self, job_id: str, target: str | Path) -> None:
+        """Write the result of a job to a file, which appears when it is complete."""
+        partial = Path(target).with_name(f".{Path(target).name}.partial")
+        try:
+            with self._connecting(), self._http.stream("GET", f"/jobs/{job_id}/result") as response:
+                if not response.is_success:
+                    response.read()
+                protocol.check(response)
+                with partial.open("wb") as file:
+                    for chunk in response.iter_bytes(protocol.CHUNK_BYTES):
+                        file.write(chunk)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def cancel(self, job_id: str) -> JobDescription:
+        """Cancel a job, or delete the result of a finished one."""
+        with self._connecting():
+            return protocol.read_job(self._http.delete(f"/jobs/{job_id}"))
+
+    def _follow(self, job_id: str) -> Iterator[JobDescription]:
+        with self._http.stream("GET", f"/jobs/{job_id}/events") as response:
+            if not response.is_success:
+                response.read()
+            protocol.check(response)
+            for line in response.iter_lines():
+                job = protocol.read_event(line)
+                if job is not None:
+                    yield job
+
+    @contextlib.contextmanager
+    def _connecting(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.TransportError as error:
+            raise protocol.unreachable(self._http.base_url, error) from error

@@ -1,0 +1,141 @@
+"""Python client and the commands that use a service."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from http_serving import ASCII_STL, Running
+from meshhub.cli import root
+from meshhub.client import AsyncClient, Client, JobDescription
+from meshhub.errors import (
+    Cancelled,
+    InvalidKey,
+    MeshhubError,
+    OutputExists,
+    PremiumRequired,
+    ServerBusy,
+    UnreadableFile,
+)
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "my model.stl"
+    path.write_bytes(ASCII_STL)
+    return path
+
+
+def test_a_model_is_converted_and_inspected(service: Running, model: Path, tmp_path: Path) -> None:
+    states: list[JobDescription] = []
+    with Client(service.url) as client:
+        job = client.convert(model, tmp_path / "out.3mf", on_change=states.append, place_on_bed=True)
+        assert client.inspect(model).source.format == "stl"
+        assert client.inspect(("a.stl", ASCII_STL)).model.faces == 2
+    assert job.state == states[-1].state == "done"
+    assert job.target == "3mf"
+    assert (tmp_path / "out.3mf").read_bytes().startswith(b"PK")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["my model.stl", "out.3mf"]
+
+
+def test_the_asynchronous_client_does_the_same(service: Running, model: Path, tmp_path: Path) -> None:
+    async def work() -> JobDescription:
+        async with AsyncClient(service.url) as client:
+            assert (await client.inspect(model)).source.format == "stl"
+            job = await client.submit(model, to="ply")
+            assert (await client.wait(job.id)).state == "done"
+            assert (await client.get(job.id)).result is not None
+            await client.cancel(job.id)
+            with pytest.raises(Cancelled):
+                await client.wait(job.id)
+            return await client.convert(model, tmp_path / "out.glb")
+
+    assert asyncio.run(work()).state == "done"
+    assert (tmp_path / "out.glb").read_bytes().startswith(b"glTF")
+
+
+def test_errors_have_the_class_of_their_code(service: Running, tmp_path: Path) -> None:
+    with Client(service.url) as client:
+        with pytest.raises(PremiumRequired):
+            client.submit(("a.toy", b"toy"), to="gilded")
+        with pytest.raises(UnreadableFile, match="toy first"):
+            client.convert(("a.toy", b"no"), tmp_path / "a.toy", to="toy")
+        with pytest.raises(MeshhubError) as error:
+            client.get("x" * 43)
+        assert error.value.code == "job_not_found"
+    with Client(service.url, key="wrong") as client, pytest.raises(InvalidKey):
+        client.submit(("a.toy", b"toy"), to="toy")
+    assert not (tmp_path / "a.toy").exists()
+
+
+def test_a_service_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
+    with Client("http://127.0.0.1:1") as client, pytest.raises(ServerBusy, match="cannot be reached"):
+        client.submit(("a.toy", b"toy"), to="toy")
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(root, list(arguments))
+
+
+def test_jobs_on_the_command_line(
+    service: Running, model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    key, _ = service.keys.create("pro")
+    (tmp_path / "key").write_text(key + "\n")
+    monkeypatch.setenv("MESHHUB_SERVER", service.url)
+    monkeypatch.setenv("MESHHUB_API_KEY_FILE", str(tmp_path / "key"))
+    job_id = run("jobs", "submit", str(model), "--to", "3mf", "--place-on-bed").stdout.strip()
+    assert run("jobs", "wait", job_id).exit_code == 0
+    assert run("jobs", "status", job_id).stdout.startswith(f"{job_id}: done")
+    shown = json.loads(run("jobs", "status", job_id, "--json").stdout)
+    assert shown["files"][0]["name"] == "my model.stl"
+    assert service.get(f"/jobs/{job_id}").status_code == 404
+    target = tmp_path / "result.3mf"
+    assert run("jobs", "result", job_id, str(target)).exit_code == 0
+    assert target.stat().st_size == shown["result"]["bytes"]
+    assert isinstance(run("jobs", "result", job_id, str(target)).exception, OutputExists)
+    assert json.loads(run("jobs", "cancel", job_id, "--json").stdout)["state"] == "expired"
+    monkeypatch.delenv("MESHHUB_SERVER")
+    assert run("jobs", "status", job_id).exit_code == 2
+
+
+def test_convert_uses_a_service_as_if_it_were_local(
+    service: Running, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, _ = service.keys.create("pro")
+    monkeypatch.setenv("MESHHUB_API_KEY", key)
+    output = tmp_path / "out.glb"
+    command = ("convert", str(model), str(output), "--server", service.url, "--repair")
+    answer = run(*command)
+    assert answer.exit_code == 0, answer.output
+    assert output.read_bytes().startswith(b"glTF")
+    assert isinstance(run(*command).exception, OutputExists)
+    report = json.loads(run(*command, "--force", "--json").stdout)
+    assert (report["source"], report["target"]) == ("stl", "glb")
+    assert run("convert", "--watch", str(tmp_path), "--to", "stl", "-o", "x", "--server", service.url).exit_code == 2
+
+
+def test_the_callback_gets_every_state(
+    serve: Callable[..., Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = serve()
+    path = tmp_path / "go"
+    with Client(running.url) as client:
+        job = client.submit(("a.toy", f"toy wait {path}".encode()), to="toy")
+        changes: list[str] = []
+
+        def go(job: JobDescription) -> None:
+            changes.append(job.state)
+            path.touch()
+
+        assert client.wait(job.id, on_change=go).state == "done"
+    assert changes[-1] == "done"
