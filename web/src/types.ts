@@ -8,6 +8,7 @@ export interface Field {
   minimum?: number;
   maximum?: number;
   default?: boolean | number | string;
+  examples?: (number | string)[];
 }
 
 export interface FieldGroup {

@@ -42,13 +42,14 @@ export function Settings() {
   );
 }
 
-/** Values that an operation starts with: those of the model. Others start empty. */
-function startValue(name: string): string {
+/** Return the value that an operation starts with: its default, one that fits the model, or its first example. */
+function startValue(name: string, field: Field): string {
+  const example = (field.default ?? field.examples?.[0] ?? "").toString();
   const model = active.value?.facts?.inspection.model;
-  if (!model) return "";
+  if (!model) return example;
   if (name === "optimize_target_faces") return String(Math.max(4, Math.round(model.faces / 2)));
   if (name === "target_height_mm") return String(Number(model.size_mm[2].toPrecision(4)));
-  return name === "flatten_base_mm" ? "1" : "";
+  return name === "flatten_base_mm" ? "1" : example;
 }
 
 function isOn(operation: Operation): boolean {
@@ -73,7 +74,7 @@ function OperationRow({ operation }: { operation: Operation }) {
   const id = `operation-${operation.id}`;
   const toggle = (isNowOn: boolean): void => {
     if (!isNowOn) for (const [option] of entries) setOption(option, undefined);
-    else setOption(name, field.type === "boolean" ? true : (field.default?.toString() ?? startValue(name)));
+    else setOption(name, field.type === "boolean" ? true : startValue(name, field));
   };
   return (
     <div class={`operation ${isActive ? "on" : ""}`}>
@@ -185,7 +186,7 @@ function FieldRow({ name, field, isBare = false }: { name: string; field: Field;
             type="text"
             inputMode={field.type === "string" ? "text" : "decimal"}
             value={String(value ?? "")}
-            placeholder={String(field.default ?? t("automatic"))}
+            placeholder={String(field.default ?? field.examples?.[0] ?? t("automatic"))}
             aria-invalid={problem !== null}
             aria-describedby={`${id}-help`}
             onInput={({ currentTarget }) => {
