@@ -68,9 +68,7 @@ function OperationRow({ operation }: { operation: Operation }) {
   const [name, field] = first;
   const isFlag = entries.length === 1 && field.type === "boolean";
   const [title, help] =
-    entries.length === 1
-      ? describeOption(name, operation.label, field.description ?? "")
-      : [operation.label, field.description ?? ""];
+    entries.length === 1 ? describeOption(name, operation.label, field.description ?? "") : [operation.label, ""];
   const id = `operation-${operation.id}`;
   const toggle = (isNowOn: boolean): void => {
     if (!isNowOn) for (const [option] of entries) setOption(option, undefined);
@@ -85,15 +83,17 @@ function OperationRow({ operation }: { operation: Operation }) {
           role="switch"
           checked={isActive}
           disabled={isLocked}
-          aria-describedby={`${id}-help`}
+          aria-describedby={help ? `${id}-help` : undefined}
           onChange={({ currentTarget }) => toggle(currentTarget.checked)}
         />
         <span>{title}</span>
         {isLocked && <Icon name="lock" />}
       </label>
-      <p class="hint" id={`${id}-help`}>
-        {help}
-      </p>
+      {help && (
+        <p class="hint" id={`${id}-help`}>
+          {help}
+        </p>
+      )}
       {isLocked && <LockReason capability={operation} label={title} />}
       {isActive && !isFlag && (
         <div class="stack tight">
