@@ -148,6 +148,8 @@ function chooseTarget(): void {
 
 export function setTarget(target: string): void {
   didChooseTarget = true;
+  // The losses of another format are wrong until the service has explained this one.
+  explanation.value = null;
   settings.value = { ...settings.value, target };
 }
 

@@ -86,11 +86,12 @@ function FindingRow({ finding: { kind, count, places } }: { finding: Finding }) 
       <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
         <circle cx="5" cy="5" r="5" fill={DEFECT_COLORS[kind]} />
       </svg>
-      <button class="finding" onClick={() => go(Math.max(0, shown))} aria-label={label(Math.max(0, shown))}>
+      <button class="finding" onClick={() => go(Math.max(0, shown))}>
         <strong>{formatNumber(count, 0)}</strong> {what}
         <small>
           {shown >= 0 ? t("showing", { i: shown + 1, n: places.length }) : t("places", { n: places.length })}
         </small>
+        <span class="visually-hidden">{t("flyFirst")}</span>
       </button>
       {places.length > 1 && (
         <span class="row tight">
