@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conftest import Clock, OpenStore, new_job
+from job_stores import Clock, OpenStore, new_job
 from meshhub.errors import ServerBusy, TooManyJobs
 from meshhub.model.progress import Progress
 from meshhub.service.jobs.job import Job, JobProgress, JobRequest, JobResult, NewJob, Outcome

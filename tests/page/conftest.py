@@ -2,63 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
-START_TIMEOUT_S = 120
-"""Seconds for the service to start on a loaded machine."""
-
-TIMEOUT_MS = 60_000
-"""Milliseconds that a step in the browser may take on a loaded machine."""
-
-SETTINGS = """
-[plans.free]
-requests_per_minute = 100000
-"""
+from page_visits import Visit, serving
 
 BROWSER_ARGUMENTS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"]
 """WebGL in software, so that pictures are equal on machines with and without a graphics card."""
-
-
-@contextlib.contextmanager
-def serving(folder: Path, **environment: str) -> Iterator[str]:
-    """Run `meshhub serve` and yield its address."""
-    folder.joinpath("settings.toml").write_text(SETTINGS)
-    log = folder / "log"
-    variables = {
-        **os.environ,
-        "MESHHUB_SETTINGS": str(folder / "settings.toml"),
-        "MESHHUB_DATABASE_URL": f"sqlite:///{folder / 'keys.sqlite3'}",
-        **environment,
-    }
-    with log.open("wb") as output:
-        command = [sys.executable, "-m", "meshhub", "serve", "--port", "0"]
-        process = subprocess.Popen(command, stderr=output, stdout=output, env=variables)
-    try:
-        yield _wait_for_address(process, log)
-    finally:
-        process.terminate()
-        process.wait(START_TIMEOUT_S)
-
-
-def _wait_for_address(process: subprocess.Popen[bytes], log: Path) -> str:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline and process.poll() is None:
-        if match := re.search(r"serves (http://\S+?),", log.read_text()):
-            return match[1] + "/"
-        time.sleep(0.05)
-    pytest.fail(f"the service did not start: {log.read_text()}")
 
 
 @pytest.fixture(scope="session")
@@ -80,39 +34,6 @@ def browser() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=executable, args=BROWSER_ARGUMENTS)
         yield browser
         browser.close()
-
-
-class Visit:
-    """Visit of the page that records what a user would not see."""
-
-    def __init__(self, browser: Any, address: str, **context: Any) -> None:
-        self.address = address
-        self.problems: list[str] = []
-        self.requests: list[str] = []
-        self.context = browser.new_context(**{"locale": "en-US", "viewport": {"width": 1280, "height": 800}, **context})
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(TIMEOUT_MS)
-        self.page.on("console", self._record_console)
-        self.page.on("pageerror", lambda error: self.problems.append(f"page error: {error}"))
-        self.page.on("request", lambda request: self.requests.append(f"{request.method} {request.url}"))
-
-    def _record_console(self, message: Any) -> None:
-        # Chromium reports each response of 4xx and 5xx; the tests of errors cause them on purpose.
-        if message.type == "error" and "Failed to load resource" not in message.text:
-            self.problems.append(f"console: {message.text}")
-
-    def open(self, query: str = "") -> Any:
-        """Open the page, and return it when it is ready for files."""
-        self.page.goto(self.address + query)
-        self.page.locator(".formats").wait_for()
-        return self.page
-
-    def close(self) -> None:
-        """Close the page, and check that it had no errors and requested nothing from other hosts."""
-        self.context.close()
-        host = urlsplit(self.address).netloc
-        others = [line for line in self.requests if urlsplit(line.split()[1]).netloc not in ("", host)]
-        assert (self.problems, others) == ([], [])
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import Visit, serving
 from meshhub import Registry
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
+from page_visits import Visit, serving
 
 pytestmark = pytest.mark.once
 
