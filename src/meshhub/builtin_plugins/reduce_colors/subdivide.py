@@ -21,7 +21,10 @@ MIN_SAMPLE_COUNT = 8
 """Samples of a small leaf."""
 
 MAX_SAMPLE_COUNT = 1_000_000
-"""Samples of all leaves at once; bounds time and memory."""
+"""Samples of all triangles at first; bounds time and memory."""
+
+MAX_ROUND_SAMPLE_COUNT = 300_000
+"""Samples of all new leaves in a round; only models over 150 mm would get more, and take three times as long."""
 
 SAMPLES_PER_CELL = 2.0
 """Samples in the area of one cell."""
@@ -61,7 +64,13 @@ class Samples(NamedTuple):
     weights: Float32
 
 
-def spread_samples(leaves: Leaves, rows: IntIndex, area_cells: Float64, min_count: int = MIN_SAMPLE_COUNT) -> Samples:
+def spread_samples(
+    leaves: Leaves,
+    rows: IntIndex,
+    area_cells: Float64,
+    min_count: int = MIN_SAMPLE_COUNT,
+    max_count: int = MAX_SAMPLE_COUNT,
+) -> Samples:
     """Return evenly distributed points of leaves.
 
     Args:
@@ -69,11 +78,12 @@ def spread_samples(leaves: Leaves, rows: IntIndex, area_cells: Float64, min_coun
         rows: (r,) chosen leaves.
         area_cells: (r,) their areas in cells.
         min_count: Least number of points of a leaf.
+        max_count: Most points of all leaves, if the least number allows it.
     Source:
         Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018.
     """
     wanted = area_cells * SAMPLES_PER_CELL
-    room = max(MAX_SAMPLE_COUNT - min_count * len(rows), 0)
+    room = max(max_count - min_count * len(rows), 0)
     total = float(wanted.sum())
     count = (min_count + np.floor(wanted * min(1.0, room / total if total > 0 else 1.0))).astype(np.intp)
     owner = np.repeat(np.arange(len(rows)), count)
@@ -112,7 +122,8 @@ def subdivide(leaves: Leaves, scale: Float64, label: Labeler, entry_count: int, 
             break
         leaves, changed = split_leaves(leaves, mesh_edges, edge[fits], position[fits])
         rows = changed[leaves.error[changed] > 0]
-        samples = spread_samples(leaves, rows, leaves.areas()[rows] * np.square(scale[leaves.face[rows]] / cell))
+        area = leaves.areas()[rows] * np.square(scale[leaves.face[rows]] / cell)
+        samples = spread_samples(leaves, rows, area, max_count=MAX_ROUND_SAMPLE_COUNT)
         leaves = elect_labels(leaves, rows, samples.owner, label(samples.face, samples.weights), entry_count)
     return leaves
 
