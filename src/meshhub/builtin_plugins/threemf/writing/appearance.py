@@ -7,7 +7,7 @@ material. Textures become texture groups, multiplied by a color group where they
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -75,7 +75,7 @@ class PropertyWriter:
         self._base_rows: dict[int, int] = {}
         self._color_groups: list[int] = []
         self._write_base_materials()
-        _note_losses([scene.materials[index] for index in scene.used_materials()])
+        _note_losses([scene.materials[index] for index in scene.used_materials()], self._image_paths)
 
     def assign(self, mesh: Mesh, faces: Int32, material: int | None) -> FaceProperties:
         """Write the property groups of a mesh, and assign them to its faces.
@@ -309,8 +309,8 @@ def _format_colors(colors: UInt8) -> bytes:
     return lines[is_written].tobytes()
 
 
-def _note_losses(materials: list[Material]) -> None:
-    """Add notes for the properties of materials that 3MF cannot store: it has a base color and one texture."""
+def _note_losses(materials: list[Material], stored_images: Container[int | None]) -> None:
+    """Add notes for the properties of materials that 3MF cannot store: it has a base color or one texture."""
     properties = {
         "emissive colors": [any(material.emissive) for material in materials],
         "normal maps": [material.normal_image is not None for material in materials],
@@ -323,7 +323,7 @@ def _note_losses(materials: list[Material]) -> None:
         owners = f"{count} material" + "s" * (count != 1)
         note("material_properties_dropped", f"3MF stores only base colors; {', '.join(lost)} of {owners} were left out")
     note_lost_finish("3MF", materials, kept=("names", "emission", "cutoff"))
-    textured = [material for material in materials if material.base_color_image is not None]
+    textured = [material for material in materials if material.base_color_image in stored_images]
     note_lost_finish("textured 3MF", textured, kept=("metal", "emission", "cutoff", "sides", "unlit"))
     if any(material.alpha_mode == "mask" for material in materials):
         note("alpha_cutoff_dropped", "3MF has no alpha cutoff; materials were written without it")
