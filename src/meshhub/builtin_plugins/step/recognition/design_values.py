@@ -35,11 +35,11 @@ def round_to_design_values(graph: FacetGraph, segments: Segments, tolerance: flo
         segments: Surfaces and their facets.
         tolerance: Millimeters that rounding explains.
     """
-    facet = np.flatnonzero(segments.uncut >= 0)
+    facet = np.flatnonzero(segments.segment >= 0)
     if len(facet) == 0:
         return segments
     owner, point = graph.expand(facet)
-    index, corner = segments.uncut[facet][owner], graph.points[point]
+    index, corner = segments.segment[facet][owner], graph.points[point]
     used = np.unique(index)
     used = used[~np.isin(segments.surfaces.kind[used], SWEPT_KINDS)]
     is_used = np.isin(index, used)
