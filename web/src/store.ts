@@ -10,6 +10,7 @@ import type { Job } from "./job-events";
 import { fromFragment, keyOf, listFields, toFields, toFragment, type Settings, type Value } from "./settings";
 import type { Explanation, Format, Plan, PreviewFacts, Supported } from "./types";
 import type { Picture } from "./viewer/picture";
+import { hasSlowWebGl } from "./viewer/speed";
 
 export interface Failure {
   message: string;
@@ -42,10 +43,10 @@ export interface Item {
   work: Work | null;
 }
 
-/** Triangles of a preview: software WebGL turns these at more than 20 frames per second. */
-const PREVIEW_TRIANGLES = 150_000;
-/** Triangles of a preview on a small screen, which is usually a phone. */
-const PREVIEW_TRIANGLES_SMALL = 60_000;
+/** Triangles of a preview; a graphics card turns these without effort. */
+const PREVIEW_TRIANGLES = 300_000;
+/** Triangles of a preview on a phone, and where the processor draws. */
+const PREVIEW_TRIANGLES_SLOW = 60_000;
 /** Milliseconds without a change before the chain is asked for; each answer counts as a request. */
 const EXPLAIN_DELAY_MS = 400;
 const SESSION_KEY = "meshhub-api-key";
@@ -262,7 +263,7 @@ function checkSize(model: Model): void {
 }
 
 function previewTriangles(): number {
-  return window.innerWidth < 600 ? PREVIEW_TRIANGLES_SMALL : PREVIEW_TRIANGLES;
+  return window.innerWidth < 600 || hasSlowWebGl() ? PREVIEW_TRIANGLES_SLOW : PREVIEW_TRIANGLES;
 }
 
 function readerFields(model: Model): [string, string][] {

@@ -34,6 +34,7 @@ import type { Place } from "../types";
 import { SLIDER_INSET_PIXELS } from "./look";
 import { measure, POINT_COUNTS, type Point, type Tool } from "./measure";
 import type { Picture } from "./picture";
+import { hasSlowWebGl } from "./speed";
 
 export type Mode = "before" | "after" | "side-by-side" | "slider";
 export type ViewName = "iso" | "front" | "back" | "left" | "right" | "top" | "bottom";
@@ -74,7 +75,7 @@ const FIT_RATIO = 1.12;
 const FLIGHT_MS = 450;
 /** Milliseconds per frame above which the picture gets fewer pixels while it moves. */
 const SLOW_FRAME_MS = 45;
-const MIN_PIXEL_RATIO = 0.5;
+const MIN_PIXEL_RATIO = 0.4;
 /** Milliseconds without motion after which the picture gets all its pixels again. */
 const REST_MS = 160;
 const KEY_TURN_RAD = Math.PI / 18;
@@ -146,7 +147,7 @@ export class Viewer {
     private readonly canvas: HTMLCanvasElement,
     container: HTMLElement,
   ) {
-    this.renderer = new WebGLRenderer({ canvas, antialias: true, alpha: true });
+    this.renderer = new WebGLRenderer({ canvas, antialias: !hasSlowWebGl(), alpha: true });
     this.renderer.localClippingEnabled = true;
     this.renderer.autoClear = false;
     this.renderer.setClearColor(0, 0);
