@@ -82,6 +82,9 @@ _HANDLERS = [
     schema_document,
 ]
 
+_CPU_S = 3600
+"""Seconds of processor time of a conversion; more than the 15 minutes of a job need on some threads."""
+
 
 def create_engine(settings: Settings) -> Isolated:
     """Return the engine that the settings describe: a process for every conversion.
@@ -91,7 +94,7 @@ def create_engine(settings: Settings) -> Isolated:
     return Isolated(
         workers=settings.most_at_once + 1,
         queue=settings.queue,
-        limits=WorkerLimits(memory_bytes=settings.memory_bytes),
+        limits=WorkerLimits(memory_bytes=settings.memory_bytes, cpu_seconds=_CPU_S),
         folder=settings.temporary_folder,
         log=settings.log,
         tasks_per_worker=settings.conversions_per_worker,
