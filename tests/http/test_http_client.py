@@ -121,7 +121,9 @@ def test_convert_uses_a_service_as_if_it_were_local(
     assert isinstance(run(*command).exception, OutputExists)
     report = json.loads(run(*command, "--force", "--json").stdout)
     assert (report["source"], report["target"]) == ("stl", "glb")
+    assert "exists, skipped" in run(*command, "--skip-existing").output
     assert run("convert", "--watch", str(tmp_path), "--to", "stl", "-o", "x", "--server", service.url).exit_code == 2
+    assert run(*command, "--force", "--timeout", "5").exit_code == 2
 
 
 def test_the_callback_gets_every_state(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from meshhub.cli.batch import convert_batch
 from meshhub.cli.completing import complete_files, complete_paths, complete_targets
@@ -83,13 +84,13 @@ def convert(
     An existing file is overwritten only with --force; an input of the command never is. A second path that names
     another program's model may be an input that a pattern matched (*.stl), so the model is kept; to replace it, name it
     with --output. The order of the flags does not matter: operations run in the order repair, reduce, scale, flatten,
-    place.
+    reduce colors, place.
     """
     flags["timeout"] = parse_timeout(flags["timeout"])
     parsed = ConvertFlags(**flags, quiet=is_quiet())
     _check_flags(paths, parsed)
-    if parsed.server and (parsed.watch is not None or parsed.dry_run or parsed.output_dir is not None):
-        raise click.UsageError("--server converts one file; it takes neither --watch, --dry-run nor --output-dir")
+    if parsed.server:
+        _check_server_flags(ctx, parsed)
     if parsed.output_dir is None or parsed.to is None:
         source, output = choose_output(registry, paths, parsed)
         if parsed.server:
@@ -102,6 +103,14 @@ def convert(
         convert_arrivals(registry, parsed.watch, parsed.to, parsed.output_dir, parsed, options)
     else:
         ctx.exit(convert_batch(registry, paths, parsed.to, parsed.output_dir, parsed, options))
+
+
+def _check_server_flags(ctx: click.Context, flags: ConvertFlags) -> None:
+    """Reject flags that have no effect on a conversion by a service. Raises click.UsageError."""
+    if flags.watch is not None or flags.dry_run or flags.output_dir is not None:
+        raise click.UsageError("--server converts one file; it takes neither --watch, --dry-run nor --output-dir")
+    if ctx.get_parameter_source("timeout") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--server takes no --timeout: the plan of the service limits the time")
 
 
 def _check_flags(paths: tuple[str, ...], flags: ConvertFlags) -> None:

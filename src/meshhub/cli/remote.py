@@ -55,6 +55,9 @@ def convert_remote(source: str, output: Output, flags: ConvertFlags, options: di
     if STREAM in (source, output.path):
         raise click.UsageError("--server takes files, not standard input and output")
     target = Path(output.path)
+    if flags.skip_existing and target.is_file():
+        show.print_skipped(source, output.path, is_json=flags.as_json)
+        return
     if target.exists() and not flags.force:
         raise OutputExists(f"{output.path} exists; use {output.overwrite} to overwrite it")
     try:

@@ -66,6 +66,14 @@ def inform(text: str, *, indent: str = "") -> None:
         print_line(text, indent=indent, err=True)
 
 
+def print_skipped(source: str, output: str, *, is_json: bool) -> None:
+    """Print that an input is skipped because its output exists."""
+    if is_json:
+        as_json({"file": source, "output": output, "skipped": True})
+    else:
+        inform(f"{output} exists, skipped")
+
+
 def print_notes(listed: Iterable[Note], *, indent: str = "") -> None:
     """Print notes on standard error, unless the command is quiet."""
     for note in listed:

@@ -34,7 +34,7 @@ def convert_single(
 ) -> None:
     """Convert one file and print the report."""
     if flags.skip_existing and output.path != STREAM and Path(output.path).is_file():
-        _print_skipped(source, output, flags)
+        show.print_skipped(source, output.path, is_json=flags.as_json)
         return
     engine = Isolated(workers=1, method="fork", log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout))
@@ -50,7 +50,7 @@ def convert_single(
     except (MeshhubError, OSError) as error:
         if flags.skip_existing and isinstance(error, OutputExists):
             # another program wrote it in the meantime
-            _print_skipped(source, output, flags)
+            show.print_skipped(source, output.path, is_json=flags.as_json)
             return
         if flags.as_json and output.path != STREAM:
             show.as_json({"error": explained(error), "error_code": code_of(error)})
@@ -59,13 +59,6 @@ def convert_single(
         show.as_json(report)
     else:
         _print_report(output.path, report)
-
-
-def _print_skipped(source: str, output: Output, flags: ConvertFlags) -> None:
-    if flags.as_json:
-        show.as_json({"file": source, "output": output.path, "skipped": True})
-    else:
-        show.inform(f"{output.path} exists, skipped")
 
 
 def _print_preview(
