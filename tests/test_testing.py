@@ -179,6 +179,8 @@ def test_each_fault_fails_its_contract(kind: str, name: str, change: Any, messag
 
 BROKEN_FEATURES = {
     "names": "write_no_names",
+    "hierarchy": "write_no_hierarchy",
+    "metadata": "write_no_metadata",
     "instances": "write_no_instances",
     "normals": "write_no_normals",
     "uv": "write_no_uv",

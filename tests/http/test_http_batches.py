@@ -357,7 +357,7 @@ def test_companion_names_match_whole_words_only(tmp_path: Path, text: str, names
 
 
 def test_an_archive_of_windows_may_separate_folders_with_backslashes(service: Running) -> None:
-    archive = zip_files(("parts_one_a.toy", b"toy"), ("parts_two_b.toy", b"toy"))
+    archive = zip_files({"parts_one_a.toy": b"toy", "parts_two_b.toy": b"toy"})
     archive = archive.replace(b"parts_one_a", b"parts\\one\\a").replace(b"parts_two_b", b"parts\\two\\b")
     answer = service.batch(archive)
     assert answer.status_code == 200

@@ -339,18 +339,20 @@ def test_a_big_caller_does_not_delay_small_ones(serve: Callable[..., Running]) -
     assert len({job["id"] for job in finished}) == 60
 
 
-def test_event_streams_end_when_the_service_stops(
-    serve: Callable[..., Running], engine: Isolated, tmp_path: Path
-) -> None:
-    running = serve(engine, shutdown_seconds=0.5)
+def test_event_streams_end_when_the_service_stops(tmp_path: Path) -> None:
     path = tmp_path / "never"
-    job = submit(running, f"toy wait {path}".encode())
-    wait_for_start(path)
-    events = read_events(running, job)
-    assert next(events)["state"] == "running"
-    running.server.should_exit = True
-    with contextlib.suppress(httpx.RemoteProtocolError):
-        assert all(event["state"] in ("queued", "running") for event in events)
+    # the service closes the engine of a conversion that does not end
+    with (
+        contextlib.closing(Isolated(workers=2)) as engine,
+        serving(tmp_path, {"shutdown_seconds": 0.5}, engine) as running,
+    ):
+        job = submit(running, f"toy wait {path}".encode())
+        wait_for_start(path)
+        events = read_events(running, job)
+        assert next(events)["state"] == "running"
+        running.server.should_exit = True
+        with contextlib.suppress(httpx.RemoteProtocolError):
+            assert all(event["state"] in ("queued", "running") for event in events)
 
 
 @pytest.fixture

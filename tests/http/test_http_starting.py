@@ -50,7 +50,7 @@ def test_a_signal_during_the_start_of_workers_logs_no_error(
 def test_a_signal_before_the_service_listens_ends_it(number: str, status: int) -> None:
     code = (
         "import signal, sys, types\n"
-        f"stop = lambda host, port: signal.raise_signal(signal.{number})\n"
+        f"stop = lambda host, port, **_: signal.raise_signal(signal.{number})\n"
         "sys.modules['meshhub.http'] = types.SimpleNamespace(serve=stop)\n"
     )
     done = subprocess.run([sys.executable, "-c", code + CLI], capture_output=True, text=True, timeout=60, check=False)

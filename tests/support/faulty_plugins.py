@@ -103,6 +103,7 @@ class _File(Struct):
     parts: list[_Part]
     materials: list[tuple[str, tuple[float, float, float, float], int | None]]
     images: list[tuple[str, str]]
+    metadata: dict[str, str]
 
 
 def read(source: Source, options: DemoOptions) -> Scene:
@@ -130,6 +131,7 @@ def read(source: Source, options: DemoOptions) -> Scene:
             ),
             tuple(Material(name, color, image) for name, color, image in file.materials),
             tuple(Image(base64.b64decode(data), media_type) for media_type, data in file.images),
+            metadata=file.metadata,
         )
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, OverflowError):
         raise UnreadableFile("the file is damaged; export it again") from None
@@ -155,6 +157,7 @@ def write(scene: Scene, target: Target, options: DemoOptions) -> None:
         [_Part(part.mesh, rows(part.transform), part.name, part.path, part.material) for part in scene.parts],
         [(each.name, each.base_color, each.base_color_image) for each in scene.materials],
         [(image.media_type, base64.b64encode(image.data).decode()) for image in scene.images],
+        dict(scene.metadata),
     )
     with target.open() as out:
         out.write(MAGIC + msgspec.json.encode(file))
@@ -349,6 +352,10 @@ def without_feature(feature: str) -> Callable[[Scene], Scene]:
         if feature == "names":
             scene = change_meshes(scene, lambda mesh: replace(mesh, name=""))
             return replace(scene, parts=tuple(replace(part, name="") for part in scene.parts))
+        if feature == "hierarchy":
+            return replace(scene, parts=tuple(replace(part, path=()) for part in scene.parts))
+        if feature == "metadata":
+            return replace(scene, metadata={})
         if feature == "instances":
             return baked(scene)
         if feature == "materials":
@@ -364,6 +371,14 @@ def without_feature(feature: str) -> Callable[[Scene], Scene]:
 
 def write_no_names(scene: Scene, target: Target, options: DemoOptions) -> None:
     write(without_feature("names")(scene), target, options)
+
+
+def write_no_hierarchy(scene: Scene, target: Target, options: DemoOptions) -> None:
+    write(without_feature("hierarchy")(scene), target, options)
+
+
+def write_no_metadata(scene: Scene, target: Target, options: DemoOptions) -> None:
+    write(without_feature("metadata")(scene), target, options)
 
 
 def write_no_instances(scene: Scene, target: Target, options: DemoOptions) -> None:

@@ -19,7 +19,11 @@ def note_lost_finish(label: str, materials: Sequence[Material], kept: Collection
     """
     properties = {
         "names": ("names", [bool(material.name) for material in materials]),
-        "metal": ("metal and roughness", [material.metallic > 0 or material.roughness < 1 for material in materials]),
+        # glTF files that state neither have metallic 1 and roughness 1
+        "metal": (
+            "metal and roughness",
+            [material.roughness < 1 or 0 < material.metallic < 1 for material in materials],
+        ),
         "emission": ("emissive colors", [any(material.emissive) for material in materials]),
         "cutoff": ("alpha cutoff", [material.alpha_mode == "mask" for material in materials]),
         "sides": ("double-sided faces", [material.double_sided for material in materials]),
