@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from meshhub.client import AsyncClient, Client, JobDescription
 from meshhub.errors import (
     Cancelled,
     InvalidKey,
+    InvalidOption,
     MeshhubError,
     OutputExists,
     PremiumRequired,
@@ -80,6 +84,65 @@ def test_a_service_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
     with Client("http://127.0.0.1:1") as client, pytest.raises(ServerBusy, match="cannot be reached"):
         client.submit(("a.toy", b"toy"), to="toy")
+
+
+@pytest.mark.parametrize("url", ["", "example.com", "ftp://example.com", "http://", "http://[::1"])
+def test_an_invalid_address_is_rejected(url: str) -> None:
+    for client in (Client, AsyncClient):
+        with pytest.raises(InvalidOption, match="must look like"):
+            client(url)
+
+
+@pytest.mark.parametrize("key", ["schlüssel", "two\nlines", "\ufffd"])
+def test_a_malformed_key_is_rejected(key: str) -> None:
+    with pytest.raises(InvalidKey, match="copy it again"):
+        Client("http://127.0.0.1:1", key=key)
+
+
+@contextlib.contextmanager
+def answering(*answers: tuple[int, bytes]) -> Iterator[str]:
+    """Serve these answers in order, and the last one again; yield the address."""
+    rest = list(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = rest.pop(0) if len(rest) > 1 else rest[0]
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_server_of_another_kind_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
+    with answering((200, b"<html>")) as url, Client(url) as client:
+        for method in (client.get, client.wait):
+            with pytest.raises(ServerBusy, match="check the address"):
+                method("x" * 43)
+
+
+def test_a_job_is_waited_for_while_a_proxy_has_no_service(
+    service: Running, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
+    with Client(service.url) as client:
+        job = client.submit(model, to="3mf")
+        client.wait(job.id)
+        event = service.get(f"/jobs/{job.id}/events").content
+    away = (502, b"<html>")
+    with answering(away, away, (200, b""), (200, event)) as url, Client(url) as client:
+        assert client.wait(job.id).state == "done"
+    with answering(away, (200, event)) as url:
+        assert asyncio.run(wait_for(url, job.id)).state == "done"
+
+
+async def wait_for(url: str, job_id: str) -> JobDescription:
+    async with AsyncClient(url) as client:
+        return await client.wait(job_id)
 
 
 def run(*arguments: str) -> Any:

@@ -16,7 +16,7 @@ from meshhub.cli.files import STREAM
 from meshhub.cli.outputs import Output
 from meshhub.cli.progress import show_progress
 from meshhub.cli.verbosity import is_quiet, is_verbose
-from meshhub.errors import InvalidOption, MeshhubError, MissingDependency, OutputExists, printable
+from meshhub.errors import MeshhubError, MissingDependency, OutputExists, printable
 from meshhub.model.progress import Listener, Progress
 
 if TYPE_CHECKING:
@@ -38,11 +38,9 @@ server_option = click.option(
 
 
 def open_client(server: str | None) -> Client:
-    """Return a client of a service. Raises click.UsageError, InvalidOption, MissingDependency."""
+    """Return a client of a service. Raises click.UsageError, MeshhubError."""
     if not server:
         raise click.UsageError("name the service with --server URL or MESHHUB_SERVER")
-    if not server.startswith(("http://", "https://")):
-        raise InvalidOption(f"--server must begin with https:// or http://, got {server!r}")
     try:
         from meshhub.client import Client
     except ImportError as error:
@@ -114,5 +112,6 @@ def _read_key() -> str | None:
     key = os.environ.get(KEY, "").strip()
     path = os.environ.get(KEY_FILE, "").strip()
     if not key and path:
-        key = Path(path).read_text(encoding="utf-8").strip()
+        # a file that is not text has no valid key, which the client reports
+        key = Path(path).read_text(encoding="utf-8", errors="replace").strip()
     return key or None

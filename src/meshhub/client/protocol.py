@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 import msgspec
 
 from meshhub import errors
-from meshhub.errors import Cancelled, MeshhubError, ServerBusy, quote
+from meshhub.errors import Cancelled, InvalidKey, InvalidOption, MeshhubError, ServerBusy, quote
+from meshhub.model.report import Inspection
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import JobKind
 
@@ -30,6 +32,8 @@ MAX_LOST_COUNT = 30
 CHUNK_BYTES = 1 << 20
 """Bytes of a result in memory at a time."""
 
+T = TypeVar("T")
+
 OnChange = Callable[[JobDescription], None]
 """Callback for each change of a job."""
 
@@ -37,6 +41,7 @@ ModelInput = str | Path | tuple[str, bytes]
 """Path of a file, or its name and content."""
 
 _JOBS = msgspec.json.Decoder(JobDescription)
+_INSPECTIONS = msgspec.json.Decoder(Inspection)
 
 _EVENT = "data: "
 """Prefix of the lines of an event stream that carry a job."""
@@ -47,6 +52,9 @@ class ErrorResponse(msgspec.Struct):
 
     error: str
     error_code: str
+
+
+_ERRORS = msgspec.json.Decoder(ErrorResponse)
 
 
 class Form(NamedTuple):
@@ -66,8 +74,19 @@ class Form(NamedTuple):
         }
 
 
+def parse_url(url: str) -> httpx.URL:
+    """Return the address of a service. Raises InvalidOption."""
+    with contextlib.suppress(httpx.InvalidURL):
+        address = httpx.URL(url)
+        if address.scheme in ("http", "https") and address.host:
+            return address
+    raise InvalidOption(f"the address of a service must look like https://example.com, got {quote(url)}")
+
+
 def build_headers(key: str | None) -> dict[str, str]:
-    """Return the headers of every request."""
+    """Return the headers of every request. Raises InvalidKey."""
+    if key and not (key.isascii() and key.isprintable()):
+        raise InvalidKey("the API key has characters that no key has; copy it again")
     return {"User-Agent": "meshhub", **({"X-Api-Key": key} if key else {})}
 
 
@@ -94,7 +113,13 @@ def choose_target(target: str | Path, to: str | None) -> str:
 def read_job(response: httpx.Response) -> JobDescription:
     """Return the job in a response. Raises MeshhubError."""
     check(response)
-    return _JOBS.decode(response.content)
+    return decode(_JOBS, response)
+
+
+def read_inspection(response: httpx.Response) -> Inspection:
+    """Return the inspection in a response. Raises MeshhubError."""
+    check(response)
+    return decode(_INSPECTIONS, response)
 
 
 def read_event(line: str) -> JobDescription | None:
@@ -102,15 +127,27 @@ def read_event(line: str) -> JobDescription | None:
     return _JOBS.decode(line.removeprefix(_EVENT)) if line.startswith(_EVENT) else None
 
 
+def decode(decoder: msgspec.json.Decoder[T], response: httpx.Response) -> T:
+    """Return the JSON object in the body of a response. Raises ServerBusy."""
+    try:
+        return decoder.decode(response.content)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise ServerBusy(
+            f"{response.url.host} answered with status {response.status_code}, not as meshhub; check the address"
+        ) from None
+
+
 def check(response: httpx.Response) -> None:
     """Raise the error of a response whose body is complete."""
-    if response.is_success:
-        return
-    try:
-        body = msgspec.json.decode(response.content, type=ErrorResponse)
-    except msgspec.MsgspecError:
-        raise ServerBusy(f"{response.url.host} answered with status {response.status_code}, not as meshhub") from None
-    raise build_error(body.error_code, body.error)
+    if not response.is_success:
+        body = decode(_ERRORS, response)
+        raise build_error(body.error_code, body.error)
+
+
+def check_events(last: JobDescription | None, url: httpx.URL) -> None:
+    """Check that a stream had an event. Raises ServerBusy."""
+    if last is None:
+        raise ServerBusy(f"{url.host} sent no events of the job; check the address")
 
 
 def raise_failure(job: JobDescription) -> None:
@@ -139,6 +176,11 @@ def unreachable(url: httpx.URL, error: httpx.TransportError) -> ServerBusy:
 def can_retry(error: MeshhubError, attempt: int) -> bool:
     """Return whether another attempt to submit a job may succeed."""
     return attempt < MAX_SUBMIT_COUNT and error.code in ("server_busy", "shutting_down", "too_many_jobs")
+
+
+def can_follow_again(error: MeshhubError, lost: int) -> bool:
+    """Return whether the service may report a job again after `lost` attempts in a row: it restarts, for example."""
+    return lost < MAX_LOST_COUNT and error.code in ("server_busy", "shutting_down")
 
 
 def _list_classes(kind: type[MeshhubError]) -> Iterator[type[MeshhubError]]:

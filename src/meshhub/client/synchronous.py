@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import msgspec
 
 from meshhub.client import protocol
 from meshhub.client.protocol import ModelInput, OnChange
@@ -29,7 +28,9 @@ class Client:
 
     def __init__(self, url: str, *, key: str | None = None) -> None:
         """Open no connection before the first request."""
-        self._http = httpx.Client(base_url=url, headers=protocol.build_headers(key), timeout=protocol.TIMEOUT)
+        self._http = httpx.Client(
+            base_url=protocol.parse_url(url), headers=protocol.build_headers(key), timeout=protocol.TIMEOUT
+        )
 
     def __enter__(self) -> Client:
         return self
@@ -70,8 +71,7 @@ class Client:
         self.wait(job.id, on_change=on_change)
         with self._connecting():
             response = self._http.get(f"/jobs/{job.id}/result")
-        protocol.check(response)
-        return msgspec.json.decode(response.content, type=Inspection)
+        return protocol.read_inspection(response)
 
     def submit(
         self,
@@ -111,17 +111,20 @@ class Client:
         """Wait until a job has ended, across restarts of the service; return it, or raise its error."""
         lost = 0
         while True:
+            job = None
             try:
-                for job in self._follow(job_id):
-                    lost = 0
-                    if on_change is not None:
-                        on_change(job)
-                    if job.is_finished:
-                        protocol.raise_failure(job)
-                        return job
-            except httpx.TransportError as error:
-                if lost == protocol.MAX_LOST_COUNT:
-                    raise protocol.unreachable(self._http.base_url, error) from error
+                with self._connecting():
+                    for job in self._follow(job_id):
+                        lost = 0
+                        if on_change is not None:
+                            on_change(job)
+                protocol.check_events(job, self._http.base_url)
+            except MeshhubError as error:
+                if not protocol.can_follow_again(error, lost):
+                    raise
+            if job is not None and job.is_finished:
+                protocol.raise_failure(job)
+                return job
             lost += 1
             time.sleep(protocol.RETRY_S)
 
