@@ -25,7 +25,9 @@ PREFLIGHT_S = 600
 """Seconds for which a browser may reuse the response to a preflight request; Chromium allows at most 7200."""
 
 _METHODS = "GET, HEAD, POST, DELETE"
-_REQUEST_HEADERS = ("Content-Type", "If-None-Match", "Last-Event-ID", "X-Request-ID")
+_REQUEST_HEADERS = (
+    "Content-Type", "Idempotency-Key", "If-None-Match", "If-Range", "Last-Event-ID", "Range", "X-Request-ID",
+)  # fmt: skip
 _KEY_HEADER = "X-Api-Key"
 _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 _EXPOSED = ", ".join(header.name for header in RESPONSE_HEADERS)
@@ -47,7 +49,7 @@ def check_origin(scope: Any, headers: Mapping[str, str], state: ServiceState) ->
     origin = headers.get("origin")
     if not is_local or origin is None or scope["method"] in _SAFE_METHODS:
         return
-    if urlsplit(origin).netloc != host and not is_allowed(origin, headers, state):
+    if not _is_same_host(origin, host) and not is_allowed(origin, headers, state):
         raise ServiceError(
             f"pages of {quote(origin)} may not use this service; the operator lists them in 'cors_origins'",
             code="origin_not_allowed",
@@ -89,6 +91,14 @@ def find_rejection(scope: Any, headers: Mapping[str, str], state: ServiceState) 
     except MeshhubError as error:
         return error
     return None
+
+
+def _is_same_host(origin: str, host: str) -> bool:
+    try:
+        return urlsplit(origin).netloc == host
+    except ValueError:
+        # an unclosed bracket; browsers send no such origin
+        return False
 
 
 def _host_name(host: str) -> str:
