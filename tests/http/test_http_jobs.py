@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -145,7 +147,12 @@ def test_parts_of_a_result_and_its_etag(service: Running) -> None:
         assert part.content == whole.content[start:end]
         assert part.headers["content-range"].endswith(f"/{len(whole.content)}")
     assert service.get(url, headers={"Range": "bytes=0-3", "If-Range": '"old"'}).content == whole.content
-    assert service.get(url, headers={"If-None-Match": etag}).status_code == 304
+    # RFC 9110 §14.2: a server ignores other units, and may ignore several ranges
+    for header in ("items=0-3", "bytes=-", "bytes=0-1,4-5", f"bytes=0-{'9' * 5000}"):
+        ignored = service.get(url, headers={"Range": header})
+        assert (ignored.status_code, ignored.content) == (200, whole.content)
+    for tags in (etag, f"W/{etag}", "*"):
+        assert service.get(url, headers={"If-None-Match": tags}).status_code == 304
     error = service.get(url, headers={"Range": "bytes=99999999-"})
     check_error(error, 416, "range_not_satisfiable")
     assert error.headers["content-range"] == f"bytes */{len(whole.content)}"
@@ -257,7 +264,8 @@ def test_jobs_are_listed_by_key(serve: Callable[..., Running]) -> None:
     assert [job["id"] for job in rest["jobs"]] == jobs[:1]
     assert rest["next"] is None
     check_error(running.get("/jobs"), 403, "plan_required")
-    check_error(running.get("/jobs?limit=x", headers=headers), 400, "invalid_option")
+    for limit in ("x", "0", "101", "000000001" + 9 * "0", "1" * 5000):
+        check_error(running.get(f"/jobs?limit={limit}", headers=headers), 400, "invalid_option")
 
 
 def test_a_caller_has_a_limit_of_unfinished_jobs(serve: Callable[..., Running], tmp_path: Path) -> None:
@@ -290,6 +298,20 @@ def test_a_full_disk_answers_busy(serve: Callable[..., Running]) -> None:
     answer = running.post("/jobs", {"file": TOY}, {"kind": "convert", "target": "toy"})
     check_error(answer, 503, "server_busy")
     assert "retry-after" in answer.headers
+
+
+def test_a_disk_that_fills_up_keeps_no_files(
+    serve: Callable[..., Running], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    running = serve(jobs_folder=str(tmp_path / "jobs"))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        answer = running.post("/jobs", {"file": TOY}, {"kind": "convert", "target": "toy"})
+    check_error(answer, 503, "server_busy")
+    assert os.listdir(tmp_path / "jobs" / "in") == []
 
 
 def test_questions_about_jobs_have_a_rate_limit_of_their_own(serve: Callable[..., Running]) -> None:

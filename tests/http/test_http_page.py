@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from http_serving import Running, check_error
+from http_serving import Running, check_error, wait_until
 from meshhub.errors import InvalidSettings
 from meshhub.http.responses import page_files
 from meshhub.service.settings import Settings
@@ -111,6 +111,11 @@ def test_a_service_below_a_path(built: Path, serve: Callable[..., Running]) -> N
         assert service.get(f"{prefix}/assets/index-Ab12.js").content == SCRIPT or prefix is None
         assert service.get(f"{prefix}/plan").json()["plan"] == "free"
         assert service.post(f"{prefix}/convert", {"file": ("a.toy", b"toy")}, {"target": "toy"}).status_code == 200
+    answer = service.post("/tools/mesh/jobs", {"file": ("a.toy", b"toy")}, {"kind": "convert", "target": "toy"})
+    url = f"/tools/mesh/jobs/{answer.json()['id']}"
+    assert answer.headers["location"] == url
+    wait_until(lambda: service.get(url).json()["state"] == "done")
+    assert service.get(url).json()["result"]["url"] == f"{url}/result"
     check_error(service.get("/tools/meshes/plan"), 404, "not_found")
     assert service.get("/schema/openapi.json").json()["servers"][0]["url"] == "/tools/mesh"
     assert 'endpoint="/plan"' in service.get("/tools/mesh/metrics").text

@@ -19,6 +19,7 @@ from meshhub.http.intake.conversion_requests import InputFile, parse_form
 from meshhub.http.intake.names import content_disposition
 from meshhub.http.intake.uploads import Form, wrong_field
 from meshhub.http.jobs.service import Submission
+from meshhub.http.responses.conditions import matches
 from meshhub.http.state import AnyRequest, ServiceState, caller_of, receive_upload, state_of
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import Job, JobKind
@@ -42,11 +43,14 @@ _CHUNK_BYTES = 1 << 20
 _MAX_LISTED_COUNT = 100
 """Jobs in one response of the list."""
 
+_MAX_LIMIT_DIGITS = 9
+"""Digits of a number of jobs; Python rejects thousands of digits."""
+
 _RETRY_S = 1
 """Seconds until the next look at a job that has not ended."""
 
 _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+_RANGE = re.compile(r"bytes=(?=\d|-\d)(\d{0,18})-(\d{0,18})", re.ASCII | re.IGNORECASE)
 
 
 @post("/jobs", status_code=202, request_max_body_size=None)
@@ -77,7 +81,7 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
             webhook_url=webhook_url,
         )
     )
-    return await _answer(state, job, 202, {"Location": f"/jobs/{job.id}"})
+    return await _answer(state, job, 202, {"Location": f"{state.settings.root_path}/jobs/{job.id}"})
 
 
 @get("/jobs", opt=JOBS_WINDOW)
@@ -87,13 +91,14 @@ async def list_jobs(request: AnyRequest) -> Response[bytes]:
     if not caller.id or caller.plan.limits.job_listing is False:
         raise ServiceError("jobs are listed by API key; keep the id of a job without a key", code="plan_required")
     text = request.query_params.get("limit", str(_MAX_LISTED_COUNT))
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _MAX_LISTED_COUNT:
+    limit = int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_LIMIT_DIGITS else 0
+    if not 1 <= limit <= _MAX_LISTED_COUNT:
         raise InvalidOption(f"option 'limit' must be from 1 to {_MAX_LISTED_COUNT}, got {quote(text)}")
     before_id = request.query_params.get("before")
     before = await state.jobs.get(before_id, caller) if before_id else None
-    jobs = await state.jobs.list_jobs(caller.id, int(text), before)
+    jobs = await state.jobs.list_jobs(caller.id, limit, before)
     described = [await state.jobs.describe(job) for job in jobs]
-    return _json(JobList(described, jobs[-1].id if len(jobs) == int(text) else None))
+    return _json(JobList(described, jobs[-1].id if len(jobs) == limit else None))
 
 
 @get("/jobs/{job_id:str}", opt=JOBS_WINDOW)
@@ -131,13 +136,13 @@ async def download_result(request: AnyRequest) -> Stream | Response[bytes]:
         "Cache-Control": "private, no-cache",
         "X-Content-Type-Options": "nosniff",
     }
-    if etag in request.headers.get("if-none-match", ""):
+    if matches(request.headers.get("if-none-match", ""), etag):
         return Response(b"", status_code=304, media_type=result.media_type, headers=headers)
     start, end = 0, result.bytes
-    text = request.headers.get("range")
-    is_partial = text is not None and request.headers.get("if-range", etag) == etag
-    if is_partial:
-        start, end = _parse_range(text or "", result.bytes)
+    requested = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    is_partial = requested is not None and request.headers.get("if-range", etag) == etag
+    if requested is not None and is_partial:
+        start, end = _select_range(requested, result.bytes)
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{result.bytes}"
     try:
         first = await state.jobs.read_result(job, start, min(_CHUNK_BYTES, end - start))
@@ -197,17 +202,15 @@ def _missing_result(job: Job) -> ServiceError:
     return ServiceError(f"the job is {job.state} and has no result; submit it again", code="no_result")
 
 
-def _parse_range(text: str, size: int) -> tuple[int, int]:
+def _select_range(requested: re.Match[str], size: int) -> tuple[int, int]:
     """Return the start and the end of a range (RFC 9110 §14.1.2). Raises ServiceError."""
-    match = _RANGE.fullmatch(text.strip())
-    if match is not None and any(match.groups()):
-        first, last = match.groups()
-        start = int(first) if first else max(0, size - int(last))
-        end = min(int(last) + 1, size) if first and last else size
-        if start < end:
-            return start, end
+    first, last = requested.groups()
+    start = int(first) if first else max(0, size - int(last))
+    end = min(int(last) + 1, size) if first and last else size
+    if start < end:
+        return start, end
     raise ServiceError(
-        f"the result has {size} bytes, and Range asks for {quote(text)}; ask for one range inside it",
+        f"the result has {size} bytes, and Range asks for {quote(requested[0])}; ask for one range inside it",
         code="range_not_satisfiable",
         headers={"Content-Range": f"bytes */{size}"},
     )

@@ -142,8 +142,8 @@ class Jobs:
             webhook_url=submission.webhook_url,
         )
         self._check_disk(2 * sum(upload.size for upload in uploads))
-        await self._call(self._files.add_inputs, new.id, paths)
         try:
+            await self._call(self._files.add_inputs, new.id, paths)
             job, is_new = await self._call(self._store.submit, new, max_queued=self._settings.job_queue)
         except BaseException:
             await self._call(self._files.remove_inputs, new.id)
@@ -176,7 +176,7 @@ class Jobs:
     async def describe(self, job: Job) -> JobDescription:
         """Return the JSON object of a job, with its place in the queue."""
         position = await self._call(self._store.position, job) if job.state == "queued" else None
-        return describe_job(job, position)
+        return describe_job(job, position, root_path=self._settings.root_path)
 
     async def cancel(self, job: Job) -> Job:
         """Cancel an unfinished job, or delete the result of a finished one."""

@@ -207,7 +207,8 @@ def _create_jobs(
     secrets: WebhookSecrets,
 ) -> Jobs:
     folder = Path(settings.jobs_folder) if settings.jobs_folder else data_folder() / "jobs"
-    store, files, live_jobs = SqliteJobStore(folder / "jobs.sqlite3"), LocalJobFiles(folder), LiveJobs()
+    store = SqliteJobStore(folder / "jobs.sqlite3", root_path=settings.root_path)
+    files, live_jobs = LocalJobFiles(folder), LiveJobs()
     webhooks = Webhooks(store, secrets, Destinations(settings.webhook_hosts), resources)
     runs = JobConversions(registry, resources, conversions, files, plans)
     runner = JobRunner(store, files, runs, webhooks, resources, live_jobs)

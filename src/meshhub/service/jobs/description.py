@@ -42,7 +42,7 @@ class ResultDescription(Struct, frozen=True, kw_only=True):
     """Result of a job that is done."""
 
     url: str
-    """Path of the result on the service."""
+    """Path of the result on the host of the service."""
 
     name: str
     """Name of the file."""
@@ -117,12 +117,13 @@ class JobDescription(Struct, frozen=True, kw_only=True):
         return self.state in FINISHED
 
 
-def describe_job(job: Job, position: int | None = None) -> JobDescription:
+def describe_job(job: Job, position: int | None = None, *, root_path: str = "") -> JobDescription:
     """Describe a job.
 
     Args:
         job: Row of the job.
         position: Place in the queue, from 1; None if it does not wait.
+        root_path: Path of the service behind a proxy; "" without one.
     """
     outcome = job.outcome
     return JobDescription(
@@ -138,7 +139,7 @@ def describe_job(job: Job, position: int | None = None) -> JobDescription:
         attempt=job.attempt,
         target=job.request.texts.get("target"),
         files=job.request.files,
-        result=_describe_result(job),
+        result=_describe_result(job, root_path),
         report=_read_report(job),
         error=outcome.error or None if outcome is not None else None,
         error_code=outcome.error_code or None if outcome is not None else None,
@@ -160,12 +161,12 @@ def _describe_progress(progress: JobProgress) -> ProgressDescription:
     )
 
 
-def _describe_result(job: Job) -> ResultDescription | None:
+def _describe_result(job: Job, root_path: str) -> ResultDescription | None:
     result = job.result
     if result is None:
         return None
     return ResultDescription(
-        url=f"/jobs/{job.id}/result",
+        url=f"{root_path}/jobs/{job.id}/result",
         name=result.name,
         media_type=result.media_type,
         bytes=result.bytes,

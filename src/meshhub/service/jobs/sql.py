@@ -144,15 +144,17 @@ T = TypeVar("T")
 class SqlJobStore(ABC):
     """Jobs in an SQL database; see `store.JobStore` for the methods."""
 
-    def __init__(self, engine: sql.Engine, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, engine: sql.Engine, *, clock: Callable[[], float] = time.time, root_path: str = "") -> None:
         """Use a database, whose tables are created at the first use.
 
         Args:
             engine: The database.
             clock: Returns the time in seconds since 1970.
+            root_path: Path of the service behind a proxy, for the URLs in webhook messages.
         """
         self._engine = engine
         self._clock = clock
+        self._root_path = root_path
         self._creating = threading.Lock()
         self._is_created = False
 
@@ -523,7 +525,8 @@ class SqlJobStore(ABC):
             self._add_delivery(connection, job, now)
 
     def _add_delivery(self, connection: sql.Connection, job: Job, now: float) -> None:
-        payload = {"type": f"job.{job.state}", "timestamp": _format_time(now), "data": describe_job(job)}
+        description = describe_job(job, root_path=self._root_path)
+        payload = {"type": f"job.{job.state}", "timestamp": _format_time(now), "data": description}
         connection.execute(
             DELIVERIES.insert().values(
                 id=f"msg_{secrets.token_hex(_TOKEN_BYTES)}",

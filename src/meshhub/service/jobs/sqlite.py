@@ -29,12 +29,13 @@ _PRAGMAS = (
 class SqliteJobStore(SqlJobStore):
     """Jobs in a SQLite file, which several processes of this machine may use."""
 
-    def __init__(self, file: Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, file: Path, *, clock: Callable[[], float] = time.time, root_path: str = "") -> None:
         """Use a file, which is created at the first use.
 
         Args:
             file: Path of the file.
             clock: Returns the time in seconds since 1970.
+            root_path: Path of the service behind a proxy, for the URLs in webhook messages.
         """
         engine = sql.create_engine(
             URL.create("sqlite", database=str(file)),
@@ -42,7 +43,7 @@ class SqliteJobStore(SqlJobStore):
             # `_begin` sends BEGIN itself: a transaction that reads first and writes later could fail as locked
             isolation_level="AUTOCOMMIT",
         )
-        super().__init__(engine, clock=clock)
+        super().__init__(engine, clock=clock, root_path=root_path)
         self._file = file
         # threads of this process take turns, and do not poll the lock of the file
         self._writer = threading.Lock()
