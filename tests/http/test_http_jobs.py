@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ import pytest
 from http_serving import ASCII_STL, GENEROUS, Running, check_error, serving, wait_until, zip_files
 from meshhub.engine.isolated import Isolated
 from meshhub.http.jobs import runner
+from meshhub.service.jobs.files import LocalJobFiles
 from meshhub.service.jobs.sqlite import SqliteJobStore
 
 pytestmark = pytest.mark.once
@@ -201,6 +203,28 @@ def test_a_running_job_is_canceled_within_a_second(isolated: Running, tmp_path: 
     # its slot is free
     wait(isolated, submit(isolated))
     assert not any((isolated.temporary.parent / "jobs" / "in").iterdir())
+
+
+def test_a_run_without_its_inputs_is_no_failure_of_a_canceled_job(
+    service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    started, canceled = threading.Event(), threading.Event()
+    fetch = LocalJobFiles.fetch_inputs
+
+    def fetch_late(*arguments: Any) -> list[Path]:
+        started.set()
+        assert canceled.wait(30)
+        return fetch(*arguments)
+
+    monkeypatch.setattr(LocalJobFiles, "fetch_inputs", fetch_late)
+    job = submit(service)
+    assert started.wait(30)
+    assert service.client.delete(f"/jobs/{job['id']}").json()["state"] == "canceled"
+    canceled.set()
+    # the slot is free again, so the run has ended
+    wait(service, submit(service))
+    assert show(service, job)["state"] == "canceled"
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_a_queued_job_is_canceled_and_never_runs(serve: Callable[..., Running], tmp_path: Path) -> None:

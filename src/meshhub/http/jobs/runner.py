@@ -196,6 +196,7 @@ class JobRunner:
         def relay(progress: JobProgress) -> None:
             loop.call_soon_threadsafe(self._live.update, run, progress)
 
+        failure = None
         scratch = await self._resources.run_job_storage(Scratch, "job", self._files.folder)
         try:
             result = await self._conversions.run(Run(job, scratch.path, ticket, run.cancel, relay))
@@ -212,23 +213,27 @@ class JobRunner:
                 await asyncio.sleep(_RETRY_S)
                 await self._until_stored(self._store.release, job.id, token, counts=True)
                 return
-            outcome = _describe_error(error)
+            outcome, failure = _describe_error(error), error
         finally:
             await self._resources.run_job_storage(scratch.remove)
-        await self._finish(job, token, outcome)
+        # a run that a cancellation overtakes may miss its inputs, which is not a failure
+        if await self._finish(job, token, outcome) and not isinstance(failure, MeshhubError | None):
+            log.error("unexpected error in a job", exc_info=failure)
 
     def _store_result(self, job: Job, file: ResultFile) -> Outcome:
         result = file.describe()
         self._files.add_result(job.id, job.token or "", file.path)
         return Outcome(result=result)
 
-    async def _finish(self, job: Job, token: str, outcome: Outcome) -> None:
-        """End a job in the store, and remove the files that nobody needs any more."""
-        if await self._until_stored(self._store.finish, job.id, token, outcome):
+    async def _finish(self, job: Job, token: str, outcome: Outcome) -> bool:
+        """End a job in the store, and remove files that are not needed; return False if the token is stale."""
+        is_current = await self._until_stored(self._store.finish, job.id, token, outcome)
+        if is_current:
             await self._resources.run_job_storage(self._files.remove_inputs, job.id)
             await self._resources.run_job_storage(self._files.remove_results, job.id, keep=token)
         else:
             await self._resources.run_job_storage(self._files.remove_result, job.id, token)
+        return is_current
 
     async def _until_stored(self, change: Callable[..., bool], *arguments: object, **keywords: object) -> bool:
         """Change the row of a job; repeat it while the store does not respond, because a change takes effect once."""
@@ -275,7 +280,6 @@ class JobRunner:
 
 def _describe_error(error: Exception) -> Outcome:
     if not isinstance(error, MeshhubError):
-        log.error("unexpected error in a job", exc_info=error)
         return Outcome(error_code="internal_error", error="an unexpected error occurred in the service")
     details = error.details if isinstance(error, ServiceError) else None
     return Outcome(error_code=error.code, error=error.message, details=details)
