@@ -127,6 +127,7 @@ def test_a_webhook_needs_a_secret_and_an_allowed_destination(serve: Callable[...
         ("93.184.216.34", True), ("2606:2800:220:1::1", True), ("127.0.0.1", False), ("10.1.2.3", False),
         ("169.254.169.254", False), ("192.168.0.1", False), ("0.0.0.0", False), ("224.0.0.1", False), ("::1", False),
         ("fe80::1", False), ("fd00::1", False), ("::ffff:127.0.0.1", False), ("64:ff9b::7f00:1", False),
+        ("fec0::1", False), ("192.0.0.192", False),
         ("2002:7f00:1::", False), ("100.64.0.1", False),
     ],
 )  # fmt: skip

@@ -27,6 +27,10 @@ _TRANSLATED = (
 )
 """IPv6 networks whose addresses contain an IPv4 address, which may be private: NAT64, 6to4, Teredo."""
 
+_LOCAL = (ipaddress.ip_network("fec0::/10"), ipaddress.ip_network("192.0.0.0/24"))
+"""Local networks that `is_global` includes: site-local addresses (RFC 3879), and protocol assignments (RFC 6890), where
+a cloud has its metadata service."""
+
 
 class Destination(Struct, frozen=True):
     """Parts of a URL."""
@@ -115,6 +119,6 @@ class Destinations:
 def is_public(address: Address) -> bool:
     """Return whether an address belongs to the public internet."""
     address = getattr(address, "ipv4_mapped", None) or address
-    if any(address.version == network.version and address in network for network in _TRANSLATED):
+    if any(address.version == network.version and address in network for network in (*_TRANSLATED, *_LOCAL)):
         return False
     return address.is_global and not address.is_multicast and not address.is_reserved
