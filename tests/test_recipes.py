@@ -112,6 +112,8 @@ def test_the_user_folder_adds_recipes(tmp_path: Path, monkeypatch: pytest.Monkey
         ("a.toml", b"label = 'a'\n", "options"),
         ("a.toml", b"[options]\nrepair = [1]\n", "options"),
         ("a.toml", b"\xff", "a.toml"),
+        ("a.toml", b"[options]\nreduce_colors = " + b"9" * 5000, "a.toml"),
+        ("a.toml", b"[options]\nreduce_colors = " + b"[" * 100_000, "a.toml"),
         ("A b.toml", b"[options]\n", "kebab-case"),
     ],
 )

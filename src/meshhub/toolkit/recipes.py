@@ -46,5 +46,6 @@ def read_recipe(file: Path | Traversable) -> Recipe:
         return msgspec.convert({"label": recipe_id, **content, "id": recipe_id}, Recipe)
     except OSError as error:
         raise InvalidOption(f"recipe file {quote(file.name)} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+    # tomllib raises a plain ValueError for very long numbers, and RecursionError for deep nesting
+    except (ValueError, RecursionError) as error:
         raise InvalidOption(f"recipe file {quote(file.name)}: {str(error)[:100]}") from None
