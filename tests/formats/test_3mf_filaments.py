@@ -303,6 +303,15 @@ def test_each_color_becomes_a_filament(profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", DIALECTS)
+def test_colors_with_the_name_of_one_filament_stay_apart(profile: str) -> None:
+    scene = colored_boxes()
+    materials = tuple(replace(material, name="Filament 1") for material in scene.materials)
+    data, _ = write_project(replace(scene, materials=materials), profile)
+    scene, _ = load(Source.from_bytes(data, "a.3mf"))
+    assert [material.base_color[:3] for material in scene.materials[-3:]] == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+
+
+@pytest.mark.parametrize("profile", DIALECTS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_filaments_keep_their_numbers_and_colors(dialect: str, profile: str) -> None:
     volumes = {"a": paint_triangles(BRICK, {0: attribute(dialect, "0C")}), "b": mesh_xml(scale=2)}

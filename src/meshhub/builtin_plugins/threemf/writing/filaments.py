@@ -99,9 +99,9 @@ class FilamentWriter:
         used = scene.used_materials()
         rgb = [tuple(round(255 * value) for value in scene.materials[index].base_color[:3]) for index in used]
         matches = [_NUMBERED.fullmatch(scene.materials[index].name) for index in used]
-        if used and all(match and int(match.group(1)) <= dialect.max_filament for match in matches):
-            numbers = [int(match.group(1)) for match in matches if match]
-        else:
+        numbers = [int(match.group(1)) for match in matches if match and int(match.group(1)) <= dialect.max_filament]
+        # users can give one such name to several colors, and each color needs a filament of its own
+        if not used or len(numbers) < len(used) or len(set(zip(numbers, rgb, strict=True))) > len(set(numbers)):
             order = {color: number for number, color in enumerate(dict.fromkeys(rgb), 1)}
             numbers = [order[color] for color in rgb]
         self._colors: dict[int, tuple[int, ...]] = {}
