@@ -240,7 +240,8 @@ def test_details_beyond_the_limit_have_a_note() -> None:
     with collecting("test") as remarks:
         result = run(scene, ReduceColorsOptions(reduce_colors=4))
     assert result.face_count <= 200_000
-    assert "color_detail_limited" in [note.code for note in remarks.notes]
+    messages = {note.code: note.message for note in remarks.notes}
+    assert messages["color_detail_limited"].endswith("raise 'reduce_colors_cell_mm'")
 
 
 @pytest.mark.parametrize(
@@ -249,6 +250,8 @@ def test_details_beyond_the_limit_have_a_note() -> None:
         ({"reduce_colors_palette": "red"}, "lists colors as #RRGGBB or name=#RRGGBB"),
         ({"reduce_colors_palette": "#FF0000,#ff0000"}, "twice"),
         ({"reduce_colors_palette": ","}, "1 to 32"),
+        ({"reduce_colors_palette": "\ud800=#FF0000"}, "lists colors as"),
+        ({"reduce_colors_palette": "a\x01b=#FF0000"}, "lists colors as"),
         ({"reduce_colors": 3, "reduce_colors_palette": "#FF0000,#00FF00"}, "only 2 filaments"),
         ({"reduce_colors": 3, "reduce_colors_background": "white"}, "#FF8000"),
         ({"reduce_colors_cell_mm": 1}, "reduce_colors_palette"),

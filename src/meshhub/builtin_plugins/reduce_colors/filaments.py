@@ -54,7 +54,7 @@ def parse_filaments(text: str, max_count: int) -> list[Filament]:
     for entry in filter(None, map(str.strip, _SEPARATORS.split(text))):
         name, _, color_text = entry.rpartition("=")
         color = parse_color(color_text.strip())
-        if color is None or len(name) > MAX_NAME_LENGTH:
+        if color is None or len(name) > MAX_NAME_LENGTH or not name.isprintable():
             raise InvalidOption(
                 f"option '{{{option}}}' lists colors as #RRGGBB or name=#RRGGBB, got {quote(entry)}", options=(option,)
             )
