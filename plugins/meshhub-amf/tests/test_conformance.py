@@ -29,9 +29,15 @@ def amf(*, unit: str = "millimeter", before: str = "", after: str = "", vertex: 
     ).encode()
 
 
+GROUPS = """<constellation id="8"><metadata type="name">lid</metadata><instance objectid="1"/></constellation>
+<constellation id="9"><metadata type="name">box</metadata><instance objectid="8"/><instance objectid="1"/>
+</constellation>"""
+
+
 class TestReader(ReaderContract):
     format_id = "amf"
     brick = Source.from_bytes(amf(), "brick.amf")
+    samples = (Source.from_bytes(amf(after=GROUPS), "groups.amf"),)
 
 
 class TestWriter(WriterContract):

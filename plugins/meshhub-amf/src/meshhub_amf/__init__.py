@@ -16,7 +16,7 @@ AMF = Format(
     specification="ISO/ASTM 52915:2020",
 )
 
-_CARRIES: frozenset[Feature] = frozenset({"names", "colors", "materials", "units"})
+_CARRIES: frozenset[Feature] = frozenset({"names", "colors", "materials", "metadata", "units"})
 _INSTANCES: frozenset[Feature] = frozenset({"instances"})
 
 
