@@ -120,10 +120,18 @@ TWICE = fbx(
     models=model(20, "one") + model(21, "two", PLACE.format(100, 0, 0)),
     links=('"OO",20,0', '"OO",21,0', '"OO",10,20', '"OO",10,21'),
 )
+GROUPED = fbx(
+    models=model(20, "one") + model(21, "two") + model(22, "group", kind="Null"),
+    links=('"OO",20,0', '"OO",22,0', '"OO",21,22', '"OO",10,20', '"OO",10,21'),
+)
 
 
 class TestReader(ReaderContract):
     format_id = "fbx"
     brick = Source.from_bytes(fbx(), "brick.fbx")
-    samples = (Source.from_bytes(PAINTED, "painted.fbx"), Source.from_bytes(TWICE, "twice.fbx"))
+    samples = (
+        Source.from_bytes(PAINTED, "painted.fbx"),
+        Source.from_bytes(TWICE, "twice.fbx"),
+        Source.from_bytes(GROUPED, "grouped.fbx"),
+    )
     may_crash = True
