@@ -308,7 +308,8 @@ def test_colors_with_the_name_of_one_filament_stay_apart(profile: str) -> None:
     materials = tuple(replace(material, name="Filament 1") for material in scene.materials)
     data, _ = write_project(replace(scene, materials=materials), profile)
     scene, _ = load(Source.from_bytes(data, "a.3mf"))
-    assert [material.base_color[:3] for material in scene.materials[-3:]] == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    assert filaments(scene, 0) == [1] * 8 + [2] * 2 + [3] * 2
+    assert filaments(scene, 1) == [3] * 12
 
 
 @pytest.mark.parametrize("profile", DIALECTS)
