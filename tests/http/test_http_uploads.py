@@ -355,9 +355,11 @@ class SmallDisk:
 
     def usage(self, _: object) -> Any:
         used = 0
-        for path in self.folder.rglob("*"):
-            with contextlib.suppress(FileNotFoundError):
-                used += path.stat().st_size if path.is_file() else 0
+        # `os.walk` passes over folders that the service removes meanwhile
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):
+                    used += (Path(folder) / name).stat().st_size
         return shutil._ntuple_diskusage(self.size, used, self.size - used)  # type: ignore[attr-defined]
 
 
