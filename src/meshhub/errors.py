@@ -84,9 +84,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     ),
     "plan_required": ErrorCode(403, 2, "The plan does not include this function, such as the list of jobs."),
     "not_found": ErrorCode(404, None, "The path does not exist."),
-    "job_not_found": ErrorCode(
-        404, 2, "There is no job with this id, or it belongs to another key, or it was deleted."
-    ),
+    "job_not_found": ErrorCode(404, 2, "The job does not exist, was deleted, or belongs to another key."),
     "method_not_allowed": ErrorCode(405, None, "The path does not support the method; see `Allow`."),
     "request_timeout": ErrorCode(
         408, None, "The request headers did not arrive in time; send the request again on a new connection."

@@ -45,7 +45,7 @@ export interface Item {
 
 /** Triangles of a preview; a graphics card turns these without effort. */
 const PREVIEW_TRIANGLES = 300_000;
-/** Triangles of a preview on a phone, and where the processor draws. */
+/** Maximum number of triangles of a preview on a phone, or with WebGL on the CPU. */
 const PREVIEW_TRIANGLES_SLOW = 60_000;
 /** Milliseconds without a change before the chain is asked for; each answer counts as a request. */
 const EXPLAIN_DELAY_MS = 400;

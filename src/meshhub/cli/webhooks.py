@@ -88,7 +88,7 @@ def _open_secrets(key_id: str | None = None) -> WebhookSecrets:
     if key_id is not None:
         active = [record.id for record in store.list() if record.state(time.time()) == "active"]
         if key_id not in active:
-            raise InvalidOption(f"there is no active key {key_id!r}; see `meshhub keys list`")
+            raise InvalidOption(f"the key {key_id!r} does not exist or is not active; see `meshhub keys list`")
     return WebhookSecrets(store)
 
 

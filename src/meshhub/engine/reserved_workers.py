@@ -49,7 +49,7 @@ class ReservedWorkers:
         self._is_closed = self._is_watched = False
 
     def take(self, caller: str) -> Worker | None:
-        """Return a worker of a caller, which runs again; None if there is none."""
+        """Return a worker of a caller, which runs again; None if the caller has none."""
         with self._changed:
             # the latest, so that the others expire
             for reserved in reversed(self._reserved):

@@ -88,7 +88,7 @@ class WorkerState:
 
 
 def _read_values() -> Mapping[str, object]:
-    """Return the state of the process and of its interpreter, except that of modules, by what it is."""
+    """Return the state of the process and of its interpreter, without that of modules, by name."""
     mask = os.umask(0)
     os.umask(mask)
     return {

@@ -5,7 +5,7 @@ const SOFTWARE_RENDERERS = /swiftshader|llvmpipe|softpipe|software|basic render/
 
 let isSlow: boolean | undefined;
 
-/** Return whether the processor draws 3D, because there is no graphics card or its driver is blocked. */
+/** Return whether WebGL runs on the CPU: the machine lacks a graphics card, or the browser blocks its driver. */
 export function hasSlowWebGl(): boolean {
   isSlow ??= SOFTWARE_RENDERERS.test(nameRenderer());
   return isSlow;

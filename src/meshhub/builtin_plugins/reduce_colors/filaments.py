@@ -47,7 +47,7 @@ def parse_filaments(text: str, max_count: int) -> list[Filament]:
     """Parse a palette: colors as #RRGGBB or name=#RRGGBB, separated by commas, semicolons or line breaks.
 
     Raises:
-        InvalidOption: An entry is malformed, a color occurs twice, or there are no or too many entries.
+        InvalidOption: An entry is malformed, a color occurs twice, the list is empty, or it has too many entries.
     """
     option = "reduce_colors_palette"
     filaments: list[Filament] = []

@@ -110,7 +110,7 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
 
 
 def _keep_project(project: Project, target: Target, options: ThreeMFWriteOptions) -> bool:
-    """Write the file of a project if the profile names its slicer, otherwise note what is lost."""
+    """Write the file of a project if the profile names its slicer, otherwise note the losses."""
     if options.threemf_profile in project.kinds:
         with target.open() as file:
             file.write(project.source.read())

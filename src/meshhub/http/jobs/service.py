@@ -164,7 +164,9 @@ class Jobs:
         job = await self._call(self._store.get, job_id)
         # the id of a job without a key is a secret of its own
         if job is None or job.key_id not in ("", caller.id):
-            raise ServiceError("there is no job with this id, or it belongs to another key", code="job_not_found")
+            raise ServiceError(
+                "the job does not exist or belongs to another key; check the id and the key", code="job_not_found"
+            )
         return self._live.refresh(job)
 
     async def list_jobs(self, key_id: str, limit: int, before: Job | None) -> list[Job]:

@@ -254,12 +254,12 @@ class SqlJobStore(ABC):
         return connection.execute(sql.select(CALLERS).where(CALLERS.c.caller == new.caller).with_for_update()).one()
 
     def get(self, job_id: str) -> Job | None:
-        """Return a job; None if there is none with this id."""
+        """Return a job; None if the id is unknown."""
         row = self._read(lambda connection: connection.execute(sql.select(JOBS).where(JOBS.c.id == job_id)).first())
         return None if row is None else _to_job(row)
 
     def find(self, caller: str, idempotency_key: str) -> Job | None:
-        """Return the job of a caller with this idempotency key; None if there is none."""
+        """Return the job of a caller with this idempotency key; None if the caller has not used the key."""
         query = sql.select(JOBS).where(JOBS.c.caller == caller, JOBS.c.idempotency_key == idempotency_key)
         row = self._read(lambda connection: connection.execute(query).first())
         return None if row is None else _to_job(row)
@@ -369,7 +369,7 @@ class SqlJobStore(ABC):
             return row is not None
 
     def cancel(self, job_id: str) -> Job | None:
-        """Cancel an unfinished job, or expire a finished one; return it, None if there is none with this id."""
+        """Cancel an unfinished job, or expire a finished one; return it, or None if the id is unknown."""
         with self._writing() as connection:
             row = connection.execute(sql.select(JOBS).where(JOBS.c.id == job_id).with_for_update()).first()
             if row is None:

@@ -1,4 +1,4 @@
-"""Interface of every store of jobs. The row of a job decides: who runs it, whether it is over, what it costs.
+"""Interface of every store of jobs. The row of a job states which worker runs it, whether it has ended, and its cost.
 
 Every start of a job gets a fresh random token and a lease. `finish` and `release` change the row only if the job still
 runs with this token, so a worker that was stopped for longer than its lease, and whose job runs elsewhere, has no
@@ -58,10 +58,10 @@ class JobStore(Protocol):
         """
 
     def get(self, job_id: str) -> Job | None:
-        """Return a job; None if there is none with this id."""
+        """Return a job; None if the id is unknown."""
 
     def find(self, caller: str, idempotency_key: str) -> Job | None:
-        """Return the job of a caller with this idempotency key; None if there is none."""
+        """Return the job of a caller with this idempotency key; None if the caller has not used the key."""
 
     def list_jobs(self, key_id: str, *, limit: int, before: int | None = None) -> list[Job]:
         """Return the latest jobs of an API key, the newest first; only those with a smaller number than `before`."""
@@ -106,7 +106,7 @@ class JobStore(Protocol):
         """End a running job, with its row in the ledger and its webhook message; False if the token is stale."""
 
     def cancel(self, job_id: str) -> Job | None:
-        """Cancel an unfinished job, or expire a finished one; return it, None if there is none with this id.
+        """Cancel an unfinished job, or expire a finished one; return it, or None if the id is unknown.
 
         A running worker loses its token at once, and stops at its next beat.
         """
