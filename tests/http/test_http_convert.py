@@ -166,6 +166,8 @@ def test_a_client_that_disconnects_during_an_answer_leaves_no_files(service: Run
     data = {"target": "toy", "toy_weight": str(50 << 20)}
     with service.client.stream("POST", "/convert", files=files, data=data) as answer:
         assert answer.status_code == 200
-        assert next(answer.iter_raw())
+        # the variable keeps the connection: collecting the iterator closes it
+        chunks = answer.iter_raw()
+        assert next(chunks)
         assert service.leftovers()
     wait_until(lambda: not service.leftovers())
