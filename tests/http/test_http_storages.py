@@ -71,6 +71,25 @@ def test_companions_are_stored_beside_the_result(shelf: Path, registry: Registry
     assert sorted(path.suffix for path in shelf.iterdir()) == [".mtl", ".obj", ".stl"]
 
 
+def test_a_model_gets_the_companions_that_it_mentions(shelf: Path, registry: Registry, tmp_path: Path) -> None:
+    (shelf / "a.obj").write_bytes(b"mtllib sub\\A.MTL\nusemtl red\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    (shelf / "sub").mkdir()
+    (shelf / "sub" / "a.mtl").write_bytes(b"newmtl red\nKd 1 0 0\n")
+    (shelf / "other.mtl").write_bytes(b"newmtl red\nKd 0 1 0\n")
+    assert registry.read("shelf://a.obj").materials[0].base_color == (1, 0, 0, 1)
+    assert os.listdir(tmp_path / "temporary") == []
+
+
+def test_a_companion_that_disappears_is_missing(
+    shelf: Path, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shelf / "a.obj").write_bytes(b"mtllib gone.mtl\nusemtl red\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    gone = shelf_plugin.ShelfFile("shelf://gone.mtl")
+    monkeypatch.setattr(shelf_plugin.ShelfFile, "list_folder", lambda _: {"gone.mtl": gone})
+    report = registry.convert("shelf://a.obj", "shelf://a.glb")
+    assert "missing_companion" in {note.code for note in report.notes}
+
+
 def test_an_existing_file_stays_without_overwrite(shelf: Path, registry: Registry) -> None:
     (shelf / "brick.ply").write_bytes(b"mine")
     with pytest.raises(OutputExists, match=r"shelf://brick\.ply"):

@@ -35,6 +35,12 @@ class ShelfFile:
             raise FileNotFoundError(errno.ENOENT, "the shelf has no such file", self.address)
         file.write(self.path.read_bytes())
 
+    def list_folder(self) -> dict[str, ShelfFile]:
+        folder = self.path.parent
+        paths = [path for path in folder.rglob("*") if path.is_file()]
+        prefix = self.address.rpartition("/")[0]
+        return {name: ShelfFile(f"{prefix}/{name}") for name in (path.relative_to(folder).as_posix() for path in paths)}
+
     def store(self, files: Sequence[Path], *, overwrite: bool) -> None:
         if self.path.exists() and not overwrite:
             raise OutputExists(f"{self.address} already exists and was not changed")

@@ -8,7 +8,9 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,9 @@ import pytest
 from meshhub_s3 import objects
 
 from meshhub import (
+    InProcess,
     InvalidOption,
+    Isolated,
     ModelTooComplex,
     OutputExists,
     Registry,
@@ -80,6 +84,99 @@ def test_companions_are_stored_beside_the_result_and_never_over_other_content(re
         registry.convert(source, "s3://models/painted/c.obj")
     assert content(client, materials) == b"mine"
     assert "painted/c.obj" not in keys(client, "painted/")
+
+
+MODEL = BRICK.replace(b"f 4 3 2 1", b"mtllib Paint 1.mtl\nusemtl wood\nvt 0 0\nf 4/1 3/1 2/1 1/1")
+MTL = b"newmtl wood\nKd 1 1 1\nmap_Kd textures/Wood%201.PNG\n"
+
+
+def png() -> bytes:
+    """Return an image of one pixel."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(b"\0\xff\0\0")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+@pytest.fixture
+def painted(client: Any) -> str:
+    """Return the address of a model with a material and a texture, beside other models."""
+    objects = {"wood.obj": MODEL, "paint 1.mtl": MTL, "textures/wood 1.png": png(), "large.obj": BRICK, "no.png": b"x"}
+    for name, content in objects.items():
+        client.put_object(Bucket="models", Key=f"painted in/{name}", Body=content)
+    return "s3://models/painted in/wood.obj"
+
+
+def codes(registry: Registry, model: str) -> set[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        return {note.code for note in registry.convert(model, Path(folder, "a.glb")).notes}
+
+
+def test_a_model_gets_the_companions_that_it_mentions(
+    registry: Registry, client: Any, painted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[str] = []
+    fetch = objects.S3Object.fetch
+    monkeypatch.setattr(objects.S3Object, "fetch", lambda self, file: (fetched.append(self._key), fetch(self, file)))
+    scene = registry.read(painted)
+    assert [image.data for image in scene.images] == [png()]
+    assert scene.materials[0].base_color_image == 0
+    assert fetched == ["painted in/wood.obj", "painted in/paint 1.mtl", "painted in/textures/wood 1.png"]
+
+
+@pytest.mark.parametrize("engine", [InProcess(), Isolated()], ids=["in-process", "isolated"])
+def test_companions_go_from_prefix_to_prefix(environment: None, client: Any, painted: str, engine: Any) -> None:
+    with Registry(engine=engine) as registry:
+        registry.convert(painted, "s3://models/painted out/wood.obj")
+        scene = registry.read("s3://models/painted out/wood.obj")
+    assert sorted(Path(key).suffix for key in keys(client, "painted out/")) == [".mtl", ".obj", ".png"]
+    assert [image.data for image in scene.images] == [png()]
+
+
+def test_a_missing_companion_has_a_note(registry: Registry, client: Any, painted: str) -> None:
+    assert "missing_companion" not in codes(registry, painted)
+    client.delete_object(Bucket="models", Key="painted in/textures/wood 1.png")
+    assert "missing_companion" in codes(registry, painted)
+
+
+def test_objects_of_neighboring_prefixes_are_no_companions(registry: Registry, client: Any, painted: str) -> None:
+    client.put_object(Bucket="models", Key="painted input/paint 1.mtl", Body=MTL)
+    client.delete_object(Bucket="models", Key="painted in/paint 1.mtl")
+    assert "missing_companion" in codes(registry, painted)
+
+
+def test_a_companion_over_the_limit_is_an_error(
+    registry: Registry, client: Any, painted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.put_object(Bucket="models", Key="painted in/textures/wood 1.png", Body=bytes(100_000))
+    monkeypatch.setenv("MESHHUB_S3_MAX_BYTES", "50000")
+    with pytest.raises(ModelTooComplex, match=r"wood 1\.png is larger than 50000 bytes"):
+        registry.inspect(painted)
+
+
+def test_a_model_in_the_root_of_a_bucket_has_companions(registry: Registry, client: Any) -> None:
+    client.put_object(Bucket="models", Key="root.obj", Body=MODEL)
+    client.put_object(Bucket="models", Key="Paint 1.mtl", Body=b"newmtl wood\nKd 1 0 0\n")
+    assert registry.read("s3://models/root.obj").materials[0].base_color[1:3] == (0, 0)
+
+
+def test_without_the_right_to_list_a_model_has_no_companions(
+    registry: Registry, scripted: Callable[..., list[bytes]]
+) -> None:
+    model = f"{HEADERS}Content-Length: {len(MODEL)}\r\n\r\n".encode() + MODEL
+    requests = scripted(model, DENIED)
+    assert registry.inspect("s3://models/in/a.obj").model.faces == 12
+    assert b"list-type=2" in requests[1]
+    assert b"prefix=in" in requests[1]
+
+
+def test_a_store_that_cannot_list_is_an_error(registry: Registry, scripted: Callable[..., list[bytes]]) -> None:
+    scripted(f"{HEADERS}Content-Length: {len(MODEL)}\r\n\r\n".encode() + MODEL, FAILING)
+    with pytest.raises(UnreadableFile, match=r"objects beside s3://models/a\.obj cannot be listed"):
+        registry.inspect("s3://models/a.obj")
 
 
 def test_an_existing_object_stays_without_overwrite(

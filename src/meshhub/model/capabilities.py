@@ -5,10 +5,10 @@ A declaration names its code by a string, so that listing capabilities imports n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol, SupportsIndex, get_args
+from typing import BinaryIO, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
 
 from msgspec import Struct
 
@@ -230,6 +230,14 @@ class StoredFile(Protocol):
                 a file with other content.
             overwrite: Whether to replace an existing file at the address.
         """
+
+
+@runtime_checkable
+class StoredFolderFile(StoredFile, Protocol):
+    """File whose storage lists the files beside it; a model then gets the companions that it mentions."""
+
+    def list_folder(self) -> Mapping[str, StoredFile]:
+        """Return the files beside this one and in folders below, by relative path with slashes."""
 
 
 class Operation(Capability, frozen=True, kw_only=True):

@@ -10,14 +10,20 @@ from pathlib import Path, PurePosixPath
 from typing import TypeGuard
 
 from meshhub.errors import MeshhubError, MissingDependency, PluginError, RequestError, describe_missing, quote
-from meshhub.model.capabilities import Storage, StoredFile
+from meshhub.model.capabilities import Storage, StoredFile, StoredFolderFile
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.declarations import Declared, load
+from meshhub.pipeline.mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions, has_mention
 
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]+")
 """Schemes in lower case (RFC 3986 §3.1) of two or more characters: one letter is a drive of Windows."""
 
 _ADDRESS = re.compile(rf"({SCHEME.pattern})://", re.IGNORECASE)
+
+_COMPANION_EXTENSIONS = frozenset(
+    ".mtl .bin .png .jpg .jpeg .webp .bmp .gif .tga .tif .tiff .ktx2 .dds".split(),
+)
+"""Extensions of materials, buffers and images. Models beside a model are not fetched, however large the folder is."""
 
 Storages = Mapping[str, Declared[Storage]]
 
@@ -29,7 +35,7 @@ def is_address(value: object) -> TypeGuard[str]:
 
 @contextlib.contextmanager
 def fetched(address: str, storages: Storages) -> Iterator[Source]:
-    """Yield the file at an address as a source without companions; its local copy lives as long as the block.
+    """Yield the file at an address as a source; the local copies of it and its companions live as long as the block.
 
     Raises:
         RequestError: No storage opens the address, or it names no file.
@@ -41,7 +47,31 @@ def fetched(address: str, storages: Storages) -> Iterator[Source]:
         path = Path(folder, "source")
         with path.open("wb") as file, _blaming(address, storages):
             stored.fetch(file)
-        yield Source(_name_of(address), path=path)
+        with _blaming(address, storages):
+            companions = _fetch_companions(stored, path)
+        yield Source(_name_of(address), path=path, companions=companions)
+
+
+def _fetch_companions(stored: StoredFile, model: Path) -> dict[str, Path]:
+    """Fetch the companions that a model and its companions mention; return their local copies by name."""
+    if not isinstance(stored, StoredFolderFile) or not has_mention(model, _COMPANION_EXTENSIONS):
+        return {}
+    listed: dict[str, dict[str, StoredFile]] = {}
+    for name, file in stored.list_folder().items():
+        if extension_of(name) in _COMPANION_EXTENSIONS:
+            listed.setdefault(base_name(name), {})[name] = file
+    copies: dict[str, Path] = {}
+    unread = [model]
+    while unread:
+        mentions, _ = find_mentions(unread.pop(), listed, MAX_HIT_COUNT)
+        for name, file in [item for mention in sorted(mentions) for item in listed.pop(mention).items()]:
+            path = model.with_name(f"companion-{len(copies)}")
+            # another program may have removed it since the folder was listed
+            with path.open("wb") as copy, contextlib.suppress(FileNotFoundError):
+                file.fetch(copy)
+                copies[name] = path
+                unread.append(path)
+    return copies
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import BinaryIO
@@ -15,7 +15,15 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
-from meshhub import InvalidOption, ModelTooComplex, OutputExists, RequestError, RequestRefused, UnreadableFile
+from meshhub import (
+    InvalidOption,
+    ModelTooComplex,
+    OutputExists,
+    RequestError,
+    RequestRefused,
+    StoredFile,
+    UnreadableFile,
+)
 
 BUCKETS_VARIABLE = "MESHHUB_S3_BUCKETS"
 """Environment variable with the allowed buckets, separated by commas or blanks; `*` allows all."""
@@ -50,10 +58,14 @@ PART_BYTES = 8 << 20
 MAX_SINGLE_PUT_BYTES = 64 << 20
 """Bytes up to which a new object is sent whole, which the store can make conditional."""
 
+MAX_LISTED_COUNT = 10_000
+"""Objects below a prefix among which companions are searched: ten requests, about a second."""
+
 MAX_KEY_BYTES = 1024
 """Bytes of a key in UTF-8 (S3 User Guide, "Naming Amazon S3 objects")."""
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_DENIED = re.compile(r"status code: 40[13]\b")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")
 
 
@@ -90,6 +102,29 @@ class S3Object:
             raise self._not_found(error) from None
         except (BaseError, ValueError) as error:
             raise UnreadableFile(f"{self._address} cannot be fetched: {_reason(error)}") from error
+
+    def list_folder(self) -> Mapping[str, StoredFile]:
+        """Return the first MAX_LISTED_COUNT objects below the prefix of this one; none if listing is denied.
+
+        Raises:
+            UnreadableFile: The store fails.
+        """
+        prefix = self._key.rpartition("/")[0]
+        siblings: dict[str, StoredFile] = {}
+        try:
+            for page in obstore.list(self._open_bucket(), prefix or None, chunk_size=1000):
+                for item in page:
+                    key = item["path"]
+                    siblings[key[len(prefix) :].lstrip("/")] = S3Object(self._bucket, key)
+                if len(siblings) >= MAX_LISTED_COUNT:
+                    break
+        except (BaseError, ValueError) as error:
+            # obstore has no exception of its own for a listing that is denied
+            if isinstance(error, PermissionDeniedError | UnauthenticatedError) or _DENIED.search(str(error)):
+                return {}
+            raise UnreadableFile(f"the objects beside {self._address} cannot be listed: {_reason(error)}") from error
+        siblings.pop(self._key.rpartition("/")[2], None)
+        return siblings
 
     def store(self, files: Sequence[Path], *, overwrite: bool) -> None:
         """Store the companions of a result beside the object, and then the result.

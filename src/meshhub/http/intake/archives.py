@@ -7,10 +7,7 @@ All other files fail with `unsupported_format`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
 from pathlib import Path
-from urllib.parse import unquote
 
 from meshhub.errors import EmptyModel, MeshhubError, MissingDependency, UnreadableFile, UnsupportedFormat
 from meshhub.http.errors import ServiceError
@@ -20,6 +17,7 @@ from meshhub.model.plans import Limits
 from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.identify import Sniff, identify
+from meshhub.pipeline.mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions
 from meshhub.registry import Registry
 from meshhub.toolkit.archive import Archive, ArchiveLimits, Entry, is_system_file
 
@@ -32,22 +30,8 @@ _ARCHIVE_LIMITS = ArchiveLimits(
     nested=False,
 )
 
-_CHUNK_BYTES = 1 << 20
-"""Bytes of a file to search at a time."""
-
-_MAX_NAME_BYTES = 600
-"""Bytes of a mentioned name, percent-encoded or in JSON escapes."""
-
-_MAX_HIT_COUNT = 5_000
-"""Occurrences of an extension to examine in one file."""
-
 _MAX_TOTAL_HIT_COUNT = 20_000
 """Occurrences to examine in all files of an archive; the sender chooses both the names and how often they occur."""
-
-_MAX_EXTENSION_COUNT = 32
-"""Different extensions to search for; each one needs a pass over every file."""
-
-_NAME_DELIMITER = re.compile(r"[\s\"'=<>,;:()\[\]{}]")
 
 
 def open_archive(path: Path) -> Archive:
@@ -88,9 +72,9 @@ def unpack(archive: Archive, entries: list[Entry], folder: Path, registry: Regis
     """
     readers = registry.declarations.readers
     extensions = {extension for reader in readers for extension in reader.capability.format.extensions}
-    _check_model_count(sum(_extension(entry.name) in extensions for entry in entries), limits)
+    _check_model_count(sum(extension_of(entry.name) in extensions for entry in entries), limits)
     paths, rejections = _extract_all(archive, entries, folder, limits)
-    models = {name: path for name, path in paths.items() if _extension(name) in extensions}
+    models = {name: path for name, path in paths.items() if extension_of(name) in extensions}
     others = {name: path for name, path in paths.items() if name not in models}
     companions = _find_companions(models, others)
     sniff = registry.hooks.sniffing()
@@ -170,78 +154,14 @@ def _find_companions(models: dict[str, Path], others: dict[str, Path]) -> set[st
     """Return the files of `others` that models mention, directly or through another companion."""
     unmatched: dict[str, list[str]] = {}
     for name in others:
-        unmatched.setdefault(_base(name), []).append(name)
+        unmatched.setdefault(base_name(name), []).append(name)
     companions: set[str] = set()
     to_search = list(models.values())
     hits_left = _MAX_TOTAL_HIT_COUNT
     while to_search and unmatched and hits_left > 0:
-        mentions, hit_count = find_mentions(to_search.pop(), unmatched, min(_MAX_HIT_COUNT, hits_left))
+        mentions, hit_count = find_mentions(to_search.pop(), unmatched, min(MAX_HIT_COUNT, hits_left))
         hits_left -= hit_count
         new = [name for base in mentions for name in unmatched.pop(base)]
         companions.update(new)
         to_search += [others[name] for name in new]
     return companions
-
-
-def find_mentions(path: Path, names: Collection[str], max_hits: int) -> tuple[set[str], int]:
-    """Search a file for file names.
-
-    The search looks for the extensions of the names, which is fast even in long runs of numbers, and then examines the
-    text before each one.
-
-    Args:
-        path: File to search.
-        names: File names without folders, case-folded.
-        max_hits: Occurrences of an extension to examine.
-    Returns:
-        Names that occur, and the number of occurrences examined.
-    """
-    extensions = sorted({_extension(name) for name in names} - {""})[:_MAX_EXTENSION_COUNT]
-    lengths = frozenset(map(len, names))
-    mentions: set[str] = set()
-    hit_count = 0
-    for window in _windows(path):
-        for extension in map(str.encode, extensions):
-            start = window.find(extension)
-            while start >= 0:
-                end = start + len(extension)
-                mentions |= _names_at_end(window[max(0, end - _MAX_NAME_BYTES) : end], names, lengths)
-                hit_count += 1
-                if hit_count >= max_hits or len(mentions) == len(names):
-                    return mentions, hit_count
-                start = window.find(extension, end)
-    return mentions, hit_count
-
-
-def _windows(path: Path) -> Iterator[bytes]:
-    """Read a file in lower case, in windows that overlap by more than the length of a name."""
-    with path.open("rb") as file:
-        overlap = b""
-        while chunk := file.read(_CHUNK_BYTES).lower():
-            yield overlap + chunk
-            overlap = chunk[-_MAX_NAME_BYTES:]
-
-
-def _names_at_end(window: bytes, names: Collection[str], lengths: frozenset[int]) -> set[str]:
-    text = window.decode("utf-8", "ignore")
-    if "\\u" in text:
-        text = re.sub(r"\\u[0-9a-f]{4}", lambda match: chr(int(match[0][2:], 16)), text)
-    matches = set()
-    for spelling in {text, unquote(text)}:
-        last = spelling.replace("\\", "/").rpartition("/")[2].casefold()
-        for length in lengths:
-            start = len(last) - length
-            is_delimited = start == 0 or (start > 0 and _NAME_DELIMITER.match(last, start - 1))
-            if is_delimited and last[start:] in names:
-                matches.add(last[start:])
-    return matches
-
-
-def _base(name: str) -> str:
-    return name.rpartition("/")[2].casefold()
-
-
-def _extension(name: str) -> str:
-    base = _base(name)
-    before, dot, after = base.rpartition(".")
-    return dot + after if dot and before else ""

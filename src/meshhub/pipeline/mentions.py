@@ -1,0 +1,94 @@
+"""Names of other files that a model mentions: an OBJ mentions its .mtl, which mentions textures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+_CHUNK_BYTES = 1 << 20
+"""Bytes of a file to search at a time."""
+
+_MAX_NAME_BYTES = 600
+"""Bytes of a mentioned name, percent-encoded or in JSON escapes."""
+
+MAX_HIT_COUNT = 5_000
+"""Occurrences of an extension to examine in one file."""
+
+_MAX_EXTENSION_COUNT = 32
+"""Different extensions to search for; each one needs a pass over every file."""
+
+_NAME_DELIMITER = re.compile(r"[\s\"'=<>,;:()\[\]{}]")
+
+
+def find_mentions(path: Path, names: Collection[str], max_hits: int) -> tuple[set[str], int]:
+    """Search a file for file names.
+
+    The search looks for the extensions of the names, which is fast even in long runs of numbers, and then examines the
+    text before each one.
+
+    Args:
+        path: File to search.
+        names: File names without folders, case-folded.
+        max_hits: Occurrences of an extension to examine.
+    Returns:
+        Names that occur, and the number of occurrences examined.
+    """
+    extensions = sorted({extension_of(name) for name in names} - {""})[:_MAX_EXTENSION_COUNT]
+    lengths = frozenset(map(len, names))
+    mentions: set[str] = set()
+    hit_count = 0
+    for window in _windows(path):
+        for extension in map(str.encode, extensions):
+            start = window.find(extension)
+            while start >= 0:
+                end = start + len(extension)
+                mentions |= _names_at_end(window[max(0, end - _MAX_NAME_BYTES) : end], names, lengths)
+                hit_count += 1
+                if hit_count >= max_hits or len(mentions) == len(names):
+                    return mentions, hit_count
+                start = window.find(extension, end)
+    return mentions, hit_count
+
+
+def has_mention(path: Path, extensions: Collection[str]) -> bool:
+    """Return whether one of the extensions occurs in a file, as it would in a file name."""
+    spellings = [extension.encode() for extension in extensions]
+    return any(spelling in window for window in _windows(path) for spelling in spellings)
+
+
+def _windows(path: Path) -> Iterator[bytes]:
+    """Read a file in lower case, in windows that overlap by more than the length of a name."""
+    with path.open("rb") as file:
+        overlap = b""
+        while chunk := file.read(_CHUNK_BYTES).lower():
+            yield overlap + chunk
+            overlap = chunk[-_MAX_NAME_BYTES:]
+
+
+def _names_at_end(window: bytes, names: Collection[str], lengths: frozenset[int]) -> set[str]:
+    text = window.decode("utf-8", "ignore")
+    if "\\u" in text:
+        text = re.sub(r"\\u[0-9a-f]{4}", lambda match: chr(int(match[0][2:], 16)), text)
+    matches = set()
+    for spelling in {text, unquote(text)}:
+        last = spelling.replace("\\", "/").rpartition("/")[2].casefold()
+        for length in lengths:
+            start = len(last) - length
+            is_delimited = start == 0 or (start > 0 and _NAME_DELIMITER.match(last, start - 1))
+            if is_delimited and last[start:] in names:
+                matches.add(last[start:])
+    return matches
+
+
+def base_name(name: str) -> str:
+    """Return the last component of a path with slashes, case-folded."""
+    return name.rpartition("/")[2].casefold()
+
+
+def extension_of(name: str) -> str:
+    """Return the last extension of a path with slashes, case-folded and with the dot; "" for none."""
+    base = base_name(name)
+    before, dot, after = base.rpartition(".")
+    return dot + after if dot and before else ""
