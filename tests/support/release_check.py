@@ -75,9 +75,11 @@ def try_wheels(wheels: list[Path], resolution: str, folder: Path) -> None:
     inspection = json.loads(run(meshhub, "inspect", result, "--json", cwd=folder))
     assert inspection["model"]["watertight"]
     origins = {plugin["origin"] for plugin in json.loads(run(meshhub, "plugins", "--json"))["plugins"]}
-    for wheel in wheels[1:]:
-        name, number = wheel.name.split("-")[:2]
-        assert f"{name.replace('_', '-')} {number}" in origins
+    for project in map(read_project, PROJECTS):
+        if "meshhub" in project.get("entry-points", ()):
+            assert f"{project['name']} {project['version']}" in origins
+        for program in project.get("scripts", ()):
+            run(programs / program, "--help")
     assert json.loads(run(meshhub, "doctor", "--json"))["can_convert"]
     assert (folder / "venv" / "share" / "man" / "man1" / "meshhub.1").is_file()
 
