@@ -281,8 +281,29 @@ def test_invalid_options_of_single_files_reject_the_request(service: Running, te
     assert words in check_error(answer, 400, "invalid_option")["error"]
 
 
-def test_one_file_takes_no_options_by_file(service: Running) -> None:
-    check_error(service.convert(file_options="{}"), 400, "invalid_option")
+@pytest.mark.parametrize("path", ["/convert", "/inspect", "/jobs"])
+def test_one_file_takes_no_options_by_file(service: Running, path: str) -> None:
+    fields = {"kind": "convert"} if path == "/jobs" else {}
+    fields |= {"target": "toy"} if path != "/inspect" else {}
+    answer = service.post(path, {"file": ("a.toy", b"toy")}, {**fields, "file_options": "{}"})
+    error = check_error(answer, 400, "invalid_option")["error"]
+    assert "'file_options' is for several files" in error
+    assert service.post(path, {"file": ("a.toy", b"toy")}, {**fields, "file_options": " "}).is_success
+
+
+@pytest.mark.parametrize("path", ["/convert", "/jobs"])
+def test_two_main_fields_are_rejected_with_the_cause(service: Running, path: str) -> None:
+    fields = {"kind": "convert", "target": "toy"} if path == "/jobs" else {"target": "toy"}
+    answer = service.post(path, {"file": ("a.toy", b"toy"), "files": ("b.toy", b"toy")}, fields)
+    error = check_error(answer, 400, "invalid_option")["error"]
+    assert "'file' and 'files' were both sent" in error
+
+
+def test_an_unknown_option_has_a_short_message(service: Running) -> None:
+    error = check_error(service.convert(nonsense="1"), 400, "invalid_option")["error"]
+    assert "'nonsense'" in error
+    assert "GET /supported" in error
+    assert len(error) < 160
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,16 @@ def test_errors_have_the_class_of_their_code(service: Running, tmp_path: Path) -
     assert not (tmp_path / "a.toy").exists()
 
 
+@pytest.mark.parametrize("job_id", ["../plan", "x/y", "x?y", "x#y", "%2e%2e", "..", ".", "ü"])
+def test_the_id_of_a_job_is_only_a_part_of_the_path(service: Running, job_id: str, tmp_path: Path) -> None:
+    with Client(service.url) as client:
+        for method in (client.get, client.wait, client.cancel, lambda id_: client.download(id_, tmp_path / "a")):
+            with pytest.raises(MeshhubError) as error:
+                method(job_id)
+            # the server decodes a slash in a path
+            assert error.value.code == ("not_found" if "/" in job_id else "job_not_found")
+
+
 def test_a_service_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
     with Client("http://127.0.0.1:1") as client, pytest.raises(ServerBusy, match="cannot be reached"):
@@ -167,6 +177,11 @@ def test_jobs_on_the_command_line(
     assert target.stat().st_size == shown["result"]["bytes"]
     assert isinstance(run("jobs", "result", job_id, str(target)).exception, OutputExists)
     assert json.loads(run("jobs", "cancel", job_id, "--json").stdout)["state"] == "expired"
+    for command in (("status", "x" * 43), ("wait", "x" * 43), ("cancel", "x" * 43), ("submit", "missing.stl")):
+        answer = run("jobs", *command, "--json")
+        assert answer.exception is not None
+        assert set(json.loads(answer.stdout)) == {"error", "error_code"}
+    assert json.loads(answer.stdout)["error_code"] == "unreadable_file"
     monkeypatch.delenv("MESHHUB_SERVER")
     assert run("jobs", "status", job_id).exit_code == 2
 

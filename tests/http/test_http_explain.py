@@ -87,6 +87,7 @@ def test_a_review_locks_a_conversion(service: Running) -> None:
         ({"sources": "[{}]"}, 400, "invalid_option"),
         ({"sources": '[{"nome": "a.stl"}]'}, 400, "invalid_option"),
         ({"sources": '[{"name": 3}]'}, 400, "invalid_option"),
+        ({"sources": '[{"name": "a.stl", "size": -1}]'}, 400, "invalid_option"),
         ({"sources": '[{"format": "nonsense"}]'}, 400, "invalid_option"),
         ({"target_height_mm": "-1"}, 400, "invalid_option"),
         ({"file_options": '{"1": {}}'}, 400, "invalid_option"),

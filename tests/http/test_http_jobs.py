@@ -9,6 +9,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -21,7 +22,7 @@ from typing import Any
 import httpx
 import pytest
 
-from http_serving import ASCII_STL, GENEROUS, Running, check_error, serving, wait_until, zip_files
+from http_serving import ASCII_STL, GENEROUS, Running, check_error, receive_all, serving, wait_until, zip_files
 from meshhub.engine.isolated import Isolated
 from meshhub.http.jobs import runner
 from meshhub.service.jobs.files import LocalJobFiles
@@ -158,8 +159,25 @@ def test_parts_of_a_result_and_its_etag(service: Running) -> None:
     error = service.get(url, headers={"Range": "bytes=99999999-"})
     check_error(error, 416, "range_not_satisfiable")
     assert error.headers["content-range"] == f"bytes */{len(whole.content)}"
-    head = service.client.head(url)
-    assert (head.content, head.headers["content-length"]) == (b"", str(len(whole.content)))
+    assert service.client.head(url, headers={"If-None-Match": etag}).status_code == 304
+
+
+def test_head_of_a_result_does_not_read_it(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = wait(service, submit(service, toy_weight="3000000"))
+    read, sizes = LocalJobFiles.read_result, []
+
+    def read_and_count(self: LocalJobFiles, job_id: str, token: str, start: int, size: int) -> bytes:
+        sizes.append(size)
+        return read(self, job_id, token, start, size)
+
+    monkeypatch.setattr(LocalJobFiles, "read_result", read_and_count)
+    for headers in ({}, {"Range": "bytes=0-99"}):
+        head = service.client.head(done["result"]["url"], headers=headers)
+        assert (head.status_code, head.content) == (200, b"")
+        assert int(head.headers["content-length"]) == done["result"]["bytes"] > 3_000_000
+    assert sum(sizes) < 10
+    service.client.delete(f"/jobs/{done['id']}")
+    assert service.client.head(done["result"]["url"]).status_code == 410
 
 
 def test_events_report_every_state_and_end(isolated: Running, tmp_path: Path) -> None:
@@ -179,6 +197,34 @@ def test_events_report_every_state_and_end(isolated: Running, tmp_path: Path) ->
     assert set(states) <= {"queued", "running"}
     # a stream of a finished job has one event
     assert [event["state"] for event in read_events(isolated, job)] == ["done"]
+
+
+def test_an_event_stream_ends_when_its_key_is_revoked(
+    serve: Callable[..., Running], engine: Isolated, tmp_path: Path
+) -> None:
+    running = serve(engine, plan_limits={"pro": {"job_timeout_seconds": 20}})
+    key, record = running.keys.create("pro")
+    headers, path = {"X-Api-Key": key}, tmp_path / "go"
+    job = submit(running, f"toy wait {path}".encode(), headers)
+    with running.client.stream("GET", f"/jobs/{job['id']}/events", headers=headers) as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("data: ")
+        running.keys.revoke(record.id)
+        assert '"failed"' not in "".join(lines)
+    path.touch()
+
+
+def test_an_event_stream_ends_when_the_client_closes_its_side(isolated: Running, tmp_path: Path) -> None:
+    path = tmp_path / "go"
+    job = submit(isolated, f"toy wait {path}".encode())
+    with socket.create_connection(("127.0.0.1", isolated.port), timeout=60) as connection:
+        connection.sendall(f"GET /jobs/{job['id']}/events HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+        connection.shutdown(socket.SHUT_WR)
+        data = receive_all(connection)
+    assert b'data: {"id":"' in data
+    assert b'"failed"' not in data
+    path.touch()
+    wait(isolated, job)
 
 
 def test_head_of_an_event_stream_ends(isolated: Running, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import ipaddress
 import json
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -108,6 +109,28 @@ def test_a_failed_delivery_is_repeated_with_the_same_id_and_no_redirect_is_follo
     assert len({(headers["webhook-id"], body) for headers, body in receiver.messages}) == 1
     time.sleep(1.5)
     assert len(receiver.messages) == 3
+
+
+def test_a_message_whose_key_lost_its_secrets_is_given_up(
+    serve: Callable[..., Running], receive: Callable[..., Receiver], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    running, receiver, path = serve(webhook_hosts=("127.0.0.1",)), receive(), tmp_path / "go"
+    key, record = running.keys.create("pro")
+    secrets = WebhookSecrets(running.keys)
+    secrets.create(record.id)
+    assert submit(running, {"X-Api-Key": key}, receiver.url, f"toy wait {path}".encode()).status_code == 202
+    secrets.revoke(record.id)
+    path.touch()
+    wait_until(lambda: "was given up: InvalidKey: the key has no webhook secret" in caplog.text)
+
+    def read_reasons() -> list[tuple[str | None, str]]:
+        with sqlite3.connect(running.temporary.parent / "jobs" / "jobs.sqlite3") as database:
+            return database.execute("SELECT due, error FROM job_webhooks").fetchall()
+
+    wait_until(lambda: all(due is None for due, _ in read_reasons()))
+    ((_, reason),) = read_reasons()
+    assert "no webhook secret" in reason
+    assert receiver.messages == []
 
 
 def test_a_webhook_needs_a_secret_and_an_allowed_destination(serve: Callable[..., Running]) -> None:

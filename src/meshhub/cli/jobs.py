@@ -50,7 +50,7 @@ def submit(
     server: str | None,
 ) -> None:
     """Submit a job, and print its id on standard output."""
-    with open_client(server) as client:
+    with show.errors_as_json(as_json), open_client(server) as client:
         kind: Any = "inspect" if to is None else "convert"
         job = client.submit(model, to=to, kind=kind, webhook_url=webhook_url, **options)
     if as_json:
@@ -66,7 +66,7 @@ def submit(
 @verbosity
 def status(job_id: str, as_json: bool, server: str | None) -> None:
     """Print the state of a job."""
-    with open_client(server) as client:
+    with show.errors_as_json(as_json), open_client(server) as client:
         _print_job(client.get(job_id), as_json)
 
 
@@ -78,6 +78,7 @@ def status(job_id: str, as_json: bool, server: str | None) -> None:
 def wait(job_id: str, as_json: bool, server: str | None) -> None:
     """Wait for the end of a job; the exit status is that of a local conversion."""
     with (
+        show.errors_as_json(as_json),
         open_client(server) as client,
         show_progress(is_silent=as_json or is_quiet() or is_verbose()) as progress,
     ):
@@ -111,7 +112,7 @@ def result(job_id: str, output: str | None, force: bool, server: str | None) -> 
 @verbosity
 def cancel(job_id: str, as_json: bool, server: str | None) -> None:
     """Cancel a job, or delete the result of a finished one."""
-    with open_client(server) as client:
+    with show.errors_as_json(as_json), open_client(server) as client:
         _print_job(client.cancel(job_id), as_json)
 
 

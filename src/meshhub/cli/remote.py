@@ -11,12 +11,11 @@ import click
 
 from meshhub.cli import show
 from meshhub.cli.conversion import ConvertFlags
-from meshhub.cli.exits import code_of, explained
 from meshhub.cli.files import STREAM
 from meshhub.cli.outputs import Output
 from meshhub.cli.progress import show_progress
 from meshhub.cli.verbosity import is_quiet, is_verbose
-from meshhub.errors import MeshhubError, MissingDependency, OutputExists, printable
+from meshhub.errors import MissingDependency, OutputExists, printable
 from meshhub.model.progress import Listener, Progress
 
 if TYPE_CHECKING:
@@ -58,19 +57,15 @@ def convert_remote(source: str, output: Output, flags: ConvertFlags, options: di
         return
     if target.exists() and not flags.force:
         raise OutputExists(f"{output.path} exists; use {output.overwrite} to overwrite it")
-    try:
-        # a log and a bar would overwrite each other
-        with (
-            open_client(flags.server) as client,
-            show_progress(is_silent=flags.as_json or is_quiet() or is_verbose()) as progress,
-        ):
-            if output.folder is not None:
-                output.folder.mkdir(parents=True, exist_ok=True)
-            job = client.convert(source, target, to=output.to, on_change=relay_progress(progress), **options)
-    except (MeshhubError, OSError) as error:
-        if flags.as_json:
-            show.as_json({"error": explained(error), "error_code": code_of(error)})
-        raise
+    # a log and a bar would overwrite each other
+    with (
+        show.errors_as_json(flags.as_json),
+        open_client(flags.server) as client,
+        show_progress(is_silent=flags.as_json or is_quiet() or is_verbose()) as progress,
+    ):
+        if output.folder is not None:
+            output.folder.mkdir(parents=True, exist_ok=True)
+        job = client.convert(source, target, to=output.to, on_change=relay_progress(progress), **options)
     if flags.as_json:
         show.as_json(job.report)
         return

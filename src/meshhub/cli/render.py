@@ -10,12 +10,12 @@ import click
 from meshhub.cli import show
 from meshhub.cli.completing import complete_files
 from meshhub.cli.conversion import closing, suggesting_overwrite
-from meshhub.cli.exits import EXIT_HELP, code_of, explained
+from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.files import STREAM, bounded_hooks, parse_timeout, read_from, worker_log
 from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
-from meshhub.errors import MeshhubError, printable
+from meshhub.errors import printable
 from meshhub.model.options import OptionField, option_fields
 from meshhub.model.report import Report
 from meshhub.model.source import Target
@@ -52,14 +52,9 @@ def render(
     if picture == STREAM and as_json:
         raise click.UsageError("standard output cannot hold both the picture and the JSON report; name a PICTURE file")
     registry = registry.using(Isolated(workers=1, method="fork", log=worker_log()), bounded_hooks(limit))
-    try:
-        with closing(registry), suggesting_overwrite("--force"):
-            target = Target() if picture == STREAM else picture
-            report = registry.render(read_from(model), target, timeout=limit, overwrite=force, **options)
-    except (MeshhubError, OSError) as error:
-        if as_json:
-            show.as_json({"error": explained(error), "error_code": code_of(error)})
-        raise
+    with show.errors_as_json(as_json), closing(registry), suggesting_overwrite("--force"):
+        target = Target() if picture == STREAM else picture
+        report = registry.render(read_from(model), target, timeout=limit, overwrite=force, **options)
     if isinstance(target, Target):
         _write_to_standard_output(target.read())
     if as_json:

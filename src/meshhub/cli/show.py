@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import shutil
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import click
 import msgspec
 
+from meshhub.cli.exits import code_of, explained
 from meshhub.cli.verbosity import is_quiet, is_verbose
-from meshhub.errors import format_number, printable
+from meshhub.errors import MeshhubError, format_number, printable
 from meshhub.model.chain import Chain
 from meshhub.model.features import FeatureTable, Hole
 from meshhub.model.notes import Note
@@ -41,6 +43,17 @@ _GAP = "  "
 def as_json(data: Any) -> None:
     """Print data as indented JSON on standard output."""
     click.echo(json.dumps(msgspec.to_builtins(data), indent=2))
+
+
+@contextlib.contextmanager
+def errors_as_json(is_json: bool) -> Iterator[None]:
+    """Print an error also on standard output if that has JSON for programs; then pass it on."""
+    try:
+        yield
+    except (MeshhubError, OSError) as error:
+        if is_json:
+            as_json({"error": explained(error), "error_code": code_of(error)})
+        raise
 
 
 def print_line(text: str, *, indent: str = "", err: bool = False) -> None:

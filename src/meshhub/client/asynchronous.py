@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from meshhub.client import protocol
-from meshhub.client.protocol import ModelInput, OnChange
+from meshhub.client.protocol import Call, ModelInput, OnChange, T
 from meshhub.errors import MeshhubError
 from meshhub.model.report import Inspection
 from meshhub.service.jobs.description import JobDescription
@@ -28,9 +28,7 @@ class AsyncClient:
 
     def __init__(self, url: str, *, key: str | None = None) -> None:
         """Open no connection before the first request."""
-        self._http = httpx.AsyncClient(
-            base_url=protocol.parse_url(url), headers=protocol.build_headers(key), timeout=protocol.TIMEOUT
-        )
+        self._http = httpx.AsyncClient(**protocol.build_arguments(url, key))
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -69,9 +67,7 @@ class AsyncClient:
         """Inspect one model on the service."""
         job = await self.submit(source, kind="inspect", **options)
         await self.wait(job.id, on_change=on_change)
-        with self._connecting():
-            response = await self._http.get(f"/jobs/{job.id}/result")
-        return protocol.read_inspection(response)
+        return await self._send(protocol.show_inspection(job.id))
 
     async def submit(
         self,
@@ -91,77 +87,59 @@ class AsyncClient:
             webhook_url: Address that the service informs of the end.
             options: Options by name.
         """
-        form = await asyncio.to_thread(protocol.build_form, kind, source, to, webhook_url, options)
-        for attempt in range(1, protocol.MAX_SUBMIT_COUNT + 1):
+        call = await asyncio.to_thread(protocol.submit_job, kind, source, to, webhook_url, options)
+        attempt = 1
+        while True:
             try:
-                with self._connecting():
-                    return protocol.read_job(await self._http.post("/jobs", **form.request()))
+                return await self._send(call)
             except MeshhubError as error:
-                if not protocol.can_retry(error, attempt):
-                    raise
-            await asyncio.sleep(attempt * protocol.RETRY_S)
-        raise AssertionError
+                pause_s = protocol.choose_pause(error, attempt)
+            await asyncio.sleep(pause_s)
+            attempt += 1
 
     async def get(self, job_id: str) -> JobDescription:
         """Return the state of a job."""
-        with self._connecting():
-            return protocol.read_job(await self._http.get(f"/jobs/{job_id}"))
+        return await self._send(protocol.show_job(job_id))
 
     async def wait(self, job_id: str, *, on_change: OnChange | None = None) -> JobDescription:
         """Wait until a job has ended, across restarts of the service; return it, or raise its error."""
-        lost = 0
+        following = protocol.Following(self._http.base_url, on_change)
         while True:
-            job = None
+            failure = None
             try:
-                with self._connecting():
-                    async for job in self._follow(job_id):
-                        lost = 0
-                        if on_change is not None:
-                            on_change(job)
-                protocol.check_events(job, self._http.base_url)
+                async with self._stream(job_id, "events") as response:
+                    async for line in response.aiter_lines():
+                        following.handle(line)
             except MeshhubError as error:
-                if not protocol.can_follow_again(error, lost):
-                    raise
-            if job is not None and job.is_finished:
-                protocol.raise_failure(job)
+                failure = error
+            job = following.end(failure)
+            if job is not None:
                 return job
-            lost += 1
             await asyncio.sleep(protocol.RETRY_S)
 
     async def download(self, job_id: str, target: str | Path) -> None:
         """Write the result of a job to a file, which appears when it is complete."""
-        partial = Path(target).with_name(f".{Path(target).name}.partial")
-        try:
-            with self._connecting():
-                async with self._http.stream("GET", f"/jobs/{job_id}/result") as response:
-                    if not response.is_success:
-                        await response.aread()
-                    protocol.check(response)
-                    with await asyncio.to_thread(partial.open, "wb") as file:
-                        async for chunk in response.aiter_bytes(protocol.CHUNK_BYTES):
-                            await asyncio.to_thread(file.write, chunk)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        with protocol.replacing(target) as partial:
+            async with self._stream(job_id, "result") as response:
+                with await asyncio.to_thread(partial.open, "wb") as file:
+                    async for chunk in response.aiter_bytes(protocol.CHUNK_BYTES):
+                        await asyncio.to_thread(file.write, chunk)
 
     async def cancel(self, job_id: str) -> JobDescription:
         """Cancel a job, or delete the result of a finished one."""
-        with self._connecting():
-            return protocol.read_job(await self._http.delete(f"/jobs/{job_id}"))
+        return await self._send(protocol.cancel_job(job_id))
 
-    async def _follow(self, job_id: str) -> AsyncIterator[JobDescription]:
-        async with self._http.stream("GET", f"/jobs/{job_id}/events") as response:
-            if not response.is_success:
-                await response.aread()
-            protocol.check(response)
-            async for line in response.aiter_lines():
-                job = protocol.read_event(line)
-                if job is not None:
-                    yield job
+    async def _send(self, call: Call[T]) -> T:
+        with protocol.connecting(self._http.base_url):
+            return call.read(await self._http.request(call.method, call.path, **call.arguments))
 
-    @contextlib.contextmanager
-    def _connecting(self) -> Iterator[None]:
-        try:
-            yield
-        except httpx.TransportError as error:
-            raise protocol.unreachable(self._http.base_url, error) from error
+    @contextlib.asynccontextmanager
+    async def _stream(self, job_id: str, name: str) -> AsyncIterator[httpx.Response]:
+        """Yield a response of a job whose body is read in parts."""
+        path = protocol.job_path(job_id, name)
+        with protocol.connecting(self._http.base_url):
+            async with self._http.stream("GET", path) as response:
+                if not response.is_success:
+                    await response.aread()
+                protocol.check(response)
+                yield response

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote as quote_url
 
 import httpx
 import msgspec
@@ -46,6 +48,9 @@ _INSPECTIONS = msgspec.json.Decoder(Inspection)
 _EVENT = "data: "
 """Prefix of the lines of an event stream that carry a job."""
 
+_TEMPORARY = ("server_busy", "shutting_down")
+"""Codes of errors that end by themselves: the service restarts, for example."""
+
 
 class ErrorResponse(msgspec.Struct):
     """Body of an error response."""
@@ -57,21 +62,67 @@ class ErrorResponse(msgspec.Struct):
 _ERRORS = msgspec.json.Decoder(ErrorResponse)
 
 
-class Form(NamedTuple):
-    """Multipart form of a job, with its idempotency key."""
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """Request, and the function that reads its response.
 
-    fields: dict[str, str]
-    name: str
-    content: bytes
-    key: str
+    Attributes:
+        method: Method of HTTP.
+        path: Path below the address of the service.
+        read: Returns the content of the response, or raises MeshhubError.
+        arguments: Further arguments of the request.
+    """
 
-    def request(self) -> dict[str, Any]:
-        """Return the arguments of the request."""
-        return {
-            "data": self.fields,
-            "files": {"file": (self.name, self.content)},
-            "headers": {"Idempotency-Key": self.key},
-        }
+    method: str
+    path: str
+    read: Callable[[httpx.Response], T]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Following:
+    """Events of a job over one or more streams."""
+
+    def __init__(self, url: httpx.URL, on_change: OnChange | None) -> None:
+        """Begin without events of the service at `url`."""
+        self._url = url
+        self._on_change = on_change
+        self._job: JobDescription | None = None
+        self._lost = 0
+
+    def handle(self, line: str) -> None:
+        """Handle a line of a stream."""
+        if not line.startswith(_EVENT):
+            return
+        self._job = _JOBS.decode(line.removeprefix(_EVENT))
+        self._lost = 0
+        if self._on_change is not None:
+            self._on_change(self._job)
+
+    def end(self, error: MeshhubError | None) -> JobDescription | None:
+        """Handle the end of a stream.
+
+        Args:
+            error: Error that ended it; None without one.
+        Returns:
+            The job; None if it has not ended, and another stream should follow.
+        Raises:
+            MeshhubError: The job has no result, or another stream would not help.
+        """
+        job, self._job = self._job, None
+        if error is None and job is None:
+            error = ServerBusy(f"{self._url.host} sent no events of the job; check the address")
+        if error is not None and not (self._lost < MAX_LOST_COUNT and error.code in _TEMPORARY):
+            raise error
+        if job is not None and job.is_finished:
+            raise_failure(job)
+            return job
+        self._lost += 1
+        return None
+
+
+def build_arguments(url: str, key: str | None) -> dict[str, Any]:
+    """Return the arguments of an HTTP client. Raises InvalidOption, InvalidKey."""
+    return {"base_url": parse_url(url), "headers": build_headers(key), "timeout": TIMEOUT}
 
 
 def parse_url(url: str) -> httpx.URL:
@@ -90,16 +141,39 @@ def build_headers(key: str | None) -> dict[str, str]:
     return {"User-Agent": "meshhub", **({"X-Api-Key": key} if key else {})}
 
 
-def build_form(
+def submit_job(
     kind: JobKind, source: ModelInput, to: str | None, webhook_url: str | None, options: Mapping[str, object]
-) -> Form:
-    """Return the form of a job. Raises OSError if the file cannot be read."""
+) -> Call[JobDescription]:
+    """Return the request that submits a job. Raises OSError if the file cannot be read."""
     name, content = source if isinstance(source, tuple) else (Path(source).name, Path(source).read_bytes())
     fields: dict[str, str] = {"kind": kind}
     fields |= {"target": to} if to is not None else {}
     fields |= {"webhook_url": webhook_url} if webhook_url is not None else {}
     fields |= {option: _spell(value) for option, value in options.items() if value is not None}
-    return Form(fields, name, content, secrets.token_hex(16))
+    headers = {"Idempotency-Key": secrets.token_hex(16)}
+    arguments = {"data": fields, "files": {"file": (name, content)}, "headers": headers}
+    return Call("POST", "/jobs", read_job, arguments)
+
+
+def show_job(job_id: str) -> Call[JobDescription]:
+    """Return the request for the state of a job."""
+    return Call("GET", job_path(job_id), read_job)
+
+
+def cancel_job(job_id: str) -> Call[JobDescription]:
+    """Return the request that cancels a job."""
+    return Call("DELETE", job_path(job_id), read_job)
+
+
+def show_inspection(job_id: str) -> Call[Inspection]:
+    """Return the request for the result of an inspection."""
+    return Call("GET", job_path(job_id, "result"), read_inspection)
+
+
+def job_path(job_id: str, *names: str) -> str:
+    """Return the path of a job, or of something below it."""
+    # "." and ".." would be removed from the path
+    return "/".join(("/jobs", quote_url(job_id, safe="").replace(".", "%2E"), *names))
 
 
 def choose_target(target: str | Path, to: str | None) -> str:
@@ -122,11 +196,6 @@ def read_inspection(response: httpx.Response) -> Inspection:
     return decode(_INSPECTIONS, response)
 
 
-def read_event(line: str) -> JobDescription | None:
-    """Return the job in a line of an event stream; None for other lines."""
-    return _JOBS.decode(line.removeprefix(_EVENT)) if line.startswith(_EVENT) else None
-
-
 def decode(decoder: msgspec.json.Decoder[T], response: httpx.Response) -> T:
     """Return the JSON object in the body of a response. Raises ServerBusy."""
     try:
@@ -142,12 +211,6 @@ def check(response: httpx.Response) -> None:
     if not response.is_success:
         body = decode(_ERRORS, response)
         raise build_error(body.error_code, body.error)
-
-
-def check_events(last: JobDescription | None, url: httpx.URL) -> None:
-    """Check that a stream had an event. Raises ServerBusy."""
-    if last is None:
-        raise ServerBusy(f"{url.host} sent no events of the job; check the address")
 
 
 def raise_failure(job: JobDescription) -> None:
@@ -168,19 +231,33 @@ def build_error(code: str, message: str) -> MeshhubError:
     return next((kind for kind in classes if kind.code == code), MeshhubError)(message, code=code)
 
 
-def unreachable(url: httpx.URL, error: httpx.TransportError) -> ServerBusy:
-    """Return the error of a service that does not respond."""
-    return ServerBusy(f"the service at {url.host} cannot be reached: {type(error).__name__}; try again in a moment")
+@contextlib.contextmanager
+def connecting(url: httpx.URL) -> Iterator[None]:
+    """Raise ServerBusy if the service does not respond."""
+    try:
+        yield
+    except httpx.TransportError as error:
+        raise ServerBusy(
+            f"the service at {url.host} cannot be reached: {type(error).__name__}; try again in a moment"
+        ) from error
 
 
-def can_retry(error: MeshhubError, attempt: int) -> bool:
-    """Return whether another attempt to submit a job may succeed."""
-    return attempt < MAX_SUBMIT_COUNT and error.code in ("server_busy", "shutting_down", "too_many_jobs")
+@contextlib.contextmanager
+def replacing(target: str | Path) -> Iterator[Path]:
+    """Yield the path of a file beside the target, which replaces it at the end, and is removed after an error."""
+    partial = Path(target).with_name(f".{Path(target).name}.partial")
+    try:
+        yield partial
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
-def can_follow_again(error: MeshhubError, lost: int) -> bool:
-    """Return whether the service may report a job again after `lost` attempts in a row: it restarts, for example."""
-    return lost < MAX_LOST_COUNT and error.code in ("server_busy", "shutting_down")
+def choose_pause(error: MeshhubError, attempt: int) -> float:
+    """Return the seconds until another attempt to submit a job. Raises the error if that would not help."""
+    if attempt >= MAX_SUBMIT_COUNT or error.code not in (*_TEMPORARY, "too_many_jobs"):
+        raise error
+    return attempt * RETRY_S
 
 
 def _list_classes(kind: type[MeshhubError]) -> Iterator[type[MeshhubError]]:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from meshhub.client import protocol
-from meshhub.client.protocol import ModelInput, OnChange
+from meshhub.client.protocol import Call, ModelInput, OnChange, T
 from meshhub.errors import MeshhubError
 from meshhub.model.report import Inspection
 from meshhub.service.jobs.description import JobDescription
@@ -28,9 +28,7 @@ class Client:
 
     def __init__(self, url: str, *, key: str | None = None) -> None:
         """Open no connection before the first request."""
-        self._http = httpx.Client(
-            base_url=protocol.parse_url(url), headers=protocol.build_headers(key), timeout=protocol.TIMEOUT
-        )
+        self._http = httpx.Client(**protocol.build_arguments(url, key))
 
     def __enter__(self) -> Client:
         return self
@@ -69,9 +67,7 @@ class Client:
         """Inspect one model on the service."""
         job = self.submit(source, kind="inspect", **options)
         self.wait(job.id, on_change=on_change)
-        with self._connecting():
-            response = self._http.get(f"/jobs/{job.id}/result")
-        return protocol.read_inspection(response)
+        return self._send(protocol.show_inspection(job.id))
 
     def submit(
         self,
@@ -91,76 +87,60 @@ class Client:
             webhook_url: Address that the service informs of the end.
             options: Options by name.
         """
-        form = protocol.build_form(kind, source, to, webhook_url, options)
-        for attempt in range(1, protocol.MAX_SUBMIT_COUNT + 1):
+        call = protocol.submit_job(kind, source, to, webhook_url, options)
+        attempt = 1
+        while True:
             try:
-                with self._connecting():
-                    return protocol.read_job(self._http.post("/jobs", **form.request()))
+                return self._send(call)
             except MeshhubError as error:
-                if not protocol.can_retry(error, attempt):
-                    raise
-            time.sleep(attempt * protocol.RETRY_S)
-        raise AssertionError
+                pause_s = protocol.choose_pause(error, attempt)
+            time.sleep(pause_s)
+            attempt += 1
 
     def get(self, job_id: str) -> JobDescription:
         """Return the state of a job."""
-        with self._connecting():
-            return protocol.read_job(self._http.get(f"/jobs/{job_id}"))
+        return self._send(protocol.show_job(job_id))
 
     def wait(self, job_id: str, *, on_change: OnChange | None = None) -> JobDescription:
         """Wait until a job has ended, across restarts of the service; return it, or raise its error."""
-        lost = 0
+        following = protocol.Following(self._http.base_url, on_change)
         while True:
-            job = None
+            failure = None
             try:
-                with self._connecting():
-                    for job in self._follow(job_id):
-                        lost = 0
-                        if on_change is not None:
-                            on_change(job)
-                protocol.check_events(job, self._http.base_url)
+                with self._stream(job_id, "events") as response:
+                    for line in response.iter_lines():
+                        following.handle(line)
             except MeshhubError as error:
-                if not protocol.can_follow_again(error, lost):
-                    raise
-            if job is not None and job.is_finished:
-                protocol.raise_failure(job)
+                failure = error
+            job = following.end(failure)
+            if job is not None:
                 return job
-            lost += 1
             time.sleep(protocol.RETRY_S)
 
     def download(self, job_id: str, target: str | Path) -> None:
         """Write the result of a job to a file, which appears when it is complete."""
-        partial = Path(target).with_name(f".{Path(target).name}.partial")
-        try:
-            with self._connecting(), self._http.stream("GET", f"/jobs/{job_id}/result") as response:
-                if not response.is_success:
-                    response.read()
-                protocol.check(response)
-                with partial.open("wb") as file:
-                    for chunk in response.iter_bytes(protocol.CHUNK_BYTES):
-                        file.write(chunk)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        with (
+            protocol.replacing(target) as partial,
+            self._stream(job_id, "result") as response,
+            partial.open("wb") as file,
+        ):
+            for chunk in response.iter_bytes(protocol.CHUNK_BYTES):
+                file.write(chunk)
 
     def cancel(self, job_id: str) -> JobDescription:
         """Cancel a job, or delete the result of a finished one."""
-        with self._connecting():
-            return protocol.read_job(self._http.delete(f"/jobs/{job_id}"))
+        return self._send(protocol.cancel_job(job_id))
 
-    def _follow(self, job_id: str) -> Iterator[JobDescription]:
-        with self._http.stream("GET", f"/jobs/{job_id}/events") as response:
+    def _send(self, call: Call[T]) -> T:
+        with protocol.connecting(self._http.base_url):
+            return call.read(self._http.request(call.method, call.path, **call.arguments))
+
+    @contextlib.contextmanager
+    def _stream(self, job_id: str, name: str) -> Iterator[httpx.Response]:
+        """Yield a response of a job whose body is read in parts."""
+        path = protocol.job_path(job_id, name)
+        with protocol.connecting(self._http.base_url), self._http.stream("GET", path) as response:
             if not response.is_success:
                 response.read()
             protocol.check(response)
-            for line in response.iter_lines():
-                job = protocol.read_event(line)
-                if job is not None:
-                    yield job
-
-    @contextlib.contextmanager
-    def _connecting(self) -> Iterator[None]:
-        try:
-            yield
-        except httpx.TransportError as error:
-            raise protocol.unreachable(self._http.base_url, error) from error
+            yield response

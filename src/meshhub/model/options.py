@@ -360,7 +360,8 @@ def parse_options(fields: Mapping[str, OptionField], requested: Mapping[str, obj
     unknown = sorted(name for name in requested if name not in fields)
     if unknown:
         similar = difflib.get_close_matches(unknown[0], fields, n=1)
-        hint = f"did you mean {similar[0]!r}?" if similar else f"known are {', '.join(sorted(fields))}"
+        # a list of all options would hide the cause
+        hint = f"did you mean {similar[0]!r}?" if similar else "see GET /supported or `meshhub operations`"
         listed = ", ".join(quote(name) for name in unknown[:MAX_LISTED_COUNT])
         raise InvalidOption(f"unknown option {listed}; {hint}")
     return {name: fields[name].parse(value) for name, value in requested.items()}

@@ -103,5 +103,18 @@ async def _authenticate(state: ServiceState, context: Context, keys: list[str]) 
     return Caller(plan=plan, id=record.id)
 
 
+async def is_key_valid(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    """Return whether the API key of a request whose response lasts is still valid; True without a key."""
+    key = connection.headers.get(KEY_HEADER)
+    if key is None:
+        return True
+    state = state_of(connection)
+    try:
+        await state.resources.run_lookup(state.keys.check, key)
+    except (InvalidKey, KeyStoreUnavailable):
+        return False
+    return True
+
+
 def _rate_limited(message: str, rate: RateState) -> ServiceError:
     return ServiceError(message, code="rate_limit_exceeded", headers={"Retry-After": str(rate.resets_in)})

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from meshhub.errors import InvalidOption, quote
 from meshhub.http.context import context_of
-from meshhub.http.endpoints.access import JOBS_WINDOW
+from meshhub.http.endpoints.access import JOBS_WINDOW, is_key_valid
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.conversion_requests import InputFile, parse_form
 from meshhub.http.intake.names import content_disposition
@@ -111,19 +111,24 @@ async def show_job(request: AnyRequest) -> Response[bytes]:
 @get("/jobs/{job_id:str}/events", opt=JOBS_WINDOW)
 async def follow_job(request: AnyRequest) -> Stream | Response[bytes]:
     """Return the states of a job as server-sent events, until it has ended."""
-    state, caller = state_of(request), caller_of(request)
+    state, caller, context = state_of(request), caller_of(request), context_of(request.scope)
     job = await _find_job(state, request)
     # X-Accel-Buffering: nginx would collect the events
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    if context_of(request.scope).is_head:
+    if context.is_head:
         return Response(b"", media_type="text/event-stream", headers=headers)
-    return Stream(state.jobs.stream_events(job, caller), media_type="text/event-stream", headers=headers)
+
+    async def may_follow() -> bool:
+        # a client that has left looks like one that only closed its side, and the stream could last for hours
+        return not context.has_input_ended() and await is_key_valid(request)
+
+    return Stream(state.jobs.stream_events(job, caller, may_follow), media_type="text/event-stream", headers=headers)
 
 
 @get("/jobs/{job_id:str}/result", opt=JOBS_WINDOW)
 async def download_result(request: AnyRequest) -> Stream | Response[bytes]:
     """Return the result of a job, or the error that ended it."""
-    state = state_of(request)
+    state, is_head = state_of(request), context_of(request.scope).is_head
     job = await _find_job(state, request)
     result = job.result
     if result is None:
@@ -139,18 +144,20 @@ async def download_result(request: AnyRequest) -> Stream | Response[bytes]:
     if matches(request.headers.get("if-none-match", ""), etag):
         return Response(b"", status_code=304, media_type=result.media_type, headers=headers)
     start, end = 0, result.bytes
-    requested = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    # RFC 9110 §14.2: ranges are for GET
+    requested = None if is_head else _RANGE.fullmatch(request.headers.get("range", "").strip())
     is_partial = requested is not None and request.headers.get("if-range", etag) == etag
     if requested is not None and is_partial:
         start, end = _select_range(requested, result.bytes)
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{result.bytes}"
     try:
-        first = await state.jobs.read_result(job, start, min(_CHUNK_BYTES, end - start))
+        # of HEAD, only the first byte shows that the file exists
+        first = await state.jobs.read_result(job, start, 1 if is_head else min(_CHUNK_BYTES, end - start))
     except FileNotFoundError:
         raise ServiceError("the result of this job was deleted; submit it again", code="no_result") from None
     headers |= {"Content-Disposition": content_disposition(result.name), "Content-Length": str(end - start)}
     return Stream(
-        _stream_result(state, job, first, start, end),
+        _stream_result(state, job, first, start, start + len(first) if is_head else end),
         media_type=result.media_type,
         status_code=206 if is_partial else 200,
         headers=headers,

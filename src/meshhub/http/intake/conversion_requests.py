@@ -131,6 +131,14 @@ def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, 
         others = [name for name in MAIN_FIELDS if name in texts]
         hint = f"; {others[0]!r} belongs to {_ENDPOINTS[others[0]]}" if others else f" (curl -F {main}=@model.stl)"
         raise ServiceError(f"the field {main!r} with the file is missing{hint}", code="missing_field")
+    other = next((name for name in MAIN_FIELDS if name in texts), None)
+    if other is not None:
+        raise InvalidOption(f"the fields {main!r} and {other!r} were both sent; send the models in one of them")
+    own_options = texts.pop(FIELD, "")
+    if own_options.strip() and (main == "file" or purpose != "convert"):
+        raise InvalidOption(
+            f"option '{FIELD}' is for several files; send the options of one file as fields of the form"
+        )
     if purpose != "convert":
         previews = purpose == "preview"
         target = PREVIEW_FORMAT if previews else None
@@ -142,8 +150,7 @@ def parse_form(form: Form, main: MainField, caller: Caller, registry: Registry, 
             "the field 'target' is missing; set it to the output format (target=3mf)", code="missing_field"
         )
     report = texts.pop("report", "")
-    # the only file of a request needs no options of its own
-    file_options = parse_file_options(texts.pop(FIELD, "")) if main != "file" else {}
+    file_options = parse_file_options(own_options)
     checked = registry.check(Request(target=target, options=texts), caller)
     return ConversionRequest(checked, caller, _parse_report_flag(report), texts, file_options)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from meshhub.errors import InvalidOption, quote
 from meshhub.http.errors import ServiceError
@@ -28,7 +29,7 @@ class SourceDescription(Struct, frozen=True, forbid_unknown_fields=True):
     format: str = ""
     """Id or extension of the format; overrides the name."""
 
-    size: int | None = None
+    size: Annotated[int, Meta(ge=0)] | None = None
     """Bytes; None if unknown."""
 
 

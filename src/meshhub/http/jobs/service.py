@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -192,8 +192,16 @@ class Jobs:
         """Return a part of a result. Raises FileNotFoundError."""
         return await self._call(self._files.read_result, job.id, job.token or "", start, size)
 
-    async def stream_events(self, job: Job, caller: Caller) -> AsyncIterator[bytes]:
-        """Yield the state of a job as server-sent events, until it has ended or the service stops."""
+    async def stream_events(
+        self, job: Job, caller: Caller, may_follow: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[bytes]:
+        """Yield the state of a job as server-sent events, until it has ended or the service stops.
+
+        Args:
+            job: Row of the job.
+            caller: Sender of the request.
+            may_follow: Checks again and again whether the stream should continue.
+        """
         loop = asyncio.get_running_loop()
         last, last_sent = b"", loop.time()
         with self._live.watch(job.id) as changed:
@@ -212,6 +220,8 @@ class Jobs:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_POLL_S):
                         await changed.wait()
+                if not await may_follow():
+                    return
                 try:
                     job = await self.get(job.id, caller)
                 except ServiceError:

@@ -11,7 +11,7 @@ import random
 import ssl
 import time
 
-from meshhub.errors import InvalidOption
+from meshhub.errors import InvalidKey, InvalidOption
 from meshhub.http.admission.resources import Resources
 from meshhub.http.jobs.destinations import Destination, Destinations, Refused
 from meshhub.service.jobs.job import Delivery
@@ -74,8 +74,8 @@ class Webhooks:
             status = await self._send(message)
             if not 200 <= status < 300:
                 error, is_final = f"status {status}", status == _GONE
-        except (OSError, TimeoutError, ValueError, EOFError, Refused, InvalidOption) as raised:
-            error, is_final = f"{type(raised).__name__}: {raised}", isinstance(raised, InvalidOption)
+        except (OSError, TimeoutError, ValueError, EOFError, Refused, InvalidKey, InvalidOption) as raised:
+            error, is_final = f"{type(raised).__name__}: {raised}", isinstance(raised, InvalidKey | InvalidOption)
         retry_in_s = None
         if not is_final and message.attempt <= len(RETRIES_S):
             retry_in_s = RETRIES_S[message.attempt - 1] * (1 + random.uniform(0, _JITTER_RATIO))  # noqa: S311
@@ -89,6 +89,8 @@ class Webhooks:
         """Send a message; return the status of the response."""
         destination = self._destinations.parse(message.url)
         secrets = await self._resources.run_lookup(self._secrets.active, message.key_id)
+        if not secrets:
+            raise InvalidKey("the key has no webhook secret any more; create one with `meshhub webhooks create`")
         async with asyncio.timeout(_TIMEOUT_S):
             address = await self._destinations.resolve(destination)
             reader, writer = await asyncio.open_connection(

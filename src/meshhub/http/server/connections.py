@@ -55,6 +55,9 @@ _MAX_UNCHECKED_INTERVAL_S = 1.5
 ABORT = "meshhub.abort"
 """ASGI scope extension: drops the connection and discards unsent data."""
 
+INPUT_ENDED = "meshhub.input_ended"
+"""ASGI scope extension: returns whether the client has closed its side of the connection."""
+
 
 class Peers:
     """Number of connections of each address (IPv6: also of its networks). Those of trusted proxies are not limited."""
@@ -122,9 +125,9 @@ class Connection(H11Protocol):
         self.app = self._call_app
 
     async def _call_app(self, scope: Any, receive: Any, send: Any) -> None:
-        """Call the application with the extension ABORT."""
-        scope = {**scope, "extensions": {**scope.get("extensions", {}), ABORT: self.transport.abort}}
-        await self._app(scope, receive, send)
+        """Call the application with the extensions ABORT and INPUT_ENDED."""
+        added = {ABORT: self.transport.abort, INPUT_ENDED: lambda: self._has_input_ended}
+        await self._app({**scope, "extensions": {**scope.get("extensions", {}), **added}}, receive, send)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout for headers, and reject the connection if its address has too many."""
