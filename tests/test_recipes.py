@@ -113,7 +113,10 @@ def test_the_user_folder_adds_recipes(tmp_path: Path, monkeypatch: pytest.Monkey
         ("a.toml", b"[options]\nrepair = [1]\n", "options"),
         ("a.toml", b"\xff", "a.toml"),
         ("a.toml", b"[options]\nreduce_colors = " + b"9" * 5000, "a.toml"),
-        ("a.toml", b"[options]\nreduce_colors = " + b"[" * 100_000, "a.toml"),
+        ("a.toml", b"[options]\nreduce_colors = " + b"[" * 60_000, "a.toml"),
+        ("a.toml", b"[options]\nrepair = true\n" + b"#" * 65_536, "longer than 65536 bytes"),
+        ("a.toml", b"[options]\nrecipe = 'print'\n", "names another recipe"),
+        ("a.toml", b"[options]\nrecipe = '/etc/b.toml'\n", "names another recipe"),
         ("A b.toml", b"[options]\n", "kebab-case"),
     ],
 )

@@ -111,6 +111,17 @@ def test_a_failed_delivery_is_repeated_with_the_same_id_and_no_redirect_is_follo
     assert len(receiver.messages) == 3
 
 
+def test_a_message_has_the_path_behind_a_proxy(serve: Callable[..., Running], receive: Callable[..., Receiver]) -> None:
+    running, receiver = serve(webhook_hosts=("127.0.0.1",), root_path="/tools/mesh"), receive()
+    key, record = running.keys.create("pro")
+    WebhookSecrets(running.keys).create(record.id)
+    job = submit(running, {"X-Api-Key": key}, receiver.url).json()
+    wait_until(lambda: len(receiver.messages) == 1)
+    result = json.loads(receiver.messages[0][1])["data"]["result"]
+    assert result["url"] == f"/tools/mesh/jobs/{job['id']}/result"
+    assert running.get(result["url"], headers={"X-Api-Key": key}).status_code == 200
+
+
 def test_a_message_whose_key_lost_its_secrets_is_given_up(
     serve: Callable[..., Running], receive: Callable[..., Receiver], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -215,6 +215,32 @@ def test_instances_stay_shared_and_own_materials_are_respected() -> None:
     assert sorted(figures["filament_areas_mm2"]) == pytest.approx([2200, 4400])
 
 
+def test_the_largest_of_several_parts_decides_about_details() -> None:
+    scene = project_texture(brick(), draw_halves())
+    large, small = np.diag([8.0, 8.0, 8.0, 1.0]), np.diag([0.5, 0.5, 0.5, 1.0])
+    small[0, 3] = 300
+    options = {"reduce_colors": 2, "reduce_colors_cell_mm": 4}
+    alone, figures_alone = reduce_scene(replace(scene, parts=(Part(0, large, material=0),)), **options)
+    for transforms in ((large, small), (small, large)):
+        parts = tuple(Part(0, transform, material=0) for transform in transforms)
+        result, figures = reduce_scene(replace(scene, parts=parts), **options)
+        assert np.array_equal(result.meshes[0].faces, alone.meshes[0].faces)
+        areas = measure_areas(result)
+        assert sorted(figures["filament_areas_mm2"]) == pytest.approx(sorted(areas.values()), rel=1e-3)
+        assert sum(areas.values()) == pytest.approx(sum(figures_alone["filament_areas_mm2"]) * (1 + 1 / 256), rel=1e-3)
+
+
+def test_reduced_colors_are_not_reported_as_lost(tmp_path: Path) -> None:
+    registry = Registry(entry_points=False)
+    registry.convert(project_texture(brick(), draw_halves()), tmp_path / "a.glb")
+    for options in ({"reduce_colors": 2}, {"reduce_colors": 2, "threemf_profile": "prusa"}):
+        report = registry.convert(tmp_path / "a.glb", tmp_path / "b.3mf", overwrite=True, options=options)
+        lost = {loss.feature for loss in report.losses}
+        assert not lost & {"textures", "uv", "colors"}
+        assert not {note.code for note in report.notes} & {"textures_dropped", "uv_dropped", "colours_dropped"}
+    assert "textures" in {loss.feature for loss in registry.convert(tmp_path / "a.glb", tmp_path / "b.stl").losses}
+
+
 def test_normals_of_split_triangles_are_interpolated() -> None:
     mesh = sphere(15)
     length = np.linalg.norm(mesh.vertices, axis=1, keepdims=True)

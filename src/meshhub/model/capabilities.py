@@ -260,3 +260,6 @@ class Operation(Capability, frozen=True, kw_only=True):
 
     drops: frozenset[Feature] = frozenset()
     """Features that the operation does not keep."""
+
+    transfers: frozenset[Feature] = frozenset()
+    """Features of `drops` whose content the result has in another form, textures as materials: not a loss."""

@@ -199,7 +199,7 @@ def _make_step(
         options_type=reference_of(struct),
         options=_choose_options(struct, options),
         frame=None if isinstance(capability, Operation) else capability.frame,
-        drops=tuple(sorted(capability.drops)) if isinstance(capability, Operation) else (),
+        drops=tuple(sorted(capability.drops - capability.transfers)) if isinstance(capability, Operation) else (),
         requires=capability.requires,
         origin=declared.origin,
     )
@@ -284,8 +284,10 @@ def _find_possible_losses(
     features = set(reader.capability.carries)
     losses = []
     for operation in operations:
-        losses += [Loss(feature, operation.capability.id) for feature in sorted(features & operation.capability.drops)]
-        features -= operation.capability.drops
+        capability = operation.capability
+        lost = features & capability.drops - capability.transfers
+        losses += [Loss(feature, capability.id) for feature in sorted(lost)]
+        features -= capability.drops
     if texture_colors is not None:
         features.discard("textures")
     if writer is not None:

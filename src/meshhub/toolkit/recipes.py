@@ -15,6 +15,9 @@ from meshhub.model.recipes import Recipe
 EXTENSION = ".toml"
 """Extension of recipe files."""
 
+MAX_BYTES = 65_536
+"""Bytes of a recipe file; the largest has a few hundred."""
+
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
@@ -37,13 +40,20 @@ def read_recipe(file: Path | Traversable) -> Recipe:
     """
     recipe_id = file.name.removesuffix(EXTENSION)
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise InvalidOption(f"recipe file {quote(file.name)} is longer than {MAX_BYTES} bytes")
+        content = tomllib.loads(data.decode("utf-8"))
         unknown = sorted(set(content) - {"label", "description", "options"})
         if unknown:
             raise InvalidOption(f"recipe file {quote(file.name)} has the unknown key {quote(unknown[0])}")
         if not _ID.fullmatch(recipe_id):
             raise InvalidOption(f"recipe file {quote(file.name)} needs a name in kebab-case, such as large-print.toml")
-        return msgspec.convert({"label": recipe_id, **content, "id": recipe_id}, Recipe)
+        recipe = msgspec.convert({"label": recipe_id, **content, "id": recipe_id}, Recipe)
+        if "recipe" in recipe.options:
+            raise InvalidOption(f"recipe file {quote(file.name)} names another recipe; list its options instead")
+        return recipe
     except OSError as error:
         raise InvalidOption(f"recipe file {quote(file.name)} cannot be read: {error.strerror}") from None
     # tomllib raises a plain ValueError for very long numbers, and RecursionError for deep nesting

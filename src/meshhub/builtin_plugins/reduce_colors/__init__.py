@@ -114,5 +114,6 @@ def meshhub_operations() -> Iterable[Operation]:
             needs=("scipy",),
             install="meshhub",
             drops=frozenset({"uv", "colors", "textures"}),
+            transfers=frozenset({"uv", "colors", "textures"}),
         )
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -47,8 +46,8 @@ class _Faces(NamedTuple):
     """Triangles of all surfaces of a scene, one surface after the other.
 
     first:  (s + 1,) first triangle of each surface, and their number
-    scale:  (m,) millimeters per unit of length
-    uses:   (m,) number of parts that place the triangle
+    scale:  (m,) millimeters per unit of length in the largest part
+    uses:   (m,) area in all parts that place the triangle, relative to the largest
     points: (p, 3) welded positions of all surfaces
     corners: (m, 3) points of the triangles
     """
@@ -69,11 +68,10 @@ def run(scene: Scene, options: ReduceColorsOptions) -> Scene:
     Returns:
         Scene whose triangles have flat materials; parts that share a mesh and a material still share a mesh.
     """
-    uses = Counter(Surface(part.mesh, part.material) for part in scene.parts)
-    surfaces = list(uses)
+    surfaces = list(dict.fromkeys(Surface(part.mesh, part.material) for part in scene.parts))
     background = check_color("reduce_colors_background", options.reduce_colors_background)
     colors = SurfaceColors(scene, surfaces, background)
-    faces = _collect_faces(scene, uses)
+    faces = _collect_faces(scene, surfaces)
     leaves = Leaves(
         faces.points,
         faces.corners,
@@ -96,19 +94,24 @@ def run(scene: Scene, options: ReduceColorsOptions) -> Scene:
     return _build_scene(scene, surfaces, faces, leaves, palette)
 
 
-def _collect_faces(scene: Scene, uses: Counter[Surface]) -> _Faces:
-    placement = {Surface(part.mesh, part.material): part.transform for part in reversed(scene.parts)}
+def _collect_faces(scene: Scene, surfaces: list[Surface]) -> _Faces:
+    scales_of: dict[Surface, list[float]] = {surface: [] for surface in surfaces}
+    for part in scene.parts:
+        longest = float(np.linalg.norm(part.transform[:3, :3], axis=0).max())
+        scales_of[Surface(part.mesh, part.material)].append(longest)
     points, corners, scales, counts = [np.empty((0, 3))], [np.empty((0, 3), np.int32)], [np.empty(0)], [np.empty(0)]
     offset = 0
-    for surface, count in uses.items():
+    for surface in surfaces:
         mesh = scene.meshes[surface.mesh]
         first, index = weld(mesh.vertices)
         points.append(mesh.vertices[first])
         corners.append(index[mesh.faces] + np.int32(offset))
         offset += len(first)
-        longest = float(np.linalg.norm(placement[surface][:3, :3], axis=0).max())
-        scales.append(np.full(len(mesh.faces), longest))
-        counts.append(np.full(len(mesh.faces), float(count)))
+        # the parts share the triangles: details as fine as the largest part needs suffice for the others
+        largest = max(scales_of[surface])
+        scales.append(np.full(len(mesh.faces), largest))
+        relative_areas = np.square(np.array(scales_of[surface]) / (largest or 1.0))
+        counts.append(np.full(len(mesh.faces), float(relative_areas.sum())))
     sizes = [len(rows) for rows in corners]
     return _Faces(
         np.cumsum(sizes),
