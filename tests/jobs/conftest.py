@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from job_stores import Clock, OpenStore
+from meshhub.service.jobs.postgres import PostgresJobStore
 from meshhub.service.jobs.sqlite import SqliteJobStore
 from meshhub.service.jobs.store import JobStore
+from postgres_schemas import URL, temporary_schema
 
-STORES = ("sqlite",)
+needs_postgres = pytest.mark.skipif(not URL, reason="MESHHUB_TEST_POSTGRES_URL names no PostgreSQL")
+
+STORES = ("sqlite", pytest.param("postgres", marks=needs_postgres))
 """Kinds of stores; every test of this folder runs on each."""
 
 
@@ -23,15 +28,17 @@ def clock() -> Clock:
 @pytest.fixture(params=STORES)
 def open_store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[OpenStore]:
     """Open one database several times, as several processes do."""
-    opened: list[JobStore] = []
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(temporary_schema()) if request.param == "postgres" else ""
 
-    def open_one() -> JobStore:
-        opened.append(SqliteJobStore(tmp_path / "jobs.sqlite3", clock=clock))
-        return opened[-1]
+        def open_one() -> JobStore:
+            store: JobStore = (
+                PostgresJobStore(url, clock=clock) if url else SqliteJobStore(tmp_path / "jobs.sqlite3", clock=clock)
+            )
+            stack.callback(store.close)
+            return store
 
-    yield open_one
-    for store in opened:
-        store.close()
+        yield open_one
 
 
 @pytest.fixture

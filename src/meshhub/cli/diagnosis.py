@@ -72,6 +72,7 @@ EXTRAS = {
     "http": _Extra("the HTTP service and its API keys", ("litestar", "uvicorn", "sqlalchemy")),
     "client": _Extra("the client of a service, and `meshhub jobs`", ("httpx",)),
     "postgres": _Extra("API keys in PostgreSQL", ("psycopg",)),
+    "cluster": _Extra("jobs on several machines", ("psycopg", "procrastinate", "obstore")),
     "redis": _Extra("rate limits that several servers share", ("redis",)),
     "opentelemetry": _Extra("traces of requests", ("opentelemetry.sdk",)),
     "meshlab": _Extra("better reduction and repair; pymeshlab is GPL-3.0", ("pymeshlab",)),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,7 +59,7 @@ _DRIVER_OPTIONS: dict[str, dict[str, Any]] = {
 _SYSTEM_FOLDER = Path("/var/lib/meshhub")
 """Folder of the database of a user without a home folder."""
 
-__all__ = ["METADATA", "KeyDatabase", "data_folder", "default_url", "sql"]
+__all__ = ["METADATA", "KeyDatabase", "data_folder", "default_url", "parse_url", "sql"]
 
 METADATA = sql.MetaData()
 
@@ -102,22 +103,12 @@ class KeyDatabase:
         Raises:
             ValueError: The URL is malformed, or needs a driver that is not installed; passwords are masked.
         """
-        try:
-            requested = url or default_url()
-            self._url = _add_driver(make_url(requested))
-            pool = {} if self._is_sqlite else {"pool_pre_ping": True, "pool_timeout": _CONNECT_TIMEOUT_S}
+        self._url = parse_url(url or default_url())
+        pool = {} if self._is_sqlite else {"pool_pre_ping": True, "pool_timeout": _CONNECT_TIMEOUT_S}
+        with _describe_url_errors(self._url.render_as_string(hide_password=False)):
             self._engine = sql.create_engine(
                 self._url, connect_args=_DRIVER_OPTIONS.get(self._url.drivername, {}), **pool
             )
-        except (ArgumentError, ImportError) as error:
-            reason = redact_error(_first_line(error), requested)
-            raise ValueError(f"the database URL cannot be used: {type(error).__name__}: {reason}") from None
-        except ValueError:
-            raise ValueError(
-                "the database URL cannot be used: its port is not a number; escape special characters of the password"
-            ) from None
-        if "@" in (self._url.host or ""):
-            raise ValueError("the database URL cannot be used: write an @ in a password as %40")
         self.clock = clock
 
     def close(self) -> None:
@@ -237,6 +228,32 @@ class KeyDatabase:
         database = str(self._file) if self._file is not None else self._url.get_backend_name()
         reason = redact_error(_first_line(error), self._url.render_as_string(hide_password=False))
         return KeyStoreUnavailable(f"the database of keys ({database}) cannot be used: {reason}")
+
+
+def parse_url(text: str) -> URL:
+    """Return a database URL, with psycopg as the driver of PostgreSQL.
+
+    Raises:
+        ValueError: The URL is malformed, or needs a driver that is not installed; passwords are masked.
+    """
+    with _describe_url_errors(text):
+        url = _add_driver(make_url(text))
+    if "@" in (url.host or ""):
+        raise ValueError("the database URL cannot be used: write an @ in a password as %40")
+    return url
+
+
+@contextlib.contextmanager
+def _describe_url_errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except (ArgumentError, ImportError) as error:
+        reason = redact_error(_first_line(error), url)
+        raise ValueError(f"the database URL cannot be used: {type(error).__name__}: {reason}") from None
+    except ValueError:
+        raise ValueError(
+            "the database URL cannot be used: its port is not a number; escape special characters of the password"
+        ) from None
 
 
 def _add_driver(url: URL) -> URL:

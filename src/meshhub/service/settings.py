@@ -118,6 +118,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     jobs_folder: str | None = None
     """Folder of jobs: their database, inputs and results; default: `jobs` in the user's data folder."""
 
+    jobs_database_url: str | None = None
+    """SQLAlchemy URL of a PostgreSQL database of jobs, for several machines; default: SQLite in `jobs_folder`."""
+
     job_queue: int = 10_000
     """Jobs that may wait for a worker; more get `server_busy`."""
 

@@ -20,6 +20,7 @@ from meshhub.engine.scratch import Scratch, sweep
 from meshhub.errors import (
     Cancelled,
     InvalidSettings,
+    JobStoreUnavailable,
     KeyStoreUnavailable,
     ServerBusy,
     ShuttingDown,
@@ -48,6 +49,9 @@ _LOOKUP_THREAD_COUNT = 4
 _JOB_THREAD_COUNT = 4
 """Separate threads for the database and the files of jobs, which conversions must not delay."""
 
+_QUERY_THREAD_COUNT = 4
+"""Separate threads for requests to a server with jobs, which uploads to a store of files must not delay."""
+
 _LOOKUP_TIMEOUT_S = 1.4
 """Seconds for a lookup, including the wait for a thread; slightly longer than the database's own timeout."""
 
@@ -73,6 +77,7 @@ class Resources:
         self._entitlement_slots = SlotQueue(_ENTITLEMENT_SLOT_COUNT, math.inf)
         self._archive_threads = ThreadPoolExecutor(_ARCHIVE_THREAD_COUNT, thread_name_prefix="meshhub-archives")
         self._job_threads = ThreadPoolExecutor(_JOB_THREAD_COUNT, thread_name_prefix="meshhub-jobs")
+        self._query_threads = ThreadPoolExecutor(_QUERY_THREAD_COUNT, thread_name_prefix="meshhub-queries")
         self._slots = SlotQueue(settings.worker_count, settings.queue, settings.key_worker_count)
         self._scratch: Scratch | None = None
         self.disk = Disk(self._scratch_folder, settings.keep_free_bytes)
@@ -217,6 +222,24 @@ class Resources:
         """Run a function of the store or the files of jobs, as `run_in_thread` does."""
         return await _run_in(self._job_threads, partial(function, *arguments, **keywords))
 
+    async def run_job_query(
+        self, deadline_s: float | None, function: Callable[..., T], *arguments: Any, **keywords: Any
+    ) -> T:
+        """Run a function of the store of jobs, as `run_job_storage` does. Raises JobStoreUnavailable at the deadline.
+
+        The thread goes on after the deadline; a store has a deadline of its own for each statement.
+        """
+        if deadline_s is None:
+            return await self.run_job_storage(function, *arguments, **keywords)
+        future = asyncio.get_running_loop().run_in_executor(
+            self._query_threads, copy_context().run, partial(function, *arguments, **keywords)
+        )
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await future
+        except TimeoutError:
+            raise JobStoreUnavailable(f"the database of jobs did not respond within {deadline_s:g} s") from None
+
     @contextlib.asynccontextmanager
     async def slot(self, ticket: Ticket, deadline: float | None) -> AsyncIterator[None]:
         """Hold a conversion slot; wait for it until `deadline`, in the event loop's clock.
@@ -275,6 +298,7 @@ class Resources:
             self._entitlement_threads,
             self._archive_threads,
             self._job_threads,
+            self._query_threads,
         ):
             threads.shutdown(wait=True, cancel_futures=True)
         if self._scratch is not None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from meshhub.errors import ServerBusy, TooManyJobs
+from meshhub.errors import JobStoreUnavailable, ServerBusy, TooManyJobs
 from meshhub.http.admission.resources import Resources
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.uploads import Form
@@ -95,14 +95,14 @@ class Jobs:
             TooManyJobs: The caller has as many unfinished jobs as it may have.
             ServerBusy: The queue or the disk is full.
         """
-        depth = await self._call(self._store.depth)
+        depth = await self._ask(self._store.depth)
         self._check_disk(depth.bytes)
         if depth.queued >= self._settings.job_queue:
             raise ServerBusy("too many jobs are waiting; try again in a moment")
         limit = caller.plan.limits.max_unfinished_jobs
         if limit is None or is_repetition:
             return
-        own = await self._call(self._store.depth, identity)
+        own = await self._ask(self._store.depth, identity)
         if own.queued + own.running >= limit:
             raise TooManyJobs(
                 f"you have {own.queued + own.running} unfinished jobs, and this plan allows {limit}; "
@@ -144,7 +144,10 @@ class Jobs:
         self._check_disk(2 * sum(upload.size for upload in uploads))
         try:
             await self._call(self._files.add_inputs, new.id, paths)
-            job, is_new = await self._call(self._store.submit, new, max_queued=self._settings.job_queue)
+            job, is_new = await self._ask(self._store.submit, new, max_queued=self._settings.job_queue)
+        except JobStoreUnavailable:
+            # the store may have accepted the job before the connection broke; else a sweep removes its inputs
+            raise
         except BaseException:
             await self._call(self._files.remove_inputs, new.id)
             raise
@@ -161,7 +164,7 @@ class Jobs:
 
     async def get(self, job_id: str, caller: Caller) -> Job:
         """Return a job that a caller may see. Raises ServiceError."""
-        job = await self._call(self._store.get, job_id)
+        job = await self._ask(self._store.get, job_id)
         # the id of a job without a key is a secret of its own
         if job is None or job.key_id not in ("", caller.id):
             raise ServiceError(
@@ -172,17 +175,17 @@ class Jobs:
     async def list_jobs(self, key_id: str, limit: int, before: Job | None) -> list[Job]:
         """Return the latest jobs of a key, the newest first."""
         number = before.number if before is not None else None
-        jobs = await self._call(self._store.list_jobs, key_id, limit=limit, before=number)
+        jobs = await self._ask(self._store.list_jobs, key_id, limit=limit, before=number)
         return [self._live.refresh(job) for job in jobs]
 
     async def describe(self, job: Job) -> JobDescription:
         """Return the JSON object of a job, with its place in the queue."""
-        position = await self._call(self._store.position, job) if job.state == "queued" else None
+        position = await self._ask(self._store.position, job) if job.state == "queued" else None
         return describe_job(job, position, root_path=self._settings.root_path)
 
     async def cancel(self, job: Job) -> Job:
         """Cancel an unfinished job, or delete the result of a finished one."""
-        changed = await self._call(self._store.cancel, job.id)
+        changed = await self._ask(self._store.cancel, job.id)
         self._live.stop(job.id)
         await self._call(self._files.remove_inputs, job.id)
         await self._call(self._files.remove_results, job.id)
@@ -237,6 +240,10 @@ class Jobs:
         free = self._files.free_bytes()
         if free is not None and free - self._settings.keep_free_bytes < required_bytes:
             raise ServerBusy("the service has too little disk space for jobs now; try again in a moment")
+
+    async def _ask(self, function: Callable[..., T], *arguments: Any, **keywords: Any) -> T:
+        """Call a function of the store for a request. Raises JobStoreUnavailable at the deadline of the store."""
+        return await self._resources.run_job_query(self._store.deadline_s, function, *arguments, **keywords)
 
     async def _call(self, function: Callable[..., T], *arguments: Any, **keywords: Any) -> T:
         return await self._resources.run_job_storage(function, *arguments, **keywords)

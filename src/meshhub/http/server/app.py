@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 from litestar.exceptions import HTTPException
@@ -52,9 +51,7 @@ from meshhub.http.server.middleware import MeshhubApp
 from meshhub.http.state import ServiceState
 from meshhub.model.plans import Plan
 from meshhub.registry import Registry
-from meshhub.service.jobs.files import LocalJobFiles
-from meshhub.service.jobs.sqlite import SqliteJobStore
-from meshhub.service.key_database import data_folder
+from meshhub.service.jobs.opening import open_files, open_store
 from meshhub.service.keys import KeyStore
 from meshhub.service.settings import Settings
 from meshhub.service.webhook_secrets import WebhookSecrets
@@ -206,9 +203,7 @@ def _create_jobs(
     plans: Mapping[str, Plan],
     secrets: WebhookSecrets,
 ) -> Jobs:
-    folder = Path(settings.jobs_folder) if settings.jobs_folder else data_folder() / "jobs"
-    store = SqliteJobStore(folder / "jobs.sqlite3", root_path=settings.root_path)
-    files, live_jobs = LocalJobFiles(folder), LiveJobs()
+    store, files, live_jobs = open_store(settings), open_files(settings), LiveJobs()
     webhooks = Webhooks(store, secrets, Destinations(settings.webhook_hosts), resources)
     runs = JobConversions(registry, resources, conversions, files, plans)
     runner = JobRunner(store, files, runs, webhooks, resources, live_jobs)

@@ -7,34 +7,18 @@ the others, so that it neither saves up turns nor waits for those that it missed
 
 from __future__ import annotations
 
-import contextlib
-import secrets
-import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-import msgspec
 import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError
 
-from meshhub.errors import JobStoreUnavailable, ServerBusy, TooManyJobs
-from meshhub.service.jobs.description import describe_job
-from meshhub.service.jobs.job import (
-    Delivery,
-    Depth,
-    Job,
-    JobProgress,
-    JobRequest,
-    JobState,
-    NewJob,
-    Outcome,
-    Swept,
-    Usage,
-)
+from meshhub.errors import ServerBusy, TooManyJobs
+from meshhub.service.jobs.database import JobDatabase
+from meshhub.service.jobs.job import Delivery, Depth, Job, JobProgress, JobState, NewJob, Outcome, Swept, Usage
+from meshhub.service.jobs.rows import encode, to_job
 from meshhub.service.jobs.store import (
     DELIVERY_LEASE_S,
     EXPIRED_ROW_S,
@@ -42,152 +26,40 @@ from meshhub.service.jobs.store import (
     MAX_ATTEMPTS_COUNT,
     MAX_QUEUED_S,
 )
-
-_TOKEN_BYTES = 16
-"""Random bytes of the token of a run."""
+from meshhub.service.jobs.tables import CALLERS, DELIVERIES, JOBS, USAGE
+from meshhub.service.jobs.transitions import (
+    end_job,
+    expire_jobs,
+    remove_from_counters,
+    requeue_job,
+    select_job,
+    start_job,
+    take_turn,
+)
 
 _MAX_SWEPT_COUNT = 500
 """Jobs that one sweep changes; bounds the duration of its transaction."""
 
-_MAX_REASON_CHARS = 200
-"""Characters of the text of a database error in a message."""
-
 _UNFINISHED: tuple[JobState, ...] = ("queued", "running")
 
-METADATA = sql.MetaData()
 
-JOBS = sql.Table(
-    "jobs",
-    METADATA,
-    sql.Column("number", sql.BigInteger().with_variant(sql.Integer, "sqlite"), primary_key=True, autoincrement=True),
-    sql.Column("id", sql.String(64), nullable=False, unique=True),
-    sql.Column("kind", sql.String(20), nullable=False),
-    sql.Column("state", sql.String(20), nullable=False),
-    sql.Column("caller", sql.String(200), nullable=False),
-    sql.Column("key_id", sql.String(32), nullable=False),
-    sql.Column("plan", sql.String(100), nullable=False),
-    sql.Column("weight", sql.Integer, nullable=False),
-    sql.Column("request", sql.Text, nullable=False),
-    sql.Column("bytes_in", sql.BigInteger, nullable=False),
-    sql.Column("retention_s", sql.Double),
-    sql.Column("max_unfinished", sql.Integer),
-    sql.Column("idempotency_key", sql.String(255)),
-    sql.Column("fingerprint", sql.String(64), nullable=False),
-    sql.Column("webhook_url", sql.Text),
-    # seconds since 1970, because databases differ in how they store time zones
-    sql.Column("created", sql.Double, nullable=False),
-    sql.Column("started", sql.Double),
-    sql.Column("finished", sql.Double),
-    sql.Column("expires", sql.Double),
-    sql.Column("attempt", sql.Integer, nullable=False, default=0),
-    sql.Column("token", sql.String(64)),
-    sql.Column("worker", sql.String(200)),
-    sql.Column("lease_until", sql.Double),
-    sql.Column("progress", sql.Text),
-    sql.Column("outcome", sql.Text),
-    sql.UniqueConstraint("caller", "idempotency_key"),
-    sql.Index("jobs_by_caller", "caller", "state", "number"),
-    sql.Index("jobs_by_worker", "worker", "state"),
-    sql.Index("jobs_by_lease", "state", "lease_until"),
-    sql.Index("jobs_by_expiry", "expires"),
-    sql.Index("jobs_by_key", "key_id", "number"),
-)
-
-CALLERS = sql.Table(
-    "job_callers",
-    METADATA,
-    sql.Column("caller", sql.String(200), primary_key=True),
-    sql.Column("pass", sql.Double, nullable=False, key="turn"),
-    sql.Column("weight", sql.Integer, nullable=False),
-    sql.Column("queued", sql.Integer, nullable=False),
-    sql.Column("running", sql.Integer, nullable=False),
-    sql.Column("bytes", sql.BigInteger, nullable=False),
-    sql.Index("job_callers_by_pass", "turn"),
-)
-
-USAGE = sql.Table(
-    "job_usage",
-    METADATA,
-    sql.Column("job_id", sql.String(64), primary_key=True),
-    sql.Column("caller", sql.String(200), nullable=False),
-    sql.Column("key_id", sql.String(32), nullable=False),
-    sql.Column("plan", sql.String(100), nullable=False),
-    sql.Column("kind", sql.String(20), nullable=False),
-    sql.Column("state", sql.String(20), nullable=False),
-    sql.Column("finished", sql.Double, nullable=False),
-    sql.Column("attempts", sql.Integer, nullable=False),
-    sql.Column("bytes_in", sql.BigInteger, nullable=False),
-    sql.Column("bytes_out", sql.BigInteger, nullable=False),
-    sql.Column("cpu_seconds", sql.Double, nullable=False),
-    sql.Index("job_usage_by_time", "finished"),
-)
-
-DELIVERIES = sql.Table(
-    "job_webhooks",
-    METADATA,
-    sql.Column("id", sql.String(64), primary_key=True),
-    sql.Column("job_id", sql.String(64), nullable=False, unique=True),
-    sql.Column("key_id", sql.String(32), nullable=False),
-    sql.Column("url", sql.Text, nullable=False),
-    sql.Column("payload", sql.Text, nullable=False),
-    sql.Column("created", sql.Double, nullable=False),
-    sql.Column("attempts", sql.Integer, nullable=False),
-    # None: delivered or given up
-    sql.Column("due", sql.Double),
-    sql.Column("error", sql.Text, nullable=False),
-    sql.Index("job_webhooks_by_due", "due"),
-)
-
-T = TypeVar("T")
-
-
-class SqlJobStore(ABC):
+class SqlJobStore(JobDatabase):
     """Jobs in an SQL database; see `store.JobStore` for the methods."""
 
-    def __init__(self, engine: sql.Engine, *, clock: Callable[[], float] = time.time, root_path: str = "") -> None:
+    deadline_s: float | None = None
+
+    def __init__(
+        self, engine: sql.Engine, *, clock: Callable[[], float] | None = time.time, root_path: str = ""
+    ) -> None:
         """Use a database, whose tables are created at the first use.
 
         Args:
             engine: The database.
-            clock: Returns the time in seconds since 1970.
+            clock: Returns the time in seconds since 1970; None: the database has a clock.
             root_path: Path of the service behind a proxy, for the URLs in webhook messages.
         """
-        self._engine = engine
-        self._clock = clock
+        super().__init__(engine, clock=clock)
         self._root_path = root_path
-        self._creating = threading.Lock()
-        self._is_created = False
-
-    @abstractmethod
-    def _begin(self, *, durable: bool) -> contextlib.AbstractContextManager[sql.Connection]:
-        """Return a transaction that writes; it waits for others that write the same rows.
-
-        Args:
-            durable: Whether the commit must survive a power failure. Without the other commits, a job runs again.
-        """
-
-    def _open(self) -> sql.Engine:
-        """Return the database, with its tables."""
-        if not self._is_created:
-            with self._creating:
-                if not self._is_created:
-                    self._create()
-                    self._is_created = True
-        return self._engine
-
-    def _create(self) -> None:
-        """Create the tables that do not exist."""
-        METADATA.create_all(self._engine)
-
-    def _now(self, connection: sql.Connection) -> float:  # noqa: ARG002 - a server has a clock of its own
-        """Return the time of a transaction, in seconds since 1970."""
-        return self._clock()
-
-    def _insert_or_keep(self, table: sql.Table, values: Mapping[str, Any]) -> sql.Insert:
-        """Return a statement that inserts a row, unless there is one with the same primary key."""
-        if self._engine.dialect.name == "sqlite":
-            return sqlite.insert(table).values(**values).on_conflict_do_nothing()
-        return postgresql.insert(table).values(**values).on_conflict_do_nothing()
 
     def exists(self) -> bool:
         """Return whether the store has ever been used: a database of its own always counts as used."""
@@ -212,7 +84,7 @@ class SqlJobStore(ABC):
                 sql.select(JOBS).where(JOBS.c.caller == new.caller, JOBS.c.idempotency_key == new.idempotency_key)
             ).first()
             if row is not None:
-                return _to_job(row), False
+                return to_job(row), False
         caller = self._lock_caller(connection, new)
         unfinished = caller.queued + caller.running
         if new.max_unfinished is not None and unfinished >= new.max_unfinished:
@@ -237,7 +109,7 @@ class SqlJobStore(ABC):
         connection.execute(
             JOBS.insert().values(
                 **values,
-                request=_encode(new.request),
+                request=encode(new.request),
                 bytes_in=size,
                 state="queued",
                 created=now,
@@ -245,31 +117,36 @@ class SqlJobStore(ABC):
             )
         )
         row = connection.execute(sql.select(JOBS).where(JOBS.c.id == new.id)).one()
-        return _to_job(row), True
+        return to_job(row), True
 
     def _lock_caller(self, connection: sql.Connection, new: NewJob) -> Any:
         """Return the row of the caller of a new job, which no other transaction changes until the end of this one."""
-        values = {"caller": new.caller, "turn": 0.0, "weight": new.weight, "queued": 0, "running": 0, "bytes": 0}
-        connection.execute(self._insert_or_keep(CALLERS, values))
-        return connection.execute(sql.select(CALLERS).where(CALLERS.c.caller == new.caller).with_for_update()).one()
+        insert = sqlite.insert if self._engine.dialect.name == "sqlite" else postgresql.insert
+        statement = insert(CALLERS).values(caller=new.caller, turn=0.0, weight=new.weight, queued=0, running=0, bytes=0)
+        # one statement: a sweep can delete the row of an idle caller between two
+        return connection.execute(
+            statement.on_conflict_do_update(index_elements=[CALLERS.c.caller], set_={"weight": new.weight}).returning(
+                CALLERS
+            )
+        ).one()
 
     def get(self, job_id: str) -> Job | None:
         """Return a job; None if the id is unknown."""
         row = self._read(lambda connection: connection.execute(sql.select(JOBS).where(JOBS.c.id == job_id)).first())
-        return None if row is None else _to_job(row)
+        return None if row is None else to_job(row)
 
     def find(self, caller: str, idempotency_key: str) -> Job | None:
         """Return the job of a caller with this idempotency key; None if the caller has not used the key."""
         query = sql.select(JOBS).where(JOBS.c.caller == caller, JOBS.c.idempotency_key == idempotency_key)
         row = self._read(lambda connection: connection.execute(query).first())
-        return None if row is None else _to_job(row)
+        return None if row is None else to_job(row)
 
     def list_jobs(self, key_id: str, *, limit: int, before: int | None = None) -> list[Job]:
         """Return the latest jobs of an API key, the newest first."""
         query = sql.select(JOBS).where(JOBS.c.key_id == key_id).order_by(JOBS.c.number.desc()).limit(limit)
         if before is not None:
             query = query.where(JOBS.c.number < before)
-        return [_to_job(row) for row in self._read(lambda connection: connection.execute(query).all())]
+        return [to_job(row) for row in self._read(lambda connection: connection.execute(query).all())]
 
     def position(self, job: Job) -> int | None:
         """Estimate the place of a job in the queue, from 1, if callers take turns; None if it does not wait."""
@@ -307,48 +184,25 @@ class SqlJobStore(ABC):
         """Start the oldest job of a caller, with a new token and a lease; None if no job waits."""
         with self._writing() as connection:
             if caller is None:
-                caller = connection.execute(_next_callers(1).with_for_update(skip_locked=True)).scalar()
+                caller = connection.execute(_next_callers(1).with_for_update()).scalar()
             number = connection.execute(
                 sql.select(JOBS.c.number)
-                .where(JOBS.c.caller == caller, JOBS.c.state == "queued")
+                .where(JOBS.c.caller == caller, JOBS.c.state == "queued", JOBS.c.placed.is_(None))
                 .order_by(JOBS.c.number)
                 .limit(1)
                 .with_for_update(skip_locked=True)
             ).scalar()
-            if number is None:
+            if caller is None or number is None:
                 return None
-            now = self._now(connection)
-            connection.execute(
-                JOBS.update()
-                .where(JOBS.c.number == number)
-                .values(
-                    state="running",
-                    started=now,
-                    attempt=JOBS.c.attempt + 1,
-                    token=secrets.token_hex(_TOKEN_BYTES),
-                    worker=worker,
-                    lease_until=now + LEASE_S,
-                    expires=None,
-                    progress=None,
-                )
-            )
-            connection.execute(
-                CALLERS.update()
-                .where(CALLERS.c.caller == caller)
-                .values(
-                    queued=CALLERS.c.queued - 1,
-                    running=CALLERS.c.running + 1,
-                    turn=CALLERS.c.turn + 1.0 / CALLERS.c.weight,
-                )
-            )
-            return _to_job(connection.execute(sql.select(JOBS).where(JOBS.c.number == number)).one())
+            take_turn(connection, caller)
+            return start_job(connection, number, caller, worker, self._now(connection))
 
     def release(self, job_id: str, token: str, *, counts: bool = False) -> bool:
         """Return a running job to the queue; False if the token is stale."""
         with self._writing() as connection:
             row = self._lock_run(connection, job_id, token)
             if row is not None:
-                self._requeue(connection, row, attempt=row.attempt if counts else row.attempt - 1)
+                requeue_job(connection, row, attempt=row.attempt if counts else row.attempt - 1)
             return row is not None
 
     def beat(self, worker: str, progress: Mapping[str, JobProgress]) -> set[str]:
@@ -357,7 +211,7 @@ class SqlJobStore(ABC):
             mine = sql.and_(JOBS.c.worker == worker, JOBS.c.state == "running")
             connection.execute(JOBS.update().where(mine).values(lease_until=self._now(connection) + LEASE_S))
             for token, value in progress.items():
-                connection.execute(JOBS.update().where(mine, JOBS.c.token == token).values(progress=_encode(value)))
+                connection.execute(JOBS.update().where(mine, JOBS.c.token == token).values(progress=encode(value)))
             return set(connection.execute(sql.select(JOBS.c.token).where(mine)).scalars())
 
     def finish(self, job_id: str, token: str, outcome: Outcome) -> bool:
@@ -377,8 +231,8 @@ class SqlJobStore(ABC):
             if row.state in _UNFINISHED:
                 self._end(connection, row, "canceled", None)
             elif row.state != "expired":
-                self._expire(connection, [row.number])
-            return _to_job(connection.execute(sql.select(JOBS).where(JOBS.c.number == row.number)).one())
+                expire_jobs(connection, [row.number], self._now(connection))
+            return select_job(connection, row.number)
 
     def sweep(self) -> Swept:
         """Return jobs with lost leases to the queue, expire jobs, and delete old rows."""
@@ -388,7 +242,7 @@ class SqlJobStore(ABC):
             silent = sql.and_(JOBS.c.state == "running", JOBS.c.lease_until < now)
             for row in connection.execute(_some(silent)).all():
                 if row.attempt < MAX_ATTEMPTS_COUNT:
-                    self._requeue(connection, row, attempt=row.attempt)
+                    requeue_job(connection, row, attempt=row.attempt)
                     requeued.append(row.id)
                 else:
                     self._end(connection, row, "failed", _worker_lost(row.attempt))
@@ -396,8 +250,8 @@ class SqlJobStore(ABC):
             old = connection.execute(_some(sql.and_(JOBS.c.expires < now, JOBS.c.state != "expired"))).all()
             for row in old:
                 if row.state == "queued":
-                    self._count(connection, row)
-            self._expire(connection, [row.number for row in old])
+                    remove_from_counters(connection, row)
+            expire_jobs(connection, [row.number for row in old], now)
             connection.execute(JOBS.delete().where(JOBS.c.state == "expired", JOBS.c.expires < now - EXPIRED_ROW_S))
             connection.execute(
                 DELIVERIES.delete().where(DELIVERIES.c.due.is_(None), DELIVERIES.c.created < now - EXPIRED_ROW_S)
@@ -467,124 +321,8 @@ class SqlJobStore(ABC):
             .with_for_update()
         ).first()
 
-    def _requeue(self, connection: sql.Connection, row: Any, *, attempt: int) -> None:
-        connection.execute(
-            JOBS.update()
-            .where(JOBS.c.number == row.number)
-            .values(
-                state="queued",
-                attempt=attempt,
-                token=None,
-                worker=None,
-                lease_until=None,
-                progress=None,
-                expires=row.created + MAX_QUEUED_S,
-            )
-        )
-        connection.execute(
-            CALLERS.update()
-            .where(CALLERS.c.caller == row.caller)
-            .values(queued=CALLERS.c.queued + 1, running=CALLERS.c.running - 1)
-        )
-
     def _end(self, connection: sql.Connection, row: Any, state: JobState, outcome: Outcome | None) -> None:
-        """End a job: its row, the counters of its caller, the ledger if it ran, and the webhook message."""
-        now = self._now(connection)
-        connection.execute(
-            JOBS.update()
-            .where(JOBS.c.number == row.number)
-            .values(
-                state=state,
-                finished=now,
-                expires=None if row.retention_s is None else now + row.retention_s,
-                # the token stays: it names the folder of the result
-                lease_until=None,
-                progress=None,
-                outcome=None if outcome is None else _encode(outcome),
-            )
-        )
-        self._count(connection, row)
-        if row.state == "running":
-            result = outcome.result if outcome is not None else None
-            usage = Usage(
-                job_id=row.id,
-                caller=row.caller,
-                key_id=row.key_id,
-                plan=row.plan,
-                kind=row.kind,
-                state=state,
-                finished=now,
-                attempts=row.attempt,
-                bytes_in=row.bytes_in,
-                bytes_out=result.bytes if result is not None else 0,
-                cpu_seconds=outcome.cpu_seconds if outcome is not None else 0.0,
-            )
-            connection.execute(USAGE.insert().values(**msgspec.structs.asdict(usage)))
-        if row.webhook_url is not None:
-            job = _to_job(connection.execute(sql.select(JOBS).where(JOBS.c.number == row.number)).one())
-            self._add_delivery(connection, job, now)
-
-    def _add_delivery(self, connection: sql.Connection, job: Job, now: float) -> None:
-        description = describe_job(job, root_path=self._root_path)
-        payload = {"type": f"job.{job.state}", "timestamp": _format_time(now), "data": description}
-        connection.execute(
-            DELIVERIES.insert().values(
-                id=f"msg_{secrets.token_hex(_TOKEN_BYTES)}",
-                job_id=job.id,
-                key_id=job.key_id,
-                url=job.webhook_url,
-                payload=msgspec.json.encode(payload).decode(),
-                created=now,
-                attempts=0,
-                due=now,
-                error="",
-            )
-        )
-
-    def _count(self, connection: sql.Connection, row: Any) -> None:
-        """Remove an unfinished job from the counters of its caller."""
-        column = CALLERS.c.running if row.state == "running" else CALLERS.c.queued
-        connection.execute(
-            CALLERS.update()
-            .where(CALLERS.c.caller == row.caller)
-            .values({column: column - 1, CALLERS.c.bytes: CALLERS.c.bytes - row.bytes_in})
-        )
-
-    def _expire(self, connection: sql.Connection, numbers: list[int]) -> None:
-        """Expire jobs, and forget the names and options that their callers sent."""
-        connection.execute(
-            JOBS.update()
-            .where(JOBS.c.number.in_(numbers))
-            .values(
-                state="expired",
-                expires=self._now(connection),
-                request=_encode(JobRequest()),
-                outcome=None,
-                webhook_url=None,
-                idempotency_key=None,
-            )
-        )
-
-    @contextlib.contextmanager
-    def _writing(self, *, durable: bool = False) -> Iterator[sql.Connection]:
-        try:
-            with self._begin(durable=durable) as connection:
-                yield connection
-        except IntegrityError:
-            raise
-        except (SQLAlchemyError, OSError) as error:
-            raise self._unavailable(error) from error
-
-    def _read(self, work: Callable[[sql.Connection], T]) -> T:
-        try:
-            with self._open().connect() as connection:
-                return work(connection)
-        except (SQLAlchemyError, OSError) as error:
-            raise self._unavailable(error) from error
-
-    def _unavailable(self, error: Exception) -> JobStoreUnavailable:
-        reason = str(getattr(error, "orig", None) or error).partition("\n")[0][:_MAX_REASON_CHARS]
-        return JobStoreUnavailable(f"the database of jobs ({self._engine.dialect.name}) cannot be used: {reason}")
+        end_job(connection, row, state, outcome, now=self._now(connection), root_path=self._root_path)
 
 
 _COUNTERS = (CALLERS.c.queued, CALLERS.c.running, CALLERS.c.bytes)
@@ -615,30 +353,4 @@ def _worker_lost(attempts: int) -> Outcome:
     return Outcome(
         error_code="worker_lost",
         error=f"the service ended {attempts} times while it ran this job; reduce the model, or report it",
-    )
-
-
-def _encode(value: msgspec.Struct) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _format_time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-
-
-# made at import: msgspec can crash if two threads decode a type for the first time
-_REQUESTS = msgspec.json.Decoder(JobRequest)
-_PROGRESS = msgspec.json.Decoder(JobProgress)
-_OUTCOMES = msgspec.json.Decoder(Outcome)
-
-
-def _to_job(row: Any) -> Job:
-    values = {name: getattr(row, name) for name in Job.__struct_fields__}
-    return Job(
-        **{
-            **values,
-            "request": _REQUESTS.decode(row.request),
-            "progress": None if row.progress is None else _PROGRESS.decode(row.progress),
-            "outcome": None if row.outcome is None else _OUTCOMES.decode(row.outcome),
-        }
     )

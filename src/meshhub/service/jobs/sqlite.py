@@ -61,7 +61,7 @@ class SqliteJobStore(SqlJobStore):
 
     @contextlib.contextmanager
     def _begin(self, *, durable: bool) -> Iterator[sql.Connection]:
-        with self._writer, self._open().connect() as connection:
+        with self._writer, self._engine.connect() as connection:
             connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             try:

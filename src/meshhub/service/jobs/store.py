@@ -41,6 +41,10 @@ class JobStore(Protocol):
     Every method may raise JobStoreUnavailable.
     """
 
+    @property
+    def deadline_s(self) -> float | None:
+        """Seconds that a request waits for the store; None for a store on this machine, which responds or fails."""
+
     def exists(self) -> bool:
         """Return whether the store has ever been used; a service without jobs creates nothing."""
 

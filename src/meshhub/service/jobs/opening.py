@@ -1,0 +1,39 @@
+"""Store and files of jobs that the settings name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from meshhub.errors import InvalidSettings, describe_missing
+from meshhub.service.jobs.files import JobFiles, LocalJobFiles
+from meshhub.service.jobs.sqlite import SqliteJobStore
+from meshhub.service.jobs.store import JobStore
+from meshhub.service.key_database import data_folder
+from meshhub.service.settings import Settings
+
+INSTALL = 'pip install "meshhub[cluster]"'
+"""Command that installs the packages of a cluster."""
+
+
+def open_store(settings: Settings) -> JobStore:
+    """Return the store of jobs, to which the first use connects. Raises InvalidSettings."""
+    if settings.jobs_database_url is None:
+        return SqliteJobStore(_folder(settings) / "jobs.sqlite3", root_path=settings.root_path)
+    try:
+        from meshhub.service.jobs.postgres import PostgresJobStore
+
+        return PostgresJobStore(settings.jobs_database_url, root_path=settings.root_path)
+    except ImportError as error:
+        package = error.name or "psycopg"
+        raise InvalidSettings(f"jobs_database_url: {describe_missing('PostgreSQL', [package], INSTALL)}") from error
+    except ValueError as error:
+        raise InvalidSettings(f"jobs_database_url: {error}") from error
+
+
+def open_files(settings: Settings) -> JobFiles:
+    """Return the files of jobs. Raises InvalidSettings."""
+    return LocalJobFiles(_folder(settings))
+
+
+def _folder(settings: Settings) -> Path:
+    return Path(settings.jobs_folder) if settings.jobs_folder else data_folder() / "jobs"

@@ -1,0 +1,107 @@
+"""Jobs in a PostgreSQL database: for several machines."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeVar
+
+import psycopg
+import sqlalchemy as sql
+
+from meshhub.service.jobs.schema import upgrade
+from meshhub.service.jobs.sql import SqlJobStore
+from meshhub.service.key_database import parse_url
+
+_CONNECT_TIMEOUT_S = 2
+"""Seconds for a connection; the minimum that psycopg accepts."""
+
+_WAIT_TIMEOUT_S = 2.0
+"""Seconds for a statement on this side: a server that is frozen does not end its statements, and the kernel of its
+machine still acknowledges packets."""
+
+_STATEMENT_TIMEOUT_S = 5
+"""Seconds after which the server ends a statement whose client has given up, and the kernel a silent connection."""
+
+_POOL_TIMEOUT_S = 1.0
+"""Seconds to wait for a free connection; the threads for jobs are hardly more than the connections."""
+
+_POOL_SIZE = 8
+"""Connections of one process: one for each thread that uses the store."""
+
+_UPGRADE_LOCK = 0x6D657368
+"""Key of the advisory lock of upgrades: "mesh"."""
+
+T = TypeVar("T")
+
+
+class PostgresJobStore(SqlJobStore):
+    """Jobs in a PostgreSQL database, which processes of several machines may use."""
+
+    deadline_s = 0.8
+    """Seconds; with the rest of a request, a caller has an answer within a second."""
+
+    def __init__(self, url: str, *, clock: Callable[[], float] | None = None, root_path: str = "") -> None:
+        """Use a database, to which the first use connects.
+
+        Args:
+            url: SQLAlchemy URL.
+            clock: Returns the time in seconds since 1970; default: that of the database, because clocks of machines
+                differ.
+            root_path: Path of the service behind a proxy, for the URLs in webhook messages.
+        Raises:
+            ValueError: The URL is malformed, or a package is missing; passwords are masked.
+        """
+        parsed = parse_url(url)
+        options = parsed.query.get("options", "")
+        engine = sql.create_engine(
+            parsed,
+            connect_args={
+                "connect_timeout": _CONNECT_TIMEOUT_S,
+                "tcp_user_timeout": 1000 * _STATEMENT_TIMEOUT_S,
+                "options": f"{options} -c statement_timeout={_STATEMENT_TIMEOUT_S}s".strip(),
+            },
+            pool_size=_POOL_SIZE,
+            pool_timeout=_POOL_TIMEOUT_S,
+            pool_pre_ping=True,
+        )
+        super().__init__(engine, clock=clock, root_path=root_path)
+        sql.event.listen(engine, "do_connect", _connect)
+
+    def _create(self) -> None:
+        with self._begin(durable=True) as connection:
+            connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
+            upgrade(connection)
+
+    @contextlib.contextmanager
+    def _begin(self, *, durable: bool) -> Iterator[sql.Connection]:  # noqa: ARG002 - every commit is durable
+        # synchronous_commit = off for claims ran 1 or 2 jobs twice in an outage
+        with self._engine.begin() as connection:
+            yield connection
+
+
+class _Connection(psycopg.Connection[Any]):
+    """Connection whose statements have a deadline on this side."""
+
+    def wait(self, gen: Generator[Any, Any, T], *arguments: Any, **keywords: Any) -> T:
+        """Run a statement; close the connection at the deadline."""
+        return super().wait(self._limit(gen), *arguments, **keywords)
+
+    def _limit(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        deadline = time.monotonic() + _WAIT_TIMEOUT_S
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                if not ready and time.monotonic() > deadline:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"the server did not respond within {_WAIT_TIMEOUT_S:g} s")
+                state = gen.send(ready)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def _connect(_dialect: object, _record: object, arguments: list[Any], keywords: dict[str, Any]) -> _Connection:
+    return _Connection.connect(*arguments, **keywords)
