@@ -8,16 +8,24 @@ from pathlib import Path
 
 import pytest
 
+import object_stores
 from job_stores import Clock, OpenStore
 from meshhub.service.jobs.postgres import PostgresJobStore
 from meshhub.service.jobs.sqlite import SqliteJobStore
 from meshhub.service.jobs.store import JobStore
+from object_stores import ObjectServer
 from postgres_schemas import URL, temporary_schema
 
 needs_postgres = pytest.mark.skipif(not URL, reason="MESHHUB_TEST_POSTGRES_URL names no PostgreSQL")
 
 STORES = ("sqlite", pytest.param("postgres", marks=needs_postgres))
 """Kinds of stores; every test of this folder runs on each."""
+
+
+@pytest.fixture(scope="session")
+def object_server() -> Iterator[ObjectServer]:
+    with object_stores.object_server() as server:
+        yield server
 
 
 @pytest.fixture

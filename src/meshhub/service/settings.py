@@ -36,6 +36,7 @@ _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:
 
 _HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+", re.ASCII)
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*", re.ASCII)
+_STORAGE_URL = re.compile(r"s3://[a-z0-9.-]+(/[A-Za-z0-9._/-]*)?", re.ASCII)
 _BASE_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.ASCII)
 
 MAX_WORKERS_COUNT = 1000
@@ -121,6 +122,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     jobs_database_url: str | None = None
     """SQLAlchemy URL of a PostgreSQL database of jobs, for several machines; default: SQLite in `jobs_folder`."""
 
+    jobs_storage_url: str | None = None
+    """Address s3://bucket/prefix of an S3-compatible store of inputs and results; default: `jobs_folder`."""
+
     job_queue: int = 10_000
     """Jobs that may wait for a worker; more get `server_busy`."""
 
@@ -200,6 +204,10 @@ class Settings(Struct, frozen=True, kw_only=True):
                 raise InvalidSettings(
                     f"allowed_hosts: {quote(host)} is not a host name; write it without scheme and port"
                 )
+        if self.jobs_storage_url is not None and not _STORAGE_URL.fullmatch(self.jobs_storage_url):
+            raise InvalidSettings(
+                f"jobs_storage_url: {quote(self.jobs_storage_url)} is not an address like s3://bucket/prefix"
+            )
         if not _ROOT_PATH.fullmatch(self.root_path):
             raise InvalidSettings(
                 f"root_path: {quote(self.root_path)} is not a path like /meshhub, without / at the end"

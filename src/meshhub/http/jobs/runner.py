@@ -209,6 +209,11 @@ class JobRunner:
             if isinstance(error, Cancelled):
                 # the row is canceled already, or another run has it
                 return
+            if isinstance(error, JobStoreUnavailable):
+                # the files cannot be reached: the job waits, and its attempts do not count
+                await asyncio.sleep(_RETRY_S)
+                await self._until_stored(self._store.release, job.id, token)
+                return
             if isinstance(error, ServerBusy) and job.attempt < MAX_ATTEMPTS_COUNT:
                 await asyncio.sleep(_RETRY_S)
                 await self._until_stored(self._store.release, job.id, token, counts=True)

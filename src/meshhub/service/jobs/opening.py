@@ -31,7 +31,17 @@ def open_store(settings: Settings) -> JobStore:
 
 
 def open_files(settings: Settings) -> JobFiles:
-    """Return the files of jobs. Raises InvalidSettings."""
+    """Return the files of jobs, to whose store the first use connects. Raises InvalidSettings."""
+    if settings.jobs_storage_url is not None:
+        try:
+            from meshhub.service.jobs.object_files import ObjectJobFiles
+
+            return ObjectJobFiles(settings.jobs_storage_url)
+        except ImportError as error:
+            package = error.name or "obstore"
+            raise InvalidSettings(f"jobs_storage_url: {describe_missing('S3', [package], INSTALL)}") from error
+        except ValueError as error:
+            raise InvalidSettings(f"jobs_storage_url: {error}") from error
     return LocalJobFiles(_folder(settings))
 
 
