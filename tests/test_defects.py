@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -126,6 +127,28 @@ def test_places_and_geometry_are_bounded() -> None:
     assert (defect.finding.count, defect.finding.places_found) == (3 * count, count)
     assert len(defect.finding.places) == MAX_PLACES_COUNT
     assert len(defect.corners) == MAX_SHOWN_COUNT
+
+
+def test_the_largest_places_of_all_parts_are_listed() -> None:
+    corner = 3.0 * np.arange(2 * MAX_PLACES_COUNT)[:, None, None] * [1, 0, 0] + np.eye(3)
+    small = Mesh(corner.reshape(-1, 3), np.arange(6 * MAX_PLACES_COUNT).reshape(-1, 3))
+    large = replace(brick(), faces=brick().faces[:6])
+    scene = Scene(meshes=(small, large), parts=(Part(0), *[Part(0)] * 2000, Part(1)))
+    finding = find(scene)["open_edges"]
+    assert finding.places_found == 2001 * len(small.faces) + 1
+    assert (finding.places[0].part, finding.places[0].count) == (2001, inspect(scene_of(large)).open_edges)
+    assert [(place.part, place.count) for place in finding.places[1:]] == [(0, 3)] * (MAX_PLACES_COUNT - 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=30))
+def test_a_volume_needs_as_many_edges_in_both_directions(faces: list[tuple[int, int, int]]) -> None:
+    points = np.random.default_rng(1).random((5, 3))
+    proper = [face for face in faces if len(set(face)) == 3]
+    directed = Counter((face[corner - 1], face[corner]) for face in proper for corner in range(3))
+    is_balanced = bool(proper) and all(directed[end, begin] == count for (begin, end), count in directed.items())
+    model = inspect(scene_of(Mesh(points, np.array(faces))))
+    assert (model.volume_mm3 is not None) == is_balanced
 
 
 @settings(max_examples=40, deadline=None)

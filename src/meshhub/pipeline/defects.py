@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.model.report import DefectKind, DefectPlace, Finding
-from meshhub.model.scene import Float64, Scene
+from meshhub.model.scene import Float64, Part, Scene
 from meshhub.pipeline.scene_topology import SceneTopology
 from meshhub.toolkit.fragments import find_small_shells
-from meshhub.toolkit.geometry import IntIndex, transformed
+from meshhub.toolkit.geometry import IntIndex, extremes, transformed
 from meshhub.toolkit.topology import Index, components, following
 
 MAX_PLACES_COUNT = 50
@@ -36,16 +36,18 @@ class Defect:
 
 
 class _Items(NamedTuple):
-    """Defects of one kind in the coordinates of their meshes, sorted by mesh.
+    """Defects of one kind on one mesh.
 
-    corners: (k, c, 3) positions
-    label:   (k,) connected group
-    owner:   (k,) mesh
+    vertices: (k, c) vertices of the corners
+    label:    (k,) connected group, from 0
+    size:     (g,) number of items of each group
+    largest:  number of items of the largest group
     """
 
-    corners: Float64
+    vertices: Index
     label: IntIndex
-    owner: IntIndex
+    size: IntIndex
+    largest: int
 
 
 def find_defects(scene: Scene, topology: SceneTopology) -> tuple[Defect, ...]:
@@ -59,21 +61,19 @@ def find_defects(scene: Scene, topology: SceneTopology) -> tuple[Defect, ...]:
     first = edges.order[edges.start]
     corners: Index = topology.joined.faces[~topology.joined.collapsed].ravel()
     is_fragment = _find_fragments(topology, corners.reshape(-1, 3))
-    kinds: tuple[tuple[DefectKind, _Items], ...] = (
+    kinds: tuple[tuple[DefectKind, dict[int, _Items]], ...] = (
         ("open_edges", _edge_items(topology, corners, first[edges.size == 1])),
         ("nonmanifold_edges", _edge_items(topology, corners, first[edges.size > 2])),
         ("flipped_faces", _face_items(topology, corners, _find_flipped_faces(topology))),
         ("stray_fragments", _face_items(topology, corners, is_fragment[shells.label])),
     )
-    return tuple(_place(scene, kind, items) for kind, items in kinds if _is_placed(scene, items))
+    used = {part.mesh for part in scene.parts}
+    vertices = topology.joined.vertices
+    return tuple(_place(scene, vertices, kind, items) for kind, items in kinds if not used.isdisjoint(items))
 
 
-def _is_placed(scene: Scene, items: _Items) -> bool:
-    return bool(np.isin([part.mesh for part in scene.parts], items.owner).any())
-
-
-def _edge_items(topology: SceneTopology, corners: Index, half: Index) -> _Items:
-    """Return edges as items.
+def _edge_items(topology: SceneTopology, corners: Index, half: Index) -> dict[int, _Items]:
+    """Return edges as items, by mesh.
 
     Args:
         topology: Topology of the meshes.
@@ -81,24 +81,34 @@ def _edge_items(topology: SceneTopology, corners: Index, half: Index) -> _Items:
         half: Half-edge of each edge.
     """
     ends = np.stack([half, following(half)], axis=1)
-    return _sort_items(topology, ends, corners[ends], half // 3)
+    return _group_items(topology, ends, corners[ends], half // 3)
 
 
-def _face_items(topology: SceneTopology, corners: Index, mask: NDArray[np.bool_]) -> _Items:
+def _face_items(topology: SceneTopology, corners: Index, mask: NDArray[np.bool_]) -> dict[int, _Items]:
     face = np.flatnonzero(mask)
     ends = 3 * face[:, None] + np.arange(3)
-    return _sort_items(topology, ends, corners[ends], face)
+    return _group_items(topology, ends, corners[ends], face)
 
 
-def _sort_items(topology: SceneTopology, ends: Index, vertices: Index, face: Index) -> _Items:
-    """Group items that share welded points, and sort them by mesh."""
+def _group_items(topology: SceneTopology, ends: Index, vertices: Index, face: Index) -> dict[int, _Items]:
+    """Group items that share welded points, by mesh."""
     owner = topology.owner[face]
     order = np.argsort(owner, kind="stable")
-    points, index = np.unique(topology.faces.ravel()[ends[order]], return_inverse=True)
-    index = index.reshape(ends.shape)
-    starts, stops = index[:, :-1].ravel(), index[:, 1:].ravel()
-    _, label = components(len(points), starts, stops)
-    return _Items(topology.joined.vertices[vertices[order]], label[index[:, 0]].astype(np.intp), owner[order])
+    owner, vertices, points = owner[order], vertices[order], topology.faces.ravel()[ends[order]]
+    # a mask and a count: `np.unique` takes ten times as long
+    is_used = np.zeros(int(points.max(initial=-1)) + 1, np.bool_)
+    is_used[points] = True
+    index = (np.cumsum(is_used) - 1)[points]
+    _, labels = components(int(is_used.sum()), index[:, :-1].ravel(), index[:, 1:].ravel())
+    label = labels[index[:, 0]]
+    begin = np.flatnonzero(np.diff(owner, prepend=-1))
+    items = {}
+    for start, stop in zip(begin, [*begin[1:], len(owner)], strict=False):
+        # points and labels ascend by mesh
+        own = label[start:stop] - label[start:stop].min()
+        size = np.bincount(own)
+        items[int(owner[start])] = _Items(vertices[start:stop], own, size, int(size.max()))
+    return items
 
 
 def _find_flipped_faces(topology: SceneTopology) -> NDArray[np.bool_]:
@@ -152,36 +162,43 @@ def _find_fragments(topology: SceneTopology, faces: Index) -> NDArray[np.bool_]:
     return is_fragment
 
 
-def _place(scene: Scene, kind: DefectKind, items: _Items) -> Defect:
+def _place(scene: Scene, vertices: Float64, kind: DefectKind, items: Mapping[int, _Items]) -> Defect:
     """Return the defects of all parts that use the meshes of the items."""
     count = places_found = shown = 0
     places: list[DefectPlace] = []
     corners: list[Float64] = []
     for number, part in enumerate(scene.parts):
-        begin, end = np.searchsorted(items.owner, [part.mesh, part.mesh + 1])
-        if begin == end:
+        own = items.get(part.mesh)
+        if own is None:
             continue
-        groups = np.unique(items.label[begin:end])
-        count += len(groups) if kind == "stray_fragments" else int(end - begin)
-        places_found += len(groups)
-        own = items.corners[begin:end]
-        placed = transformed(own.reshape(-1, 3), part.transform).reshape(own.shape)
-        corners.append(placed[: MAX_SHOWN_COUNT - shown])
-        shown += len(corners[-1])
-        places += _list_places(placed, items.label[begin:end], number)
-    places.sort(key=lambda place: -place.count)
-    finding = Finding(kind=kind, count=count, places_found=places_found, places=tuple(places[:MAX_PLACES_COUNT]))
+        count += len(own.size) if kind == "stray_fragments" else len(own.label)
+        places_found += len(own.size)
+        if shown < MAX_SHOWN_COUNT:
+            corners.append(_position(vertices, own.vertices[: MAX_SHOWN_COUNT - shown], part))
+            shown += len(corners[-1])
+        if len(places) < MAX_PLACES_COUNT or own.largest > places[-1].count:
+            places += _list_places(vertices, own, part, number)
+            places = sorted(places, key=lambda place: -place.count)[:MAX_PLACES_COUNT]
+    finding = Finding(kind=kind, count=count, places_found=places_found, places=tuple(places))
     return Defect(finding, np.concatenate(corners))
 
 
-def _list_places(corners: Float64, label: IntIndex, part: int) -> Iterator[DefectPlace]:
+def _position(vertices: Float64, corners: Index, part: Part) -> Float64:
+    """Return the positions (…, 3) of vertices of a part in the scene."""
+    return transformed(vertices[corners.ravel()], part.transform).reshape(*corners.shape, 3)
+
+
+def _list_places(vertices: Float64, items: _Items, part: Part, number: int) -> Iterator[DefectPlace]:
     """Yield the groups with the most items, at most MAX_PLACES_COUNT."""
-    order = np.argsort(label, kind="stable")
-    _, start, size = np.unique(label[order], return_index=True, return_counts=True)
-    sorted_corners = corners[order]
-    low = np.minimum.reduceat(sorted_corners.min(axis=1), start)
-    high = np.maximum.reduceat(sorted_corners.max(axis=1), start)
-    for group in np.argsort(-size, kind="stable")[:MAX_PLACES_COUNT]:
-        x, y, z = ((low[group] + high[group]) / 2).tolist()
-        diagonal = float(np.linalg.norm(high[group] - low[group]))
-        yield DefectPlace(position_mm=(x, y, z), size_mm=diagonal, count=int(size[group]), part=part)
+    groups = np.argsort(-items.size, kind="stable")[:MAX_PLACES_COUNT]
+    rank = np.full(len(items.size), -1)
+    rank[groups] = np.arange(len(groups))
+    chosen = np.flatnonzero(rank[items.label] >= 0)
+    chosen = chosen[np.argsort(rank[items.label[chosen]], kind="stable")]
+    size = items.size[groups]
+    corners = _position(vertices, items.vertices[chosen], part)
+    for group, own in zip(groups, np.split(corners, np.cumsum(size)[:-1]), strict=True):
+        low, high = extremes(own.reshape(-1, 3))
+        x, y, z = ((low + high) / 2).tolist()
+        diagonal = float(np.linalg.norm(high - low))
+        yield DefectPlace(position_mm=(x, y, z), size_mm=diagonal, count=int(items.size[group]), part=number)

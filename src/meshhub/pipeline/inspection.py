@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from meshhub.model.report import ModelInspection, PartInspection
-from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
+from meshhub.model.scene import Float64, Int32, Part, Scene
 from meshhub.pipeline.defects import Defect, find_defects
 from meshhub.pipeline.scene_topology import SceneTopology, analyze
-from meshhub.toolkit.geometry import IntIndex, area, bounds, transformed
-from meshhub.toolkit.topology import Edges, Index, components, fans, following
+from meshhub.toolkit.geometry import IntIndex, area, bounds_of_parts, transformed
+from meshhub.toolkit.topology import Edges, Index, components, fans_at, following
 
 MAX_LISTED_PARTS = 100
 """Count of parts that an inspection lists one by one; the totals count all."""
@@ -68,14 +68,15 @@ def examine(scene: Scene) -> Examination:
         & (measures.inconsistent == 0)
         & (measures.faces > measures.degenerate)
     )
-    box = bounds(scene)
+    boxes = bounds_of_parts(scene)
+    low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
     scales = np.array([abs(float(np.linalg.det(part.transform[:3, :3]))) for part in scene.parts])
     volumes = measures.volume[mesh_of] * scales
     has_volume = (measures.balanced == 1)[mesh_of]
     has_faces = measures.faces[mesh_of] > 0
     model = ModelInspection(
-        size_mm=_triple(box[1] - box[0]),
-        bounds_mm=(_triple(box[0]), _triple(box[1])),
+        size_mm=_triple(high - low),
+        bounds_mm=(_triple(low), _triple(high)),
         faces=scene.face_count,
         vertices=int(measures.points[mesh_of].sum()),
         parts=len(scene.parts),
@@ -97,10 +98,10 @@ def examine(scene: Scene) -> Examination:
                 bodies=int(measures.bodies[part.mesh]),
                 cavities=int(measures.cavities[part.mesh]),
                 watertight=bool(is_valid[part.mesh]),
-                size_mm=_measure_part_size(scene.meshes[part.mesh], part),
+                size_mm=_triple(np.maximum(box[1] - box[0], 0)),
                 volume_mm3=float(volume) if measures.balanced[part.mesh] else None,
             )
-            for part, volume in zip(scene.parts[:MAX_LISTED_PARTS], volumes[:MAX_LISTED_PARTS], strict=True)
+            for part, volume, box in list(zip(scene.parts, volumes, boxes, strict=True))[:MAX_LISTED_PARTS]
         ),
         findings=tuple(defect.finding for defect in defects),
     )
@@ -110,15 +111,6 @@ def examine(scene: Scene) -> Examination:
 def _triple(values: Float64) -> tuple[float, float, float]:
     x, y, z = (float(value) for value in values)
     return x, y, z
-
-
-def _measure_part_size(mesh: Mesh, part: Part) -> tuple[float, float, float]:
-    """Return the extent of a part in millimeters; zero without faces."""
-    if len(mesh.faces) == 0:
-        return 0.0, 0.0, 0.0
-    used = np.zeros(len(mesh.vertices), np.bool_)
-    used[mesh.faces] = True
-    return _triple(np.ptp(transformed(mesh.vertices[used], part.transform), axis=0))
 
 
 def _measure_part_area(scene: Scene, part: Part, mesh_area: float) -> float:
@@ -138,23 +130,25 @@ def _measure_meshes(topology: SceneTopology) -> _MeshMeasures:
     count, owner, face_owner = len(joined.sizes), joined.owner, topology.owner
     areas = np.linalg.norm(topology.normals, axis=1) / 2
     edge_owner = face_owner[mesh_edges.order[mesh_edges.start] // 3]
-    unbalanced = np.bincount(edge_owner[_find_unbalanced_edges(faces, mesh_edges)], minlength=count)
     shell_owner, hollow = topology.shells.owner, topology.shells.hollow
 
     def per_mesh(owners: IntIndex) -> IntIndex:
         return np.bincount(owners, minlength=count)
 
+    border = per_mesh(edge_owner[mesh_edges.size == 1])
+    inconsistent = per_mesh(face_owner[topology.half[topology.is_inconsistent] // 3])
+    unbalanced = per_mesh(edge_owner[_find_unbalanced_edges(faces, mesh_edges)])
     return _MeshMeasures(
         faces=joined.sizes,
         points=per_mesh(_find_point_owners(joined.welded, owner)),
         bodies=per_mesh(shell_owner[~hollow]),
         cavities=per_mesh(shell_owner[hollow]),
         holes=per_mesh(_find_hole_owners(faces, mesh_edges, topology.half, topology.twin, face_owner)),
-        open=per_mesh(edge_owner[mesh_edges.size == 1]),
+        open=border,
         nonmanifold=per_mesh(edge_owner[mesh_edges.size > 2]),
-        inconsistent=per_mesh(face_owner[topology.half[topology.is_inconsistent] // 3]),
+        inconsistent=inconsistent,
         degenerate=per_mesh(owner[joined.collapsed | (areas == 0)]),
-        balanced=((unbalanced == 0) & (per_mesh(face_owner) > 0)).astype(np.intp),
+        balanced=((border + inconsistent + unbalanced == 0) & (per_mesh(face_owner) > 0)).astype(np.intp),
         volume=np.bincount(owner, topology.volumes, minlength=count).astype(np.float64),
         area=np.bincount(owner, areas, minlength=count).astype(np.float64),
     )
@@ -170,12 +164,16 @@ def _find_point_owners(welded: Int32, owner: IntIndex) -> IntIndex:
 
 
 def _find_unbalanced_edges(faces: Int32, mesh_edges: Edges) -> IntIndex:
-    """Return the edges that are traversed more often in one direction than in the other."""
-    if len(mesh_edges.start) == 0:
-        return np.empty(0, np.intp)
-    begin, end = faces.ravel(), faces[:, [1, 2, 0]].ravel()
-    direction = np.where(begin < end, 1, -1)[mesh_edges.order]
-    return np.flatnonzero(np.add.reduceat(direction, mesh_edges.start))
+    """Return the edges on more than two faces that are traversed more often in one direction than in the other."""
+    chosen = np.flatnonzero(mesh_edges.size > 2)
+    if len(chosen) == 0:
+        return chosen
+    size = mesh_edges.size[chosen]
+    start = np.cumsum(size) - size
+    half = mesh_edges.order[np.repeat(mesh_edges.start[chosen] - start, size) + np.arange(size.sum())]
+    begin, end = faces.ravel()[half], faces.ravel()[following(half)]
+    balance = np.add.reduceat(np.where(begin < end, 1, -1), start)
+    return np.compress(balance != 0, chosen)
 
 
 def _find_hole_owners(faces: Int32, mesh_edges: Edges, half: Index, twin: Index, owner: IntIndex) -> IntIndex:
@@ -183,8 +181,9 @@ def _find_hole_owners(faces: Int32, mesh_edges: Edges, half: Index, twin: Index,
     border = mesh_edges.border()
     if len(border) == 0:
         return np.empty(0, np.intp)
-    number, fan = fans(faces, half, twin)
-    begin, end = fan[border], fan[following(border)]
+    after = following(border)
+    number, fan = fans_at(faces, half, twin, faces.ravel()[np.concatenate([border, after])])
+    begin, end = fan[border], fan[after]
     _, label = components(number, begin, end)
     _, first = np.unique(label[begin], return_index=True)
     return owner[border[first] // 3]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.model.scene import Float64
+from meshhub.toolkit.geometry import extremes
 from meshhub.toolkit.topology import Index
 
 MAX_CLOSED_FRAGMENT_FACES = 4
@@ -46,9 +47,13 @@ def find_small_shells(
     face = np.flatnonzero(candidate[label])
     order = face[np.argsort(label[face], kind="stable")]
     begin = np.concatenate([[0], np.cumsum(np.bincount(label[face], minlength=count)[candidate])[:-1]])
-    corner = points[faces[order]]
-    size = np.maximum.reduceat(corner.max(axis=1), begin) - np.minimum.reduceat(corner.min(axis=1), begin)
-    diagonal = float(np.linalg.norm(np.ptp(points[np.unique(faces)], axis=0)))
+    a, b, c = points[faces[order].T]
+    low, high = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
+    size = np.maximum.reduceat(high, begin) - np.minimum.reduceat(low, begin)
+    is_used = np.zeros(len(points), np.bool_)
+    is_used[faces] = True
+    lowest, highest = extremes(points[is_used])
+    diagonal = float(np.linalg.norm(highest - lowest))
     volume = np.abs(measure())
     is_fragment[candidate] = (np.linalg.norm(size, axis=1) < MAX_FRAGMENT_DIAGONAL_RATIO * diagonal) & (
         volume[candidate] <= MAX_FRAGMENT_VOLUME_RATIO * volume.sum()

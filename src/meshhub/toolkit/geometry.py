@@ -74,8 +74,15 @@ def face_normals(vertices: Float64, faces: Int32) -> Float64:
     Returns:
         (m, 3) outward normals; the length is twice the area of the face, zero for degenerate faces.
     """
-    a = vertices[faces[:, 0]]
-    normals: Float64 = np.cross(vertices[faces[:, 1]] - a, vertices[faces[:, 2]] - a)
+    a, b, c = faces.T.copy()
+    # column by column: `np.cross` on rows takes twice as long
+    (ux, vx), (uy, vy), (uz, vz) = (
+        (column[b] - column[a], column[c] - column[a]) for column in np.ascontiguousarray(vertices.T)
+    )
+    normals = np.empty((len(faces), 3))
+    normals[:, 0] = uy * vz - uz * vy
+    normals[:, 1] = uz * vx - ux * vz
+    normals[:, 2] = ux * vy - uy * vx
     return normals
 
 
@@ -166,9 +173,24 @@ def bounds(scene: Scene) -> Float64:
     Raises:
         ValueError: The scene has no faces.
     """
-    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    boxes = bounds_of_parts(scene)
+    low, high = boxes[:, 0].min(axis=0, initial=np.inf), boxes[:, 1].max(axis=0, initial=-np.inf)
+    if not np.isfinite(low).all():
+        raise ValueError("a scene without faces has no bounds")
+    return np.stack([low, high])
+
+
+def bounds_of_parts(scene: Scene) -> Float64:
+    """Compute the bounding box of each placed part; vertices that no face uses do not count.
+
+    Returns:
+        (k, 2, 3) lowest and highest corners, in the frame of the scene; infinity and -infinity for a part without
+        faces.
+    """
+    boxes = np.empty((len(scene.parts), 2, 3))
+    boxes[:, 0], boxes[:, 1] = np.inf, -np.inf
     used: dict[int, Float64] = {}
-    for part in scene.parts:
+    for box, part in zip(boxes, scene.parts, strict=True):
         mesh = scene.meshes[part.mesh]
         if len(mesh.faces) == 0:
             continue
@@ -176,12 +198,8 @@ def bounds(scene: Scene) -> Float64:
             mask = np.zeros(len(mesh.vertices), np.bool_)
             mask[mesh.faces] = True
             used[part.mesh] = mesh.vertices if mask.all() else mesh.vertices[mask]
-        points = transformed(used[part.mesh], part.transform)
-        lowest, highest = extremes(points)
-        low, high = np.minimum(low, lowest), np.maximum(high, highest)
-    if not np.isfinite(low).all():
-        raise ValueError("a scene without faces has no bounds")
-    return np.stack([low, high])
+        box[:] = extremes(transformed(used[part.mesh], part.transform))
+    return boxes
 
 
 def frame_matrix(source: Frame, target: Frame) -> Float64:

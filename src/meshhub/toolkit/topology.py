@@ -298,6 +298,29 @@ def fans(faces: Index, half_a: Index, half_b: Index) -> tuple[int, Labels]:
     return components(len(corner), *_corner_links(corner, half_a, half_b))
 
 
+def fans_at(faces: Index, half_a: Index, half_b: Index, points: Index) -> tuple[int, Labels]:
+    """Label the fans of faces around some points; see `fans`.
+
+    Args:
+        faces: (m, 3) indices of welded points.
+        half_a: (p,) first half-edge of each pair.
+        half_b: (p,) second half-edge, between the same two points in either direction.
+        points: Indices of the points.
+    Returns:
+        The number of fans, and the (3m,) fan of each corner; -1 at other points.
+    """
+    is_requested = np.zeros(int(faces.max(initial=-1)) + 1, np.bool_)
+    is_requested[points] = True
+    corner = faces.ravel()
+    begin, end = _corner_links(corner, half_a, half_b)
+    linked = is_requested[corner[begin]]
+    at = np.flatnonzero(is_requested[corner])
+    label = np.full(len(corner), -1, np.int32)
+    label[at] = np.arange(len(at), dtype=np.int32)
+    count, label[at] = components(len(at), label[begin[linked]], label[end[linked]])
+    return count, label
+
+
 def _corner_links(corner: Index, half_a: Index, half_b: Index) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the pairs of corners that are at one point, on both sides of a pair of half-edges."""
     end_a, end_b = following(half_a), following(half_b)
@@ -351,17 +374,10 @@ def nonmanifold_points(faces: Index, half_a: Index, half_b: Index) -> IntIndex:
 
 def _points_of_several_fans(faces: Index, half_a: Index, half_b: Index, points: Index) -> IntIndex:
     """Return those of `points` that have several fans, from the labels of the corners around them."""
-    is_requested = np.zeros(int(faces.max()) + 1, np.bool_)
-    is_requested[points] = True
-    corner = faces.ravel()
-    begin, end = _corner_links(corner, half_a, half_b)
-    linked = is_requested[corner[begin]]
-    at = np.flatnonzero(is_requested[corner])
-    local = np.full(len(corner), -1, np.int32)
-    local[at] = np.arange(len(at), dtype=np.int32)
-    count, label = components(len(at), local[begin[linked]], local[end[linked]])
-    fans_at = np.bincount(corner[at[first_members(label, count)]])
-    return np.flatnonzero(fans_at > 1)
+    count, label = fans_at(faces, half_a, half_b, points)
+    at = np.flatnonzero(label >= 0)
+    fans_of_points = np.bincount(faces.ravel()[at[first_members(label[at], count)]])
+    return np.flatnonzero(fans_of_points > 1)
 
 
 def cycles(after: Index) -> tuple[IntIndex, IntIndex]:
