@@ -155,7 +155,7 @@ def test_colors_are_products_over_the_background(
     if colors is not None:
         mesh = replace(mesh, colors=np.tile(np.array(colors, np.uint8), (len(mesh.vertices), 1)))
     scene = project_texture(mesh, draw_halves(WHITE, WHITE), **material)
-    result, _ = reduce_scene(scene, reduce_colors=1, reduce_colors_background="#0000FF")
+    result, _ = reduce_scene(scene, reduce_colors=1, reduce_colors_background="blue")
     assert set(measure_areas(result)) == {expected}
 
 
@@ -273,13 +273,17 @@ def test_details_beyond_the_limit_have_a_note() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"reduce_colors_palette": "red"}, "lists colors as #RRGGBB or name=#RRGGBB"),
+        ({"reduce_colors_palette": "brick"}, "lists colors as #RRGGBB, red or name=#RRGGBB"),
+        ({"reduce_colors_palette": "red,#ff0000"}, "twice"),
+        ({"reduce_colors_palette": "[1,"}, "not valid JSON"),
+        ({"reduce_colors_palette": "{}"}, "1 to 1000"),
         ({"reduce_colors_palette": "#FF0000,#ff0000"}, "twice"),
-        ({"reduce_colors_palette": ","}, "1 to 32"),
+        ({"reduce_colors_palette": ","}, "1 to 1000"),
+        ({"reduce_colors_palette": ",".join(f"#0000{n:02X}" for n in range(33))}, "at most 32 of them"),
         ({"reduce_colors_palette": "\ud800=#FF0000"}, "lists colors as"),
         ({"reduce_colors_palette": "a\x01b=#FF0000"}, "lists colors as"),
         ({"reduce_colors": 3, "reduce_colors_palette": "#FF0000,#00FF00"}, "only 2 filaments"),
-        ({"reduce_colors": 3, "reduce_colors_background": "white"}, "#FF8000"),
+        ({"reduce_colors": 3, "reduce_colors_background": "snowy"}, "#FF8000"),
         ({"reduce_colors_cell_mm": 1}, "reduce_colors_palette"),
         ({"reduce_colors": 33}, "at most 32"),
     ],

@@ -26,6 +26,10 @@ _MIN_SUFFIXED_COUNT = 10_000
 """Greatest values from which the help mentions the suffixes."""
 
 
+MAX_VALUE_BYTES = 1 << 20
+"""Bytes of a file whose content becomes the value of an option; settings of slicers have up to 100 kB."""
+
+
 class RegistryCommand(click.Command):
     """A command that takes every option field of the registry as a flag.
 
@@ -72,7 +76,7 @@ class RegistryCommand(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command with the option fields that were set as one dict."""
         values = {name: ctx.params.pop(name) for name in self._fields if name in ctx.params}
-        options = {name: value for name, value in values.items() if value is not None}
+        options = {name: _read_value(self._fields[name], value) for name, value in values.items() if value is not None}
         ctx.params["options"] = self._read_recipe_file(options)
         ctx.params["registry"] = self.registry()
         print_faults(self.registry().faults)
@@ -98,6 +102,25 @@ class ReadingCommand(RegistryCommand):
         return {field.name: field for struct in structs for field in option_fields(struct)}
 
 
+def _read_value(field: OptionField, value: Any) -> Any:
+    """Return the content of a file that an option names by its path, and other values as they are.
+
+    Raises:
+        InvalidOption: The file cannot be read, or is too large.
+    """
+    if not field.file_extensions or not str(value).lower().endswith(field.file_extensions):
+        return value
+    try:
+        with Path(value).open("rb") as file:
+            content = file.read(MAX_VALUE_BYTES + 1)
+        if len(content) > MAX_VALUE_BYTES:
+            raise InvalidOption(f"file {quote(value)} has over {MAX_VALUE_BYTES} bytes", options=(field.name,))
+        return content.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidOption(f"file {quote(value)} cannot be read: {reason}", options=(field.name,)) from None
+
+
 def _expand_count(name: str, text: str) -> str:
     """Return the text of a whole number without a suffix. Raises InvalidOption if the number is not whole."""
     match = _WITH_SUFFIX.fullmatch(text.strip())
@@ -116,6 +139,8 @@ def _flag(field: OptionField) -> click.Option:
     text = f"{field.title}: {field.description}" if field.description else field.title
     limits = "; ".join(filter(None, (limits, field.rules(flag_of))))
     text += f" ({limits})" if limits else ""
+    if field.file_extensions:
+        text += f" Also the path of such a file ({', '.join(field.file_extensions)})."
     if field.kind == "integer" and (field.maximum is None or field.maximum >= _MIN_SUFFIXED_COUNT):
         text += " 50k stands for 50000, 1.5M for 1500000."
     if field.kind == "flag":

@@ -12,6 +12,9 @@ Rules that concern several options are declared, too. `Meta(extra={"requires": (
 must also be set, `Meta(extra={"conflicts_with": ("paint_auto",)})` options that must not be. A method `check` of the
 Struct raises ValueError, or InvalidOption, for any other combination that it rejects. An option is set unless it is
 absent or false.
+
+`Meta(extra={"file_extensions": (".csv",)})` lets the command line take the path of a file, whose content becomes the
+value. Other interfaces take the content alone.
 """
 
 from __future__ import annotations
@@ -53,8 +56,8 @@ FALSE = frozenset(("false", "0", "no", "off"))
 MAX_LISTED_COUNT = 5
 """Unknown options that one message lists; more do not fit into a line."""
 
-_RULES = frozenset(("requires", "conflicts_with"))
-"""Rules that an option can declare."""
+_RULES = frozenset(("requires", "conflicts_with", "file_extensions"))
+"""Keys of `Meta(extra=…)`."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 """Whole number; 18 digits always fit into a signed 64-bit integer."""
@@ -150,6 +153,9 @@ class OptionField(Struct, frozen=True, kw_only=True):
 
     conflicts_with: tuple[str, ...] = ()
     """Options that must not be set if this one is."""
+
+    file_extensions: tuple[str, ...] = ()
+    """Extensions of files that the command line reads for the value; others pass their content as the value."""
 
     @property
     def flag(self) -> str:
@@ -297,14 +303,15 @@ def _convert_field(field: shape.Field) -> OptionField:
         example=next(iter(metadata.get("examples", ())), None),
         requires=_list_names(field.name, metadata.get("requires", ())),
         conflicts_with=_list_names(field.name, metadata.get("conflicts_with", ())),
+        file_extensions=_list_names(field.name, metadata.get("file_extensions", ())),
         **_describe_type(field.name, bare_type),
     )
 
 
 def _list_names(name: str, names: object) -> tuple[str, ...]:
-    """Return the names of a rule. Raises TypeError."""
+    """Return the names of options in a rule, or extensions. Raises TypeError."""
     if not isinstance(names, tuple | list) or not all(isinstance(other, str) for other in names):
-        raise TypeError(f"option {name!r}: a rule is a tuple of option names, got {names!r:.60}")
+        raise TypeError(f"option {name!r}: a rule is a tuple of texts, got {names!r:.60}")
     return tuple(names)
 
 

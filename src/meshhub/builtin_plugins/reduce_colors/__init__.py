@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from meshhub.builtin_plugins.reduce_colors.filaments import check_color, parse_filaments
+from meshhub.builtin_plugins.reduce_colors.filament_files import parse_filaments
+from meshhub.builtin_plugins.reduce_colors.filaments import check_color
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
@@ -42,9 +43,11 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
             str,
             Meta(
                 title="Filaments",
-                description="Colors to use, #RRGGBB or name=#RRGGBB, separated by commas or line breaks; default: the "
-                "colors that suit the model.",
+                description="Colors to use, #RRGGBB, red or name=#RRGGBB, separated by commas or line breaks, or the "
+                "content of a file with filaments: text, CSV, JSON or settings of a slicer. Default: the colors that "
+                "suit the model.",
                 examples=["#FFFFFF,#000000,Fire red=#D01020,Sky blue=#3090D0"],
+                extra={"file_extensions": (".txt", ".csv", ".json", ".ini", ".config")},
             ),
         ]
         | None
@@ -77,7 +80,7 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
         str,
         Meta(
             title="Color behind transparent surfaces",
-            description="Color as #RRGGBB that shows through where the model is transparent.",
+            description="Color, #RRGGBB or a name such as white, that shows through where the model is transparent.",
             examples=["#FFFFFF"],
         ),
     ] = "#FFFFFF"
@@ -92,7 +95,13 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
             )
         if self.reduce_colors_palette is None:
             return
-        filaments = parse_filaments(self.reduce_colors_palette, MAX_FILAMENT_COUNT)
+        filaments = parse_filaments(self.reduce_colors_palette)
+        if self.reduce_colors is None and len(filaments) > MAX_FILAMENT_COUNT:
+            raise InvalidOption(
+                f"option '{{reduce_colors_palette}}' lists {len(filaments)} filaments; set '{{reduce_colors}}' to use "
+                f"at most {MAX_FILAMENT_COUNT} of them",
+                options=("reduce_colors", "reduce_colors_palette"),
+            )
         if self.reduce_colors is not None and self.reduce_colors > len(filaments):
             raise InvalidOption(
                 f"option '{{reduce_colors}}' is {self.reduce_colors}, but '{{reduce_colors_palette}}' has only "

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from meshhub.builtin_plugins.reduce_colors.color_names import CSS_COLORS
 from meshhub.errors import InvalidOption, quote
+
+OPTION = "reduce_colors_palette"
+"""Option that lists the filaments."""
 
 _SEPARATORS = re.compile(r"[,;\r\n]+")
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
@@ -22,10 +26,11 @@ class Filament(NamedTuple):
 
 
 def parse_color(text: str) -> tuple[int, int, int] | None:
-    """Return the bytes of a color such as "#FF8000", None for any other text."""
-    if not _COLOR.fullmatch(text):
+    """Return the bytes of a color such as "#FF8000" or "white", None for any other text."""
+    code = CSS_COLORS.get(text.lower(), text)
+    if not _COLOR.fullmatch(code):
         return None
-    red, green, blue = bytes.fromhex(text[1:])
+    red, green, blue = bytes.fromhex(code[1:])
     return red, green, blue
 
 
@@ -38,31 +43,28 @@ def check_color(option: str, text: str) -> tuple[int, int, int]:
     color = parse_color(text)
     if color is None:
         raise InvalidOption(
-            f"option '{{{option}}}' must be a color such as #FF8000, got {quote(text)}", options=(option,)
+            f"option '{{{option}}}' must be a color such as #FF8000 or white, got {quote(text)}", options=(option,)
         )
     return color
 
 
-def parse_filaments(text: str, max_count: int) -> list[Filament]:
-    """Parse a palette: colors as #RRGGBB or name=#RRGGBB, separated by commas, semicolons or line breaks.
+def parse_list(text: str) -> list[Filament]:
+    """Parse entries separated by commas, semicolons or line breaks: #RRGGBB, red or name=#RRGGBB.
 
     Raises:
-        InvalidOption: An entry is malformed, a color occurs twice, the list is empty, or it has too many entries.
+        InvalidOption: An entry is malformed, or a color occurs twice.
     """
-    option = "reduce_colors_palette"
-    filaments: list[Filament] = []
+    filaments: dict[tuple[int, int, int], Filament] = {}
     for entry in filter(None, map(str.strip, _SEPARATORS.split(text))):
         name, _, color_text = entry.rpartition("=")
-        color = parse_color(color_text.strip())
+        name, color = name.strip(), parse_color(color_text.strip())
         if color is None or len(name) > MAX_NAME_LENGTH or not name.isprintable():
             raise InvalidOption(
-                f"option '{{{option}}}' lists colors as #RRGGBB or name=#RRGGBB, got {quote(entry)}", options=(option,)
+                f"option '{{{OPTION}}}' lists colors as #RRGGBB, red or name=#RRGGBB, got {quote(entry)}",
+                options=(OPTION,),
             )
-        if any(color == other.color for other in filaments):
-            raise InvalidOption(f"option '{{{option}}}' lists the color {color_text.strip()} twice", options=(option,))
-        filaments.append(Filament(name.strip(), color))
-    if not 1 <= len(filaments) <= max_count:
-        raise InvalidOption(
-            f"option '{{{option}}}' lists 1 to {max_count} colors, got {len(filaments)}", options=(option,)
-        )
-    return filaments
+        if color in filaments:
+            raise InvalidOption(f"option '{{{OPTION}}}' lists the color {color_text.strip()} twice", options=(OPTION,))
+        is_named_color = not name and not color_text.strip().startswith("#")
+        filaments[color] = Filament(color_text.strip() if is_named_color else name, color)
+    return list(filaments.values())

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.reduce_colors import MAX_FILAMENT_COUNT, ReduceColorsOptions
 from meshhub.builtin_plugins.reduce_colors.borders import smooth_borders
 from meshhub.builtin_plugins.reduce_colors.dither import find_thresholds
-from meshhub.builtin_plugins.reduce_colors.filaments import check_color, parse_filaments
+from meshhub.builtin_plugins.reduce_colors.filament_files import parse_filaments
+from meshhub.builtin_plugins.reduce_colors.filaments import check_color
 from meshhub.builtin_plugins.reduce_colors.leaves import Leaves
 from meshhub.builtin_plugins.reduce_colors.palette import ColorBins, choose_filaments, cluster_palette
 from meshhub.builtin_plugins.reduce_colors.quantize import Quantizer
@@ -135,7 +136,7 @@ def _choose_palette(sampled: UInt8, area: Float64, options: ReduceColorsOptions)
     if options.reduce_colors_palette is None:
         entries = cluster_palette(bins, options.reduce_colors or MAX_FILAMENT_COUNT)
         return _Palette(Quantizer(entries, "oklab"), [f"Filament {number}" for number in range(1, len(entries) + 1)])
-    filaments = parse_filaments(options.reduce_colors_palette, MAX_FILAMENT_COUNT)
+    filaments = parse_filaments(options.reduce_colors_palette)
     entries = np.array([filament.color for filament in filaments], np.uint8)
     chosen = choose_filaments(bins, entries, options.reduce_colors or len(filaments))
     names = [filaments[number].name or f"Filament {number + 1}" for number in chosen]
