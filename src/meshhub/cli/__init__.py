@@ -30,6 +30,7 @@ _COMMANDS = {
     "recipes": "meshhub.cli.listings:recipes",
     "render": "meshhub.cli.render:render",
     "serve": "meshhub.cli.serve:serve",
+    "usage": "meshhub.cli.usage:usage",
     "webhooks": "meshhub.cli.webhooks:webhooks",
 }
 
