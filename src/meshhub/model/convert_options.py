@@ -66,8 +66,8 @@ class ConvertOptions(TypedDict, total=False):
     number of filaments to choose from it."""
 
     reduce_colors_palette: str | None
-    """Filaments. Colors to use, #RRGGBB or name=#RRGGBB, separated by commas or line breaks; default: the colors
-    that suit the model."""
+    """Filaments. Colors to use, #RRGGBB, red or name=#RRGGBB, separated by commas or line breaks, or the content of
+    a file with filaments: text, CSV, JSON or settings of a slicer. Default: the colors that suit the model."""
 
     reduce_colors_cell_mm: float | None
     """Smallest color detail in mm (at least 0.05 and at most 100). Size of the details that borders between colors
@@ -81,7 +81,8 @@ class ConvertOptions(TypedDict, total=False):
     """Dithering. blue-noise mixes two filaments in fine cells where the color lies between them."""
 
     reduce_colors_background: str | None
-    """Color behind transparent surfaces. Color as #RRGGBB that shows through where the model is transparent."""
+    """Color behind transparent surfaces. Color, #RRGGBB or a name such as white, that shows through where the model
+    is transparent."""
 
     place_on_bed: bool | None
     """Place on bed. Move the whole scene so that its lowest point is at Z = 0 and its center at X = Y = 0."""
