@@ -17,7 +17,7 @@ from meshhub.errors import InvalidOption, InvalidSettings, MissingDependency, qu
 from meshhub.service.settings import load
 
 if TYPE_CHECKING:
-    from meshhub.service.keys import KeyRecord, KeyStore
+    from meshhub.service.keys import KeyRecord, KeyStore, Publishable
 
 HOUR_S = 3600
 """Seconds of an hour."""
@@ -30,6 +30,9 @@ _MAX_EXPIRES_DAYS = 36_500
 
 MAX_GRACE_HOURS = 8760
 """Hours for which a replaced key stays valid; one year."""
+
+_MAX_QUOTA = 1_000_000
+"""Requests of a publishable key; more do not protect the service."""
 
 _EXPIRES_DAYS = click.IntRange(1, _MAX_EXPIRES_DAYS)
 
@@ -53,13 +56,59 @@ def keys() -> None:
 )
 @click.option("--label", default="", help="Text that `list` shows, such as the name of a customer.")
 @click.option("--expires-days", type=_EXPIRES_DAYS, metavar="DAYS", help="Days until the key expires; default: never.")
+@click.option("--publishable", is_flag=True, help="Create a key for pages, which everybody can read; needs --origin.")
+@click.option(
+    "--origin",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Origin whose pages may use the publishable key, such as https://shop.example; repeatable.",
+)
+@click.option(
+    "--requests-per-minute",
+    type=click.IntRange(1, _MAX_QUOTA),
+    metavar="COUNT",
+    help="Requests of one address in a minute with the publishable key; default: 30.",
+)
+@click.option(
+    "--requests-per-day",
+    type=click.IntRange(1, _MAX_QUOTA),
+    metavar="COUNT",
+    help="Conversions and other uploads of all addresses in a day with the publishable key; default: 1000.",
+)
 @verbosity
-def create(plan: str, label: str, expires_days: int | None) -> None:
-    """Create a key, and print it on standard output. It cannot be shown again."""
+def create(
+    plan: str,
+    label: str,
+    expires_days: int | None,
+    publishable: bool,
+    origins: tuple[str, ...],
+    requests_per_minute: int | None,
+    requests_per_day: int | None,
+) -> None:
+    """Create a key, and print it on standard output. It cannot be shown again.
+
+    A publishable key may be part of a page: the service accepts it only from pages of its origins, within its quotas,
+    and not for lists of jobs or webhooks.
+    """
+    quotas = {"requests_per_minute": requests_per_minute, "requests_per_day": requests_per_day}
+    bounds = {name: quota for name, quota in quotas.items() if quota is not None}
+    if publishable != bool(origins):
+        raise InvalidOption("a publishable key needs an origin: use --publishable and --origin together")
+    if bounds and not publishable:
+        raise InvalidOption("only publishable keys have quotas of their own; add --publishable and --origin")
     plans = load_registry(probe=True).plans
     if plan not in plans:
         raise InvalidOption(f"unknown plan {quote(plan)}; known are {', '.join(sorted(plans))}")
-    key, record = open_store().create(plan, label=label, expires=_from_now(expires_days))
+    store = open_store()
+    from meshhub.service.keys import Publishable
+
+    key, record = store.create(
+        plan,
+        label=label,
+        expires=_from_now(expires_days),
+        publishable=Publishable(origins=origins, **bounds) if publishable else None,
+    )
     click.echo(key)
     show.inform(f"created key {record.id} for the plan {plan}; it cannot be shown again")
 
@@ -73,7 +122,8 @@ def list_keys(as_json: bool) -> None:
     if as_json:
         show.as_json([{**msgspec.to_builtins(record), "state": record.state(time.time())} for record in records])
         return
-    show.table(("id", "plan", "label", "state", "created", "expires", "revoked"), [_row(record) for record in records])
+    columns = ("id", "plan", "label", "state", "created", "expires", "revoked", "publishable")
+    show.table(columns, [_row(record) for record in records])
 
 
 @keys.command()
@@ -124,7 +174,13 @@ def _row(record: KeyRecord) -> tuple[str, ...]:
         "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
         for seconds in (record.created, record.expires, record.revoked)
     )
-    return (record.id, record.plan, record.label, record.state(time.time()), *times)
+    return (record.id, record.plan, record.label, record.state(time.time()), *times, _describe(record.publishable))
+
+
+def _describe(bounds: Publishable | None) -> str:
+    if bounds is None:
+        return ""
+    return f"{' '.join(bounds.origins)} ({bounds.requests_per_minute} a minute, {bounds.requests_per_day} a day)"
 
 
 def open_store() -> KeyStore:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from meshhub.model.plans import Caller
+from meshhub.service.keys import Publishable
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 _JOB_ID = re.compile(r"(?<=^/jobs/)[^/]+")
@@ -23,6 +24,7 @@ class Context:
         caller: Set when the API key has been checked.
         key_id: Id of the API key that was sent, valid or not, for the log; "" without a well-formed key.
         identity: Rate limit key of the caller.
+        publishable: Bounds of the publishable key of the caller; None without one.
         is_address_shared: Whether several callers may have this address: those of a proxy that is not trusted.
         headers: Headers of the response, for every status.
         cleanup: Callbacks that run when the request ends, also after a failure.
@@ -47,6 +49,7 @@ class Context:
         self.is_address_shared = False
         self.key_id = ""
         self.identity = ""
+        self.publishable: Publishable | None = None
         self.headers: dict[str, str] = {}
         self.cleanup = contextlib.ExitStack()
         self.error_code = ""

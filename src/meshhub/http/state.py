@@ -13,6 +13,7 @@ from litestar import Request
 from meshhub.engine.contract import Cancel
 from meshhub.http.admission.addresses import Trusted
 from meshhub.http.admission.failed_keys import FailedKeys
+from meshhub.http.admission.published_origins import PublishedOrigins
 from meshhub.http.admission.rates import RateLimits
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
@@ -51,6 +52,7 @@ class ServiceState:
     resources: Resources
     rates: RateLimits
     failed_keys: FailedKeys
+    published_origins: PublishedOrigins
     conversions: Conversions
     jobs: Jobs
     probe: Probe

@@ -21,6 +21,7 @@ from msgspec import Struct, structs
 
 from meshhub.errors import InvalidSettings, quote
 from meshhub.model.plans import Limits, Plan
+from meshhub.service.origins import is_origin
 
 PREFIX = "MESHHUB_"
 """Prefix of the variables."""
@@ -30,9 +31,6 @@ FILE = "MESHHUB_SETTINGS"
 
 _TOML_LINE = re.compile(r"\s*(?:\[\s*(?P<table>[^\[\]]+)\]|(?P<key>[^=\s#\[][^=#]*?)\s*=)")
 """Header of a table, or the key of a line of a TOML file."""
-
-_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?", re.ASCII)
-"""Origin as browsers send it (RFC 6454 §6.1), in lower case."""
 
 _HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+", re.ASCII)
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*", re.ASCII)
@@ -195,7 +193,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     def _check_addresses(self) -> None:
         for name in ("cors_origins", "frame_ancestors"):
             for origin in getattr(self, name):
-                if not (_ORIGIN.fullmatch(origin) or (origin == "*" and name == "cors_origins")):
+                if not (is_origin(origin) or (origin == "*" and name == "cors_origins")):
                     raise InvalidSettings(f"{name}: {quote(origin)} is not an origin like https://shop.example")
         if "*" in self.cors_origins and len(self.cors_origins) > 1:
             raise InvalidSettings("cors_origins: * allows every origin, and API keys of none; list origins, or only *")

@@ -1,4 +1,4 @@
-"""Rate limits: a moving window of one minute for each caller, exact under concurrency."""
+"""Rate limits: a moving window of a minute, or of a day, for each caller, exact under concurrency."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import time
 from collections.abc import Sequence
 from typing import Any, cast
 
-from limits import RateLimitItemPerMinute
+from limits import RateLimitItemPerDay, RateLimitItemPerMinute
 from limits.aio.strategies import MovingWindowRateLimiter
 from limits.storage import storage_from_string
 from msgspec import Struct
 
 from meshhub.http.admission.addresses import Counted
-from meshhub.http.admission.window import Window
+from meshhub.http.admission.window import DAY_S, MINUTE_S, Window
 from meshhub.service.redaction import redact_error
 
 log = logging.getLogger("meshhub.http")
@@ -55,14 +55,22 @@ class RateLimits:
 
     def __init__(self, url: str = "memory://") -> None:
         """Count in the storage at `url`, as the package `limits` writes it. Raises ValueError if it is invalid."""
-        self._window = Window()
+        self._windows = {seconds: Window(seconds=seconds) for seconds in (MINUTE_S, DAY_S)}
         self._is_redis_down = False
         self._retry_at = 0.0
         self._limiter = None if url.removeprefix("async+").startswith("memory:") else _shared_limiter(url)
 
     async def hit(self, identity: str, per_minute: int) -> RateState:
         """Count a request of a caller."""
-        return await self._query(identity, per_minute, count=True)
+        return await self._query(identity, per_minute, MINUTE_S, count=True)
+
+    async def hit_daily(self, identity: str, per_day: int) -> RateState:
+        """Count a request of a caller with a limit for a day."""
+        return await self._query(identity, per_day, DAY_S, count=True)
+
+    async def peek_daily(self, identity: str, per_day: int) -> RateState:
+        """Return the state of a limit for a day without counting."""
+        return await self._query(identity, per_day, DAY_S, count=False)
 
     async def hit_all(self, counted: Sequence[Counted], per_minute: int) -> RateState:
         """Count a request under several names; return the first state that rejects it, or that with the fewest left.
@@ -78,16 +86,16 @@ class RateLimits:
 
     async def peek(self, identity: str, per_minute: int) -> RateState:
         """Return the rate state of a caller without counting."""
-        return await self._query(identity, per_minute, count=False)
+        return await self._query(identity, per_minute, MINUTE_S, count=False)
 
-    async def _query(self, identity: str, per_minute: int, *, count: bool) -> RateState:
+    async def _query(self, identity: str, limit: int, seconds: float, *, count: bool) -> RateState:
         if self._limiter is not None and time.monotonic() >= self._retry_at:
             if self._is_redis_down:
                 # one request retries Redis; the others do not wait for it
                 self._retry_at = time.monotonic() + _REDIS_RETRY_S
             try:
                 async with asyncio.timeout(_REDIS_TIMEOUT_S):
-                    state = await _query_limiter(self._limiter, identity, per_minute, count)
+                    state = await _query_limiter(self._limiter, identity, limit, seconds, count)
             except Exception as error:
                 if not self._is_redis_down:
                     log.warning(
@@ -99,8 +107,8 @@ class RateLimits:
                     log.warning("the shared request counter works again")
                 self._is_redis_down, self._retry_at = False, 0.0
                 return state
-        passed, remaining, resets_in = self._window.query(identity, per_minute, count=count)
-        return _rate_state(passed, per_minute, remaining, resets_in)
+        passed, remaining, resets_in = self._windows[seconds].query(identity, limit, count=count)
+        return _rate_state(passed, limit, remaining, resets_in, seconds)
 
     async def close(self) -> None:
         """Close the connections to Redis."""
@@ -111,15 +119,17 @@ class RateLimits:
                     await bridge.get_connection().aclose()
 
 
-async def _query_limiter(limiter: MovingWindowRateLimiter, identity: str, per_minute: int, count: bool) -> RateState:
-    item = RateLimitItemPerMinute(per_minute, namespace="meshhub")
+async def _query_limiter(
+    limiter: MovingWindowRateLimiter, identity: str, limit: int, seconds: float, count: bool
+) -> RateState:
+    item = (RateLimitItemPerMinute if seconds == MINUTE_S else RateLimitItemPerDay)(limit, namespace="meshhub")
     passed = await (limiter.hit if count else limiter.test)(item, identity)
     window = await limiter.get_window_stats(item, identity)
-    return _rate_state(passed, per_minute, int(window.remaining), math.ceil(window.reset_time - time.time()))
+    return _rate_state(passed, limit, int(window.remaining), math.ceil(window.reset_time - time.time()), seconds)
 
 
-def _rate_state(passed: bool, limit: int, remaining: int, resets_in: int) -> RateState:
-    return RateState(passed, limit, max(0, remaining) if passed else 0, min(60, max(1, resets_in)))
+def _rate_state(passed: bool, limit: int, remaining: int, resets_in: int, seconds: float) -> RateState:
+    return RateState(passed, limit, max(0, remaining) if passed else 0, min(int(seconds), max(1, resets_in)))
 
 
 def _shared_limiter(url: str) -> MovingWindowRateLimiter:

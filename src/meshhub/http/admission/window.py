@@ -1,4 +1,4 @@
-"""Moving window of one minute, in the memory of this process.
+"""Moving window, in the memory of this process.
 
 The package `limits` has one too. After each request it scans every caller, with a switch to a thread for each: with
 1000 callers, that took 20 of every 25 milliseconds.
@@ -11,8 +11,11 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable
 
-WINDOW_S = 60.0
+MINUTE_S = 60.0
 """Seconds; plans limit requests per minute."""
+
+DAY_S = 86_400.0
+"""Seconds; publishable keys limit requests per day, too."""
 
 _SWEEP_INTERVAL_S = 15.0
 """Seconds between two scans for callers without recent requests; bounds the cost of a scan per request."""
@@ -24,9 +27,10 @@ class Window:
     Use it on one event loop only. No method awaits, so that no other request can run in between.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Read the time in seconds from `clock`."""
+    def __init__(self, clock: Callable[[], float] = time.monotonic, seconds: float = MINUTE_S) -> None:
+        """Count the requests of some seconds; read the time in seconds from `clock`."""
         self._clock = clock
+        self._seconds = seconds
         self._times: dict[str, list[float]] = {}
         self._sweep_at = 0.0
 
@@ -43,19 +47,19 @@ class Window:
         now = self._clock()
         self._sweep(now)
         times = self._times.get(identity, [])
-        del times[: bisect_right(times, now - WINDOW_S)]
+        del times[: bisect_right(times, now - self._seconds)]
         passed = len(times) < limit
         if passed and count:
             times.append(now)
             self._times[identity] = times
-        resets_in = math.ceil(times[0] + WINDOW_S - now) if times else 0
+        resets_in = math.ceil(times[0] + self._seconds - now) if times else 0
         return passed, max(0, limit - len(times)), resets_in
 
     def _sweep(self, now: float) -> None:
-        """Remove callers that sent no request for a minute."""
+        """Remove callers without a request in the window."""
         if now < self._sweep_at:
             return
         self._sweep_at = now + _SWEEP_INTERVAL_S
-        oldest = now - WINDOW_S
+        oldest = now - self._seconds
         # a query that does not count can leave an empty list
         self._times = {identity: times for identity, times in self._times.items() if times and times[-1] > oldest}

@@ -114,6 +114,7 @@ PLAN: dict[str, Any] = {
     },
     "premium_formats": ["step"],
     "usage": {"requests_remaining": 29, "resets_in_seconds": 60},
+    "publishable_key": None,
 }
 
 JOB: dict[str, Any] = {

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
+from msgspec import structs
 
 from meshhub.engine.contract import CALLER
-from meshhub.errors import InvalidKey, KeyStoreUnavailable, ServerBusy
-from meshhub.http.admission.addresses import Counted, count_networks, rate_identity
+from meshhub.errors import InvalidKey, KeyStoreUnavailable, ServerBusy, quote
+from meshhub.http.admission.addresses import Counted, count_networks
 from meshhub.http.admission.rates import RateState
 from meshhub.http.admission.slots import KEY
 from meshhub.http.context import Context, context_of
 from meshhub.http.errors import ServiceError
 from meshhub.http.state import ServiceState, state_of
-from meshhub.model.plans import Caller
-from meshhub.service.keys import id_of
+from meshhub.model.plans import Caller, Plan
+from meshhub.service.keys import KeyRecord, Publishable, id_of
 
 PUBLIC = {"public": True}
 """Value of `opt` for handlers without API key and rate limit."""
@@ -25,7 +28,15 @@ PUBLIC = {"public": True}
 JOBS_WINDOW = {"window": "jobs"}
 """Value of `opt` for handlers that answer questions about jobs; they have a rate limit of their own."""
 
+METERED = {"metered": True}
+"""Value of `opt` for handlers that use a worker; they count against the daily quota of a publishable key."""
+
 KEY_HEADER = "x-api-key"
+
+_MAX_WARNINGS_COUNT = 1000
+"""Pairs of keys and listed origins to remember, so that each is logged once."""
+
+log = logging.getLogger("meshhub.http")
 
 
 async def check_access(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
@@ -34,21 +45,33 @@ async def check_access(connection: ASGIConnection[Any, Any, Any, Any], handler: 
         return
     state = state_of(connection)
     context = context_of(connection.scope)
-    keys = connection.headers.getall(KEY_HEADER, [])
+    keys, origin = connection.headers.getall(KEY_HEADER, []), connection.headers.get("origin", "")
+    counted = [Counted(f"ip:{identity}", factor) for identity, factor in count_networks(context.address)]
     if not keys:
         caller = Caller(plan=state.plans[state.settings.free_plan])
-        context.identity = f"ip:{rate_identity(context.address)}"
-        counted = [Counted(f"ip:{identity}", factor) for identity, factor in count_networks(context.address)]
+        context.identity = counted[0].identity
     else:
-        caller = await _authenticate(state, context, keys)
-        context.identity = f"{KEY}{caller.id}"
-        counted = [Counted(context.identity, 1)]
+        record, key_plan = await _authenticate(state, context, keys)
+        if record.publishable is None:
+            if origin in state.settings.cors_origins:
+                _warn_of_secret_key(record.id, origin)
+            caller = Caller(plan=key_plan, id=record.id)
+            context.identity = f"{KEY}{record.id}"
+            counted = [Counted(context.identity, 1)]
+        else:
+            caller = _page_caller(record.publishable, key_plan)
+            context.publishable = record.publishable
+            counted = [Counted(f"{record.id}:{entry.identity}", entry.factor) for entry in counted]
+            context.identity = counted[0].identity
     context.caller = caller
+    limits = caller.plan.limits
     if handler.opt.get("window") == "jobs":
         counted = [Counted(f"{entry.identity}:jobs", entry.factor) for entry in counted]
-        await _count_request(state, context, counted, caller.plan.limits.job_requests_per_minute)
+        await _count_request(state, context, counted, limits.job_requests_per_minute)
     else:
-        await _count_request(state, context, counted, caller.plan.limits.requests_per_minute)
+        await _count_request(state, context, counted, limits.requests_per_minute)
+    if context.publishable is not None:
+        await _check_page(state, context, context.publishable, origin, is_metered=bool(handler.opt.get("metered")))
     # callers who may be several people share no worker
     CALLER.set("" if context.is_address_shared and not keys else context.identity)
     # off the event loop: a plug-in may query other services
@@ -72,8 +95,54 @@ async def _count_request(
         )
 
 
-async def _authenticate(state: ServiceState, context: Context, keys: list[str]) -> Caller:
-    """Return the caller with this API key. Raises InvalidKey, ServerBusy, ServiceError."""
+def _page_caller(publishable: Publishable, plan: Plan) -> Caller:
+    """Return the caller with a publishable key.
+
+    It has no id: everybody can read the key, so it must not give access to jobs, webhooks and further entitlements of
+    a customer.
+    """
+    limits = structs.replace(
+        plan.limits, requests_per_minute=publishable.requests_per_minute, job_listing=False, job_webhooks=False
+    )
+    return Caller(plan=structs.replace(plan, limits=limits))
+
+
+def daily_identity(key_id: str) -> str:
+    """Return the name under which the requests of a publishable key are counted for a day."""
+    return f"{KEY}{key_id}:day"
+
+
+async def _check_page(
+    state: ServiceState, context: Context, publishable: Publishable, origin: str, *, is_metered: bool
+) -> None:
+    """Check the origin of a request with a publishable key, and count it if it is metered. Raises ServiceError."""
+    if origin not in publishable.origins:
+        sender = f"pages of {quote(origin)}" if origin else "requests without the header Origin"
+        raise ServiceError(
+            f"{sender} may not use the publishable key {context.key_id}; servers need a secret key",
+            code="origin_not_allowed",
+        )
+    if not is_metered:
+        return
+    rate = await state.rates.hit_daily(daily_identity(context.key_id), publishable.requests_per_day)
+    if not rate.passed:
+        raise _rate_limited(
+            f"the publishable key {context.key_id} allows {rate.limit} conversions in a day; try again later", rate
+        )
+
+
+@lru_cache(maxsize=_MAX_WARNINGS_COUNT)
+def _warn_of_secret_key(key_id: str, origin: str) -> None:
+    """Warn the operator, once, of a page of a listed origin that sends a secret key.
+
+    Browsers send a key to another origin only if the operator lists theirs in `cors_origins`. An error would end
+    setups that work, such as pages where a customer types a key.
+    """
+    log.warning("a page of %s sent the secret key %s; give pages a publishable key", origin, key_id)
+
+
+async def _authenticate(state: ServiceState, context: Context, keys: list[str]) -> tuple[KeyRecord, Plan]:
+    """Return the record and the plan of an API key. Raises InvalidKey, ServerBusy, ServiceError."""
     context.key_id = id_of(keys[0])
     rejection = await state.failed_keys.check(context.address, keys[0])
     if rejection is not None:
@@ -100,7 +169,7 @@ async def _authenticate(state: ServiceState, context: Context, keys: list[str]) 
             "ask the operator for a new key",
             code="invalid_api_key",
         )
-    return Caller(plan=plan, id=record.id)
+    return record, plan
 
 
 async def is_key_valid(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:

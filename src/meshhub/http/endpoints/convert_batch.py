@@ -7,6 +7,7 @@ from pathlib import Path
 from litestar import post
 from litestar.response import Stream
 
+from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.convert_many import convert_to_zip
 from meshhub.http.intake.archives import open_archive, select_entries, unpack
 from meshhub.http.intake.conversion_requests import InputFile
@@ -14,7 +15,7 @@ from meshhub.http.intake.names import stem
 from meshhub.http.state import AnyRequest, ReceivedRequest, ServiceState, receive_request, state_of
 
 
-@post("/convert-batch", status_code=200, request_max_body_size=None)
+@post("/convert-batch", status_code=200, request_max_body_size=None, opt=METERED)
 async def convert_batch(request: AnyRequest) -> Stream:
     """Convert the models of an archive to one format."""
     state = state_of(request)

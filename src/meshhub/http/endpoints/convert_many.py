@@ -8,13 +8,14 @@ from litestar import post
 from litestar.response import Stream
 
 from meshhub.engine.contract import Cancel
+from meshhub.http.endpoints.access import METERED
 from meshhub.http.intake.conversion_requests import FileResult, InputFile
 from meshhub.http.intake.names import stem
 from meshhub.http.responses.results import batch_response, pack_results, raise_if_all_failed
 from meshhub.http.state import AnyRequest, ReceivedRequest, receive_request, state_of
 
 
-@post("/convert-many", status_code=200, request_max_body_size=None)
+@post("/convert-many", status_code=200, request_max_body_size=None, opt=METERED)
 async def convert_many(request: AnyRequest) -> Stream:
     """Convert several files to one format."""
     received = await receive_request(request, "files")

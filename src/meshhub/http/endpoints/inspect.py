@@ -6,12 +6,13 @@ import msgspec
 from litestar import Response, post
 
 from meshhub.engine.contract import Cancel
+from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import input_file
 from meshhub.http.state import AnyRequest, receive_request, state_of
 from meshhub.model.report import Inspection
 
 
-@post("/inspect", status_code=200, request_max_body_size=None)
+@post("/inspect", status_code=200, request_max_body_size=None, opt=METERED)
 async def inspect(request: AnyRequest) -> Response[bytes]:
     """Inspect one file: format, unit, size, faces, bodies, holes, volume."""
     state = state_of(request)

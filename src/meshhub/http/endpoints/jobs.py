@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from meshhub.errors import InvalidOption, quote
 from meshhub.http.context import context_of
-from meshhub.http.endpoints.access import JOBS_WINDOW, is_key_valid
+from meshhub.http.endpoints.access import JOBS_WINDOW, METERED, is_key_valid
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.conversion_requests import InputFile, parse_form
 from meshhub.http.intake.names import content_disposition
@@ -53,7 +53,7 @@ _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _RANGE = re.compile(r"bytes=(?=\d|-\d)(\d{0,18})-(\d{0,18})", re.ASCII | re.IGNORECASE)
 
 
-@post("/jobs", status_code=202, request_max_body_size=None)
+@post("/jobs", status_code=202, request_max_body_size=None, opt=METERED)
 async def submit_job(request: AnyRequest) -> Response[bytes]:
     """Submit a job: the form of /convert, /convert-many, /convert-batch or /inspect."""
     state, caller, context = state_of(request), caller_of(request), context_of(request.scope)

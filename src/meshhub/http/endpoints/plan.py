@@ -8,8 +8,9 @@ import msgspec
 from litestar import Response, get
 from msgspec import structs
 
-from meshhub.http.context import context_of
-from meshhub.http.state import AnyRequest, caller_of, state_of
+from meshhub.http.context import Context, context_of
+from meshhub.http.endpoints.access import daily_identity
+from meshhub.http.state import AnyRequest, ServiceState, caller_of, state_of
 from meshhub.model.plans import Limits
 
 
@@ -20,6 +21,14 @@ class Usage(TypedDict):
     resets_in_seconds: int | None
 
 
+class PublishableKey(TypedDict):
+    """Bounds of a publishable key, and the conversions that are left of its daily quota."""
+
+    origins: tuple[str, ...]
+    requests_per_day: int
+    requests_remaining: int
+
+
 class PlanAnswer(TypedDict):
     """The caller's plan, its limits, the formats that need another plan, and the use of the rate limit."""
 
@@ -28,6 +37,7 @@ class PlanAnswer(TypedDict):
     limits: Limits
     premium_formats: list[str]
     usage: Usage
+    publishable_key: PublishableKey | None
 
 
 @get("/plan")
@@ -35,12 +45,26 @@ async def plan(request: AnyRequest) -> Response[bytes]:
     """Return the caller's plan, its limits, and the use of the rate limit."""
     context = context_of(request.scope)
     caller_plan = caller_of(request).plan
-    writers = state_of(request).registry.declarations.writers
+    state = state_of(request)
+    writers = state.registry.declarations.writers
     payload: PlanAnswer = {
         "plan": caller_plan.id,
         "label": caller_plan.label,
         "limits": structs.replace(caller_plan.limits, max_request_bytes=caller_plan.limits.request_bytes),
         "premium_formats": sorted({writer.capability.format.id for writer in writers if writer.capability.requires}),
         "usage": {"requests_remaining": context.remaining, "resets_in_seconds": context.resets_in},
+        "publishable_key": await _describe_key(state, context),
     }
     return Response(msgspec.json.encode(payload), media_type="application/json", headers={"Cache-Control": "no-store"})
+
+
+async def _describe_key(state: ServiceState, context: Context) -> PublishableKey | None:
+    bounds = context.publishable
+    if bounds is None:
+        return None
+    usage = await state.rates.peek_daily(daily_identity(context.key_id), bounds.requests_per_day)
+    return {
+        "origins": bounds.origins,
+        "requests_per_day": bounds.requests_per_day,
+        "requests_remaining": usage.remaining,
+    }

@@ -15,6 +15,7 @@ from meshhub.engine.plugin_records import PluginRecords
 from meshhub.errors import InvalidSettings
 from meshhub.http.admission.addresses import networks
 from meshhub.http.admission.failed_keys import FailedKeys
+from meshhub.http.admission.published_origins import PublishedOrigins
 from meshhub.http.admission.rates import RateLimits
 from meshhub.http.admission.resources import Resources
 from meshhub.http.conversions.probe import Probe
@@ -180,6 +181,7 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         resources=resources,
         rates=rates,
         failed_keys=FailedKeys(rates, plans[settings.free_plan].limits.requests_per_minute),
+        published_origins=PublishedOrigins(keys, resources),
         conversions=conversions,
         jobs=_create_jobs(settings, registry, resources, conversions, plans, WebhookSecrets(keys)),
         probe=Probe(registry, resources),

@@ -18,7 +18,7 @@ from meshhub.http.errors import answer_error
 from meshhub.http.headers import common_headers
 from meshhub.http.server.compression import Compressor
 from meshhub.http.server.connections import ABORT, INPUT_ENDED
-from meshhub.http.server.origins import cors_headers, find_rejection, preflight_headers
+from meshhub.http.server.origins import cors_headers, find_access, find_rejection, preflight_headers
 from meshhub.http.state import ServiceState
 
 access = logging.getLogger("meshhub.http.access")
@@ -64,7 +64,7 @@ class MeshhubApp(Litestar):
         attach_context(scope, context)
         REQUEST.set(context.request_id)
         try:
-            early = _answer_early(scope, dict(headers), context, state)
+            early = await _answer_early(scope, dict(headers), context, state)
             if early is not None:
                 await _send_whole(early, exchange)
             else:
@@ -77,15 +77,16 @@ class MeshhubApp(Litestar):
             _log_request(method, path, status, context, exchange)
 
 
-def _answer_early(
+async def _answer_early(
     scope: Any, headers: Mapping[str, str], context: Context, state: ServiceState
 ) -> Response[bytes] | None:
     """Return the response to a request that no endpoint handles: a wrong host or origin, a preflight, a redirect."""
-    rejection = find_rejection(scope, headers, state)
+    access = await find_access(headers, state)
+    rejection = find_rejection(scope, headers, state, access)
     if rejection is not None:
         return answer_error(Request(scope), rejection)
-    context.headers.update(cors_headers(headers, state))
-    preflight = preflight_headers(scope, headers, state)
+    context.headers.update(cors_headers(headers, state, access))
+    preflight = preflight_headers(scope, headers, access)
     if preflight is not None:
         return Response(b"", status_code=204, headers=preflight)
     if not scope["path"]:

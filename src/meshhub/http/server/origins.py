@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from meshhub.errors import MeshhubError, quote
@@ -17,6 +17,7 @@ from meshhub.http.admission.addresses import is_trusted
 from meshhub.http.errors import ServiceError
 from meshhub.http.headers import RESPONSE_HEADERS
 from meshhub.http.state import ServiceState
+from meshhub.service.keys import is_publishable
 
 ANY = "*"
 """Setting that allows every origin, without API keys."""
@@ -33,7 +34,18 @@ _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 _EXPOSED = ", ".join(header.name for header in RESPONSE_HEADERS)
 
 
-def check_origin(scope: Any, headers: Mapping[str, str], state: ServiceState) -> None:
+class Access(NamedTuple):
+    """Access of the page that sent a request.
+
+    can_read: whether it may read the response
+    can_send_key: whether it may send an API key
+    """
+
+    can_read: bool
+    can_send_key: bool
+
+
+def check_origin(scope: Any, headers: Mapping[str, str], state: ServiceState, access: Access) -> None:
     """Check the host and the origin of a request. Raises ServiceError."""
     server, client = scope.get("server"), scope.get("client")
     is_proxied = client is not None and is_trusted(client[0], state.trusted)
@@ -49,34 +61,47 @@ def check_origin(scope: Any, headers: Mapping[str, str], state: ServiceState) ->
     origin = headers.get("origin")
     if not is_local or origin is None or scope["method"] in _SAFE_METHODS:
         return
-    if not _is_same_host(origin, host) and not is_allowed(origin, headers, state):
+    if not _is_same_host(origin, host) and not access.can_read:
         raise ServiceError(
             f"pages of {quote(origin)} may not use this service; the operator lists them in 'cors_origins'",
             code="origin_not_allowed",
         )
 
 
-def is_allowed(origin: str, headers: Mapping[str, str], state: ServiceState) -> bool:
-    """Return whether pages of an origin may read the response; with `*` not if they sent an API key."""
+async def find_access(headers: Mapping[str, str], state: ServiceState) -> Access:
+    """Return what the page that sent a request may do.
+
+    It may read the response, and send a key, if its origin is listed, or if it is that of a publishable key and the
+    request has such a key. A preflight request shows no key, only that one follows. `*` allows every origin without a
+    key.
+    """
+    origin, key = headers.get("origin"), headers.get(_KEY_HEADER.lower())
     origins = state.settings.cors_origins
-    return origin in origins or (ANY in origins and _KEY_HEADER.lower() not in headers)
+    if origin is None:
+        return Access(can_read=False, can_send_key=False)
+    if origin in origins:
+        return Access(can_read=True, can_send_key=True)
+    announced = {name.strip() for name in headers.get("access-control-request-headers", "").lower().split(",")}
+    has_key = is_publishable(key) if key is not None else _KEY_HEADER.lower() in announced
+    is_published = has_key and await state.published_origins.include(origin)
+    return Access(can_read=is_published or (ANY in origins and key is None), can_send_key=is_published)
 
 
-def cors_headers(headers: Mapping[str, str], state: ServiceState) -> dict[str, str]:
-    """Return the headers that let a page of another origin read the response."""
-    origin = headers.get("origin")
-    if not state.settings.cors_origins or origin is None or not is_allowed(origin, headers, state):
-        return {}
-    return {"access-control-allow-origin": origin, "access-control-expose-headers": _EXPOSED, "vary": "Origin"}
+def cors_headers(headers: Mapping[str, str], state: ServiceState, access: Access) -> dict[str, str]:
+    """Return the headers of a response for pages of other origins, and for caches."""
+    if access.can_read:
+        origin = headers["origin"]
+        return {"access-control-allow-origin": origin, "access-control-expose-headers": _EXPOSED, "vary": "Origin"}
+    # a cache must not give this response, which no page can read, to a page
+    is_public = bool(state.settings.cors_origins) or is_publishable(headers.get(_KEY_HEADER.lower(), ""))
+    return {"vary": "Origin"} if is_public else {}
 
 
-def preflight_headers(scope: Any, headers: Mapping[str, str], state: ServiceState) -> dict[str, str] | None:
-    """Return the headers of the response to a preflight request; None for another request."""
-    if scope["method"] != "OPTIONS" or "access-control-request-method" not in headers:
+def preflight_headers(scope: Any, headers: Mapping[str, str], access: Access) -> dict[str, str] | None:
+    """Return the headers of the response to a preflight request; None for another request, or of another page."""
+    if scope["method"] != "OPTIONS" or "access-control-request-method" not in headers or not access.can_read:
         return None
-    if not cors_headers(headers, state):
-        return None
-    names = _REQUEST_HEADERS if ANY in state.settings.cors_origins else (*_REQUEST_HEADERS, _KEY_HEADER)
+    names = (*_REQUEST_HEADERS, _KEY_HEADER) if access.can_send_key else _REQUEST_HEADERS
     return {
         "access-control-allow-methods": _METHODS,
         "access-control-allow-headers": ", ".join(names),
@@ -84,10 +109,10 @@ def preflight_headers(scope: Any, headers: Mapping[str, str], state: ServiceStat
     }
 
 
-def find_rejection(scope: Any, headers: Mapping[str, str], state: ServiceState) -> MeshhubError | None:
+def find_rejection(scope: Any, headers: Mapping[str, str], state: ServiceState, access: Access) -> MeshhubError | None:
     """Return the error of `check_origin`; None without one."""
     try:
-        check_origin(scope, headers, state)
+        check_origin(scope, headers, state, access)
     except MeshhubError as error:
         return error
     return None
