@@ -6,6 +6,7 @@ import gzip
 from collections.abc import Callable
 from pathlib import Path
 
+import brotli
 import httpx
 import pytest
 
@@ -18,6 +19,9 @@ INDEX = b'<!doctype html><title>Page</title><script type="module" src="./assets/
 SCRIPT = b"console.log('meshhub');" * 100
 
 
+BROTLI = brotli.compress(SCRIPT, quality=11)
+
+
 @pytest.fixture
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Build a tiny page."""
@@ -26,7 +30,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "index.html").write_bytes(INDEX)
     (folder / "icon.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     (folder / "assets" / "index-Ab12.js").write_bytes(SCRIPT)
-    (folder / "assets" / "index-Ab12.js.br").write_bytes(b"brotli")
+    (folder / "assets" / "index-Ab12.js.br").write_bytes(BROTLI)
     (folder / "assets" / "index-Ab12.js.gz").write_bytes(gzip.compress(SCRIPT, mtime=0))
     (folder / "assets" / "style-Cd34.css").write_bytes(b"body{margin:0}" * 200)
     (folder / "assets" / "core-Ef56.wasm").write_bytes(b"\0asm")
@@ -66,12 +70,13 @@ def test_hashed_files_are_cached_forever_and_compressed(built: Path, serve: Call
             return answer.headers.get("content-encoding"), b"".join(answer.iter_raw())
 
     script = "/assets/index-Ab12.js"
-    assert fetch(script, "gzip, br") == ("br", b"brotli")
+    assert fetch(script, "gzip, br") == ("br", BROTLI)
     assert fetch(script, "gzip, br;q=0") == ("gzip", gzip.compress(SCRIPT, mtime=0))
     assert fetch(script, "identity") == (None, SCRIPT)
     # without copies, the service compresses
-    encoding, content = fetch("/assets/style-Cd34.css", "br, gzip")
-    assert (encoding, gzip.decompress(content)) == ("gzip", b"body{margin:0}" * 200)
+    for encoding, decompress in (("br", brotli.decompress), ("gzip", gzip.decompress)):
+        used, content = fetch("/assets/style-Cd34.css", encoding)
+        assert (used, decompress(content)) == (encoding, b"body{margin:0}" * 200)
     assert (
         service.get(script, headers={"Accept-Encoding": ""}).headers["content-type"] == "text/javascript; charset=utf-8"
     )
@@ -150,12 +155,17 @@ def test_text_responses_are_compressed_and_files_are_not(service: Running) -> No
         return service.get(path, headers={"Accept-Encoding": encoding})
 
     for path in ("/supported", "/schema/openapi.json"):
-        plain, packed = fetch(path, "identity"), fetch(path, "gzip")
+        plain = fetch(path, "identity")
         assert "content-encoding" not in plain.headers
-        assert packed.headers["content-encoding"] == "gzip"
-        assert int(packed.headers["content-length"]) < len(plain.content) / 3
-        assert packed.content == plain.content
-        assert "Accept-Encoding" in packed.headers["vary"]
+        for encoding in ("gzip", "br"):
+            packed = fetch(path, encoding)
+            assert packed.headers["content-encoding"] == encoding
+            assert int(packed.headers["content-length"]) < len(plain.content) / 3
+            assert packed.content == plain.content
+            assert packed.headers["vary"].count("Accept-Encoding") == 1
+            head = service.client.head(path, headers={"Accept-Encoding": encoding})
+            assert head.headers["content-encoding"] == encoding
+            assert head.headers["content-length"] == packed.headers["content-length"]
     etag = fetch("/supported", "gzip").headers["etag"]
     assert service.get("/supported", headers={"If-None-Match": etag}).status_code == 304
     assert "content-encoding" not in fetch("/plan", "gzip").headers
@@ -163,3 +173,37 @@ def test_text_responses_are_compressed_and_files_are_not(service: Running) -> No
     assert "content-encoding" not in converted.headers
     gltf = service.convert(target="gltf", headers={"Accept-Encoding": "gzip"})
     assert "content-encoding" not in gltf.headers
+
+
+@pytest.mark.parametrize(
+    ("accepted", "encoding"),
+    [
+        ("", ""),
+        ("gzip, br", "br"),
+        ("gzip, deflate", "gzip"),
+        ("br;q=0.5, gzip;q=0.9", "gzip"),
+        ("br;q=0, gzip", "gzip"),
+        ("br;q=0.000, *", "gzip"),
+        ("*", "br"),
+        ("*;q=0", ""),
+        ("gzip;q=0.1, identity;q=1", ""),
+        ("GZIP ; Q=1.0, identity;q=0.5", "gzip"),
+        ("zstd", ""),
+        ("x-gzip", ""),
+    ],
+)
+def test_the_encoding_is_that_which_the_client_prefers(service: Running, accepted: str, encoding: str) -> None:
+    for path in ("/schema/openapi.json", "/schema/start.js"):
+        answer = service.get(path, headers={"Accept-Encoding": accepted})
+        assert answer.status_code == 200
+        assert answer.headers.get("content-encoding", "") == encoding
+        assert "Accept-Encoding" in answer.headers["vary"]
+
+
+def test_parts_of_results_are_not_compressed(service: Running) -> None:
+    answer = service.post("/jobs", {"file": ("a.toy", b"toy")}, {"kind": "inspect"})
+    url = f"/jobs/{answer.json()['id']}"
+    wait_until(lambda: service.get(url).json()["state"] == "done")
+    part = service.get(f"{url}/result", headers={"Range": "bytes=0-9", "Accept-Encoding": "br, gzip"})
+    assert (part.status_code, len(part.content)) == (206, 10)
+    assert "content-encoding" not in part.headers

@@ -27,7 +27,7 @@ def test_scripts_and_styles_are_not_counted(serve: Callable[..., Running]) -> No
         answer = service.get(path)
         assert answer.status_code == 200
         assert hashlib.sha256(answer.content).digest() == hashlib.sha256(file.contents[""]).digest()
-        assert answer.headers["content-encoding"] == "gzip"
+        assert answer.headers["content-encoding"] == "br"
         assert ("immutable" in answer.headers["cache-control"]) == (page_assets.VERSION in path)
     assert service.get("/plan").json()["usage"]["requests_remaining"] == 1
 

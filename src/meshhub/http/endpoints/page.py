@@ -8,7 +8,7 @@ from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
 from meshhub.http.endpoints.access import PUBLIC
-from meshhub.http.responses.conditions import accepts, matches
+from meshhub.http.responses.conditions import choose_encoding, matches
 from meshhub.http.state import AnyRequest, state_of
 
 
@@ -21,8 +21,7 @@ def page_handler(paths: Iterable[str]) -> HTTPRouteHandler:
         file = state_of(request).page_files[request.scope["path"]]
         if matches(request.headers.get("if-none-match", ""), file.headers["ETag"]):
             return Response(b"", status_code=304, media_type=file.media_type, headers=dict(file.headers))
-        accepted = request.headers.get("accept-encoding", "")
-        encoding = next(encoding for encoding in file.contents if not encoding or accepts(accepted, encoding))
+        encoding = choose_encoding(request.headers.get("accept-encoding", ""), filter(None, file.contents))
         headers = {**file.headers, **({"Content-Encoding": encoding} if encoding else {})}
         return Response(file.contents[encoding], media_type=file.media_type, headers=headers)
 

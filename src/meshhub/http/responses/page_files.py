@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import mimetypes
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from meshhub.http.responses.encodings import COMPRESSORS
 
 FOLDER = Path(__file__).parent.parent / "page"
 """Folder of the built page in this package."""
@@ -90,7 +91,7 @@ def load_file(path: Path, headers: Mapping[str, str]) -> PageFile:
         if path.with_name(path.name + suffix).is_file()
     }
     if not copies and path.suffix not in _INCOMPRESSIBLE:
-        copies = {"gzip": gzip.compress(content, mtime=0)}
+        copies = {encoding: compress(content) for encoding, compress in COMPRESSORS.items()}
     media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     headers = {
         "Cache-Control": _REVALIDATE,

@@ -1,18 +1,23 @@
-"""Compression of text responses: JSON reports, lists and documents. Files of models stay as they are."""
+"""Compression of text responses: JSON reports, lists and documents. Files of models stay as they are.
+
+A preview of 100 000 triangles becomes 16 % smaller with brotli and gzip, 7 % with zstd, for 30 to 40 ms of CPU; a
+download of 1 MB gains less. For JSON, zstd needs less CPU than brotli, but the result is larger, and Safari lacks it.
+
+Compression reveals a secret beside content that an attacker chooses, if the attacker can make the victim's browser send
+many requests with the secret (BREACH). Here it cannot: no cookies, keys are never in a response, and the id of a job is
+a secret that only requests with this id get.
+"""
 
 from __future__ import annotations
 
-import gzip
 import re
 from typing import Any
 
-from meshhub.http.responses.conditions import accepts
+from meshhub.http.responses.conditions import choose_encoding
+from meshhub.http.responses.encodings import COMPRESSORS
 
 MIN_BYTES = 1024
 """Bytes; a smaller body fits into one packet anyway."""
-
-LEVEL = 5
-"""gzip level; 9 takes three times as long for 1 % less (OpenAPI document)."""
 
 _COMPRESSIBLE = re.compile(rb"(application/json|text/(?!event-stream))")
 
@@ -20,11 +25,11 @@ Message = dict[str, Any]
 
 
 class Compressor:
-    """Compressor of the body of one response, if it comes in one piece and the client accepts gzip."""
+    """Compressor of the body of one response, if it comes in one piece and the client accepts an encoding."""
 
     def __init__(self, accept_encoding: str) -> None:
         """Read the header Accept-Encoding of the request."""
-        self._is_accepted = accepts(accept_encoding, "gzip")
+        self._encoding = choose_encoding(accept_encoding, COMPRESSORS)
         self._start: Message | None = None
 
     def handle(self, message: Message) -> list[Message]:
@@ -37,12 +42,12 @@ class Compressor:
         if self._start is None:
             return [message]
         start, self._start = self._start, None
-        headers = [*start["headers"], (b"vary", b"Accept-Encoding")]
+        headers = [*start["headers"], *([] if _varies(start) else [(b"vary", b"Accept-Encoding")])]
         body = message.get("body", b"")
-        if not self._is_accepted or message.get("more_body", False) or len(body) < MIN_BYTES:
+        if not self._encoding or message.get("more_body", False) or len(body) < MIN_BYTES:
             return [{**start, "headers": headers}, message]
-        body = gzip.compress(body, LEVEL, mtime=0)
-        changed = {b"content-length": str(len(body)).encode(), b"content-encoding": b"gzip"}
+        body = COMPRESSORS[self._encoding](body)
+        changed = {b"content-length": str(len(body)).encode(), b"content-encoding": self._encoding.encode()}
         # an ETag stays: clients compare it only with If-None-Match, for which encodings are equal (RFC 9110 §13.1.2)
         kept = [(name, value) for name, value in headers if name.lower() not in changed]
         return [{**start, "headers": [*kept, *changed.items()]}, {**message, "body": body}]
@@ -51,4 +56,8 @@ class Compressor:
 def _is_compressible(start: Message) -> bool:
     headers = {name.lower(): value for name, value in start["headers"]}
     is_text = _COMPRESSIBLE.match(headers.get(b"content-type", b"")) is not None
-    return is_text and b"content-encoding" not in headers and start["status"] not in (204, 304)
+    return is_text and b"content-encoding" not in headers and start["status"] not in (204, 206, 304)
+
+
+def _varies(start: Message) -> bool:
+    return any(name.lower() == b"vary" and b"accept-encoding" in value.lower() for name, value in start["headers"])
