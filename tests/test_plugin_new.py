@@ -20,9 +20,10 @@ KINDS = {
     "writer": ["acme", "--writer", ".TRI"],
     "both": ["meshhub-acme", "--reader", "tri", "--writer", "tri"],
     "operation": ["acme", "--operation", "lift-up"],
+    "recipe": ["acme", "--recipe", "tall-print"],
     "policy": ["acme", "--policy"],
-    "all": ["acme", "--reader", "tri", "--writer", "trio", "--operation", "lift", "--policy"],
-    "shortest": ["q", "--reader", "v", "--writer", "w", "--operation", "z", "--policy"],
+    "all": ["acme", "--reader", "tri", "--writer", "trio", "--operation", "lift", "--recipe", "tall", "--policy"],
+    "shortest": ["q", "--reader", "v", "--writer", "w", "--operation", "z", "--recipe", "y", "--policy"],
     "longest": [LONG, "--reader", "abcdefghijklmnop", "--writer", "abcdefghijklmnop", "--operation", LONG, "--policy"],
 }
 
@@ -108,7 +109,9 @@ def test_a_new_plugin_has_all_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["acme"], "--reader, --writer, --operation or --policy"),
+        (["acme"], "--reader, --writer, --operation, --recipe or --policy"),
+        (["acme", "--recipe", "print"], "the recipe 'print' exists already"),
+        (["acme", "--recipe", "Tall"], "must be lower-case words"),
         (["Acme", "--policy"], "'Acme' must be lower-case words"),
         (["1acme", "--policy"], "a letter comes first"),
         (["../acme", "--policy"], "must be lower-case words"),

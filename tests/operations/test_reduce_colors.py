@@ -19,6 +19,7 @@ from meshhub.model.notes import collecting
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene, UInt8
 from meshhub.toolkit.colors import convert_from_oklab, convert_to_lab, convert_to_oklab, measure_delta_e
 from meshhub.toolkit.geometry import soup
+from meshhub.toolkit.surface_colors import Surface, get_face_materials
 from meshhub.toolkit.topology import is_closed
 from models import assert_valid, brick, sphere, volume
 
@@ -67,10 +68,11 @@ def measure_areas(scene: Scene) -> dict[tuple[int, ...], float]:
         mesh = scene.meshes[part.mesh]
         a, b, c = (mesh.vertices @ part.transform[:3, :3].T)[mesh.faces].transpose(1, 0, 2)
         size = np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2
-        assert mesh.face_material is not None
+        used = get_face_materials(scene, Surface(part.mesh, part.material))
+        assert used.min() >= 0
         for number, material in enumerate(scene.materials):
             color = tuple(round(255 * value) for value in material.base_color[:3])
-            areas[color] = areas.get(color, 0) + float(size[mesh.face_material == number].sum())
+            areas[color] = areas.get(color, 0) + float(size[used == number].sum())
     return areas
 
 

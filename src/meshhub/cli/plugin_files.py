@@ -16,6 +16,7 @@ class NewPlugin(NamedTuple):
     reader:    extension without dot, which is also the id of the format; None for no reader
     writer:    the same for a writer
     operation: id of an operation; None for no operation
+    recipe:    id of a recipe; None for no recipe
     policy:    whether it has a plan, a review and a listener
     """
 
@@ -23,6 +24,7 @@ class NewPlugin(NamedTuple):
     reader: str | None
     writer: str | None
     operation: str | None
+    recipe: str | None
     policy: bool
 
     @property
@@ -71,6 +73,9 @@ def list_files(plugin: NewPlugin) -> dict[str, str]:
         tests.append((templates.OPERATION_TEST, plugin.operation))
     if tests:
         files["tests/test_conformance.py"] = _test_conformance(plugin, tests)
+    if plugin.recipe:
+        files[f"{package}/recipes/{plugin.recipe}.toml"] = _fill(templates.RECIPE, plugin)
+        files["tests/test_recipe.py"] = _fill(templates.RECIPE_TEST, plugin)
     if plugin.policy:
         files[f"{package}/policy.py"] = _fill(templates.POLICY, plugin)
         files["tests/test_policy.py"] = _fill(templates.POLICY_TEST, plugin)
@@ -93,23 +98,29 @@ def _fill(template: str, plugin: NewPlugin, format_id: str = "") -> str:
         "Operation": (plugin.operation or "").replace("-", " ").capitalize(),
         "OperationClass": "".join(word.capitalize() for word in (plugin.operation or "").split("-")),
         "option": plugin.option,
+        "recipe": plugin.recipe or "",
+        "Recipe": (plugin.recipe or "").replace("-", " ").capitalize(),
     }
     return re.sub(r"@(\w+)@", lambda match: values[match[1]], template)
 
 
 def _declare(plugin: NewPlugin) -> str:
     """Return the module that declares the capabilities."""
-    names = ["hookimpl"] if plugin.formats or plugin.operation else []
+    names = ["hookimpl"] if plugin.formats or plugin.operation or plugin.recipe else []
     names += ["Format", "Frame"] if plugin.formats else []
     names += ["Reader"] if plugin.reader else []
     names += ["Writer"] if plugin.writer else []
     names += ["Operation", "Stage"] if plugin.operation else []
+    names += ["Recipe"] if plugin.recipe else []
     has_options = bool(plugin.writer or plugin.operation)
     blocks = [_fill('"""@title@ for meshhub: declarations. Keep this module light: import no numpy here."""', plugin)]
     imports = ["from __future__ import annotations", ""]
-    imports += ["from typing import Annotated", ""] if has_options else []
+    imports += ["from importlib.resources import files"] if plugin.recipe else []
+    imports += ["from typing import Annotated"] if has_options else []
+    imports += [""] if has_options or plugin.recipe else []
     ordered = sorted(names, key=lambda name: (name[0].islower(), name))
     imports += [f"from meshhub import {', '.join(ordered)}"] if names else []
+    imports += ["from meshhub.toolkit.recipes import read_recipes"] if plugin.recipe else []
     imports += ["from msgspec import Meta, Struct"] if has_options else []
     if plugin.policy:
         hooks = "meshhub_finished, meshhub_plans, meshhub_review"
@@ -124,6 +135,7 @@ def _declare(plugin: NewPlugin) -> str:
     definitions += [_fill(templates.READER_HOOK, plugin, plugin.reader)] if plugin.reader else []
     definitions += [_fill(templates.WRITER_HOOK, plugin, plugin.writer)] if plugin.writer else []
     definitions += [_fill(templates.OPERATION_HOOK, plugin)] if plugin.operation else []
+    definitions += [templates.RECIPE_HOOK] if plugin.recipe else []
     return "".join([text, *(f"\n\n{definition}" for definition in definitions)])
 
 
@@ -152,5 +164,6 @@ def _list_usage(plugin: NewPlugin) -> str:
     rows = [f"| reads | `.{plugin.reader}` |"] if plugin.reader else []
     rows += [f"| writes | `.{plugin.writer}`, with the option `{plugin.writer}_decimals` |"] if plugin.writer else []
     rows += [f"| operation | `{plugin.operation}`, with the option `{plugin.option}` |"] if plugin.operation else []
+    rows += [f"| recipe | `{plugin.recipe}` |"] if plugin.recipe else []
     rows += [f"| plan | `{plugin.name}` |"] if plugin.policy else []
     return "\n".join(["", "| | |", "| --- | --- |", *rows, ""])

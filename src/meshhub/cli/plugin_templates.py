@@ -172,6 +172,45 @@ def meshhub_operations() -> list[Operation]:
     ]
 '''
 
+RECIPE_HOOK = '''\
+@hookimpl
+def meshhub_recipes() -> list[Recipe]:
+    """Declare the recipes of the folder `recipes`."""
+    return read_recipes(files(__name__) / "recipes")
+'''
+
+RECIPE = """\
+label = "@Recipe@"
+description = "A valid, closed mesh on the print bed, 80 mm tall."
+
+[options]
+repair = true
+target_height_mm = 80
+place_on_bed = true
+"""
+
+RECIPE_TEST = '''\
+"""The recipe, in a registry with the installed plug-in."""
+
+from __future__ import annotations
+
+import pytest
+from meshhub import Mesh, Part, Registry, Scene, Target
+
+TETRAHEDRON = Scene(
+    (Mesh([[0, 0, 0], [10, 0, 0], [0, 10, 0], [0, 0, 5]], [[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]]),), (Part(0),)
+)
+
+
+def test_the_recipe_is_listed_and_converts() -> None:
+    with Registry() as registry:
+        assert "@recipe@" in registry.recipes
+        assert not registry.faults
+        report = registry.convert(TETRAHEDRON, Target(), to="stl", recipe="@recipe@")
+    assert report.target.size_mm is not None
+    assert report.target.size_mm[2] == pytest.approx(80)
+'''
+
 READER = '''\
 """Read triangles as text."""
 

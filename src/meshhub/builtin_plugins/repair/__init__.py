@@ -12,7 +12,7 @@ from meshhub.model.capabilities import Operation, Stage
 
 
 class RepairOptions(Struct, frozen=True, kw_only=True):
-    """Options of `repair`: whether to repair the scene."""
+    """Options of `repair`: whether to repair the scene, and to remove shells that no print needs."""
 
     repair: Annotated[
         bool,
@@ -20,6 +20,14 @@ class RepairOptions(Struct, frozen=True, kw_only=True):
             title="Repair",
             description="Close holes, remove stray fragments, duplicate and degenerate faces, split non-manifold edges "
             "and vertices, and orient faces outward. A valid model stays unchanged.",
+        ),
+    ] = False
+    repair_solid: Annotated[
+        bool,
+        Meta(
+            title="Repair to solid bodies",
+            description="Repair, then remove shells inside of other shells, so that double walls and cavities become "
+            "solid, and small shells that float beside the model.",
         ),
     ] = False
 

@@ -12,6 +12,7 @@ from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.batch_validity import measure_valid_meshes
 from meshhub.builtin_plugins.repair.orient import measure_closed_volume
 from meshhub.builtin_plugins.repair.passes import RepairResult, repair_surface
+from meshhub.builtin_plugins.repair.solid import make_solid
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_surface
 from meshhub.builtin_plugins.repair.welded_mesh import to_mesh, weld_mesh
 from meshhub.model.notes import did, note
@@ -35,6 +36,9 @@ FIGURES = (
 )
 """Figures that count actions, reported even if they are 0."""
 
+SOLID_FIGURES = ("inner_shells_removed", "floating_shells_removed")
+"""Figures of `repair_solid`."""
+
 
 class RepairedMesh(NamedTuple):
     """Mesh after its repair, and its bodies and volume before and after."""
@@ -44,12 +48,12 @@ class RepairedMesh(NamedTuple):
     after: tuple[int, float]
 
 
-def run(scene: Scene, options: RepairOptions) -> Scene:  # noqa: ARG001  every operation has this signature
+def run(scene: Scene, options: RepairOptions) -> Scene:
     """Repair every mesh of the scene.
 
     Args:
         scene: Millimeters, Z up.
-        options: Not used; the operation runs only if `repair` is True.
+        options: `repair_solid` also removes inner and floating shells.
     Returns:
         Repaired scene; instances stay shared, and a valid mesh stays the same object.
     """
@@ -70,6 +74,11 @@ def run(scene: Scene, options: RepairOptions) -> Scene:  # noqa: ARG001  every o
         else:
             measure = (1, float(valid_volumes[index]))
             result = RepairedMesh(mesh, measure, measure)
+        if options.repair_solid:
+            solid = make_solid(result.mesh, tally)
+            if solid is not result.mesh:
+                check = check_surface(weld_mesh(solid)[0])
+                result = RepairedMesh(solid, result.before, (check.bodies, check.volume))
         meshes[index] = result.mesh
         scale = sum(abs(float(np.linalg.det(part.transform[:3, :3]))) for part in parts)
         for total, bodies, volume in ((before, *result.before), (after, *result.after)):
@@ -79,7 +88,7 @@ def run(scene: Scene, options: RepairOptions) -> Scene:  # noqa: ARG001  every o
     repaired = replace(scene, meshes=tuple(meshes)) if is_changed else scene
     size = _measure_size(scene)
     did(
-        **{name: tally[name] for name in FIGURES},
+        **{name: tally[name] for name in (*FIGURES, *(SOLID_FIGURES if options.repair_solid else ()))},
         bodies_before=before[0],
         bodies_after=after[0],
         volume_before=before[1],

@@ -1,0 +1,66 @@
+"""Removal of shells that no print needs: inner walls, and small shells that float beside the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.repair.nesting import measure_depths
+from meshhub.builtin_plugins.repair.orient import measure_shell_volumes
+from meshhub.builtin_plugins.repair.welded_mesh import WeldedMesh, weld_mesh
+from meshhub.model.scene import Float64, Mesh
+from meshhub.toolkit import topology
+from meshhub.toolkit.containment import group_by_shell
+from meshhub.toolkit.geometry import compacted
+
+MAX_FLOATING_DIAGONAL_RATIO = 0.05
+"""Diagonal of a floating shell per diagonal of its part: 4 mm of 80 mm."""
+
+MAX_FLOATING_VOLUME_RATIO = 0.001
+"""Volume of a floating shell per volume of its part."""
+
+
+def make_solid(mesh: Mesh, tally: Counter[str]) -> Mesh:
+    """Remove the shells inside of closed ones, and the small ones that touch no other.
+
+    Args:
+        mesh: Repaired mesh.
+        tally: Counts the shells.
+    Returns:
+        The mesh itself if no shell is removed.
+    """
+    surface = weld_mesh(mesh)[0]
+    mesh_edges = topology.edges(surface.faces)
+    count, label = topology.shells(surface.faces, mesh_edges)
+    if count < 2:
+        return mesh
+    surface = replace(surface, shell=label)
+    is_closed = np.ones(count, np.bool_)
+    is_closed[label[mesh_edges.order[mesh_edges.start[mesh_edges.size == 1]] // 3]] = False
+    volume = np.abs(measure_shell_volumes(surface))
+    is_inner = measure_depths(surface, is_closed, volume) > 0
+    is_floating = ~is_inner & _find_floating_shells(surface, is_closed, volume)
+    tally.update(inner_shells_removed=int(is_inner.sum()), floating_shells_removed=int(is_floating.sum()))
+    kept = ~(is_inner | is_floating)[label]
+    if kept.all():
+        return mesh
+    material = None if mesh.face_material is None else mesh.face_material[kept]
+    return compacted(replace(mesh, faces=mesh.faces[kept], face_material=material))
+
+
+def _find_floating_shells(surface: WeldedMesh, is_closed: NDArray[np.bool_], volume: Float64) -> NDArray[np.bool_]:
+    """Return a mask (s,) of the small shells without a corner inside a large one; never all shells."""
+    shells = group_by_shell(surface.points, surface.faces, surface.shell, surface.shell_count)
+    diagonal = np.linalg.norm(shells.high - shells.low, axis=1)
+    size = float(np.linalg.norm(np.ptp(surface.points[np.unique(surface.faces)], axis=0)))
+    is_small = (diagonal < MAX_FLOATING_DIAGONAL_RATIO * size) & (volume < MAX_FLOATING_VOLUME_RATIO * volume.sum())
+    is_floating = is_small.copy()
+    for outer in np.flatnonzero(~is_small & is_closed).tolist():
+        is_near = (shells.low < shells.high[outer]).all(axis=1) & (shells.high > shells.low[outer]).all(axis=1)
+        for shell in np.flatnonzero(is_floating & is_near).tolist():
+            corners = shells.corner[shells.begin[shell] : shells.begin[shell + 1]].reshape(-1, 3)
+            is_floating[shell] = not shells.contains(outer, corners).any()
+    return np.zeros_like(is_floating) if is_floating.all() else is_floating

@@ -1,0 +1,97 @@
+"""`repair_solid`: inner walls and floating shells disappear, deliberate bodies and colors stay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from test_reduce_colors import draw_halves, measure_areas, project_texture
+
+from meshhub import Registry
+from meshhub.builtin_plugins.repair import RepairOptions
+from meshhub.builtin_plugins.repair.operation import run
+from meshhub.model.notes import collecting
+from meshhub.model.scene import Float64, Mesh, Part, Scene
+from meshhub.toolkit.geometry import soup
+from meshhub.toolkit.topology import is_closed
+from models import assert_valid, sphere, volume
+
+pytestmark = pytest.mark.once
+
+
+def place(mesh: Mesh, offset: tuple[float, float, float] = (0, 0, 0), scale: float = 1.0) -> Mesh:
+    """Return a scaled and moved mesh; a negative scale turns it inside out."""
+    faces = mesh.faces[:, ::-1] if scale < 0 else mesh.faces
+    return replace(mesh, vertices=mesh.vertices * abs(scale) + np.array(offset), faces=faces)
+
+
+def join(*meshes: Mesh) -> Mesh:
+    first = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
+    vertices: Float64 = np.concatenate([mesh.vertices for mesh in meshes])
+    return Mesh(
+        vertices,
+        np.concatenate([mesh.faces + start for mesh, start in zip(meshes, first, strict=False)]).astype(np.int32),
+    )
+
+
+BALL = sphere(20, 24)
+SMALL = sphere(0.5, 12)
+
+
+def make_solid(mesh: Mesh) -> tuple[Scene, dict[str, Any]]:
+    with collecting("test") as remarks:
+        result = run(Scene((mesh,), (Part(0),)), RepairOptions(repair_solid=True))
+    return result, dict(remarks.figures)
+
+
+@pytest.mark.parametrize("direction", [1, -1], ids=["same direction", "cavity"])
+def test_a_double_shell_becomes_solid(direction: int) -> None:
+    result, figures = make_solid(join(BALL, place(BALL, scale=0.98 * direction)))
+    assert_valid(result)
+    assert figures["inner_shells_removed"] == 1
+    assert volume(*soup(result)) == pytest.approx(volume(BALL.vertices, BALL.faces))
+    assert figures["volume_after"] == pytest.approx(volume(*soup(result)))
+    assert figures["bodies_after"] == 1
+
+
+def test_floating_shells_disappear_and_attached_ones_stay() -> None:
+    floating = [place(SMALL, (25, y, 0)) for y in range(-20, 21, 2)]
+    attached, large = place(SMALL, (0, 0, 20)), place(BALL, (50, 0, 0), 0.2)
+    result, figures = make_solid(join(BALL, attached, large, *floating))
+    assert figures["floating_shells_removed"] == len(floating) == 21
+    assert result.face_count == len(BALL.faces) * 2 + len(SMALL.faces)
+
+
+def test_many_equal_shells_stay() -> None:
+    mesh = join(*(place(SMALL, (10 * x, 10 * y, 0)) for x in range(10) for y in range(10)))
+    result, figures = make_solid(mesh)
+    assert result.meshes[0] is mesh
+    assert (figures["inner_shells_removed"], figures["floating_shells_removed"]) == (0, 0)
+
+
+def test_a_plain_repair_keeps_all_shells() -> None:
+    mesh = join(BALL, place(BALL, scale=-0.9), place(SMALL, (25, 0, 0)))
+    with collecting("test") as remarks:
+        result = run(Scene((mesh,), (Part(0),)), RepairOptions(repair=True))
+    assert result.meshes[0] is mesh
+    assert "inner_shells_removed" not in remarks.figures
+
+
+def test_the_recipe_makes_a_print_of_a_double_shell_with_colors(tmp_path: Path) -> None:
+    double = join(place(BALL), place(BALL, scale=-0.98), place(SMALL, (18, 18, 0)), place(SMALL, (-18, 18, 3)))
+    with Registry(entry_points=False) as registry:
+        registry.write(project_texture(double, draw_halves()), tmp_path / "a.glb")
+        options = {"recipe": "print-color", "reduce_colors": 2, "target_height_mm": 80}
+        report = registry.convert(tmp_path / "a.glb", tmp_path / "a.3mf", options=options)
+        scene = registry.read(tmp_path / "a.3mf")
+    assert is_closed(*soup(scene))
+    assert report.target.size_mm == pytest.approx((80, 80, 80), rel=0.02)
+    vertices = soup(scene)[0]
+    assert vertices[:, 2].min() == pytest.approx(0, abs=1e-3)
+    assert volume(*soup(scene)) == pytest.approx(8 * volume(BALL.vertices, BALL.faces), rel=0.01)
+    sizes = sorted(size for size in measure_areas(scene).values() if size > 0)
+    assert len(sizes) == 2
+    assert sizes[0] == pytest.approx(sizes[1], rel=0.05)
