@@ -89,7 +89,7 @@ class Starter:
         ours, theirs = self._context.Pipe()
         mark = new_mark()
         with contextlib.closing(theirs), _STARTING.held():
-            if self.method != "fork":
+            if self.method != "fork" and sys.platform != "win32":
                 # before _block_interrupt, because its start unblocks SIGINT
                 resource_tracker.ensure_running()
             with _set_environment(SINGLE_THREADED), _shorten_paths(), _allow_children(), _block_interrupt():

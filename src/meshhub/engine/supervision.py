@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
@@ -88,10 +89,13 @@ class _Wait:
         next_check = time.monotonic() + _CHECK_INTERVAL_S
         with watch_end(self._worker.process) as end:
             sources: list[Connection | int] = [pipe, end]
-            if cancel is not None:
+            # Windows cannot wait for the descriptor of a pipe; the next check of `requested` notices the signal
+            if cancel is not None and sys.platform != "win32":
                 sources.append(cancel.fileno())
             while True:
                 now = time.monotonic()
+                if cancel is not None and cancel.requested:
+                    raise cancellation_error()
                 if deadline is not None and now >= deadline:
                     raise deadline_error(self._supervision.timeout_s, self._position)
                 if now >= next_check:

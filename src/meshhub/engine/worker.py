@@ -10,6 +10,7 @@ import pickle
 import signal
 import sys
 import tempfile
+import time
 from contextvars import copy_context
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
@@ -36,6 +37,9 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 _FAULT_STATUS = 70
 """Exit status of a worker after a fault of meshhub itself: EX_SOFTWARE of sysexits.h."""
+
+_PAUSE_S = 3600.0
+"""Seconds between two looks of a worker that waits to be killed."""
 
 MAX_ANSWER_BYTES = 8 << 20
 """Bytes of a response; a report has a few thousand, and the parent holds the whole response in memory."""
@@ -129,7 +133,8 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
                 connection.send_bytes(msgspec.json.encode(Answer(is_unchanged=True)))
             connection.send_bytes(encoded)
         while not is_unchanged:
-            signal.pause()
+            # unlike signal.pause(), it exists on Windows
+            time.sleep(_PAUSE_S)
 
 
 def _find_change(state: WorkerState) -> str:
@@ -171,9 +176,9 @@ def _perform(assignment: Assignment, connection: Connection) -> Answer:
 
 def settle(mark: int, log_as: logs.Kind | None) -> None:
     """Let this process end with its parent, mark it, and redirect its output to the log or discard it."""
-    with contextlib.suppress(OSError):
-        os.setsid()
     if sys.platform != "win32":
+        with contextlib.suppress(OSError):
+            os.setsid()
         # the parent has blocked it; no terminal sends it to a process in its own session
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _die_with_parent()
