@@ -179,6 +179,22 @@ def test_a_store_that_cannot_list_is_an_error(registry: Registry, scripted: Call
         registry.inspect("s3://models/a.obj")
 
 
+PAGES = ["plugins/meshhub-s3/README.md", "docs/how-to/object-storage.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_code_of_the_documentation_runs(
+    environment: None, client: Any, page: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parent.parent.parent.parent / page).read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    monkeypatch.setenv("MESHHUB_S3_BUCKETS", "models,prints")
+    client.create_bucket(Bucket="prints")
+    client.put_object(Bucket="models", Key="bracket.stl", Body=Registry().convert_bytes(BRICK, "stl"))
+    exec(code, {})
+    assert client.get_object(Bucket="prints", Key="bracket.3mf")["Body"].read(2) == b"PK"
+
+
 def test_an_existing_object_stays_without_overwrite(
     registry: Registry, client: Any, brick: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,7 +120,7 @@ class @Format@WriterOptions(Struct, frozen=True, kw_only=True):
 OPERATION_OPTIONS = '''\
 Height = Annotated[
     float,
-    Meta(title="@Operation@ by mm", description="Move the whole model up.", ge=0, le=1000),
+    Meta(title="Lift by mm", description="Move the whole model up.", ge=0, le=1000),
 ]
 
 

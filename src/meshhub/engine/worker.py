@@ -10,11 +10,11 @@ import pickle
 import signal
 import sys
 import tempfile
-import time
 from contextvars import copy_context
-from multiprocessing import forkserver
+from multiprocessing import forkserver, parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 from msgspec import Struct
@@ -37,9 +37,6 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 _FAULT_STATUS = 70
 """Exit status of a worker after a fault of meshhub itself: EX_SOFTWARE of sysexits.h."""
-
-_PAUSE_S = 3600.0
-"""Seconds between two looks of a worker that waits to be killed."""
 
 MAX_ANSWER_BYTES = 8 << 20
 """Bytes of a response; a report has a few thousand, and the parent holds the whole response in memory."""
@@ -132,9 +129,16 @@ def serve(connection: Connection, limits: Limits, mark: int, log_as: logs.Kind |
             if is_unchanged:
                 connection.send_bytes(msgspec.json.encode(Answer(is_unchanged=True)))
             connection.send_bytes(encoded)
-        while not is_unchanged:
-            # unlike signal.pause(), it exists on Windows
-            time.sleep(_PAUSE_S)
+        if not is_unchanged:
+            _wait_for_end()
+
+
+def _wait_for_end() -> NoReturn:
+    """Wait to be killed; end if the parent was killed itself, which only Linux reports with a signal."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(0)
 
 
 def _find_change(state: WorkerState) -> str:
