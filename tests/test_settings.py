@@ -43,6 +43,17 @@ def write_settings(path: Path, text: str) -> dict[str, str]:
     return {"MESHHUB_SETTINGS": str(path)}
 
 
+def test_a_limit_whose_name_ends_like_another_is_set() -> None:
+    settings = load({"MESHHUB_PLAN_FREE_JOB_REQUESTS_PER_MINUTE": "600"}).settings
+    assert settings.plan_limits == {"free": {"job_requests_per_minute": 600}}
+
+
+@pytest.mark.parametrize("name", ["worker_address", "jobs_storage_url"])
+def test_malformed_addresses_of_a_cluster_are_rejected(name: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"{name}: 'no address' is not an address like"):
+        Settings(**{name: "no address"})
+
+
 def test_variables_take_precedence_over_the_file(file: Path) -> None:
     loaded = load(
         {

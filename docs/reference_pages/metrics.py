@@ -8,6 +8,7 @@ from typing import Any, cast
 from prometheus_client.parser import text_string_to_metric_families
 
 from meshhub.http.metrics import Metrics
+from meshhub.service.jobs.job import Statistics
 from reference_pages import REGISTRY, code, page_of, table
 
 INTRODUCTION = """\
@@ -28,6 +29,9 @@ def page() -> str:
     metrics.count_request("/convert", 200, 1, 1)
     with metrics.measure("stl") as measurement:
         measurement.start()
+    metrics.set_jobs(Statistics(queued=0, running=0, oldest_s=0.0))
+    with metrics.measure_job(cast(Any, SimpleNamespace(attempt=1, started=None))):
+        pass
     rows = []
     for family in text_string_to_metric_families(metrics.export().decode()):
         if not family.name.startswith("meshhub_") or family.name.endswith("_created"):
@@ -44,6 +48,8 @@ def page() -> str:
         "- `status`: HTTP status; 499 means that the client left.\n"
         "- `source`, `target`: format id, or `other`; the target of an inspection is `none`.\n"
         "- `outcome`: `ok`, an [error code](errors.md), or `cancelled`.\n"
+        "- `outcome` of a job: `done`, `failed`, `released` to the queue, or `stale`: canceled, or running elsewhere.\n"
+        "- `attempt`: number of the run of a job, from 1; `state`: `queued` or `running`.\n"
         "- `kind`: why a worker was killed: `timeout`, `crash`, `client_gone`, `shutdown`.\n"
         "- `direction`: `in` for request bodies, `out` for response bodies.",
     )

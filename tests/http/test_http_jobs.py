@@ -24,7 +24,7 @@ import pytest
 
 from http_serving import ASCII_STL, GENEROUS, Running, check_error, receive_all, serving, wait_until, zip_files
 from meshhub.engine.isolated import Isolated
-from meshhub.http.jobs import runner
+from meshhub.http.jobs import runner, sweeping
 from meshhub.service.jobs.files import LocalJobFiles
 from meshhub.service.jobs.sqlite import SqliteJobStore
 
@@ -398,7 +398,7 @@ def test_results_are_deleted_after_the_retention(
     serve: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "SWEEP_S", 0.1)
-    monkeypatch.setattr(runner, "LEASE_S", 0.5)
+    monkeypatch.setattr(sweeping, "LEASE_S", 0.5)
     running = serve(plan_limits={"free": {**GENEROUS["free"], "job_retention_seconds": 1}})
     job = wait(running, submit(running))
     wait_until(lambda: show(running, job)["state"] == "expired")

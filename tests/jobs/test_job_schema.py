@@ -59,7 +59,8 @@ def create_version_1(engine: sql.Engine) -> sql.Table:
 def insert_as_version_1(engine: sql.Engine, jobs: sql.Table, number: int) -> str:
     """Submit a job as a program of version 1 does."""
     job = new_job()
-    values: dict[str, Any] = {name: getattr(job, name) for name in job.__struct_fields__ if name != "request"}
+    values: dict[str, Any] = {name: getattr(job, name) for name in job.__struct_fields__ if name in jobs.c}
+    values.pop("request")
     with engine.begin() as connection:
         connection.execute(
             jobs.insert().values(

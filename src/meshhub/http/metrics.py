@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Iterator
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -13,9 +14,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from meshhub.errors import MeshhubError
 from meshhub.http.errors import STATUS
 from meshhub.registry import Registry
+from meshhub.service.jobs.job import Job, Statistics
 
 if TYPE_CHECKING:
     from meshhub.http.admission.resources import Resources
+
+TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+"""Media type of Prometheus' text format."""
 
 OTHER = "other"
 """Label value for all values that are not known beforehand."""
@@ -34,6 +39,9 @@ KILLS = {
 }
 """Label of `meshhub_kills` by the outcome of a conversion whose worker was killed or crashed."""
 
+_JOB_BUCKETS_S = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 900, 3600)
+"""Seconds; from a free worker to an hour of waiting."""
+
 _BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 """Seconds; from a tiny STL to the longest timeout of the usual plans."""
 
@@ -49,6 +57,13 @@ class Measurement:
     def start(self) -> None:
         """Start the measurement of the time; call this when the conversion has a worker."""
         self.started = time.monotonic()
+
+
+class JobMeasurement:
+    """Outcome of one run of a job: `done`, `failed`, `stale` if another process owns the job, else `released`."""
+
+    def __init__(self) -> None:
+        self.outcome = "released"
 
 
 class Metrics:
@@ -84,6 +99,7 @@ class Metrics:
             "meshhub_workers_busy": ("Conversions that run.", lambda: resources.running),
             "meshhub_workers": ("Maximum number of parallel conversions.", lambda: resources.workers),
         }
+        self._add_job_metrics(collectors)
         for name, (description, read) in gauges.items():
             Gauge(name, description, registry=collectors).set_function(read)
         self._hooks_off = Gauge(
@@ -94,6 +110,54 @@ class Metrics:
             self._kills.labels(kind)
         for direction in ("in", "out"):
             self._bytes.labels(direction)
+
+    def _add_job_metrics(self, collectors: CollectorRegistry) -> None:
+        self._jobs = Gauge("meshhub_jobs", "Unfinished jobs of all processes.", ("state",), registry=collectors)
+        self._jobs_oldest = Gauge(
+            "meshhub_jobs_oldest_seconds", "Seconds for which the oldest queued job has waited.", registry=collectors
+        )
+        self._job_workers = Gauge("meshhub_job_workers", "Workers of the cluster that live.", registry=collectors)
+        self._job_slots = Gauge(
+            "meshhub_job_slots", "Jobs that the workers of the cluster can run at once.", registry=collectors
+        )
+        self._job_wait = Histogram(
+            "meshhub_job_wait_seconds",
+            "From the submission of a job to its first start, in this process.",
+            registry=collectors,
+            buckets=_JOB_BUCKETS_S,
+        )
+        self._job_run = Histogram(
+            "meshhub_job_run_seconds",
+            "From the start of a run to its end, in this process.",
+            ("outcome",),
+            registry=collectors,
+            buckets=_JOB_BUCKETS_S,
+        )
+        self._job_attempts = Counter(
+            "meshhub_job_attempts", "Runs that have started in this process.", ("attempt",), registry=collectors
+        )
+        build = Gauge("meshhub_build_info", "Version of meshhub; the value is 1.", ("version",), registry=collectors)
+        build.labels(metadata.version("meshhub")).set(1)
+
+    def set_jobs(self, statistics: Statistics) -> None:
+        """Record the state of the queue."""
+        self._jobs.labels("queued").set(statistics.queued)
+        self._jobs.labels("running").set(statistics.running)
+        self._jobs_oldest.set(statistics.oldest_s)
+        self._job_workers.set(len(statistics.workers))
+        self._job_slots.set(sum(node.slots or 0 for node in statistics.workers))
+
+    @contextlib.contextmanager
+    def measure_job(self, job: Job) -> Iterator[JobMeasurement]:
+        """Count the run in the `with` block."""
+        self._job_attempts.labels(str(job.attempt)).inc()
+        if job.attempt == 1 and job.started is not None:
+            self._job_wait.observe(job.started - job.created)
+        measurement, started = JobMeasurement(), time.monotonic()
+        try:
+            yield measurement
+        finally:
+            self._job_run.labels(measurement.outcome).observe(time.monotonic() - started)
 
     def export(self) -> bytes:
         """Return all metrics in the Prometheus text format."""

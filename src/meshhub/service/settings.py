@@ -33,9 +33,20 @@ _TOML_LINE = re.compile(r"\s*(?:\[\s*(?P<table>[^\[\]]+)\]|(?P<key>[^=\s#\[][^=#
 """Header of a table, or the key of a line of a TOML file."""
 
 _HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+", re.ASCII)
-_ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)*", re.ASCII)
-_STORAGE_URL = re.compile(r"s3://[a-z0-9.-]+(/[A-Za-z0-9._/-]*)?", re.ASCII)
-_BASE_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.ASCII)
+
+_PATTERNS = {
+    "root_path": (re.compile(r"(/[A-Za-z0-9._~-]+)*", re.ASCII), "a path like /meshhub, without / at the end"),
+    "base_url": (re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?", re.ASCII), "an address like https://api.example"),
+    "jobs_storage_url": (
+        re.compile(r"s3://[a-z0-9.-]+(/[A-Za-z0-9._/-]*)?", re.ASCII),
+        "an address like s3://bucket/prefix",
+    ),
+    "worker_address": (
+        re.compile(r"([A-Za-z0-9.-]+|\[[0-9a-f:]+\]):\d{1,5}", re.ASCII),
+        "an address like 0.0.0.0:9000",
+    ),
+}
+"""Patterns of settings that are text, and what they describe."""
 
 MAX_WORKERS_COUNT = 1000
 """Worker processes; more is certainly a typing error."""
@@ -123,6 +134,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     jobs_storage_url: str | None = None
     """Address s3://bucket/prefix of an S3-compatible store of inputs and results; default: `jobs_folder`."""
 
+    worker_memory_bytes: int | None = None
+    """Memory that the jobs of a worker (`meshhub work`) may need together; default: a share of the machine's."""
+
+    worker_address: str | None = None
+    """Address host:port at which a worker serves /health/live, /health/ready and /metrics; default: none."""
+
     job_queue: int = 10_000
     """Jobs that may wait for a worker; more get `server_busy`."""
 
@@ -202,20 +219,15 @@ class Settings(Struct, frozen=True, kw_only=True):
                 raise InvalidSettings(
                     f"allowed_hosts: {quote(host)} is not a host name; write it without scheme and port"
                 )
-        if self.jobs_storage_url is not None and not _STORAGE_URL.fullmatch(self.jobs_storage_url):
-            raise InvalidSettings(
-                f"jobs_storage_url: {quote(self.jobs_storage_url)} is not an address like s3://bucket/prefix"
-            )
-        if not _ROOT_PATH.fullmatch(self.root_path):
-            raise InvalidSettings(
-                f"root_path: {quote(self.root_path)} is not a path like /meshhub, without / at the end"
-            )
-        if self.base_url is not None and not _BASE_URL.fullmatch(self.base_url):
-            raise InvalidSettings(f"base_url: {quote(self.base_url)} is not an address like https://api.example")
+        for name, (pattern, description) in _PATTERNS.items():
+            value = getattr(self, name)
+            if value is not None and not pattern.fullmatch(value):
+                raise InvalidSettings(f"{name}: {quote(value)} is not {description}")
 
     def _check_numbers(self) -> None:
         bounds: dict[str, tuple[float, float]] = {
             "conversion_memory_bytes": (MIN_MEMORY_BYTES, math.inf),
+            "worker_memory_bytes": (MIN_MEMORY_BYTES, math.inf),
             "connections_per_address": (1, math.inf),
             "workers": (1, MAX_WORKERS_COUNT),
             "batch_workers": (1, MAX_WORKERS_COUNT),
@@ -230,6 +242,11 @@ class Settings(Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
                 raise InvalidSettings(f"{name} must be a number of at least 0, got {quote(value)}")
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether jobs run on the workers of a cluster, and not in the service."""
+        return self.jobs_database_url is not None
 
     @property
     def worker_count(self) -> int:
@@ -259,6 +276,14 @@ class Settings(Struct, frozen=True, kw_only=True):
             return _MAX_DEFAULT_MEMORY_BYTES
         share = int(total * _CONVERSION_MEMORY_RATIO) // self.most_at_once
         return max(_MIN_DEFAULT_MEMORY_BYTES, min(_MAX_DEFAULT_MEMORY_BYTES, share))
+
+    @property
+    def job_memory_bytes(self) -> int:
+        """The memory that the jobs of a worker may need together; default: a share of this machine's or container's."""
+        if self.worker_memory_bytes is not None:
+            return self.worker_memory_bytes
+        total = memory()
+        return self.memory_bytes if total is None else int(total * _CONVERSION_MEMORY_RATIO)
 
     @property
     def batch_worker_count(self) -> int:
@@ -472,7 +497,8 @@ def _find_line(text: str, names: tuple[str, ...]) -> int | None:
 
 def _split_plan_variable(variable: str, name: str) -> tuple[str, str]:
     """Return the plan and the limit of a variable, whose name lacks the prefix here. Raise InvalidSettings."""
-    for limit in LIMITS:
+    # the longest first: job_requests_per_minute ends with requests_per_minute
+    for limit in sorted(LIMITS, key=len, reverse=True):
         if name.endswith("_" + limit):
             return name.removesuffix("_" + limit).replace("_", "-"), limit
     plan, _, limit = name.partition("_")

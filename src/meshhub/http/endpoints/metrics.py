@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 
 from litestar import Response, get
 from litestar.exceptions import NotFoundException
 
+from meshhub.errors import MeshhubError
 from meshhub.http.endpoints.access import PUBLIC
+from meshhub.http.metrics import TEXT_FORMAT
 from meshhub.http.state import AnyRequest, state_of
-
-TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
 _PROXY_HEADERS = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
@@ -22,6 +23,8 @@ async def metrics(request: AnyRequest) -> Response[bytes]:
     access = state.settings.metrics
     if access == "off" or (access == "loopback" and not _is_local(request)):
         raise NotFoundException
+    with contextlib.suppress(MeshhubError):
+        state.metrics.set_jobs(await state.jobs.statistics())
     return Response(state.metrics.export(), headers={"Content-Type": TEXT_FORMAT, "Cache-Control": "no-store"})
 
 

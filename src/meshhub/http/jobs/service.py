@@ -16,13 +16,14 @@ from meshhub.http.admission.resources import Resources
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.uploads import Form
 from meshhub.http.jobs.live import LiveJobs
-from meshhub.http.jobs.runner import JobRunner
+from meshhub.http.jobs.runner import Runner
 from meshhub.http.jobs.webhooks import Webhooks
 from meshhub.model.plans import Caller
 from meshhub.service.jobs.description import JobDescription, describe_job
 from meshhub.service.jobs.files import JobFiles, hash_file
-from meshhub.service.jobs.job import Job, JobFile, JobKind, JobRequest, NewJob, new_id
+from meshhub.service.jobs.job import Job, JobFile, JobKind, JobRequest, NewJob, Statistics, new_id
 from meshhub.service.jobs.store import JobStore
+from meshhub.service.jobs.weights import estimate_memory
 from meshhub.service.settings import Settings
 
 T = TypeVar("T")
@@ -67,7 +68,7 @@ class Jobs:
         files: JobFiles,
         resources: Resources,
         webhooks: Webhooks,
-        runner: JobRunner,
+        runner: Runner,
         live: LiveJobs,
     ) -> None:
         """Use a store and a runner, which share `live`."""
@@ -122,6 +123,7 @@ class Jobs:
         fingerprint = ""
         if submission.idempotency_key is not None:
             fingerprint = await self._call(_hash_submission, submission, paths)
+        files = tuple(JobFile(upload.name, upload.size) for upload in uploads)
         new = NewJob(
             id=new_id(),
             kind=submission.kind,
@@ -130,13 +132,14 @@ class Jobs:
             plan=submission.caller.plan.id,
             request=JobRequest(
                 field=submission.form.main,
-                files=tuple(JobFile(upload.name, upload.size) for upload in uploads),
+                files=files,
                 texts=submission.form.texts,
                 grants=tuple(sorted(submission.caller.plan.grants)),
             ),
             weight=limits.job_weight or 1,
             retention_s=limits.job_retention_seconds,
             max_unfinished=limits.max_unfinished_jobs,
+            memory_bytes=estimate_memory(files),
             idempotency_key=submission.idempotency_key,
             fingerprint=fingerprint,
             webhook_url=submission.webhook_url,
@@ -230,6 +233,12 @@ class Jobs:
                 except ServiceError:
                     # the row was deleted
                     return
+
+    async def statistics(self) -> Statistics:
+        """Return the state of the queue. Raises JobStoreUnavailable."""
+        if not await self._call(self._store.exists):
+            return Statistics(queued=0, running=0, oldest_s=0.0)
+        return await self._ask(self._store.statistics)
 
     async def close(self) -> None:
         """Return running jobs to the queue, and close the store."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import msgspec
 from litestar.exceptions import HTTPException
@@ -42,8 +43,10 @@ from meshhub.http.errors import answer_error
 from meshhub.http.jobs.destinations import Destinations
 from meshhub.http.jobs.execution import JobConversions
 from meshhub.http.jobs.live import LiveJobs
-from meshhub.http.jobs.runner import JobRunner
+from meshhub.http.jobs.runner import JobRunner, Runner
+from meshhub.http.jobs.runs import JobRuns
 from meshhub.http.jobs.service import Jobs
+from meshhub.http.jobs.sweeping import Sweeper
 from meshhub.http.jobs.webhooks import Webhooks
 from meshhub.http.metrics import Metrics
 from meshhub.http.responses import page_files
@@ -53,6 +56,7 @@ from meshhub.http.state import ServiceState
 from meshhub.model.plans import Plan
 from meshhub.registry import Registry
 from meshhub.service.jobs.opening import open_files, open_store
+from meshhub.service.jobs.store import ClusterStore
 from meshhub.service.keys import KeyStore
 from meshhub.service.settings import Settings
 from meshhub.service.webhook_secrets import WebhookSecrets
@@ -183,7 +187,7 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         failed_keys=FailedKeys(rates, plans[settings.free_plan].limits.requests_per_minute),
         published_origins=PublishedOrigins(keys, resources),
         conversions=conversions,
-        jobs=_create_jobs(settings, registry, resources, conversions, plans, WebhookSecrets(keys)),
+        jobs=_create_jobs(settings, registry, resources, conversions, plans, WebhookSecrets(keys), service_metrics),
         probe=Probe(registry, resources),
         metrics=service_metrics,
         plans=plans,
@@ -204,9 +208,29 @@ def _create_jobs(
     conversions: Conversions,
     plans: Mapping[str, Plan],
     secrets: WebhookSecrets,
+    service_metrics: Metrics,
 ) -> Jobs:
     store, files, live_jobs = open_store(settings), open_files(settings), LiveJobs()
     webhooks = Webhooks(store, secrets, Destinations(settings.webhook_hosts), resources)
     runs = JobConversions(registry, resources, conversions, files, plans)
-    runner = JobRunner(store, files, runs, webhooks, resources, live_jobs)
+    sweeper = Sweeper(store, files, resources, live_jobs)
+    runner: Runner = (
+        _create_acceptor(settings, cast(ClusterStore, store), sweeper, webhooks, resources)
+        if settings.is_cluster
+        else JobRunner(
+            store, JobRuns(store, files, runs, resources, live_jobs, service_metrics), sweeper, webhooks, resources
+        )
+    )
     return Jobs(settings, store, files, resources, webhooks, runner, live_jobs)
+
+
+def _create_acceptor(
+    settings: Settings, store: ClusterStore, sweeper: Sweeper, webhooks: Webhooks, resources: Resources
+) -> Runner:
+    """Return the runner of a server of a cluster, whose jobs run on workers."""
+    # Procrastinate is part of an extra
+    from meshhub.http.jobs.cluster import ClusterAcceptor, Placer
+    from meshhub.service.jobs.delivery import JobDelivery
+
+    delivery = JobDelivery(settings.jobs_database_url or "")
+    return ClusterAcceptor(Placer(store, delivery, resources), delivery, sweeper, webhooks)

@@ -8,22 +8,19 @@ import logging
 import os
 import socket
 import sys
-import tempfile
 from collections.abc import Iterator
 from functools import partial
-from multiprocessing.util import Finalize
 from types import FrameType
 
 import uvicorn
-from msgspec import structs
 
 from meshhub.engine import logs
-from meshhub.engine.scratch import Scratch, sweep
 from meshhub.errors import InvalidSettings, KeyStoreUnavailable, ServerBusy
 from meshhub.http.server.app import create_app, create_engine
 from meshhub.http.server.connections import Connection, Peers
 from meshhub.http.server.listeners import describe, open_listeners
 from meshhub.http.server.memory import freeze_objects, trim_heap, use_one_heap
+from meshhub.http.server.temporary_folder import own_temporary_folder
 from meshhub.http.server.tracing import add_tracing
 from meshhub.http.state import ServiceState
 from meshhub.service.settings import Loaded, Settings, load
@@ -32,9 +29,6 @@ log = logging.getLogger("meshhub.http")
 
 _MAX_OPEN_FILES_COUNT = 65_536
 """Open files and sockets; well above the need of the connections and uploads of one machine."""
-
-_MAX_TEMPORARY_PATH_LENGTH = 60
-"""Characters; the path of a Unix socket is limited to about 100, and Python appends some 30."""
 
 _TRIM_INTERVAL_S = 60.0
 """Seconds between two calls of malloc_trim, which take milliseconds."""
@@ -68,7 +62,7 @@ def serve(
     loaded = Loaded(settings, {}) if settings is not None else load()
     settings = loaded.settings
     logs.to_stderr(settings.log)
-    with _own_temporary_folder(settings) as settings:
+    with own_temporary_folder(settings) as settings:
         try:
             # importing a plug-in may print
             with _redirect_stdout_to_stderr():
@@ -178,32 +172,6 @@ def _redirect_stdout_to_stderr() -> Iterator[None]:
         sys.stdout.flush()
         os.dup2(stdout, 1)
         os.close(stdout)
-
-
-@contextlib.contextmanager
-def _own_temporary_folder(settings: Settings) -> Iterator[Settings]:
-    """Put Python's own temporary files into a folder that the next start of the service removes.
-
-    The socket of the fork server is one of them, and `kill -9` leaves it behind. The settings that this yields name the
-    folder for uploads.
-    """
-    try:
-        system_folder = tempfile.gettempdir()
-        sweep()
-        scratch = Scratch("service")
-    except OSError:
-        # create_app reports a folder that is not writable
-        yield settings
-        return
-    # remove it at exit, after multiprocessing (priority -100) has removed its own folder inside
-    Finalize(None, scratch.remove, exitpriority=-200)
-    previous = tempfile.tempdir
-    if len(str(scratch.path)) <= _MAX_TEMPORARY_PATH_LENGTH:
-        tempfile.tempdir = str(scratch.path)
-    try:
-        yield structs.replace(settings, temporary_folder=settings.temporary_folder or system_folder)
-    finally:
-        tempfile.tempdir = previous
 
 
 def _raise_open_files_limit() -> None:

@@ -94,6 +94,12 @@ class NewJob(Struct, frozen=True, kw_only=True):
     webhook_url: str | None = None
     """Address that is informed of the end of the job."""
 
+    memory_bytes: int | None = None
+    """Memory that the job needs; None: that of a small job."""
+
+    cores: int | None = None
+    """Slots that the job needs; None: one."""
+
 
 class JobProgress(Struct, frozen=True):
     """Progress of a running job."""
@@ -232,6 +238,38 @@ class Depth(Struct, frozen=True):
     running: int
     bytes: int
     """Bytes of the inputs of unfinished jobs."""
+
+
+class WorkerNode(Struct, frozen=True):
+    """Process of a cluster that runs jobs."""
+
+    worker: str
+    """Name."""
+
+    slots: int | None
+    """Parallel jobs; None: the process starts no more."""
+
+    memory_bytes: int
+    """Memory that its jobs may use together."""
+
+
+class Placement(Struct, frozen=True):
+    """Job that a worker of a cluster is to start."""
+
+    job_id: str
+    worker: str
+
+
+class Statistics(Struct, frozen=True):
+    """State of the queue, for operators."""
+
+    queued: int
+    running: int
+    oldest_s: float
+    """Seconds for which the oldest queued job has waited; 0 without one."""
+
+    workers: tuple[WorkerNode, ...] = ()
+    """Workers of a cluster that live; empty on one machine."""
 
 
 class Swept(Struct, frozen=True):

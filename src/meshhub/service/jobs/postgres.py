@@ -10,8 +10,13 @@ from typing import Any, TypeVar
 import psycopg
 import sqlalchemy as sql
 
+from meshhub.service.jobs.delivery import create_tables
+from meshhub.service.jobs.job import Job, Placement, Swept, WorkerNode
+from meshhub.service.jobs.placement import announce, place_jobs, retire, withdraw_placements
 from meshhub.service.jobs.schema import upgrade
 from meshhub.service.jobs.sql import SqlJobStore
+from meshhub.service.jobs.tables import JOBS
+from meshhub.service.jobs.transitions import start_job
 from meshhub.service.key_database import parse_url
 
 _CONNECT_TIMEOUT_S = 2
@@ -32,6 +37,9 @@ _POOL_SIZE = 8
 
 _UPGRADE_LOCK = 0x6D657368
 """Key of the advisory lock of upgrades: "mesh"."""
+
+_PLACEMENT_LOCK = _UPGRADE_LOCK + 1
+"""Key of the advisory lock of placements."""
 
 T = TypeVar("T")
 
@@ -73,6 +81,40 @@ class PostgresJobStore(SqlJobStore):
         with self._begin(durable=True) as connection:
             connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
             upgrade(connection)
+            create_tables(connection)
+
+    def announce(self, node: WorkerNode) -> None:
+        """Record that a worker lives, for LEASE_S."""
+        with self._writing() as connection:
+            announce(connection, node, self._now(connection))
+
+    def retire(self, worker: str) -> None:
+        """Forget a worker, and take back the jobs that it has not claimed."""
+        with self._writing() as connection:
+            retire(connection, worker)
+
+    def place_jobs(self) -> list[Placement]:
+        """Choose workers for the next jobs, in turns of their callers, as long as slots and memory are free."""
+        with self._writing() as connection:
+            # one placement at a time, so that each counts the slots that the last one has taken
+            connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_PLACEMENT_LOCK)))
+            return place_jobs(connection, self._now(connection))
+
+    def claim_placed(self, worker: str, job_id: str) -> Job | None:
+        """Start a job with a new token and a lease; None if it is not placed on this worker any more."""
+        with self._writing() as connection:
+            row = connection.execute(
+                sql.select(JOBS.c.number, JOBS.c.caller)
+                .where(JOBS.c.id == job_id, JOBS.c.worker == worker, JOBS.c.state == "queued")
+                .with_for_update()
+            ).first()
+            return None if row is None else start_job(connection, *row, worker, self._now(connection))
+
+    def sweep(self) -> Swept:
+        """Sweep, as on one machine, and take back placements that no worker has claimed."""
+        with self._writing() as connection:
+            withdraw_placements(connection, self._now(connection))
+        return super().sweep()
 
     @contextlib.contextmanager
     def _begin(self, *, durable: bool) -> Iterator[sql.Connection]:  # noqa: ARG002 - every commit is durable

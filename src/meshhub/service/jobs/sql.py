@@ -17,7 +17,19 @@ from sqlalchemy.exc import IntegrityError
 
 from meshhub.errors import ServerBusy, TooManyJobs
 from meshhub.service.jobs.database import JobDatabase
-from meshhub.service.jobs.job import Delivery, Depth, Job, JobProgress, JobState, NewJob, Outcome, Swept, Usage
+from meshhub.service.jobs.job import (
+    Delivery,
+    Depth,
+    Job,
+    JobProgress,
+    JobState,
+    NewJob,
+    Outcome,
+    Statistics,
+    Swept,
+    Usage,
+    WorkerNode,
+)
 from meshhub.service.jobs.rows import encode, to_job
 from meshhub.service.jobs.store import (
     DELIVERY_LEASE_S,
@@ -26,7 +38,7 @@ from meshhub.service.jobs.store import (
     MAX_ATTEMPTS_COUNT,
     MAX_QUEUED_S,
 )
-from meshhub.service.jobs.tables import CALLERS, DELIVERIES, JOBS, USAGE
+from meshhub.service.jobs.tables import CALLERS, DELIVERIES, JOBS, USAGE, WORKERS
 from meshhub.service.jobs.transitions import (
     end_job,
     expire_jobs,
@@ -170,11 +182,30 @@ class SqlJobStore(JobDatabase):
 
     def depth(self, caller: str | None = None) -> Depth:
         """Return the sizes of the queue, or of a caller's part of it."""
-        query = sql.select(*(sql.func.coalesce(sql.func.sum(column), 0) for column in _COUNTERS))
+        query = _sum_counters()
         if caller is not None:
             query = query.where(CALLERS.c.caller == caller)
         row = self._read(lambda connection: connection.execute(query).one())
         return Depth(*row)
+
+    def statistics(self) -> Statistics:
+        """Return the state of the queue."""
+
+        def measure(connection: sql.Connection) -> Statistics:
+            queued, running, _ = connection.execute(_sum_counters()).one()
+            oldest = connection.execute(
+                sql.select(sql.func.min(JOBS.c.created)).where(JOBS.c.state == "queued")
+            ).scalar()
+            now = self._now(connection)
+            nodes = connection.execute(
+                sql.select(WORKERS.c.worker, WORKERS.c.slots, WORKERS.c.memory_bytes)
+                .where(WORKERS.c.lease_until >= now)
+                .order_by(WORKERS.c.worker)
+            ).all()
+            age_s = max(0.0, now - oldest) if oldest is not None else 0.0
+            return Statistics(queued, running, age_s, tuple(WorkerNode(*node) for node in nodes))
+
+        return self._read(measure)
 
     def waiting_callers(self, limit: int) -> list[str]:
         """Return the callers with queued jobs, the next one first."""
@@ -325,7 +356,11 @@ class SqlJobStore(JobDatabase):
         end_job(connection, row, state, outcome, now=self._now(connection), root_path=self._root_path)
 
 
-_COUNTERS = (CALLERS.c.queued, CALLERS.c.running, CALLERS.c.bytes)
+def _sum_counters() -> sql.Select[*tuple[Any, ...]]:
+    """Return the query of the sizes of the queue."""
+    columns: list[sql.ColumnElement[int]] = [CALLERS.c.queued, CALLERS.c.running, CALLERS.c.bytes]
+    sums = [sql.cast(sql.func.coalesce(sql.func.sum(column), 0), sql.BigInteger) for column in columns]
+    return sql.select(*sums)
 
 
 def _next_callers(limit: int) -> sql.Select[Any]:

@@ -10,7 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from meshhub.service.jobs.job import Delivery, Depth, Job, JobProgress, NewJob, Outcome, Swept, Usage
+from meshhub.service.jobs.job import (
+    Delivery,
+    Depth,
+    Job,
+    JobProgress,
+    NewJob,
+    Outcome,
+    Placement,
+    Statistics,
+    Swept,
+    Usage,
+    WorkerNode,
+)
 
 LEASE_S = 5.0
 """Seconds after the last beat until a job of a silent worker runs again."""
@@ -76,6 +88,9 @@ class JobStore(Protocol):
     def depth(self, caller: str | None = None) -> Depth:
         """Return the sizes of the queue, or of a caller's part of it."""
 
+    def statistics(self) -> Statistics:
+        """Return the state of the queue."""
+
     def waiting_callers(self, limit: int) -> list[str]:
         """Return the callers with queued jobs, the next one first."""
 
@@ -138,3 +153,23 @@ class JobStore(Protocol):
 
     def close(self) -> None:
         """Close the connections."""
+
+
+class ClusterStore(JobStore, Protocol):
+    """Store whose jobs run on several machines: it chooses the worker of each job before an engine delivers it.
+
+    A job that is placed stays `queued` until its worker claims it. After LEASE_S without a claim, a sweep takes the
+    placement back.
+    """
+
+    def announce(self, node: WorkerNode) -> None:
+        """Record that a worker lives, for LEASE_S."""
+
+    def retire(self, worker: str) -> None:
+        """Forget a worker, and take back the jobs that it has not claimed."""
+
+    def place_jobs(self) -> list[Placement]:
+        """Choose workers for the next jobs, in turns of their callers, as long as slots and memory are free."""
+
+    def claim_placed(self, worker: str, job_id: str) -> Job | None:
+        """Start a job with a new token and a lease; None if it is not placed on this worker any more."""

@@ -1,0 +1,47 @@
+"""`meshhub work`: a worker of a cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import click
+
+from meshhub.cli.files import Ended
+from meshhub.cli.verbosity import verbosity
+from meshhub.errors import MissingDependency
+
+
+@click.command()
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Parallel jobs; overrides MESHHUB_WORKERS and the settings file.",
+)
+@verbosity
+@click.pass_context
+def work(ctx: click.Context, workers: int | None) -> None:
+    """Run the jobs that services of a cluster accept, until SIGTERM or Ctrl-C.
+
+    The settings jobs_database_url and jobs_storage_url name the cluster; they are those of the services. After the
+    signal, running jobs have shutdown_seconds to end, and then return to the queue; a second signal
+    returns them at once. worker_address serves health and metrics.
+    """
+    if workers is not None:
+        os.environ["MESHHUB_WORKERS"] = str(workers)
+    try:
+        _import_work()()
+    except Ended:
+        # SIGTERM before the worker starts: the same status as later
+        ctx.exit(0)
+
+
+def _import_work() -> Callable[[], None]:
+    try:
+        from meshhub.http.server.working import work
+    except ImportError as error:
+        raise MissingDependency(
+            f'a worker needs {error.name or "a package"}, which is not installed; pip install "meshhub[http,cluster]"'
+        ) from error
+    return work

@@ -1,0 +1,53 @@
+"""Sweeps: jobs of silent workers run again, old jobs expire, and files without a job are removed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from meshhub.http.admission.resources import Resources
+from meshhub.http.jobs.live import LiveJobs
+from meshhub.http.jobs.runs import ignore
+from meshhub.service.jobs.files import JobFiles
+from meshhub.service.jobs.store import LEASE_S, JobStore
+
+log = logging.getLogger("meshhub.http")
+
+_ORPHAN_SWEEP_S = 600.0
+"""Seconds between two searches for files without a job, which list all folders."""
+
+
+class Sweeper:
+    """Sweeps of one process; for one event loop."""
+
+    def __init__(self, store: JobStore, files: JobFiles, resources: Resources, live: LiveJobs) -> None:
+        """Sweep a store and its files."""
+        self._store = store
+        self._files = files
+        self._resources = resources
+        self._live = live
+        self.on_requeue: Callable[[], None] = ignore
+        self._last_sweep = self._last_orphan_sweep = -float("inf")
+        self._sweep_after = 0.0
+
+    async def sweep(self) -> None:
+        """Sweep, unless this process has just started or was stopped for a while."""
+        now = asyncio.get_running_loop().time()
+        if now - self._last_sweep > LEASE_S:
+            # the start, or an outage of this process: the leases of others may only look lost
+            self._sweep_after = now + LEASE_S
+        self._last_sweep = now
+        if now < self._sweep_after:
+            return
+        swept = await self._resources.run_job_storage(self._store.sweep)
+        for job_id in (*swept.lost, *swept.expired):
+            await self._resources.run_job_storage(self._files.remove_inputs, job_id)
+            await self._resources.run_job_storage(self._files.remove_results, job_id)
+            self._live.notify(job_id)
+        if swept.requeued:
+            log.warning("%d jobs lost their worker and run again", len(swept.requeued))
+            self.on_requeue()
+        if now - self._last_orphan_sweep > _ORPHAN_SWEEP_S:
+            self._last_orphan_sweep = now
+            await self._resources.run_job_storage(self._files.sweep, self._store.select_known)

@@ -1,0 +1,156 @@
+"""`work()`: run the jobs of a cluster in this process, without HTTP, until SIGINT or SIGTERM."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import Iterator
+from typing import cast
+
+from meshhub.engine import logs
+from meshhub.errors import InvalidSettings, MeshhubError
+from meshhub.http.admission.resources import Resources
+from meshhub.http.conversions.probe import Probe
+from meshhub.http.conversions.runner import Conversions
+from meshhub.http.jobs.cluster import ClusterWorker, Placer
+from meshhub.http.jobs.execution import JobConversions
+from meshhub.http.jobs.live import LiveJobs
+from meshhub.http.jobs.runs import JobRuns
+from meshhub.http.jobs.sweeping import Sweeper
+from meshhub.http.metrics import Metrics
+from meshhub.http.server.app import create_engine, create_hook_process
+from meshhub.http.server.memory import freeze_objects, use_one_heap
+from meshhub.http.server.probe_listener import ProbeListener
+from meshhub.http.server.temporary_folder import own_temporary_folder
+from meshhub.registry import Registry
+from meshhub.service.jobs.delivery import JobDelivery
+from meshhub.service.jobs.job import WorkerNode
+from meshhub.service.jobs.opening import open_files, open_store
+from meshhub.service.jobs.store import ClusterStore
+from meshhub.service.settings import Loaded, Settings, load
+
+log = logging.getLogger("meshhub.http")
+
+_POLL_INTERVAL_S = 0.05
+"""Seconds between two checks for signals and for running jobs during the shutdown."""
+
+
+def work(settings: Settings | None = None, registry: Registry | None = None) -> None:
+    """Run jobs until SIGINT or SIGTERM.
+
+    After the signal, no job starts, and running jobs have `shutdown_seconds` before they return to the queue. A second
+    signal returns them at once.
+
+    Args:
+        settings: Default: from the environment.
+        registry: Default: built-in and installed plug-ins; it is closed at the end.
+    Raises:
+        InvalidSettings: A setting has an invalid value, or the settings describe no cluster.
+        OSError: The address is not available.
+    """
+    use_one_heap()
+    loaded = Loaded(settings, {}) if settings is not None else load()
+    if not loaded.settings.is_cluster:
+        raise InvalidSettings("jobs_database_url is not set; a worker needs the database of jobs that servers use")
+    logs.to_stderr(loaded.settings.log)
+    with own_temporary_folder(loaded.settings) as settings:
+        try:
+            worker = _Worker(settings, registry)
+        except InvalidSettings as error:
+            raise loaded.located(error) from None
+        freeze_objects()
+        asyncio.run(worker.run())
+
+
+class _Worker:
+    """Components of a worker."""
+
+    def __init__(self, settings: Settings, registry: Registry | None) -> None:
+        self._settings = settings
+        self._registry = registry or Registry(
+            engine=create_engine(settings), hooks=create_hook_process(settings), disabled=settings.disabled_plugins
+        )
+        plans = settings.in_force(self._registry.plans)
+        self._resources = Resources(settings)
+        self._store = cast(ClusterStore, open_store(settings))
+        self._files = open_files(settings)
+        self._metrics = Metrics(self._registry, self._resources, frozenset())
+        conversions = Conversions(self._registry, self._resources, self._metrics, settings.batch_worker_count)
+        self._conversions = JobConversions(self._registry, self._resources, conversions, self._files, plans)
+        self._probe = Probe(self._registry, self._resources)
+        self._signal_count = 0
+
+    async def run(self) -> None:
+        """Run jobs until a signal, then drain."""
+        settings, live = self._settings, LiveJobs()
+        runs = JobRuns(self._store, self._files, self._conversions, self._resources, live, self._metrics)
+        delivery = JobDelivery(settings.jobs_database_url or "")
+        node = WorkerNode(runs.worker, settings.worker_count, settings.job_memory_bytes)
+        runner = ClusterWorker(
+            self._store,
+            Placer(self._store, delivery, self._resources),
+            delivery,
+            Sweeper(self._store, self._files, self._resources, live),
+            runs,
+            self._resources,
+            node,
+        )
+        listener = ProbeListener(self._check_ready, self._export_metrics)
+        with self._counting_signals():
+            if settings.worker_address is not None:
+                await listener.open(settings.worker_address)
+            # the first job must not wait for imports
+            with contextlib.suppress(MeshhubError):
+                await self._probe.check()
+            runner.start()
+            log.info("meshhub runs jobs as %s: %d slots", node.worker, node.slots)
+            while not self._signal_count:
+                await asyncio.sleep(_POLL_INTERVAL_S)
+            await self._drain(runner)
+            await listener.close()
+        log.info("stopped")
+
+    async def _drain(self, runner: ClusterWorker) -> None:
+        """Start no more jobs, give running ones some time, then return them to the queue."""
+        log.info("stopping; %d jobs still run", runner.count)
+        try:
+            await runner.drain()
+        except MeshhubError as error:
+            # the placements end with the lease of this worker
+            log.warning("%s", error.message)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settings.shutdown_seconds
+        while runner.count and self._signal_count == 1 and loop.time() < deadline:
+            await asyncio.sleep(_POLL_INTERVAL_S)
+        self._resources.stop()
+        await runner.stop()
+        self._registry.close()
+        self._store.close()
+        self._resources.close()
+
+    @contextlib.contextmanager
+    def _counting_signals(self) -> Iterator[None]:
+        """Count SIGINT and SIGTERM. A handler that set an event could deadlock with the loop that it interrupts."""
+
+        def count(_number: int, _frame: object) -> None:
+            self._signal_count += 1
+
+        previous = {number: signal.signal(number, count) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    async def _check_ready(self) -> None:
+        """Check that this process converts, and reaches the database. Raises MeshhubError."""
+        self._resources.check_disk()
+        await self._probe.check()
+        await self._resources.run_job_query(self._store.deadline_s, self._store.statistics)
+
+    async def _export_metrics(self) -> bytes:
+        with contextlib.suppress(MeshhubError):
+            self._metrics.set_jobs(await self._resources.run_job_query(self._store.deadline_s, self._store.statistics))
+        return self._metrics.export()

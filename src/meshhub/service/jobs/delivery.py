@@ -1,0 +1,160 @@
+"""Delivery of placed jobs to the workers of a cluster, by Procrastinate in the database of jobs.
+
+Each worker has a queue of its own, and starts a job as soon as it arrives. The row of the job decides whether it
+starts: a delivery that arrives twice, late or at the wrong worker has no effect, so its loss only costs time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+
+import procrastinate
+import psycopg
+import sqlalchemy as sql
+from procrastinate.exceptions import ProcrastinateException
+from procrastinate.schema import SchemaManager
+from psycopg_pool import AsyncConnectionPool
+from sqlalchemy.engine import URL
+
+from meshhub.errors import JobStoreUnavailable
+from meshhub.service.jobs.job import Placement
+from meshhub.service.key_database import parse_url
+
+_TASK = "meshhub.start_job"
+"""Name of the task that starts a job."""
+
+_HEARTBEAT_S = 1.0
+"""Seconds between two heartbeats of a worker."""
+
+_STALLED_S = 4.0
+"""Seconds without a heartbeat after which a delivery is repeated; its default finds lost ones after 30 s or never."""
+
+_POLL_S = 1.0
+"""Seconds between two looks for deliveries; NOTIFY is only a hint, which PgBouncer does not pass on."""
+
+_POOL_TIMEOUT_S = 1.0
+"""Seconds to wait for a connection; with the default, a process waits for 30 s in each outage."""
+
+_CALL_TIMEOUT_S = 2.0
+"""Seconds for a call, because a frozen server ends nothing."""
+
+_MAX_CONNECTIONS_COUNT = 4
+"""Connections of one process, without that of LISTEN."""
+
+_CONNECTION_OPTIONS = {
+    "connect_timeout": 2,
+    "tcp_user_timeout": 5000,
+    # a connection that waits for notifications notices by itself that the server is gone
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
+
+
+def create_tables(connection: sql.Connection) -> None:
+    """Create the tables of Procrastinate, unless they exist; the caller excludes other processes."""
+    if not sql.inspect(connection).has_table("procrastinate_jobs"):
+        # a percent sign in the schema is not a parameter
+        connection.execution_options(no_parameters=True).exec_driver_sql(SchemaManager.get_schema())
+
+
+class JobDelivery:
+    """Queues of all workers; for one event loop. The first call connects. Methods raise JobStoreUnavailable."""
+
+    def __init__(self, url: str) -> None:
+        """Use a database.
+
+        Args:
+            url: SQLAlchemy URL of a database of jobs, which has created the tables.
+        """
+        self._pool = AsyncConnectionPool(
+            _to_conninfo(parse_url(url)),
+            min_size=1,
+            max_size=_MAX_CONNECTIONS_COUNT,
+            timeout=_POOL_TIMEOUT_S,
+            kwargs=_CONNECTION_OPTIONS,
+            check=AsyncConnectionPool.check_connection,
+            open=False,
+        )
+        self._app = procrastinate.App(connector=procrastinate.PsycopgConnector())
+        self._app.task(name=_TASK)(self._start)
+        self._start_job: Callable[[str], Awaitable[None]] | None = None
+        # the process logs outages itself, in one line each
+        for name in ("procrastinate", "psycopg.pool"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+    async def _open(self) -> None:
+        """Start to connect, unless it has started."""
+        if self._pool.closed:
+            await self._pool.open(wait=False)
+            await self._app.open_async(self._pool)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._pool.close()
+
+    async def send(self, placements: Sequence[Placement]) -> None:
+        """Deliver jobs to their workers."""
+        if not placements:
+            return
+        await self._open()
+        async with _reporting():
+            for placement in placements:
+                await self._app.configure_task(_TASK, queue=placement.worker).defer_async(job_id=placement.job_id)
+
+    async def receive(self, worker: str, slots: int, start: Callable[[str], Awaitable[None]]) -> None:
+        """Call a function with the id of each job that is delivered to a worker, until an error or a cancellation."""
+        self._start_job = start
+        await self._open()
+        try:
+            await self._app.run_worker_async(
+                queues=[worker],
+                name=worker,
+                concurrency=slots,
+                fetch_job_polling_interval=_POLL_S,
+                update_heartbeat_interval=_HEARTBEAT_S,
+                stalled_worker_timeout=_STALLED_S,
+                delete_jobs="always",
+                install_signal_handlers=False,
+            )
+        except (ProcrastinateException, psycopg.Error, OSError) as error:
+            raise _unavailable(error) from error
+        raise JobStoreUnavailable("the database of jobs (postgresql) closed the connection that delivers jobs")
+
+    async def _start(self, job_id: str) -> None:
+        if self._start_job is not None:
+            await self._start_job(job_id)
+
+    async def repeat_stalled(self, workers: Collection[str]) -> None:
+        """Repeat the deliveries to workers that stopped meanwhile, and remove those to workers that are gone."""
+        await self._open()
+        async with _reporting():
+            manager = self._app.job_manager
+            for job in await manager.get_stalled_jobs(seconds_since_heartbeat=_STALLED_S):
+                await manager.retry_job(job)
+            for job in await manager.list_jobs_async(status="todo"):
+                if job.queue not in workers and job.id is not None:
+                    await manager.cancel_job_by_id_async(job.id, delete_job=True)
+
+
+@contextlib.asynccontextmanager
+async def _reporting() -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(_CALL_TIMEOUT_S):
+            yield
+    except (ProcrastinateException, psycopg.Error, OSError) as error:
+        raise _unavailable(error) from error
+
+
+def _unavailable(error: Exception) -> JobStoreUnavailable:
+    reason = str(error.__cause__ or error).partition("\n")[0] or type(error).__name__
+    return JobStoreUnavailable(f"the database of jobs (postgresql) does not deliver: {reason}")
+
+
+def _to_conninfo(url: URL) -> str:
+    """Return the connection string of a SQLAlchemy URL."""
+    values = url.translate_connect_args(username="user", database="dbname")
+    return psycopg.conninfo.make_conninfo(**{**url.query, **values})

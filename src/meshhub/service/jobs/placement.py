@@ -1,0 +1,184 @@
+"""Placement of jobs on the workers of a cluster, inside a transaction.
+
+Callers take turns as on one machine. A job goes to the worker with the most free slots among those with enough free
+memory. The oldest job that fits on no worker now keeps one for itself after a while: smaller jobs could otherwise take
+its memory forever.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy.dialects import postgresql
+
+from meshhub.service.jobs.job import Placement, WorkerNode
+from meshhub.service.jobs.store import LEASE_S
+from meshhub.service.jobs.tables import CALLERS, JOBS, WORKERS
+from meshhub.service.jobs.weights import DEFAULT_CORES, DEFAULT_MEMORY_BYTES
+
+_MAX_WAIT_S = 10.0
+"""Seconds after which a job that needs much memory keeps a worker for itself."""
+
+_MAX_PLACED_COUNT = 200
+"""Jobs that one placement considers; bounds the duration of its transaction."""
+
+_FORGET_S = 60.0
+"""Seconds after its lease until the row of a worker is deleted."""
+
+_CORES = sql.func.coalesce(JOBS.c.cores, DEFAULT_CORES)
+_MEMORY = sql.func.coalesce(JOBS.c.memory_bytes, DEFAULT_MEMORY_BYTES)
+
+
+@dataclass
+class _Room:
+    """Free slots and memory of a worker, and the memory of the idle worker."""
+
+    worker: str
+    slots: int
+    memory_bytes: int
+    total_memory_bytes: int
+
+    def fits(self, job: Any) -> bool:
+        return self.slots > 0 and self.memory_bytes >= job.memory
+
+
+def announce(connection: sql.Connection, node: WorkerNode, now: float) -> None:
+    """Record that a worker lives."""
+    values = {"slots": node.slots, "memory_bytes": node.memory_bytes, "lease_until": now + LEASE_S}
+    statement = postgresql.insert(WORKERS).values(worker=node.worker, **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=[WORKERS.c.worker], set_=values))
+
+
+def retire(connection: sql.Connection, worker: str) -> None:
+    """Forget a worker, and take back the jobs that it has not claimed."""
+    _withdraw(connection, JOBS.c.worker == worker)
+    connection.execute(WORKERS.delete().where(WORKERS.c.worker == worker))
+
+
+def withdraw_placements(connection: sql.Connection, now: float) -> None:
+    """Take back old placements, and delete workers that ended without a word."""
+    _withdraw(connection, JOBS.c.placed < now - LEASE_S)
+    connection.execute(WORKERS.delete().where(WORKERS.c.lease_until < now - _FORGET_S))
+
+
+def _withdraw(connection: sql.Connection, condition: sql.ColumnElement[bool]) -> None:
+    connection.execute(
+        JOBS.update()
+        .where(JOBS.c.state == "queued", JOBS.c.placed.is_not(None), condition)
+        .values(worker=None, placed=None)
+    )
+
+
+def place_jobs(connection: sql.Connection, now: float) -> list[Placement]:
+    """Choose workers for the next jobs; the caller excludes other placements."""
+    rooms = _measure_rooms(connection, now)
+    free_slots = sum(max(0, room.slots) for room in rooms)
+    if not free_slots:
+        return []
+    chosen: dict[int, _Room] = {}
+    placements = []
+    turns = _Turns(connection, min(free_slots, _MAX_PLACED_COUNT))
+    _keep_room(rooms, turns.list_first(), now)
+    while any(room.slots > 0 for room in rooms) and (job := turns.take()) is not None:
+        room = max(
+            (room for room in rooms if room.fits(job)), key=lambda room: (room.slots, room.memory_bytes), default=None
+        )
+        if room is not None:
+            room.slots -= job.cores
+            room.memory_bytes -= job.memory
+            chosen[job.number] = room
+            placements.append(Placement(job.id, room.worker))
+            turns.charge(job)
+    for worker in {room.worker for room in chosen.values()}:
+        numbers = [number for number, room in chosen.items() if room.worker == worker]
+        connection.execute(JOBS.update().where(JOBS.c.number.in_(numbers)).values(worker=worker, placed=now))
+    turns.store()
+    return placements
+
+
+def _measure_rooms(connection: sql.Connection, now: float) -> list[_Room]:
+    """Return the free slots and memory of the workers that live."""
+    used = dict[str, tuple[int, int]]()
+    for worker, cores, memory_bytes in connection.execute(
+        sql.select(JOBS.c.worker, sql.func.sum(_CORES), sql.func.sum(_MEMORY))
+        .where(JOBS.c.state.in_(("queued", "running")), JOBS.c.worker.is_not(None))
+        .group_by(JOBS.c.worker)
+    ):
+        used[worker] = int(cores), int(memory_bytes)
+    rooms = []
+    for node in connection.execute(
+        sql.select(WORKERS).where(WORKERS.c.lease_until >= now, WORKERS.c.slots.is_not(None))
+    ):
+        cores, memory_bytes = used.get(node.worker, (0, 0))
+        rooms.append(_Room(node.worker, node.slots - cores, node.memory_bytes - memory_bytes, node.memory_bytes))
+    return rooms
+
+
+def _keep_room(rooms: list[_Room], first: Iterable[Any], now: float) -> None:
+    """Place nothing more on one worker, if the oldest of the first jobs waits for the memory of so large a worker."""
+    waiting = [job for job in first if now - job.created > _MAX_WAIT_S and not any(room.fits(job) for room in rooms)]
+    for job in sorted(waiting, key=lambda job: job.number):
+        large = [room for room in rooms if room.total_memory_bytes >= job.memory]
+        if large:
+            max(large, key=lambda room: room.memory_bytes).slots = 0
+            return
+
+
+class _Turns:
+    """Queued jobs in turns of their callers: the lowest pass first, then the largest weight."""
+
+    def __init__(self, connection: sql.Connection, count: int) -> None:
+        """Read as many jobs of as many callers as can be placed."""
+        self._connection = connection
+        self._charged: dict[str, float] = {}
+        self._jobs: dict[str, deque[Any]] = {}
+        self._order: list[tuple[float, int, str]] = []
+        first = (
+            sql.select(JOBS.c.number, JOBS.c.id, JOBS.c.created, _CORES.label("cores"), _MEMORY.label("memory"))
+            .where(JOBS.c.caller == CALLERS.c.caller, JOBS.c.state == "queued", JOBS.c.placed.is_(None))
+            .order_by(JOBS.c.number)
+            .limit(count)
+            .lateral("first")
+        )
+        callers = sql.select(CALLERS).where(CALLERS.c.queued > 0).order_by(CALLERS.c.turn).limit(_MAX_PLACED_COUNT)
+        for row in connection.execute(
+            sql.select(CALLERS.c.caller, CALLERS.c.turn, CALLERS.c.weight, first)
+            .select_from(CALLERS.join(first, sql.true()))
+            .where(CALLERS.c.caller.in_(callers.with_only_columns(CALLERS.c.caller)))
+            .order_by(first.c.number)
+        ):
+            if row.caller not in self._jobs:
+                self._jobs[row.caller] = deque()
+                heapq.heappush(self._order, (row.turn, -row.weight, row.caller))
+            self._jobs[row.caller].append(row)
+
+    def list_first(self) -> list[Any]:
+        """Return the first job of each caller."""
+        return [jobs[0] for jobs in self._jobs.values()]
+
+    def take(self) -> Any:
+        """Return the next job; None if there are no more."""
+        while self._order:
+            turn, weight, caller = self._order[0]
+            current = self._charged.get(caller, turn)
+            if current > turn:
+                heapq.heapreplace(self._order, (current, weight, caller))
+            elif self._jobs[caller]:
+                return self._jobs[caller].popleft()
+            else:
+                heapq.heappop(self._order)
+        return None
+
+    def charge(self, job: Any) -> None:
+        """Move the caller of a job back in the order."""
+        self._charged[job.caller] = self._charged.get(job.caller, job.turn) + 1.0 / job.weight
+
+    def store(self) -> None:
+        """Store the order."""
+        for caller, turn in sorted(self._charged.items()):
+            self._connection.execute(CALLERS.update().where(CALLERS.c.caller == caller).values(turn=turn))

@@ -1,0 +1,209 @@
+"""Placement of jobs on the workers of a cluster: turns, slots, memory, workers that end."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from job_stores import Clock, new_job
+from meshhub.service.jobs.job import Job, JobFile, Outcome, WorkerNode
+from meshhub.service.jobs.postgres import PostgresJobStore
+from meshhub.service.jobs.store import LEASE_S
+from meshhub.service.jobs.weights import DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES, estimate_memory
+from postgres_schemas import URL, temporary_schema
+
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(not URL, reason="MESHHUB_TEST_POSTGRES_URL names no PostgreSQL"),
+]
+
+GIB = 1 << 30
+DONE = Outcome(error_code="unreadable_file", error="no model")
+
+
+@pytest.fixture
+def store(clock: Clock) -> Iterator[PostgresJobStore]:
+    with temporary_schema() as url:
+        store = PostgresJobStore(url, clock=clock)
+        yield store
+        store.close()
+
+
+def submit(store: PostgresJobStore, caller: str = "key:mh_a", **values: object) -> Job:
+    return store.submit(new_job(caller, **values), max_queued=100_000)[0]
+
+
+def place(store: PostgresJobStore) -> dict[str, str]:
+    return {placement.job_id: placement.worker for placement in store.place_jobs()}
+
+
+def run(store: PostgresJobStore, job_id: str, worker: str) -> Job:
+    job = store.claim_placed(worker, job_id)
+    assert job is not None
+    assert store.finish(job.id, job.token or "", DONE)
+    return job
+
+
+def test_jobs_wait_for_a_worker_with_a_free_slot(store: PostgresJobStore) -> None:
+    jobs = [submit(store) for _ in range(5)]
+    assert place(store) == {}
+    store.announce(WorkerNode("a", 1, 8 * GIB))
+    store.announce(WorkerNode("b", 2, 8 * GIB))
+    placed = place(store)
+    assert sorted(placed) == sorted(job.id for job in jobs[:3])
+    assert Counter(placed.values()) == {"a": 1, "b": 2}
+    assert place(store) == {}
+    run(store, *next((job, worker) for job, worker in placed.items() if worker == "a"))
+    assert place(store) == {jobs[3].id: "a"}
+
+
+def test_only_the_worker_of_the_placement_starts_a_job_and_only_once(store: PostgresJobStore) -> None:
+    store.announce(WorkerNode("a", 2, 8 * GIB))
+    job = submit(store)
+    assert store.claim_placed("a", job.id) is None
+    assert place(store) == {job.id: "a"}
+    assert store.claim_placed("b", job.id) is None
+    # placed jobs are not claimed in turn
+    assert store.claim("b") is None
+    running = store.claim_placed("a", job.id)
+    assert running is not None
+    assert (running.state, running.worker, running.attempt) == ("running", "a", 1)
+    assert store.claim_placed("a", job.id) is None
+
+
+def test_a_canceled_job_does_not_start(store: PostgresJobStore) -> None:
+    store.announce(WorkerNode("a", 1, 8 * GIB))
+    job = submit(store)
+    place(store)
+    store.cancel(job.id)
+    assert store.claim_placed("a", job.id) is None
+    other = submit(store)
+    assert place(store) == {other.id: "a"}
+
+
+def test_a_worker_that_ends_loses_its_placements(store: PostgresJobStore, clock: Clock) -> None:
+    store.announce(WorkerNode("a", 2, 8 * GIB))
+    jobs = [submit(store), submit(store)]
+    assert len(place(store)) == 2
+    running = store.claim_placed("a", jobs[0].id)
+    assert running is not None
+    clock.now += LEASE_S + 0.1
+    store.announce(WorkerNode("b", 2, 8 * GIB))
+    assert store.sweep().requeued == (jobs[0].id,)
+    assert place(store) == {job.id: "b" for job in jobs}
+    assert store.claim_placed("a", jobs[1].id) is None
+    assert [node.worker for node in store.statistics().workers] == ["b"]
+
+
+def test_a_worker_that_drains_returns_its_placements_at_once(store: PostgresJobStore) -> None:
+    store.announce(WorkerNode("a", 1, 8 * GIB))
+    job = submit(store)
+    place(store)
+    store.retire("a")
+    assert store.claim_placed("a", job.id) is None
+    store.announce(WorkerNode("b", 1, 8 * GIB))
+    assert place(store) == {job.id: "b"}
+
+
+def test_a_job_does_not_start_where_its_memory_is_not_free(store: PostgresJobStore) -> None:
+    store.announce(WorkerNode("small", 4, 1 * GIB))
+    step = submit(store, memory_bytes=estimate_memory([JobFile("a.step", 200 << 20)]))
+    small = submit(store, memory_bytes=estimate_memory([JobFile("a.stl", 1000)]))
+    assert place(store) == {small.id: "small"}
+    store.announce(WorkerNode("large", 4, 8 * GIB))
+    assert place(store) == {step.id: "large"}
+    second = submit(store, memory_bytes=5 * GIB)
+    assert place(store) == {}
+    run(store, step.id, "large")
+    assert place(store) == {second.id: "large"}
+
+
+def test_a_job_of_an_older_program_has_the_weight_of_a_small_one(store: PostgresJobStore) -> None:
+    store.announce(WorkerNode("a", 9, 2 * DEFAULT_MEMORY_BYTES))
+    for _ in range(3):
+        submit(store, memory_bytes=None)
+    assert len(place(store)) == 2
+
+
+def test_small_jobs_do_not_keep_a_large_one_from_its_memory(store: PostgresJobStore, clock: Clock) -> None:
+    running: list[Job] = []
+    large = ""
+    for step in range(12):
+        for _ in range(3):
+            submit(store, "key:mh_b", memory_bytes=1 * GIB)
+        if step == 2:
+            large = submit(store, "key:mh_c", memory_bytes=4 * GIB).id
+        store.announce(WorkerNode("a", 4, 4 * GIB))
+        placed = place(store)
+        if large in placed:
+            return
+        started = [store.claim_placed("a", job_id) for job_id in placed]
+        running += [job for job in started if job is not None]
+        # another small job starts before the last one ends
+        done = running.pop(0)
+        assert store.finish(done.id, done.token or "", DONE)
+        clock.now += 4
+        store.announce(WorkerNode("a", 4, 4 * GIB))
+        store.beat("a", {})
+    pytest.fail("the large job did not start")
+
+
+def test_callers_take_turns_and_pro_goes_first(store: PostgresJobStore) -> None:
+    for _ in range(60):
+        submit(store, "ip:1.2.3.4", weight=1)
+        submit(store, "key:mh_a", weight=4)
+    started: list[str] = []
+    store.announce(WorkerNode("a", 1, 8 * GIB))
+    for _ in range(50):
+        ((job_id, worker),) = place(store).items()
+        started.append(run(store, job_id, worker).caller)
+    assert 38 <= Counter(started)["key:mh_a"] <= 42
+    assert "ip:1.2.3.4" in started[:5]
+
+
+def test_small_callers_start_beside_five_hundred_jobs_of_another(store: PostgresJobStore) -> None:
+    for _ in range(500):
+        submit(store, "key:mh_big")
+    small = {submit(store, f"key:mh_{number}").id for number in range(9)}
+    store.announce(WorkerNode("a", 20, 64 * GIB))
+    assert small < set(place(store))
+
+
+def test_placements_at_the_same_time_share_the_slots(store: PostgresJobStore) -> None:
+    store.announce(WorkerNode("a", 7, 64 * GIB))
+    for _ in range(50):
+        submit(store)
+    placed: list[str] = []
+
+    def work() -> None:
+        placed.extend(place(store))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(placed) == len(set(placed)) == 7
+
+
+def test_the_statistics_show_the_queue(store: PostgresJobStore, clock: Clock) -> None:
+    store.announce(WorkerNode("a", 2, 8 * GIB))
+    submit(store)
+    clock.now += 3
+    submit(store)
+    store.announce(WorkerNode("a", 2, 8 * GIB))
+    statistics = store.statistics()
+    assert (statistics.queued, statistics.running, statistics.oldest_s) == (2, 0, 3.0)
+    assert statistics.workers == (WorkerNode("a", 2, 8 * GIB),)
+
+
+@pytest.mark.parametrize("name", ["a.stl", "a.STEP", "a.unknown", "a"])
+def test_larger_files_need_more_memory_up_to_the_limit_of_a_conversion(name: str) -> None:
+    sizes = [0, 1 << 20, 50 << 20, 100 << 30]
+    needed = [estimate_memory([JobFile("b.stl", 10), JobFile(name, size)]) for size in sizes]
+    assert needed == sorted(needed)
+    assert needed[1] < needed[2]
+    assert needed[-1] == MAX_MEMORY_BYTES

@@ -1,0 +1,23 @@
+"""Worker of a cluster with the toy format, in a process of its own: `python cluster_worker.py SETTINGS_JSON`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import service_plugins
+from http_serving import GENEROUS
+from meshhub.engine.isolated import Isolated
+from meshhub.http.server.working import work
+from meshhub.registry import Registry
+from meshhub.service.settings import Settings
+
+
+def main() -> None:
+    settings = Settings(**{"plan_limits": GENEROUS, **json.loads(sys.argv[1])})
+    engine = Isolated(workers=settings.worker_count + 2, tasks_per_worker=20)
+    work(settings, Registry(plugins=[service_plugins], entry_points=False, engine=engine))
+
+
+if __name__ == "__main__":
+    main()

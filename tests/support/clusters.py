@@ -1,0 +1,167 @@
+"""A server and workers of a cluster: the server in this process, each worker in one of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from http_serving import Running, serving, wait_until
+from meshhub.service.jobs.postgres import PostgresJobStore
+
+START_S = 90.0
+"""Seconds until a worker has loaded its libraries on a loaded machine."""
+
+
+@dataclass
+class Cluster:
+    """Running server, and the settings that its workers share."""
+
+    running: Running
+    settings: dict[str, Any]
+    folder: Path
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def store(self) -> PostgresJobStore:
+        return PostgresJobStore(self.settings["jobs_database_url"])
+
+    def start_worker(self, **settings: Any) -> subprocess.Popen[bytes]:
+        """Start a worker; it may not be ready yet."""
+        script = Path(__file__).parent / "cluster_worker.py"
+        chosen = {**self.settings, "workers": 1, "worker_memory_bytes": 32 << 30, **settings}
+        self.workers.append(subprocess.Popen([sys.executable, str(script), json.dumps(chosen)]))
+        return self.workers[-1]
+
+    def wait_for_workers(self, count: int) -> None:
+        """Wait until as many workers accept jobs."""
+        with contextlib.closing(self.store) as store:
+            wait_until(lambda: len(store.statistics().workers) == count, START_S)
+
+    def submit(self, text: str = "toy", headers: dict[str, str] | None = None, **fields: Any) -> dict[str, Any]:
+        answer = self.running.post(
+            "/jobs",
+            {"file": ("a.toy", text.encode())},
+            {"kind": "convert", "target": "toy", **fields},
+            headers=headers,
+        )
+        assert answer.status_code == 202, answer.text
+        job: dict[str, Any] = answer.json()
+        return job
+
+    def show(self, job: dict[str, Any], headers: dict[str, str] | None = None) -> dict[str, Any]:
+        """Return the state of a job; repeat the question while the database is away."""
+        while True:
+            answer = self.running.get(f"/jobs/{job['id']}", headers=headers)
+            if answer.status_code != 503:
+                assert answer.status_code == 200, answer.text
+                state: dict[str, Any] = answer.json()
+                return state
+            time.sleep(0.1)
+
+    def wait(self, job: dict[str, Any], state: str = "done", seconds: float = 60, **more: Any) -> dict[str, Any]:
+        """Wait for a state of a job."""
+        wait_until(lambda: self.show(job, **more)["state"] == state, seconds)
+        return self.show(job, **more)
+
+    def count_files(self) -> int:
+        """Return the number of stored inputs and results."""
+        return sum(1 for path in (self.folder / "jobs").rglob("*") if path.is_file())
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, url: str, **settings: Any) -> Iterator[Cluster]:
+    """Start a server; its files are in a folder that the workers share."""
+    shared = {"jobs_database_url": url, "jobs_folder": str(folder / "jobs"), **settings}
+    with serving(folder, {"workers": 1, **shared}) as running:
+        started = Cluster(running, shared, folder)
+        try:
+            yield started
+        finally:
+            for worker in started.workers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker.pid, signal.SIGCONT)
+                worker.kill()
+                worker.wait()
+
+
+def wait_for_start(path: Path, count: int = 1) -> list[int]:
+    """Wait until so many runs of `toy wait PATH` have started; return the ids of their processes."""
+    wait_until(lambda: len(list(path.parent.glob(f"{path.name}.*"))) >= count, START_S)
+    return [int(file.suffix[1:]) for file in path.parent.glob(f"{path.name}.*")]
+
+
+def is_running(process_id: int) -> bool:
+    return Path(f"/proc/{process_id}").exists()
+
+
+class Proxy:
+    """TCP proxy in front of a server, which can drop its connections and refuse others."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = host, port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self.is_open = True
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def drop(self) -> None:
+        """Close all connections, and refuse others until `is_open` is set."""
+        self.is_open = False
+        for pair in self._pairs:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.drop()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                if not self.is_open:
+                    client.close()
+                    continue
+                server = socket.create_connection(self._target)
+                self._pairs.append((client, server))
+                for source, target in ((client, server), (server, client)):
+                    threading.Thread(target=self._copy, args=(source, target), daemon=True).start()
+
+    def _copy(self, source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65_536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_RDWR)
+
+
+def read_metric(text: str, name: str) -> float:
+    """Return the value of a metric in Prometheus' text format."""
+    return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
+
+
+def get_when_open(url: str) -> httpx.Response:
+    """Request an address as soon as something listens there."""
+    answers: list[httpx.Response] = []
+
+    def request() -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            answers.append(httpx.get(url, timeout=30))
+        return bool(answers)
+
+    wait_until(request, START_S)
+    return answers[-1]
