@@ -1,4 +1,4 @@
-# The service as an image:
+# The service, and the workers of a cluster, as an image:
 #
 #   docker build -t meshhub .
 #   docker run --init --read-only --tmpfs /tmp:size=4g --cap-drop ALL --security-opt no-new-privileges \
@@ -8,23 +8,32 @@
 #
 #   docker exec NAME meshhub keys create --plan pro --label acme
 #
-# Uploads lie in /tmp while a request lasts; keys, unless a database is named, in /data.
+# Uploads lie in /tmp while a request lasts; keys and jobs, unless databases are named, in /data.
+#
+# Arguments:
+#   PYTHON_IMAGE     pin it by digest: --build-arg PYTHON_IMAGE=python:3.13-slim@sha256:…
+#   LOCK             requirements.txt, or requirements-all.txt with CAD files and pymeshlab. That is GPL-3.0, and the
+#                    image is then distributed under its terms.
+#   SYSTEM_PACKAGES  libraries that requirements-all.txt loads: "libgl1 libopengl0 libgomp1"
 
-FROM python:3.13-slim AS build
+ARG PYTHON_IMAGE=python:3.13-slim
+
+FROM ${PYTHON_IMAGE} AS build
+ARG LOCK=requirements.txt
 WORKDIR /build
 COPY pyproject.toml README.md LICENSE ./
+COPY deploy deploy
 COPY src src
 COPY docs/man docs/man
-RUN python -m venv /opt/meshhub && /opt/meshhub/bin/pip install --no-cache-dir ".[all]"
+RUN deploy/install-tree /opt/meshhub deploy/${LOCK}
 
-FROM python:3.13-slim
-# what the CAD and repair libraries load
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends libgl1 libopengl0 libgomp1 \
-    && rm -rf /var/lib/apt/lists/*
+FROM ${PYTHON_IMAGE}
+ARG SYSTEM_PACKAGES=""
+RUN if [ -n "${SYSTEM_PACKAGES}" ]; then apt-get update \
+    && apt-get install -y --no-install-recommends ${SYSTEM_PACKAGES} \
+    && rm -rf /var/lib/apt/lists/*; fi
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin meshhub \
     && install -d -o meshhub -g meshhub -m 0700 /data
-# with pymeshlab, which is GPL-3.0: the image is distributed under its terms; without it, omit the extra meshlab
 COPY --from=build /opt/meshhub /opt/meshhub
 ENV PATH=/opt/meshhub/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \

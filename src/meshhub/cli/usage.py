@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,7 @@ import msgspec
 
 from meshhub.cli import show
 from meshhub.cli.verbosity import verbosity
-from meshhub.errors import MissingDependency
+from meshhub.errors import InvalidSettings, MissingDependency
 from meshhub.service.settings import load
 
 if TYPE_CHECKING:
@@ -75,11 +74,13 @@ def _seconds(time: datetime | None) -> float | None:
 
 
 def _open_store() -> JobStore:
-    """Open the store of the settings. Raise MissingDependency, InvalidSettings."""
+    """Open the store of the settings. Raises MissingDependency, InvalidSettings."""
     try:
-        from meshhub.service.jobs.sqlite import SqliteJobStore
-        from meshhub.service.key_database import data_folder
+        from meshhub.service.jobs.opening import open_store
     except ImportError as error:
         raise MissingDependency(str(error)) from error
-    folder = load().settings.jobs_folder
-    return SqliteJobStore((Path(folder) if folder else data_folder() / "jobs") / "jobs.sqlite3")
+    loaded = load()
+    try:
+        return open_store(loaded.settings)
+    except InvalidSettings as error:
+        raise loaded.located(error) from error
