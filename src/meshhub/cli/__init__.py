@@ -31,8 +31,8 @@ _COMMANDS = {
     "render": "meshhub.cli.render:render",
     "serve": "meshhub.cli.serve:serve",
     "usage": "meshhub.cli.usage:usage",
-    "work": "meshhub.cli.work:work",
     "webhooks": "meshhub.cli.webhooks:webhooks",
+    "work": "meshhub.cli.work:work",
 }
 
 

@@ -48,6 +48,10 @@ class ConvertOptions(TypedDict, total=False):
     """Repair. Close holes, remove stray fragments, duplicate and degenerate faces, split non-manifold edges and
     vertices, and orient faces outward. A valid model stays unchanged."""
 
+    repair_solid: bool | None
+    """Repair to solid bodies. Repair, then remove shells inside of other shells, so that double walls and cavities
+    become solid, and small shells that float beside the model."""
+
     optimize_target_faces: int | None
     """Target number of faces (at least 4 and at most 100000000). Reduce the whole scene to this many triangles;
     every instance counts."""
