@@ -55,6 +55,27 @@ def test_exactly_30_of_60_pass(serve: Any) -> None:
     assert "ratelimit-limit" not in running.get("/health/ready").headers
 
 
+def test_questions_about_jobs_and_files_of_the_page_leave_the_window_of_conversions(serve: Any) -> None:
+    service = serve(plan_limits={"free": {"requests_per_minute": 3, "job_requests_per_minute": 20}})
+    job = service.post("/jobs", {"file": ("a.toy", b"toy")}, {"kind": "convert", "target": "toy"}).json()["id"]
+    script = "/schema/start.js"
+    polls = [service.get(f"/jobs/{job}") for _ in range(21)]
+    assert [answer.status_code for answer in polls] == [200] * 20 + [429]
+    assert polls[0].headers["ratelimit-limit"] == "20"
+    for path in (f"/jobs/{job}/events", f"/jobs/{job}/result", "/jobs"):
+        check_error(service.get(path), 429, "rate_limit_exceeded")
+    assert {service.get(path).status_code for path in (script, "/", script, "/health/live") for _ in range(5)} == {200}
+    # one of three was the submission
+    assert [service.convert().status_code for _ in range(3)] == [200, 200, 429]
+
+
+def test_conversions_leave_the_window_of_questions_about_jobs(serve: Any) -> None:
+    service = serve(plan_limits={"free": {"requests_per_minute": 1, "job_requests_per_minute": 20}})
+    job = service.post("/jobs", {"file": ("a.toy", b"toy")}, {"kind": "convert", "target": "toy"}).json()["id"]
+    check_error(service.convert(), 429, "rate_limit_exceeded")
+    assert service.get(f"/jobs/{job}").status_code == 200
+
+
 def test_keys_are_counted_separately(serve: Any) -> None:
     running: Running = serve(plan_limits={"free": {"requests_per_minute": 2}, "pro": {"requests_per_minute": 3}})
     keys = [running.keys.create("pro")[0] for _ in range(2)]
