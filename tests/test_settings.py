@@ -14,8 +14,9 @@ import pytest
 from meshhub import Registry
 from meshhub.errors import InvalidSettings
 from meshhub.service import settings
+from meshhub.service.machine import cores, memory
 from meshhub.service.settings import FILE as VARIABLE
-from meshhub.service.settings import NAMES, PREFIX, Settings, cores, load, memory
+from meshhub.service.settings import NAMES, PREFIX, Settings, load
 
 DOCS = Path(__file__).parents[1] / "docs"
 

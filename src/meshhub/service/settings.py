@@ -5,14 +5,12 @@ The variable of a setting is `MESHHUB_` and the name of the field in capitals.
 
 from __future__ import annotations
 
-import contextlib
-import difflib
 import ipaddress
 import math
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,16 +19,15 @@ from msgspec import Struct, structs
 
 from meshhub.errors import InvalidSettings, quote
 from meshhub.model.plans import Limits, Plan
+from meshhub.service.machine import cores, memory
 from meshhub.service.origins import is_origin
+from meshhub.service.setting_texts import find_line, parse_limit, parse_switch, suggest
 
 PREFIX = "MESHHUB_"
 """Prefix of the variables."""
 
 FILE = "MESHHUB_SETTINGS"
 """Variable that names the settings file."""
-
-_TOML_LINE = re.compile(r"\s*(?:\[\s*(?P<table>[^\[\]]+)\]|(?P<key>[^=\s#\[][^=#]*?)\s*=)")
-"""Header of a table, or the key of a line of a TOML file."""
 
 _HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+", re.ASCII)
 
@@ -65,12 +62,6 @@ _CONVERSION_MEMORY_RATIO = 0.75
 
 _KEY_SHARE_RATIO = 0.25
 """Parallel conversions for callers with a key, in addition to those for all."""
-
-_MAX_LIMIT = 1 << 62
-"""Exclusive bound of a limit of a plan; fits into a signed 64-bit integer. `none` lifts a limit."""
-
-_MIN_SIMILARITY_RATIO = 0.75
-"""Similarity, as difflib computes it, from which a name is suggested; one or two letters of a word may differ."""
 
 PlanLimits = Mapping[str, Mapping[str, int | float | None]]
 """Limits by plan and by name; None lifts a limit."""
@@ -315,7 +306,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         """
         for name, setting in ((self.free_plan, "free_plan"), *((name, f"plans.{name}") for name in self.plan_limits)):
             if name not in declared:
-                hint = _suggest(name, tuple(declared))
+                hint = suggest(name, tuple(declared))
                 raise InvalidSettings(
                     f"{setting}: unknown plan {quote(name)}; known are {', '.join(sorted(declared))}{hint}"
                 )
@@ -325,41 +316,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
         """Return the settings of the environment and of the settings file; see `load`."""
         return load(environment).settings
-
-
-def cores(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Count the CPU cores that this process may use, within the quota of its container.
-
-    Args:
-        quota: File of the Linux control group, version 2.
-    """
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with contextlib.suppress(OSError, ValueError):
-        # "200000 100000": microseconds of CPU time in each period of microseconds; "max 100000": no limit
-        used, period = quota.read_text(encoding="ascii").split()
-        count = min(count, max(1, math.ceil(int(used) / int(period))))
-    return count
-
-
-def memory(groups: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/self/cgroup")) -> int | None:
-    """Return the bytes of memory that this process may use, within the limits of its container or service.
-
-    Args:
-        groups: Folder of the Linux control groups, version 2.
-        membership: File that names the control group of this process.
-    """
-    limits: list[int] = []
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    group = groups
-    with contextlib.suppress(OSError, ValueError):
-        # "0::/system.slice/meshhub.service"; in a container, the group is the root
-        group = groups / membership.read_text(encoding="ascii").strip().rpartition("::/")[2]
-    for folder in (group, *group.parents):
-        with contextlib.suppress(OSError, ValueError):
-            # "max" is not a number: no limit
-            limits.append(int((folder / "memory.max").read_text(encoding="ascii")))
-    return min(limits, default=None)
 
 
 class Loaded(Struct, frozen=True):
@@ -423,13 +379,13 @@ class _Reader:
             raise InvalidSettings(f"the settings file {path} ({FILE}) cannot be read: {reason}") from None
 
         def locate(*names: str) -> str:
-            line = _find_line(text, names)
+            line = find_line(text, names)
             return f"file {path}" + (f":{line}" if line else "")
 
         plans = document.pop("plans", {})
         for name, value in document.items():
             if name not in NAMES:
-                hint = _suggest(name, (*NAMES, "plans"))
+                hint = suggest(name, (*NAMES, "plans"))
                 raise InvalidSettings(f"unknown setting {quote(name)}{hint} ({locate(name)})")
             self._set_value(name, value, locate(name), strict=True)
         if not isinstance(plans, dict) or not all(isinstance(limits, dict) for limits in plans.values()):
@@ -452,7 +408,7 @@ class _Reader:
                 self._set_value(name, [part for part in re.split(r"[,\s]+", text) if part], origin, strict=False)
             elif name in NAMES:
                 self._set_value(name, text, origin, strict=False)
-            elif hint := _suggest(name, NAMES, spelling=lambda setting: PREFIX + setting.upper()):
+            elif hint := suggest(name, NAMES, spelling=lambda setting: PREFIX + setting.upper()):
                 # a variable that resembles no setting may belong to another program
                 raise InvalidSettings(f"unknown setting {variable}{hint} (environment)")
 
@@ -466,33 +422,10 @@ class _Reader:
 
     def _set_limit(self, plan: str, limit: str, value: Any, name: str, origin: str) -> None:
         if limit not in LIMITS:
-            raise InvalidSettings(f"unknown limit {name}{_suggest(limit, LIMITS)} ({origin})")
-        parse = _parse_switch if limit in _SWITCHES else _parse_limit
+            raise InvalidSettings(f"unknown limit {name}{suggest(limit, LIMITS)} ({origin})")
+        parse = parse_switch if limit in _SWITCHES else parse_limit
         self.plans.setdefault(plan, {})[limit] = parse(value, name, origin)
         self.origins[f"plans.{plan}.{limit}"] = origin
-
-
-def _find_line(text: str, names: tuple[str, ...]) -> int | None:
-    """Return the number of the line of a TOML file that sets a key.
-
-    Args:
-        text: Content of the file.
-        names: Tables and key.
-    Returns:
-        Line of the key, or else of the innermost table; None if only a full TOML parser could find it.
-    """
-    table: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        match = _TOML_LINE.match(line)
-        if match is None:
-            continue
-        words = [word.strip().strip("\"'") for word in (match["table"] or match["key"]).split(".")]
-        if match["table"]:
-            table, words = words, []
-        # a line below the key, such as a table in it, locates the key too
-        if (*table, *words)[: len(names)] == names:
-            return number
-    return _find_line(text, names[:-1]) if len(names) > 1 else None
 
 
 def _split_plan_variable(variable: str, name: str) -> tuple[str, str]:
@@ -502,33 +435,8 @@ def _split_plan_variable(variable: str, name: str) -> tuple[str, str]:
         if name.endswith("_" + limit):
             return name.removesuffix("_" + limit).replace("_", "-"), limit
     plan, _, limit = name.partition("_")
-    hint = _suggest(limit, LIMITS, spelling=lambda known: f"{PREFIX}PLAN_{plan.upper()}_{known.upper()}")
+    hint = suggest(limit, LIMITS, spelling=lambda known: f"{PREFIX}PLAN_{plan.upper()}_{known.upper()}")
     raise InvalidSettings(f"unknown limit {variable}{hint}; known are {', '.join(LIMITS)}")
-
-
-def _parse_limit(value: Any, name: str, origin: str) -> int | float | None:
-    if isinstance(value, str):
-        if value.strip().lower() == "none":
-            return None
-        with contextlib.suppress(ValueError):
-            value = float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _MAX_LIMIT:
-        raise InvalidSettings(f"{name} must be a number above 0, or none; got {quote(str(value))} ({origin})")
-    return int(value) if float(value).is_integer() else value
-
-
-def _parse_switch(value: Any, name: str, origin: str) -> bool | None:
-    words = {"true": True, "false": False, "none": None}
-    try:
-        return words[str(value).strip().lower()]
-    except KeyError:
-        raise InvalidSettings(f"{name} must be true, false or none; got {quote(str(value))} ({origin})") from None
-
-
-def _suggest(name: str, known: Sequence[str], *, spelling: Callable[[str], str] = str) -> str:
-    """Return a hint with the most similar known name; "" if none is similar."""
-    similar = difflib.get_close_matches(name.lower(), known, n=1, cutoff=_MIN_SIMILARITY_RATIO)
-    return f"; did you mean {spelling(similar[0])}?" if similar else ""
 
 
 NAMES = tuple(name for name in Settings.__struct_fields__ if name != "plan_limits")

@@ -1,0 +1,108 @@
+"""Operations of the OpenAPI document with the tag "conversion"."""
+
+from __future__ import annotations
+
+from meshhub.http.description import examples
+from meshhub.http.description.forms import FILE_OPTIONS, REPORT, describe_binary, describe_form
+from meshhub.http.description.parts import (
+    CONVERT_CODES,
+    FORM_CODES,
+    Json,
+    describe_files,
+    describe_json,
+    describe_operation,
+    refer_to,
+)
+from meshhub.http.intake.explanation_requests import SOURCES
+from meshhub.pipeline.preview_options import PreviewOptions
+from meshhub.registry import Registry
+from meshhub.toolkit.rendering.options import RenderOptions
+
+
+def conversion_paths(registry: Registry) -> Json:
+    """Return the paths with the tag "conversion"."""
+    return {
+        "/convert": {"post": _convert(registry)},
+        "/convert-many": {"post": _convert_many(registry)},
+        "/convert-batch": {"post": _convert_batch(registry)},
+        "/explain": {"post": _explain(registry)},
+        "/inspect": {"post": _inspect(registry)},
+        "/render": {"post": _render(registry)},
+        "/preview": {"post": _preview(registry)},
+    }
+
+
+def _convert(registry: Registry) -> Json:
+    media_types = {writer.capability.format.media_types[0] for writer in registry.declarations.writers}
+    response = describe_files("The converted file.", media_types)
+    body = describe_form(registry, {"file": describe_binary("The model")}, ["file", "target"], converts=True)
+    return describe_operation("convert", "Convert one file", "conversion", response, CONVERT_CODES, body)
+
+
+def _convert_many(registry: Registry) -> Json:
+    files = {"type": "array", "items": describe_binary("A model"), "minItems": 1, "title": "The models"}
+    body = describe_form(registry, {"files": files}, ["files", "target"], converts=True, more=REPORT | FILE_OPTIONS)
+    codes = (*CONVERT_CODES, "too_many_files")
+    return describe_operation("convert_many", "Convert several files into one ZIP", "conversion", _zip(), codes, body)
+
+
+def _convert_batch(registry: Registry) -> Json:
+    archive = describe_binary("A ZIP of models, with the files that belong to them")
+    body = describe_form(
+        registry, {"archive": archive}, ["archive", "target"], converts=True, more=REPORT | FILE_OPTIONS
+    )
+    codes = (*CONVERT_CODES, "too_many_files", "archive_too_large")
+    return describe_operation(
+        "convert_batch", "Convert the models of a ZIP into another", "conversion", _zip(), codes, body
+    )
+
+
+def _zip() -> Json:
+    description = "A ZIP with the converted files, errors.json if some failed, report.json if requested."
+    return describe_files(description, ("application/zip",))
+
+
+def _explain(registry: Registry) -> Json:
+    sources = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "title": "Descriptions of the files",
+        "description": "JSON list with the `name` or the `format` of each file, and optionally its `size` in bytes.",
+        "minLength": 1,
+    }
+    body = describe_form(registry, {SOURCES: sources}, [SOURCES, "target"], converts=True, more=FILE_OPTIONS)
+    response = describe_json("The explanation of each conversion.", refer_to("Explanation"), examples.EXPLANATION)
+    codes = ("bad_request", "invalid_multipart", "missing_field", "invalid_option", "unsupported_target",
+             "file_too_large", "unsupported_encoding", "shutting_down", "origin_not_allowed")  # fmt: skip
+    return describe_operation(
+        "explain", "Explain conversions without running them", "conversion", response, codes, body
+    )
+
+
+def _inspect(registry: Registry) -> Json:
+    body = describe_form(registry, {"file": describe_binary("The model")}, ["file"], converts=False)
+    response = describe_json(
+        "Size, faces, bodies, holes, volume of the model.", refer_to("Inspection"), examples.INSPECTION
+    )
+    return describe_operation("inspect", "Is it printable?", "conversion", response, FORM_CODES, body)
+
+
+def _render(registry: Registry) -> Json:
+    body = describe_form(
+        registry, {"file": describe_binary("The model")}, ["file"], converts=False, structs=[(None, RenderOptions)]
+    )
+    response = describe_files("The picture.", ("image/png",))
+    return describe_operation("render", "Draw a picture", "conversion", response, FORM_CODES, body)
+
+
+def _preview(registry: Registry) -> Json:
+    files = {
+        "type": "array",
+        "items": describe_binary("A file"),
+        "minItems": 1,
+        "title": "The model, then its companions, such as materials and textures",
+    }
+    body = describe_form(registry, {"files": files}, ["files"], converts=False, structs=[(None, PreviewOptions)])
+    response = describe_files("The model as GLB, with its defects and facts.", ("model/gltf-binary",))
+    codes = (*FORM_CODES, "too_many_files", "unsupported_target")
+    return describe_operation("preview", "Show a model and its defects", "conversion", response, codes, body)

@@ -1,0 +1,99 @@
+"""Forms of the OpenAPI document: every option of a plug-in is a field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from meshhub.http.description import examples
+from meshhub.http.description.parts import BYTES, Json
+from meshhub.http.intake.file_options import FIELD
+from meshhub.model.options import HostOptions, option_fields
+from meshhub.registry import Registry
+
+OwnedOptions = tuple[str | None, type[Struct]]
+"""Options Struct with the label of its owner; None for the host."""
+
+REPORT = {"report": {"type": "boolean", "title": "Report", "description": "Add report.json to the ZIP."}}
+
+FILE_OPTIONS = {
+    FIELD: {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "title": "Options of single files",
+        "description": 'Options that override the others for single files, as JSON: {"0": {"input_unit": "m"}}. '
+        "Keys are the indexes of the files in the request; for an archive the paths in it.",
+    }
+}
+
+
+def option_properties(registry: Registry, *, converts: bool, structs: Iterable[OwnedOptions] = ()) -> Json:
+    """Return the options as properties of a form.
+
+    Args:
+        registry: Its declarations.
+        converts: Whether to include operations and writers; the options of the host and the readers always are.
+        structs: Further options with the label of their owner, None for the host.
+    """
+    declarations = registry.declarations
+    structs = [*structs, (None, HostOptions)]
+    structs += [(reader.capability.format.label, reader.capability.options) for reader in declarations.readers]
+    if converts:
+        structs += [(operation.capability.label, operation.capability.options) for operation in declarations.operations]
+        structs += [(writer.capability.format.label, writer.capability.options) for writer in declarations.writers]
+    properties: Json = {}
+    for owner, struct in structs:
+        for field in option_fields(struct):
+            if field.name in properties:
+                continue
+            schema = field.schema()
+            texts = [f"{owner}." if owner else "", field.description]
+            # not as `default`: openapi-python-client sends every default, which the service takes as a requested option
+            if "default" in schema:
+                default = schema.pop("default")
+                texts.append(f"Default: {str(default).lower() if isinstance(default, bool) else default}.")
+            properties[field.name] = {**schema, "description": " ".join(filter(None, texts))}
+    return properties
+
+
+def describe_form(
+    registry: Registry,
+    main: Json,
+    required: list[str],
+    *,
+    converts: bool,
+    more: Mapping[str, Json] = MappingProxyType({}),
+    structs: Iterable[OwnedOptions] = (),
+) -> Json:
+    """Return a form as the body of a request.
+
+    Args:
+        registry: Its declarations.
+        main: Fields with the files.
+        required: Names of required fields.
+        converts: Whether the form has a target and the options of operations and writers.
+        more: Further fields.
+        structs: Further options with the label of their owner, None for the host.
+    """
+    properties: Json = dict(main)
+    if converts:
+        targets = sorted({writer.capability.format.id for writer in registry.declarations.writers})
+        properties["target"] = {
+            "type": "string",
+            "title": "Target format",
+            "description": "The format to convert to. Letter case and a leading dot are ignored.",
+            "examples": targets,
+            "minLength": 1,
+        }
+    properties |= more
+    properties |= option_properties(registry, converts=converts, structs=structs)
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    example = {name: value for name, value in examples.FORM.items() if name in properties}
+    return {"required": True, "content": {"multipart/form-data": {"schema": schema, "example": example}}}
+
+
+def describe_binary(title: str) -> Json:
+    """Return the field of a file."""
+    return {**BYTES, "title": title, "contentMediaType": "application/octet-stream"}
