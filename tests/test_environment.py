@@ -10,6 +10,7 @@ import pytest
 PACKAGES = (
     "DracoPy",
     "OCP.STEPControl",
+    "brotli",
     "limits",
     "litestar",
     "multipart",

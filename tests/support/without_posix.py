@@ -46,8 +46,8 @@ LIBRARIES = (
 """Modules that the base uses."""
 
 SERVICE_LIBRARIES = (
-    "anyio.to_thread httpx limits litestar.testing multipart opentelemetry.sdk opentelemetry.instrumentation.asgi "
-    "prometheus_client psycopg pytest redis.asyncio sqlalchemy.orm uvicorn"
+    "anyio.to_thread brotli httpx limits litestar.testing multipart opentelemetry.sdk "
+    "opentelemetry.instrumentation.asgi prometheus_client psycopg pytest redis.asyncio sqlalchemy.orm uvicorn"
 ).split()
 """Modules that the service and other extras use."""
 

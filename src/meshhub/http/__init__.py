@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-_DEPENDENCIES = ("limits", "litestar", "multipart", "prometheus_client", "sqlalchemy", "uvicorn")
+_DEPENDENCIES = ("brotli", "limits", "litestar", "multipart", "prometheus_client", "sqlalchemy", "uvicorn")
 
 _missing = [name for name in _DEPENDENCIES if find_spec(name) is None]
 if _missing:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from meshhub.errors import InvalidSettings, quote
@@ -68,3 +68,11 @@ def suggest(name: str, known: Sequence[str], *, spelling: Callable[[str], str] =
     """Return a hint with the most similar known name; "" if none is similar."""
     similar = difflib.get_close_matches(name.lower(), known, n=1, cutoff=_MIN_SIMILARITY_RATIO)
     return f"; did you mean {spelling(similar[0])}?" if similar else ""
+
+
+def add_origin(error: InvalidSettings, origins: Mapping[str, str]) -> InvalidSettings:
+    """Return an error with the origin of the setting with which its message begins."""
+    setting = error.message.partition(":")[0].partition(" ")[0]
+    matches = (origin for name, origin in origins.items() if name == setting or name.startswith(f"{setting}."))
+    origin = next(matches, None)
+    return InvalidSettings(f"{error.message} ({origin})") if origin else error

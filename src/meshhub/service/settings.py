@@ -21,7 +21,7 @@ from meshhub.errors import InvalidSettings, quote
 from meshhub.model.plans import Limits, Plan
 from meshhub.service.machine import cores, memory
 from meshhub.service.origins import is_origin
-from meshhub.service.setting_texts import find_line, parse_limit, parse_switch, suggest
+from meshhub.service.setting_texts import add_origin, find_line, parse_limit, parse_switch, suggest
 
 PREFIX = "MESHHUB_"
 """Prefix of the variables."""
@@ -329,7 +329,7 @@ class Loaded(Struct, frozen=True):
 
     def located(self, error: InvalidSettings) -> InvalidSettings:
         """Return an error with the origin of the setting with which its message begins."""
-        return _add_origin(error, self.origins)
+        return add_origin(error, self.origins)
 
 
 def load(environment: Mapping[str, str] | None = None) -> Loaded:
@@ -352,14 +352,7 @@ def load(environment: Mapping[str, str] | None = None) -> Loaded:
     try:
         return Loaded(Settings(**reader.values, plan_limits=reader.plans), reader.origins)
     except InvalidSettings as error:
-        raise _add_origin(error, reader.origins) from None
-
-
-def _add_origin(error: InvalidSettings, origins: Mapping[str, str]) -> InvalidSettings:
-    setting = error.message.partition(":")[0].partition(" ")[0]
-    matches = (origin for name, origin in origins.items() if name == setting or name.startswith(f"{setting}."))
-    origin = next(matches, None)
-    return InvalidSettings(f"{error.message} ({origin})") if origin else error
+        raise add_origin(error, reader.origins) from None
 
 
 class _Reader:
