@@ -78,3 +78,12 @@ def expand_ranges(begin: IntIndex, size: IntIndex) -> tuple[IntIndex, IntIndex]:
     owner = np.repeat(np.arange(len(size)), size)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
     return owner, begin[owner] + place
+
+
+def select_separate(rows: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    """Return (n,) which of (n, k) rows of numbers have no number in common with the rows before them."""
+    _, first = np.unique(rows, return_index=True)
+    is_first = np.zeros(rows.size, np.bool_)
+    is_first[first] = True
+    result: NDArray[np.bool_] = np.logical_and.reduce(is_first.reshape(rows.shape), axis=1)
+    return result

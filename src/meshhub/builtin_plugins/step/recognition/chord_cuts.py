@@ -35,6 +35,7 @@ from meshhub.builtin_plugins.step.recognition.surfaces import (
     SurfaceArray,
     SurfaceKind,
     concatenate,
+    cylindrical,
     gradients,
 )
 from meshhub.model.scene import Float64
@@ -106,17 +107,21 @@ def _find_rims(skin: Skin, faceted: FacetedSkin, graph: FacetGraph) -> Mask:
     return is_rim
 
 
-def _is_at_depth(gap: Float64, depth: Float64, kind: NDArray[np.int8]) -> Mask:
+def _is_at_depth(gap: Float64, depth: Float64, surfaces: SurfaceArray, points: Float64) -> Mask:
     """Return which distances from a surface are on the side of its facets, and about as deep as the facets.
 
-    The inner half of a torus is a saddle: its chords lie on both sides.
+    The inner half of a torus is a saddle: its chords lie on both sides. Those of the outer half lie within the tube; a
+    cone that is tangent to a rounding lies outside, and would be cut off otherwise.
 
     Args:
         gap: (n,) signed distances.
         depth: (n,) signed depth of the deepest facet of the surface.
-        kind: (n,) kind of the surface.
+        surfaces: (n,) surfaces.
+        points: (n, 3) points at these distances.
     """
-    is_on_side = (gap * depth >= 0) | (kind == SurfaceKind.TORUS)
+    is_torus = surfaces.kind == SurfaceKind.TORUS
+    _, distance, _ = cylindrical(surfaces, points)
+    is_on_side = np.where(is_torus, (distance <= surfaces.radius) | (gap <= 0), gap * depth >= 0)
     result: Mask = is_on_side & (np.abs(gap) <= _MAX_CUT_DEPTH_RATIO * np.abs(depth))
     return result
 
@@ -206,16 +211,19 @@ class _CutSearch:
         graph = self.graph
         if len(facet) == 0:
             return np.zeros(0, np.bool_)
-        depth, kind = self._depths()[index], self.surfaces.kind[index]
+        depth, surfaces = self._depths()[index], self.surfaces.take(index)
         owner, point = graph.expand(facet)
-        gap, _ = gradients(self.surfaces.take(index[owner]), graph.points[point])
+        corner_surfaces, corners = surfaces.take(owner), graph.points[point]
+        gap, _ = gradients(corner_surfaces, corners)
         is_on = np.abs(gap) <= limit_ratio * self.limit[index[owner]]
-        is_fine = is_on | (self.is_rim[point] & _is_at_depth(gap, depth[owner], kind[owner]))
+        is_fine = is_on | (self.is_rim[point] & _is_at_depth(gap, depth[owner], corner_surfaces, corners))
         begin = np.searchsorted(owner, np.arange(len(facet)))
-        middle, normal = gradients(self.surfaces.take(index), graph.center[facet])
+        middle, normal = gradients(surfaces, graph.center[facet])
         facing = np.abs(np.einsum("ij,ij->i", normal, graph.normal[facet]))
         good: Mask = np.logical_and.reduceat(is_fine, begin) & np.logical_or.reduceat(is_on, begin)
-        good &= (_is_at_depth(middle, depth, kind) & (facing >= MIN_STEADY_COSINE)) | graph.is_sliver[facet]
+        good &= (
+            _is_at_depth(middle, depth, surfaces, graph.center[facet]) & (facing >= MIN_STEADY_COSINE)
+        ) | graph.is_sliver[facet]
         return good
 
     def try_pieces(self, kind: SurfaceKind, *, with_assigned: bool) -> None:
@@ -352,8 +360,9 @@ class _CutSearch:
         limit, depth = bounds
         owner, point = self.graph.expand(facet)
         piece = group[owner]
-        gap, _ = gradients(surfaces.take(piece), self.graph.points[point])
-        is_chord = self.is_rim[point] & _is_at_depth(gap, depth[piece], surfaces.kind[piece])
+        corner_surfaces, corners = surfaces.take(piece), self.graph.points[point]
+        gap, _ = gradients(corner_surfaces, corners)
+        is_chord = self.is_rim[point] & _is_at_depth(gap, depth[piece], corner_surfaces, corners)
         spline_error = np.minimum(_MAX_SPLINE_ERROR_MM, _MAX_SPLINE_ERROR_RATIO * np.abs(depth))
         is_spline = self.is_rim[point] & (np.abs(gap) <= spline_error[piece])
         is_fine = (np.abs(gap) <= limit[piece]) | is_chord | is_spline

@@ -17,6 +17,7 @@ from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facet
 from meshhub.builtin_plugins.step.recognition.cut_corners import move_cut_corners
 from meshhub.builtin_plugins.step.recognition.design_values import round_to_design_values
 from meshhub.builtin_plugins.step.recognition.deviation import find_deviating, find_misshapen
+from meshhub.builtin_plugins.step.recognition.edge_flips import flip_spanning_edges
 from meshhub.builtin_plugins.step.recognition.facet_graph import build_facet_graph
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, facet_skin
 from meshhub.builtin_plugins.step.recognition.outline import trace_outline
@@ -40,6 +41,9 @@ from meshhub.toolkit.geometry import IntIndex
 _MAX_ATTEMPTS_COUNT = 16
 """Models that are built before all surfaces become flat facets; bounds the time."""
 
+_MAX_FLIPS_COUNT = 4
+"""Searches for surfaces after edges were flipped; each finds larger surfaces, beside which more edges are flipped."""
+
 
 class ModelDraft:
     """Facets of a skin and the surfaces that are still to try; each model that is built may be rejected in part."""
@@ -53,18 +57,38 @@ class ModelDraft:
             is_strict: Whether surfaces that CAD programs may reject become flat, because no kernel checks them.
         """
         self._is_strict = is_strict
-        skin, faceted = close_slits(skin, facet_skin(skin))
-        self._skin, self._faceted, self._bodies = skin, faceted, group_bodies(skin)
+        self._options = options
+        self._mesh = close_slits(skin, facet_skin(skin))
+        self._recognize(may_flip=True)
+
+    def _recognize(self, *, may_flip: bool) -> None:
+        """Recognize the surfaces of the mesh.
+
+        Args:
+            may_flip: Whether edges that cross the rim between two surfaces are flipped.
+        """
+        skin, faceted = self._mesh
+        self._is_flipped = False
         self._segments: Segments | None = None
         self._analytic: Segments | None = None
-        if options.step_surfaces != "planar":
-            graph = build_facet_graph(skin, self._faceted)
-            segments = recognize_surfaces(graph, self._faceted.tolerance, options.step_tolerance_mm)
-            if options.step_surfaces == "freeform":
+        if self._options.step_surfaces != "planar":
+            requested = self._options.step_tolerance_mm
+            graph = build_facet_graph(skin, faceted)
+            segments = recognize_surfaces(graph, faceted.tolerance, requested)
+            for _ in range(_MAX_FLIPS_COUNT if may_flip else 0):
+                flipped = flip_spanning_edges(skin, faceted.region, graph, segments)
+                if flipped is skin:
+                    break
+                self._is_flipped = True
+                skin, faceted = close_slits(flipped, facet_skin(flipped))
+                graph = build_facet_graph(skin, faceted)
+                segments = recognize_surfaces(graph, faceted.tolerance, requested)
+            if self._options.step_surfaces == "freeform":
                 self._analytic = segments
-                segments = add_swept_surfaces(skin, self._faceted, graph, segments)
-            segments = assign_cut_facets(skin, self._faceted, graph, segments, options.step_tolerance_mm)
-            self._segments = round_to_design_values(graph, segments, self._faceted.tolerance)
+                segments = add_swept_surfaces(skin, faceted, graph, segments)
+            segments = assign_cut_facets(skin, faceted, graph, segments, requested)
+            self._segments = round_to_design_values(graph, segments, faceted.tolerance)
+        self._skin, self._faceted, self._bodies = skin, faceted, group_bodies(skin)
 
     def build(self) -> BrepModel:
         """Build a model; surfaces that fail a check become flat facets."""
@@ -81,8 +105,14 @@ class ModelDraft:
         return _assemble_model(self._skin, self._faceted, regions, self._bodies, is_strict=False)[0]
 
     def reject(self, regions: Regions, misfits: IntIndex) -> None:
-        """Return some regions of a model to facets, and those of swept surfaces to analytic surfaces."""
+        """Return some regions of a model to facets, and those of swept surfaces to analytic surfaces.
+
+        Facets beside flipped edges are not those of the mesh: the surfaces of the mesh itself are tried instead.
+        """
         if self._segments is None:
+            return
+        if self._is_flipped:
+            self._recognize(may_flip=False)
             return
         self._segments = _remove_misfits(self._faceted, regions, self._segments, misfits)
         if self._analytic is not None:
@@ -94,6 +124,8 @@ class ModelDraft:
         """Return all surfaces of some shells to facets; the first time, return free-form to analytic surfaces."""
         if self._segments is None:
             return
+        if self._is_flipped:
+            self._recognize(may_flip=False)
         is_mine = np.isin(_facet_shells(self._skin, self._faceted), shells)
         if self._analytic is not None and is_mine.any() and not self._has_analytic(is_mine):
             self._segments = self._segments.restore(self._analytic, np.flatnonzero(is_mine))

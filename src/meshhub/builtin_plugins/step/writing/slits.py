@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import lengths
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, select_separate
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, facet_skin
 from meshhub.builtin_plugins.step.recognition.skin import Skin, build_skin, pair_skin
 from meshhub.toolkit.geometry import IntIndex
@@ -57,17 +57,8 @@ def _find_uneven_lips(skin: Skin, faceted: FacetedSkin) -> tuple[IntIndex, IntIn
     longer = np.where(size > far_size, back, ahead)[is_slit]
     point = np.where(size > far_size, far_tip, tip)[is_slit]
     longer, point = longer[skin.twin[longer] >= 0], point[skin.twin[longer] >= 0]
-    is_separate = _select_separate(np.stack([longer // 3, skin.twin[longer] // 3], axis=1))
+    is_separate = select_separate(np.stack([longer // 3, skin.twin[longer] // 3], axis=1))
     return longer[is_separate], point[is_separate]
-
-
-def _select_separate(rows: IntIndex) -> NDArray[np.bool_]:
-    """Return (n,) which of (n, k) rows of numbers have no number in common with the rows before them."""
-    _, first = np.unique(rows, return_index=True)
-    is_first = np.zeros(rows.size, np.bool_)
-    is_first[first] = True
-    result: NDArray[np.bool_] = np.logical_and.reduce(is_first.reshape(rows.shape), axis=1)
-    return result
 
 
 def _split_edges(skin: Skin, half: IntIndex, point: IntIndex) -> Skin:
@@ -105,7 +96,7 @@ def _pair_lips(skin: Skin, region: NDArray[np.int32]) -> Skin:
     is_slit[1:] &= ~is_slit[:-1]
     one, other = one[is_slit], other[is_slit]
     # where six faces meet, a half-edge can be a lip of two slits
-    is_separate = _select_separate(np.stack([one, other, skin.twin[one], skin.twin[other]], axis=1))
+    is_separate = select_separate(np.stack([one, other, skin.twin[one], skin.twin[other]], axis=1))
     one, other = one[is_separate], other[is_separate]
     if len(one) == 0:
         return skin
