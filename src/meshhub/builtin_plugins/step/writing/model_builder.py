@@ -6,6 +6,7 @@ Surfaces that fail a check become flat facets again, and the model is built anew
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from meshhub.builtin_plugins.step.recognition.cut_corners import move_cut_corner
 from meshhub.builtin_plugins.step.recognition.design_values import round_to_design_values
 from meshhub.builtin_plugins.step.recognition.deviation import find_deviating, find_misshapen
 from meshhub.builtin_plugins.step.recognition.edge_flips import flip_spanning_edges
-from meshhub.builtin_plugins.step.recognition.facet_graph import build_facet_graph
+from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph, build_facet_graph
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, facet_skin
 from meshhub.builtin_plugins.step.recognition.outline import trace_outline
 from meshhub.builtin_plugins.step.recognition.recognize import Segments, recognize_surfaces
@@ -44,6 +45,41 @@ _MAX_ATTEMPTS_COUNT = 16
 _MAX_FLIPS_COUNT = 4
 """Searches for surfaces after edges were flipped; each finds larger surfaces, beside which more edges are flipped."""
 
+_MAX_LEFT_RATIO = 0.5
+"""Part of the free facets that may stay free after a search with flipped edges; on a thread, most do."""
+
+_MAX_FREE_COUNT = 1000
+"""Free facets beyond which no edges are flipped; threads and scans have thousands, and a search takes seconds."""
+
+
+class _Search(NamedTuple):
+    """A mesh and the surfaces that were recognized in it."""
+
+    skin: Skin
+    faceted: FacetedSkin
+    graph: FacetGraph
+    segments: Segments
+
+    def count_free(self) -> int:
+        """Return the number of facets on no surface, except for broad ones."""
+        return int(((self.segments.segment < 0) & ~self.graph.is_broad).sum())
+
+
+def _search_surfaces(skin: Skin, faceted: FacetedSkin, requested: float | None) -> _Search:
+    """Recognize the surfaces of a mesh."""
+    graph = build_facet_graph(skin, faceted)
+    return _Search(skin, faceted, graph, recognize_surfaces(graph, faceted.tolerance, requested))
+
+
+def _search_flipped(search: _Search, requested: float | None) -> _Search | None:
+    """Flip the edges that cross a rim, and recognize the surfaces again; None if there are no such edges."""
+    if search.count_free() > _MAX_FREE_COUNT:
+        return None
+    flipped = flip_spanning_edges(search.skin, search.faceted.region, search.graph, search.segments)
+    if flipped is search.skin:
+        return None
+    return _search_surfaces(*close_slits(flipped, facet_skin(flipped)), requested)
+
 
 class ModelDraft:
     """Facets of a skin and the surfaces that are still to try; each model that is built may be rejected in part."""
@@ -67,28 +103,24 @@ class ModelDraft:
         Args:
             may_flip: Whether edges that cross the rim between two surfaces are flipped.
         """
-        skin, faceted = self._mesh
-        self._is_flipped = False
         self._segments: Segments | None = None
         self._analytic: Segments | None = None
+        (self._skin, self._faceted), self._is_flipped = self._mesh, False
         if self._options.step_surfaces != "planar":
             requested = self._options.step_tolerance_mm
-            graph = build_facet_graph(skin, faceted)
-            segments = recognize_surfaces(graph, faceted.tolerance, requested)
+            search = _search_surfaces(*self._mesh, requested)
             for _ in range(_MAX_FLIPS_COUNT if may_flip else 0):
-                flipped = flip_spanning_edges(skin, faceted.region, graph, segments)
-                if flipped is skin:
+                following = _search_flipped(search, requested)
+                if following is None or following.count_free() > _MAX_LEFT_RATIO * search.count_free():
                     break
-                self._is_flipped = True
-                skin, faceted = close_slits(flipped, facet_skin(flipped))
-                graph = build_facet_graph(skin, faceted)
-                segments = recognize_surfaces(graph, faceted.tolerance, requested)
+                search, self._is_flipped = following, True
+            self._skin, self._faceted, graph, segments = search
             if self._options.step_surfaces == "freeform":
                 self._analytic = segments
-                segments = add_swept_surfaces(skin, faceted, graph, segments)
-            segments = assign_cut_facets(skin, faceted, graph, segments, requested)
-            self._segments = round_to_design_values(graph, segments, faceted.tolerance)
-        self._skin, self._faceted, self._bodies = skin, faceted, group_bodies(skin)
+                segments = add_swept_surfaces(self._skin, self._faceted, graph, segments)
+            segments = assign_cut_facets(self._skin, self._faceted, graph, segments, requested)
+            self._segments = round_to_design_values(graph, segments, self._faceted.tolerance)
+        self._bodies = group_bodies(self._skin)
 
     def build(self) -> BrepModel:
         """Build a model; surfaces that fail a check become flat facets."""
