@@ -41,6 +41,25 @@ def test_a_file_is_written_into_a_folder(tmp_path: Path, folder: str) -> None:
     assert meshhub_cli("convert", "a.stl", folder, "--to", "ply", "-f", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.parametrize("arguments", [[], ["--dry-run"]])
+def test_several_files_are_written_into_a_folder_at_the_end(tmp_path: Path, arguments: list[str]) -> None:
+    inputs = [write_stl(tmp_path / name).name for name in ("a.stl", "b.stl")]
+    done = meshhub_cli("convert", *inputs, "new/", "--to", "ply", *arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert list_files(tmp_path) == sorted([*inputs, *([] if arguments else ["new/a.ply", "new/b.ply"])])
+
+
+@pytest.mark.parametrize("inputs", [["a.stl", "b.stl", "out"], ["in/", "other/", "out/"]])
+def test_what_a_pattern_may_have_matched_is_no_folder_for_results(tmp_path: Path, inputs: list[str]) -> None:
+    for folder in ("in", "other", "out"):
+        (tmp_path / folder).mkdir()
+    before = [write_stl(tmp_path / name).name for name in ("a.stl", "b.stl")]
+    done = meshhub_cli("convert", *inputs, "--to", "ply", cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"DIR/ at the end, or --output-dir DIR" in done.stderr
+    assert list_files(tmp_path) == before
+
+
 @pytest.mark.parametrize("name", ["3mf", "3MF", ".ply", "glb"])
 def test_the_name_of_a_format_writes_beside_the_input(tmp_path: Path, name: str) -> None:
     (tmp_path / "parts").mkdir()

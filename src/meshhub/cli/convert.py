@@ -15,7 +15,7 @@ from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.files import STREAM, parse_timeout
 from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.naming import check_template
-from meshhub.cli.outputs import choose_output
+from meshhub.cli.outputs import choose_output, ends_with_folder
 from meshhub.cli.remote import convert_remote, server_option
 from meshhub.cli.single import convert_single
 from meshhub.cli.verbosity import is_quiet, verbosity
@@ -73,8 +73,10 @@ def convert(
     meshhub convert IN --to FORMAT    the same
     meshhub convert IN DIR/ --to FORMAT
                                       one file, written into the folder
+    meshhub convert IN... DIR/ --to FORMAT
+                                      many files, written into the folder
     meshhub convert IN... --to FORMAT --output-dir DIR
-                                      many files; a folder stands for its models
+                                      the same; a folder stands for its models
     meshhub convert --watch IN_DIR --to FORMAT --output-dir DIR
                                       what arrives in a folder, until Ctrl-C
     meshhub convert - OUT | IN - --to FORMAT
@@ -87,6 +89,8 @@ def convert(
     reduce colors, place.
     """
     flags["timeout"] = parse_timeout(flags["timeout"])
+    if flags["to"] and not flags["output"] and not flags["output_dir"] and ends_with_folder(paths):
+        paths, flags["output_dir"] = paths[:-1], Path(paths[-1])
     parsed = ConvertFlags(**flags, quiet=is_quiet())
     _check_flags(paths, parsed)
     if parsed.server:

@@ -20,6 +20,9 @@ from meshhub.pipeline.identify import identify
 from meshhub.pipeline.storing import is_address
 from meshhub.registry import Registry
 
+_SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
+"""Ends of a path that names a folder."""
+
 _SEVERAL_HINT = "to convert several files, name a folder: --output-dir DIR"
 
 
@@ -50,7 +53,7 @@ def choose_output(registry: Registry, paths: tuple[str, ...], flags: ConvertFlag
         _check_extension(registry, flags.output, flags.to)
         return source, Output(flags.output, flags.to)
     if len(others) > 1:
-        raise click.UsageError("several inputs need --to FORMAT and --output-dir DIR")
+        raise click.UsageError("several inputs need --to FORMAT, and a folder: DIR/ at the end, or --output-dir DIR")
     if not others:
         if flags.to is None:
             raise click.UsageError("give an OUTPUT, or --to FORMAT to write beside the input")
@@ -67,9 +70,18 @@ def choose_output(registry: Registry, paths: tuple[str, ...], flags: ConvertFlag
     return source, _check_second_path(registry, source, second, flags)
 
 
+def ends_with_folder(paths: tuple[str, ...]) -> bool:
+    """Return whether several inputs precede a folder for the results.
+
+    The folder ends with a slash. A folder without it, or beside other folders, may be what a pattern matched (*, */).
+    """
+    *inputs, last = paths or ("",)
+    return len(inputs) > 1 and last.endswith(_SEPARATORS) and not any(map(is_folder, inputs))
+
+
 def _names_folder(name: str) -> bool:
     """Return whether a path is an existing folder, or ends with a slash."""
-    return is_folder(name) or name.endswith(tuple(filter(None, (os.sep, os.altsep))))
+    return is_folder(name) or name.endswith(_SEPARATORS)
 
 
 def _is_format(registry: Registry, name: str) -> bool:
