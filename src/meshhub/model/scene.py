@@ -67,6 +67,22 @@ def _freeze(values: Any, dtype: type[np.generic], shape: tuple[int | None, ...],
 
 
 @dataclass(frozen=True, eq=False)
+class Division:
+    """Triangles that the faces of a mesh divide into pieces of one color, for formats with paint inside triangles."""
+
+    triangles: Int32
+    """(c, 3) int32 vertex indices of the triangles, counter-clockwise; the faces cover them."""
+
+    owner: Int32
+    """(m,) int32 indices of the triangles that contain the faces."""
+
+    def __post_init__(self) -> None:
+        """Convert the arrays to read-only views of the declared types."""
+        object.__setattr__(self, "triangles", _freeze(self.triangles, np.int32, (None, 3), "triangles"))
+        object.__setattr__(self, "owner", _freeze(self.owner, np.int32, (None,), "owner"))
+
+
+@dataclass(frozen=True, eq=False)
 class Mesh:
     """Triangle mesh.
 
@@ -99,6 +115,9 @@ class Mesh:
     name: str = ""
     """Name for people."""
 
+    division: Division | None = field(default=None, init=False)
+    """Triangles before their division into faces; `dataclasses.replace` drops it, because faces may change."""
+
     def __post_init__(self) -> None:
         """Convert the arrays to read-only views of the declared types."""
         put = object.__setattr__
@@ -125,6 +144,12 @@ class Mesh:
         present = [name for name in attributes if getattr(self, name) is not None]
         named = [f"name={self.name!r}"] if self.name else []
         return f"Mesh({', '.join([f'{len(self.vertices)} vertices', f'{len(self.faces)} faces', *present, *named])})"
+
+    def with_division(self, division: Division | None) -> Mesh:
+        """Return the mesh with the triangles that exactly these faces divide."""
+        mesh = copy.copy(self)
+        object.__setattr__(mesh, "division", division)
+        return mesh
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ faster than every alternative measured. Numpy first normalizes irregular text, s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,21 @@ _DTYPES: dict[pa.DataType, np.dtype[Any]] = {arrow: np.dtype(code) for code, arr
 
 # the first allocation starts pyarrow's allocator; a child that is forked by another thread meanwhile would hang
 pa.array([0])
+
+
+class TextColumn(NamedTuple):
+    """Column of texts.
+
+    text: (k,) UTF-8 codes of all texts, one after the other
+    ends: (n + 1,) 0, and the end of each text
+    """
+
+    text: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return len(self.ends) - 1
 
 
 class Irregular(ValueError):
@@ -142,7 +157,10 @@ def blank_comments(characters: NDArray[np.uint8], marks: NDArray[np.intp]) -> ND
     return result
 
 
-def _format_numbers(values: NDArray[Any]) -> pa.Array:
+def _format_column(values: NDArray[Any] | TextColumn) -> pa.Array:
+    if isinstance(values, TextColumn):
+        ends = pa.py_buffer(values.ends.astype(np.int32))
+        return pa.StringArray.from_buffers(len(values), ends, pa.py_buffer(values.text))
     return pc.cast(pa.array(np.ascontiguousarray(values)), pa.string())
 
 
@@ -160,12 +178,12 @@ def shortest(values: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     return narrow if np.array_equal(narrow, values) else values
 
 
-def write_rows(literals: Sequence[str], columns: Sequence[NDArray[Any]]) -> memoryview:
+def write_rows(literals: Sequence[str], columns: Sequence[NDArray[Any] | TextColumn]) -> memoryview:
     """Write `literals[0] column[0] literals[1] column[1] … literals[-1]` for every row.
 
     Args:
         literals: Text around the columns; one more than `columns`.
-        columns: Arrays of equal length. Each number becomes the shortest text that reads back to the same value.
+        columns: Columns of equal length. Each number becomes the shortest text that reads back to the same value.
     Returns:
         UTF-8 text.
     Raises:
@@ -177,7 +195,7 @@ def write_rows(literals: Sequence[str], columns: Sequence[NDArray[Any]]) -> memo
         return memoryview(b"")
     pieces: list[Any] = []
     for literal, column in zip(literals, columns, strict=False):
-        pieces += [_literal(literal), _format_numbers(column)]
+        pieces += [_literal(literal), _format_column(column)]
     step = _MAX_ROWS_PER_SLICE
     if len(columns[0]) <= step:
         return _join_rows(pieces, literals[-1])

@@ -152,8 +152,12 @@ def placed_mesh(mesh: Mesh, matrix: Float64) -> Mesh:
         rotated = normals @ (cofactor * (-1 if mirrors(matrix) else 1)).T
         length = np.linalg.norm(rotated, axis=1, keepdims=True)
         normals = (rotated / np.where(length > 0, length, 1)).astype(np.float32)
-    faces = mesh.faces[:, ::-1] if mirrors(matrix) else mesh.faces
-    return replace(mesh, vertices=transformed(mesh.vertices, matrix), faces=faces, normals=normals)
+    faces, division = mesh.faces, mesh.division
+    if mirrors(matrix):
+        faces = faces[:, ::-1]
+        division = None if division is None else replace(division, triangles=division.triangles[:, ::-1])
+    placed = replace(mesh, vertices=transformed(mesh.vertices, matrix), faces=faces, normals=normals)
+    return placed.with_division(division)
 
 
 def extremes(points: Float64) -> tuple[Float64, Float64]:

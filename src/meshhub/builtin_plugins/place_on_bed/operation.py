@@ -56,7 +56,7 @@ def _move(scene: Scene, offset: Float64) -> Scene:
         matrix[:3, 3] += offset
         if uses[part.mesh] == 1 and np.array_equal(matrix[:3, :3], np.eye(3)):
             mesh = meshes[part.mesh]
-            meshes[part.mesh] = replace(mesh, vertices=mesh.vertices + matrix[:3, 3])
+            meshes[part.mesh] = _shift(mesh, matrix[:3, 3])
             matrix = np.eye(4)
         parts.append(replace(part, transform=matrix))
     return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
@@ -74,7 +74,7 @@ def _center_distant_meshes(scene: Scene) -> Scene:
         center = (low + high) / 2
         if np.linalg.norm(center) > MAX_OFFSET_RATIO * np.linalg.norm(high - low):
             centers[index] = center
-            meshes[index] = replace(mesh, vertices=mesh.vertices - center)
+            meshes[index] = _shift(mesh, -center)
     if not centers:
         return scene
     parts: list[Part] = []
@@ -84,3 +84,7 @@ def _center_distant_meshes(scene: Scene) -> Scene:
             matrix[:3, 3] += matrix[:3, :3] @ centers[part.mesh]
         parts.append(replace(part, transform=matrix))
     return replace(scene, meshes=tuple(meshes), parts=tuple(parts))
+
+
+def _shift(mesh: Mesh, offset: Float64) -> Mesh:
+    return replace(mesh, vertices=mesh.vertices + offset).with_division(mesh.division)

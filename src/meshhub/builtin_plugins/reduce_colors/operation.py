@@ -25,7 +25,7 @@ from meshhub.builtin_plugins.reduce_colors.subdivide import (
 )
 from meshhub.errors import format_number
 from meshhub.model.notes import did, note
-from meshhub.model.scene import Float32, Float64, Int32, Material, Mesh, Scene, UInt8
+from meshhub.model.scene import Division, Float32, Float64, Int32, Material, Mesh, Scene, UInt8
 from meshhub.toolkit.geometry import face_normals, weld
 from meshhub.toolkit.surface_colors import Surface, SurfaceColors
 
@@ -210,36 +210,52 @@ def _build_scene(scene: Scene, surfaces: list[Surface], faces: _Faces, leaves: L
     bounds = np.searchsorted(leaves.face[order], faces.first)
     meshes = []
     for place, surface in enumerate(surfaces):
-        rows = order[bounds[place] : bounds[place + 1]]
-        meshes.append(
-            _build_mesh(scene.meshes[surface.mesh], leaves, rows, int(faces.first[place]), index[rows].astype(np.int32))
-        )
+        rows, first = order[bounds[place] : bounds[place + 1]], faces.first[place]
+        division = Division(faces.corners[first : faces.first[place + 1]], leaves.face[rows] - first)
+        meshes.append(_build_mesh(scene.meshes[surface.mesh], leaves, rows, division, index[rows].astype(np.int32)))
     number_of = {surface: number for number, surface in enumerate(surfaces)}
     parts = [replace(part, mesh=number_of[Surface(part.mesh, part.material)], material=None) for part in scene.parts]
     return replace(scene, meshes=tuple(meshes), parts=tuple(parts), materials=tuple(materials), images=())
 
 
-def _build_mesh(mesh: Mesh, leaves: Leaves, rows: NDArray[np.intp], first_face: int, material: Int32) -> Mesh:
-    """Return a mesh of the leaves `rows`; a mesh without split triangles keeps its vertices."""
+def _build_mesh(mesh: Mesh, leaves: Leaves, rows: NDArray[np.intp], division: Division, material: Int32) -> Mesh:
+    """Return a mesh of the leaves `rows`; a mesh without split triangles keeps its vertices.
+
+    Args:
+        mesh: Mesh before the division.
+        leaves: Leaves of all meshes.
+        rows: (k,) leaves of this mesh.
+        division: Division of its triangles into these leaves, over the points of the leaves.
+        material: (k,) material of each of the leaves.
+    """
     if len(rows) == len(mesh.faces):
         return replace(mesh, uv=None, colors=None, face_material=material)
     corners = leaves.corners[rows]
     if mesh.normals is None:
-        points, faces = np.unique(corners, return_inverse=True)
-        return Mesh(
-            leaves.points[points], faces.reshape(-1, 3).astype(np.int32), face_material=material, name=mesh.name
+        points, index = np.unique(corners, return_inverse=True)
+        result = Mesh(
+            leaves.points[points], index.reshape(-1, 3).astype(np.int32), face_material=material, name=mesh.name
         )
-    own = mesh.normals[mesh.faces[leaves.face[rows] - first_face]]
+        return _add_division(result, corners, division)
+    own = mesh.normals[mesh.faces[division.owner]]
     normals = np.einsum("lcw,lwd->lcd", leaves.weights[rows], own).reshape(-1, 3)
     length = np.linalg.norm(normals, axis=1, keepdims=True)
     normals = normals / np.where(length > 0, length, 1)
     # equal corners share a vertex; rounding hides the noise of the interpolation
     keys = np.concatenate([corners.reshape(-1, 1).astype(np.float64), np.rint(normals * 2**20)], axis=1)
     first, vertex = weld(keys)
-    return Mesh(
+    result = Mesh(
         leaves.points[corners.ravel()[first]],
         vertex.reshape(-1, 3),
         normals=normals[first],
         face_material=material,
         name=mesh.name,
     )
+    return _add_division(result, corners, division)
+
+
+def _add_division(mesh: Mesh, corners: Int32, division: Division) -> Mesh:
+    """Return the mesh with its division, whose points, and those of the corners (k, 3), are those of the leaves."""
+    vertex_of = np.empty(int(corners.max()) + 1, np.int32)
+    vertex_of[corners] = mesh.faces
+    return mesh.with_division(replace(division, triangles=vertex_of[division.triangles]))

@@ -50,6 +50,16 @@ class ThreeMFWriteOptions(Struct, frozen=True, kw_only=True):
             ),
         ),
     ] = "standard"
+    threemf_paint_cell_mm: Annotated[
+        float,
+        Meta(
+            title="Smallest painted detail in mm",
+            description="Length of the sides down to which prusa, bambu and orca paint inside triangles along borders "
+            "between colors; default: the width of a nozzle.",
+            ge=0.05,
+            le=100,
+        ),
+    ] = 0.4
 
 
 @hookimpl

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.threemf import ThreeMFWriteOptions
 from meshhub.builtin_plugins.threemf.writing import bambu_project, prusa_project
@@ -20,7 +22,7 @@ from meshhub.model.notes import collecting, note, repeat
 from meshhub.model.progress import track
 from meshhub.model.scene import DESCRIPTIONS, Float64, Int32, Mesh, Project, Scene
 from meshhub.model.source import Target
-from meshhub.toolkit.columns import shortest, write_rows
+from meshhub.toolkit.columns import TextColumn, shortest, write_rows
 from meshhub.toolkit.geometry import compacted, weld
 from meshhub.toolkit.png import encode_png
 from meshhub.toolkit.rendering.options import RenderOptions
@@ -72,7 +74,9 @@ def write(scene: Scene, target: Target, options: ThreeMFWriteOptions) -> None:
     ids = itertools.count(1)
     profile = options.threemf_profile
     properties = PropertyWriter(scene, ids, has_color_groups=profile == "standard")
-    filaments = None if profile == "standard" else FilamentWriter(scene, DIALECTS[profile])
+    filaments = (
+        None if profile == "standard" else FilamentWriter(scene, DIALECTS[profile], options.threemf_paint_cell_mm)
+    )
     tree = build_object_tree(scene)
     if profile in ("bambu", "orca"):
         bambu_project.place_on_plate(tree, scene)
@@ -175,7 +179,11 @@ def _format_group(group: GroupObject) -> bytes:
 
 def _write_mesh_object(scene: Scene, item: MeshObject, writers: _ObjectWriters, ids: Iterator[int]) -> Iterator[Chunk]:
     """Yield the property groups of a mesh object, then the object, and number it."""
-    mesh = compacted(item.transformed_mesh(scene))
+    mesh = item.transformed_mesh(scene)
+    trees = None
+    if writers.filaments is not None:
+        mesh, trees = writers.filaments.paint(item, mesh)
+    mesh = compacted(mesh)
     vertices, faces = _weld_vertices(mesh)
     if float(np.abs(vertices).max(initial=0)) > _MAX_COORDINATE_MM:
         note(
@@ -199,14 +207,12 @@ def _write_mesh_object(scene: Scene, item: MeshObject, writers: _ObjectWriters, 
     if group is not None and index is not None and (group == group[0]).all() and (index == index[0, 0]).all():
         # all triangles have the property of the object
         group = index = None
-    if writers.filaments is None:
+    if writers.filaments is None or trees is None:
         yield _format_triangles(faces, group, index)
     else:
-        own, numbers = writers.filaments.add_object(item, mesh, vertices, faces)
-        for number in np.unique(numbers).tolist():
-            rows = numbers == number
-            # triangles with the filament of the object stay unpainted
-            paint = "" if number == own else writers.filaments.format_paint(number)
+        is_painted = trees.is_painted()
+        codes = replace(trees, roots=trees.roots[is_painted]).format_codes()
+        for rows, paint in ((~is_painted, None), (is_painted, (writers.filaments.dialect.paint, codes))):
             yield _format_triangles(
                 faces[rows], None if group is None else group[rows], None if index is None else index[rows], paint
             )
@@ -236,20 +242,24 @@ def _weld_vertices(mesh: Mesh) -> tuple[Float64, Int32]:
     return vertices, faces
 
 
-def _format_triangles(faces: Int32, group: Int32 | None, index: Int32 | None, paint: str = "") -> Chunk:
+def _format_triangles(
+    faces: Int32, group: Int32 | None, index: Int32 | None, paint: tuple[str, TextColumn] | None = None
+) -> Chunk:
     """Return the triangles, with the shortest attributes that state their properties.
 
     Args:
         faces: (m, 3) vertex indices.
         group: (m,) property groups, or None.
         index: (m, 3) properties of the corners, or None.
-        paint: Attribute of every triangle.
+        paint: Name of the attribute of the paint, and the (m,) codes; None for unpainted triangles.
     """
     literals = ['<triangle v1="', '" v2="', '" v3="']
-    columns = list(faces.T)
-    if group is None or index is None:
-        return write_rows([*literals, f'"{paint}/>\n'], columns)
-    if bool((index[:, 1:] == index[:, :1]).all()):
-        return write_rows([*literals, '" pid="', '" p1="', f'"{paint}/>\n'], [*columns, group, index[:, 0]])
-    literals += ['" pid="', '" p1="', '" p2="', '" p3="', f'"{paint}/>\n']
-    return write_rows(literals, [*columns, group, *index.T])
+    columns: list[NDArray[Any] | TextColumn] = list(faces.T)
+    if group is not None and index is not None:
+        is_flat = bool((index[:, 1:] == index[:, :1]).all())
+        literals += ['" pid="', '" p1="', '" p2="', '" p3="'][: 2 if is_flat else 4]
+        columns += [group, *index.T][: 2 if is_flat else 4]
+    if paint is not None:
+        literals.append(f'" {paint[0]}="')
+        columns.append(paint[1])
+    return write_rows([*literals, '"/>\n'], columns)

@@ -8,8 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from meshhub.builtin_plugins.threemf.paint_trees import ParsedTrees, parse_codes
 from meshhub.builtin_plugins.threemf.reading.model_document import ModelDocument, TriangleMesh
-from meshhub.builtin_plugins.threemf.reading.paint import PaintTrees, parse_codes, split_triangles
+from meshhub.builtin_plugins.threemf.reading.paint import split_triangles
 from meshhub.model.notes import note
 from meshhub.model.scene import Color, Int32, Material, Mesh, Part
 
@@ -29,7 +30,7 @@ class FilamentReader:
         """Read paint as `mode` says, with the colors `RRGGBB` of the filaments; "" for an unknown one."""
         self._mode = mode
         self._colors = colors
-        self._trees: dict[str, PaintTrees] = {}
+        self._trees: dict[str, ParsedTrees] = {}
         self._faces: list[Int32] = []
         self._parts: list[int] = []
         self._mixed_count = self._malformed_count = 0
@@ -96,7 +97,7 @@ class FilamentReader:
         self._note(used)
         return meshes, parts
 
-    def _parse(self, document: ModelDocument) -> PaintTrees:
+    def _parse(self, document: ModelDocument) -> ParsedTrees:
         if document.part not in self._trees:
             self._trees[document.part] = parse_codes(document.paint_codes)
         return self._trees[document.part]

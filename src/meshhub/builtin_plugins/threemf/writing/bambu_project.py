@@ -63,7 +63,7 @@ def _format_objects(tree: ObjectTree, filaments: FilamentWriter) -> Iterator[str
         parts = list(_find_parts(item, np.eye(4)))
         areas: defaultdict[int, float] = defaultdict(float)
         for part, _ in parts:
-            areas[filaments.objects[part.id].filament] += filaments.objects[part.id].area
+            areas[filaments.objects[part].filament] += filaments.objects[part].area
         yield (
             f'<object id="{item.id}">\n{_format_metadata("name", item.name)}'
             f"{_format_metadata('extruder', str(max(areas, key=areas.__getitem__)))}"
@@ -73,7 +73,7 @@ def _format_objects(tree: ObjectTree, filaments: FilamentWriter) -> Iterator[str
             yield (
                 f'<part id="{part.id}" subtype="normal_part">\n{_format_metadata("name", part.name or item.name)}'
                 f"{_format_metadata('matrix', numbers)}"
-                f"{_format_metadata('extruder', str(filaments.objects[part.id].filament))}</part>\n"
+                f"{_format_metadata('extruder', str(filaments.objects[part].filament))}</part>\n"
             )
         yield "</object>\n"
 

@@ -15,7 +15,7 @@ def format_entries(tree: ObjectTree, filaments: FilamentWriter) -> list[tuple[st
     """Return the project files. Each mesh object has one volume."""
     rows = []
     for item in tree.meshes:
-        painted = filaments.objects[item.id]
+        painted = filaments.objects[item]
         rows.append(
             f'<object id="{item.id}"><metadata type="object" key="extruder" value="{painted.filament}"/>\n'
             f'<volume firstid="0" lastid="{painted.count - 1}">'
