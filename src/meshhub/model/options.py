@@ -96,12 +96,13 @@ class HostOptions(Struct, frozen=True, kw_only=True):
     ) = None
     texture_colors: (
         Annotated[
-            Literal["texture", "vertex", "face"],
+            Literal["texture", "vertex", "face", "paint"],
             Meta(
                 title="Colors of textures in the result",
                 description="texture keeps textures; vertex writes their colors at the vertices, and face one color "
                 "for each triangle, if the format has vertex colors. Default: texture, but vertex for formats with "
-                "vertex colors alone, such as PLY.",
+                "vertex colors alone, such as PLY. With reduced colors, 3MF files for slicers are painted inside "
+                "triangles (paint), unless face keeps the triangles that are split along the borders.",
             ),
         ]
         | None

@@ -140,6 +140,9 @@ def execute(chain: Chain, source: Source, target: Target, check: Check = _no_che
         if chain.texture_colors is not None and "textures" in scene.features():
             with _attributing(str(write_step), position):
                 scene = bake_textures(scene, by_face=chain.texture_colors == "face")
+        if chain.texture_colors == "face":
+            meshes = tuple(mesh.with_division(None) for mesh in scene.meshes)
+            scene = replace(scene, meshes=meshes).with_project(scene.project)
         losses += [Loss(feature, write_step.id) for feature in sorted(scene.features() - set(chain.carried))]
         _write(position, scene, target)
     check(len(chain.steps))

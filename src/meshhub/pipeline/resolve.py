@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from meshhub.errors import InvalidOption, UnsupportedTarget, quote
 from meshhub.model import options as opt
-from meshhub.model.capabilities import Feature, Operation, Reader, Writer
+from meshhub.model.capabilities import Feature, Operation, Reader, Stage, Writer
 from meshhub.model.chain import BUILT_IN, Chain, Request, Step
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
@@ -73,6 +73,13 @@ def check_request(
         check_entitlement(operation, caller)
         check_installed(operation)
         check_options(operation, options)
+    if options.get("texture_colors") == "paint" and not any(
+        operation.capability.stage is Stage.COLOR for operation in operations
+    ):
+        raise InvalidOption(
+            "option '{texture_colors}' is paint, which needs filaments; set '{reduce_colors}' to their number",
+            options=("texture_colors", "reduce_colors"),
+        )
     if writer is not None:
         check_options(writer, options)
     if options.get("input_format") is not None:
@@ -267,7 +274,8 @@ def _find_carried_features(writer: Writer, options: Mapping[str, Value]) -> froz
 def _choose_texture_colors(carried: frozenset[Feature], options: Mapping[str, Value]) -> str | None:
     """Return where the colors of textures go, "vertex" or "face"; None if textures stay or the writer has no colors."""
     requested = _text_or_none(options.get("texture_colors"))
-    if "colors" not in carried or requested == "texture":
+    # reduced colors, which can be painted, leave no textures
+    if "colors" not in carried or requested in ("texture", "paint"):
         return None
     if requested is None and carried & {"materials", "textures"}:
         return None

@@ -12,7 +12,7 @@ from meshhub.builtin_plugins.threemf.paint_trees import ParsedTrees, parse_codes
 from meshhub.builtin_plugins.threemf.reading.model_document import ModelDocument, TriangleMesh
 from meshhub.builtin_plugins.threemf.reading.paint import split_triangles
 from meshhub.model.notes import note
-from meshhub.model.scene import Color, Int32, Material, Mesh, Part
+from meshhub.model.scene import Color, Division, Int32, Material, Mesh, Part
 
 PaintMode = Literal["dominant", "split"]
 
@@ -32,6 +32,7 @@ class FilamentReader:
         self._colors = colors
         self._trees: dict[str, ParsedTrees] = {}
         self._faces: list[Int32] = []
+        self._divisions: list[Division | None] = []
         self._parts: list[int] = []
         self._mixed_count = self._malformed_count = 0
 
@@ -42,12 +43,14 @@ class FilamentReader:
         """
         filament = np.zeros(len(source.triangles), np.int32) if source.filament is None else source.filament
         codes = source.paint.get("color")
+        division = None
         if codes is not None and codes.any():
             trees = self._parse(document)
             roots = np.where(codes > 0, trees.roots[codes], -1)
             self._malformed_count += int(np.count_nonzero((codes > 0) & (roots < 0)))
             if self._mode == "split" and _has_flat_properties(source):
                 vertices, triangles, parent, painted = split_triangles(source.vertices, source.triangles, roots, trees)
+                division = Division(source.triangles.astype(np.int32), parent.astype(np.int32))
                 source = replace(
                     source,
                     vertices=vertices,
@@ -63,6 +66,7 @@ class FilamentReader:
             filament = np.where(painted > 0, painted, filament)
         source = replace(source, filament=filament)
         self._faces.append(filament)
+        self._divisions.append(division)
         return source
 
     def record_part(self, filament: int) -> None:
@@ -84,12 +88,15 @@ class FilamentReader:
         material_of[used] = len(materials) + np.arange(len(used))
         materials += [Material(name=f"Filament {number}", base_color=self._get_color(number)) for number in used]
         keeps_appearance = []
-        for index, (mesh, faces) in enumerate(zip(meshes, self._faces, strict=True)):
+        for index, (mesh, faces, division) in enumerate(zip(meshes, self._faces, self._divisions, strict=True)):
             present = np.full(len(faces), -1, np.int32) if mesh.face_material is None else mesh.face_material
             keeps_appearance.append(mesh.colors is not None or bool(is_textured[present].any()))
             present = present if keeps_appearance[index] else np.full(len(faces), -1, np.int32)
             assigned = np.where(faces > 0, material_of[faces], present)
             meshes[index] = replace(mesh, face_material=assigned if (assigned >= 0).any() else None)
+            if mesh.colors is None and mesh.uv is None:
+                # other vertices are those of the triangles
+                meshes[index] = meshes[index].with_division(division)
         parts = [
             part if keeps_appearance[part.mesh] else replace(part, material=int(material_of[number]))
             for part, number in zip(parts, self._parts, strict=True)
