@@ -20,10 +20,11 @@ class ConvertOptions(TypedDict, total=False):
     input_format: str | None
     """Format of the file. A format id; overrides the content and the name of the file."""
 
-    texture_colors: Literal["face", "texture", "vertex"] | None
+    texture_colors: Literal["face", "paint", "texture", "vertex"] | None
     """Colors of textures in the result. texture keeps textures; vertex writes their colors at the vertices, and
     face one color for each triangle, if the format has vertex colors. Default: texture, but vertex for formats with
-    vertex colors alone, such as PLY."""
+    vertex colors alone, such as PLY. With reduced colors, 3MF files for slicers are painted inside triangles
+    (paint), unless face keeps the triangles that are split along the borders."""
 
     recipe: str | None
     """Recipe. Named list of options; options that the request sets take precedence."""
@@ -117,3 +118,7 @@ class ConvertOptions(TypedDict, total=False):
     """Dialect when writing 3MF. standard writes materials and colors, which slicers show or ignore; prusa, bambu
     and orca also assign a filament to each color of a material, as a project of PrusaSlicer, BambuStudio or
     OrcaSlicer."""
+
+    threemf_paint_cell_mm: float | None
+    """Smallest painted detail in mm (at least 0.05 and at most 100). Size of the details that paint inside
+    triangles follows, for prusa, bambu and orca; default: the width of a nozzle."""

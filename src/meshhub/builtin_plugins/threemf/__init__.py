@@ -54,8 +54,8 @@ class ThreeMFWriteOptions(Struct, frozen=True, kw_only=True):
         float,
         Meta(
             title="Smallest painted detail in mm",
-            description="Length of the sides down to which prusa, bambu and orca paint inside triangles along borders "
-            "between colors; default: the width of a nozzle.",
+            description="Size of the details that paint inside triangles follows, for prusa, bambu and orca; default: "
+            "the width of a nozzle.",
             ge=0.05,
             le=100,
         ),

@@ -105,7 +105,7 @@ class FilamentWriter:
         Args:
             scene: Scene whose materials become filaments.
             dialect: Slicer that reads the file.
-            cell: Length of the sides to which paint splits triangles, in millimeters.
+            cell: Size of the details of paint inside triangles, in millimeters.
         """
         self.dialect = dialect
         self.objects: dict[MeshObject, PaintedObject] = {}

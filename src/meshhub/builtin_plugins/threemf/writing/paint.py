@@ -15,6 +15,9 @@ from meshhub.toolkit.geometry import IntIndex, face_normals
 MIN_ERROR_CELL_RATIO = 1 / 16
 """Area, in cells, of the wrong filament in a leaf that is not split further: a quarter of a cell on a side."""
 
+DIAGONAL = 2**0.5
+"""Longest side, in cells, of a leaf that is not split further: it is the half of a square cell."""
+
 MIN_LONG_SIDE_RATIO = 0.7
 """Length of the sides that are split, compared with the longest side of a leaf; it keeps leaves well shaped."""
 
@@ -87,7 +90,7 @@ def build_trees(
         vertices: (n, 3).
         triangles: (c, 3) vertex indices.
         pieces: Pieces that cover the triangles.
-        cell: Longest side of a leaf that is not split further, in the unit of the vertices.
+        cell: Side of the squares whose halves are not split further, in the unit of the vertices.
         max_leaf_count: Leaves of all trees, if there are fewer triangles.
     Returns:
         The trees, whose roots have the filament that covers most of the triangle; and whether the leaves sufficed.
@@ -107,9 +110,9 @@ def build_trees(
     room = max_leaf_count - len(triangles)
     while len(leaves.node):
         longest = _find_sides(leaves.corners).max(axis=1)
-        leaves = leaves.select((leaves.error > MIN_ERROR_CELL_RATIO * cell**2) & (longest > cell))
+        leaves = leaves.select((leaves.error > MIN_ERROR_CELL_RATIO * cell**2) & (longest > DIAGONAL * cell))
         order = np.argsort(-leaves.error, kind="stable")
-        count, start = _choose_sides(leaves.corners, cell)
+        count, start = _choose_sides(leaves.corners)
         total = np.cumsum(count[order])
         share = room if len(total) and total[-1] <= room else room // ROUND_RATIO
         chosen = np.zeros(len(order), np.bool_)
@@ -189,10 +192,10 @@ def _find_sides(corners: Float64) -> Float64:
     return result
 
 
-def _choose_sides(corners: Float64, cell: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _choose_sides(corners: Float64) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return how many sides to split (n,), and the corner (n,) at which the corners start; see PATTERNS."""
     sides = _find_sides(corners)
-    is_long = sides >= np.maximum(MIN_LONG_SIDE_RATIO * sides.max(axis=1, initial=0, keepdims=True), cell)
+    is_long = sides >= MIN_LONG_SIDE_RATIO * sides.max(axis=1, initial=0, keepdims=True)
     count = is_long.sum(axis=1)
     # one side: the one opposite to the corner; two sides: all but the one opposite to the corner
     start = np.where(count == 1, is_long.argmax(axis=1), np.where(count == 2, is_long.argmin(axis=1), 0))
