@@ -1,12 +1,12 @@
 """Reduction of colors: color error, share of the area on its own filament, triangles and seconds.
 
-    python benchmarks/colors.py [--colors 4 16] [--borders exact] [--corpus]
+    python benchmarks/colors.py [--colors 4 16] [--borders exact] [--paint | --corpus]
     python benchmarks/colors.py --speed
 
 The generated models are wavy plates whose color is a function of x and y, so the color of each point of the result is
 known without a search. The ideal is the nearest entry of a palette for every point: "ideal ΔE" is that of the best of
 several k-means palettes in OKLab, "own" is the share of the area that has the nearest entry of the written palette.
-`--corpus` adds the textured files of MESHHUB_CORPUS; their points are compared with the nearest samples of the source.
+`--paint` measures the paint of the project for BambuStudio, and counts its leaves instead of triangles. `--corpus` adds the textured files of MESHHUB_CORPUS; their points are compared with the nearest samples of the source.
 `--speed` converts a GLB of 100 000 triangles with a texture of 4096 × 4096 pixels, in a process of its own.
 """
 
@@ -15,10 +15,12 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +34,12 @@ from scipy.spatial import cKDTree
 from meshhub import MeshhubError, Registry
 from meshhub.builtin_plugins.reduce_colors import ReduceColorsOptions
 from meshhub.builtin_plugins.reduce_colors.operation import run as reduce_colors
+from meshhub.builtin_plugins.threemf import ThreeMFReadOptions, ThreeMFWriteOptions
+from meshhub.builtin_plugins.threemf.paint_trees import parse_codes
+from meshhub.builtin_plugins.threemf.reader import read as read_threemf
+from meshhub.builtin_plugins.threemf.writer import write as write_threemf
 from meshhub.model.scene import Float64, Image, Material, Mesh, Part, Scene, UInt8
+from meshhub.model.source import Source, Target
 from meshhub.toolkit.colors import (
     convert_from_oklab,
     convert_to_lab,
@@ -42,7 +49,7 @@ from meshhub.toolkit.colors import (
     measure_delta_e,
 )
 from meshhub.toolkit.geometry import face_normals, soup, unit_vectors
-from meshhub.toolkit.surface_colors import Surface, SurfaceColors
+from meshhub.toolkit.surface_colors import Surface, SurfaceColors, get_face_materials
 from meshhub.toolkit.topology import is_closed
 
 SIZE_MM = 80.0
@@ -244,20 +251,36 @@ def sample_points(scene: Scene, count: int) -> tuple[Float64, Float64, np.ndarra
 def get_colors(scene: Scene) -> tuple[UInt8, UInt8]:
     """Return the color (m, 3) of every placed triangle of a result, and the palette."""
     palette = np.rint(np.array([material.base_color[:3] for material in scene.materials]) * 255).astype(np.uint8)
-    return palette[np.concatenate([scene.meshes[part.mesh].face_material for part in scene.parts])], palette
+    materials = [get_face_materials(scene, Surface(part.mesh, part.material)) for part in scene.parts]
+    return palette[np.concatenate(materials)], palette
 
 
-def measure_case(case: Case, count: int, borders: str) -> Figures:
-    """Return the triangles, mean ΔE, ideal ΔE, own share and seconds of a generated model."""
+def measure_case(case: Case, count: int, borders: str, *, is_painted: bool) -> Figures:
+    """Return the triangles or leaves, mean ΔE, ideal ΔE, own share and seconds of a generated model."""
     start = time.perf_counter()
     result = reduce_colors(case.scene, ReduceColorsOptions(reduce_colors=count, reduce_colors_borders=borders))
+    target = Target("model.3mf")
+    if is_painted:
+        write_threemf(result, target, ThreeMFWriteOptions(threemf_profile="bambu"))
     seconds = time.perf_counter() - start
+    face_count = result.face_count
+    if is_painted:
+        face_count = count_leaves(target.read())
+        result = read_threemf(Source.from_bytes(target.read(), "model.3mf"), ThreeMFReadOptions(threemf_paint="split"))
     assert is_closed(*soup(result)), case.name
     colors, palette = get_colors(result)
     points, _, face = sample_points(result, POINT_COUNT)
     inner = 0.01 + 0.98 * points[:, :2] / SIZE_MM
     error, ideal, own = compare(case.colorist(inner), colors[face], palette, count)
-    return result.face_count, error, ideal, own, seconds
+    return face_count, error, ideal, own, seconds
+
+
+def count_leaves(data: bytes) -> int:
+    """Return the leaves of all triangles of a 3MF file."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        text = archive.read("3D/3dmodel.model")
+    codes = re.findall(rb'paint_color="([^"]*)"', text)
+    return text.count(b"<triangle ") - len(codes) + int(np.count_nonzero(parse_codes(codes).sides == 0))
 
 
 def measure_file(path: Path, count: int, borders: str) -> Figures | None:
@@ -344,6 +367,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--colors", type=int, nargs="+", default=[4, 16])
     parser.add_argument("--borders", choices=["exact", "smooth"], default="exact")
+    parser.add_argument("--paint", action="store_true")
     parser.add_argument("--corpus", action="store_true")
     parser.add_argument("--speed", action="store_true")
     arguments = parser.parse_args()
@@ -356,7 +380,9 @@ def main() -> None:
         for cells in (1, 30, 150):
             for case in make_cases(cells):
                 name = f"{case.name}, {case.scene.face_count} triangles"
-                rows.append(print_row(name, count, measure_case(case, count, arguments.borders)))
+                rows.append(
+                    print_row(name, count, measure_case(case, count, arguments.borders, is_painted=arguments.paint))
+                )
     report(rows)
     if not arguments.corpus:
         return

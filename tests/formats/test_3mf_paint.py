@@ -117,7 +117,7 @@ def test_codes_of_trees_are_those_that_were_parsed(seed: int) -> None:
     assert [text[start:end].tobytes() for start, end in itertools.pairwise(ends)] == codes
 
 
-@settings(max_examples=10)
+@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_trees_cover_the_areas_of_the_pieces(seed: int) -> None:
     rng, mesh, cell = random.Random(seed), brick(30, 20, 10), 1.0
