@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from PIL import Image as Picture
 from gltf_models import SQUARE, TWO, Document, load
 from meshhub import Registry
 from meshhub.model.scene import Scene
+from meshhub.model.source import Source, Target
 from meshhub.toolkit.surface_colors import Surface, SurfaceColors
 
 pytestmark = pytest.mark.once
@@ -66,11 +69,13 @@ def texture(**more: Any) -> dict[str, Any]:
     return {"pbrMetallicRoughness": {"baseColorTexture": {"index": 0, **more}}}
 
 
-def look(scene: Scene, background: tuple[int, int, int] = (255, 0, 255)) -> dict[str, tuple[int, ...]]:
+def look(
+    scene: Scene, background: tuple[int, int, int] = (255, 0, 255), *, emission: bool = False
+) -> dict[str, tuple[int, ...]]:
     """Return the colors of the middles of the quadrants."""
     (part,) = scene.parts
     mesh = scene.meshes[part.mesh]
-    colors = SurfaceColors(scene, [Surface(part.mesh, part.material)], background)
+    colors = SurfaceColors(scene, [Surface(part.mesh, part.material)], background, emission=emission)
     assert np.array_equal(mesh.vertices[mesh.faces], SQUARE[TWO.reshape(2, 3)])
     result = {}
     for name, (x, y) in {**QUADRANTS, "lower right": (0.75, 0.25)}.items():
@@ -172,3 +177,43 @@ def test_specular_glossiness_shows_its_diffuse_texture() -> None:
     glossy = {"diffuseFactor": [1, 1, 0.5, 1], "diffuseTexture": {"index": 0}}
     material = {"extensions": {"KHR_materials_pbrSpecularGlossiness": glossy}}
     assert look(load(build_square(material))) == quadrants(RED, GREEN, (0, 0, 188), (255, 255, 188))
+
+
+@pytest.mark.parametrize(
+    ("emission", "expected"),
+    [
+        ({"emissiveFactor": [0, 0, 0.5]}, quadrants((255, 0, 188), (0, 255, 188), BLUE, WHITE)),
+        ({"emissiveFactor": [1, 1, 1], "emissiveTexture": {"index": 0}}, UPRIGHT),
+        (
+            {"emissiveFactor": [0, 1, 0], "emissiveTexture": {"index": 0}, "pbrMetallicRoughness": {}},
+            quadrants(WHITE, WHITE, WHITE, WHITE),
+        ),
+        (
+            {
+                "emissiveFactor": [1, 1, 0],
+                "emissiveTexture": {"index": 0},
+                "pbrMetallicRoughness": {"baseColorFactor": [0, 0, 0, 1]},
+            },
+            quadrants(RED, GREEN, (0, 0, 0), (255, 255, 0)),
+        ),
+    ],
+    ids=["factor", "map", "map on white", "map on black"],
+)
+def test_emission_is_added_on_request(emission: dict[str, Any], expected: dict[str, tuple[int, ...]]) -> None:
+    scene = load(build_square({**texture(), **emission}))
+    assert look(scene, emission=True) == expected
+    without = {"emissiveFactor": [0, 0, 0]}
+    assert look(scene) == look(load(build_square({**texture(), **emission, **without})))
+
+
+def test_a_texture_with_only_a_ktx2_image_has_a_note() -> None:
+    data = build_square(texture())
+    document = json.loads(data[20 : 20 + int.from_bytes(data[12:16], "little")])
+    document["textures"] = [{"extensions": {"KHR_texture_basisu": {"source": 0}}}]
+    document["buffers"][0]["uri"] = "data:;base64," + base64.b64encode(data[data.index(b"BIN\0") + 4 :]).decode()
+    source = Source.from_bytes(json.dumps(document).encode(), "a.gltf")
+    with Registry() as registry:
+        report = registry.convert(source, Target(), to="glb")
+    assert [note.message for note in report.notes if note.code == "texture_dropped"] == [
+        "textures[0] has only a KTX2 image, which is not read; export PNG or JPEG"
+    ]

@@ -161,6 +161,13 @@ def test_colors_are_products_over_the_background(
     assert set(measure_areas(result)) == {expected}
 
 
+@pytest.mark.parametrize(("emission", "expected"), [(False, BLACK), (True, (255, 0, 0))])
+def test_emission_counts_on_request(emission: bool, expected: tuple[int, ...]) -> None:
+    scene = project_texture(brick(), draw_halves(BLACK, BLACK), emissive=(1.0, 0.0, 0.0))
+    result, _ = reduce_scene(scene, reduce_colors=1, reduce_colors_emission=emission)
+    assert set(measure_areas(result)) == {expected}
+
+
 @pytest.mark.parametrize("wrap", ["repeat", "mirror", "clamp"])
 def test_coordinates_outside_the_texture_are_wrapped(wrap: str) -> None:
     scene = project_texture(brick(20, 20, 2), draw_halves(), wrap=(wrap, wrap))

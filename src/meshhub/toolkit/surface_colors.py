@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -58,16 +58,24 @@ class SurfaceColors:
     """Colors of several surfaces, whose faces are numbered one surface after the other.
 
     Textures are filtered, and colors are interpolated and multiplied, in linear light (glTF 2.0 §3.9.2). Normals,
-    light, metal and emission are ignored.
+    light and metal are ignored, and emission is by default.
     """
 
-    def __init__(self, scene: Scene, surfaces: Sequence[Surface], background: tuple[int, int, int] = WHITE) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        surfaces: Sequence[Surface],
+        background: tuple[int, int, int] = WHITE,
+        *,
+        emission: bool = False,
+    ) -> None:
         """Decode the textures that the surfaces use.
 
         Args:
             scene: Any frame.
             surfaces: Surfaces of the scene.
             background: sRGB color behind transparent surfaces.
+            emission: Add the light that materials emit.
         """
         self._material = np.concatenate(
             [np.empty(0, np.int32), *(get_face_materials(scene, surface) for surface in surfaces)]
@@ -87,8 +95,13 @@ class SurfaceColors:
                 *(np.full(len(scene.meshes[s.mesh].faces), scene.meshes[s.mesh].uv is not None) for s in surfaces),
             ]
         )
-        self._pixels = _decode_textures(scene, self._materials) if has_uv.any() else {}
+        base = {number: material.base_color_image for number, material in self._materials.items()}
+        self._pixels = _decode_textures(scene, base) if has_uv.any() else {}
+        self._has_uv = has_uv
         self._is_textured: NDArray[np.bool_] = np.isin(self._material, list(self._pixels)) & has_uv
+        emitting = {n: m.emissive_image for n, m in self._materials.items() if emission and any(m.emissive)}
+        self._emission = {n: decode_srgb(np.array(self._materials[n].emissive)).astype(np.float32) for n in emitting}
+        self._emission_pixels = _decode_textures(scene, emitting) if has_uv.any() else {}
 
     @property
     def is_textured(self) -> NDArray[np.bool_]:
@@ -98,7 +111,7 @@ class SurfaceColors:
     @property
     def has_color(self) -> bool:
         """Whether any face has a color other than white."""
-        if self._colors is not None or self._is_textured.any():
+        if self._colors is not None or self._is_textured.any() or self._emission:
             return True
         return bool((self._factor[np.unique(self._material)] != 1).any())
 
@@ -130,9 +143,21 @@ class SurfaceColors:
             if len(rows) and self._uv is not None:
                 uv = np.einsum("kc,kcd->kd", weights[rows], self._uv[face[rows]])
                 linear[rows] *= sample_texture(pixels, uv, self._materials[number])
+        for number, color in self._emission.items():
+            rows = np.flatnonzero(material == number)
+            linear[rows, :3] += color * self._sample_emission(number, face[rows], weights[rows])
         self._blend(linear, material)
         steps = (np.clip(linear[:, :3], 0, 1) * np.float32(_LINEAR_STEP_COUNT) + np.float32(0.5)).astype(np.uint16)
         result: UInt8 = _BYTE_OF_LINEAR[steps]
+        return result
+
+    def _sample_emission(self, number: int, face: Int32 | IntIndex, weights: Float32) -> Float32:
+        """Return the (k, 3) linear colors of the emission map of a material; 1 without a map or coordinates."""
+        result = np.ones((len(face), 3), np.float32)
+        if number in self._emission_pixels and self._uv is not None:
+            rows = np.flatnonzero(self._has_uv[face])
+            uv = np.einsum("kc,kcd->kd", weights[rows], self._uv[face[rows]])
+            result[rows] = sample_texture(self._emission_pixels[number], uv, self._materials[number])[:, :3]
         return result
 
     def _blend(self, linear: Float32, material: Int32) -> None:
@@ -165,10 +190,10 @@ def _collect_corners(scene: Scene, surfaces: Sequence[Surface], name: str) -> ND
     )
 
 
-def _decode_textures(scene: Scene, materials: dict[int, Material]) -> dict[int, UInt8]:
-    """Return the (height, width, 4) pixels of the textures, by material; materials may share them."""
-    images = {m.base_color_image for m in materials.values() if m.base_color_image is not None}
-    decoded = {index: decode_image(scene.images[index].data) for index in sorted(images)}
+def _decode_textures(scene: Scene, images: Mapping[int, int | None]) -> dict[int, UInt8]:
+    """Return the (height, width, 4) pixels of the images of materials, by material; materials may share them."""
+    used = {image for image in images.values() if image is not None}
+    decoded = {image: decode_image(scene.images[image].data) for image in sorted(used)}
     if any(pixels is None for pixels in decoded.values()):
         note(
             "texture_not_decoded",
@@ -176,8 +201,8 @@ def _decode_textures(scene: Scene, materials: dict[int, Material]) -> dict[int, 
         )
     return {
         number: pixels
-        for number, material in materials.items()
-        if material.base_color_image is not None and (pixels := decoded[material.base_color_image]) is not None
+        for number, image in images.items()
+        if image is not None and (pixels := decoded[image]) is not None
     }
 
 

@@ -84,6 +84,13 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
             examples=["#FFFFFF"],
         ),
     ] = "#FFFFFF"
+    reduce_colors_emission: Annotated[
+        bool,
+        Meta(
+            title="Glowing colors",
+            description="Add the light that materials emit to their colors; by default, it is left out.",
+        ),
+    ] = False
 
     def check(self) -> None:
         """Raise InvalidOption for a missing number of colors, an invalid color, or too few filaments."""

@@ -71,7 +71,7 @@ def run(scene: Scene, options: ReduceColorsOptions) -> Scene:
     """
     surfaces = list(dict.fromkeys(Surface(part.mesh, part.material) for part in scene.parts))
     background = check_color("reduce_colors_background", options.reduce_colors_background)
-    colors = SurfaceColors(scene, surfaces, background)
+    colors = SurfaceColors(scene, surfaces, background, emission=options.reduce_colors_emission)
     faces = _collect_faces(scene, surfaces)
     leaves = Leaves(
         faces.points,

@@ -75,7 +75,8 @@ class Quantizer:
             by_difference: NDArray[np.intp] = measure_delta_e(convert_to_lab(colors)[:, None], self._lab).argmin(axis=1)
             return by_difference
         # |c - p|² = |c|² - 2 c·p + |p|², and |c|² is the same for every entry
-        nearest: NDArray[np.intp] = (self._square - convert_to_oklab(colors) @ self._doubled.T).argmin(axis=1)
+        products = np.einsum("nc,kc->nk", self._doubled, convert_to_oklab(colors))
+        nearest: NDArray[np.intp] = (self._square[:, None] - products).argmin(axis=0)
         return nearest
 
     def _find_mixtures(self, colors: UInt8, first: UInt8) -> tuple[UInt8, Float64]:

@@ -209,7 +209,9 @@ class MaterialReader:
         if index is None:
             index = texture.integer_or_none("source")
         if index is None:
-            self._notes.add("texture_dropped", f"{texture.path} has no image in a supported format")
+            basis = texture.extension("KHR_texture_basisu") is not None
+            reason = "only a KTX2 image, which is not read; export PNG or JPEG" if basis else "no image that is read"
+            self._notes.add("texture_dropped", f"{texture.path} has {reason}")
             return None
         if index not in self._image_cache:
             self._image_cache[index] = self._load_image(
