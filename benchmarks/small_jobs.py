@@ -95,16 +95,16 @@ def _measure_running(process: int, port: int, body: bytes, count: int, start: fl
     first_ms = _convert(connection, body)
     for _ in range(10):
         _convert(connection, body)
-    cpu = _read_cpu_s(process)
+    cpu = read_cpu_s(process)
     times = [_convert(connection, body) for _ in range(count)]
-    sequential = _read_cpu_s(process) - cpu
+    sequential = read_cpu_s(process) - cpu
 
     def run_share(_: int) -> None:
         own = http.client.HTTPConnection("127.0.0.1", port)
         for _ in range(count // CONNECTION_COUNT):
             _convert(own, body)
 
-    cpu, began = _read_cpu_s(process), time.perf_counter()
+    cpu, began = read_cpu_s(process), time.perf_counter()
     with ThreadPoolExecutor(CONNECTION_COUNT) as threads:
         list(threads.map(run_share, range(CONNECTION_COUNT)))
     elapsed = time.perf_counter() - began
@@ -114,7 +114,7 @@ def _measure_running(process: int, port: int, body: bytes, count: int, start: fl
         first_ms=first_ms,
         cpu_ms=sequential / count * 1000,
         p50_ms=statistics.median(times),
-        parallel_cpu_ms=(_read_cpu_s(process) - cpu) / parallel_count * 1000,
+        parallel_cpu_ms=(read_cpu_s(process) - cpu) / parallel_count * 1000,
         per_second=parallel_count / elapsed,
     )
 
@@ -140,10 +140,10 @@ def _find_port(process: subprocess.Popen[str]) -> int:
     raise RuntimeError("the service did not start")
 
 
-def _read_cpu_s(root: int) -> float:
+def read_cpu_s(root: int) -> float:
     """Return the CPU seconds of a process and its descendants, including those that have ended."""
     ticks = 0
-    for process in _walk(root):
+    for process in walk(root):
         try:
             fields = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
@@ -153,7 +153,7 @@ def _read_cpu_s(root: int) -> float:
     return ticks / _TICKS_PER_S
 
 
-def _walk(process: int) -> Iterator[int]:
+def walk(process: int) -> Iterator[int]:
     yield process
     try:
         threads = os.listdir(f"/proc/{process}/task")
@@ -161,7 +161,7 @@ def _walk(process: int) -> Iterator[int]:
     except OSError:
         return
     for child in {int(child) for of_thread in children for child in of_thread}:
-        yield from _walk(child)
+        yield from walk(child)
 
 
 def _build_body(model: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -14,7 +15,9 @@ from click.testing import CliRunner
 from job_stores import Clock, new_job
 from meshhub.cli import root
 from meshhub.service.jobs.job import JobResult, Outcome
+from meshhub.service.jobs.postgres import PostgresJobStore
 from meshhub.service.jobs.sqlite import SqliteJobStore
+from postgres_schemas import URL, temporary_schema
 
 pytestmark = pytest.mark.once
 
@@ -87,6 +90,19 @@ def test_a_service_without_jobs_has_an_empty_export(folder: Path) -> None:
     assert export().count("\n") == 1
     assert json.loads(export("--json")) == []
     assert not folder.exists()
+
+
+@pytest.mark.skipif(not URL, reason="MESHHUB_TEST_POSTGRES_URL names no PostgreSQL")
+def test_an_export_reads_postgres(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with temporary_schema() as url, contextlib.closing(PostgresJobStore(url)) as store:
+        monkeypatch.setenv("MESHHUB_JOBS_DATABASE_URL", url)
+        assert json.loads(export("--json")) == []
+        job, _ = store.submit(new_job(), max_queued=10)
+        running = store.claim("worker")
+        assert running is not None and running.token is not None
+        assert store.finish(job.id, running.token, Outcome(error_code="empty_model", error="it is empty"))
+        (row,) = json.loads(export("--json", "--key", "mh_a"))
+        assert (row["job_id"], row["state"], row["bytes_out"]) == (job.id, "failed", 0)
 
 
 def test_a_malformed_time_is_rejected(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import sys
 from datetime import UTC, datetime
@@ -47,12 +48,10 @@ def export(since: datetime | None, until: datetime | None, key_id: str | None, *
 
     Times are UTC. A row has the id of its job only if that belongs to a key: without a key, the id gives access.
     """
-    store = _open_store()
-    if not store.exists():
-        rows = []
-    else:
-        begin, end = _seconds(since), _seconds(until)
-        rows = [_describe(row) for row in store.list_usage(since=begin or 0.0, until=end, key_id=key_id)]
+    begin, end = _seconds(since), _seconds(until)
+    with contextlib.closing(_open_store()) as store:
+        ledger = store.list_usage(since=begin or 0.0, until=end, key_id=key_id) if store.exists() else []
+    rows = [_describe(row) for row in ledger]
     if as_json:
         show.as_json(rows)
         return
