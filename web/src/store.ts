@@ -331,8 +331,13 @@ async function readOutput(id: number, output: Output): Promise<void> {
   try {
     const request = { options: [], maxTriangles: previewTriangles(), signal: new AbortController().signal };
     const data = await api.preview(output.model, request);
-    const { parsePicture } = await import("./viewer/picture");
+    const [{ parsePicture }, { markChanges }] = await Promise.all([
+      import("./viewer/picture"),
+      import("./viewer/changes"),
+    ]);
     const picture = await parsePicture(data);
+    const before = items.value.find((item) => item.id === id)?.picture;
+    if (before) markChanges(before, picture);
     update(id, { outputPicture: picture, outputFacts: picture.facts });
   } catch {
     // The output is complete without a picture, for example after the last request of this minute.

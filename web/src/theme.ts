@@ -1,6 +1,6 @@
 /** Light or dark colors. */
 
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 
 export type Theme = "auto" | "light" | "dark";
 
@@ -27,6 +27,13 @@ export function setTheme(value: Theme): void {
   localStorage.setItem(STORAGE_KEY, value);
 }
 
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+const isSystemDark = signal(prefersDark.matches);
+prefersDark.addEventListener("change", ({ matches }) => (isSystemDark.value = matches));
+
+/** Whether the page is dark: by the user's choice, else by that of the system. */
+export const isDark = computed(() => (theme.value === "auto" ? isSystemDark.value : theme.value === "dark"));
+
 effect(() => {
-  document.documentElement.dataset["theme"] = theme.value;
+  document.documentElement.dataset["theme"] = isDark.value ? "dark" : "light";
 });

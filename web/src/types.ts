@@ -44,6 +44,14 @@ export interface Supported {
   formats: Record<string, Format>;
   operations: Operation[];
   options: FieldGroup;
+  recipes: Record<string, Recipe>;
+}
+
+/** Named list of options. */
+export interface Recipe {
+  label: string;
+  description: string;
+  options: Record<string, string | number | boolean>;
 }
 
 export interface Plan {

@@ -47,6 +47,7 @@ test("fields of formats, operations and the host are listed, also of plug-ins", 
       { ...capability, id: "hollow", available: true, drops: [], options: { properties: { hollow_mm: height } } },
     ],
     options: { properties: { input_unit: unit } },
+    recipes: {},
   };
   expect(Object.keys(listFields(supported)).sort()).toEqual(["hollow_mm", "input_unit", "off_binary"]);
 });

@@ -14,8 +14,11 @@ import { Result } from "./result";
 export function Panel() {
   const item = active.value;
   const scroll = useRef<HTMLDivElement>(null);
-  // A result and an error appear at the top.
-  useEffect(() => scroll.current?.scrollTo({ top: 0 }), [item?.id, item?.output, item?.outputError]);
+  // A result and an error appear at the top; on a phone, the whole page scrolls.
+  useEffect(() => {
+    scroll.current?.scrollTo({ top: 0 });
+    window.scrollTo({ top: 0 });
+  }, [item?.id, item?.output, item?.outputError]);
   if (!item) return null;
   return (
     <aside class="panel" id="settings" tabIndex={-1} aria-label={t("prepare")}>

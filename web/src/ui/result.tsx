@@ -7,9 +7,11 @@ import { formatBytes, formatNumber, formatSize, t, tOptional } from "../i18n";
 import { hasKey, settings, shareLink, type Item } from "../store";
 import { toCurl, toPython } from "../settings";
 import type { FileReport, Report } from "../types";
+import { CHANGE_COLORS } from "../viewer/look";
 import { formatVolume } from "./facts";
 import { Icon } from "./icons";
 import { NoteList } from "./notes";
+import { viewOptions } from "./view-state";
 
 export function Result({ item, output }: { item: Item; output: Output }) {
   const { report } = output;
@@ -73,6 +75,7 @@ function Changes({ item, report }: { item: Item; report: Report | null }) {
         </tbody>
       </table>
       <Figures report={report} />
+      <Legend item={item} />
     </>
   );
 }
@@ -89,6 +92,28 @@ function Figures({ report }: { report: Report | null }) {
       {lines.map((line) => (
         <li key={line}>
           <Icon name="check" /> {line}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Colors of the surfaces that changed, if the view shows them. */
+function Legend({ item }: { item: Item }) {
+  const rows = [
+    [item.picture, t("removed"), CHANGE_COLORS.removed],
+    [item.outputPicture, t("added"), CHANGE_COLORS.added],
+  ] as const;
+  const shown = rows.filter(([picture]) => picture && picture.changes.children.length > 0);
+  if (!viewOptions.value.changes || shown.length === 0) return null;
+  return (
+    <ul class="legend" aria-label={t("showChanges")}>
+      {shown.map(([, label, color]) => (
+        <li key={label}>
+          <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
+            <circle cx="5" cy="5" r="5" fill={color} />
+          </svg>
+          {label}
         </li>
       ))}
     </ul>

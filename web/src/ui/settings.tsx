@@ -1,6 +1,6 @@
 /** Form of a conversion, generated from the capabilities of the service. */
 
-import { describeOption, formatNumber, t, tOptional } from "../i18n";
+import { describeChoice, describeOperation, describeOption, describeRecipe, formatNumber, t, tOptional } from "../i18n";
 import { checkValue, unitOf } from "../settings";
 import {
   active,
@@ -26,6 +26,7 @@ export function Settings() {
     <>
       <section class="block" aria-labelledby="prepare-title">
         <h2 id="prepare-title">{t("prepare")}</h2>
+        <Recipes />
         <div class="operations">
           {capabilities.operations.map((operation) => (
             <OperationRow key={operation.id} operation={operation} />
@@ -39,6 +40,38 @@ export function Settings() {
         <Chain />
       </section>
     </>
+  );
+}
+
+/** Choice of a recipe, with its effect. Options that the user sets take precedence over it. */
+function Recipes() {
+  const recipes = Object.entries(supported.value?.recipes ?? {});
+  const field = supported.value?.options.properties["recipe"];
+  if (!field || recipes.length === 0) return null;
+  const chosen = String(settings.value.options["recipe"] ?? "");
+  const recipe = supported.value?.recipes[chosen];
+  const [label] = describeOption("recipe", field.title ?? "recipe", "");
+  return (
+    <div class="field">
+      <label for="recipe">{label}</label>
+      <select
+        id="recipe"
+        class="input"
+        value={chosen}
+        aria-describedby="recipe-help"
+        onChange={({ currentTarget }) => setOption("recipe", currentTarget.value || undefined)}
+      >
+        <option value="">{t("none")}</option>
+        {recipes.map(([id, each]) => (
+          <option key={id} value={id}>
+            {describeRecipe(id, each.label, "")[0]}
+          </option>
+        ))}
+      </select>
+      <p class="hint" id="recipe-help">
+        {recipe ? describeRecipe(chosen, recipe.label, recipe.description)[1] : ""}
+      </p>
+    </div>
   );
 }
 
@@ -67,8 +100,8 @@ function OperationRow({ operation }: { operation: Operation }) {
   const isLocked = !operation.allowed || !operation.available;
   const [name, field] = first;
   const isFlag = entries.length === 1 && field.type === "boolean";
-  const [title, help] =
-    entries.length === 1 ? describeOption(name, operation.label, field.description ?? "") : [operation.label, ""];
+  const help = entries.length === 1 ? describeOption(name, "", field.description ?? "")[1] : "";
+  const title = describeOperation(operation.id, operation.label);
   const id = `operation-${operation.id}`;
   const toggle = (isNowOn: boolean): void => {
     if (!isNowOn) for (const [option] of entries) setOption(option, undefined);
@@ -175,7 +208,9 @@ function FieldRow({ name, field, isBare = false }: { name: string; field: Field;
         >
           {field.default === undefined && <option value="">{t("automatic")}</option>}
           {field.enum.map((choice) => (
-            <option key={choice}>{choice}</option>
+            <option key={choice} value={choice}>
+              {describeChoice(name, choice)}
+            </option>
           ))}
         </select>
       ) : (
@@ -252,7 +287,9 @@ function MoreOptions() {
   }
   const writing = Object.entries(targetFormat.value?.options.properties ?? {}).filter(([name]) => !isReader(name));
   groups.push([t("optionsWriting", { format: targetFormat.value?.label ?? target }), writing]);
-  groups.push([t("readingOptions"), Object.entries(capabilities.options.properties)]);
+  const common = Object.entries(capabilities.options.properties).filter(([name]) => name !== "recipe");
+  groups.push([t("readingOptions"), common.filter(([name]) => isReader(name))]);
+  groups.push([t("resultOptions"), common.filter(([name]) => !isReader(name))]);
   return (
     <details class="more">
       <summary>{t("moreOptions")}</summary>
@@ -286,7 +323,7 @@ function Chain() {
       <h3 class="visually-hidden">{t("chain")}</h3>
       <ol>
         {file.steps.map(({ kind, id, label }) => (
-          <li key={kind + id}>{kind === "operation" ? label : id.toUpperCase()}</li>
+          <li key={kind + id}>{kind === "operation" ? describeOperation(id, label) : id.toUpperCase()}</li>
         ))}
       </ol>
       {file.losses.length > 0 && (

@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { render as renderPicture } from "../api";
 import { formatNumber, formatSize, t, type Key } from "../i18n";
 import { active, type Item } from "../store";
-import { theme } from "../theme";
+import { isDark } from "../theme";
 import { saveFile } from "../save";
 import { stemOf } from "../intake";
 import { SLIDER_INSET_PIXELS } from "../viewer/look";
@@ -133,8 +133,8 @@ function Canvas({ item, measured }: { item: Item; measured: { value: string } })
   }, [current, item.picture, item.outputPicture]);
   useEffect(() => changeView({ mode: hasOutput ? "side-by-side" : "before" }), [hasOutput, item.id]);
   const options = viewOptions.value;
-  const chosenTheme = theme.value;
-  useEffect(() => current?.setOptions(options), [current, options, chosenTheme]);
+  const hasDarkColors = isDark.value;
+  useEffect(() => current?.setOptions(options), [current, options, hasDarkColors]);
   return (
     <div ref={container} class={`canvas-box ${options.tool ? "picking" : ""}`}>
       <canvas ref={canvas} tabIndex={0} role="application" aria-label={t("canvas", { name: item.model.name })} />
@@ -296,10 +296,13 @@ function ViewSheet() {
 }
 
 function DisplaySheet({ item }: { item: Item }) {
-  const { wireframe, textures, defects } = viewOptions.value;
+  const { wireframe, textures, defects, changes } = viewOptions.value;
   return (
     <div class="stack tight">
       <Check label={t("showDefects")} isOn={defects} onChange={(value) => changeView({ defects: value })} />
+      {item.outputPicture && (
+        <Check label={t("showChanges")} isOn={changes} onChange={(value) => changeView({ changes: value })} />
+      )}
       <Check label={t("wireframe")} isOn={wireframe} onChange={(value) => changeView({ wireframe: value })} />
       {item.picture?.hasAppearance && (
         <Check label={t("textures")} isOn={textures} onChange={(value) => changeView({ textures: value })} />

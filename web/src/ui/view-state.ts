@@ -12,6 +12,7 @@ export const viewOptions = signal<ViewOptions>({
   wireframe: false,
   textures: true,
   defects: true,
+  changes: true,
   box: false,
   bed: null,
   section: null,

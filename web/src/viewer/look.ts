@@ -8,5 +8,8 @@ export const DEFECT_COLORS: Record<DefectKind, string> = {
   stray_fragments: "#f59e0b",
 };
 
+/** Colors of surfaces that a conversion removed or added, in the view and in their legend. */
+export const CHANGE_COLORS = { removed: "#e8590c", added: "#2ea56b" };
+
 /** Pixels between the side of the view and the middle of the slider's thumb at its end. */
 export const SLIDER_INSET_PIXELS = 18;

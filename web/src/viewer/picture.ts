@@ -3,6 +3,7 @@
 import {
   BackSide,
   Box3,
+  BufferAttribute,
   BufferGeometry,
   Color,
   DoubleSide,
@@ -48,6 +49,7 @@ export interface Display {
   wireframe: boolean;
   textures: boolean;
   defects: boolean;
+  changes: boolean;
   clay: string;
   cut: string;
   edge: string;
@@ -64,6 +66,7 @@ interface Surface {
 export class Picture {
   readonly root = new Group();
   readonly defects = new Group();
+  readonly changes = new Group();
   readonly box = new Box3();
   readonly parts: PartNode[] = [];
   readonly meshes: Mesh[] = [];
@@ -90,7 +93,10 @@ export class Picture {
     this.root.matrix.copy(TO_MILLIMETERS);
     const defects = scene.children.find(({ name, userData }) => isDefects(name, userData));
     defects?.removeFromParent();
-    this.root.add(scene, this.defects);
+    // The other objects are in meters, as glTF has them.
+    this.changes.matrixAutoUpdate = false;
+    this.changes.matrix.copy(TO_MILLIMETERS).invert();
+    this.root.add(scene, this.defects, this.changes);
     this.root.updateMatrixWorld(true);
     this.box.setFromObject(scene);
     this.collectParts(scene, 0);
@@ -158,10 +164,7 @@ export class Picture {
       if (!positions) return;
       if (child instanceof LineSegments) this.defects.add(this.toLines(positions.array as Float32Array, color));
       else if (child instanceof Mesh) {
-        const material = new MeshBasicMaterial({ color, side: DoubleSide, transparent: true, opacity: 0.85 });
-        material.polygonOffset = true;
-        material.polygonOffsetFactor = material.polygonOffsetUnits = -1;
-        this.defects.add(new Mesh(geometry, material));
+        this.defects.add(new Mesh(geometry, toOverlay(color)));
       }
     });
   }
@@ -179,6 +182,18 @@ export class Picture {
     const lines = new LineSegments2(geometry, material);
     lines.renderOrder = 1;
     return lines;
+  }
+
+  /** Color the triangles that a conversion changed, given by their corners in millimeters. */
+  setChanges(corners: Float32Array, color: string): void {
+    for (const child of [...this.changes.children] as Mesh[]) {
+      child.geometry.dispose();
+      (child.material as Material).dispose();
+      child.removeFromParent();
+    }
+    if (corners.length === 0) return;
+    const geometry = new BufferGeometry().setAttribute("position", new BufferAttribute(corners, 3));
+    this.changes.add(new Mesh(geometry, toOverlay(color)));
   }
 
   apply(display: Display, planes: Plane[]): void {
@@ -199,7 +214,9 @@ export class Picture {
     }
     this.wire.clippingPlanes = this.inside.clippingPlanes = this.edge.clippingPlanes = planes;
     this.defects.visible = display.defects;
-    for (const child of this.defects.children) ((child as Mesh).material as Material).clippingPlanes = planes;
+    this.changes.visible = display.changes;
+    for (const child of [...this.defects.children, ...this.changes.children])
+      ((child as Mesh).material as Material).clippingPlanes = planes;
   }
 
   dispose(): void {
@@ -214,6 +231,19 @@ export class Picture {
     }
     this.root.removeFromParent();
   }
+}
+
+/** Return a material that covers the surface at the same place. */
+function toOverlay(color: string): MeshBasicMaterial {
+  return new MeshBasicMaterial({
+    color,
+    side: DoubleSide,
+    transparent: true,
+    opacity: 0.85,
+    polygonOffset: true,
+    polygonOffsetFactor: -1,
+    polygonOffsetUnits: -1,
+  });
 }
 
 function isDefects(name: string, userData: Record<string, unknown>): boolean {

@@ -53,6 +53,7 @@ export interface ViewOptions {
   wireframe: boolean;
   textures: boolean;
   defects: boolean;
+  changes: boolean;
   box: boolean;
   bed: readonly [number, number, number] | null;
   section: Section | null;
@@ -117,6 +118,7 @@ export class Viewer {
     wireframe: false,
     textures: true,
     defects: true,
+    changes: true,
     box: false,
     bed: null,
     section: null,
@@ -234,6 +236,7 @@ export class Viewer {
       wireframe: options.wireframe,
       textures: options.textures,
       defects: options.defects,
+      changes: options.changes,
       clay: style.getPropertyValue("--clay").trim() || "#b9c3d3",
       cut: style.getPropertyValue("--cut").trim() || "#e8a33d",
       edge: style.getPropertyValue("--edge").trim() || "#3a4657",
