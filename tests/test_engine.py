@@ -38,7 +38,7 @@ from meshhub import (
     Target,
     WorkerCrashed,
 )
-from meshhub.engine.contract import Task
+from meshhub.engine.contract import METER, Meter, Task
 from meshhub.engine.descendants import new_mark
 from meshhub.engine.limits import Limits
 from meshhub.engine.process_start import Starter
@@ -762,6 +762,27 @@ def test_the_processor_time_limit_is_a_conversion_timeout(tmp_path: Path) -> Non
     try:
         assert misbehave(registry, tmp_path / "busy-loop", timeout=300) == "conversion_timeout"
     finally:
+        registry.close()
+
+
+@linux
+def test_the_processor_time_of_tasks_is_measured_also_if_they_are_killed(tmp_path: Path) -> None:
+    engine = Isolated(workers=1, limits=Limits(cpu_seconds=1), tasks_per_worker=10)
+    registry = Registry([hostile_plugin, toys], entry_points=False, engine=engine)
+    meter = Meter()
+    token = METER.set(meter)
+    try:
+        convert(registry, "toy!")
+        first = meter.cpu_seconds
+        assert 0 < first < 30
+        convert(registry, "toy!")
+        assert first < meter.cpu_seconds < 60
+        before = meter.cpu_seconds
+        misbehave(registry, tmp_path / "busy-loop", timeout=300)
+        # its limit is 1 s; the last reading is up to a check old
+        assert meter.cpu_seconds - before > 0.3
+    finally:
+        METER.reset(token)
         registry.close()
 
 

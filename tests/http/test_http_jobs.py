@@ -489,7 +489,9 @@ def test_jobs_survive_the_kill_of_the_server(
             assert client.get(f"/jobs/{job}/result").status_code == 200
     store = SqliteJobStore(tmp_path / "jobs" / "jobs.sqlite3")
     # none is lost, none is billed twice
-    assert sorted(usage.job_id for usage in store.list_usage()) == sorted(jobs)
+    usage = store.list_usage()
+    assert sorted(row.job_id for row in usage) == sorted(jobs)
+    assert all(0 < row.cpu_seconds < 60 for row in usage)
     store.close()
     assert not any((tmp_path / "jobs" / "in").iterdir())
     assert sorted(folder.name for folder in (tmp_path / "jobs" / "out").iterdir()) == sorted(jobs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Protocol
@@ -21,6 +22,24 @@ from meshhub.pipeline.fork_lock import IMPORTING
 CALLER: ContextVar[str] = ContextVar("meshhub_caller", default="")
 """Public id of the caller for whom hooks and tasks run: failures of hooks are counted by caller, and a worker may run
 several tasks of one caller. Default: unknown."""
+
+
+class Meter:
+    """Processor time that tasks have used; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        """Begin at 0."""
+        self._lock = threading.Lock()
+        self.cpu_seconds = 0.0
+
+    def add(self, cpu_seconds: float) -> None:
+        """Count the processor time of a task."""
+        with self._lock:
+            self.cpu_seconds += cpu_seconds
+
+
+METER: ContextVar[Meter | None] = ContextVar("meshhub_meter", default=None)
+"""Meter to which engines add the processor time of the tasks of this context, failed ones included."""
 
 
 class Task(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from meshhub.engine.contract import CALLER, Cancel, Task
+from meshhub.engine.contract import CALLER, METER, Cancel, Task
 from meshhub.engine.descendants import sweep_processes
 from meshhub.engine.limits import Limits
 from meshhub.engine.logs import REQUEST, Kind
@@ -201,7 +201,8 @@ class Isolated:
             # the engine was closed while this worker started, so `close` did not kill it
             raise shutdown_error()
         try:
-            answer = supervision.wait_for_answer(worker)
+            with _metering(worker):
+                answer = supervision.wait_for_answer(worker)
         except TaskLost as lost:
             if retries == 0:
                 raise lost.error from None
@@ -342,12 +343,24 @@ def _kill(*groups: Iterable[Worker]) -> None:
         worker.kill()
 
 
+@contextlib.contextmanager
+def _metering(worker: Worker) -> Iterator[None]:
+    """Add the processor time of a task to the meter of the caller, however the task ends."""
+    try:
+        yield
+    finally:
+        meter = METER.get()
+        if meter is not None:
+            meter.add(worker.read_cpu_seconds() - worker.cpu_seconds_before)
+
+
 def _send_task(worker: Worker, job: _Job, task: Task) -> Worker | None:
     """Send the task to a worker and return the worker; None if it has already ended."""
     try:
         if not worker.process.is_alive():
             raise BrokenPipeError
         worker.task_count += 1
+        worker.cpu_seconds_before = worker.read_cpu_seconds()
         worker.is_unchanged = False
         worker.pipe.send(
             Assignment(

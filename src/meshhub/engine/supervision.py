@@ -100,6 +100,7 @@ class _Wait:
                     raise deadline_error(self._supervision.timeout_s, self._position)
                 if now >= next_check:
                     self._usage.check(self._position)
+                    self._worker.read_cpu_seconds()
                     next_check = time.monotonic() + _CHECK_INTERVAL_S
                 wake = next_check if deadline is None else min(next_check, deadline)
                 ready = wait(sources, max(0.0, wake - now))

@@ -11,7 +11,9 @@ import secrets
 import socket
 from collections.abc import Callable
 
-from meshhub.engine.contract import CALLER
+from msgspec import structs
+
+from meshhub.engine.contract import CALLER, METER, Meter
 from meshhub.engine.logs import REQUEST
 from meshhub.engine.scratch import Scratch, sweep
 from meshhub.errors import Cancelled, JobStoreUnavailable, MeshhubError, ServerBusy
@@ -101,13 +103,15 @@ class JobRuns:
         # address may be that of several people
         CALLER.set(job.caller if job.key_id else "")
         REQUEST.set(f"job-{job.number}")
+        meter = Meter()
+        METER.set(meter)
         run = LiveRun(job)
         self._live.runs[job.token or ""] = run
         self._live.notify(job.id)
         try:
             async with stack:
                 with self._metrics.measure_job(job) as measurement:
-                    await self._run_to_end(run, ticket, measurement)
+                    await self._run_to_end(run, ticket, measurement, meter)
         except Exception as error:
             log.error("a job could not be ended; it runs again after its lease", exc_info=error)
         finally:
@@ -116,7 +120,7 @@ class JobRuns:
             self._live.notify(job.id)
             self.on_end()
 
-    async def _run_to_end(self, run: LiveRun, ticket: Ticket, measurement: JobMeasurement) -> None:
+    async def _run_to_end(self, run: LiveRun, ticket: Ticket, measurement: JobMeasurement, meter: Meter) -> None:
         job, token = run.job, run.job.token or ""
         loop = asyncio.get_running_loop()
 
@@ -149,6 +153,7 @@ class JobRuns:
             outcome, failure = _describe_error(error), error
         finally:
             await self._resources.run_job_storage(scratch.remove)
+        outcome = structs.replace(outcome, cpu_seconds=meter.cpu_seconds)
         is_current = await self._finish(job, token, outcome)
         measurement.outcome = ("failed" if outcome.error_code else "done") if is_current else "stale"
         # a run that a cancellation overtakes may miss its inputs, which is not a failure
