@@ -89,6 +89,9 @@ class ConvertOptions(TypedDict, total=False):
     """Color behind transparent surfaces. Color, #RRGGBB or a name such as white, that shows through where the model
     is transparent."""
 
+    reduce_colors_emission: bool | None
+    """Glowing colors. Add the light that materials emit to their colors; by default, it is left out."""
+
     place_on_bed: bool | None
     """Place on bed. Move the whole scene so that its lowest point is at Z = 0 and its center at X = Y = 0."""
 
