@@ -72,7 +72,7 @@ def complete(folder: Path, shell: str, *words: str) -> list[str]:
         (["conv"], ["convert"]),
         (["keys", "cr"], ["create"]),
         (["nonsense", "x"], []),
-        (["convert", "--repa"], ["--repair"]),
+        (["convert", "--repa"], ["--repair", "--repair-solid"]),
         (["convert", "a.stl", "--target"], ["--target-height-mm"]),
         (["convert", "a.stl", "--to", "g"], ["glb", "gltf"]),
         (["convert", "a.stl", "--step-surfaces", "a"], ["analytic"]),
