@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
@@ -129,6 +130,7 @@ def run_checks() -> Iterator[Check]:
     registry = load_registry(probe=True)
     yield from _check_plugins(registry)
     yield _check_settings()
+    yield from _check_cluster()
     yield _check_scratch()
     yield from _check_conversions(registry)
     yield _check_memory_limit()
@@ -185,6 +187,39 @@ def _check_settings() -> Check:
     except MeshhubError as error:
         return Check(name="settings", status="warning", message=error.message, remedy="correct the setting")
     return Check(name="settings", status="ok", message=f"{len(origins)} set, shown by meshhub config")
+
+
+def _check_cluster() -> Iterator[Check]:
+    """Check the database and the files of jobs, if the settings describe a cluster."""
+    try:
+        settings = load().settings
+        if not settings.is_cluster:
+            return
+        from meshhub.service.jobs.opening import open_files, open_store
+
+        store, files = open_store(settings), open_files(settings)
+    except (MeshhubError, ImportError) as error:
+        yield Check(name="cluster", status="warning", message=str(error), remedy="correct the setting")
+        return
+    try:
+        statistics = store.statistics()
+        slots = sum(node.slots or 0 for node in statistics.workers)
+        message = f"{statistics.queued} jobs queued, {statistics.running} running; {len(statistics.workers)} workers"
+        if slots:
+            yield Check(name="cluster", status="ok", message=f"{message} with {slots} slots")
+        else:
+            yield Check(name="cluster", status="warning", message=message, remedy="start one: meshhub work")
+    except MeshhubError as error:
+        yield Check(name="cluster", status="warning", message=error.message, remedy="check jobs_database_url")
+    finally:
+        store.close()
+    try:
+        # an object that does not exist shows that the store responds
+        with contextlib.suppress(FileNotFoundError):
+            files.read_result("doctor", "doctor", 0, 1)
+        yield Check(name="job files", status="ok", message=settings.jobs_storage_url or "in the folder of jobs")
+    except (MeshhubError, OSError) as error:
+        yield Check(name="job files", status="warning", message=str(error), remedy="check jobs_storage_url")
 
 
 def _check_scratch() -> Check:

@@ -50,8 +50,8 @@ def export(since: datetime | None, until: datetime | None, key_id: str | None, *
     """
     begin, end = _seconds(since), _seconds(until)
     with contextlib.closing(_open_store()) as store:
-        ledger = store.list_usage(since=begin or 0.0, until=end, key_id=key_id) if store.exists() else []
-    rows = [_describe(row) for row in ledger]
+        usage = store.list_usage(since=begin or 0.0, until=end, key_id=key_id) if store.exists() else []
+    rows = [_describe(row) for row in usage]
     if as_json:
         show.as_json(rows)
         return
@@ -73,7 +73,7 @@ def _seconds(time: datetime | None) -> float | None:
 
 
 def _open_store() -> JobStore:
-    """Open the store of the settings. Raises MissingDependency, InvalidSettings."""
+    """Open the store of the settings. Raise MissingDependency, InvalidSettings."""
     try:
         from meshhub.service.jobs.opening import open_store
     except ImportError as error:

@@ -209,11 +209,13 @@ class Jobs:
             may_follow: Checks again and again whether the stream should continue.
         """
         loop = asyncio.get_running_loop()
-        last, last_sent = b"", loop.time()
+        event, last, last_sent = b"", b"", loop.time()
         with self._live.watch(job.id) as changed:
             while True:
                 changed.clear()
-                event = msgspec.json.encode(await self.describe(job))
+                # the position is unknown while the store does not respond
+                with contextlib.suppress(JobStoreUnavailable):
+                    event = msgspec.json.encode(await self.describe(job))
                 if event != last:
                     last, last_sent = event, loop.time()
                     yield b"data: " + event + b"\n\n"
@@ -230,6 +232,8 @@ class Jobs:
                     return
                 try:
                     job = await self.get(job.id, caller)
+                except JobStoreUnavailable:
+                    continue
                 except ServiceError:
                     # the row was deleted
                     return

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from meshhub.errors import JobStoreUnavailable
 from meshhub.http.admission.resources import Resources
 from meshhub.http.jobs.live import LiveJobs
 from meshhub.http.jobs.runs import ignore
@@ -32,13 +33,21 @@ class Sweeper:
         self._sweep_after = 0.0
 
     async def sweep(self) -> None:
-        """Sweep, unless this process has just started or was stopped for a while."""
+        """Sweep, but not within a lease after this process or the store was away: all leases look lost then."""
+        try:
+            await self._sweep_after_lease()
+        except JobStoreUnavailable:
+            self._last_sweep = -float("inf")
+            raise
+
+    async def _sweep_after_lease(self) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._last_sweep > LEASE_S:
-            # the start, or an outage of this process: the leases of others may only look lost
             self._sweep_after = now + LEASE_S
         self._last_sweep = now
         if now < self._sweep_after:
+            # the lease begins anew if the store does not respond
+            await self._resources.run_job_storage(self._store.depth)
             return
         swept = await self._resources.run_job_storage(self._store.sweep)
         for job_id in (*swept.lost, *swept.expired):
