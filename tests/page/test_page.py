@@ -8,7 +8,9 @@ import http.server
 import importlib.util
 import io
 import json
+import os
 import re
+import sys
 import threading
 import zipfile
 from functools import partial
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from distributions import install
 from meshhub import Registry
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
 from page_visits import Visit, serving
@@ -361,6 +364,79 @@ def test_operations_and_formats_of_plug_ins_appear(visit: Visit) -> None:
     page.get_by_role("alert").get_by_text("The server does not answer").wait_for()
     for name, value in (("hollow_mm", "2"), ("hollow_drain", "true"), ("hollow_style", "square")):
         assert f'name="{name}"\r\n\r\n{value}\r\n' in sent[0]
+
+
+def test_installed_plug_ins_appear(browser: Any, tmp_path: Path) -> None:
+    """A format of a distribution in `plugins/` is listed, has its options, and converts."""
+    install(tmp_path / "site", "meshhub-off", off="meshhub_off")
+    path = os.pathsep.join([str(tmp_path / "site"), str(ROOT / "plugins/meshhub-off/src"), *filter(None, sys.path)])
+    with serving(tmp_path, PYTHONPATH=path) as url:
+        visit = Visit(browser, url)
+        page = visit.open()
+        assert "OFF" in page.locator(".formats").inner_text().split()
+        pick(page, EXAMPLES / "bracket.stl")
+        page.get_by_role("radio", name="OFF").check(force=True)
+        page.get_by_text("More options").click()
+        page.get_by_text("Write colors from 0 to 1 instead of from 0 to 255.").wait_for()
+        page.get_by_label("Colors as fractions").check()
+        convert(page, "Repair and save as OFF")
+        result = download(page, "Download bracket.off", tmp_path)
+        assert result.read_bytes().startswith(b"OFF")
+        visit.close()
+
+
+def test_a_recipe_sets_its_options(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    page.get_by_label("Recipe").select_option("3D print")
+    page.get_by_text("A valid, closed mesh on the print bed.").wait_for()
+    page.get_by_role("listitem").get_by_text("Place on bed").wait_for()
+    convert(page, "Convert to 3MF")
+
+
+def test_surfaces_that_a_repair_adds_are_green(visit: Visit, tmp_path: Path) -> None:
+    """An open box gets its top back."""
+    corners = np.array([[x, y, z] for x in (0, 20) for y in (0, 20) for z in (0, 20)], dtype=np.float64)
+    quads = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4]]
+    faces = np.array([[quad[k] for k in triple] for quad in quads for triple in ((0, 1, 2), (0, 2, 3))], dtype=np.int32)
+    path = tmp_path / "box.stl"
+    Registry().write(Scene(meshes=(Mesh(vertices=corners, faces=faces),), parts=(Part(0, np.eye(4)),)), path)
+    page = visit.open()
+    pick(page, path)
+    convert(page, "Repair and save as 3MF")
+    page.get_by_role("list", name="Highlight changes").get_by_text("New").wait_for()
+    page.get_by_role("group", name="Compare").get_by_role("button", name="After", exact=True).click()
+
+    def count_green() -> int:
+        red, green, blue = np.moveaxis(draw(page), -1, 0)
+        return int(((green > red + 60) & (green > blue + 30)).sum())
+
+    assert count_green() > 5_000
+    page.get_by_role("button", name="Display").click()
+    page.get_by_role("checkbox", name="Highlight changes").uncheck()
+    assert count_green() == 0
+
+
+def test_built_in_texts_are_german() -> None:
+    registry = Registry(entry_points=False)
+    texts = json.loads((ROOT / "web/src/i18n/de-service.json").read_text())
+    assert sorted(texts["options"]) == sorted(registry.options)
+    assert sorted(texts["operations"]) == sorted(registry.operations)
+    assert sorted(texts["recipes"]) == sorted(registry.recipes)
+    for name, text in texts["options"].items():
+        assert set(text.get("choices", ())) <= set(registry.options[name].choices), name
+
+
+def test_a_folder_is_read(visit: Visit, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for name in ("a.stl", "b.stl"):
+        (folder / name).write_bytes((EXAMPLES / "bracket-clean.stl").read_bytes())
+    page = visit.open()
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Choose a folder").click()
+    chooser.value.set_files(folder)
+    page.get_by_role("button", name="Convert 2 files to 3MF").wait_for()
 
 
 def test_a_locked_format_says_what_it_needs(visit: Visit) -> None:

@@ -125,7 +125,7 @@ export class Picture {
     const inside = new Mesh(mesh.geometry, this.inside);
     wire.visible = inside.visible = false;
     mesh.add(wire, inside);
-    if (!hasNormals && this.facts.triangles <= MAX_EDGE_TRIANGLES) {
+    if (!hasNormals && !this.facts.is_reduced && this.facts.triangles <= MAX_EDGE_TRIANGLES) {
       mesh.add(new LineSegments(new EdgesGeometry(mesh.geometry, SHARP_EDGE_DEG), this.edge));
     }
     this.surfaces.push({ mesh, colored, wire, inside });

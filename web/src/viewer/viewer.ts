@@ -76,6 +76,8 @@ const FIT_RATIO = 1.12;
 const FLIGHT_MS = 450;
 /** Milliseconds per frame above which the picture gets fewer pixels while it moves. */
 const SLOW_FRAME_MS = 45;
+/** Slow frames in a row after which the picture gets fewer pixels. */
+const SLOW_FRAME_COUNT = 2;
 const MIN_PIXEL_RATIO = 0.4;
 /** Milliseconds without motion after which the picture gets all its pixels again. */
 const REST_MS = 160;
@@ -130,6 +132,8 @@ export class Viewer {
   private frame = 0;
   private flight: { start: number; from: [Vector3, Vector3]; to: [Vector3, Vector3] } | null = null;
   private pixelRatio = 1;
+  /** Pixel ratio that the last motion needed; the next one starts with it. */
+  private motionRatio = 1;
   private lastFrame = 0;
   private slowFrames = 0;
   private restTimer = 0;
@@ -209,6 +213,7 @@ export class Viewer {
     this.after?.root.removeFromParent();
     this.before = before;
     this.after = after;
+    this.motionRatio = 1;
     this.box.makeEmpty();
     for (const picture of [before, after]) {
       if (!picture) continue;
@@ -373,10 +378,11 @@ export class Viewer {
     const elapsed = time - this.lastFrame;
     this.lastFrame = time;
     this.slowFrames = elapsed > SLOW_FRAME_MS && elapsed < 1000 ? this.slowFrames + 1 : 0;
-    if (this.slowFrames >= 3 && this.pixelRatio > MIN_PIXEL_RATIO) {
-      this.applyPixelRatio(Math.max(MIN_PIXEL_RATIO, this.pixelRatio * 0.7));
+    if (this.slowFrames >= SLOW_FRAME_COUNT && this.motionRatio > MIN_PIXEL_RATIO) {
+      this.motionRatio = Math.max(MIN_PIXEL_RATIO, this.motionRatio * 0.7);
       this.slowFrames = 0;
     }
+    if (this.pixelRatio !== this.motionRatio) this.applyPixelRatio(this.motionRatio);
     clearTimeout(this.restTimer);
     if (this.pixelRatio < 1) {
       this.restTimer = window.setTimeout(() => {
