@@ -1,6 +1,6 @@
 """Compare the format plug-ins with other programs on the files of a folder.
 
-    python benchmarks/plugin_formats.py FOLDER [--format amf|dae|fbx|usdz] [--judge assimp|bpy|prusa-slicer|lightusd]
+    python benchmarks/plugin_formats.py FOLDER [--format amf|dae|fbx|off|usdz] [--judge assimp|bpy|prusa-slicer|…]
 
 For each file of a format, and for each model that meshhub writes to the format from the files of FOLDER/models, the
 table shows what meshhub and the judge read: triangles, area, volume, size, used materials. Judges differ in units and
@@ -10,6 +10,7 @@ in the axis that points up, so sizes are compared after sorting them, with the s
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
@@ -69,16 +70,26 @@ def measure_triangles(vertices: Points, faces: NDArray[np.int64], materials: int
     return Measures(len(faces), sizes, area(vertices, flat), centered_volume(vertices, flat), materials)
 
 
+def run_judge(command: list[str]) -> None:
+    """Run a program; one that fails or exceeds the deadline writes no result."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
+
+
 def judge_assimp(path: Path) -> Measures | None:
     """Let assimp convert a file to its JSON dump, and add up what its nodes place."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.assjson"
         # triangulate and keep the hierarchy, so that instances and node matrices are the judge's own
         command = ["assimp", "export", str(path), str(out), "-fassjson", "-tri"]
-        subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
+        run_judge(command)
         if not out.exists():
             return None
-        dump = json.loads(out.read_text("utf-8", "replace"))
+        try:
+            dump = json.loads(out.read_text("utf-8", "replace"))
+        except ValueError:
+            # assimp writes NaN and control characters as they are
+            return None
     vertices: list[Points] = []
     faces: list[NDArray[np.int64]] = []
     used: set[int] = set()
@@ -123,7 +134,7 @@ def judge_prusa(path: Path) -> Measures | None:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.stl"
         command = ["prusa-slicer", "--export-stl", "-o", str(out), str(path)]
-        subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
+        run_judge(command)
         if not out.exists():
             return None
         data = out.read_bytes()
@@ -192,7 +203,7 @@ def judge_blender(path: Path) -> Measures | None:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.npz"
         command = [_BLENDER_PYTHON, "-c", _BLENDER_CODE, str(path), str(out)]
-        subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
+        run_judge(command)
         if not out.exists():
             return None
         with np.load(out) as arrays:
@@ -221,6 +232,7 @@ FORMATS = {
     "amf": Format((".amf",), True, "prusa-slicer"),
     "dae": Format((".dae", ".zae"), True, "assimp"),
     "fbx": Format((".fbx",), False, "bpy"),
+    "off": Format((".off",), True, "assimp"),
     "usdz": Format((".usdz",), True, "lightusd"),
 }
 
