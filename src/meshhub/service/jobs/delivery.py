@@ -46,6 +46,7 @@ _MAX_CONNECTIONS_COUNT = 4
 
 _CONNECTION_OPTIONS = {
     "connect_timeout": 2,
+    "client_encoding": "utf8",
     "tcp_user_timeout": 5000,
     # a connection that waits for notifications notices by itself that the server is gone
     "keepalives_idle": 5,

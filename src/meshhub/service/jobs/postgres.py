@@ -67,6 +67,8 @@ class PostgresJobStore(SqlJobStore):
             parsed,
             connect_args={
                 "connect_timeout": _CONNECT_TIMEOUT_S,
+                # a database in SQL_ASCII returns bytes otherwise
+                "client_encoding": "utf8",
                 "tcp_user_timeout": 1000 * _STATEMENT_TIMEOUT_S,
                 "options": f"{options} -c statement_timeout={_STATEMENT_TIMEOUT_S}s".strip(),
             },

@@ -41,7 +41,7 @@ _WEIGHTS = {
     "step": Weight(512 << 20, 25),
     "stp": Weight(512 << 20, 25),
 }
-"""Weights by extension; see `benchmarks/job_weights.py`."""
+"""Weights by extension: estimates that leave room for repair and reduction, above the peaks of plain conversions."""
 
 _OTHER = Weight(512 << 20, 25)
 """Weight of other formats."""
