@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,8 @@ class Proxy:
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self.is_open = True
         self.port: int = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads: list[threading.Thread] = []
+        self._start_thread(self._accept)
 
     def drop(self) -> None:
         """Close all connections, and refuse others until `is_open` is set."""
@@ -135,8 +136,22 @@ class Proxy:
                     end.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
+        """Stop to listen, and close all connections."""
         self.drop()
+        with contextlib.suppress(OSError):
+            # wakes the thread that accepts
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        for thread in self._threads:
+            thread.join()
+        for pair in self._pairs:
+            for end in pair:
+                end.close()
+
+    def _start_thread(self, function: Callable[..., None], *arguments: socket.socket) -> None:
+        thread = threading.Thread(target=function, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -148,7 +163,7 @@ class Proxy:
                 server = socket.create_connection(self._target)
                 self._pairs.append((client, server))
                 for source, target in ((client, server), (server, client)):
-                    threading.Thread(target=self._copy, args=(source, target), daemon=True).start()
+                    self._start_thread(self._copy, source, target)
 
     def _copy(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
