@@ -100,7 +100,8 @@ function OperationRow({ operation }: { operation: Operation }) {
   const isLocked = !operation.allowed || !operation.available;
   const [name, field] = first;
   const isFlag = entries.length === 1 && field.type === "boolean";
-  const help = entries.length === 1 ? describeOption(name, "", field.description ?? "")[1] : "";
+  const help =
+    entries.length === 1 || field.type === "boolean" ? describeOption(name, "", field.description ?? "")[1] : "";
   const title = describeOperation(operation.id, operation.label);
   const id = `operation-${operation.id}`;
   const toggle = (isNowOn: boolean): void => {
