@@ -32,8 +32,9 @@ _HEARTBEAT_S = 1.0
 _STALLED_S = 4.0
 """Seconds without a heartbeat after which a delivery is repeated; its default finds lost ones after 30 s or never."""
 
-_POLL_S = 1.0
-"""Seconds between two looks for deliveries; NOTIFY is only a hint, which PgBouncer does not pass on."""
+_POLL_S = 0.1
+"""Seconds between two looks for deliveries. Procrastinate forgets a notification that arrives during a look, as it does
+between two short jobs; a worker then waits for the next look."""
 
 _POOL_TIMEOUT_S = 1.0
 """Seconds to wait for a connection; with the default, a process waits for 30 s in each outage."""
