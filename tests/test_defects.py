@@ -108,6 +108,14 @@ def test_stray_fragments_are_counted_as_shells() -> None:
     assert {place.count for place in fragments.places} == {len(crumb.faces)}
 
 
+def test_stray_fragments_that_touch_in_a_point_are_one_place() -> None:
+    points = np.array([[30, 0, 0], [30.1, 0, 0], [30, 0.1, 0], [29.9, 0, 0], [30, -0.1, 0]])
+    crumbs = Mesh(points, np.array([[0, 1, 2], [0, 3, 4]]))
+    fragments = find(scene_of(join(sphere(10), crumbs)))["stray_fragments"]
+    assert (fragments.count, fragments.places_found) == (2, 1)
+    assert fragments.places[0].count == 2
+
+
 def test_places_of_instances_are_in_the_scene() -> None:
     mesh = replace(brick(10, 10, 10), faces=brick().faces[2:])
     shift = np.eye(4)

@@ -42,12 +42,14 @@ class _Items(NamedTuple):
     label:    (k,) connected group, from 0
     size:     (g,) number of items of each group
     largest:  number of items of the largest group
+    total:    number of defects: items, or the shells that they form
     """
 
     vertices: Index
     label: IntIndex
     size: IntIndex
     largest: int
+    total: int
 
 
 def find_defects(scene: Scene, topology: SceneTopology) -> tuple[Defect, ...]:
@@ -57,7 +59,7 @@ def find_defects(scene: Scene, topology: SceneTopology) -> tuple[Defect, ...]:
         scene: Any frame.
         topology: Topology of its meshes.
     """
-    edges, shells = topology.edges, topology.shells
+    edges = topology.edges
     first = edges.order[edges.start]
     corners: Index = topology.joined.faces[~topology.joined.collapsed].ravel()
     is_fragment = _find_fragments(topology, corners.reshape(-1, 3))
@@ -65,7 +67,7 @@ def find_defects(scene: Scene, topology: SceneTopology) -> tuple[Defect, ...]:
         ("open_edges", _edge_items(topology, corners, first[edges.size == 1])),
         ("nonmanifold_edges", _edge_items(topology, corners, first[edges.size > 2])),
         ("flipped_faces", _face_items(topology, corners, _find_flipped_faces(topology))),
-        ("stray_fragments", _face_items(topology, corners, is_fragment[shells.label])),
+        ("stray_fragments", _fragment_items(topology, corners, is_fragment)),
     )
     used = {part.mesh for part in scene.parts}
     vertices = topology.joined.vertices
@@ -90,6 +92,13 @@ def _face_items(topology: SceneTopology, corners: Index, mask: NDArray[np.bool_]
     return _group_items(topology, ends, corners[ends], face)
 
 
+def _fragment_items(topology: SceneTopology, corners: Index, is_fragment: NDArray[np.bool_]) -> dict[int, _Items]:
+    """Return the faces of shells, which count as one defect each: several may touch in a point, and form one group."""
+    counts = np.bincount(topology.shells.owner[is_fragment])
+    items = _face_items(topology, corners, is_fragment[topology.shells.label])
+    return {mesh: own._replace(total=int(counts[mesh])) for mesh, own in items.items()}
+
+
 def _group_items(topology: SceneTopology, ends: Index, vertices: Index, face: Index) -> dict[int, _Items]:
     """Group items that share welded points, by mesh."""
     owner = topology.owner[face]
@@ -107,7 +116,7 @@ def _group_items(topology: SceneTopology, ends: Index, vertices: Index, face: In
         # points and labels ascend by mesh
         own = label[start:stop] - label[start:stop].min()
         size = np.bincount(own)
-        items[int(owner[start])] = _Items(vertices[start:stop], own, size, int(size.max()))
+        items[int(owner[start])] = _Items(vertices[start:stop], own, size, int(size.max()), int(stop - start))
     return items
 
 
@@ -171,7 +180,7 @@ def _place(scene: Scene, vertices: Float64, kind: DefectKind, items: Mapping[int
         own = items.get(part.mesh)
         if own is None:
             continue
-        count += len(own.size) if kind == "stray_fragments" else len(own.label)
+        count += own.total
         places_found += len(own.size)
         if shown < MAX_SHOWN_COUNT:
             corners.append(_position(vertices, own.vertices[: MAX_SHOWN_COUNT - shown], part))
