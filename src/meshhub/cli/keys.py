@@ -122,8 +122,11 @@ def list_keys(as_json: bool) -> None:
     if as_json:
         show.as_json([{**msgspec.to_builtins(record), "state": record.state(time.time())} for record in records])
         return
-    columns = ("id", "plan", "label", "state", "created", "expires", "revoked", "publishable")
-    show.table(columns, [_row(record) for record in records])
+    titles = ("id", "plan", "label", "state", "created", "expires", "revoked", "publishable")
+    rows = [_row(record) for record in records]
+    # empty columns would take the width that ids need
+    columns = [place for place in range(len(titles)) if place == 0 or any(row[place] for row in rows)]
+    show.table([titles[place] for place in columns], [[row[place] for place in columns] for row in rows])
 
 
 @keys.command()

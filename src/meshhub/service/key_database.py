@@ -130,16 +130,25 @@ class KeyDatabase:
             if self._file is not None:
                 self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._file.touch(mode=0o600, exist_ok=True)
-            self._within(_WRITE_DEADLINE_S, lambda: self._retry_locked(lambda: METADATA.create_all(self._engine)))
-        except SQLAlchemyError as error:
-            # another process may have created the table after create_all looked for it
-            if not self._within(
-                _READ_DEADLINE_S,
-                lambda: all(self._has_table(table.name, default=False) for table in METADATA.sorted_tables),
-            ):
-                raise self._unavailable(error) from error
         except OSError as error:
             raise self._unavailable(error) from error
+        # another process may create a table after create_all has looked for it; at most once for each table
+        attempts = len(METADATA.sorted_tables) + 1
+        for attempt in range(1, attempts + 1):
+            try:
+                self._within(_WRITE_DEADLINE_S, lambda: self._retry_locked(lambda: METADATA.create_all(self._engine)))
+            except SQLAlchemyError as error:
+                exist = self._within(_READ_DEADLINE_S, self._list_existing)
+                if all(exist):
+                    return
+                if not any(exist) or attempt == attempts:
+                    raise self._unavailable(error) from error
+            else:
+                return
+
+    def _list_existing(self) -> list[bool]:
+        """Return for each table whether it exists; False if the database does not respond."""
+        return [self._has_table(table.name, default=False) for table in METADATA.sorted_tables]
 
     def read(self, statement: sql.Select[Any], fetch: Callable[[sql.CursorResult[Any]], T]) -> T | None:
         """Return the result of a query; None without a table, which a query does not create."""
