@@ -417,10 +417,13 @@ def _collect_figures(
 
 
 def _measure_deviation(model: BrepModel) -> float:
-    """Return the largest distance of a corner of the mesh from the surface of its triangle, in millimeters."""
+    """Return the largest distance of a corner of the mesh from the surface of its triangle, in millimeters.
+
+    Corners that were moved onto surfaces count where the mesh has them.
+    """
     region, faces = model.regions.region, model.skin.faces
     surfaces = model.regions.surfaces.take(region)
-    points = model.skin.points
+    points = model.mesh_points
     return max(float(np.abs(distances(surfaces, points[corner])).max()) for corner in faces.T)
 
 

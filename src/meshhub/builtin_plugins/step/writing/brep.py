@@ -20,6 +20,7 @@ from meshhub.builtin_plugins.step.writing.part21 import Part21Writer, format_ref
 from meshhub.builtin_plugins.step.writing.seams import Seams, SlitFace
 from meshhub.builtin_plugins.step.writing.splines import write_splines
 from meshhub.builtin_plugins.step.writing.swept_surfaces import write_profile_seam, write_swept_surfaces
+from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
 
@@ -27,10 +28,12 @@ from meshhub.toolkit.geometry import IntIndex
 class BrepModel:
     """Boundary representation of a skin: a face for each region, an edge for each pair of chains.
 
+    mesh_points:    (p, 3) positions of the points of the skin in the mesh, before corners were moved onto surfaces
     invalid_shells: closed shells that fail the check without a kernel
     """
 
     skin: Skin
+    mesh_points: Float64
     regions: Regions
     outline: Outline
     curves: Curves

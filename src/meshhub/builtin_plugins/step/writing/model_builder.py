@@ -15,7 +15,7 @@ from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.recognition.arrays import sort_unique
 from meshhub.builtin_plugins.step.recognition.bodies import Bodies, group_bodies
 from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets
-from meshhub.builtin_plugins.step.recognition.cut_corners import move_cut_corners
+from meshhub.builtin_plugins.step.recognition.cut_corners import find_deep_corners, move_cut_corners
 from meshhub.builtin_plugins.step.recognition.design_values import round_to_design_values
 from meshhub.builtin_plugins.step.recognition.deviation import find_deviating, find_misshapen
 from meshhub.builtin_plugins.step.recognition.edge_flips import flip_spanning_edges
@@ -37,6 +37,7 @@ from meshhub.builtin_plugins.step.writing.seams import find_unslit_spheres, plac
 from meshhub.builtin_plugins.step.writing.slits import close_slits
 from meshhub.builtin_plugins.step.writing.swept_seams import find_extrusion_bands, find_unslit_sweeps
 from meshhub.builtin_plugins.step.writing.trimmed_faces import measure_faces
+from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
 _MAX_ATTEMPTS_COUNT = 16
@@ -134,7 +135,7 @@ class ModelDraft:
                 misfits = np.arange(len(regions.surfaces))
             self.reject(regions, misfits)
         regions = make_planar_regions(self._faceted)
-        return _assemble_model(self._skin, self._faceted, regions, self._bodies, is_strict=False)[0]
+        return _assemble_model(self._skin, self._skin.points, self._faceted, regions, self._bodies, is_strict=False)[0]
 
     def reject(self, regions: Regions, misfits: IntIndex) -> None:
         """Return some regions of a model to facets, and those of swept surfaces to analytic surfaces.
@@ -175,12 +176,17 @@ class ModelDraft:
         """Return regions, their model, and the regions that fail a check; no model if corners cannot be moved."""
         regions = make_regions(self._skin, self._faceted, segments)
         is_cut = (segments.segment != segments.uncut)[self._faceted.region]
+        misfits = find_deep_corners(self._skin, regions, is_cut)
+        if len(misfits):
+            return regions, None, misfits
         moved_skin, misfits = move_cut_corners(self._skin, regions, is_cut)
         if len(misfits):
             return regions, None, misfits
         if moved_skin is not self._skin:
             regions = make_regions(moved_skin, self._faceted, segments)
-        model, misfits = _assemble_model(moved_skin, self._faceted, regions, self._bodies, is_strict=self._is_strict)
+        model, misfits = _assemble_model(
+            moved_skin, self._skin.points, self._faceted, regions, self._bodies, is_strict=self._is_strict
+        )
         if len(misfits) == 0:
             misfits = _curved_regions(model, model.invalid_shells)
         return regions, model, misfits
@@ -201,7 +207,7 @@ def _curved_regions(model: BrepModel, shells: IntIndex) -> IntIndex:
 
 
 def _assemble_model(
-    skin: Skin, faceted: FacetedSkin, regions: Regions, bodies: Bodies, *, is_strict: bool
+    skin: Skin, mesh_points: Float64, faceted: FacetedSkin, regions: Regions, bodies: Bodies, *, is_strict: bool
 ) -> tuple[BrepModel, IntIndex]:
     """Return the model of some regions, and the curved regions that fail a check."""
     kept = np.zeros(len(skin.points), np.bool_)
@@ -214,7 +220,7 @@ def _assemble_model(
             break
         kept[more] = True
     seams = place_seams(skin, regions, outline, curves, bands)
-    model = BrepModel(skin, regions, outline, curves, seams, bodies)
+    model = BrepModel(skin, mesh_points, regions, outline, curves, seams, bodies)
     segments = segment_edges(model)
     faces = measure_faces(model, segments)
     left, right = edge_regions(outline)

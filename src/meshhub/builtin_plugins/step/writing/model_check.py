@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from meshhub.builtin_plugins.step.writing.seams import find_unslit_walls
 from meshhub.builtin_plugins.step.writing.touching_arcs import find_touching
 from meshhub.builtin_plugins.step.writing.trimmed_faces import TrimmedFaces
 from meshhub.model.scene import Float64
-from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.geometry import IntIndex, face_normals
 from meshhub.toolkit.topology import fans
 
 MIN_EDGE_MM = 1e-5
@@ -117,7 +118,8 @@ def find_invalid_shells(model: BrepModel, faces: TrimmedFaces) -> IntIndex:
 
     A shell is torn if an edge is not used once in each direction, if its genus differs from the mesh's (not tested
     for shells with tori), or if a flat face is reversed. Its volume is measured within its curves and may differ from
-    that of the triangles and the arcs over them (not tested for shells with free profiles).
+    that of the triangles and the arcs over them (not tested for shells with free profiles). The latter volume is
+    compared with that between the surfaces and the mesh, whose corners may have been moved.
 
     Args:
         model: Regions with their surfaces, curves and seams.
@@ -135,8 +137,13 @@ def find_invalid_shells(model: BrepModel, faces: TrimmedFaces) -> IntIndex:
     bad[shell[(faces.area <= 0) & ~regions.curved & (loop_count > 0)]] = True
     volume = sum_by_label(shell, faces.cone, len(bad)) / 3
     expected = shell_volumes(skin) + chord_volumes(skin, regions.region, regions.surfaces)
+    allowed = MAX_VOLUME_RATIO * np.abs(expected) + THIN_VOLUME_RATIO * shell_sizes(skin)
     # false for NaN: free profiles have no such integral
-    bad |= np.abs(volume - expected) > MAX_VOLUME_RATIO * np.abs(expected) + THIN_VOLUME_RATIO * shell_sizes(skin)
+    bad |= np.abs(volume - expected) > allowed
+    if skin.points is not model.mesh_points:
+        mesh = replace(skin, points=model.mesh_points, cross=face_normals(model.mesh_points, skin.faces))
+        of_mesh = shell_volumes(mesh) + chord_volumes(mesh, regions.region, regions.surfaces)
+        bad |= np.abs(expected - of_mesh) > allowed
     return np.flatnonzero(bad & skin.closed)
 
 
