@@ -18,7 +18,6 @@ from meshhub.builtin_plugins.step.recognition.surfaces import (
     MIN_SQUARED_SINE,
     NEWTON_PRECISION_RATIO,
     SurfaceArray,
-    SurfaceKind,
     distances,
     gradients,
 )
@@ -28,13 +27,11 @@ from meshhub.toolkit.geometry import IntIndex
 _MAX_MOVE_RATIO = 20.0
 """Way of a corner over its distance from its surfaces; surfaces that meet at a flat angle need long ways."""
 
-_MAX_CORNER_DEPTH_RATIO = 1.5
-"""Depth of a cut corner over that of the middle of the deepest facet that was not cut.
+_MAX_CORNER_DEPTH_RATIO = 1.3
+"""Depth of a cut corner over that of the deepest facet that was not cut.
 
-A strip is 9/8 times as deep as the middles of its triangles; on cones, the wide end is deeper: 1.27 times."""
-
-_MAX_ROUND_CORNER_DEPTH_RATIO = 1.2
-"""The same on spheres and tori, 1.06 at most on 40 cut bodies; 1.26 and 1.76 where cones counted as cut from them."""
+On cut bodies it is 1 up to rounding, and more on cones, which are deeper at their wide ends; it was 1.65 where two
+cones counted as cut from a sphere."""
 
 Mask = NDArray[np.bool_]
 
@@ -61,10 +58,12 @@ def find_deep_corners(skin: Skin, regions: Regions, cut: Mask) -> IntIndex:
     corner_depth = np.max([np.abs(distances(surfaces, corners[:, k])) for k in range(3)], axis=0)
     is_whole = corner_depth <= regions.limit[region]
     depth = np.zeros(segment.max() + 1)
-    np.maximum.at(depth, segment[is_whole], np.abs(distances(surfaces, corners.mean(axis=1)))[is_whole])
-    is_round = np.isin(surfaces.kind, (SurfaceKind.SPHERE, SurfaceKind.TORUS))
-    ratio = np.where(is_round, _MAX_ROUND_CORNER_DEPTH_RATIO, _MAX_CORNER_DEPTH_RATIO)
-    is_deep = cut[face] & ~is_whole & (depth[segment] > 0) & (corner_depth > ratio * depth[segment])
+    # on the inner half of a torus, edges are deeper than the middles of triangles
+    for weights in ((0.5, 0.5, 0.0), (0.0, 0.5, 0.5), (0.5, 0.0, 0.5), (1 / 3, 1 / 3, 1 / 3)):
+        point = np.einsum("ijk,j->ik", corners[is_whole], np.array(weights))
+        np.maximum.at(depth, segment[is_whole], np.abs(distances(surfaces.take(np.flatnonzero(is_whole)), point)))
+    limit = _MAX_CORNER_DEPTH_RATIO * depth[segment]
+    is_deep = cut[face] & ~is_whole & (limit > 0) & (corner_depth > limit)
     return sort_unique(region[is_deep].astype(np.intp))
 
 

@@ -34,6 +34,8 @@ _MAX_AREA_CHANGE_RATIO = 0.05
 """Share of the area of its triangles by which a curved face may differ; a chord of 30.5° is 1.2 % shorter."""
 _MAX_FLAT_AREA_CHANGE_RATIO = 1e-3
 """The same for planes, for corners that are moved onto arcs."""
+_MAX_GAIN_CHANGE_RATIO = 0.05
+"""Share of the volume between mesh and surfaces by which moved corners may change it; 0.03 on a flat cap of a ball."""
 _OFF_RATIO = 1.5
 """Distance of a corner over the limit of its region; the corners of accepted surfaces lie within the limit."""
 _MAX_PAIRS_COUNT = 5_000_000
@@ -142,8 +144,9 @@ def find_invalid_shells(model: BrepModel, faces: TrimmedFaces) -> IntIndex:
     bad |= np.abs(volume - expected) > allowed
     if skin.points is not model.mesh_points:
         mesh = replace(skin, points=model.mesh_points, cross=face_normals(model.mesh_points, skin.faces))
-        of_mesh = shell_volumes(mesh) + chord_volumes(mesh, regions.region, regions.surfaces)
-        bad |= np.abs(expected - of_mesh) > allowed
+        gained = chord_volumes(mesh, regions.region, regions.surfaces)
+        difference = np.abs(expected - shell_volumes(mesh) - gained)
+        bad |= difference > allowed + _MAX_GAIN_CHANGE_RATIO * np.abs(gained)
     return np.flatnonzero(bad & skin.closed)
 
 
