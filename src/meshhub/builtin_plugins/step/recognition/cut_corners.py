@@ -30,8 +30,8 @@ _MAX_MOVE_RATIO = 20.0
 _MAX_CORNER_DEPTH_RATIO = 1.3
 """Depth of a cut corner over that of the deepest facet that was not cut.
 
-On cut bodies it is 1 up to rounding, and more on cones, which are deeper at their wide ends; it was 1.65 where two
-cones counted as cut from a sphere."""
+It was at most 1.02 on three cut tori, and 1.65 where two cones counted as cut from a sphere. Cones are deeper at their
+wide ends."""
 
 Mask = NDArray[np.bool_]
 
