@@ -149,4 +149,6 @@ def test_the_command_line_takes_names_and_paths(tmp_path: Path) -> None:
 def test_the_command_line_lists_recipes(tmp_path: Path) -> None:
     listed = json.loads(meshhub_cli("recipes", "--json", cwd=tmp_path).stdout)
     assert listed["print"]["options"] == {"repair": True, "place_on_bed": True}
-    assert b"repair=true place_on_bed=true" in meshhub_cli("recipes", cwd=tmp_path).stdout
+    table = meshhub_cli("recipes", cwd=tmp_path).stdout.decode()
+    assert "repair=true place_on_bed=true" in table
+    assert "True surfaces" in table

@@ -103,7 +103,7 @@ def print_timings(report: Report) -> None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, err: bool = False) -> None:
     """Print aligned columns that wrap to the terminal; plain text, so that a listing imports no library."""
     cells = ([printable(" ".join(cell.split())) for cell in row] for row in rows)
-    body = [[*map(_shorten, row[:-1]), row[-1]] for row in cells]
+    body = [[*(_shorten_paths(cell, MAX_COLUMN_WIDTH) for cell in row[:-1]), row[-1]] for row in cells]
     lines = [list(columns), *body] if any(columns) else body
     natural = [max((len(row[index]) for row in lines), default=0) for index in range(len(columns))]
     widths = _fit(natural, shutil.get_terminal_size((160, 24)).columns - len(_GAP) * (len(columns) - 1))
@@ -131,11 +131,6 @@ def _fit(natural: list[int], room: int) -> list[int]:
     while shared > _MIN_COLUMN_WIDTH and sum(min(width, shared) for width in natural) > room:
         shared -= 1
     return [max(1, min(width, shared)) for width in natural]
-
-
-def _shorten(cell: str) -> str:
-    """Shorten a cell to MAX_COLUMN_WIDTH; a long path keeps its end."""
-    return cell if len(cell) <= MAX_COLUMN_WIDTH else "…" + cell[1 - MAX_COLUMN_WIDTH :]
 
 
 def format_bytes(count: int) -> str:
