@@ -325,6 +325,8 @@ def test_descriptions_fit_into_a_line() -> None:
     for value in (scene, *scene.meshes, *scene.images, REGISTRY, Source.from_bytes(bytes(10_000), "x.stl")):
         assert len(repr(value)) < 120
     assert repr(scene.meshes[0]) == "Mesh(8 vertices, 12 faces, normals, uv, colors, face_material, name='brick')"
+    two = replace(scene_of(brick()), meshes=(brick(), brick()), parts=(Part(0), Part(1), Part(1)))
+    assert repr(two) == "Scene(2 meshes, 3 parts, 36 faces, mm, z up)"
 
 
 def test_mypy_knows_the_options(tmp_path: Path) -> None:
@@ -336,6 +338,9 @@ def test_mypy_knows_the_options(tmp_path: Path) -> None:
         "registry.convert('a.stl', 'b.stl', repair=True, target_height_mm=40, options={'toy_size': 3})\n"
         "registry.convert('a.stl', 'b.stl', repare=True)\n"
         "registry.read('a.stl', target_height_mm='high')\n"
+        "registry.convert_bytes(b'', 'stl', repare=True)\n"
+        "coroutine = registry.convert_bytes_async(b'', 'stl', repare=True)\n"
+        "registry.convert_bytes(b'', 'stl', repair=True, timeout=9)\n"
     )
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(script)],
@@ -343,7 +348,8 @@ def test_mypy_knows_the_options(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert [line.partition(": ")[0][-1] for line in checked.stdout.splitlines() if ": error:" in line] == ["4", "5"]
+    lines = [line.partition(": ")[0][-1] for line in checked.stdout.splitlines() if ": error:" in line]
+    assert lines == ["4", "5", "6", "7"]
 
 
 # notebooks

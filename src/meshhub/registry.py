@@ -315,19 +315,45 @@ class Registry:
                 task = Task(chain=chain, source=opened, target=staged, progress=progress)
                 return self._perform(task, timeout, cancel)
 
-    def convert_bytes(self, source: Input, to: str, **options: Any) -> bytes:
+    def convert_bytes(
+        self,
+        source: Input,
+        to: str,
+        *,
+        caller: Caller = LOCAL,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+        progress: Listener | None = None,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[ConvertOptions],
+    ) -> bytes:
         """Convert one model and return the content of the file.
 
         Args:
             source: As for `convert`.
             to: Target format.
-            options: Keywords and options of `convert`.
+            caller: As for `convert`.
+            timeout: As for `convert`.
+            cancel: As for `convert`.
+            progress: As for `convert`.
+            options: As for `convert`.
+            keywords: As for `convert`.
         Raises:
             MeshhubError: The request is invalid, or the conversion failed.
             UnsupportedTarget: The result has companions, such as textures; convert to a `Target` instead.
         """
         content = io.BytesIO()
-        self.convert(source, content, to=to, **options)
+        self.convert(
+            source,
+            content,
+            to=to,
+            caller=caller,
+            timeout=timeout,
+            cancel=cancel,
+            progress=progress,
+            options=options,
+            **keywords,
+        )
         return content.getvalue()
 
     def read(

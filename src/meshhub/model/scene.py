@@ -314,8 +314,13 @@ class Scene:
 
     def __repr__(self) -> str:
         """Describe the scene in one line."""
-        counts = {"mesh": self.meshes, "part": self.parts, "material": self.materials, "image": self.images}
-        words = [f"{len(items)} {noun}" for noun, items in counts.items() if items]
+        counts = {
+            ("mesh", "meshes"): self.meshes,
+            ("part", "parts"): self.parts,
+            ("material", "materials"): self.materials,
+            ("image", "images"): self.images,
+        }
+        words = [f"{len(items)} {nouns[len(items) > 1]}" for nouns, items in counts.items() if items]
         return f"Scene({', '.join([*words, f'{self.face_count} faces', f'{self.frame.unit}, {self.frame.up} up'])})"
 
     def _repr_html_(self) -> str:
