@@ -1,10 +1,14 @@
 """Compare the format plug-ins with other programs on the files of a folder.
 
-    python benchmarks/plugin_formats.py FOLDER [--format amf|dae|fbx|off|usdz] [--judge assimp|bpy|prusa-slicer|…]
+    python benchmarks/plugin_formats.py FOLDER [--format amf|brep|dae|dxf|…] [--judge assimp|bpy|gmsh|…]
 
 For each file of a format, and for each model that meshhub writes to the format from the files of FOLDER/models, the
 table shows what meshhub and the judge read: triangles, area, volume, size, used materials. Judges differ in units and
 in the axis that points up, so sizes are compared after sorting them, with the scale between both as a column.
+
+Judges of CAD files know no triangles. Gmsh reports the exact area and volume of IGES and BREP files, though it
+contains OpenCASCADE, too. trimesh has its own readers of drawings: the extent and the area that the outlines of a
+drawing enclose are compared with the base of the solid.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ Points = NDArray[np.float64]
 class Measures:
     """Figures of a model; None for those that a judge does not report."""
 
-    faces: int
+    faces: int | None
     sizes: tuple[float, ...]
     area: float | None = None
     volume: float | None = None
@@ -54,6 +58,14 @@ def measure(scene: Scene) -> Measures:
     sizes = tuple(sorted((high - low).tolist()))
     used = len(scene.used_materials())
     return Measures(len(faces), sizes, area(vertices, faces), centered_volume(vertices, faces), used)
+
+
+def measure_profile(scene: Scene) -> Measures:
+    """Measure the base of a solid that a drawing was extruded to."""
+    low, high = bounds(scene)
+    height = float((high - low)[2])
+    sizes = tuple(sorted((high - low)[:2].tolist()))
+    return Measures(None, sizes, centered_volume(*soup(scene)) / height)
 
 
 def centered_volume(vertices: Points, faces: NDArray[np.int32]) -> float:
@@ -171,6 +183,53 @@ def judge_lightusd(path: Path) -> Measures | None:
     return measure_triangles(np.concatenate([points for points, _ in placed]), np.concatenate(triangles), len(used))
 
 
+_GMSH_CODE = """
+import json, sys, gmsh
+gmsh.initialize(interruptible=False)
+gmsh.option.setNumber("General.Terminal", 0)
+# boxes of control points would be too large
+gmsh.option.setNumber("Geometry.OCCBoundsUseStl", 1)
+occ = gmsh.model.occ
+occ.importShapes(sys.argv[1], highestDimOnly=False)
+occ.synchronize()
+# lists of pairs (dimension, tag)
+areas = [occ.getMass(*entity) for entity in occ.getEntities(2)]
+volumes = [occ.getMass(*entity) for entity in occ.getEntities(3)]
+boxes = [occ.getBoundingBox(*entity) for entity in occ.getEntities(2)]
+sizes = [max(b[k + 3] for b in boxes) - min(b[k] for b in boxes) for k in range(3)]
+json.dump({"sizes": sorted(sizes), "area": sum(areas), "volume": sum(volumes)}, open(sys.argv[2], "w"))
+"""
+
+
+def judge_gmsh(path: Path) -> Measures | None:
+    """Let Gmsh integrate areas and volumes over the surfaces of a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        run_judge([sys.executable, "-c", _GMSH_CODE, str(path), str(out)])
+        if not out.exists():
+            return None
+        figures = json.loads(out.read_text())
+    # a file of surfaces without solids has an area alone
+    return Measures(None, tuple(figures["sizes"]), figures["area"], figures["volume"] or None)
+
+
+def judge_trimesh(path: Path) -> Measures | None:
+    """Let trimesh read a drawing, and add up the polygons that its outlines enclose."""
+    import trimesh
+
+    try:
+        drawing = trimesh.load_path(path)
+        polygons = drawing.polygons_full
+    except (ValueError, KeyError, IndexError, AttributeError, TypeError):
+        # trimesh raises these for entities that it does not support
+        return None
+    if not len(polygons):
+        return None
+    corners = np.concatenate([np.array(polygon.exterior.coords) for polygon in polygons])
+    sizes = tuple(sorted(np.ptp(corners, axis=0).tolist()))
+    return Measures(None, sizes, sum(polygon.area for polygon in polygons))
+
+
 _BLENDER_PYTHON = os.environ.get("BLENDER_PYTHON", sys.executable)
 """Python with Blender as a module, which needs an older numpy than meshhub."""
 
@@ -226,33 +285,41 @@ class Format:
     extensions: tuple[str, ...]
     is_written: bool
     judge: str
+    measure: Callable[[Scene], Measures] = measure
 
 
 FORMATS = {
     "amf": Format((".amf",), True, "prusa-slicer"),
+    "brep": Format((".brep", ".brp"), False, "gmsh"),
     "dae": Format((".dae", ".zae"), True, "assimp"),
+    "dxf": Format((".dxf",), False, "trimesh", measure_profile),
     "fbx": Format((".fbx",), False, "bpy"),
+    "iges": Format((".igs", ".iges"), False, "gmsh"),
     "off": Format((".off",), True, "assimp"),
+    "svg": Format((".svg",), False, "trimesh", measure_profile),
     "usdz": Format((".usdz",), True, "lightusd"),
 }
 
 JUDGES: dict[str, Callable[[Path], Measures | None]] = {
     "assimp": judge_assimp,
     "bpy": judge_blender,
-    "prusa-slicer": judge_prusa,
+    "gmsh": judge_gmsh,
     "lightusd": judge_lightusd,
+    "prusa-slicer": judge_prusa,
+    "trimesh": judge_trimesh,
 }
 
 
 def compare(ours: Measures, theirs: Measures) -> tuple[float, list[str]]:
     """Return the scale from the judge's unit to millimeters, and what differs."""
-    scale = ours.sizes[2] / theirs.sizes[2] if theirs.sizes[2] else 1.0
+    longest = ours.sizes[-1]
+    scale = longest / theirs.sizes[-1] if theirs.sizes[-1] else 1.0
     faults: list[str] = []
-    if ours.faces != theirs.faces:
+    if None not in (ours.faces, theirs.faces) and ours.faces != theirs.faces:
         faults.append(f"triangles {ours.faces}:{theirs.faces}")
     rows = [("size", own, other, scale) for own, other in zip(ours.sizes, theirs.sizes, strict=True)]
     rows += [("area", ours.area, theirs.area, scale**2), ("volume", ours.volume, theirs.volume, scale**3)]
-    limit = {"size": ours.sizes[2], "area": ours.area or 1.0, "volume": ours.sizes[2] ** 3 * 1e-3}
+    limit = {"size": longest, "area": ours.area or 1.0, "volume": longest**3 * 1e-3}
     for name, own, other, factor in rows:
         if own is None or other is None:
             continue
@@ -264,7 +331,7 @@ def compare(ours: Measures, theirs: Measures) -> tuple[float, list[str]]:
 def show(direction: str, name: str, path: Path, judge: str, registry: Registry, format_id: str) -> bool:
     """Print the row of a file; return whether both readings are equal."""
     try:
-        ours = measure(registry.read(path, input_format=format_id))
+        ours = FORMATS[format_id].measure(registry.read(path, input_format=format_id))
     except MeshhubError as error:
         # assimp draws the bones and cameras of a file that has no triangles
         is_rejected = error.code == "empty_model" or JUDGES[judge](path) is None
@@ -272,7 +339,7 @@ def show(direction: str, name: str, path: Path, judge: str, registry: Registry, 
         return is_rejected
     theirs = JUDGES[judge](path)
     if theirs is None:
-        print(f"{direction:4} {name[:44]:44} {ours.faces:8} only {judge} rejects")
+        print(f"{direction:4} {name[:44]:44} {ours.faces or '-':>8} only {judge} rejects")
         return True
     scale, faults = compare(ours, theirs)
     if direction == "out" and format_id == "usdz":
@@ -280,7 +347,8 @@ def show(direction: str, name: str, path: Path, judge: str, registry: Registry, 
     sizes = "×".join(f"{size:.4g}" for size in ours.sizes)
     materials = f"{ours.materials}:{theirs.materials if theirs.materials is not None else '-'}"
     verdict = "; ".join(faults) or "equal"
-    figures = f"{ours.faces:8} {sizes:24} {ours.volume:12.6g} {materials:>6} {scale:9.4g}"
+    content = ours.area if ours.volume is None else ours.volume
+    figures = f"{ours.faces or '-':>8} {sizes:24} {content:12.6g} {materials:>6} {scale:9.4g}"
     print(f"{direction:4} {name[:44]:44} {figures} {verdict}")
     return not faults
 
@@ -306,7 +374,8 @@ def main() -> int:
         if not is_installed(judge):
             print(f"{format_id}: {judge} is not installed")
             continue
-        print(f"\n{format_id}, judge {judge}: triangles, sorted size in mm, volume in mm³, materials, scale, verdict")
+        columns = "triangles, sorted size in mm, volume in mm³ (drawings: area), materials, scale, verdict"
+        print(f"\n{format_id}, judge {judge}: {columns}")
         files = sorted(path for path in arguments.folder.rglob("*") if path.suffix.lower() in form.extensions)
         for path in files:
             failed += not show("in", path.name, path, judge, registry, format_id)
