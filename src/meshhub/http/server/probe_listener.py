@@ -67,7 +67,16 @@ class ProbeListener:
 
     async def _answer(self, method: str, path: str) -> tuple[HTTPStatus, str, bytes]:
         if method not in ("GET", "HEAD") or path not in ("/health/live", "/health/ready", "/metrics"):
-            return HTTPStatus.NOT_FOUND, "application/json", _to_json({"error": "there is no such endpoint"})
+            return (
+                HTTPStatus.NOT_FOUND,
+                "application/json",
+                _to_json(
+                    {
+                        "error": "this process serves only /health/live, /health/ready and /metrics",
+                        "error_code": "not_found",
+                    }
+                ),
+            )
         if path == "/metrics":
             return HTTPStatus.OK, TEXT_FORMAT, await self._export()
         if path == "/health/ready":
