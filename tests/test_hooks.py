@@ -114,6 +114,30 @@ def test_replies_of_hooks_are_returned_from_their_process(registry: Registry) ->
     assert caller.plan.grants == {"hooked"}
 
 
+def test_a_plugin_that_leaves_little_memory_does_not_end_the_process(distribution: Path, tmp_path: Path) -> None:
+    loads = tmp_path / "loads"
+    install(distribution, "meshhub-large", large="large")
+    (distribution / "large.py").write_text(
+        "import mmap\n"
+        "from meshhub import hookimpl\n"
+        f"with open({str(loads)!r}, 'a') as file: file.write('.')\n"
+        "memory = []\n"
+        "try:\n"
+        "    for _ in range(128): memory.append(mmap.mmap(-1, 16 << 20))\n"
+        "except OSError: pass\n"
+        "del memory[-25:]\n"
+        "@hookimpl\n"
+        "def meshhub_review(chain, caller): return []\n"
+    )
+    loaded = ""
+    with contextlib.closing(Registry(hooks=HookProcess(hook_s=20))) as registry:
+        for _ in range(20):
+            with pytest.raises(RequestRefused):
+                run_review(registry, "object")
+            loaded = loaded or loads.read_text()
+    assert loads.read_text() == loaded
+
+
 @pytest.mark.parametrize("name", HARMFUL)
 def test_a_misbehaving_sniffer_hides_its_format_only(registry: Registry, tmp_path: Path, name: str) -> None:
     begun = time.monotonic()

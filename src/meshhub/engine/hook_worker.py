@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -158,8 +159,10 @@ class _Server:
         # processes that a plug-in started during its import do not count as children of a call
         self._watches = not _has_children()
         self._send(Reply(LOADING, "done"))
-        for _ in range(_THREADS_COUNT - 1):
-            threading.Thread(target=self._answer_questions, daemon=True).start()
+        # without memory for another stack, calls wait for the threads that run
+        with contextlib.suppress(RuntimeError):
+            for _ in range(_THREADS_COUNT - 1):
+                threading.Thread(target=self._answer_questions, daemon=True).start()
         self._answer_questions()
 
     def _answer_questions(self) -> None:

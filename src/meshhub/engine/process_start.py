@@ -31,8 +31,10 @@ SINGLE_THREADED = {
     "MKL_NUM_THREADS": "1",
     "ARROW_IO_THREADS": "1",
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    "MALLOC_ARENA_MAX": "2",
 }
-"""Environment of the fork server, which must not have threads when it forks."""
+"""Environment of the fork server, which must not have threads when it forks. Each further arena of glibc would take
+64 MB of the address space that the processes are limited to: 16 threads of a hook process took half of it."""
 
 _NAME, _NAME_WITH_MAIN = "meshhub-worker", "meshhub-worker-with-main"
 """Names of processes; those with the first name do not import the main program."""
