@@ -81,6 +81,9 @@ def complete(folder: Path, shell: str, *words: str) -> list[str]:
         (["render", "a.stl", "a.png", "--color-by", "su"], ["surface"]),
         (["explain", "a.stl", "ob"], ["obj"]),
         (["keys", "create", "--plan", "p"], ["pro"]),
+        (["explain", "a.stl", "3mf", "--plan", "p"], ["pro"]),
+        (["convert", "a.stl", "--recipe", "print"], ["print", "print-color"]),
+        (["plugins", "disable", "pl"], ["place_on_bed", "plans", "ply"]),
         (["completion", "z"], ["zsh"]),
     ],
     ids=lambda value: " ".join(value),
@@ -99,6 +102,7 @@ def test_commands_options_and_values_are_completed(
         ["convert", "a.stl", "a.s"],
         ["convert", "a.stl", "a"],
         ["convert", "--output", "a.s"],
+        ["convert", "a.stl", "--recipe", "a.s"],
         ["inspect", "a.s"],
         ["render", "a.s"],
     ],
@@ -115,6 +119,15 @@ def test_the_shell_completes_folders(tmp_path: Path, shell: str) -> None:
     (tmp_path / "parts").mkdir()
     offered = [word for word in complete(tmp_path, shell, "convert", "--watch", "pa") if word]
     assert offered == {"bash": ["compopt -o dirnames"], "zsh": ["compopt -o default"], "fish": ["parts/"]}[shell]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_disabled_plugin_is_completed_no_more(tmp_path: Path, shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert meshhub_cli("plugins", "disable", "repair").returncode == 0
+    assert "--repair" not in complete(tmp_path, shell, "convert", "--repa")
+    assert "repair" not in complete(tmp_path, shell, "plugins", "disable", "rep")
+    assert complete(tmp_path, shell, "plugins", "enable", "r") == ["repair"]
 
 
 def test_an_unknown_shell_is_an_error() -> None:

@@ -8,12 +8,20 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec import structs
 
+from meshhub import Registry
+from meshhub.cli.batch import Batch, Conversion
+from meshhub.cli.conversion import ConvertFlags
+from meshhub.cli.watch import _Watch
 from test_cli import list_files, meshhub_cli, read_mesh, write_stl
 
 pytestmark = [
@@ -115,6 +123,32 @@ def test_an_upload_that_paused_is_converted_again(tmp_path: Path) -> None:
         path.write_text(obj + "f 1 2 4\n")
         watching.wait_for(lambda: "already exists" in watching.errors)
         assert result.read_text() == "mine"
+
+
+def test_a_file_that_is_renamed_before_its_turn_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    file = write_stl(tmp_path / "in" / "a.stl")
+    flags: dict[str, Any] = dict.fromkeys(field.name for field in structs.fields(ConvertFlags))
+    batch = Batch(Registry(), "ply", tmp_path / "out", ConvertFlags(**flags), {})
+    arrivals, gate = _Watch(tmp_path / "in", batch), threading.Event()
+
+    def wait_for_arrival() -> Future[Conversion]:
+        deadline = time.monotonic() + DEADLINE_S
+        while not (submitted := list(arrivals.submit(pool))):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        return submitted[0]
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(gate.wait)
+        conversion = wait_for_arrival()
+        file.rename(tmp_path / "in" / "b.stl")
+        gate.set()
+        arrivals.finish(conversion.result())
+        assert not arrivals.counts
+        arrivals.finish(wait_for_arrival().result())
+    assert arrivals.counts == {"converted": 1}
+    assert list_files(tmp_path / "out") == ["b.ply"]
 
 
 def test_results_below_the_watched_folder_are_not_converted(tmp_path: Path) -> None:

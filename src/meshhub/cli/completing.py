@@ -1,7 +1,11 @@
-"""Completions of arguments: files, and the names of formats and plans. `meshhub completion` prints the scripts."""
+"""Completions of arguments: files, and the names of formats, plans and recipes.
+
+`meshhub completion` prints the scripts.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,13 +28,13 @@ def complete_files(_: click.Context, __: click.Parameter, incomplete: str) -> li
 def complete_targets(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the formats that can be written."""
     writers = load_registry(probe=False).declarations.writers
-    return _list_matches({writer.capability.format.id for writer in writers}, incomplete)
+    return list_matches({writer.capability.format.id for writer in writers}, incomplete)
 
 
 def complete_sources(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the formats that can be read."""
     readers = load_registry(probe=False).declarations.readers
-    return _list_matches({reader.capability.format.id for reader in readers}, incomplete)
+    return list_matches({reader.capability.format.id for reader in readers}, incomplete)
 
 
 def complete_paths(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -45,10 +49,17 @@ def complete_paths(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 def complete_plans(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the ids of the plans."""
-    return _list_matches(set(load_registry(probe=False).plans), incomplete)
+    return list_matches(set(load_registry(probe=False).plans), incomplete)
 
 
-def _list_matches(names: set[str], incomplete: str) -> list[CompletionItem]:
+def complete_recipes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the names of the recipes; let the shell complete files if none matches."""
+    recipes = list_matches(set(load_registry(probe=False).recipes), incomplete)
+    return recipes or complete_files(ctx, param, incomplete)
+
+
+def list_matches(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Return the names that begin with the incomplete word."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete.lower())]

@@ -5,27 +5,44 @@ from __future__ import annotations
 import difflib
 import os
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 import click
 
 from meshhub.builtin_plugins import BUILTINS
 from meshhub.cli import show
+from meshhub.cli.completing import list_matches
 from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
-from meshhub.pipeline.disabled import VARIABLE, read_list, split_names, write_list
+from meshhub.pipeline.disabled import VARIABLE, read_disabled, read_list, split_names, write_list
 from meshhub.pipeline.loading import GROUP
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+def _list_installed() -> set[str]:
+    """Return the names of all plug-ins. None is imported: a broken one can be disabled, too."""
+    return {*BUILTINS, *(point.name for point in metadata.entry_points(group=GROUP))}
+
+
+def _complete_loaded(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return list_matches(_list_installed() - read_disabled(), incomplete)
+
+
+def _complete_disabled(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return list_matches(read_list(), incomplete)
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=_complete_loaded)
 @verbosity
 def disable(name: str) -> None:
     """Leave out a plug-in, built-in or installed, in every command, service and program of this user.
 
     The variable MESHHUB_DISABLED_PLUGINS (names, separated by commas) does the same for one process.
     """
-    # the plug-in is not imported: a broken one can be disabled, too
-    known = {*BUILTINS, *(point.name for point in metadata.entry_points(group=GROUP))}
+    known = _list_installed()
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "`meshhub plugins` lists the loaded ones"
@@ -35,7 +52,7 @@ def disable(name: str) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=_complete_disabled)
 @verbosity
 def enable(name: str) -> None:
     """Load a disabled plug-in again."""

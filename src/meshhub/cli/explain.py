@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from meshhub.cli import show
-from meshhub.cli.completing import complete_files, complete_paths
+from meshhub.cli.completing import complete_files, complete_paths, complete_plans
 from meshhub.cli.exits import EXIT_HELP
 from meshhub.cli.files import bounded_hooks, read_from
 from meshhub.cli.flags import RegistryCommand
@@ -26,7 +26,12 @@ _TIMEOUT_S = 90.0
 @click.command(cls=RegistryCommand, epilog=EXIT_HELP)
 @click.argument("source", metavar="INPUT", shell_complete=complete_files)
 @click.argument("target", metavar="OUTPUT|FORMAT", shell_complete=complete_paths)
-@click.option("--plan", metavar="PLAN", help="Explain it for a customer of this plan (default: no restriction).")
+@click.option(
+    "--plan",
+    metavar="PLAN",
+    shell_complete=complete_plans,
+    help="Explain it for a customer of this plan (default: no restriction).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the chain as JSON.")
 @verbosity
 def explain(

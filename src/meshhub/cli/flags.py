@@ -9,13 +9,16 @@ from typing import Any
 
 import click
 
-from meshhub.cli.completing import complete_sources
+from meshhub.cli.completing import complete_recipes, complete_sources
 from meshhub.cli.loading import load_registry, print_faults
 from meshhub.cli.verbosity import VERBOSE_FLAGS, be_verbose
 from meshhub.errors import InvalidOption, quote
 from meshhub.model.options import HostOptions, OptionField, flag_of, option_fields
 from meshhub.registry import Registry
 from meshhub.toolkit.recipes import EXTENSION, read_recipe
+
+_COMPLETIONS = {"input_format": complete_sources, "recipe": complete_recipes}
+"""Functions that complete the values of options that belong to the host."""
 
 _METAVARS = {"integer": "N", "number": "NUMBER", "text": "TEXT"}
 
@@ -155,5 +158,5 @@ def _flag(field: OptionField) -> click.Option:
         default=None,
         help=text,
         callback=(lambda _, __, value: value and _expand_count(field.name, value)) if is_count else None,
-        shell_complete=complete_sources if field.name == "input_format" else None,
+        shell_complete=_COMPLETIONS.get(field.name),
     )

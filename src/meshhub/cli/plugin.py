@@ -53,7 +53,7 @@ def new(
 
     \b
     meshhub plugin new acme --reader tri --writer tri
-    cd meshhub-acme && pip install -e . --group test && pytest
+    cd meshhub-acme && pip install -e . pytest && pytest
 
     It contains pyproject.toml, the package, tests with the conformance kit, README, LICENSE and a file
     for CI. Nothing is overwritten.
@@ -67,7 +67,7 @@ def new(
     _check_conflicts(load_registry(probe=False), parts)
     place = folder or Path(f"meshhub-{name}")
     _write_files(place, list_files(parts))
-    show.inform(f"{place}: pip install -e . --group test, then pytest")
+    show.inform(f"{place}: pip install -e . pytest, then pytest")
 
 
 def _check_names(parts: NewPlugin) -> None:

@@ -58,7 +58,7 @@ $ pip install meshhub-@name@
 $ meshhub plugins
 ```
 
-To work on it: `pip install -e . --group test --group lint --group types`, then `pytest`, `ruff check`, `mypy`.
+To work on it: `pip install -e . pytest ruff mypy`, then `pytest`, `ruff check`, `mypy`.
 """
 
 LICENSE = """\

@@ -141,9 +141,13 @@ class _Watch:
 
     def finish(self, conversion: Conversion) -> None:
         """Print the result of a conversion."""
-        self.counts[conversion.outcome] += 1
         file = self._arrivals.files[conversion.source]
         file.is_busy = False
+        if isinstance(conversion.error, FileNotFoundError) and _Version.of(conversion.source) is None:
+            # renamed or removed since the folder was listed, or the folder was lost
+            file.converted = None
+            return
+        self.counts[conversion.outcome] += 1
         file.result = _Version.of(conversion.target) if conversion.report is not None else None
         if self._batch.flags.as_json:
             click.echo(json.dumps(as_data(conversion)))
