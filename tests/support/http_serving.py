@@ -21,6 +21,7 @@ import uvicorn
 import service_plugins
 from meshhub.engine.contract import Engine
 from meshhub.http.server.app import create_app
+from meshhub.http.server.connections import Peers
 from meshhub.http.server.serving import Server, create_config
 from meshhub.pipeline.hooks import Hooks
 from meshhub.registry import Registry
@@ -117,7 +118,8 @@ def serving(
     registry = Registry(plugins=[service_plugins, *plugins], entry_points=hooks is not None, engine=engine, hooks=hooks)
     keys = keys or KeyStore(f"sqlite:///{temporary / 'keys.sqlite3'}")
     app = create_app(all_settings, registry, keys)
-    server = Server(create_config(app, app.state.service), app.state.service)
+    peers = Peers(all_settings.connections_per_address, app.state.service.trusted)
+    server = Server(create_config(app, peers), app.state.service)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

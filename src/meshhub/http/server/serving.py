@@ -70,19 +70,25 @@ def serve(
         except InvalidSettings as error:
             raise loaded.located(error) from None
         state: ServiceState = app.state.service
-        server = Server(create_config(add_tracing(app), state), state)
+        peers = Peers(settings.connections_per_address, state.trusted)
+        server = Server(create_config(add_tracing(app), peers), state)
         _raise_open_files_limit()
         freeze_objects()
         with open_listeners(host, port, unix_socket) as listeners:
             server.run(sockets=listeners)
 
 
-def create_config(app: object, state: ServiceState) -> uvicorn.Config:
-    """Return the uvicorn configuration: no proxy headers, no logs of its own, no `Server` header."""
+def create_config(app: object, peers: Peers) -> uvicorn.Config:
+    """Return the uvicorn configuration: no proxy headers, no logs of its own, no `Server` header.
+
+    Args:
+        app: ASGI application.
+        peers: Number of connections of each address.
+    """
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
         # not httptools, even if it is installed: Connection has the timeouts
-        http=partial(Connection, peers=Peers(state.settings.connections_per_address, state.trusted)),  # type: ignore[arg-type]
+        http=partial(Connection, peers=peers),  # type: ignore[arg-type]
         ws="none",
         lifespan="on",
         log_config=None,

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import cast
 
 from meshhub.engine import logs
-from meshhub.errors import InvalidSettings, MeshhubError
+from meshhub.errors import InvalidSettings, MeshhubError, ShuttingDown
+from meshhub.http.admission.addresses import networks
 from meshhub.http.admission.resources import Resources
 from meshhub.http.conversions.probe import Probe
 from meshhub.http.conversions.runner import Conversions
@@ -21,8 +22,9 @@ from meshhub.http.jobs.runs import JobRuns
 from meshhub.http.jobs.sweeping import Sweeper
 from meshhub.http.metrics import Metrics
 from meshhub.http.server.app import create_engine, create_hook_process
+from meshhub.http.server.connections import Peers
 from meshhub.http.server.memory import freeze_objects, use_one_heap
-from meshhub.http.server.probe_listener import ProbeListener
+from meshhub.http.server.probe_app import serve_probes
 from meshhub.http.server.temporary_folder import own_temporary_folder
 from meshhub.registry import Registry
 from meshhub.service.jobs.delivery import JobDelivery
@@ -97,20 +99,25 @@ class _Worker:
             self._resources,
             node,
         )
-        listener = ProbeListener(self._check_ready, self._export_metrics)
         with self._counting_signals():
-            if settings.worker_address is not None:
-                await listener.open(settings.worker_address)
-            # the first job must not wait for imports
-            with contextlib.suppress(MeshhubError):
-                await self._probe.check()
-            runner.start()
-            log.info("meshhub runs jobs as %s: %d slots", node.worker, node.slots)
-            while not self._signal_count:
-                await asyncio.sleep(_POLL_INTERVAL_S)
-            await self._drain(runner)
-            await listener.close()
+            async with self._serve_probes():
+                # the first job must not wait for imports
+                with contextlib.suppress(MeshhubError):
+                    await self._probe.check()
+                runner.start()
+                log.info("meshhub runs jobs as %s: %d slots", node.worker, node.slots)
+                while not self._signal_count:
+                    await asyncio.sleep(_POLL_INTERVAL_S)
+                await self._drain(runner)
         log.info("stopped")
+
+    def _serve_probes(self) -> contextlib.AbstractAsyncContextManager[object]:
+        """Serve health and metrics at the address of the settings, if there is one."""
+        settings = self._settings
+        if settings.worker_address is None:
+            return contextlib.nullcontext()
+        peers = Peers(settings.connections_per_address, networks(settings.trusted_proxies))
+        return serve_probes(settings.worker_address, peers, self._check_ready, self._export_metrics)
 
     async def _drain(self, runner: ClusterWorker) -> None:
         """Start no more jobs, give running ones some time, then return them to the queue."""
@@ -145,7 +152,9 @@ class _Worker:
                 signal.signal(number, handler)
 
     async def _check_ready(self) -> None:
-        """Check that this process converts, and reaches the database. Raises MeshhubError."""
+        """Check that this process accepts jobs, converts, and reaches the database. Raises MeshhubError."""
+        if self._signal_count:
+            raise ShuttingDown("the worker is shutting down")
         self._resources.check_disk()
         await self._probe.check()
         await self._resources.run_job_query(self._store.deadline_s, self._store.statistics)
