@@ -138,8 +138,8 @@ def _find_consensus(kind: SurfaceKind, samples: Samples, exact_mm: float) -> Mas
     begin = np.searchsorted(samples.group, np.arange(samples.groups + 1))
     size = np.diff(begin)
     kept, off = samples, np.zeros(len(samples.group))
-    for ratio in _CONSENSUS_RATIOS:
-        surfaces, _ = fit_surfaces(kept, kind, limits)
+    for number, ratio in enumerate(_CONSENSUS_RATIOS, start=1):
+        surfaces, _ = fit_surfaces(kept, kind, limits, is_draft=number < len(_CONSENSUS_RATIOS))
         off = np.nan_to_num(np.abs(gradients(surfaces.take(samples.group), samples.point)[0]), nan=np.inf)
         nearest = off[np.lexsort((off, samples.group))]
         farthest_kept = nearest[begin[:-1] + (ratio * (size - 1)).astype(np.intp)]

@@ -46,9 +46,9 @@ def find_agreeing(
     any_distance = np.full(count, _ANY_DISTANCE)
     loose = FitLimits(any_distance, any_distance, np.zeros(count))
     kept = np.ones(len(facet), np.bool_)
-    for ratio in _KEPT_RATIOS:
+    for number, ratio in enumerate(_KEPT_RATIOS, start=1):
         samples = graph.collect_samples(group[kept], facet[kept], count)
-        surfaces, _ = fit_surfaces(samples, kind, loose)
+        surfaces, _ = fit_surfaces(samples, kind, loose, is_draft=number < len(_KEPT_RATIOS))
         gap, _ = gradients(surfaces.take(group[owner]), graph.points[point])
         off = np.maximum.reduceat(np.nan_to_num(np.abs(gap), nan=np.inf), corner_begin)
         nearest = off[np.lexsort((off, group))]

@@ -96,7 +96,9 @@ class FitLimits(NamedTuple):
         return FitLimits(self.allowed[groups], self.share[groups], self.floor[groups])
 
 
-def fit_surfaces(samples: Samples, kind: SurfaceKind, limits: FitLimits) -> tuple[SurfaceArray, Float64]:
+def fit_surfaces(
+    samples: Samples, kind: SurfaceKind, limits: FitLimits, *, is_draft: bool = False
+) -> tuple[SurfaceArray, Float64]:
     """Fit a surface of one kind to each group.
 
     Each group is centered and scaled to size one, for the condition of the equations. Large groups are fitted to some
@@ -106,6 +108,7 @@ def fit_surfaces(samples: Samples, kind: SurfaceKind, limits: FitLimits) -> tupl
         samples: Points and facets by group.
         kind: Kind of all surfaces, other than a plane.
         limits: (g,) limits of the groups.
+        is_draft: Leave out the final steps, because other points of the groups are fitted next.
     Returns:
         (g,) surfaces, and the (g,) largest distance of a point in millimeters; infinite for dropped groups.
     """
@@ -118,7 +121,7 @@ def fit_surfaces(samples: Samples, kind: SurfaceKind, limits: FitLimits) -> tupl
     hopeful: list[Groups] = []
     with np.errstate(all="ignore"):
         for groups, block in iterate_blocks(samples, middle, size):
-            block_surfaces, near = _fit_block(block, kind, limits.take(groups))
+            block_surfaces, near = _fit_block(block, kind, limits.take(groups), is_draft=is_draft)
             surfaces = surfaces.replace_rows(groups, block_surfaces)
             hopeful.append(groups[near])
         worst = _largest_distances(samples, surfaces, np.sort(np.concatenate(hopeful)), (middle, size))
@@ -149,7 +152,7 @@ def _largest_distances(
     return worst
 
 
-def _fit_block(block: Block, kind: SurfaceKind, limits: FitLimits) -> tuple[SurfaceArray, Groups]:
+def _fit_block(block: Block, kind: SurfaceKind, limits: FitLimits, *, is_draft: bool) -> tuple[SurfaceArray, Groups]:
     """Return the surfaces of a block, and the groups that can be within their limits."""
     if kind == SurfaceKind.SPHERE:
         surfaces = estimate_sphere(block)
@@ -166,6 +169,8 @@ def _fit_block(block: Block, kind: SurfaceKind, limits: FitLimits) -> tuple[Surf
         is_better = other_off < off[place]
         off[place[is_better]] = other_off[is_better]
         surfaces = surfaces.replace_rows(place[is_better], others.take(kept[is_better]))
+    if is_draft:
+        return surfaces, near
     near = np.flatnonzero(off <= _HOPELESS_RATIO * limits.allowed)
     final, kept = _refine(block.take(near), surfaces.take(near), kind, limits.take(near), _FINAL_STEPS)
     return surfaces.replace_rows(near, final), near[kept]

@@ -10,7 +10,8 @@ facets that it explains. Kinds compete, and the one that explains most wins: a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -123,7 +124,7 @@ def recognize_surfaces(graph: FacetGraph, tolerance: float, requested: float | N
     """
     claims = Claims.start(graph, Trials(graph, tolerance, requested))
     nothing = np.zeros(graph.count, np.bool_)
-    search = _Search(claims, changed=~nothing, lost=nothing, waiting=nothing)
+    search = _Search(claims, changed=~nothing, lost=nothing, waiting=nothing, failed=set())
     search.try_all_pieces()
     for contest in range(_MAX_CONTESTS):
         before = claims.segment >= 0
@@ -155,16 +156,18 @@ class _Search:
     changed: (f,) facets whose surroundings changed since the last contest
     lost:    (f,) facets whose strips fit no surface of the kind that is tried
     waiting: (f,) facets of bids that the last contest left for the next one
+    failed:  kinds and facets of the pieces that are not one surface of that kind
     """
 
     claims: Claims
     changed: Mask
     lost: Mask
     waiting: Mask
+    failed: set[tuple[SurfaceKind, bytes]]
 
     def copy(self) -> _Search:
-        """Return a search that continues from this state, and does not change it."""
-        return _Search(self.claims.copy(), self.changed, self.lost.copy(), self.waiting)
+        """Return a search that continues from this state, and changes nothing of it but the failed pieces."""
+        return replace(self, claims=self.claims.copy(), lost=self.lost.copy())
 
     def try_all_pieces(self) -> None:
         """Try whole pieces as each kind, with and without their broad facets."""
@@ -268,8 +271,17 @@ class _Search:
         if without_broad:
             is_usable &= ~claims.graph.is_broad
         label, facet = find_pieces(claims.graph, is_usable, MIN_FACET_COUNT[kind], is_joined)
+        label, facet = self._drop_failed(kind, label, facet)
         kept = claims.trials.select_hopeful_pieces(kind, label, facet)
         self._take_pieces(kind, label[kept], facet[kept])
+
+    def _drop_failed(self, kind: SurfaceKind, label: IntIndex, facet: IntIndex) -> tuple[IntIndex, IntIndex]:
+        """Return the pieces, as `find_pieces` does, without those that were tried as this kind before."""
+        begin = np.flatnonzero(np.diff(label, prepend=-1, append=-1))
+        pieces = [facet[start:stop] for start, stop in pairwise(begin.tolist())]
+        is_new = np.array([(kind, piece.tobytes()) not in self.failed for piece in pieces], np.bool_)
+        kept = np.repeat(is_new, np.diff(begin))
+        return label[kept], facet[kept]
 
     def _take_pieces(self, kind: SurfaceKind, label: IntIndex, facet: IntIndex) -> None:
         """Fit a surface to each piece, and add the good ones.
@@ -285,6 +297,8 @@ class _Search:
         group, groups = number_groups(label)
         results = claims.trials.fit_groups(kind, group, facet, groups)
         results = results._replace(good=results.good & claims.trials.select_certain(kind, group, facet, groups))
+        pieces = np.split(facet, np.searchsorted(group, np.arange(1, groups)))
+        self.failed.update((kind, pieces[place].tobytes()) for place in np.flatnonzero(~results.good).tolist())
         claims.take(kind, results, group, facet)
 
     def _try_agreeing_facets(self, kind: SurfaceKind) -> None:

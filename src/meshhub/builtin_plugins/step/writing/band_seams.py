@@ -89,6 +89,22 @@ class _BandEdges:
     high: Float64
     rim: Mask
 
+    def take(self, bands: IntIndex) -> _BandEdges:
+        """Return the half-edges of some bands."""
+        number = np.full(len(self.region), -1, np.intp)
+        number[bands] = np.arange(len(bands))
+        kept = number[self.band] >= 0
+        return _BandEdges(
+            self.region[bands],
+            self.half[kept],
+            number[self.band[kept]],
+            self.loop[kept],
+            self.chain[kept],
+            self.low[kept],
+            self.high[kept],
+            self.rim[kept],
+        )
+
 
 def _collect_band_edges(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> _BandEdges:
     surfaces = regions.surfaces
@@ -119,9 +135,18 @@ def _collect_band_edges(skin: Skin, regions: Regions, outline: Outline, curves: 
 def find_free_directions(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> tuple[IntIndex, Float64]:
     """Return the regions (w,) of all bands, and for each the direction (w, 3) farthest from its notches and holes."""
     edges = _collect_band_edges(skin, regions, outline, curves)
-    directions, cost = _rate_directions(edges, regions.surfaces.axis[edges.region])
-    best: Float64 = directions[cost.argmin(axis=0), np.arange(len(edges.region))]
+    best = common_directions(regions.surfaces.axis[edges.region])
+    # all directions are equal for a band between two whole circles
+    notched = np.union1d(_find_bands_of_several_chains(outline, edges), edges.band[~edges.rim])
+    directions, cost = _rate_directions(edges.take(notched), regions.surfaces.axis[edges.region[notched]])
+    best[notched] = directions[cost.argmin(axis=0), np.arange(len(notched))]
     return edges.region, best
+
+
+def _find_bands_of_several_chains(outline: Outline, edges: _BandEdges) -> IntIndex:
+    """Return the indices of the bands whose outline is not just two whole edges."""
+    count = int(edges.region.max(initial=-1)) + 1
+    return np.flatnonzero(np.bincount(outline.region, minlength=count)[edges.region] > 2)
 
 
 def _rate_directions(edges: _BandEdges, axis: Float64) -> tuple[Float64, Float64]:
@@ -165,13 +190,13 @@ def find_bands(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -
     their seams without fixed corners.
     """
     edges = _collect_band_edges(skin, regions, outline, curves)
+    edges = edges.take(_find_bands_of_several_chains(outline, edges))
     axis = regions.surfaces.axis[edges.region]
     directions, cost = _rate_directions(edges, axis)
     order = np.argsort(cost, axis=0, kind="stable")
-    chain_count = np.bincount(outline.region, minlength=len(regions.surfaces))[edges.region]
     finder = _SeamFinder(skin, outline, curves, edges)
     bands: list[Band] = []
-    for number in np.flatnonzero(chain_count > 2).tolist():
+    for number in range(len(edges.region)):
         usable = order[cost[order[:, number], number] < _CROSSING_COST - 1, number]
         candidates = (finder.find(number, direction, axis[number]) for direction in directions[usable, number])
         band = next((candidate for candidate in candidates if candidate is not None), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -38,6 +39,10 @@ _MAX_GAIN_CHANGE_RATIO = 0.05
 """Share of the volume between mesh and surfaces by which moved corners may change it; 0.03 on a flat cap of a ball."""
 _OFF_RATIO = 1.5
 """Distance of a corner over the limit of its region; the corners of accepted surfaces lie within the limit."""
+_CHUNK_SEGMENTS_COUNT = 1 << 15
+"""Segments of several faces that are projected at once; bounds the memory."""
+_CHUNK_PAIRS_COUNT = 1 << 18
+"""Pairs of segments that are compared at once; bounds the memory."""
 _MAX_PAIRS_COUNT = 5_000_000
 """Pairs of edge segments to compare; bounds time and memory. The search for crossings is skipped beyond it."""
 _MIN_LENGTH_MM = 1e-300
@@ -212,18 +217,22 @@ class _FaceSegments(NamedTuple):
     key: Float64
 
 
-def _project_to_faces(
+def _collect_tested_segments(
     model: BrepModel, segments: EdgeSegments, left: IntIndex, right: IntIndex
-) -> _FaceSegments | None:
-    """Return the segments of curved faces and of planes with arcs; None if there are none."""
+) -> tuple[IntIndex, IntIndex]:
+    """Return the segments around curved faces and planes with arcs, and their faces in ascending order."""
     bent = model.curves.kind != CurveKind.LINE
     is_tested = model.regions.curved.copy()
     is_tested[left[bent]] = is_tested[right[bent]] = True
     face = np.concatenate([left[segments.edge], right[segments.edge]])
     row = np.tile(np.arange(len(segments.edge)), 2)
     row, face = row[is_tested[face]], face[is_tested[face]]
-    if len(row) == 0:
-        return None
+    order = np.argsort(face, kind="stable")
+    return row[order], face[order]
+
+
+def _project_to_faces(model: BrepModel, segments: EdgeSegments, row: IntIndex, face: IntIndex) -> _FaceSegments:
+    """Return (k,) segments in the parameters of (k,) faces."""
     a, b, period = _parameterize(model, face, segments.begin[row], segments.end[row])
     for axis in range(2):
         # what begins near the low end of a period is compared at its high end, too
@@ -299,21 +308,50 @@ def _find_crossings(
 
     With `is_strict`, also pairs that touch.
     """
-    projected = _project_to_faces(model, segments, left, right)
-    stop = np.empty(0, np.intp)
-    if projected is not None:
-        stop = np.searchsorted(projected.key[:, 0], projected.key[:, 1], side="right")
-    size = stop - np.arange(len(stop)) - 1
-    if projected is None or size.sum() > _MAX_PAIRS_COUNT:
+    tested_row, tested_face = _collect_tested_segments(model, segments, left, right)
+    faces, pairs = [np.empty(0, np.intp)], [np.empty((0, 2), np.intp)]
+    for start, stop in _split_by_face(tested_face):
+        projected = _project_to_faces(model, segments, tested_row[start:stop], tested_face[start:stop])
+        face, pair = _find_crossings_of(model, segments, projected, (left, right), is_strict=is_strict)
+        faces.append(face)
+        pairs.append(pair)
+    return np.concatenate(faces), np.concatenate(pairs)
+
+
+def _split_by_face(face: IntIndex) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows that hold whole faces, and few rows if they hold several."""
+    bounds = np.append(np.flatnonzero(np.diff(face, prepend=-1)), len(face))
+    start = 0
+    while start < len(face):
+        following = bounds[bounds > start]
+        stop = int(following[max(0, int(np.searchsorted(following, start + _CHUNK_SEGMENTS_COUNT, "right")) - 1)])
+        yield start, stop
+        start = stop
+
+
+def _find_crossings_of(
+    model: BrepModel,
+    segments: EdgeSegments,
+    projected: _FaceSegments,
+    sides: tuple[IntIndex, IntIndex],
+    *,
+    is_strict: bool,
+) -> tuple[IntIndex, IntIndex]:
+    """Return the crossings among projected segments, as `_find_crossings` does.
+
+    Args:
+        model: Regions with their surfaces and curves.
+        segments: Segments of all edges.
+        projected: Segments of some faces.
+        sides: (e,) each, the regions on both sides of the edges.
+        is_strict: Also return pairs that touch.
+    """
+    left, right = sides
+    size = np.searchsorted(projected.key[:, 0], projected.key[:, 1], side="right") - np.arange(len(projected.row)) - 1
+    if size.sum() > _MAX_PAIRS_COUNT:
         return np.empty(0, np.intp), np.empty((0, 2), np.intp)
-    row, face, a, b, low, high, _ = projected
-    i = np.repeat(np.arange(len(row)), size)
-    j = i + 1 + np.arange(len(i)) - np.repeat(np.cumsum(size) - size, size)
-    near = (face[i] == face[j]) & (low[i, 1] <= high[j, 1]) & (low[j, 1] <= high[i, 1])
-    for ends in (segments.first, segments.last):
-        for other_ends in (segments.first, segments.last):
-            near &= ends[row[i]] != other_ends[row[j]]
-    i, j = i[near], j[near]
+    row, face, a, b, _, _, _ = projected
+    i, j = _find_near_pairs(segments, projected, size)
     one, other = segments.edge[row[i]], segments.edge[row[j]]
     limit = MIN_EDGE_MM + 2 * np.maximum(segments.sagitta[row[i]], segments.sagitta[row[j]])
     crossing = _are_separated(a[i], b[i], a[j], b[j], limit)
@@ -326,6 +364,32 @@ def _find_crossings(
         crossing[is_tested] |= find_touching(model, one[is_tested], other[is_tested], touch_limit)
     i, j = i[crossing], j[crossing]
     return face[i], np.stack([segments.edge[row[i]], segments.edge[row[j]]], axis=1)
+
+
+def _find_near_pairs(segments: EdgeSegments, projected: _FaceSegments, size: IntIndex) -> tuple[IntIndex, IntIndex]:
+    """Return the pairs of segments of one face whose bounding boxes meet, and that share no end.
+
+    Args:
+        segments: Segments of all edges.
+        projected: Segments in the parameters of faces.
+        size: (k,) number of the following segments that each one is compared with.
+    """
+    row, face, _, _, low, high, _ = projected
+    stop = np.cumsum(size)
+    pairs = [(np.empty(0, np.intp), np.empty(0, np.intp))]
+    for start in range(0, int(stop[-1]), _CHUNK_PAIRS_COUNT):
+        pair = np.arange(start, min(start + _CHUNK_PAIRS_COUNT, int(stop[-1])))
+        i = np.searchsorted(stop, pair, side="right")
+        j = i + 1 + pair - (stop - size)[i]
+        near = (face[i] == face[j]) & (low[i, 1] <= high[j, 1]) & (low[j, 1] <= high[i, 1])
+        i, j = i[near], j[near]
+        for ends in (segments.first, segments.last):
+            for other_ends in (segments.first, segments.last):
+                is_apart = ends[row[i]] != other_ends[row[j]]
+                i, j = i[is_apart], j[is_apart]
+        pairs.append((i, j))
+    one, other = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    return one, other
 
 
 def _are_separated(a: Float64, b: Float64, c: Float64, d: Float64, limit: Float64) -> np.ndarray:

@@ -33,6 +33,8 @@ _MAX_ASIDE_MM = 1e-9
 """Millimeters; the same for tiny rims."""
 _ALIGN_STEPS_COUNT = 3
 """Newton steps that turn a corner; the first error is the rounding of the axes, and they converge quadratically."""
+_ALIGNED_RATIO = 1e-12
+"""Distance of a corner from the half plane of the other end, over the radius, that need not be reduced."""
 _ALIGNED_COS = 1 - 1e-8
 """Cosine of the angle about the axis between the two ends of a seam; 0.008°."""
 
@@ -392,8 +394,11 @@ class _SlitSearch:
         center, rim_axis, radius = self._center[place], self._rim_axis[place], self._radius[place]
         point: Float64 = self.position[place]
         for _ in range(_ALIGN_STEPS_COUNT):
+            off = float((point - origin) @ beside)
+            if abs(off) <= _ALIGNED_RATIO * radius:
+                break
             along = np.cross(rim_axis, point - center)
-            moved = point - along * (((point - origin) @ beside) / (along @ beside))
+            moved = point - along * (off / (along @ beside))
             point = center + radius * normalize((moved - center)[None])[0]
         return point
 
