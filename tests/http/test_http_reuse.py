@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
-from http_serving import ASCII_STL, Running, serving
+from http_serving import ASCII_STL, Running, serving, wait_until
+from meshhub.engine.contract import CALLER, Task
 from meshhub.engine.isolated import Isolated
 from meshhub.http.server.app import create_engine
+from meshhub.model.report import Inspection, Report
 from meshhub.service.settings import Settings
 from neighbors import find_job_processes
 
@@ -78,6 +81,35 @@ def test_callers_of_an_unknown_proxy_share_no_worker(start: Callable[..., Any]) 
     with start(trusted=()) as running:
         convert(running, {"X-Forwarded-For": "1.1.1.1"})
         assert not find_stopped()
+
+
+class RecordingEngine(Isolated):
+    """Engine that records whose tasks it runs."""
+
+    def __init__(self) -> None:
+        super().__init__(workers=1)
+        self.callers: set[str] = set()
+
+    def run(self, task: Task, **keywords: Any) -> Report | Inspection:
+        self.callers.add(CALLER.get())
+        return super().run(task, **keywords)
+
+
+@pytest.mark.parametrize(("trusted", "can_share"), [(("127.0.0.1",), True), ((), False)])
+def test_jobs_share_a_worker_if_their_address_is_certain(
+    tmp_path: Path, trusted: tuple[str, ...], can_share: bool
+) -> None:
+    with (
+        contextlib.closing(RecordingEngine()) as engine,
+        serving(tmp_path, {"workers": 1, "trusted_proxies": trusted}, engine) as running,
+    ):
+        for address in ("1.1.1.1", "2.2.2.2"):
+            fields, headers = {"kind": "convert", "target": "glb"}, {"X-Forwarded-For": address}
+            answer = running.post("/jobs", {"file": ("a.stl", ASCII_STL)}, fields, headers=headers)
+            assert answer.status_code == 202
+            url = f"/jobs/{answer.json()['id']}"
+            wait_until(lambda url=url: running.get(url).json()["state"] == "done")
+        assert len(engine.callers - {""}) == (2 if can_share else 0)
 
 
 def test_a_setting_gives_each_conversion_a_process(start: Callable[..., Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sql
@@ -79,6 +80,20 @@ def test_a_stopped_database_is_unavailable_and_its_jobs_survive() -> None:
     with pytest.raises(JobStoreUnavailable, match="postgresql"):
         store.depth()
     store.close()
+
+
+def test_connections_that_the_server_closed_are_replaced(url: str) -> None:
+    store = PostgresJobStore(sql.make_url(url).update_query_dict({"application_name": url[-16:]}).render_as_string())
+    engine = sql.create_engine(url)
+    end = sql.text("SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE application_name = :name")
+    for _ in range(2):
+        with ThreadPoolExecutor(4) as threads:
+            assert {state.queued for state in threads.map(lambda _: store.statistics(), range(20))} == {0}
+        with engine.connect() as connection:
+            assert all(connection.execute(end, {"name": url[-16:]}).scalars().all())
+    assert store.depth().queued == 0
+    store.close()
+    engine.dispose()
 
 
 def test_the_password_is_not_in_errors() -> None:

@@ -99,9 +99,8 @@ class JobRuns:
 
     async def _run(self, job: Job, ticket: Ticket, stack: contextlib.AsyncExitStack) -> None:
         """Run a job in its slot, and store the end."""
-        # the runner may have begun in the request of another caller; callers without a key share no worker, because an
-        # address may be that of several people
-        CALLER.set(job.caller if job.key_id else "")
+        # the runner may have begun in the request of another caller
+        CALLER.set(job.caller if job.request.can_share_worker else "")
         REQUEST.set(f"job-{job.number}")
         meter = Meter()
         METER.set(meter)
@@ -168,6 +167,8 @@ class JobRuns:
     async def _finish(self, job: Job, token: str, outcome: Outcome) -> bool:
         """End a job in the store, and remove files that are not needed; return False if the token is stale."""
         is_current = await self._until_stored(self._store.finish, job.id, token, outcome)
+        # the next job is chosen while files are removed
+        self.on_end()
         if is_current:
             await self._resources.run_job_storage(self._files.remove_inputs, job.id)
             await self._resources.run_job_storage(self._files.remove_results, job.id, keep=token)

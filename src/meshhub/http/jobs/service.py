@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from meshhub.engine.contract import CALLER
 from meshhub.errors import JobStoreUnavailable, ServerBusy, TooManyJobs
 from meshhub.http.admission.resources import Resources
 from meshhub.http.errors import ServiceError
@@ -135,6 +136,7 @@ class Jobs:
                 files=files,
                 texts=submission.form.texts,
                 grants=tuple(sorted(submission.caller.plan.grants)),
+                can_share_worker=CALLER.get() == submission.identity,
             ),
             weight=limits.job_weight or 1,
             retention_s=limits.job_retention_seconds,

@@ -32,6 +32,8 @@ class JobDatabase(ABC):
             clock: Returns the time in seconds since 1970; None: the database has a clock.
         """
         self._engine = engine
+        # without a transaction, a question is one message to the server instead of three
+        self._reader = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._clock = clock
         self._creating = threading.Lock()
         self._is_created = False
@@ -65,8 +67,13 @@ class JobDatabase(ABC):
         """Return the time of a transaction, in seconds since 1970."""
         if self._clock is not None:
             return self._clock()
-        seconds = sql.cast(sql.extract("epoch", sql.func.clock_timestamp()), sql.Double)
-        return float(connection.execute(sql.select(seconds)).scalar_one())
+        return float(connection.execute(sql.select(self._clock_value())).scalar_one())
+
+    def _clock_value(self) -> sql.ColumnElement[float]:
+        """Return the time for a statement, which saves a statement of its own."""
+        if self._clock is not None:
+            return sql.literal(self._clock(), sql.Double)
+        return sql.cast(sql.extract("epoch", sql.func.clock_timestamp()), sql.Double)
 
     @contextlib.contextmanager
     def _writing(self, *, durable: bool = False) -> Iterator[sql.Connection]:
@@ -82,7 +89,7 @@ class JobDatabase(ABC):
     def _read(self, work: Callable[[sql.Connection], T]) -> T:
         try:
             self._open()
-            with self._engine.connect() as connection:
+            with self._reader.connect() as connection:
                 return work(connection)
         except (SQLAlchemyError, OSError) as error:
             raise self._unavailable(error) from error

@@ -54,6 +54,9 @@ class JobRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     grants: tuple[str, ...] = ()
     """Entitlements of the caller at the time of the request."""
 
+    can_share_worker: bool = False
+    """Whether jobs of the caller may run in one process, one after the other: the caller is certainly one party."""
+
 
 class NewJob(Struct, frozen=True, kw_only=True):
     """Job to submit."""

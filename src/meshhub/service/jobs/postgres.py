@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import psycopg
 import sqlalchemy as sql
 
-from meshhub.service.jobs.delivery import create_tables
+from meshhub.service.jobs.delivery import check_open, create_tables
 from meshhub.service.jobs.job import Job, Placement, Swept, WorkerNode
 from meshhub.service.jobs.placement import announce, place_jobs, retire, withdraw_placements
 from meshhub.service.jobs.schema import upgrade
@@ -74,10 +74,10 @@ class PostgresJobStore(SqlJobStore):
             },
             pool_size=_POOL_SIZE,
             pool_timeout=_POOL_TIMEOUT_S,
-            pool_pre_ping=True,
         )
         super().__init__(engine, clock=clock, root_path=root_path)
         sql.event.listen(engine, "do_connect", _connect)
+        sql.event.listen(engine, "checkout", _check)
 
     def _create(self) -> None:
         with self._begin(durable=True) as connection:
@@ -99,8 +99,9 @@ class PostgresJobStore(SqlJobStore):
         """Choose workers for the next jobs, in turns of their callers, as long as slots and memory are free."""
         with self._writing() as connection:
             # one placement at a time, so that each counts the slots that the last one has taken
-            connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_PLACEMENT_LOCK)))
-            return place_jobs(connection, self._now(connection))
+            lock = sql.func.pg_advisory_xact_lock(_PLACEMENT_LOCK)
+            now = connection.execute(sql.select(lock, self._clock_value())).one()[1]
+            return place_jobs(connection, now)
 
     def claim_placed(self, worker: str, job_id: str) -> Job | None:
         """Start a job with a new token and a lease; None if it is not placed on this worker any more."""
@@ -110,7 +111,7 @@ class PostgresJobStore(SqlJobStore):
                 .where(JOBS.c.id == job_id, JOBS.c.worker == worker, JOBS.c.state == "queued")
                 .with_for_update()
             ).first()
-            return None if row is None else start_job(connection, *row, worker, self._now(connection))
+            return None if row is None else start_job(connection, *row, worker, self._clock_value())
 
     def sweep(self) -> Swept:
         """Sweep, as on one machine, and take back placements that no worker has claimed."""
@@ -149,3 +150,11 @@ class _Connection(psycopg.Connection[Any]):
 
 def _connect(_dialect: object, _record: object, arguments: list[Any], keywords: dict[str, Any]) -> _Connection:
     return _Connection.connect(*arguments, **keywords)
+
+
+def _check(connection: psycopg.Connection[Any], _record: object, _proxy: object) -> None:
+    """Replace the connections of the pool if the server has closed this one."""
+    try:
+        check_open(connection)
+    except psycopg.Error as error:
+        raise sql.exc.InvalidatePoolError from error

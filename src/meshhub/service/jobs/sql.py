@@ -118,8 +118,9 @@ class SqlJobStore(JobDatabase):
             .values(turn=turn, weight=new.weight, queued=CALLERS.c.queued + 1, bytes=CALLERS.c.bytes + size)
         )
         values = {name: getattr(new, name) for name in NewJob.__struct_fields__ if name != "request"}
-        connection.execute(
-            JOBS.insert().values(
+        row = connection.execute(
+            JOBS.insert()
+            .values(
                 **values,
                 request=encode(new.request),
                 bytes_in=size,
@@ -127,8 +128,8 @@ class SqlJobStore(JobDatabase):
                 created=now,
                 expires=now + MAX_QUEUED_S,
             )
-        )
-        row = connection.execute(sql.select(JOBS).where(JOBS.c.id == new.id)).one()
+            .returning(JOBS)
+        ).one()
         return to_job(row), True
 
     def _lock_caller(self, connection: sql.Connection, new: NewJob) -> Any:
@@ -226,7 +227,7 @@ class SqlJobStore(JobDatabase):
             if caller is None or number is None:
                 return None
             take_turn(connection, caller)
-            return start_job(connection, number, caller, worker, self._now(connection))
+            return start_job(connection, number, caller, worker, self._clock_value())
 
     def release(self, job_id: str, token: str, *, counts: bool = False) -> bool:
         """Return a running job to the queue; False if the token is stale."""

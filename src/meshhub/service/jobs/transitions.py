@@ -23,9 +23,9 @@ def select_job(connection: sql.Connection, number: int) -> Job:
     return to_job(connection.execute(sql.select(JOBS).where(JOBS.c.number == number)).one())
 
 
-def start_job(connection: sql.Connection, number: int, caller: str, worker: str, now: float) -> Job:
+def start_job(connection: sql.Connection, number: int, caller: str, worker: str, now: sql.ColumnElement[float]) -> Job:
     """Start a queued job with a new token and a lease."""
-    connection.execute(
+    row = connection.execute(
         JOBS.update()
         .where(JOBS.c.number == number)
         .values(
@@ -39,13 +39,14 @@ def start_job(connection: sql.Connection, number: int, caller: str, worker: str,
             progress=None,
             placed=None,
         )
-    )
+        .returning(JOBS)
+    ).one()
     connection.execute(
         CALLERS.update()
         .where(CALLERS.c.caller == caller)
         .values(queued=CALLERS.c.queued - 1, running=CALLERS.c.running + 1)
     )
-    return select_job(connection, number)
+    return to_job(row)
 
 
 def take_turn(connection: sql.Connection, caller: str) -> None:
