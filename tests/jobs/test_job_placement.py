@@ -9,10 +9,17 @@ from collections.abc import Iterator
 import pytest
 
 from job_stores import Clock, new_job
+from meshhub.service.jobs import weights
 from meshhub.service.jobs.job import Job, JobFile, Outcome, WorkerNode
 from meshhub.service.jobs.postgres import PostgresJobStore
 from meshhub.service.jobs.store import LEASE_S
-from meshhub.service.jobs.weights import DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES, estimate_memory
+from meshhub.service.jobs.weights import (
+    DEFAULT_MEMORY_BYTES,
+    MAX_MEMORY_BYTES,
+    Weight,
+    estimate_cores,
+    estimate_memory,
+)
 from postgres_schemas import URL, temporary_schema
 
 pytestmark = [
@@ -121,6 +128,25 @@ def test_a_job_does_not_start_where_its_memory_is_not_free(store: PostgresJobSto
     assert place(store) == {second.id: "large"}
 
 
+def test_a_job_does_not_start_where_its_cores_are_not_free(store: PostgresJobStore) -> None:
+    store.announce(WorkerNode("a", 3, 8 * GIB))
+    first, second = submit(store, cores=2), submit(store, cores=2)
+    small = submit(store)
+    assert place(store) == {first.id: "a", small.id: "a"}
+    run(store, small.id, "a")
+    assert place(store) == {}
+    run(store, first.id, "a")
+    assert place(store) == {second.id: "a"}
+
+
+def test_a_job_with_more_cores_than_a_worker_takes_the_whole_worker(store: PostgresJobStore) -> None:
+    store.announce(WorkerNode("a", 2, 8 * GIB))
+    large, small = submit(store, cores=16), submit(store)
+    assert place(store) == {large.id: "a"}
+    run(store, large.id, "a")
+    assert place(store) == {small.id: "a"}
+
+
 def test_a_job_of_an_older_program_has_the_weight_of_a_small_one(store: PostgresJobStore) -> None:
     store.announce(WorkerNode("a", 9, 2 * DEFAULT_MEMORY_BYTES))
     for _ in range(3):
@@ -128,14 +154,17 @@ def test_a_job_of_an_older_program_has_the_weight_of_a_small_one(store: Postgres
     assert len(place(store)) == 2
 
 
-def test_small_jobs_do_not_keep_a_large_one_from_its_memory(store: PostgresJobStore, clock: Clock) -> None:
+@pytest.mark.parametrize("needs", [{"memory_bytes": 4 * GIB}, {"cores": 4}])
+def test_small_jobs_do_not_keep_a_large_one_from_its_place(
+    store: PostgresJobStore, clock: Clock, needs: dict[str, int]
+) -> None:
     running: list[Job] = []
     large = ""
     for step in range(12):
         for _ in range(3):
             submit(store, "key:mh_b", memory_bytes=1 * GIB)
         if step == 2:
-            large = submit(store, "key:mh_c", memory_bytes=4 * GIB).id
+            large = submit(store, "key:mh_c", **needs).id
         store.announce(WorkerNode("a", 4, 4 * GIB))
         placed = place(store)
         if large in placed:
@@ -207,3 +236,10 @@ def test_larger_files_need_more_memory_up_to_the_limit_of_a_conversion(name: str
     assert needed == sorted(needed)
     assert needed[1] < needed[2]
     assert needed[-1] == MAX_MEMORY_BYTES
+    assert estimate_cores([JobFile(name, 1 << 20)]) == 1
+
+
+def test_a_job_declares_the_cores_of_its_most_demanding_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(weights._WEIGHTS, "obj", Weight(1, 1, cores=4))
+    assert estimate_cores([JobFile("a.stl", 9), JobFile("b.obj", 1)]) == 4
+    assert estimate_cores([]) == 1

@@ -24,7 +24,7 @@ from meshhub.service.jobs.description import JobDescription, describe_job
 from meshhub.service.jobs.files import JobFiles, hash_file
 from meshhub.service.jobs.job import Job, JobFile, JobKind, JobRequest, NewJob, Statistics, new_id
 from meshhub.service.jobs.store import JobStore
-from meshhub.service.jobs.weights import estimate_memory
+from meshhub.service.jobs.weights import estimate_cores, estimate_memory
 from meshhub.service.settings import Settings
 
 T = TypeVar("T")
@@ -142,6 +142,7 @@ class Jobs:
             retention_s=limits.job_retention_seconds,
             max_unfinished=limits.max_unfinished_jobs,
             memory_bytes=estimate_memory(files),
+            cores=estimate_cores(files),
             idempotency_key=submission.idempotency_key,
             fingerprint=fingerprint,
             webhook_url=submission.webhook_url,

@@ -1,8 +1,8 @@
 """Placement of jobs on the workers of a cluster, inside a transaction.
 
 Callers take turns as on one machine. A job goes to the worker with the most free slots among those with enough free
-memory. The oldest job that fits on no worker now keeps one for itself after a while: smaller jobs could otherwise take
-its memory forever.
+slots and memory. The oldest job that fits on no worker now keeps one for itself after a while: smaller jobs could
+otherwise take its slots and memory forever.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from meshhub.service.jobs.tables import CALLERS, JOBS, WORKERS
 from meshhub.service.jobs.weights import DEFAULT_CORES, DEFAULT_MEMORY_BYTES
 
 _MAX_WAIT_S = 10.0
-"""Seconds after which a job that needs much memory keeps a worker for itself."""
+"""Seconds after which a job that needs many cores or much memory keeps a worker for itself."""
 
 _MAX_PLACED_COUNT = 200
 """Jobs that one placement considers; bounds the duration of its transaction."""
@@ -36,15 +36,17 @@ _MEMORY = sql.func.coalesce(JOBS.c.memory_bytes, DEFAULT_MEMORY_BYTES)
 
 @dataclass
 class _Room:
-    """Free slots and memory of a worker, and the memory of the idle worker."""
+    """Free slots and memory of a worker, and those of the idle worker."""
 
     worker: str
     slots: int
     memory_bytes: int
+    total_slots: int
     total_memory_bytes: int
 
     def fits(self, job: Any) -> bool:
-        return self.slots > 0 and self.memory_bytes >= job.memory
+        # a job that needs more cores than the worker has slots takes all of them
+        return self.slots >= min(job.cores, self.total_slots) and self.slots > 0 and self.memory_bytes >= job.memory
 
 
 def announce(connection: sql.Connection, node: WorkerNode, now: float) -> None:
@@ -115,12 +117,13 @@ def _measure_rooms(connection: sql.Connection, now: float) -> list[_Room]:
         sql.select(WORKERS).where(WORKERS.c.lease_until >= now, WORKERS.c.slots.is_not(None))
     ):
         cores, memory_bytes = used.get(node.worker, (0, 0))
-        rooms.append(_Room(node.worker, node.slots - cores, node.memory_bytes - memory_bytes, node.memory_bytes))
+        free = node.slots - cores, node.memory_bytes - memory_bytes
+        rooms.append(_Room(node.worker, *free, node.slots, node.memory_bytes))
     return rooms
 
 
 def _keep_room(rooms: list[_Room], first: Iterable[Any], now: float) -> None:
-    """Place nothing more on one worker, if the oldest of the first jobs waits for the memory of so large a worker."""
+    """Place nothing more on one worker, if the oldest of the first jobs waits for so large a worker."""
     waiting = [job for job in first if now - job.created > _MAX_WAIT_S and not any(room.fits(job) for room in rooms)]
     for job in sorted(waiting, key=lambda job: job.number):
         large = [room for room in rooms if room.total_memory_bytes >= job.memory]

@@ -12,22 +12,24 @@ DEFAULT_MEMORY_BYTES = 512 << 20
 """Bytes of memory of a job of unknown size."""
 
 DEFAULT_CORES = 1
-"""Processor cores of a job: a conversion runs in one thread, with short exceptions."""
+"""Processor cores of a job: a conversion uses one thread, and a batch converts one file after the other."""
 
 MAX_MEMORY_BYTES = 6 << 30
 """Bytes of memory that a conversion may take by default; a job cannot use more."""
 
 
 class Weight(NamedTuple):
-    """Memory of a class of jobs.
+    """Memory and processor cores of a class of jobs.
 
     Attributes:
         base_bytes: Memory of a tiny file, with the libraries.
         ratio: Bytes of memory for each byte of a file.
+        cores: Cores, each of which takes a slot.
     """
 
     base_bytes: int
     ratio: float
+    cores: int = DEFAULT_CORES
 
 
 _WEIGHTS = {
@@ -52,6 +54,15 @@ def estimate_memory(files: Iterable[JobFile]) -> int:
     return max(map(_estimate, files), default=DEFAULT_MEMORY_BYTES)
 
 
+def estimate_cores(files: Iterable[JobFile]) -> int:
+    """Return the processor cores that a job needs: those of its most demanding file."""
+    return max((_find_weight(file).cores for file in files), default=DEFAULT_CORES)
+
+
 def _estimate(file: JobFile) -> int:
-    weight = _WEIGHTS.get(PurePosixPath(file.name).suffix.lower().removeprefix("."), _OTHER)
+    weight = _find_weight(file)
     return min(MAX_MEMORY_BYTES, weight.base_bytes + int(weight.ratio * file.bytes))
+
+
+def _find_weight(file: JobFile) -> Weight:
+    return _WEIGHTS.get(PurePosixPath(file.name).suffix.lower().removeprefix("."), _OTHER)
