@@ -13,7 +13,6 @@ from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.recognition.arrays import lengths
 from meshhub.builtin_plugins.step.recognition.bodies import orient_outward, shell_volumes
 from meshhub.builtin_plugins.step.recognition.design_values import count_design_radii
-from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
 from meshhub.builtin_plugins.step.recognition.skin import Skin, build_skin
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances
 from meshhub.builtin_plugins.step.writing.appearance import collect_paint
@@ -399,7 +398,6 @@ def _collect_figures(
         uses: Number of instances.
     """
     surfaces = model.regions.surfaces
-    volumes = shell_volumes(model.skin) + chord_volumes(model.skin, model.regions.region, surfaces)
     kinds = np.bincount(surfaces.kind, minlength=len(SurfaceKind))
     named_kinds = (SurfaceKind.PLANE, SurfaceKind.CYLINDER, SurfaceKind.CONE, SurfaceKind.SPHERE)
     return {
@@ -412,7 +410,7 @@ def _collect_figures(
         "open_shells": len(model.bodies.sheets) * uses,
         _DEVIATION: _measure_deviation(model),
         "mesh_volume_mm3": volume * uses,
-        "volume_gained_mm3": (float(volumes[closed].sum()) - volume) * uses,
+        "volume_gained_mm3": (float(model.shell_volumes[closed].sum()) - volume) * uses,
     }
 
 

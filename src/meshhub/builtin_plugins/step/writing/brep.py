@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from meshhub.builtin_plugins.step.recognition.arrays import normalize
-from meshhub.builtin_plugins.step.recognition.bodies import Bodies
+from meshhub.builtin_plugins.step.recognition.bodies import Bodies, shell_volumes
+from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
 from meshhub.builtin_plugins.step.recognition.outline import Outline, signed_areas
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.skin import Skin
@@ -40,6 +42,11 @@ class BrepModel:
     seams: Seams
     bodies: Bodies
     invalid_shells: IntIndex = field(default_factory=lambda: np.empty(0, np.intp))
+
+    @cached_property
+    def shell_volumes(self) -> Float64:
+        """(s,) mm³ that the triangles of each shell and the arcs over them enclose."""
+        return shell_volumes(self.skin) + chord_volumes(self.skin, self.regions.region, self.regions.surfaces)
 
 
 class WrittenIds(NamedTuple):

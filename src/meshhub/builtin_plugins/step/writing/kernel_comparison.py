@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub.builtin_plugins.step.recognition.bodies import shell_sizes, shell_volumes
-from meshhub.builtin_plugins.step.recognition.deviation import chord_volumes
+from meshhub.builtin_plugins.step.recognition.bodies import shell_sizes
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.kernel_check import Verdict
 from meshhub.builtin_plugins.step.writing.model_check import MAX_VOLUME_RATIO, THIN_VOLUME_RATIO
@@ -33,7 +32,7 @@ class ExpectedBody(NamedTuple):
 
 def expected_bodies(name: str, model: BrepModel) -> list[ExpectedBody]:
     """Return the bodies of the product `name` in the order in which they are written."""
-    volume = shell_volumes(model.skin) + chord_volumes(model.skin, model.regions.region, model.regions.surfaces)
+    volume = model.shell_volumes
     size = shell_sizes(model.skin)
     solids = model.bodies.solids
     torn = set(model.invalid_shells.tolist())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, sum_by_label
+from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, expand_ranges, lengths, sum_by_label
 from meshhub.builtin_plugins.step.recognition.bodies import shell_sizes, shell_volumes
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_SAGITTA_RATIO, chord_volumes
 from meshhub.builtin_plugins.step.recognition.regions import region_areas
@@ -143,7 +143,7 @@ def find_invalid_shells(model: BrepModel, faces: TrimmedFaces) -> IntIndex:
     loop_count = np.bincount(model.outline.loop_region, minlength=len(shell))
     bad[shell[(faces.area <= 0) & ~regions.curved & (loop_count > 0)]] = True
     volume = sum_by_label(shell, faces.cone, len(bad)) / 3
-    expected = shell_volumes(skin) + chord_volumes(skin, regions.region, regions.surfaces)
+    expected = model.shell_volumes
     allowed = MAX_VOLUME_RATIO * np.abs(expected) + THIN_VOLUME_RATIO * shell_sizes(skin)
     # false for NaN: free profiles have no such integral
     bad |= np.abs(volume - expected) > allowed
@@ -375,13 +375,19 @@ def _find_near_pairs(segments: EdgeSegments, projected: _FaceSegments, size: Int
         size: (k,) number of the following segments that each one is compared with.
     """
     row, face, _, _, low, high, _ = projected
+    low_second, high_second = low[:, 1].copy(), high[:, 1].copy()
     stop = np.cumsum(size)
     pairs = [(np.empty(0, np.intp), np.empty(0, np.intp))]
-    for start in range(0, int(stop[-1]), _CHUNK_PAIRS_COUNT):
-        pair = np.arange(start, min(start + _CHUNK_PAIRS_COUNT, int(stop[-1])))
-        i = np.searchsorted(stop, pair, side="right")
-        j = i + 1 + pair - (stop - size)[i]
-        near = (face[i] == face[j]) & (low[i, 1] <= high[j, 1]) & (low[j, 1] <= high[i, 1])
+    first = 0
+    while first < len(size):
+        # at least one segment, and as many as have a chunk of pairs together
+        last = max(first + 1, int(np.searchsorted(stop, stop[first] - size[first] + _CHUNK_PAIRS_COUNT)))
+        owner, j = expand_ranges(np.arange(first, last) + 1, size[first:last])
+        i = first + owner
+        first = last
+        near = (low_second[i] <= high_second[j]) & (low_second[j] <= high_second[i])
+        i, j = i[near], j[near]
+        near = face[i] == face[j]
         i, j = i[near], j[near]
         for ends in (segments.first, segments.last):
             for other_ends in (segments.first, segments.last):
