@@ -61,7 +61,11 @@ MANY_FACES_COUNT = 20_000
 """Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
 
 
-_SWEPT_FIGURES = {SurfaceKind.EXTRUSION: "extrusions", SurfaceKind.REVOLUTION: "revolutions"}
+_FREE_FIGURES = {
+    SurfaceKind.EXTRUSION: "extrusions",
+    SurfaceKind.REVOLUTION: "revolutions",
+    SurfaceKind.PATCH: "bsplines",
+}
 """Figures of `step_surfaces=freeform`, which are reported only if they are not zero."""
 
 
@@ -405,7 +409,7 @@ def _collect_figures(
         **{f"{kind.name.lower()}s": int(kinds[kind]) for kind in named_kinds},
         "tori": int(kinds[SurfaceKind.TORUS]),
         "design_radii": count_design_radii(surfaces),
-        **{name: int(kinds[kind]) for kind, name in _SWEPT_FIGURES.items() if kinds[kind]},
+        **{name: int(kinds[kind]) for kind, name in _FREE_FIGURES.items() if kinds[kind]},
         "solids": len(ids.solids) * uses,
         "open_shells": len(model.bodies.sheets) * uses,
         _DEVIATION: _measure_deviation(model),

@@ -1,4 +1,4 @@
-"""Planes, cylinders, cones, spheres, tori and swept profiles in arrays: distances, normals, curvatures, projection."""
+"""Surfaces of all kinds in arrays: distances, normals, curvatures, projection."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
+from meshhub.builtin_plugins.step.recognition.patches import Patch, PatchPoints
 from meshhub.builtin_plugins.step.recognition.profiles import Profile, ProfilePoints
 from meshhub.model.scene import Float64
 
@@ -40,10 +41,14 @@ class SurfaceKind(IntEnum):
     TORUS = 4
     EXTRUSION = 5
     REVOLUTION = 6
+    PATCH = 7
 
 
 SWEPT_KINDS = (SurfaceKind.EXTRUSION, SurfaceKind.REVOLUTION)
 """Kinds that sweep a profile."""
+
+FREE_KINDS = (*SWEPT_KINDS, SurfaceKind.PATCH)
+"""Kinds with a free form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +57,12 @@ class SurfaceArray:
 
     kind:    (s,) a `SurfaceKind`
     origin:  (s, 3) a point of a plane, or on the axis of a cylinder or a cone; the center of a sphere or a torus; the
-             origin of a profile
+             origin of a profile, the middle of a patch
     axis:    (s, 3) unit vector; the normal of a plane, the direction of an extrusion
     radius:  (s,) that of a cone is at its origin, that of a torus is the larger one
     second:  (s,) slope of a cone (radius gained per length along the axis), smaller radius of a torus
     profile: (s,) a `Profile`: of an extrusion across the axis, of a surface of revolution by distance from the axis
-             and height along it; None for other kinds
+             and height along it; the `Patch` of a patch; None for other kinds
     """
 
     kind: NDArray[np.int8]
@@ -126,6 +131,8 @@ def distances(surfaces: SurfaceArray, points: Float64) -> Float64:
         value[rows] = evaluate_profile(kind, height[rows], distance[rows], *shape)[0]
     for _, rows, related, _ in _relate_to_profiles(surfaces, points):
         value[rows] = related.distance
+    for rows, on_patch in _relate_to_patches(surfaces, points):
+        value[rows] = on_patch.distance
     return value
 
 
@@ -144,7 +151,23 @@ def gradients(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float64
     for _, rows, related, basis in _relate_to_profiles(surfaces, points):
         value[rows] = related.distance
         normal[rows] = np.einsum("ij,ijk->ik", related.normal, basis)
+    for rows, on_patch in _relate_to_patches(surfaces, points):
+        value[rows], normal[rows] = on_patch.distance, on_patch.normal
     return value, normal
+
+
+def _relate_to_patches(surfaces: SurfaceArray, points: Float64) -> Iterator[tuple[NDArray[np.intp], PatchPoints]]:
+    """Yield the rows of each patch, and points (n, 3) relative to it."""
+    for patch, rows in rows_by_patch(surfaces):
+        yield rows, patch.relate(points[rows])
+
+
+def rows_by_patch(surfaces: SurfaceArray) -> list[tuple[Patch, NDArray[np.intp]]]:
+    """Return each patch with its rows."""
+    rows = np.flatnonzero(surfaces.kind == SurfaceKind.PATCH)
+    patches: dict[int, Patch] = {id(patch): patch for patch in surfaces.profile[rows].tolist()}
+    owner = np.array([id(patch) for patch in surfaces.profile[rows].tolist()], np.intp)
+    return [(patch, rows[owner == number]) for number, patch in patches.items()]
 
 
 def _relate_to_profiles(
@@ -237,6 +260,8 @@ def curvatures(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float6
         first[rows] = related.curvature / np.maximum(1 + related.distance * related.curvature, _MIN_PARALLEL_RATIO)
         if swept_kind == SurfaceKind.REVOLUTION:
             second[rows] = related.normal[:, 0] / np.maximum(distance[rows], _TINY)
+    for rows, on_patch in _relate_to_patches(surfaces, points):
+        first[rows], second[rows] = on_patch.first, on_patch.second
     return first, second
 
 

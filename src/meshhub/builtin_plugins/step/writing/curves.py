@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import make_interp_spline
 
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.recognition.outline import Outline
@@ -34,6 +35,8 @@ _MAX_SAGITTA_RATIO = 2.5e-4
 """The same, as a share of the model's diagonal: CAD programs take the distance as the tolerance of the edge."""
 _TANGENT_COS = np.cos(np.radians(6.0))
 """Cosine of the angle between two surfaces below which rounding moves their intersection arbitrarily."""
+_MAX_MISS_RATIO = 2.0
+"""Distance of a smooth curve through the corners beside a patch from both surfaces, over the limit of the surfaces."""
 _MIN_RADIUS_MM = 1e-300
 """Millimeters; avoids a division by zero for paths of equal points."""
 _REGULARIZATION = 1e-14
@@ -113,6 +116,8 @@ def fit_curves(skin: Skin, outline: Outline, regions: Regions) -> Curves:
     path = _drop_near_points(_collect_paths(skin, outline, chain[bent]), limit)
     straight = _are_straight(path, sides, limit)
     refined, fault = _refine_paths(path, sides, limit)
+    smooth, is_smooth = _interpolate_paths(path, sides, limit)
+    refined, fault = _replace_paths(refined, smooth, is_smooth), fault & ~is_smooth
     circles = _fit_circles(path, refined, sides, limit)
     # a circle about the axis of a surface needs no points of the intersection, which are ill-defined near tangency
     circle = ~straight & ((circles.source == _CircleAxis.SURFACE) | ((circles.source == _CircleAxis.FITTED) & ~fault))
@@ -247,6 +252,38 @@ def _refine_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_Paths,
     refined_point = np.concatenate([paths.point, point])[order]
     refined_begin = np.searchsorted(refined_path, np.arange(paths.count + 1))
     return _Paths(refined_begin, refined_path, refined_point), fault
+
+
+def _interpolate_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_Paths, Mask]:
+    """Return smooth curves through the points of the paths beside patches, and (n,) which paths have one.
+
+    A patch meets its neighbors where the corners of the mesh are, also if it is tangent to them.
+    """
+    begin, points, is_smooth = [0], [], np.zeros(paths.count, np.bool_)
+    is_patch = (sides.left.kind == SurfaceKind.PATCH) | (sides.right.kind == SurfaceKind.PATCH)
+    is_patch &= np.diff(paths.begin) > 2
+    for path in np.flatnonzero(is_patch).tolist():
+        through = paths.point[paths.begin[path] : paths.begin[path + 1]]
+        chord = np.concatenate([[0.0], np.cumsum(lengths(np.diff(through, axis=0)))])
+        curve = make_interp_spline(chord, through, k=min(3, len(through) - 1))
+        between = np.asarray(curve((chord[:-1, None] + np.diff(chord)[:, None] * _FRACTIONS).ravel()), np.float64)
+        off = sides.distances(between, np.full(len(between), path))
+        if float(off.max()) <= _MAX_MISS_RATIO * limit[path]:
+            is_smooth[path] = True
+            points.append(through if len(through) > 3 else np.asarray(curve(np.linspace(0, chord[-1], 5)), np.float64))
+            begin.append(begin[-1] + len(points[-1]))
+    sizes = np.zeros(paths.count, np.intp)
+    sizes[is_smooth] = np.diff(begin)
+    owner = np.repeat(np.arange(paths.count), sizes)
+    return _Paths(np.append(0, np.cumsum(sizes)), owner, np.concatenate([np.empty((0, 3)), *points])), is_smooth
+
+
+def _replace_paths(paths: _Paths, others: _Paths, replaced: Mask) -> _Paths:
+    """Return paths of which some, (n,) mask, are replaced by others."""
+    kept = ~replaced[paths.path]
+    owner, point = np.concatenate([paths.path[kept], others.path]), np.concatenate([paths.point[kept], others.point])
+    order = np.argsort(owner, kind="stable")
+    return _Paths(np.searchsorted(owner[order], np.arange(paths.count + 1)), owner[order], point[order])
 
 
 class _Circles(NamedTuple):

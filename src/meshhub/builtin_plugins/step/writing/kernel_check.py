@@ -34,6 +34,9 @@ _MESH_ANGLE_RAD = 0.03
 _MESH_DEVIATION_RATIO = 1e-3
 """Share of the side of a cube of the volume; the angle is finer except on tiny curves."""
 
+_PATCH_ANGLE_RAD, _PATCH_DEVIATION_RATIO = 0.06, 2e-4
+"""The same for solids with B-spline faces: a tenth of the time, at 2e-4 of the volume."""
+
 _BLOCK_BYTES = 1 << 16
 """Bytes to read from a pipe at a time; the usual capacity of a pipe."""
 
@@ -214,7 +217,7 @@ def judge(data: bytes) -> tuple[bool, list[KernelSolid]]:
 
 
 def _measure_volume(solid: Any, faces: list[Any]) -> float:
-    """Return the volume of a solid (mm³), between fine triangles if it has swept faces.
+    """Return the volume of a solid (mm³), between fine triangles if it has free-form faces.
 
     The kernel's integral over a surface with many knots is off by up to 0.2 %.
     """
@@ -222,19 +225,22 @@ def _measure_volume(solid: Any, faces: list[Any]) -> float:
     from OCP.BRepAdaptor import BRepAdaptor_Surface
     from OCP.BRepGProp import BRepGProp
     from OCP.BRepMesh import BRepMesh_IncrementalMesh
-    from OCP.GeomAbs import GeomAbs_SurfaceOfExtrusion, GeomAbs_SurfaceOfRevolution
+    from OCP.GeomAbs import GeomAbs_BSplineSurface, GeomAbs_SurfaceOfExtrusion, GeomAbs_SurfaceOfRevolution
     from OCP.GProp import GProp_GProps
     from OCP.IMeshTools import IMeshTools_MeshAlgoType_Delabella, IMeshTools_Parameters
     from OCP.TopLoc import TopLoc_Location
 
     properties = GProp_GProps()
     BRepGProp.VolumeProperties_s(solid, properties)
-    swept = (GeomAbs_SurfaceOfExtrusion, GeomAbs_SurfaceOfRevolution)
-    if not any(BRepAdaptor_Surface(face).GetType() in swept for face in faces):
+    free = (GeomAbs_SurfaceOfExtrusion, GeomAbs_SurfaceOfRevolution, GeomAbs_BSplineSurface)
+    kinds = {BRepAdaptor_Surface(face).GetType() for face in faces}
+    if kinds.isdisjoint(free):
         return float(properties.Mass())
+    has_patches = GeomAbs_BSplineSurface in kinds
+    deviation = _PATCH_DEVIATION_RATIO if has_patches else _MESH_DEVIATION_RATIO
     parameters = IMeshTools_Parameters()
-    parameters.Deflection = _MESH_DEVIATION_RATIO * max(properties.Mass(), 0.0) ** (1 / 3)
-    parameters.Angle = _MESH_ANGLE_RAD
+    parameters.Deflection = deviation * max(properties.Mass(), 0.0) ** (1 / 3)
+    parameters.Angle = _PATCH_ANGLE_RAD if has_patches else _MESH_ANGLE_RAD
     # the default algorithm is 2 to 14 times as slow
     parameters.MeshAlgo = IMeshTools_MeshAlgoType_Delabella
     BRepMesh_IncrementalMesh(solid, parameters)

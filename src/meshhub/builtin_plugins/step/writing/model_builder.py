@@ -22,10 +22,11 @@ from meshhub.builtin_plugins.step.recognition.edge_flips import flip_spanning_ed
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph, build_facet_graph
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin, facet_skin
 from meshhub.builtin_plugins.step.recognition.outline import trace_outline
+from meshhub.builtin_plugins.step.recognition.patch_search import add_patches
 from meshhub.builtin_plugins.step.recognition.recognize import Segments, recognize_surfaces
 from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
 from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import SWEPT_KINDS
+from meshhub.builtin_plugins.step.recognition.surfaces import FREE_KINDS
 from meshhub.builtin_plugins.step.recognition.sweeps import add_swept_surfaces
 from meshhub.builtin_plugins.step.writing.band_seams import find_bands, find_new_corners
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
@@ -33,6 +34,8 @@ from meshhub.builtin_plugins.step.writing.corner_check import find_cusped_region
 from meshhub.builtin_plugins.step.writing.curves import edge_regions, fit_curves
 from meshhub.builtin_plugins.step.writing.edge_segments import segment_edges
 from meshhub.builtin_plugins.step.writing.model_check import find_invalid_regions, find_invalid_shells
+from meshhub.builtin_plugins.step.writing.patch_check import find_bad_patches
+from meshhub.builtin_plugins.step.writing.patch_seams import find_patch_bands, find_unslit_patches
 from meshhub.builtin_plugins.step.writing.seams import find_unslit_spheres, place_seams
 from meshhub.builtin_plugins.step.writing.slits import close_slits
 from meshhub.builtin_plugins.step.writing.swept_seams import find_extrusion_bands, find_unslit_sweeps
@@ -120,7 +123,10 @@ class ModelDraft:
                 self._analytic = segments
                 segments = add_swept_surfaces(self._skin, self._faceted, graph, segments)
             segments = assign_cut_facets(self._skin, self._faceted, graph, segments, requested)
-            self._segments = round_to_design_values(graph, segments, self._faceted.tolerance)
+            segments = round_to_design_values(graph, segments, self._faceted.tolerance)
+            if self._options.step_surfaces == "freeform":
+                segments = add_patches(self._skin, self._faceted, graph, segments)
+            self._segments = segments
         self._bodies = group_bodies(self._skin)
 
     def build(self) -> BrepModel:
@@ -149,7 +155,7 @@ class ModelDraft:
             return
         self._segments = _remove_misfits(self._faceted, regions, self._segments, misfits)
         if self._analytic is not None:
-            swept = misfits[np.isin(regions.surfaces.kind[misfits], SWEPT_KINDS)]
+            swept = misfits[np.isin(regions.surfaces.kind[misfits], FREE_KINDS)]
             facets = np.unique(self._faceted.region[np.isin(regions.region, swept)]).astype(np.intp)
             self._segments = self._segments.restore(self._analytic, facets)
 
@@ -170,7 +176,7 @@ class ModelDraft:
         assert self._segments is not None
         own = self._segments.segment[is_mine]
         kinds = self._segments.surfaces.kind[own[own >= 0]]
-        return not np.isin(kinds, SWEPT_KINDS).any()
+        return not np.isin(kinds, FREE_KINDS).any()
 
     def _try_segments(self, segments: Segments) -> tuple[Regions, BrepModel | None, IntIndex]:
         """Return regions, their model, and the regions that fail a check; no model if corners cannot be moved."""
@@ -214,7 +220,11 @@ def _assemble_model(
     while True:
         outline = trace_outline(skin, regions.region, regions.curved, faceted.tolerance, kept)
         curves = fit_curves(skin, outline, regions)
-        bands = find_bands(skin, regions, outline, curves) + find_extrusion_bands(skin, regions, outline)
+        bands = (
+            find_bands(skin, regions, outline, curves)
+            + find_extrusion_bands(skin, regions, outline)
+            + find_patch_bands(skin, regions, outline)
+        )
         more = np.union1d(outline.inner_points(skin, curves.chords), find_new_corners(outline, bands))
         if len(more) == 0:
             break
@@ -233,6 +243,8 @@ def _assemble_model(
         find_misshapen(skin, regions.region, regions.surfaces, outline),
         find_unslit_spheres(regions, outline, seams),
         find_unslit_sweeps(skin, regions, outline, seams),
+        find_unslit_patches(regions, seams),
+        find_bad_patches(skin, regions),
         find_pinched_regions(regions, outline, curves),
         find_cusped_regions(skin, regions, outline, curves, size),
         find_invalid_regions(model, segments, faces, size, is_strict=is_strict),

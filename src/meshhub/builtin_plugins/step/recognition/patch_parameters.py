@@ -1,0 +1,192 @@
+"""Parameters of pieces of a mesh for the fit of patches: projections of open pieces, conformal maps of rings."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.linalg import spsolve
+
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
+from meshhub.model.scene import Float64
+from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.topology import components
+
+MAX_TILT_COS = np.cos(np.radians(65.0))
+"""Cosine of the angle between a triangle and the plane onto which a piece is projected."""
+
+_MARGIN_RATIO = 0.02
+"""Width of the margin around a projected piece over its size; its outline stays inside of the patch."""
+
+_MIN_AREA_RATIO = 1e-6
+"""Area of a triangle over the mean one, below which its direction is rounding noise."""
+
+_TINY = 1e-300
+"""Smallest divisor, so that a degenerate triangle does not divide by zero."""
+
+
+class Piece(NamedTuple):
+    """Connected triangles of a mesh.
+
+    points:    (p, 3) millimeters
+    triangles: (m, 3) indices into `points`
+    rim:       (b, 2) half-edges on the border, as points
+    loop:      (b,) loop of each
+    number:    (p,) indices of the points in the mesh
+    """
+
+    points: Float64
+    triangles: IntIndex
+    rim: IntIndex
+    loop: IntIndex
+    number: IntIndex
+
+    @property
+    def loop_count(self) -> int:
+        """Number of loops on the border."""
+        return int(self.loop.max(initial=-1)) + 1
+
+
+class Frame(NamedTuple):
+    """Box around a projected piece; axes: (3, 3) unit vectors in rows, the last one across; low, size: (2,) mm."""
+
+    axes: Float64
+    low: Float64
+    size: Float64
+
+
+def cut_piece(faces: IntIndex, points: Float64) -> Piece | None:
+    """Return triangles (m, 3) of a mesh as a piece; None if loops touch in a point or the piece has handles."""
+    number, triangles = np.unique(faces, return_inverse=True)
+    triangles = triangles.reshape(-1, 3)
+    begin, end = triangles.ravel(), triangles[:, [1, 2, 0]].ravel()
+    count = len(number)
+    forward, backward = begin * count + end, end * count + begin
+    is_rim = ~np.isin(forward, backward)
+    rim = np.stack([begin[is_rim], end[is_rim]], axis=1)
+    if (np.bincount(rim[:, 0], minlength=count) > 1).any():
+        return None
+    _, label = components(count, rim[:, 0], rim[:, 1])
+    _, loop = np.unique(label[rim[:, 0]], return_inverse=True)
+    piece = Piece(points[number], triangles, rim, loop, number)
+    edges = (3 * len(triangles) + len(rim)) // 2
+    return piece if count - edges + len(triangles) == 2 - piece.loop_count else None
+
+
+def project_piece(piece: Piece) -> tuple[Float64, Frame] | None:
+    """Return the coordinates (p, 3) of the points in a frame, the first two from 0 to 1; None if the piece overhangs.
+
+    The first axis is the longest one of the piece.
+    """
+    corner = piece.points[piece.triangles]
+    cross = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    area = lengths(cross)
+    across = normalize(cross.sum(axis=0)[None])[0]
+    sure = area > _MIN_AREA_RATIO * area.mean()
+    if float((normalize(cross[sure]) @ across).min()) < MAX_TILT_COS:
+        return None
+    flat = piece.points - np.outer(piece.points @ across, across)
+    flat = flat - flat.mean(axis=0)
+    _, vectors = np.linalg.eigh(flat.T @ flat)
+    along = vectors[:, 2]
+    axes = np.stack([along, np.cross(across, along), across])
+    place = piece.points @ axes.T
+    low, size = place.min(axis=0)[:2], np.ptp(place, axis=0)[:2]
+    low, size = low - _MARGIN_RATIO * size, (1 + 2 * _MARGIN_RATIO) * size
+    place[:, :2] = (place[:, :2] - low) / size
+    return place, Frame(axes, low, size)
+
+
+def unroll_ring(piece: Piece) -> Float64 | None:
+    """Return parameters (p, 2) of a piece with two loops: around it, and from one loop to the other, both 0…1.
+
+    A point of each loop has the parameter 0 around the piece.
+
+    Source:
+        Discrete conformal maps: Pinkall and Polthier, "Computing discrete minimal surfaces and their conjugates",
+        Experimental Mathematics 2, 1993.
+    """
+    count = len(piece.points)
+    low, high = (np.unique(piece.rim[piece.loop == number, 0]) for number in range(2))
+    stiffness = _stiffness(piece)
+    matrix = _assemble(stiffness, piece.triangles, count)
+    across = np.zeros(count)
+    across[high] = 1.0
+    free = np.setdiff1d(np.arange(count), np.concatenate([low, high]))
+    if len(free):
+        across[free] = spsolve(matrix[free][:, free].tocsc(), -(matrix[free] @ across))
+    jump = _find_jumps(piece)
+    right = np.zeros(count)
+    np.add.at(right, piece.triangles, -np.einsum("ijk,ik->ij", stiffness, jump))
+    around = np.zeros(count)
+    around[1:] = spsolve(matrix[1:][:, 1:].tocsc(), right[1:])
+    if not (np.isfinite(across).all() and np.isfinite(around).all()):
+        return None
+    around %= 1.0
+    # the two points that are nearest to one line along the ring
+    order = np.argsort(around[high])
+    place = np.searchsorted(around[high][order], around[low])
+    candidates = order[np.stack([place - 1, place % len(high)])]
+    gap = _wrap(around[high][candidates] - around[low])
+    row, column = np.unravel_index(np.abs(gap).argmin(), gap.shape)
+    around = (around - around[low[column]] - gap[row, column] * across) % 1.0
+    around[[low[column], high[candidates[row, column]]]] = 0.0
+    return np.stack([around, across], axis=1)
+
+
+def _wrap(share: Float64) -> Float64:
+    """Return parts of a turn in -½…½."""
+    wrapped: Float64 = (share + 0.5) % 1.0 - 0.5
+    return wrapped
+
+
+def _stiffness(piece: Piece) -> Float64:
+    """Return the (m, 3, 3) energy of linear functions on each triangle."""
+    corner = piece.points[piece.triangles]
+    opposite = np.stack([corner[:, 2] - corner[:, 1], corner[:, 0] - corner[:, 2], corner[:, 1] - corner[:, 0]], axis=1)
+    area = lengths(np.cross(opposite[:, 0], opposite[:, 1]))
+    energy: Float64 = np.einsum("ijk,ilk->ijl", opposite, opposite) / np.maximum(2 * area, _TINY)[:, None, None]
+    return energy
+
+
+def _assemble(stiffness: Float64, triangles: IntIndex, count: int) -> csr_matrix:
+    rows, columns = np.repeat(triangles, 3, axis=1).ravel(), np.tile(triangles, (1, 3)).ravel()
+    return csr_matrix((stiffness.ravel(), (rows, columns)), (count, count))
+
+
+def _find_jumps(piece: Piece) -> Float64:
+    """Return (m, 3) values on the corners of each triangle; their differences along the edges sum to 1 around a ring.
+
+    The edges that a strip of triangles from one loop to the other crosses have a difference of 1.
+    """
+    triangles = piece.triangles
+    count = len(piece.points)
+    begin, end = triangles.ravel(), triangles[:, [1, 2, 0]].ravel()
+    order = np.argsort(begin * count + end)
+    place = np.searchsorted((begin * count + end)[order], end * count + begin)
+    place = np.minimum(place, len(order) - 1)
+    twin = order[place]
+    twin = np.where((begin[twin] == end) & (end[twin] == begin), twin, -1)
+    half = np.flatnonzero(twin >= 0)
+    size = len(triangles)
+    graph = csr_matrix((np.ones(len(half)), (half // 3, twin[half] // 3)), (size, size))
+    rim_loop = np.full(count, -1)
+    rim_loop[piece.rim[:, 0]] = piece.loop
+    border = np.flatnonzero(twin < 0)
+    first, last = (border[rim_loop[begin[border]] == loop][0] for loop in range(2))
+    _, before = breadth_first_order(graph, first // 3)
+    difference = np.zeros(len(begin))
+    difference[last] += 1.0
+    triangle = last // 3
+    while triangle != first // 3:
+        for edge in range(3 * triangle, 3 * triangle + 3):
+            if twin[edge] >= 0 and twin[edge] // 3 == before[triangle]:
+                difference[edge] -= 1.0
+                difference[twin[edge]] += 1.0
+                break
+        triangle = before[triangle]
+    difference[first] -= 1.0
+    edges = difference.reshape(-1, 3)
+    return np.stack([np.zeros(size), edges[:, 0], -edges[:, 2]], axis=1)

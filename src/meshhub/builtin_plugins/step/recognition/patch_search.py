@@ -1,0 +1,259 @@
+"""Search for patches: smooth pieces of a mesh that no other surface explains become B-spline surfaces."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
+from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
+from meshhub.builtin_plugins.step.recognition.patch_fit import fit_patch
+from meshhub.builtin_plugins.step.recognition.patch_parameters import (
+    Frame,
+    Piece,
+    cut_piece,
+    project_piece,
+    unroll_ring,
+)
+from meshhub.builtin_plugins.step.recognition.patches import Patch
+from meshhub.builtin_plugins.step.recognition.profiles import DEGREE
+from meshhub.builtin_plugins.step.recognition.recognize import Segments
+from meshhub.builtin_plugins.step.recognition.skin import Skin
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, concatenate
+from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.topology import components
+
+_MIN_FACET_COUNT = 8
+"""Facets of a patch; fewer points say little about a surface."""
+
+_MAX_WALL_CORNERS = 8
+"""Corners of a facet of a smooth piece, of which some lie in one plane; a facet with more is a flat face."""
+
+_MAX_AREA_RATIO = 4.0
+"""Area of a facet with over three corners, over that of its largest neighbor; a larger one is a flat face."""
+
+_MIN_WALL_RATIO = 0.02
+"""Area of a flat face over that of the smooth piece beside it; smaller facets are flat parts of the piece."""
+
+_MAX_WEAK_TURN_COS = np.cos(np.radians(50.0))
+"""Cosine of the angle between the mean direction of a recognized surface and its facets, up to which it can be a part
+of a patch: rows of its facets fit cones by chance."""
+
+_MAX_WEAK_AREA_RATIO = 0.25
+"""Area of such a surface over that of the patch."""
+
+_ERROR_RATIO = 2e-5
+"""Distance of a point from its patch over the diagonal of the piece."""
+
+_MAX_ERROR_MM = 1e-3
+"""Millimeters; the same for large pieces. CAD programs approximate intersections as closely."""
+
+_SAGITTA_SHARE_RATIO = 0.1
+"""Distance of a point from its patch over the sagitta of the triangles, allowed if a finer grid does not help."""
+
+_MAX_LOOSE_ERROR_RATIO = 3e-4
+"""The same over the diagonal of the piece."""
+
+_NOISE_TOLERANCES = 2.0
+"""Tolerances by which rounding moves a point off any patch."""
+
+_TINY = 1e-300
+"""Smallest divisor, so that an edge without a length does not divide by zero."""
+
+Mask = NDArray[np.bool_]
+
+
+class _Candidate(NamedTuple):
+    """Patch of some facets; limit: millimeters that a point may lie off."""
+
+    facets: IntIndex
+    patch: Patch
+    limit: float
+
+
+def add_patches(skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: Segments) -> Segments:
+    """Return the segments with patches of the smooth pieces of facets that no other surface explains.
+
+    Args:
+        skin: Mesh, millimeters.
+        faceted: Its planar facets.
+        graph: Graph of these facets.
+        segments: Surfaces recognized before.
+    """
+    search = _Search(skin, faceted, graph, segments)
+    candidates = [candidate for facets in search.find_pieces() if (candidate := search.fit_piece(facets)) is not None]
+    if not candidates:
+        return segments
+    segment, uncut = segments.segment.copy(), segments.uncut.copy()
+    for number, candidate in enumerate(candidates, len(segments.surfaces)):
+        segment[candidate.facets] = uncut[candidate.facets] = number
+    surfaces = concatenate([segments.surfaces, *(_make_surface(candidate.patch) for candidate in candidates)])
+    limit = np.concatenate([segments.limit, [candidate.limit for candidate in candidates]])
+    return Segments(surfaces, limit, segment, uncut)
+
+
+def _make_surface(patch: Patch) -> SurfaceArray:
+    """Return a patch as a surface; its origin and its axis lie in its middle."""
+    place, u, v = patch.derive(np.full((1, 2), 0.5), 1)
+    zero, shape = np.zeros(1), np.empty(1, np.object_)
+    shape[0] = patch
+    return SurfaceArray(np.array([SurfaceKind.PATCH], np.int8), place, normalize(np.cross(u, v)), zero, zero, shape)
+
+
+class _Search:
+    """Search for the smooth pieces of a mesh."""
+
+    def __init__(self, skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: Segments) -> None:
+        self._skin, self._faceted, self._graph, self._segments = skin, faceted, graph, segments
+
+    def find_pieces(self) -> list[IntIndex]:
+        """Return the facets of each piece, large ones first."""
+        graph, segment = self._graph, self._segments.segment
+        usable = (segment < 0) | self._find_weak()
+        usable &= ~self._find_walls(usable)
+        label = self._label(usable)
+        # a surface with much of the area of a piece is a face by itself
+        owner, area = segment >= 0, graph.area
+        count = len(self._segments.surfaces)
+        own = np.flatnonzero(owner & usable)
+        piece_area = sum_by_label(label[usable], area[usable], graph.count)
+        own_area = sum_by_label(segment[own], area[own], count)
+        largest = np.zeros(count)
+        np.maximum.at(largest, segment[own], piece_area[label[own]])
+        usable[own] = (own_area <= _MAX_WEAK_AREA_RATIO * largest)[segment[own]]
+        label = self._label(usable)
+        size = np.bincount(label[usable], minlength=graph.count)
+        has_free = np.bincount(label[usable & ~owner], minlength=graph.count) > 0
+        order = np.argsort(-size, kind="stable")
+        chosen = order[(size[order] >= _MIN_FACET_COUNT) & has_free[order]]
+        label = np.where(usable, label, -1)
+        self._fill_islands(label)
+        return [np.flatnonzero(label == number) for number in chosen.tolist()]
+
+    def _fill_islands(self, label: IntIndex) -> None:
+        """Add facets that one piece surrounds, and that are small beside it, to the piece; changes labels in place.
+
+        They are slivers with arbitrary normals, and flat parts of the piece.
+        """
+        skin, region, count = self._skin, self._faceted.region, self._graph.count
+        area = sum_by_label(label[label >= 0], self._graph.area[label >= 0], count)
+        is_free = (label < 0) | (area[label] <= _MIN_WALL_RATIO * area.max())
+        half = np.flatnonzero(skin.twin >= 0)
+        left, right = region[half // 3], region[skin.twin[half] // 3]
+        joins = is_free[left] & is_free[right]
+        islands, island = components(count, left[joins], right[joins])
+        is_shore = is_free[left] & ~is_free[right]
+        shore, beside = island[left[is_shore]], label[right[is_shore]]
+        low, high = np.full(islands, count), np.full(islands, -1)
+        np.minimum.at(low, shore, beside)
+        np.maximum.at(high, shore, beside)
+        island_area = sum_by_label(island[is_free], self._graph.area[is_free], islands)
+        is_filled = (low == high) & (island_area <= _MIN_WALL_RATIO * area[np.maximum(high, 0)])
+        filled = is_free & is_filled[island]
+        label[filled] = low[island[filled]]
+
+    def _label(self, usable: Mask) -> IntIndex:
+        """Return (f,) labels of the smooth pieces of usable facets."""
+        graph = self._graph
+        joins = usable[graph.left] & usable[graph.right]
+        return components(graph.count, graph.left[joins], graph.right[joins])[1].astype(np.intp)
+
+    def _find_weak(self) -> Mask:
+        """Return (f,) the facets of surfaces that can be parts of patches."""
+        graph, segments = self._graph, self._segments
+        owner = np.flatnonzero(segments.segment >= 0)
+        segment, count = segments.segment[owner], len(segments.surfaces)
+        mean = np.stack([sum_by_label(segment, graph.normal[owner, axis], count) for axis in range(3)], axis=1)
+        turn_cos = np.ones(count)
+        sure = ~graph.is_sliver[owner]
+        cosine = np.einsum("ij,ij->i", graph.normal[owner], normalize(mean)[segment])
+        np.minimum.at(turn_cos, segment[sure], cosine[sure])
+        weak = np.zeros(graph.count, np.bool_)
+        weak[owner] = (turn_cos > _MAX_WEAK_TURN_COS)[segment]
+        return weak
+
+    def _find_walls(self, usable: Mask) -> Mask:
+        """Return (f,) the facets that are flat faces."""
+        graph = self._graph
+        corners = np.bincount(self._faceted.outline.region, minlength=graph.count)
+        others = np.zeros(graph.count)
+        joins = usable[graph.right] & ~graph.is_broad[graph.right]
+        np.maximum.at(others, graph.left[joins], graph.area[graph.right[joins]])
+        doubtful = corners > _MAX_WALL_CORNERS
+        doubtful |= ~graph.is_triangle & ~graph.is_sliver & (graph.area > _MAX_AREA_RATIO * others)
+        # a flat facet within a large smooth piece is a part of it
+        label = self._label(usable & ~doubtful)
+        piece_area = sum_by_label(label, np.where(usable & ~doubtful, graph.area, 0.0), graph.count)
+        beside = np.zeros(graph.count)
+        np.maximum.at(beside, graph.left, piece_area[label[graph.right]])
+        loops = np.bincount(self._faceted.outline.loop_region, minlength=graph.count)
+        walls: Mask = doubtful & ((graph.area > _MIN_WALL_RATIO * beside) | (loops > 1))
+        return walls
+
+    def fit_piece(self, facets: IntIndex) -> _Candidate | None:
+        """Return the patch of some facets; None if they have no parameters, or no patch passes through their points."""
+        member = np.zeros(self._graph.count, np.bool_)
+        member[facets] = True
+        faces = self._skin.faces[member[self._faceted.region]]
+        piece = cut_piece(faces.astype(np.intp), self._skin.points)
+        if piece is None:
+            return None
+        diagonal = float(np.linalg.norm(np.ptp(piece.points, axis=0)))
+        noise = _NOISE_TOLERANCES * self._faceted.tolerance
+        error = max(min(_ERROR_RATIO * diagonal, _MAX_ERROR_MM), noise)
+        allowed = min(_SAGITTA_SHARE_RATIO * _measure_sagitta(piece), _MAX_LOOSE_ERROR_RATIO * diagonal)
+        patch = fit_surface(piece, (error, max(error, allowed)))
+        if patch is None:
+            return None
+        limit = float(np.abs(patch.relate(piece.points).distance).max()) + self._faceted.tolerance
+        return _Candidate(facets, patch, limit)
+
+
+def _measure_sagitta(piece: Piece) -> float:
+    """Return the millimeters between most triangles and an arc with the turns at their edges."""
+    count = len(piece.points)
+    begin, end = piece.triangles.ravel(), piece.triangles[:, [1, 2, 0]].ravel()
+    corner = piece.points[piece.triangles]
+    cross = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    order, twins = np.argsort(begin * count + end), np.argsort(end * count + begin)
+    keys, twin_keys = (begin * count + end)[order], (end * count + begin)[twins]
+    place = np.minimum(np.searchsorted(keys, twin_keys), len(keys) - 1)
+    is_pair = keys[place] == twin_keys
+    one, other = twins[is_pair], order[place[is_pair]]
+    normal = normalize(cross)
+    turn = np.arccos(np.clip(np.einsum("ij,ij->i", normal[one // 3], normal[other // 3]), -1, 1))
+    side = np.maximum(lengths(piece.points[end[one]] - piece.points[begin[one]]), _TINY)
+    return float(np.percentile(lengths(cross)[one // 3] / side * turn / 8, 90)) if len(one) else 0.0
+
+
+def fit_surface(piece: Piece, error: tuple[float, float]) -> Patch | None:
+    """Return a patch within an error (mm), desired and allowed, of the points of a piece; None if there is none."""
+    projected = project_piece(piece)
+    weights = np.ones(len(piece.points))
+    if projected is not None:
+        place, frame = projected
+        heights = fit_patch(place[:, :2], place[:, 2:], weights, error, is_closed=False)
+        if heights is not None:
+            return _raise_heights(heights, frame)
+    if piece.loop_count != 2:
+        return None
+    parameters = unroll_ring(piece)
+    if parameters is None:
+        return None
+    weights[parameters[:, 0] == 0] = 100.0
+    return fit_patch(parameters, piece.points, weights, error, is_closed=True)
+
+
+def _raise_heights(heights: Patch, frame: Frame) -> Patch:
+    """Return the patch of heights (c, d, 1) over the box of a frame."""
+    poles = np.empty((*heights.poles.shape[:2], 3))
+    # a spline whose poles lie at the averages of its knots is linear
+    for axis, knots in enumerate((heights.u_knots, heights.v_knots)):
+        place = np.convolve(knots[1:-1], np.ones(DEGREE) / DEGREE, "valid")
+        shape = (-1, 1) if axis == 0 else (1, -1)
+        poles[..., axis] = (frame.low[axis] + frame.size[axis] * place).reshape(shape)
+    poles[..., 2] = heights.poles[..., 0]
+    return Patch(heights.u_knots, heights.v_knots, poles @ frame.axes)
