@@ -29,6 +29,9 @@ _PREFIX = 0x4D48
 _PF_EXITING = 0x4
 """Flag of a thread that exits, see proc_pid_stat(5)."""
 
+_MAX_STAT_BYTES = 4096
+"""Bytes of /proc/PID/stat; it has about 50 numbers."""
+
 _MIN_PAUSE_S, _MAX_PAUSE_S = 0.0005, 0.05
 """Seconds between two checks whether killed processes have ended; doubled after each check."""
 
@@ -66,7 +69,7 @@ def is_over(process: int) -> bool:
         threads = os.listdir(f"/proc/{process}/task")
     except OSError:
         return True
-    return all(_is_exiting(Path(f"/proc/{process}/task/{thread}/stat")) for thread in threads)
+    return all(_is_exiting(f"/proc/{process}/task/{thread}/stat") for thread in threads)
 
 
 def is_stopped(process: int) -> bool:
@@ -75,7 +78,7 @@ def is_stopped(process: int) -> bool:
         threads = os.listdir(f"/proc/{process}/task")
     except OSError:
         return False
-    return all(_read_stat(Path(f"/proc/{process}/task/{thread}/stat"))[0] == b"T" for thread in threads)
+    return all(_read_stat(f"/proc/{process}/task/{thread}/stat")[0] == b"T" for thread in threads)
 
 
 def sweep_processes() -> None:
@@ -128,16 +131,22 @@ def _read_mark(process: int) -> int:
         return 0
 
 
-def _is_exiting(stat: Path) -> bool:
+def _is_exiting(stat: str) -> bool:
     """Return whether a thread has ended. The first thread may end before the others, so all must be checked."""
     state, flags = _read_stat(stat)
     return state in (b"Z", b"X") or bool(flags & _PF_EXITING)
 
 
-def _read_stat(stat: Path) -> tuple[bytes, int]:
+def _read_stat(stat: str) -> tuple[bytes, int]:
     """Return the state and the flags of a thread; a thread that has ended is dead (X)."""
     try:
-        state, *_, flags = stat.read_bytes().rpartition(b")")[2].split()[:7]
+        # not Path.read_bytes: it takes five times as long, and each small task reads several of these files
+        descriptor = os.open(stat, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            text = os.read(descriptor, _MAX_STAT_BYTES)
+        finally:
+            os.close(descriptor)
+        state, *_, flags = text.rpartition(b")")[2].split(None, 7)[:7]
         return state, int(flags)
     except (OSError, ValueError):
         return b"X", 0

@@ -12,6 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -31,6 +32,9 @@ from meshhub.errors import EngineError, ServerBusy, WorkerCrashed
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.progress import ListenerFailed, Relay
 from meshhub.model.report import Inspection, Report
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 log = logging.getLogger(__name__)
 
@@ -150,9 +154,11 @@ class Isolated:
                 self._clean_up_in_thread(job)
 
     def close(self) -> None:
-        """Reject further tasks, and kill all workers."""
+        """Reject further tasks, kill all workers, and remove the folders of tasks."""
         self._slots.close()
         self._reserved.close()
+        if self._cleaning is not None:
+            self._cleaning.shutdown()
         while self._spares:
             with contextlib.suppress(IndexError):  # another thread may close, too
                 self._spares.popleft().end(_END_S)
@@ -166,6 +172,7 @@ class Isolated:
         self._spares.clear()
         self._reserved.forget()
         self._slots.forget_tasks()
+        self._cleaning = _create_thread() if self._tasks_per_worker > 1 else None
         self._is_swept = False
         self._has_loaded = False
         self._refilling = threading.Lock()
@@ -271,12 +278,14 @@ class Isolated:
         The response does not wait for the folders: some disks need milliseconds to remove one.
         """
         assert job.worker is not None
+        assert self._cleaning is not None
         self._slots.release()
         self._workers.discard(job.worker)
         self._reserved.add(job.caller, job.worker)
         try:
-            threading.Thread(target=job.folders.close).start()
+            self._cleaning.submit(job.folders.close)
         except RuntimeError:
+            # the engine is closed, or no thread can be started
             job.folders.close()
 
     def _clean_up_in_thread(self, job: _Job) -> None:
@@ -336,6 +345,16 @@ def _forget_parents_tasks() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parents_tasks)
+
+
+def _create_thread() -> ThreadPoolExecutor:
+    """Return a thread that removes folders; a thread for each task takes half a millisecond more.
+
+    The import sets up a lock that each fork takes. A program that forks workers could deadlock with it.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(1, thread_name_prefix="meshhub-cleaning")
 
 
 def _kill(*groups: Iterable[Worker]) -> None:

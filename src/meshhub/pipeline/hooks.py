@@ -27,6 +27,10 @@ class Hooks:
         """Return why an entry point must not be loaded in this process, or ""."""
         return ""
 
+    def is_implemented(self, hook: str) -> bool:
+        """Return whether a plug-in implements a hook."""
+        return bool(self._plugins.having(hook))
+
     def call(self, hook: str, **arguments: object) -> Iterator[tuple[Plugin, list[Any], BaseException | None]]:
         """Call a hook on every plug-in that implements it.
 

@@ -96,7 +96,8 @@ class Plugins:
 
     def having(self, hook: str) -> list[Plugin]:
         """Return the plug-ins that implement a hook."""
-        return [plugin for plugin in self.loaded if self._caller(plugin.name, hook).get_hookimpls()]
+        names = {implementation.plugin_name for implementation in getattr(self._manager.hook, hook).get_hookimpls()}
+        return [plugin for plugin in self.loaded if plugin.name in names]
 
     def named(self, name: str) -> Plugin:
         """Return the plug-in of this name. Raises KeyError."""

@@ -98,7 +98,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     batch_workers: int | None = None
     """Parallel conversions of one request; default: half of `workers`."""
 
-    conversions_per_worker: int = 20
+    conversions_per_worker: int = 50
     """Small conversions of one caller that a process may run, one after the other; 1: a process for each."""
 
     conversion_memory_bytes: int | None = None

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from litestar import post
-from litestar.response import Stream
 
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.convert_many import convert_to_zip
 from meshhub.http.intake.archives import open_archive, select_entries, unpack
 from meshhub.http.intake.conversion_requests import InputFile
 from meshhub.http.intake.names import stem
+from meshhub.http.responses.results import FileResponse
 from meshhub.http.state import AnyRequest, ReceivedRequest, ServiceState, receive_request, state_of
 
 
 @post("/convert-batch", status_code=200, request_max_body_size=None, opt=METERED)
-async def convert_batch(request: AnyRequest) -> Stream:
+async def convert_batch(request: AnyRequest) -> FileResponse:
     """Convert the models of an archive to one format."""
     state = state_of(request)
     received = await receive_request(request, "archive")

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from litestar import post
-from litestar.response import Stream
 
 from meshhub.engine.contract import Cancel
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.intake.conversion_requests import FileResult, InputFile
 from meshhub.http.intake.names import stem
-from meshhub.http.responses.results import batch_response, pack_results, raise_if_all_failed
+from meshhub.http.responses.results import FileResponse, batch_response, pack_results, raise_if_all_failed
 from meshhub.http.state import AnyRequest, ReceivedRequest, receive_request, state_of
 
 
 @post("/convert-many", status_code=200, request_max_body_size=None, opt=METERED)
-async def convert_many(request: AnyRequest) -> Stream:
+async def convert_many(request: AnyRequest) -> FileResponse:
     """Convert several files to one format."""
     received = await receive_request(request, "files")
     files = {
@@ -28,7 +27,7 @@ async def convert_many(request: AnyRequest) -> Stream:
 
 async def convert_to_zip(
     request: AnyRequest, received: ReceivedRequest, sent: Mapping[str, InputFile], name: str
-) -> Stream:
+) -> FileResponse:
     """Convert files to a ZIP, with `report.json` if requested.
 
     Args:

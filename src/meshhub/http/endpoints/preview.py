@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from litestar import post
-from litestar.response import Stream
 
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import convert_file
 from meshhub.http.headers import REPORT
 from meshhub.http.responses.reports import file_header
-from meshhub.http.responses.results import file_response
+from meshhub.http.responses.results import FileResponse, file_response
 from meshhub.http.state import AnyRequest, state_of
 
 
 @post("/preview", status_code=200, request_max_body_size=None, opt=METERED)
-async def preview(request: AnyRequest) -> Stream:
+async def preview(request: AnyRequest) -> FileResponse:
     """Return a GLB of one model with few triangles, its defects and its facts."""
     result = await convert_file(request, "preview")
     headers = {REPORT: file_header(result.report)}

@@ -30,8 +30,9 @@ def file_header(report: Report, *, has_companions: bool = False) -> str:
         "losses": [{"feature": loss.feature, "step": loss.step} for loss in report.losses],
         "notes": [_note_fields(note) for note in notes],
     }
-    if len(_encode(payload)) <= MAX_REPORT_BYTES:
-        return _encode(payload)
+    header = _encode(payload)
+    if len(header) <= MAX_REPORT_BYTES:
+        return header
     # drop the texts first: the codes name the problems, and /inspect and report.json have the texts
     payload["notes"] = [{"code": note.code} for note in notes]
     return _truncate(payload, "notes", "losses")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from litestar import Response
 from litestar.response import Stream
 
 from meshhub.http.admission.resources import Resources
@@ -24,6 +25,9 @@ from meshhub.model.source import Target
 ERRORS_NAME = "errors.json"
 REPORT_NAME = "report.json"
 
+FileResponse = Stream | Response[bytes]
+"""Response with a file."""
+
 _CHUNK_BYTES = 1 << 20
 """Bytes of a file in memory at a time."""
 
@@ -33,20 +37,21 @@ _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 _COMPRESSED_SUFFIXES = frozenset((".3mf", ".png", ".jpg", ".jpeg", ".webp"))
 
 
-def file_response(resources: Resources, path: Path, media_type: str, name: str, headers: dict[str, str]) -> Stream:
-    """Return a response that streams a file in chunks, never entirely in memory."""
+def file_response(
+    resources: Resources, path: Path, media_type: str, name: str, headers: dict[str, str]
+) -> FileResponse:
+    """Return a response with a file that was just written: a small one whole, a larger one in chunks."""
     size = path.stat().st_size
-    return Stream(
-        _stream_file(resources, path, size),
-        media_type=media_type,
-        status_code=200,
-        headers={
-            **headers,
-            "Content-Disposition": content_disposition(name),
-            "Content-Length": str(size),
-            "X-Content-Type-Options": "nosniff",
-        },
-    )
+    added = {
+        **headers,
+        "Content-Disposition": content_disposition(name),
+        "Content-Length": str(size),
+        "X-Content-Type-Options": "nosniff",
+    }
+    if size <= _CHUNK_BYTES:
+        # the system still has it in memory; another thread would take longer than the read
+        return Response(path.read_bytes(), media_type=media_type, status_code=200, headers=added)
+    return Stream(_stream_file(resources, path, size), media_type=media_type, status_code=200, headers=added)
 
 
 async def _stream_file(resources: Resources, path: Path, size: int) -> AsyncIterator[bytes]:
@@ -62,7 +67,7 @@ def _read_chunk(path: Path, start: int) -> bytes:
         return file.read(_CHUNK_BYTES)
 
 
-def batch_response(resources: Resources, path: Path, name: str, results: list[FileResult]) -> Stream:
+def batch_response(resources: Resources, path: Path, name: str, results: list[FileResult]) -> FileResponse:
     """Return the response with a ZIP from `pack_results`."""
     return file_response(resources, path, "application/zip", name, batch_headers(results))
 
