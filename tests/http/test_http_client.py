@@ -19,13 +19,17 @@ from meshhub.cli import root
 from meshhub.client import AsyncClient, Client, JobDescription
 from meshhub.errors import (
     Cancelled,
+    ConversionFailed,
+    EngineError,
     InvalidKey,
     InvalidOption,
     MeshhubError,
     OutputExists,
     PremiumRequired,
+    RequestError,
     ServerBusy,
     UnreadableFile,
+    exit_status_of,
 )
 
 pytestmark = pytest.mark.once
@@ -80,6 +84,29 @@ def test_errors_have_the_class_of_their_code(service: Running, tmp_path: Path) -
     assert not (tmp_path / "a.toy").exists()
 
 
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "exit_status"),
+    [
+        (404, "job_not_found", RequestError, 2),
+        (410, "no_result", RequestError, 2),
+        (413, "file_too_large", RequestError, 2),
+        (422, "invalid_solid", ConversionFailed, 4),
+        (422, "worker_lost", EngineError, 5),
+        (429, "rate_limit_exceeded", ServerBusy, 5),
+        (403, "code_of_a_review", RequestError, 2),
+        (500, "code_of_a_plugin", MeshhubError, 70),
+    ],
+)
+def test_errors_without_a_class_have_that_of_their_status(
+    status: int, code: str, kind: type[MeshhubError], exit_status: int
+) -> None:
+    body = f'{{"error": "no", "error_code": "{code}", "request_id": "1"}}'.encode()
+    with answering((status, body)) as url, Client(url) as client, pytest.raises(MeshhubError) as raised:
+        client.get("x" * 43)
+    assert (type(raised.value), raised.value.code) == (kind, code)
+    assert exit_status_of(raised.value) == exit_status
+
+
 @pytest.mark.parametrize("job_id", ["../plan", "x/y", "x?y", "x#y", "%2e%2e", "..", ".", "ü"])
 def test_the_id_of_a_job_is_only_a_part_of_the_path(service: Running, job_id: str, tmp_path: Path) -> None:
     with Client(service.url) as client:
@@ -92,8 +119,12 @@ def test_the_id_of_a_job_is_only_a_part_of_the_path(service: Running, job_id: st
 
 def test_a_service_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("meshhub.client.protocol.RETRY_S", 0.01)
-    with Client("http://127.0.0.1:1") as client, pytest.raises(ServerBusy, match="cannot be reached"):
+    with Client("http://127.0.0.1:1") as client, pytest.raises(ServerBusy) as error:
         client.submit(("a.toy", b"toy"), to="toy")
+    # the reason is that of the system, and not the name of a class
+    assert "the service at 127.0.0.1:1 cannot be reached: " in str(error.value)
+    assert "ConnectError" not in str(error.value)
+    assert "Errno" not in str(error.value)
 
 
 @pytest.mark.parametrize("url", ["", "example.com", "ftp://example.com", "http://", "http://[::1"])

@@ -76,7 +76,7 @@ def status(job_id: str, as_json: bool, server: str | None) -> None:
 @server_option
 @verbosity
 def wait(job_id: str, as_json: bool, server: str | None) -> None:
-    """Wait for the end of a job; the exit status is that of a local conversion."""
+    """Wait for the end of a job. The exit status is that of a local conversion."""
     with (
         show.errors_as_json(as_json),
         open_client(server) as client,
@@ -93,7 +93,7 @@ def wait(job_id: str, as_json: bool, server: str | None) -> None:
 @server_option
 @verbosity
 def result(job_id: str, output: str | None, force: bool, server: str | None) -> None:
-    """Download the result of a job; default: under its name, into this folder."""
+    """Download the result of a job. Default: under its name, into this folder."""
     with open_client(server) as client:
         job = client.get(job_id)
         # the service chooses the name: never a path

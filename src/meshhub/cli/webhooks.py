@@ -63,7 +63,7 @@ def list_secrets(as_json: bool) -> None:
 )
 @verbosity
 def rotate(key_id: str, grace_hours: float) -> None:
-    """Replace the secret of a key, and print the new one on standard output."""
+    """Replace the secret of a key. The new one is printed on standard output."""
     secrets = _open_secrets(key_id)
     if not secrets.active(key_id):
         raise InvalidOption(f"the key {key_id} has no secret; create one with `meshhub webhooks create`")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,20 @@ import httpx
 import msgspec
 
 from meshhub import errors
-from meshhub.errors import Cancelled, InvalidKey, InvalidOption, MeshhubError, ServerBusy, quote
+from meshhub.errors import (
+    ERROR_CODES,
+    Cancelled,
+    ConversionFailed,
+    EngineError,
+    ErrorCode,
+    InvalidKey,
+    InvalidOption,
+    MeshhubError,
+    RequestError,
+    ServerBusy,
+    SourceError,
+    quote,
+)
 from meshhub.model.report import Inspection
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import JobKind
@@ -47,6 +61,14 @@ _INSPECTIONS = msgspec.json.Decoder(Inspection)
 
 _EVENT = "data: "
 """Prefix of the lines of an event stream that carry a job."""
+
+_CLASSES: Mapping[int | None, type[MeshhubError]] = {
+    2: RequestError, 3: SourceError, 4: ConversionFailed, 5: EngineError,
+}  # fmt: skip
+"""Classes of errors by the exit status of their code, for codes without a class of their own."""
+
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+"""Number of a system error, before its text."""
 
 _TEMPORARY = ("server_busy", "shutting_down")
 """Codes of errors that end by themselves: the service restarts, for example."""
@@ -210,7 +232,7 @@ def check(response: httpx.Response) -> None:
     """Raise the error of a response whose body is complete."""
     if not response.is_success:
         body = decode(_ERRORS, response)
-        raise build_error(body.error_code, body.error)
+        raise build_error(body.error_code, body.error, response.status_code)
 
 
 def raise_failure(job: JobDescription) -> None:
@@ -221,14 +243,26 @@ def raise_failure(job: JobDescription) -> None:
         raise Cancelled(f"the job is {job.state}; submit it again")
 
 
-def build_error(code: str, message: str) -> MeshhubError:
-    """Return the error that a service reported, in the class of its code."""
+def build_error(code: str, message: str, http_status: int = 500) -> MeshhubError:
+    """Return the error that a service reported, in the class of its code, or else of its exit or HTTP status."""
     # several classes may share a code: "unreadable_file" is that of UnreadableFile, and of its base SourceError
     named = getattr(errors, code.title().replace("_", ""), None)
     if isinstance(named, type) and issubclass(named, MeshhubError):
         return named(message, code=code)
     classes = (kind for kind in _list_classes(MeshhubError) if kind.__module__ == errors.__name__)
-    return next((kind for kind in classes if kind.code == code), MeshhubError)(message, code=code)
+    kind = next((kind for kind in classes if kind.code == code), None) or _find_class(code, http_status)
+    return kind(message, code=code)
+
+
+def _find_class(code: str, http_status: int) -> type[MeshhubError]:
+    """Return the class of errors whose code has no class of its own."""
+    row = ERROR_CODES.get(code, ErrorCode(http_status, None, ""))
+    if row.exit_status in _CLASSES:
+        return _CLASSES[row.exit_status]
+    status = row.http_status or http_status
+    if status in (429, 503):
+        return ServerBusy
+    return RequestError if 400 <= status < 500 else MeshhubError
 
 
 @contextlib.contextmanager
@@ -237,8 +271,9 @@ def connecting(url: httpx.URL) -> Iterator[None]:
     try:
         yield
     except httpx.TransportError as error:
+        reason = _ERRNO.sub("", str(error)) or type(error).__name__
         raise ServerBusy(
-            f"the service at {url.host} cannot be reached: {type(error).__name__}; try again in a moment"
+            f"the service at {url.netloc.decode()} cannot be reached: {reason}; check the address, or try again"
         ) from error
 
 
