@@ -11,6 +11,7 @@ pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE builds and judges the
 
 from cad_parts import occ
 from cad_parts.parts import design, make
+from cad_parts.triangles import triangulate_occ, write_stl
 from cad_parts.truth import judge_part
 from meshhub import ConversionFailed, Registry, Source
 from meshhub.builtin_plugins.step import writer
@@ -56,6 +57,29 @@ def test_a_surface_beside_corners_off_their_surface_is_kept(tmp_path: Path, numb
     verdict = judge_part(tmp_path / "part.step", report.steps[-1].figures, truth["faces"])
     assert verdict["fault"] == ""
     assert [face["found"] for face in verdict["true_faces"] if face["kind"] == kind] == [True]
+
+
+@pytest.mark.parametrize("degrees", [0, 40, 170])
+def test_seams_of_adjacent_faces_share_a_corner(tmp_path: Path, degrees: float) -> None:
+    """A cylinder and a cone meet at a rim that a hole interrupts; their seams are at one angle."""
+    body = occ.join(occ.cylinder(0, 0, 0, 20, 10), occ.cylinder(0, 0, 20, 30, 10, 5))
+    hole = occ.move(occ.turn(occ.cylinder(0, 0, 0, 20, 2), (1, 0, 0), 90), 0, 0, 20)
+    part = occ.cut(body, occ.turn(hole, (0, 0, 1), degrees))
+    write_stl(str(tmp_path / "part.stl"), triangulate_occ(part, 0.02, 0.2))
+    report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")
+    figures = report.steps[-1].figures
+    assert (figures["planes"], figures["cylinders"], figures["cones"]) == (3, 2, 1)
+    assert figures["valid_solids"] == 1
+
+
+def test_a_surface_is_kept_if_the_surface_that_it_clashes_with_is_rejected_later(tmp_path: Path) -> None:
+    """Spheres, which fit fillets beside the cylinders by chance, fail after the cylinders."""
+    truth = make(0, str(tmp_path / "part.stl"))
+    report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")
+    figures: dict[str, Any] = report.steps[-1].figures
+    assert judge_part(tmp_path / "part.step", figures, truth["faces"])["fault"] == ""
+    assert figures["cylinders"] == 8
+    assert figures["valid_solids"] == 1
 
 
 def read_design(number: int, path: Path) -> Any:

@@ -110,7 +110,7 @@ class Segments:
     def restore(self, earlier: Segments, facets: IntIndex) -> Segments:
         """Return the segments in which some facets have their earlier surfaces; others were added since."""
         segment, uncut = self.segment.copy(), self.uncut.copy()
-        segment[facets] = uncut[facets] = earlier.segment[facets]
+        segment[facets], uncut[facets] = earlier.segment[facets], earlier.uncut[facets]
         return Segments(self.surfaces, self.limit, segment, uncut)
 
 

@@ -206,7 +206,7 @@ def find_bands(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -
 
 
 class _SeamFinder:
-    """Search for the corners of rims at which seams can end; a corner is moved for at most one seam."""
+    """Search for the corners of rims at which seams can end; a corner is moved to one position at most."""
 
     def __init__(self, skin: Skin, outline: Outline, curves: Curves, edges: _BandEdges) -> None:
         self._skin, self._outline, self._curves, self._edges = skin, outline, curves, edges
@@ -217,7 +217,7 @@ class _SeamFinder:
         order = np.argsort(edges.band, kind="stable")
         begin = np.searchsorted(edges.band[order], np.arange(len(edges.region) + 1))
         self._rows = [order[first:stop] for first, stop in itertools.pairwise(begin.tolist())]
-        self._moved: set[int] = set()
+        self._moved: dict[int, Float64] = {}
 
     def find(self, band: int, direction: Float64, axis: Float64) -> Band | None:
         """Return a band with its seam in a direction, or at a fixed corner close to it; None if neither is possible."""
@@ -234,7 +234,8 @@ class _SeamFinder:
         (point, position), (far_point, far_position) = (self._find_end(row, direction, axis) for row in pair)
         if min(point, far_point) < 0:
             return None
-        self._moved.update(end for end in (point, far_point) if self._edge_count[end] <= 2)
+        ends = ((point, position), (far_point, far_position))
+        self._moved.update((end, place) for end, place in ends if self._edge_count[end] <= 2)
         loops = int(edges.loop[pair[0]]), int(edges.loop[pair[1]])
         region = int(edges.region[band])
         return Band(region, direction, loops, (point, far_point), np.stack([position, far_position]))
@@ -284,6 +285,10 @@ class _SeamFinder:
             return (point if is_free else -1), position
         half = outline.half[edges.half[met]]
         ends = int(skin.begin[half]), int(skin.end[half])
+        for point in ends:
+            # a second corner at the end of the seam of the adjacent band would leave an edge of length zero
+            if point in self._moved and float(np.linalg.norm(self._moved[point] - position)) <= _ALIGNED_MM:
+                return point, self._moved[point]
         # a corner between two arcs of one circle, otherwise a point that is not a corner yet
         for edge_count in (2, 0):
             for point in ends:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step import StepWriteOptions
-from meshhub.builtin_plugins.step.recognition.arrays import sort_unique
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, sort_unique, sum_by_label
 from meshhub.builtin_plugins.step.recognition.bodies import Bodies, group_bodies
 from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets
 from meshhub.builtin_plugins.step.recognition.cut_corners import find_deep_corners, move_cut_corners
@@ -54,6 +54,13 @@ _MAX_LEFT_RATIO = 0.5
 
 _MAX_FREE_COUNT = 1000
 """Free facets beyond which no edges are flipped; threads and scans have thousands, and a search takes seconds."""
+
+
+_MAX_RESTORED_COUNT = 4
+"""Rejected surfaces that are tried again in a model without faults; each costs the time of a model."""
+
+_MAX_RESTORE_TRIANGLES_COUNT = 20_000
+"""Triangles beyond which no rejected surface is tried again; a model of a scan takes seconds."""
 
 
 class _Search(NamedTuple):
@@ -131,17 +138,43 @@ class ModelDraft:
 
     def build(self) -> BrepModel:
         """Build a model; surfaces that fail a check become flat facets."""
+        earlier = self._segments
         for attempt in range(_MAX_ATTEMPTS_COUNT):
             if self._segments is None or not (self._segments.segment >= 0).any():
                 break
             regions, model, misfits = self._try_segments(self._segments)
             if model is not None and len(misfits) == 0:
-                return model
+                return self._restore_surfaces(model, earlier or self._segments)
             if attempt == _MAX_ATTEMPTS_COUNT - 2:
                 misfits = np.arange(len(regions.surfaces))
+            is_flipped = self._is_flipped
             self.reject(regions, misfits)
+            if is_flipped:
+                earlier = self._segments
         regions = make_planar_regions(self._faceted)
         return _assemble_model(self._skin, self._skin.points, self._faceted, regions, self._bodies, is_strict=False)[0]
+
+    def _restore_surfaces(self, model: BrepModel, earlier: Segments) -> BrepModel:
+        """Return a model with the largest rejected surfaces that pass the checks now.
+
+        Two surfaces that do not go together may both have been rejected, or one of them before the other.
+
+        Args:
+            model: Model without faults.
+            earlier: Segments before any was rejected.
+        """
+        assert self._segments is not None
+        is_lost = (earlier.segment >= 0) & (self._segments.segment != earlier.segment)
+        if not is_lost.any() or len(self._skin.faces) > _MAX_RESTORE_TRIANGLES_COUNT:
+            return model
+        area = sum_by_label(self._faceted.region, lengths(self._skin.cross), self._faceted.faces)
+        lost = np.bincount(earlier.segment[is_lost], area[is_lost])
+        for number in np.argsort(-lost, kind="stable")[: min(_MAX_RESTORED_COUNT, np.count_nonzero(lost))].tolist():
+            segments = self._segments.restore(earlier, np.flatnonzero(earlier.segment == number))
+            _, restored, misfits = self._try_segments(segments)
+            if restored is not None and len(misfits) == 0:
+                self._segments, model = segments, restored
+        return model
 
     def reject(self, regions: Regions, misfits: IntIndex) -> None:
         """Return some regions of a model to facets, and those of swept surfaces to analytic surfaces.
