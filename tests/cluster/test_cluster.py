@@ -33,10 +33,12 @@ def test_a_server_only_accepts_jobs_and_converts_synchronous_requests(start_clus
     job = cluster.submit()
     assert cluster.running.convert().status_code == 200
     assert cluster.show(job)["state"] == "queued"
+    wait_until(lambda: "no worker" in str(cluster.running.get("/health/ready").json().get("faults")))
     cluster.start_worker()
     done = cluster.wait(job, seconds=120)
     result = cluster.running.get(done["result"]["url"])
     assert result.content == cluster.running.convert().content
+    wait_until(lambda: cluster.running.get("/health/ready").json() == {"status": "ready"})
 
 
 def test_inputs_and_results_in_a_bucket(start_cluster: StartCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ _COMMANDS = {
     "inspect": "meshhub.cli.inspect:inspect",
     "jobs": "meshhub.cli.jobs:jobs",
     "keys": "meshhub.cli.keys:keys",
+    "migrate": "meshhub.cli.migrate:migrate",
     "operations": "meshhub.cli.listings:operations",
     "plugin": "meshhub.cli.plugin:plugin",
     "plugins": "meshhub.cli.listings:plugins",

@@ -49,7 +49,7 @@ def export(since: datetime | None, until: datetime | None, key_id: str | None, *
     Times are UTC. A row has the id of its job only if that belongs to a key: without a key, the id gives access.
     """
     begin, end = _seconds(since), _seconds(until)
-    with contextlib.closing(_open_store()) as store:
+    with contextlib.closing(open_store()) as store:
         usage = store.list_usage(since=begin or 0.0, until=end, key_id=key_id) if store.exists() else []
     rows = [_describe(row) for row in usage]
     if as_json:
@@ -72,7 +72,7 @@ def _seconds(time: datetime | None) -> float | None:
     return None if time is None else time.replace(tzinfo=UTC).timestamp()
 
 
-def _open_store() -> JobStore:
+def open_store() -> JobStore:
     """Open the store of the settings. Raise MissingDependency, InvalidSettings."""
     try:
         from meshhub.service.jobs.opening import open_store

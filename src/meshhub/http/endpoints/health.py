@@ -28,7 +28,8 @@ async def live() -> Health:
 async def ready(request: AnyRequest) -> Health:
     """Check that the service accepts requests, has disk for uploads, converts a cube, and can review requests.
 
-    `faults` lists the disabled hooks of plug-ins. Without reviews, every conversion would be rejected.
+    `faults` lists the disabled hooks of plug-ins, and says if no worker of a cluster runs. Without reviews, every
+    conversion would be rejected; without workers, jobs are accepted and wait.
     """
     state = state_of(request)
     if state.resources.is_closing:
@@ -39,4 +40,5 @@ async def ready(request: AnyRequest) -> Health:
     faults = [f"{fault.plugin} ({fault.origin}): {fault.message}" for fault in disabled]
     if any(fault.hook == "meshhub_review" for fault in disabled):
         raise ServerBusy(f"requests cannot be reviewed now; {'; '.join(faults)}")
+    faults += state.jobs.runner.faults
     return {"status": "ready", "faults": faults} if faults else {"status": "ready"}

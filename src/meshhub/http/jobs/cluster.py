@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
@@ -20,6 +21,10 @@ from meshhub.service.jobs.store import BEAT_S, SWEEP_S, ClusterStore
 log = logging.getLogger("meshhub.http")
 
 
+NO_WORKER = "no worker of the cluster runs, so jobs wait; start one: meshhub work"
+"""Fault of a cluster without workers."""
+
+
 class Placer:
     """Places queued jobs on workers as soon as there are slots; for one event loop.
 
@@ -32,6 +37,8 @@ class Placer:
         self._delivery = delivery
         self._resources = resources
         self._has_work = asyncio.Event()
+        # before the first look, a worker may run
+        self.has_workers = True
 
     def wake(self) -> None:
         """Look for jobs now."""
@@ -52,6 +59,10 @@ class Placer:
     async def repeat_deliveries(self) -> None:
         """Repeat deliveries to workers that stopped meanwhile."""
         statistics = await self._resources.run_job_storage(self._store.statistics)
+        has_workers = bool(statistics.workers)
+        if self.has_workers and not has_workers:
+            log.warning("%s", NO_WORKER)
+        self.has_workers = has_workers
         await self._delivery.repeat_stalled({node.worker for node in statistics.workers})
 
 
@@ -66,6 +77,11 @@ class ClusterAcceptor:
         self._webhooks = webhooks
         self._loops = Loops()
         sweeper.on_requeue = placer.wake
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """Whether no worker runs; known since the last look."""
+        return () if self._placer.has_workers else (NO_WORKER,)
 
     def start(self) -> None:
         """Start to place jobs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Protocol
 
 from meshhub.http.admission.resources import Resources
@@ -23,6 +24,10 @@ _CANDIDATE_COUNT = 20
 
 class Runner(Protocol):
     """Part of the service that lets queued jobs run, here or elsewhere; for one event loop."""
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """Reasons for which queued jobs do not start, for operators."""
 
     def start(self) -> None:
         """Start, unless it has started."""
@@ -49,6 +54,11 @@ class JobRunner:
         self._has_work = asyncio.Event()
         self._loops = Loops()
         runs.on_end = sweeper.on_requeue = self.wake
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """Nothing: this process runs the jobs."""
+        return ()
 
     def start(self) -> None:
         """Start to claim, beat and sweep."""

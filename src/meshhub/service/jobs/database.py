@@ -50,6 +50,12 @@ class JobDatabase(ABC):
         """Close the connections."""
         self._engine.dispose()
 
+    def migrate(self) -> None:
+        """Create the tables, or add those of a new version."""
+        with self._writing():
+            # the first transaction opens the database
+            pass
+
     def _open(self) -> None:
         """Create or upgrade the tables before the first use."""
         if not self._is_created:

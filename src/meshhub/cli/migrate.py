@@ -1,0 +1,31 @@
+"""`meshhub migrate`: create or upgrade the tables of the service."""
+
+from __future__ import annotations
+
+import contextlib
+
+import click
+
+from meshhub.cli import show
+from meshhub.cli.keys import open_store as open_key_store
+from meshhub.cli.usage import open_store as open_job_store
+from meshhub.cli.verbosity import verbosity
+
+
+@click.command()
+@verbosity
+def migrate() -> None:
+    """Create the tables of jobs and API keys, or add those of a new version.
+
+    The settings jobs_database_url and database_url name the databases (default: files in your data folder). Each
+    service does the same at its first use. Run this before you start the services of a new version, with a user of the
+    database who may create tables. Services of the version before continue to work.
+    """
+    with contextlib.closing(open_job_store()) as jobs:
+        jobs.migrate()
+    with contextlib.closing(open_key_store()) as keys:
+        # adds its table to those of the keys
+        import meshhub.service.webhook_secrets  # noqa: F401
+
+        keys.create_tables()
+    show.inform("the tables of jobs and API keys are up to date")
