@@ -65,7 +65,7 @@ class StepWriteOptions(Struct, frozen=True, kw_only=True):
             title="Surfaces of the STEP file",
             description=(
                 "analytic recognizes the planes, cylinders, cones, spheres and tori that the triangles approximate; "
-                "freeform also recognizes extruded and turned curves; "
+                "freeform also recognizes extruded and turned curves, and fits B-spline faces to other smooth regions; "
                 "planar only merges coplanar triangles into faces."
             ),
         ),

@@ -38,6 +38,12 @@ _MIN_GAIN_RATIO = 0.8
 _MAX_FAILURES_COUNT = 2
 """Finer grids in a row that do not help, after which the fit stops."""
 
+_CONVERGENCE_ORDER = 3
+"""Order in the number of poles by which the error falls at most; cubic splines have 2, adapted grids a little more."""
+
+_MAX_CORRECTED_RATIO = 20.0
+"""Error over the desired one up to which parameters are corrected; far from the patch this only takes time."""
+
 _MAX_CORRECTIONS_COUNT = 3
 """Corrections of the parameters for each grid."""
 
@@ -64,6 +70,8 @@ def fit_patch(
     limit = min(MAX_POLES_COUNT, _MAX_POLES_RATIO * len(points))
     failures = 0
     while result.largest > tolerances[0] and failures <= _MAX_FAILURES_COUNT:
+        if result.largest * (_count_poles(result.grid) / limit) ** _CONVERGENCE_ORDER > tolerances[1]:
+            break
         trials = [fit.solve(finer) for finer in result.refine() if _count_poles(finer) <= limit]
         if not trials:
             break
@@ -71,7 +79,7 @@ def fit_patch(
         cost = np.log([_count_poles(trial.grid) / _count_poles(result.grid) for trial in trials])
         gain = np.log([result.largest / max(trial.largest, tolerances[0] / 2) for trial in trials])
         best = trials[int(np.argmax(gain / cost))]
-        if is_closed:
+        if is_closed and best.largest <= _MAX_CORRECTED_RATIO * tolerances[0]:
             best = fit.correct(best, tolerances[0])
         failures = failures + 1 if best.largest > _MIN_GAIN_RATIO * result.largest else 0
         result = best

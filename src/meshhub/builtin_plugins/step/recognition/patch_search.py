@@ -51,7 +51,7 @@ _ERROR_RATIO = 2e-5
 _MAX_ERROR_MM = 1e-3
 """Millimeters; the same for large pieces. CAD programs approximate intersections as closely."""
 
-_SAGITTA_SHARE_RATIO = 0.1
+_SAGITTA_SHARE_RATIO = 0.2
 """Distance of a point from its patch over the sagitta of the triangles, allowed if a finer grid does not help."""
 
 _MAX_LOOSE_ERROR_RATIO = 3e-4

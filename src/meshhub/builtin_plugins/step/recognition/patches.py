@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,9 @@ _BEYOND_RATIO = 0.001
 
 _MIN_PARALLEL_RATIO = 0.1
 """Length of a parallel curve over that of the curve; zero at the centers of curvature."""
+
+_MAX_RESULTS_COUNT = 24
+"""Results that a patch keeps; a check takes up to a dozen points of each triangle."""
 
 _TINY = 1e-300
 """Smallest divisor, so that a degenerate point does not divide by zero."""
@@ -164,8 +168,21 @@ class Patch:
         determinant = np.maximum(uu * vv - uv**2, _TINY)
         return np.stack([(vv * u - uv * v) / determinant, (uu * v - uv * u) / determinant], axis=1)
 
+    @cached_property
+    def _related(self) -> dict[bytes, PatchPoints]:
+        """Latest results of `relate`: volumes, deviations and checks ask for the same points."""
+        return {}
+
     def relate(self, points: Float64) -> PatchPoints:
         """Return (n, 3) points relative to the patch."""
+        key = blake2b(np.ascontiguousarray(points).data, digest_size=16).digest()
+        result = self._related.pop(key, None) or self._relate(points)
+        if len(self._related) >= _MAX_RESULTS_COUNT:
+            del self._related[next(iter(self._related))]
+        self._related[key] = result
+        return result
+
+    def _relate(self, points: Float64) -> PatchPoints:
         parameters = self.locate(points)
         place, u, v, uu, uv, vv = self.derive(parameters, 2)
         normal = normalize(np.cross(u, v))
