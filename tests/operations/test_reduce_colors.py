@@ -202,6 +202,25 @@ def test_smooth_borders_remove_speckles() -> None:
         assert measure_areas(result)[BLUE] == pytest.approx(480, abs=0.25)
 
 
+@pytest.mark.parametrize(("width", "strip_count", "is_kept"), [(3, 1, False), (3, 2, False), (8, 1, True)])
+def test_smooth_borders_have_no_strips_that_are_too_narrow_to_print(
+    width: int, strip_count: int, is_kept: bool
+) -> None:
+    """Each pixel has 0.05 mm; half a cell of 0.4 mm is the least width."""
+    pixels = np.zeros((8, 400, 3), np.uint8)
+    pixels[:, :200] = 255
+    grays = [160, 80][:strip_count]
+    for number, gray in enumerate(grays):
+        pixels[:, 200 + number * width : 200 + (number + 1) * width] = gray
+    scene = project_texture(brick(20, 20, 2), pixels)
+    palette = ",".join(["#FFFFFF", "#000000", *("#" + 3 * f"{gray:02X}" for gray in grays)])
+    exact, _ = reduce_scene(scene, reduce_colors_palette=palette, reduce_colors_borders="exact")
+    assert len(measure_areas(exact)) == 2 + strip_count
+    smooth, figures = reduce_scene(scene, reduce_colors_palette=palette)
+    assert len(figures["filaments"]) == (2 + strip_count if is_kept else 2)
+    assert is_closed(*soup(smooth))
+
+
 def test_dithering_mixes_two_filaments() -> None:
     gray = (188, 188, 188)
     scene = project_texture(brick(20, 20, 4), draw_halves(gray, gray))

@@ -1,4 +1,4 @@
-"""Smooth borders between colors: remove speckles, and shorten ragged borders."""
+"""Smooth borders between colors: shorten ragged borders, and remove speckles and strips too narrow to print."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from meshhub.model.scene import Float64, UInt8
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components, edges
 
-SPECKLE_ROUNDS = 3
-"""Rounds of the removal of speckles; a removed speckle can join others to a larger one."""
+REGION_ROUNDS = 12
+"""Rounds of the removal of narrow regions; strips side by side disappear one after the other."""
 
 SMOOTH_ROUNDS = 6
 """Rounds of the shortening of borders; later ones change almost nothing."""
@@ -31,7 +31,9 @@ class _Neighbors(NamedTuple):
 
 
 def smooth_borders(leaves: Leaves, scale: Float64, entry_count: int, cell: float) -> Leaves:
-    """Change the labels of leaves so that no area is smaller than a cell, and borders are short.
+    """Change the labels of leaves so that borders are short, and no region is smaller or narrower than a cell.
+
+    Slicers drop strips narrower than half a nozzle, and need five times as long for a model that is full of them.
 
     Args:
         leaves: Leaves with labels.
@@ -48,7 +50,7 @@ def smooth_borders(leaves: Leaves, scale: Float64, entry_count: int, cell: float
     )
     area = leaves.areas() * np.square(factor)
     label = _shorten(leaves.label, area * (1 - leaves.error), neighbors, entry_count)
-    return replace(leaves, label=_remove_speckles(label, area, neighbors, entry_count))
+    return replace(leaves, label=_remove_narrow_regions(label, area, neighbors, entry_count))
 
 
 def _shorten(label: UInt8, own_area: Float64, neighbors: _Neighbors, entry_count: int) -> UInt8:
@@ -67,20 +69,24 @@ def _shorten(label: UInt8, own_area: Float64, neighbors: _Neighbors, entry_count
     return label
 
 
-def _remove_speckles(label: UInt8, area: Float64, neighbors: _Neighbors, entry_count: int) -> UInt8:
-    """Give areas smaller than a cell the color with which they share most of their border."""
-    for _ in range(SPECKLE_ROUNDS):
+def _remove_narrow_regions(label: UInt8, area: Float64, neighbors: _Neighbors, entry_count: int) -> UInt8:
+    """Give regions smaller or narrower than a cell the color with which they share most of their border.
+
+    Half of them change in a round: neighbors that changed at once would exchange their colors.
+    """
+    for number in range(REGION_ROUNDS):
         is_inner = label[neighbors.first] == label[neighbors.second]
         count, region = components(len(label), neighbors.first[is_inner], neighbors.second[is_inner])
-        is_small = np.bincount(region, area, minlength=count) < 1
-        border = ~is_inner & is_small[region[neighbors.first]]
-        if not border.any():
+        first, second, length = (values[~is_inner] for values in neighbors)
+        size = np.bincount(region, area, minlength=count)
+        around = np.bincount(region[first], length, minlength=count)
+        # 4 · area / border is the side of a square, and twice the width of a strip
+        is_narrow = (around > 0) & ((size < 1) | (4 * size < around))
+        if not is_narrow.any():
             break
         shared = np.bincount(
-            region[neighbors.first[border]].astype(np.intp) * entry_count + label[neighbors.second[border]],
-            neighbors.length[border],
-            minlength=count * entry_count,
+            region[first].astype(np.intp) * entry_count + label[second], length, minlength=count * entry_count
         ).reshape(count, entry_count)
-        is_changed = is_small & (shared.max(axis=1) > 0)
+        is_changed = is_narrow & (np.arange(count) % 2 == number % 2)
         label = np.where(is_changed[region], shared.argmax(axis=1)[region], label).astype(np.uint8)
     return label
