@@ -6,15 +6,21 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import textwrap
 import tomllib
-from dataclasses import dataclass
+import zlib
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from meshhub import Registry
+from meshhub.model.scene import Image, Material, Part, Scene
+from models import brick
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -82,7 +88,24 @@ def shell(command: str, folder: Path, timeout: float = 300) -> subprocess.Comple
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    write_textured_model(tmp_path / "model.glb")
+    (tmp_path / "filaments.csv").write_text(
+        "name,hex\nWhite,#FFFFFF\nFire red,#D01020\nSky blue,#3090D0\nBlack,#000000\n", "utf-8"
+    )
     return tmp_path
+
+
+def write_textured_model(path: Path) -> None:
+    """Write a brick with a texture, two rows of one pixel."""
+    mesh = brick()
+    uv = mesh.vertices[:, :2] / mesh.vertices[:, :2].max(axis=0)
+    material = Material(base_color_image=0, filter="nearest")
+    rows = zlib.compress(b"\x00\xc8\x14\x28" + b"\x00\x00\x52\xb4")
+    png = b"\x89PNG\r\n\x1a\n"
+    for kind, data in ((b"IHDR", struct.pack(">IIBBBBB", 1, 2, 8, 2, 0, 0, 0)), (b"IDAT", rows), (b"IEND", b"")):
+        png += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    image = Image(png, "image/png")
+    Registry().write(Scene((replace(mesh, uv=uv),), (Part(0, material=0),), (material,), (image,)), path)
 
 
 def test_every_page_states_the_language_of_its_blocks() -> None:
@@ -117,6 +140,8 @@ def without_service(page: str) -> bool:
 @pytest.mark.once
 @pytest.mark.parametrize("page", [page for page in PAGES if without_service(page)])
 def test_commands_run(folder: Path, page: str) -> None:
+    if "reduce-colors" in " ".join(commands(page)):
+        pytest.importorskip("PIL", reason="textures need the extra textures")
     for command in commands(page):
         if command.startswith("meshhub keys"):
             pytest.importorskip("sqlalchemy", reason="keys need the extra http")

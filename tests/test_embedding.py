@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import io
+import re
 import subprocess
 import sys
 import threading
@@ -331,25 +332,47 @@ def test_descriptions_fit_into_a_line() -> None:
 
 def test_mypy_knows_the_options(tmp_path: Path) -> None:
     pytest.importorskip("mypy", reason="mypy is in the group `types`")
+    pytest.importorskip("httpx", reason="the client is an extra")
     script = tmp_path / "script.py"
-    script.write_text(
-        "from meshhub import Registry\n"
-        "registry = Registry()\n"
-        "registry.convert('a.stl', 'b.stl', repair=True, target_height_mm=40, options={'toy_size': 3})\n"
-        "registry.convert('a.stl', 'b.stl', repare=True)\n"
-        "registry.read('a.stl', target_height_mm='high')\n"
-        "registry.convert_bytes(b'', 'stl', repare=True)\n"
-        "coroutine = registry.convert_bytes_async(b'', 'stl', repare=True)\n"
-        "registry.convert_bytes(b'', 'stl', repair=True, timeout=9)\n"
+    right = (
+        "from meshhub import Registry",
+        "from meshhub.client import AsyncClient, Client",
+        "registry = Registry()",
+        "registry.convert('a.stl', 'b.stl', repair=True, target_height_mm=40, options={'toy_size': 3})",
+        "registry.convert_bytes(b'', 'stl', repair=True, timeout=9)",
+        "scene = registry.read('a.stl', options={'toy_size': 3})",
+        "registry.write(scene, 'b.stl', repair=True, overwrite=False)",
+        "client, other = Client('http://a.example'), AsyncClient('http://a.example')",
+        "client.convert('a.stl', 'b.stl', repair=True, options={'toy_size': 3})",
     )
+    wrong = (
+        "registry.read('a.stl', target_height_mm='high')",
+        "registry.convert('a.stl', 'b.stl', repare=True)",
+        "registry.convert_bytes(b'', 'stl', repare=True)",
+        "registry.read('a.stl', repare=True)",
+        "registry.write(scene, 'b.stl', repare=True)",
+        "registry.inspect('a.stl', repare=True)",
+        "a = registry.convert_async('a.stl', 'b.stl', repare=True)",
+        "b = registry.convert_bytes_async(b'', 'stl', repare=True)",
+        "c = registry.read_async('a.stl', repare=True)",
+        "d = registry.write_async(scene, 'b.stl', repare=True)",
+        "e = registry.inspect_async('a.stl', repare=True)",
+        "client.convert('a.stl', 'b.stl', repare=True)",
+        "client.submit('a.stl', to='stl', repare=True)",
+        "client.inspect('a.stl', repare=True)",
+        "f = other.convert('a.stl', 'b.stl', repare=True)",
+        "g = other.submit('a.stl', to='stl', repare=True)",
+        "h = other.inspect('a.stl', repare=True)",
+    )
+    script.write_text("\n".join((*right, *wrong, "")))
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(script)],
         capture_output=True,
         text=True,
         check=False,
     )
-    lines = [line.partition(": ")[0][-1] for line in checked.stdout.splitlines() if ": error:" in line]
-    assert lines == ["4", "5", "6", "7"]
+    lines = [int(line) for line in re.findall(r":(\d+): error:", checked.stdout)]
+    assert lines == [len(right) + number for number in range(1, len(wrong) + 1)], checked.stdout
 
 
 # notebooks

@@ -390,9 +390,33 @@ class Registry:
             self._perform(Task(chain=chain, source=opened, target=target, progress=progress), timeout, cancel)
         return decode(target.read())
 
-    def write(self, scene: Scene, target: Output, *, to: str | None = None, **options: Any) -> Report:
+    def write(  # noqa: PLR0913 - public keywords, those of `convert`
+        self,
+        scene: Scene,
+        target: Output,
+        *,
+        to: str | None = None,
+        caller: Caller = LOCAL,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+        progress: Listener | None = None,
+        overwrite: bool = True,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[ConvertOptions],
+    ) -> Report:
         """Write a scene. Takes the keywords and options of `convert`, and returns its report."""
-        return self.convert(scene, target, to=to, **options)
+        return self.convert(
+            scene,
+            target,
+            to=to,
+            caller=caller,
+            timeout=timeout,
+            cancel=cancel,
+            progress=progress,
+            overwrite=overwrite,
+            options=options,
+            **keywords,
+        )
 
     def run(
         self,

@@ -72,6 +72,11 @@ def draw_blocks(space: Any, document: Any) -> None:
     space.add_blockref("SLOT", (100, 0), dxfattribs={"xscale": 2, "rotation": 30})
 
 
+def draw_crossing_squares(space: Any, _: Any) -> None:
+    for x in (0, 5):
+        space.add_lwpolyline([(x, 0), (x + 10, 0), (x + 10, 10), (x, 10)], close=True)
+
+
 def draw_spline(space: Any, _: Any) -> None:
     # one Bézier segment from (0, 0) to (30, 0), and the line back
     spline = space.add_spline(degree=3)
@@ -92,6 +97,7 @@ SLOT_MM2 = 200 + 25 * DISC
         (draw_loose_slot, SLOT_MM2, 1),
         (draw_slot_with_wires, SLOT_MM2, 1),
         (draw_blocks, 3 * SLOT_MM2, 2),
+        (draw_crossing_squares, 2 * 50, 2),
         (draw_spline, 540, 1),
     ],
 )

@@ -52,7 +52,7 @@ def submit(
     """Submit a job, and print its id on standard output."""
     with show.errors_as_json(as_json), open_client(server) as client:
         kind: Any = "inspect" if to is None else "convert"
-        job = client.submit(model, to=to, kind=kind, webhook_url=webhook_url, **options)
+        job = client.submit(model, to=to, kind=kind, webhook_url=webhook_url, options=options)
     if as_json:
         show.as_json(job)
     else:

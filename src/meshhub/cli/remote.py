@@ -65,7 +65,7 @@ def convert_remote(source: str, output: Output, flags: ConvertFlags, options: di
     ):
         if output.folder is not None:
             output.folder.mkdir(parents=True, exist_ok=True)
-        job = client.convert(source, target, to=output.to, on_change=relay_progress(progress), **options)
+        job = client.convert(source, target, to=output.to, on_change=relay_progress(progress), options=options)
     if flags.as_json:
         show.as_json(job.report)
         return

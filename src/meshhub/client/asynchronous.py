@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -16,6 +17,11 @@ from meshhub.errors import MeshhubError
 from meshhub.model.report import Inspection
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import JobKind
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from meshhub.model.convert_options import ConvertOptions
 
 
 class AsyncClient:
@@ -47,7 +53,8 @@ class AsyncClient:
         *,
         to: str | None = None,
         on_change: OnChange | None = None,
-        **options: Any,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
         """Convert one model on the service.
 
@@ -56,16 +63,24 @@ class AsyncClient:
             target: File to write; it appears when it is complete.
             to: Target format; default: the target's extension.
             on_change: Called with each change of the job: its place in the queue, its progress.
-            options: Options by name.
+            options: Options by name; for those of plug-ins of the service, and for names that a program computes.
+            keywords: Built-in options, typed for type checkers.
         """
-        job = await self.submit(source, to=protocol.choose_target(target, to), **options)
+        job = await self.submit(source, to=protocol.choose_target(target, to), options=options, **keywords)
         done = await self.wait(job.id, on_change=on_change)
         await self.download(job.id, target)
         return done
 
-    async def inspect(self, source: ModelInput, *, on_change: OnChange | None = None, **options: Any) -> Inspection:
-        """Inspect one model on the service."""
-        job = await self.submit(source, kind="inspect", **options)
+    async def inspect(
+        self,
+        source: ModelInput,
+        *,
+        on_change: OnChange | None = None,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[ConvertOptions],
+    ) -> Inspection:
+        """Inspect one model on the service. Takes the options of `convert`."""
+        job = await self.submit(source, kind="inspect", options=options, **keywords)
         await self.wait(job.id, on_change=on_change)
         return await self._send(protocol.show_inspection(job.id))
 
@@ -76,7 +91,8 @@ class AsyncClient:
         to: str | None = None,
         kind: JobKind = "convert",
         webhook_url: str | None = None,
-        **options: Any,
+        options: Mapping[str, object] = MappingProxyType({}),
+        **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
         """Submit a job; it is submitted once, also if the connection fails meanwhile.
 
@@ -85,9 +101,10 @@ class AsyncClient:
             to: Target format of a conversion.
             kind: What to do.
             webhook_url: Address that the service informs of the end.
-            options: Options by name.
+            options: As for `convert`.
+            keywords: As for `convert`.
         """
-        call = await asyncio.to_thread(protocol.submit_job, kind, source, to, webhook_url, options)
+        call = await asyncio.to_thread(protocol.submit_job, kind, source, to, webhook_url, {**options, **keywords})
         attempt = 1
         while True:
             try:
