@@ -122,6 +122,9 @@ def test_a_service_below_a_path(built: Path, serve: Callable[..., Running]) -> N
     wait_until(lambda: service.get(url).json()["state"] == "done")
     assert service.get(url).json()["result"]["url"] == f"{url}/result"
     check_error(service.get("/tools/meshes/plan"), 404, "not_found")
+    for prefix in ("/tools/mesh", ""):
+        error = check_error(service.get(f"{prefix}/nothing"), 404, "not_found")["error"]
+        assert error == "there is no endpoint '/tools/mesh/nothing'; /tools/mesh/schema lists the endpoints"
     assert service.get("/schema/openapi.json").json()["servers"][0]["url"] == "/tools/mesh"
     assert 'endpoint="/plan"' in service.get("/tools/mesh/metrics").text
 

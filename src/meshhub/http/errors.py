@@ -103,15 +103,17 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
 def _convert_routing_error(request: Request[Any, Any, Any], error: HTTPException) -> ServiceError:
     """Convert an error that Litestar raises by itself, such as 404 and 405."""
     code = _CODE_OF_STATUS.get(error.status_code, "bad_request")
-    path = request.scope["path"][:MAX_PATH_CHARS]
+    # `state` imports this module
+    root = request.app.state.service.settings.root_path
+    path = (root + request.scope["path"])[:MAX_PATH_CHARS]
     if code == "not_found":
-        return ServiceError(f"there is no endpoint {path!r}; /schema lists the endpoints", code=code)
+        return ServiceError(f"there is no endpoint {path!r}; {root}/schema lists the endpoints", code=code)
     if code == "method_not_allowed":
         # Litestar leaves out HEAD, which every GET endpoint supports
         allowed = (error.headers or {}).get("allow", "").replace("GET", "GET, HEAD")
         message = f"{path!r} does not support {request.method}; use {allowed}"
         return ServiceError(message, code=code, headers={"Allow": allowed})
-    return ServiceError(f"{error.detail}; see /schema", code=code)
+    return ServiceError(f"{error.detail}; see {root}/schema", code=code)
 
 
 def _respond(request: Request[Any, Any, Any], error: MeshhubError) -> Response[bytes]:

@@ -132,7 +132,7 @@ async def download_result(request: AnyRequest) -> Stream | Response[bytes]:
     job = await _find_job(state, request)
     result = job.result
     if result is None:
-        raise _missing_result(job)
+        raise _missing_result(job, state.settings.root_path)
     etag = f'"{result.sha256[:32]}"'
     headers = {
         **result.headers,
@@ -196,11 +196,11 @@ async def _check_webhook(state: ServiceState, request: AnyRequest, url: str) -> 
     await state.jobs.webhooks.check(caller.id, url)
 
 
-def _missing_result(job: Job) -> ServiceError:
+def _missing_result(job: Job, root_path: str) -> ServiceError:
     """Return the error for a job without a result."""
     if not job.is_finished:
         return ServiceError(
-            f"the job is {job.state}; ask again in a moment, or follow /jobs/{job.id}/events",
+            f"the job is {job.state}; ask again in a moment, or follow {root_path}/jobs/{job.id}/events",
             code="job_not_finished",
             headers={"Retry-After": str(_RETRY_S)},
         )
