@@ -6,16 +6,17 @@ import base64
 import gzip
 import http.server
 import importlib.util
-import io
 import json
 import os
 import re
+import subprocess
 import sys
 import threading
 import zipfile
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ import pytest
 from distributions import install
 from meshhub import Registry
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
-from page_visits import Visit, serving
+from page_visits import Visit, convert, download, draw, pick, serving
 
 pytestmark = pytest.mark.once
 
@@ -33,35 +34,6 @@ BUILT = ROOT / "src/meshhub/http/page"
 AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
 MAX_PAGE_BYTES = 450_000
 """Bytes of the page, compressed with gzip; a phone loads them in about three seconds over 3G."""
-
-
-def pick(page: Any, *files: Path) -> None:
-    """Choose files with the file dialog, and wait until they are read."""
-    with page.expect_file_chooser() as chooser:
-        page.get_by_role("button", name="Choose files").click()
-    chooser.value.set_files(list(files))
-    page.locator(".dot.busy").first.wait_for(state="detached")
-
-
-def convert(page: Any, button: str) -> None:
-    page.get_by_role("button", name=button).click()
-    page.get_by_role("region", name="Result").wait_for()
-
-
-def download(page: Any, button: str, folder: Path) -> Path:
-    with page.expect_download() as started:
-        page.get_by_role("button", name=button).click()
-    path = folder / str(started.value.suggested_filename)
-    started.value.save_as(path)
-    return path
-
-
-def draw(page: Any) -> np.ndarray:
-    """Return the pixels of the 3D view, after its motion."""
-    from PIL import Image as Picture
-
-    page.wait_for_timeout(800)
-    return np.asarray(Picture.open(io.BytesIO(page.locator("canvas").screenshot())).convert("RGB")).astype(int)
 
 
 def write_textured_cube(path: Path) -> None:
@@ -274,35 +246,82 @@ def test_the_keyboard_is_enough(visit: Visit, tmp_path: Path) -> None:
     assert started.value.suggested_filename == "bracket.3mf"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_violation(browser: Any, address: str, scheme: str) -> None:
+GERMAN = {
+    "Preferences": "Einstellungen der Seite",
+    "API key": "API-Schlüssel",
+    "Choose files": "Dateien wählen",
+    "Scale to height": "Auf Höhe skalieren",
+    "More options": "Weitere Optionen",
+    "Views": "Ansichten",
+    "Display": "Darstellung",
+    "Section": "Schnitt",
+    "Measure": "Messen",
+    "Printer bed": "Druckbett",
+    "Parts": "Teile",
+    "Repair and save as 3MF": "Reparieren, als 3MF speichern",
+    "Result": "Ergebnis",
+    "Compare": "Vergleichen",
+    "For programs": "Für Programme",
+}
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "language", "window"),
+    [("light", "en-US", {}), ("dark", "de-DE", {}), ("dark", "en-US", PHONE), ("light", "de-DE", PHONE)],
+    ids=["light", "dark-german", "phone-dark", "phone-german"],
+)
+def test_axe_finds_no_violation(
+    browser: Any, address: str, tmp_path: Path, scheme: str, language: str, window: dict[str, Any]
+) -> None:
     if not AXE.exists():
         pytest.skip("needs `npm ci` in web/")
-    visit = Visit(browser, address, color_scheme=scheme)
+    visit = Visit(browser, address, color_scheme=scheme, locale=language, **window)
     page = visit.open()
+
+    def name(english: str) -> str:
+        return GERMAN[english] if language == "de-DE" else english
 
     def check(state: str) -> None:
         page.evaluate(AXE.read_text())
         violations = page.evaluate("axe.run().then(({ violations }) => violations)")
         rows = [(row["id"], [node["html"] for node in row["nodes"]]) for row in violations]
         assert (state, rows) == (state, [])
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert (state, width) == (state, page.viewport_size["width"])
 
     check("welcome")
-    page.get_by_role("button", name="Preferences").click()
-    check("preferences")
-    page.keyboard.press("Escape")
-    pick(page, EXAMPLES / "bracket.stl")
-    page.get_by_role("switch", name="Scale to height").check()
-    page.get_by_text("More options").click()
+    for dialog in ("Preferences", "API key"):
+        page.get_by_role("button", name=name(dialog)).click()
+        page.get_by_role("dialog", name=name(dialog)).wait_for()
+        check(dialog)
+        page.keyboard.press("Escape")
+        page.get_by_role("dialog").wait_for(state="detached")
+    pick(page, write_pair(tmp_path), button=name("Choose files"))
+    page.get_by_role("switch", name=name("Scale to height")).check()
+    page.get_by_text(name("More options")).click()
     check("settings")
-    for tool in ("Views", "Display", "Section", "Measure", "Printer bed"):
-        page.get_by_role("button", name=tool, exact=True).click()
+    for tool in ("Views", "Display", "Section", "Measure", "Printer bed", "Parts"):
+        button = page.get_by_role("button", name=name(tool), exact=True)
+        button.click()
         check(tool)
-    convert(page, "Repair and save as 3MF")
-    page.get_by_role("group", name="Compare").wait_for()
-    page.get_by_text("For programs").click()
+        button.press("Escape")
+    convert(page, name("Repair and save as 3MF"), result=name("Result"))
+    page.get_by_role("group", name=name("Compare")).wait_for()
+    page.get_by_text(name("For programs")).click()
     check("result")
     visit.close()
+
+
+def write_pair(folder: Path) -> Path:
+    """Write a model of two parts, one of them without its top."""
+    corners = np.array([[x, y, z] for x in (0, 20) for y in (0, 20) for z in (0, 20)], dtype=np.float64)
+    quads = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
+    faces = np.array([[quad[k] for k in triple] for quad in quads for triple in ((0, 1, 2), (0, 2, 3))], dtype=np.int32)
+    meshes = (Mesh(vertices=corners, faces=faces), Mesh(vertices=corners + (30, 0, 0), faces=faces[:-2]))
+    path = folder / "pair.glb"
+    Registry().write(Scene(meshes=meshes, parts=(Part(0, np.eye(4), name="a"), Part(1, np.eye(4), name="b"))), path)
+    return path
 
 
 def test_operations_and_formats_of_plug_ins_appear(visit: Visit) -> None:
@@ -466,16 +485,92 @@ def test_a_link_restores_the_settings(visit: Visit) -> None:
     assert page.get_by_role("button", name="Convert to STL").is_enabled()
 
 
+def test_links_and_snippets_repeat_a_conversion_below_a_path(browser: Any, tmp_path: Path) -> None:
+    """A service below the path of a proxy, a key, and the texts that the page offers to copy."""
+    with serving(tmp_path, MESHHUB_ROOT_PATH="/tools/mesh") as url:
+        key = create_key(tmp_path)
+        visit = Visit(browser, url + "tools/mesh/")
+        visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = visit.open()
+        page.get_by_role("button", name="API key").click()
+        page.get_by_role("dialog").get_by_label("API key").first.fill(key)
+        page.get_by_role("button", name="Use the key").click()
+        page.get_by_text("Pro plan").first.wait_for()
+        path = tmp_path / "part;v2 'a'.stl"
+        path.write_bytes((EXAMPLES / "bracket.stl").read_bytes())
+        pick(page, path)
+        page.get_by_role("switch", name="Scale to height").check()
+        page.get_by_label("Target height in mm").fill("40")
+        convert(page, "Repair and save as 3MF")
+        page.get_by_text("For programs").click()
+        curl, python = page.locator(".snippet pre").all_inner_texts()
+        for command in (["bash", "-euc", curl], [sys.executable, "-c", python]):
+            subprocess.run(command, cwd=tmp_path, env={**os.environ, "MESHHUB_API_KEY": key}, check=True, timeout=300)
+            (result,) = tmp_path.glob("*.3mf")
+            model = Registry().inspect(result).model
+            assert (model.watertight, round(model.size_mm[2], 3)) == (True, 40.0)
+            result.unlink()
+        page.get_by_role("button", name="Copy link to these settings").click()
+        page.get_by_role("button", name="Copied").wait_for()
+        link = page.evaluate("navigator.clipboard.readText()")
+        assert link.startswith(url + "tools/mesh/#")
+        assert key not in curl + python + link
+        page.get_by_role("button", name=f"Remove {path.name}").click()
+        page.goto(link)
+        pick(page, EXAMPLES / "bracket-clean.stl")
+        assert page.get_by_label("Target height in mm").input_value() == "40"
+        paths = {urlsplit(line.split()[1]).path for line in visit.requests if line.split()[1].startswith("http")}
+        assert all(path.startswith("/tools/mesh/") for path in paths)
+        visit.close()
+
+
+def create_key(folder: Path) -> str:
+    """Create a key of the plan Pro for the service of a folder."""
+    result = subprocess.run(
+        [sys.executable, "-m", "meshhub", "keys", "create", "--plan", "pro", "--label", "page"],
+        env={**os.environ, "MESHHUB_DATABASE_URL": f"sqlite:///{folder / 'keys.sqlite3'}"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return result.stdout.strip()
+
+
+def test_links_are_copied_without_https(visit: Visit) -> None:
+    """Browsers have no clipboard interface on pages without HTTPS, except on this machine."""
+    visit.context.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    visit.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    convert(page, "Convert to 3MF")
+    page.get_by_role("button", name="Copy link to these settings").click()
+    page.get_by_role("button", name="Copied").wait_for()
+
+
+def test_the_page_works_without_storage(visit: Visit) -> None:
+    """Browsers deny storage to a frame of another site."""
+    visit.context.add_init_script(
+        "for (const name of ['localStorage', 'sessionStorage'])"
+        " Object.defineProperty(window, name, { get() { throw new DOMException('denied', 'SecurityError') } })"
+    )
+    page = visit.open()
+    page.get_by_role("button", name="Preferences").click()
+    page.get_by_label("Theme").select_option("Dark")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.keyboard.press("Escape")
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    page.get_by_role("heading", name="Ready to print").wait_for()
+
+
 def test_wall_thickness_is_measured_with_the_keyboard(visit: Visit) -> None:
     page = visit.open()
-    write = partial(page.keyboard.press)
     pick(page, EXAMPLES / "bracket-clean.stl")
     page.get_by_role("button", name="Measure", exact=True).click()
     page.get_by_role("button", name="Wall thickness").click()
     page.locator("canvas").focus()
-    write("4")
-    page.wait_for_timeout(800)
-    write("Enter")
+    page.keyboard.press("4")
+    draw(page)
+    page.keyboard.press("Enter")
     page.get_by_role("status").get_by_text("mm").wait_for()
     value = page.locator(".measured").inner_text()
     assert 0 < float(value.removesuffix(" mm")) <= 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 START_TIMEOUT_S = 120
@@ -20,6 +22,12 @@ START_TIMEOUT_S = 120
 
 TIMEOUT_MS = 60_000
 """Milliseconds that a step in the browser may take on a loaded machine."""
+
+STILL_MS = 200
+"""Milliseconds between pictures of a view; longer than the view rests before it draws all pixels."""
+
+STILL_PICTURE_COUNT = 2
+"""Pictures in a row that equal the one before, after which a view is at rest."""
 
 SETTINGS = """
 [plans.free]
@@ -88,3 +96,43 @@ class Visit:
         host = urlsplit(self.address).netloc
         others = [line for line in self.requests if urlsplit(line.split()[1]).netloc not in ("", host)]
         assert (self.problems, others) == ([], [])
+
+
+def pick(page: Any, *files: Path, button: str = "Choose files") -> None:
+    """Choose files with the file dialog, and wait until they are read."""
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name=button).click()
+    chooser.value.set_files(list(files))
+    page.locator(".dot.busy").first.wait_for(state="detached")
+
+
+def convert(page: Any, button: str, result: str = "Result") -> None:
+    """Convert the models, and wait for the first result."""
+    page.get_by_role("button", name=button).click()
+    page.get_by_role("region", name=result).wait_for()
+
+
+def download(page: Any, button: str, folder: Path) -> Path:
+    """Save a download in a folder, and return its path."""
+    with page.expect_download() as started:
+        page.get_by_role("button", name=button).click()
+    path = folder / str(started.value.suggested_filename)
+    started.value.save_as(path)
+    return path
+
+
+def draw(page: Any) -> np.ndarray:
+    """Return the pixels of the 3D view, after its motion."""
+    from PIL import Image
+
+    deadline = time.monotonic() + TIMEOUT_MS / 1000
+    last, equal_count = np.zeros(()), 0
+    while equal_count < STILL_PICTURE_COUNT and time.monotonic() < deadline:
+        page.wait_for_timeout(STILL_MS)
+        content = page.locator("canvas").screenshot()
+        pixels = np.asarray(Image.open(io.BytesIO(content)).convert("RGB")).astype(int)
+        # the compositor rounds single pixels differently
+        is_equal = pixels.shape == last.shape and (np.abs(pixels - last) > 2).sum() < pixels.size / 10_000
+        last, equal_count = pixels, equal_count + 1 if is_equal else 0
+    assert equal_count == STILL_PICTURE_COUNT, "the view does not come to rest"
+    return last

@@ -84,14 +84,21 @@ function quoteShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, `'\\''`)}'`;
 }
 
+/** Quote a file name for `-F` of curl, which otherwise ends it at `;` and `,`. */
+function quoteForm(file: string): string {
+  return /[;,"]/.test(file) ? `"${file.replace(/["\\]/g, "\\$&")}"` : file;
+}
+
 /** Return the curl command of a conversion. The key stays a variable. */
 export function toCurl(base: string, file: string, output: string, settings: Settings, hasKey: boolean): string {
   const key = hasKey ? ['-H "X-Api-Key: $MESHHUB_API_KEY"'] : [];
-  const form = [`file=@${file}`, `target=${settings.target}`, ...toFields(settings).map((pair) => pair.join("="))];
+  const form = [`target=${settings.target}`, ...toFields(settings).map((pair) => pair.join("="))];
   return [
     "curl -sf",
     ...key,
-    ...form.map((field) => `-F ${quoteShell(field)}`),
+    `-F ${quoteShell(`file=@${quoteForm(file)}`)}`,
+    // curl gives `@`, `<` and `;` in values of -F a meaning.
+    ...form.map((field) => `${/[@<;]/.test(field) ? "--form-string" : "-F"} ${quoteShell(field)}`),
     `-o ${quoteShell(output)}`,
     quoteShell(new URL("convert", base).href),
   ].join(" ");

@@ -2,6 +2,8 @@
 
 import { computed, effect, signal } from "@preact/signals";
 
+import { readStored, store } from "./storage";
+
 export type Theme = "auto" | "light" | "dark";
 
 const STORAGE_KEY = "meshhub-theme";
@@ -9,22 +11,13 @@ const STORAGE_KEY = "meshhub-theme";
 export const theme = signal<Theme>(readTheme());
 
 function readTheme(): Theme {
-  const requested = new URLSearchParams(location.search).get("theme") ?? readStored();
+  const requested = new URLSearchParams(location.search).get("theme") ?? readStored("localStorage", STORAGE_KEY);
   return requested === "light" || requested === "dark" ? requested : "auto";
-}
-
-function readStored(): string | null {
-  try {
-    return localStorage.getItem(STORAGE_KEY);
-  } catch {
-    // The browser denies storage to a page in a frame of another site.
-    return null;
-  }
 }
 
 export function setTheme(value: Theme): void {
   theme.value = value;
-  localStorage.setItem(STORAGE_KEY, value);
+  store("localStorage", STORAGE_KEY, value);
 }
 
 const prefersDark = matchMedia("(prefers-color-scheme: dark)");

@@ -69,6 +69,12 @@ test("the curl command quotes names and keeps the key a variable", () => {
   );
 });
 
+test("the curl command takes names and values literally", () => {
+  const odd = { target: "3mf", options: { title: "@a;b" } };
+  const command = toCurl("https://a.example/", 'a;b"c.stl', "a.3mf", odd, false);
+  expect(command).toContain(`-F 'file=@"a;b\\"c.stl"' -F target=3mf --form-string 'title=@a;b' -o a.3mf`);
+});
+
 test("the Python snippet sends the settings", () => {
   const snippet = toPython("http://localhost:8000/", "a.stl", "a.3mf", settings, false);
   expect(snippet).toContain('data={"target":"3mf","repair":"true","target_height_mm":"40"}');

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { readDrop } from "../intake";
 import { addFiles, announcement, banner, items } from "../store";
-import { Header } from "./header";
+import { Header, isKeyOpen, KeyDialog } from "./header";
 import { FileStrip } from "./files";
 import { Icon } from "./icons";
 import { Panel } from "./panel";
@@ -46,6 +46,7 @@ export function App({ isEmbedded }: { isEmbedded: boolean }) {
       ) : (
         <Welcome />
       )}
+      {isKeyOpen.value && <KeyDialog />}
       {isDragging && (
         <div class="drop-veil" aria-hidden="true">
           <Icon name="upload" />

@@ -1,6 +1,6 @@
 import { formatBytes, formatNumber, formatSize, t, tOptional } from "../i18n";
-import { active } from "../store";
-import type { Finding, Inspection, PreviewFacts } from "../types";
+import { active, plan } from "../store";
+import type { Finding, Inspection, Plan, PreviewFacts } from "../types";
 import { DEFECT_COLORS } from "../viewer/look";
 import { Icon } from "./icons";
 import { NoteList } from "./notes";
@@ -21,7 +21,7 @@ export function Facts({ facts }: { facts: PreviewFacts }) {
         <Icon name={isGood ? "check" : "warning"} />
         <div>
           <h2>{isGood ? t("ready") : findings.length > 0 ? t("broken") : t("openSurface")}</h2>
-          <p>{isGood ? t("readyDetail") : summarize(findings)}</p>
+          <p>{isGood ? t("readyDetail") : findings.length > 0 ? t("brokenDetail") : t("openDetail")}</p>
         </div>
       </div>
       {findings.length > 0 && (
@@ -35,6 +35,8 @@ export function Facts({ facts }: { facts: PreviewFacts }) {
         <Fact name={t("size")} value={`${formatSize(model.size_mm)} mm`} isWide />
         <Fact name={t("triangles")} value={formatNumber(model.faces, 0)} />
         <Fact name={t("bodies")} value={formatNumber(model.bodies, 0)} />
+        <Fact name={t("watertight")} value={t(model.watertight ? "yes" : "no")} />
+        {model.holes > 0 && <Fact name={t("holes")} value={formatNumber(model.holes, 0)} />}
         {model.parts > 1 && <Fact name={t("parts")} value={formatNumber(model.parts, 0)} />}
         {model.volume_mm3 !== null && <Fact name={t("volume")} value={formatVolume(model.volume_mm3)} />}
         <Fact
@@ -42,7 +44,8 @@ export function Facts({ facts }: { facts: PreviewFacts }) {
           value={`${source.format.toUpperCase()}, ${formatBytes(active.value?.model.file.size ?? 0)}`}
         />
         <Fact name={t("unit")} value={source.frame?.unit ?? t("notStated", { unit: "mm" })} />
-        <Fact name={t("features")} value={listFeatures(facts.inspection)} isWide />
+        <Fact name={t("features")} value={listFeatures(facts.inspection) || t("shapeOnly")} isWide />
+        {plan.value && <Fact name={t("plan", { plan: plan.value.label })} value={describeLimits(plan.value)} isWide />}
       </dl>
       <NoteList notes={notes} />
     </section>
@@ -62,14 +65,14 @@ function listFeatures({ model }: Inspection): string {
   return model.features.map((feature) => tOptional(`feature_${feature}`) ?? feature).join(", ");
 }
 
+function describeLimits({ limits }: Plan): string {
+  return t("planLimits", { size: formatBytes(limits.max_file_bytes), files: limits.max_batch_files });
+}
+
 export function formatVolume(cubicMillimeters: number): string {
   return cubicMillimeters >= 1000
     ? `${formatNumber(cubicMillimeters / 1000)} cm³`
     : `${formatNumber(cubicMillimeters)} mm³`;
-}
-
-function summarize(findings: Finding[]): string {
-  return findings.map(({ kind, count }) => `${formatNumber(count, 0)} ${t(kind, { n: count })}`).join(", ");
 }
 
 function FindingRow({ finding: { kind, count, places } }: { finding: Finding }) {
@@ -87,7 +90,10 @@ function FindingRow({ finding: { kind, count, places } }: { finding: Finding }) 
         <circle cx="5" cy="5" r="5" fill={DEFECT_COLORS[kind]} />
       </svg>
       <button class="finding" onClick={() => go(Math.max(0, shown))}>
-        <strong>{formatNumber(count, 0)}</strong> {what}
+        <span class="what">
+          <strong>{formatNumber(count, 0)}</strong> {what}
+          <small>{t(`${kind}_help`)}</small>
+        </span>
         <small>
           {shown >= 0 ? t("showing", { i: shown + 1, n: places.length }) : t("places", { n: places.length })}
         </small>

@@ -45,7 +45,6 @@ export function Header() {
       <button class="button ghost" aria-label={t("menu")} onClick={() => (isMenuOpen.value = true)}>
         <Icon name="sliders" />
       </button>
-      {isKeyOpen.value && <KeyDialog />}
       {isMenuOpen.value && <MenuDialog detail={detail} />}
     </header>
   );
@@ -81,7 +80,7 @@ function Dialog({ title, onClose, children }: DialogProps) {
   );
 }
 
-function KeyDialog() {
+export function KeyDialog() {
   const close = (): void => {
     isKeyOpen.value = false;
   };

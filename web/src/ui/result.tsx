@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 
 import { base, type Output } from "../api";
+import { copyText } from "../clipboard";
 import { formatBytes, formatNumber, formatSize, t, tOptional } from "../i18n";
 import { hasKey, settings, shareLink, type Item } from "../store";
 import { toCurl, toPython } from "../settings";
@@ -137,8 +138,8 @@ function CopyButton({ label, text, icon = "copy" }: { label: string; text: strin
     <button
       class="button small"
       onClick={() => {
-        void navigator.clipboard.writeText(text).then(() => {
-          setCopied(true);
+        void copyText(text).then((isCopiedNow) => {
+          setCopied(isCopiedNow);
           setTimeout(() => setCopied(false), 2000);
         });
       }}

@@ -1,7 +1,7 @@
 /** The 3D view with its tools. */
 
 import { useComputed, useSignal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { render as renderPicture } from "../api";
 import { formatNumber, formatSize, t, type Key } from "../i18n";
@@ -41,6 +41,7 @@ export function Stage() {
   const item = active.value;
   const [sheet, setSheet] = useState<Sheet | null>(null);
   const measured = useSignal("");
+  const stage = useRef<HTMLDivElement>(null);
   if (!item) return null;
   const isShown = item.state === "ready" && item.picture !== null;
   const open = (name: Sheet): void => {
@@ -49,18 +50,28 @@ export function Stage() {
     measured.value = "";
     changeView({ tool: !isClosing && name === "measure" ? (viewOptions.value.tool ?? "distance") : null });
   };
+  const close = (name: Sheet): void => {
+    stage.current?.querySelector<HTMLElement>(".tool[aria-expanded=true]")?.focus();
+    open(name);
+  };
   return (
-    <div class="stage">
+    <div class={`stage ${item.outputPicture ? "comparing" : ""}`} ref={stage}>
       {hasWebGl.value ? <Canvas item={item} measured={measured} /> : <StillPicture key={item.id} item={item} />}
       {item.state === "reading" && <Reading item={item} />}
       {isShown && hasWebGl.value && (
         <>
           {item.outputPicture && <Compare />}
+          <Toolbar sheet={sheet} open={open} item={item} />
           {sheet && (
-            <div class="sheet" role="group" aria-label={t(SHEET_LABELS[sheet])}>
+            <div
+              class="sheet"
+              role="group"
+              aria-label={t(SHEET_LABELS[sheet])}
+              onKeyDown={({ key }) => key === "Escape" && close(sheet)}
+            >
               <div class="row between">
                 <h2>{t(SHEET_LABELS[sheet])}</h2>
-                <button class="icon-button small" aria-label={t("close")} onClick={() => open(sheet)}>
+                <button class="icon-button small" aria-label={t("close")} onClick={() => close(sheet)}>
                   <Icon name="close" />
                 </button>
               </div>
@@ -72,7 +83,6 @@ export function Stage() {
               {sheet === "parts" && <PartsSheet item={item} />}
             </div>
           )}
-          <Toolbar sheet={sheet} open={open} item={item} />
         </>
       )}
       {isShown && item.facts?.is_reduced && (
@@ -134,7 +144,8 @@ function Canvas({ item, measured }: { item: Item; measured: { value: string } })
   useEffect(() => changeView({ mode: hasOutput ? "side-by-side" : "before" }), [hasOutput, item.id]);
   const options = viewOptions.value;
   const hasDarkColors = isDark.value;
-  useEffect(() => current?.setOptions(options), [current, options, hasDarkColors]);
+  // Before the next event: a click must use the tool that the page shows.
+  useLayoutEffect(() => current?.setOptions(options), [current, options, hasDarkColors]);
   return (
     <div ref={container} class={`canvas-box ${options.tool ? "picking" : ""}`}>
       <canvas ref={canvas} tabIndex={0} role="application" aria-label={t("canvas", { name: item.model.name })} />
@@ -242,6 +253,7 @@ function Toolbar({ sheet, open, item }: { sheet: Sheet | null; open: (name: Shee
           title={label}
           aria-expanded={sheet === name}
           onClick={() => open(name)}
+          onKeyDown={({ key }) => key === "Escape" && sheet === name && open(name)}
         >
           <Icon name={icon} />
         </button>

@@ -38,6 +38,9 @@ const SHARP_EDGE_DEG = 30;
 /** Triangles up to which edges are drawn: three.js takes about 1 ms per 200 triangles to find them. */
 const MAX_EDGE_TRIANGLES = 30_000;
 
+/** Highlighted triangles up to which their edges are drawn too, so that thin and covered ones can be seen. */
+const MAX_OUTLINED_TRIANGLES = 2_000;
+
 export interface PartNode {
   name: string;
   depth: number;
@@ -165,6 +168,11 @@ export class Picture {
       if (child instanceof LineSegments) this.defects.add(this.toLines(positions.array as Float32Array, color));
       else if (child instanceof Mesh) {
         this.defects.add(new Mesh(geometry, toOverlay(color)));
+        if (positions.count <= 3 * MAX_OUTLINED_TRIANGLES) {
+          const outline = this.toLines(listEdges(positions.array as Float32Array), color);
+          outline.renderOrder = 2;
+          this.defects.add(outline);
+        }
       }
     });
   }
@@ -231,6 +239,16 @@ export class Picture {
     }
     this.root.removeFromParent();
   }
+}
+
+/** Return the ends of the edges of triangles that are given by their corners. */
+function listEdges(corners: Float32Array): Float32Array {
+  const ends: number[] = [];
+  for (let start = 0; start < corners.length; start += 9) {
+    const [a, b, c] = [0, 3, 6].map((offset) => corners.subarray(start + offset, start + offset + 3));
+    for (const end of [a, b, b, c, c, a]) ends.push(...(end ?? []));
+  }
+  return new Float32Array(ends);
 }
 
 /** Return a material that covers the surface at the same place. */

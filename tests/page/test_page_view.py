@@ -1,0 +1,309 @@
+"""Tools of the 3D view: measuring, sections, directions, parts, pictures and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from meshhub import Registry
+from meshhub.model.scene import Mesh, Part, Scene
+from page_visits import Visit, convert, download, draw, pick
+
+pytestmark = pytest.mark.once
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+SIZE_MM = (40.0, 20.0, 10.0)
+QUADS = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+COLOR_TOLERANCE = 10
+"""Levels of 255 by which the pixels of one lit face differ; the background differs by more."""
+
+
+class Silhouette(NamedTuple):
+    """Rectangle of a face in the window, in pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def ratio(self) -> float:
+        return (self.right - self.left) / (self.bottom - self.top)
+
+
+def box(offset: float = 0.0) -> Mesh:
+    corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=np.float64) * SIZE_MM
+    faces = np.array([[quad[k] for k in triple] for quad in QUADS for triple in ((0, 1, 2), (0, 2, 3))], dtype=np.int32)
+    return Mesh(vertices=corners + (offset, 0.0, 0.0), faces=faces)
+
+
+def open_box(visit: Visit, folder: Path) -> Any:
+    path = folder / "box.stl"
+    Registry().write(Scene(meshes=(box(),), parts=(Part(0, np.eye(4)),)), path)
+    page = visit.open()
+    pick(page, path)
+    return page
+
+
+def look(page: Any, *buttons: str) -> None:
+    """Choose a direction or projection, and close the tool."""
+    page.get_by_role("button", name="Views").click()
+    for name in buttons:
+        page.get_by_role("button", name=name, exact=True).click()
+    page.get_by_role("group", name="Views").get_by_role("button", name="Close").click()
+
+
+def find_face(page: Any) -> Silhouette:
+    """Return the rectangle of the face in the middle of the view."""
+    pixels = draw(page)
+    middle = pixels[pixels.shape[0] // 2, pixels.shape[1] // 2]
+    rows, columns = np.nonzero(np.abs(pixels - middle).max(axis=2) < COLOR_TOLERANCE)
+    left, top = page.evaluate(
+        "(({ left, top }) => [left, top])(document.querySelector('canvas').getBoundingClientRect())"
+    )
+    sides = (left + columns.min(), top + rows.min(), left + columns.max() + 1, top + rows.max() + 1)
+    return Silhouette(*map(float, sides))
+
+
+def count_changed(before: np.ndarray, after: np.ndarray) -> int:
+    return int((np.abs(before - after).max(axis=2) > 40).sum())
+
+
+@pytest.mark.parametrize(
+    ("tool", "corners", "value"),
+    [
+        ("Distance", 2, "40 mm"),
+        ("Angle", 3, "90°"),
+        ("Radius", 3, "R 22.36 mm"),
+    ],
+)
+def test_corners_are_measured(visit: Visit, tmp_path: Path, tool: str, corners: int, value: str) -> None:
+    page = open_box(visit, tmp_path)
+    look(page, "Orthographic", "Top")
+    face = find_face(page)
+    page.get_by_role("button", name="Measure", exact=True).click()
+    page.get_by_role("button", name=tool, exact=True).click()
+    page.locator(".picking").wait_for()
+    # a click beside a corner takes the corner
+    points = ((face.left + 4, face.top + 4), (face.right - 4, face.top + 4), (face.right - 4, face.bottom - 4))
+    for x, y in points[:corners]:
+        page.mouse.click(x, y)
+    page.get_by_role("group", name="Measure").get_by_role("status").get_by_text(value, exact=True).wait_for()
+    page.get_by_role("button", name="Clear").click()
+    assert page.locator(".label").count() == 0
+
+
+def test_wall_thickness_is_measured(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    look(page, "Top")
+    face = find_face(page)
+    page.get_by_role("button", name="Measure", exact=True).click()
+    page.get_by_role("button", name="Wall thickness").click()
+    page.locator(".picking").wait_for()
+    page.mouse.click((face.left + face.right) / 2, (face.top + face.bottom) / 2)
+    page.get_by_role("status").get_by_text("10 mm", exact=True).wait_for()
+
+
+def test_directions_and_projections(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    width, depth, height = SIZE_MM
+    look(page, "Orthographic")
+    for name, ratio in (("Top", width / depth), ("Front", width / height), ("Right", depth / height)):
+        look(page, name)
+        assert find_face(page).ratio == pytest.approx(ratio, rel=0.02)
+    orthographic = draw(page)
+    look(page, "Isometric")
+    isometric = draw(page)
+    assert count_changed(orthographic, isometric) > 10_000
+    look(page, "Perspective")
+    assert count_changed(isometric, draw(page)) > 1_000
+
+
+def test_the_wireframe_is_drawn(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    plain = draw(page)
+    page.get_by_role("button", name="Display").click()
+    page.get_by_role("checkbox", name="Wireframe").check()
+    page.get_by_role("group", name="Display").get_by_role("button", name="Close").click()
+    assert count_changed(plain, draw(page)) > 500
+
+
+def test_dimensions_are_drawn(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    page.get_by_role("button", name="Dimensions").click()
+    page.locator(".label").nth(2).wait_for()
+    assert sorted(page.locator(".label").all_inner_texts()) == ["10 mm", "20 mm", "40 mm"]
+
+
+def test_a_section_opens_the_model(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+
+    def count_cut() -> int:
+        red, green, blue = np.moveaxis(draw(page), -1, 0)
+        return int(((red > green + 40) & (green > blue + 40)).sum())
+
+    assert count_cut() == 0
+    page.get_by_role("button", name="Section").click()
+    half = count_cut()
+    assert half > 2_000
+    # the inside of the other half faces away from the viewer
+    page.get_by_role("button", name="Flip side").click()
+    assert count_cut() < half
+    page.get_by_role("button", name="Y", exact=True).click()
+    page.get_by_role("slider", name="Position").fill("0")
+    page.get_by_role("button", name="Flip side").click()
+    page.get_by_role("button", name="Clear").click()
+    assert count_cut() == 0
+
+
+def test_parts_are_listed_and_hidden(visit: Visit, tmp_path: Path) -> None:
+    path = tmp_path / "pair.3mf"
+    parts = (Part(0, np.eye(4), name="left box"), Part(1, np.eye(4), name="right box"))
+    Registry().write(Scene(meshes=(box(), box(60.0)), parts=parts), path)
+    page = visit.open()
+    pick(page, path)
+    look(page, "Orthographic", "Front")
+    both = draw(page)
+    page.get_by_role("button", name="Parts").click()
+    labels = page.get_by_role("group", name="Parts").locator("label")
+    texts = [" ".join(text.split()) for text in labels.all_inner_texts()]
+    assert {"left box 12", "right box 12"} <= set(texts)
+    page.get_by_role("checkbox", name="right box").uncheck()
+    page.get_by_role("group", name="Parts").get_by_role("button", name="Close").click()
+    one = draw(page)
+    changed = np.abs(both - one).max(axis=2) > 40
+    width = changed.shape[1]
+    assert changed[:, width // 2 :].sum() > 2_000
+    assert changed[:, : width // 2].sum() < 100
+
+
+def test_a_picture_is_saved(visit: Visit, tmp_path: Path) -> None:
+    from PIL import Image
+
+    page = open_box(visit, tmp_path)
+    canvas = page.locator("canvas").bounding_box()
+    with Image.open(download(page, "Save picture", tmp_path)) as picture:
+        assert picture.format == "PNG"
+        assert picture.size == (round(canvas["width"]), round(canvas["height"]))
+        assert len(picture.convert("RGB").getcolors(1 << 24)) > 3
+
+
+def test_both_panes_have_one_camera(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket-clean.stl")
+    convert(page, "Convert to 3MF")
+    page.get_by_role("group", name="Compare").wait_for()
+
+    def panes() -> tuple[np.ndarray, np.ndarray]:
+        # between the buttons above and below, inside of the focus ring and the line in the middle
+        pixels = draw(page)[110:600]
+        half = pixels.shape[1] // 2
+        return pixels[:, 12 : half - 12], pixels[:, half + 12 : 2 * half - 12]
+
+    pictures = []
+    for keys in ((), ("ArrowLeft", "ArrowLeft", "ArrowUp", "+")):
+        page.locator("canvas").focus()
+        for key in keys:
+            page.keyboard.press(key)
+        before, after = panes()
+        assert count_changed(before, after) < before[..., 0].size / 200
+        pictures.append(before)
+    assert count_changed(*pictures) > 2_000
+
+
+def test_the_keyboard_moves_the_slider(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket.stl")
+    convert(page, "Repair and save as 3MF")
+    compare = page.get_by_role("group", name="Compare")
+
+    def show(mode: str, key: str = "") -> np.ndarray:
+        compare.get_by_role("button", name=mode, exact=True).click()
+        if key:
+            page.get_by_role("slider", name="Boundary between before and after").press(key)
+        # beside the thumb and the labels
+        return draw(page)[160:600, 90:-90]
+
+    assert count_changed(show("Slider", "Home"), show("After")) < 100
+    assert count_changed(show("Slider", "End"), show("Before")) < 100
+
+
+def test_tools_open_and_close_with_the_keyboard(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    tool = page.get_by_role("button", name="Section")
+    tool.focus()
+    page.keyboard.press("Enter")
+    sheet = page.get_by_role("group", name="Section")
+    sheet.wait_for()
+    axis = sheet.get_by_role("button", name="X", exact=True)
+    for _ in range(10):
+        if axis.evaluate("element => element === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    else:
+        pytest.fail("the Tab key does not reach the tool")
+    page.keyboard.press("Escape")
+    sheet.wait_for(state="detached")
+    assert tool.evaluate("element => element === document.activeElement")
+
+
+def test_printers_have_beds(visit: Visit, tmp_path: Path) -> None:
+    page = open_box(visit, tmp_path)
+    without = draw(page)
+    page.get_by_role("button", name="Printer bed").click()
+    page.get_by_label("Bed size").select_option("Prusa MINI · 180 × 180 × 180")
+    assert [page.get_by_label(name, exact=True).input_value() for name in ("Width", "Depth", "Height")] == ["180"] * 3
+    page.get_by_text("Fits on the bed.").wait_for()
+    assert count_changed(without, draw(page)) > 1_000
+
+
+def write_sphere(path: Path, rings: int) -> int:
+    """Write a bumpy sphere, and return its number of triangles."""
+    u, v = np.meshgrid(np.linspace(0.01, np.pi - 0.01, rings), np.linspace(0, 2 * np.pi, rings), indexing="ij")
+    radius = 40 + 2 * np.sin(9 * u) * np.sin(11 * v)
+    points = np.stack([radius * np.sin(u) * np.cos(v), radius * np.sin(u) * np.sin(v), radius * np.cos(u)], axis=-1)
+    corner = np.arange(rings * rings).reshape(rings, rings)
+    a, b, c, d = corner[:-1, :-1], corner[1:, :-1], corner[1:, 1:], corner[:-1, 1:]
+    faces = np.concatenate([np.stack(triple, axis=-1).reshape(-1, 3) for triple in ((a, b, c), (a, c, d))])
+    mesh = Mesh(vertices=points.reshape(-1, 3), faces=faces.astype(np.int32))
+    Registry().write(Scene(meshes=(mesh,), parts=(Part(0, np.eye(4)),)), path)
+    return len(faces)
+
+
+def test_software_draws_a_reduced_preview(visit: Visit, tmp_path: Path) -> None:
+    """A processor turns 20 000 triangles 20 times in a second."""
+    total = write_sphere(tmp_path / "sphere.stl", 225)
+    page = visit.open()
+    pick(page, tmp_path / "sphere.stl")
+    note = page.locator(".stage-note").inner_text()
+    shown = int(note.split("with ")[1].split(" of")[0].replace(",", ""))
+    assert 5_000 < shown <= 20_000
+    assert f"of {total:,} triangles" in note
+    before = draw(page)
+    page.locator("canvas").press("ArrowLeft")
+    assert count_changed(before, draw(page)) > 1_000
+
+
+def test_problems_are_listed_and_shown(visit: Visit) -> None:
+    page = visit.open()
+    pick(page, EXAMPLES / "bracket.stl")
+    view = draw(page)
+    for name, color in (("flipped face", "purple"), ("stray fragments", "orange")):
+        page.get_by_role("list", name="Problems").get_by_role("button", name=name).click()
+        page.get_by_text("Place 1 of 1").wait_for()
+        pixels = draw(page)
+        assert count_changed(view, pixels) > 1_000
+        assert COLORS[color](*np.moveaxis(pixels, -1, 0)).sum() > 50
+        view = pixels
+
+
+COLORS: dict[str, Callable[..., np.ndarray]] = {
+    "purple": lambda red, green, blue: (blue > green + 60) & (blue > red + 20),
+    "orange": lambda red, green, blue: (red > green + 30) & (green > blue + 60),
+}
