@@ -87,8 +87,9 @@ def test_before_and_after_are_compared(visit: Visit) -> None:
     assert 50 < changed.sum() < changed.size / 5
     # the slider shows the left half of one and the right half of the other
     width = changed.shape[1]
-    assert (pictures["Slider"][:, : width // 3] == pictures["Before"][:, : width // 3]).mean() > 0.99
-    assert (pictures["Slider"][:, -width // 3 :] == pictures["After"][:, -width // 3 :]).mean() > 0.99
+    for half, mode in ((np.s_[:, : width // 3], "Before"), (np.s_[:, -width // 3 :], "After")):
+        # the compositor rounds single pixels differently
+        assert (np.abs(pictures["Slider"][half] - pictures[mode][half]) <= 2).mean() > 0.99
 
 
 def test_a_drop_anywhere_is_read(visit: Visit) -> None:

@@ -23,6 +23,9 @@ START_TIMEOUT_S = 120
 TIMEOUT_MS = 60_000
 """Milliseconds that a step in the browser may take on a loaded machine."""
 
+REST_TIMEOUT_S = 240
+"""Seconds for a view to come to rest on a loaded machine without a graphics card."""
+
 STILL_MS = 200
 """Milliseconds between pictures of a view; longer than the view rests before it draws all pixels."""
 
@@ -125,7 +128,7 @@ def draw(page: Any) -> np.ndarray:
     """Return the pixels of the 3D view, after its motion."""
     from PIL import Image
 
-    deadline = time.monotonic() + TIMEOUT_MS / 1000
+    deadline = time.monotonic() + REST_TIMEOUT_S
     last, equal_count = np.zeros(()), 0
     while equal_count < STILL_PICTURE_COUNT and time.monotonic() < deadline:
         page.wait_for_timeout(STILL_MS)
