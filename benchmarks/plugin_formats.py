@@ -111,7 +111,8 @@ def judge_assimp(path: Path) -> Measures | None:
         triangles = [face for face in mesh["faces"] if len(face) == 3]
         if not triangles:
             continue
-        points = np.array(mesh["vertices"]).reshape(-1, 3)
+        # assimp writes NaN as text
+        points = np.array(mesh["vertices"], float).reshape(-1, 3)
         used.add(mesh["materialindex"])
         # a mirror turns the surface inside out
         step = -1 if np.linalg.det(matrix[:3, :3]) < 0 else 1
