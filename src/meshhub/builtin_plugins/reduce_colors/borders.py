@@ -12,7 +12,7 @@ from meshhub.model.scene import Float64, UInt8
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components, edges
 
-REGION_ROUNDS = 12
+REGION_ROUNDS = 24
 """Rounds of the removal of narrow regions; strips side by side disappear one after the other."""
 
 SMOOTH_ROUNDS = 6
@@ -72,7 +72,7 @@ def _shorten(label: UInt8, own_area: Float64, neighbors: _Neighbors, entry_count
 def _remove_narrow_regions(label: UInt8, area: Float64, neighbors: _Neighbors, entry_count: int) -> UInt8:
     """Give regions smaller or narrower than a cell the color with which they share most of their border.
 
-    Half of them change in a round: neighbors that changed at once would exchange their colors.
+    Of narrow neighbors, a random half changes in a round: all at once would exchange their colors.
     """
     for number in range(REGION_ROUNDS):
         is_inner = label[neighbors.first] == label[neighbors.second]
@@ -87,6 +87,7 @@ def _remove_narrow_regions(label: UInt8, area: Float64, neighbors: _Neighbors, e
         shared = np.bincount(
             region[first].astype(np.intp) * entry_count + label[second], length, minlength=count * entry_count
         ).reshape(count, entry_count)
-        is_changed = is_narrow & (np.arange(count) % 2 == number % 2)
+        has_narrow_neighbor = np.bincount(region[first], is_narrow[region[second]], minlength=count) > 0
+        is_changed = is_narrow & (~has_narrow_neighbor | (np.random.default_rng(number).random(count) < 0.5))
         label = np.where(is_changed[region], shared.argmax(axis=1)[region], label).astype(np.uint8)
     return label
