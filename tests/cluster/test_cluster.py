@@ -7,19 +7,28 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import object_stores
-from clusters import Cluster, get_when_open, is_running, read_metric, wait_for_start
-from http_serving import wait_until
+from clusters import START_S, Cluster, get_when_open, is_running, read_metric, wait_for_start
+from http_serving import GENEROUS, wait_until
+from meshhub.service.jobs.files import ORPHAN_AGE_S
 from meshhub.service.jobs.store import LEASE_S
+from meshhub.service.webhook_secrets import WebhookSecrets
+from webhook_receivers import Receiver
 
 pytestmark = pytest.mark.once
 
 StartCluster = Callable[..., Cluster]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with contextlib.closing(Receiver()) as receiver:
+        yield receiver
 
 
 def free_port() -> int:
@@ -35,7 +44,7 @@ def test_a_server_only_accepts_jobs_and_converts_synchronous_requests(start_clus
     assert cluster.show(job)["state"] == "queued"
     wait_until(lambda: "no worker" in str(cluster.running.get("/health/ready").json().get("faults")))
     cluster.start_worker()
-    done = cluster.wait(job, seconds=120)
+    done = cluster.wait(job)
     result = cluster.running.get(done["result"]["url"])
     assert result.content == cluster.running.convert().content
     wait_until(lambda: cluster.running.get("/health/ready").json() == {"status": "ready"})
@@ -47,7 +56,7 @@ def test_inputs_and_results_in_a_bucket(start_cluster: StartCluster, monkeypatch
             monkeypatch.setenv(name, value)
         cluster = start_cluster(jobs_storage_url=f"{server.url}/cluster")
         cluster.start_worker()
-        done = cluster.wait(cluster.submit(toy_weight="100000"), seconds=120)
+        done = cluster.wait(cluster.submit(toy_weight="100000"))
         url = done["result"]["url"]
         whole = cluster.running.get(url).content
         assert len(whole) > 100_000
@@ -80,13 +89,16 @@ def test_a_job_of_a_killed_worker_runs_again_on_another(start_cluster: StartClus
     assert cluster.count_files() == 1
 
 
-def test_a_stopped_worker_cannot_end_a_job_that_runs_elsewhere(start_cluster: StartCluster, tmp_path: Path) -> None:
-    cluster = start_cluster()
+def test_a_stopped_worker_cannot_end_a_job_that_runs_elsewhere(
+    start_cluster: StartCluster, tmp_path: Path, receiver: Receiver
+) -> None:
+    cluster = start_cluster(webhook_hosts=("127.0.0.1",))
     stopped = cluster.start_worker()
-    key, _ = cluster.running.keys.create("pro")
+    key, record = cluster.running.keys.create("pro")
+    WebhookSecrets(cluster.running.keys).create(record.id)
     headers = {"X-Api-Key": key}
     path = tmp_path / "go"
-    job = cluster.submit(f"toy wait {path}", headers)
+    job = cluster.submit(f"toy wait {path}", headers, webhook_url=receiver.url)
     wait_for_start(path)
     os.kill(stopped.pid, signal.SIGSTOP)
     cluster.start_worker()
@@ -103,6 +115,8 @@ def test_a_stopped_worker_cannot_end_a_job_that_runs_elsewhere(start_cluster: St
     wait_until(lambda: cluster.count_files() == 1)
     # the worker runs jobs again
     assert cluster.wait(cluster.submit(headers=headers), headers=headers)["attempt"] == 1
+    wait_until(lambda: bool(receiver.messages))
+    assert len({headers["webhook-id"] for headers, _ in receiver.messages}) == 1
 
 
 def test_a_running_job_on_another_machine_is_canceled(start_cluster: StartCluster, tmp_path: Path) -> None:
@@ -115,6 +129,24 @@ def test_a_running_job_on_another_machine_is_canceled(start_cluster: StartCluste
     wait_until(lambda: not is_running(child))
     assert cluster.wait(cluster.submit())["attempt"] == 1
     wait_until(lambda: cluster.count_files() == 1)
+
+
+def test_results_expire_and_files_without_a_job_are_removed(start_cluster: StartCluster, tmp_path: Path) -> None:
+    orphan = tmp_path / "jobs" / "in" / "orphan"
+    orphan.mkdir(parents=True)
+    (orphan / "0").write_bytes(b"toy")
+    long_ago = time.time() - 2 * ORPHAN_AGE_S
+    os.utime(orphan, (long_ago, long_ago))
+    young = tmp_path / "jobs" / "in" / "young"
+    young.mkdir()
+    cluster = start_cluster(plan_limits={"free": {**GENEROUS["free"], "job_retention_seconds": 1}})
+    cluster.start_worker()
+    done = cluster.wait(cluster.submit(), "expired")
+    assert cluster.running.get(f"/jobs/{done['id']}/result").status_code == 410
+    results = tmp_path / "jobs" / "out"
+    wait_until(lambda: not any(path.is_file() for path in results.rglob("*")))
+    wait_until(lambda: not orphan.exists())
+    assert young.is_dir()
 
 
 def test_a_worker_drains_at_a_signal(start_cluster: StartCluster, tmp_path: Path) -> None:
@@ -147,7 +179,7 @@ def test_a_second_signal_returns_the_job_to_the_queue(start_cluster: StartCluste
     assert cluster.show(job)["state"] == "queued"
     path.touch()
     cluster.start_worker()
-    assert cluster.wait(job, seconds=120)["attempt"] == 1
+    assert cluster.wait(job)["attempt"] == 1
 
 
 def test_a_worker_reports_its_health_and_metrics(start_cluster: StartCluster) -> None:
@@ -155,7 +187,7 @@ def test_a_worker_reports_its_health_and_metrics(start_cluster: StartCluster) ->
     port = free_port()
     cluster.start_worker(worker_address=f"127.0.0.1:{port}", workers=2)
     assert get_when_open(f"http://127.0.0.1:{port}/health/live").json() == {"status": "live"}
-    wait_until(lambda: get_when_open(f"http://127.0.0.1:{port}/health/ready").status_code == 200, 90)
+    wait_until(lambda: get_when_open(f"http://127.0.0.1:{port}/health/ready").status_code == 200, START_S)
     cluster.wait_for_workers(1)
     cluster.wait(cluster.submit())
     metrics = get_when_open(f"http://127.0.0.1:{port}/metrics").text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections import Counter
@@ -86,7 +87,13 @@ def test_small_callers_do_not_wait_for_the_many_jobs_of_another(start_cluster: S
     with contextlib.closing(cluster.store) as store:
         assert store.depth().queued > 100
     finish_all(cluster)
-    assert {row.state for row in read_rows(cluster)} == {"done"}
+    rows = read_rows(cluster)
+    assert {row.state for row in rows} == {"done"}
+    large = [row.started for row in rows if row.id not in {job["id"] for _, job in jobs}]
+    for row in rows:
+        if row.started not in large:
+            # two run, two are placed already; the rest is for submissions that a loaded machine commits late
+            assert sum(row.created < started < row.started for started in large) <= 20
 
 
 def test_a_flood_of_pro_jobs_lets_free_ones_advance(start_cluster: StartCluster) -> None:
@@ -104,15 +111,24 @@ def test_a_flood_of_pro_jobs_lets_free_ones_advance(start_cluster: StartCluster)
     assert order[:25].count("") == 5
 
 
+def connect_to(address: sql.URL) -> socket.socket:
+    """Connect to PostgreSQL, on TCP or on a Unix socket in a folder."""
+    host, port = str(address.query.get("host", address.host)), address.port or 5432
+    if not host.startswith("/"):
+        return socket.create_connection((host, port))
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(f"{host}/.s.PGSQL.{port}")
+    return connection
+
+
 def test_a_worker_whose_connections_are_dropped_continues(
     start_cluster: StartCluster, database_url: str, tmp_path: Path
 ) -> None:
     address = sql.make_url(database_url)
-    if not address.host or address.host.startswith("/") or "host" in address.query:
-        pytest.skip("the PostgreSQL of MESHHUB_TEST_POSTGRES_URL does not listen on TCP")
     cluster = start_cluster()
-    proxy = Proxy(address.host, address.port or 5432)
-    through = address.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False)
+    proxy = Proxy(lambda: connect_to(address))
+    query = {name: value for name, value in address.query.items() if name != "host"}
+    through = address.set(host="127.0.0.1", port=proxy.port, query=query).render_as_string(hide_password=False)
     cluster.start_worker(jobs_database_url=through)
     path = tmp_path / "go"
     job = cluster.submit(f"toy wait {path}")

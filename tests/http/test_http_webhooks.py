@@ -8,10 +8,8 @@ import hmac
 import ipaddress
 import json
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,32 +23,9 @@ from meshhub.http.jobs import webhooks
 from meshhub.http.jobs.destinations import Destinations, is_public
 from meshhub.service.keys import KeyStore
 from meshhub.service.webhook_secrets import WebhookSecrets
+from webhook_receivers import Receiver
 
 pytestmark = pytest.mark.once
-
-
-class Receiver:
-    """HTTP server that records messages; the first responses have the given statuses, later ones 200."""
-
-    def __init__(self, *statuses: int) -> None:
-        self.messages: list[tuple[dict[str, str], bytes]] = []
-        queue = list(statuses)
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.messages.append(({name.lower(): value for name, value in self.headers.items()}, body))
-                self.send_response(queue.pop(0) if queue else 200)
-                self.send_header("Location", "/elsewhere")
-                self.end_headers()
-
-            def log_message(self, *args: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hook?x=1"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
 @pytest.fixture
@@ -63,8 +38,7 @@ def receive() -> Iterator[Callable[..., Receiver]]:
 
     yield start
     for receiver in receivers:
-        receiver.server.shutdown()
-        receiver.server.server_close()
+        receiver.close()
 
 
 def submit(running: Running, headers: dict[str, str], url: str, content: bytes = b"toy") -> Any:

@@ -23,7 +23,7 @@ from http_serving import Running, serving, wait_until
 from meshhub.service.jobs.files import LocalJobFiles
 from meshhub.service.jobs.postgres import PostgresJobStore
 
-START_S = 90.0
+START_S = 300.0
 """Seconds until a worker has loaded its libraries on a loaded machine."""
 
 
@@ -74,7 +74,7 @@ class Cluster:
                 return state
             time.sleep(0.1)
 
-    def wait(self, job: dict[str, Any], state: str = "done", seconds: float = 60, **more: Any) -> dict[str, Any]:
+    def wait(self, job: dict[str, Any], state: str = "done", seconds: float = START_S, **more: Any) -> dict[str, Any]:
         """Wait for a state of a job."""
         wait_until(lambda: self.show(job, **more)["state"] == state, seconds)
         return self.show(job, **more)
@@ -118,8 +118,9 @@ def is_running(process_id: int) -> bool:
 class Proxy:
     """TCP proxy in front of a server, which can drop its connections and refuse others."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._target = host, port
+    def __init__(self, connect: Callable[[], socket.socket]) -> None:
+        """Use a function that connects to the server."""
+        self._connect = connect
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self.is_open = True
@@ -160,7 +161,7 @@ class Proxy:
                 if not self.is_open:
                     client.close()
                     continue
-                server = socket.create_connection(self._target)
+                server = self._connect()
                 self._pairs.append((client, server))
                 for source, target in ((client, server), (server, client)):
                     self._start_thread(self._copy, source, target)
