@@ -12,7 +12,12 @@ from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, expa
 from meshhub.builtin_plugins.step.recognition.bodies import shell_sizes, shell_volumes
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_SAGITTA_RATIO, chord_volumes
 from meshhub.builtin_plugins.step.recognition.regions import region_areas
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances, perpendicular
+from meshhub.builtin_plugins.step.recognition.surfaces import (
+    SurfaceKind,
+    distances,
+    perpendicular,
+    rows_by_patch,
+)
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.curves import CurveKind, edge_regions
 from meshhub.builtin_plugins.step.writing.edge_segments import EdgeSegments
@@ -262,7 +267,8 @@ def _parameterize(model: BrepModel, face: IntIndex, begin: Float64, end: Float64
         begin, end: (k, 3) mm.
     Returns:
         (k, 2) each: begin and end in the coordinates of a plane, of an unrolled cylinder or cone (angle, height), of a
-        torus (both angles), of the stereographic projection of a sphere. (k, 2) periods; 0 where there is none.
+        torus (both angles), of the stereographic projection of a sphere, of a patch. (k, 2) periods; 0 where there is
+        none.
     """
     surfaces = model.regions.surfaces.take(face)
     is_sphere = surfaces.kind == SurfaceKind.SPHERE
@@ -292,6 +298,13 @@ def _parameterize(model: BrepModel, face: IntIndex, begin: Float64, end: Float64
     a = np.stack([np.where(is_flat, x, around * radius), np.where(is_flat, y, second)], axis=1)
     b = np.stack([np.where(is_flat, end_x, (around + turn) * radius), np.where(is_flat, end_y, second + climb)], axis=1)
     period = 2 * np.pi * np.stack([np.where(is_flat, 0, radius), np.where(is_torus, surfaces.second, 0)], axis=1)
+    for patch, rows in rows_by_patch(surfaces):
+        low, high = patch.locate(begin[rows]), patch.locate(end[rows])
+        if patch.is_closed:
+            high[:, 0] += np.round(low[:, 0] - high[:, 0])
+        _, along_u, along_v = patch.derive(low, 1)
+        size = np.array([lengths(along_u).mean(), lengths(along_v).mean()])
+        a[rows], b[rows], period[rows] = low * size, high * size, size * [patch.is_closed, False]
     return a, b, period
 
 
