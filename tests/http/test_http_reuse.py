@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from http_serving import ASCII_STL, Running, serving, wait_until
+from meshhub.engine import reserved_workers
 from meshhub.engine.contract import CALLER, Task
 from meshhub.engine.isolated import Isolated
 from meshhub.http.server.app import create_engine
@@ -30,8 +31,9 @@ loaded machine. The goal is half a second."""
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Return a function that serves with an engine of its own."""
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """Return a function that serves with an engine of its own, whose workers wait for long."""
+    monkeypatch.setattr(reserved_workers, "_MAX_IDLE_S", 600.0)
     engines: list[Isolated] = []
 
     def begin(*, trusted: tuple[str, ...] = ("127.0.0.1",), **settings: Any) -> Any:

@@ -127,6 +127,18 @@ def test_a_webhook_needs_a_secret_and_an_allowed_destination(serve: Callable[...
     WebhookSecrets(running.keys).create(record.id)
     for url in ("http://example.com", "ftp://example.com", "https://u:p@example.com", "no url", "https://"):
         check_error(submit(running, headers, url), 400, "invalid_option")
+    for url in ("https://10.1.2.3/hook", "https://169.254.169.254", "https://[::1]:8443", "https://[::ffff:127.0.0.1]"):
+        error = check_error(submit(running, headers, url), 400, "invalid_option")
+        assert "may not reach" in error["error"]
+
+
+def test_listed_networks_limit_addresses() -> None:
+    limited = Destinations(("10.0.0.0/8", "fd00::/8"))
+    for url in ("http://10.1.2.3/", "https://[fd00::1]/", "http://[::ffff:10.1.2.3]/", "https://name.example"):
+        limited.parse(url)
+    for url in ("http://11.1.2.3/", "https://[fe80::1]/", "http://127.0.0.1/"):
+        with pytest.raises(InvalidOption, match="may not reach"):
+            limited.parse(url)
 
 
 @pytest.mark.parametrize(

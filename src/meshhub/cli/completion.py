@@ -12,7 +12,7 @@ from meshhub.cli.verbosity import verbosity
 @verbosity
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print a script that completes commands, options, values and files.
+    """Print a script that completes commands, options and values.
 
     \b
     bash  meshhub completion bash \\

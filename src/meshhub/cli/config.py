@@ -25,10 +25,10 @@ _DEFAULT = "default"
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @verbosity
 def config(shown: bool, as_json: bool) -> None:
-    """Show every setting of the service and every limit of a plan, with the origin of the value.
+    """Show the settings of the service and the limits of plans.
 
-    Environment variables override the file that MESHHUB_SETTINGS names; the file overrides the defaults. Passwords
-    are masked.
+    Each value has its origin: environment variables override the file that MESHHUB_SETTINGS names, and the file the
+    defaults. Passwords are masked.
     """
     del shown
     loaded = load()

@@ -38,7 +38,7 @@ def _complete_disabled(_: click.Context, __: click.Parameter, incomplete: str) -
 @click.argument("name", shell_complete=_complete_loaded)
 @verbosity
 def disable(name: str) -> None:
-    """Leave out a plug-in, built-in or installed, in every command, service and program of this user.
+    """Leave out a plug-in in every program of this user. Built-in ones can be disabled, too.
 
     The variable MESHHUB_DISABLED_PLUGINS (names, separated by commas) does the same for one process.
     """

@@ -14,7 +14,7 @@ from meshhub.cli.verbosity import verbosity
 @verbosity
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
-    """Check this installation: packages, plug-ins, isolation, limits.
+    """Check the installation: packages, plug-ins, isolation, limits.
 
     Each missing package is listed with what needs it and how to install it. One tiny model is
     converted in a process of its own. The exit status is 1 if conversions cannot run, and 0 otherwise.

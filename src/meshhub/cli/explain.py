@@ -37,7 +37,7 @@ _TIMEOUT_S = 90.0
 def explain(
     source: str, target: str, plan: str | None, as_json: bool, options: dict[str, Any], registry: Registry
 ) -> None:
-    """Show the steps of a conversion, the reasons, and possible losses; nothing is converted.
+    """Show the steps and losses of a conversion without running it.
 
     OUTPUT may be a file name, which need not exist, or only a format. With --plan, a conversion that
     the plan does not allow ends with the error that its customer gets.

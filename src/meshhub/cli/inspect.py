@@ -43,7 +43,7 @@ def inspect(
     options: dict[str, Any],
     registry: Registry,
 ) -> None:
-    """Inspect model files: size, bodies, holes, whether they are closed.
+    """Inspect models: size, bodies, holes, whether they are closed.
 
     A folder stands for its model files, `-` for standard input.
     """

@@ -145,7 +145,7 @@ def list_keys(as_json: bool) -> None:
 )
 @verbosity
 def rotate(key_id: str, grace_hours: float, expires_days: int | None) -> None:
-    """Replace a key by a new one with the same plan and label, and print it on standard output.
+    """Replace a key by a new one with the same plan and label. The new key is printed on standard output.
 
     The old key is revoked at once, or after --grace-hours, which leaves time to distribute the new one.
     """

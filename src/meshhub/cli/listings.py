@@ -32,7 +32,7 @@ def _format_value(value: object) -> str:
 @_json
 @verbosity
 def formats(as_json: bool) -> None:
-    """List the formats that can be read and written, with their options."""
+    """List the formats that can be read and written, with options."""
     listed: dict[str, Any] = dict(supported(load_registry(probe=False), LOCAL)["formats"])
     if as_json:
         show.as_json(listed)
@@ -67,7 +67,7 @@ def _mark_feature(feature: Mapping[str, Any]) -> str:
 @_json
 @verbosity
 def operations(as_json: bool) -> None:
-    """List the operations in the order in which they run, with their options."""
+    """List the operations in the order in which they run."""
     listed: list[Any] = list(supported(load_registry(probe=False), LOCAL)["operations"])
     if as_json:
         show.as_json(listed)

@@ -15,7 +15,7 @@ from meshhub.cli.verbosity import verbosity
 @click.command()
 @verbosity
 def migrate() -> None:
-    """Create the tables of jobs and API keys, or add those of a new version.
+    """Create or complete the tables of jobs and API keys.
 
     The settings jobs_database_url and database_url name the databases (default: files in your data folder). Each
     service does the same at its first use. Run this before you start the services of a new version, with a user of the

@@ -49,7 +49,7 @@ def new(
     policy: bool,
     folder: Path | None,
 ) -> None:
-    """Write the distribution of a plug-in that installs, converts and passes its tests.
+    """Write the distribution of a plug-in. It installs, converts and passes its tests.
 
     \b
     meshhub plugin new acme --reader tri --writer tri

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def webhooks() -> None:
-    """Create, list, rotate and revoke the secrets that sign webhooks of jobs.
+    """Create, list, rotate and revoke secrets that sign webhooks.
 
     Each API key has its own secret. The database of the keys stores them.
     """

@@ -22,7 +22,7 @@ from meshhub.errors import MissingDependency
 @verbosity
 @click.pass_context
 def work(ctx: click.Context, workers: int | None) -> None:
-    """Run the jobs that services of a cluster accept, until SIGTERM or Ctrl-C.
+    """Run the jobs of a cluster, until SIGTERM or Ctrl-C.
 
     The settings jobs_database_url and jobs_storage_url name the cluster; they are those of the services. After the
     signal, running jobs have shutdown_seconds to end, and then return to the queue; a second signal

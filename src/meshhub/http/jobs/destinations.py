@@ -7,6 +7,7 @@ host name whose address changes between check and connection. The connection the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import socket
 from collections.abc import Sequence
@@ -90,6 +91,9 @@ class Destinations:
             raise InvalidOption("option 'webhook_url' must begin with https://")
         if self._hosts and not self._networks and not self._is_listed(host):
             raise InvalidOption(f"option 'webhook_url': the operator does not allow webhooks to {quote(host)}")
+        with contextlib.suppress(ValueError):
+            if not self._is_allowed(host, ipaddress.ip_address(host)):
+                raise InvalidOption(f"option 'webhook_url': webhooks may not reach {host}; send a public address")
         path = parts.path or "/"
         return Destination(
             host, port or (443 if is_secure else 80), is_secure, path + (f"?{parts.query}" if parts.query else "")
