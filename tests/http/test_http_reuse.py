@@ -17,6 +17,7 @@ from meshhub.engine.contract import CALLER, Task
 from meshhub.engine.isolated import Isolated
 from meshhub.http.server.app import create_engine
 from meshhub.model.report import Inspection, Report
+from meshhub.service.keys import Publishable
 from meshhub.service.settings import Settings
 from neighbors import find_job_processes
 
@@ -81,7 +82,11 @@ def test_each_caller_has_workers_of_its_own(start: Callable[..., Any]) -> None:
 
 def test_callers_of_an_unknown_proxy_share_no_worker(start: Callable[..., Any]) -> None:
     with start(trusted=()) as running:
-        convert(running, {"X-Forwarded-For": "1.1.1.1"})
+        address, page = {"X-Forwarded-For": "1.1.1.1"}, "https://shop.example"
+        convert(running, address)
+        assert not find_stopped()
+        key, _ = running.keys.create("pro", publishable=Publishable(origins=(page,)))
+        convert(running, {**address, "X-Api-Key": key, "Origin": page})
         assert not find_stopped()
 
 

@@ -73,7 +73,7 @@ async def check_access(connection: ASGIConnection[Any, Any, Any, Any], handler: 
     if context.publishable is not None:
         await _check_page(state, context, context.publishable, origin, is_metered=bool(handler.opt.get("metered")))
     # callers who may be several people share no worker
-    CALLER.set("" if context.is_address_shared and not keys else context.identity)
+    CALLER.set("" if context.is_address_shared and not caller.id else context.identity)
     if state.registry.hooks.is_implemented("meshhub_grants"):
         # off the event loop: a plug-in may query other services
         context.caller = await state.resources.run_entitlement(context.identity, state.registry.entitled, caller)
