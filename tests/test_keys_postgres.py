@@ -79,6 +79,17 @@ def test_several_stores_create_the_table_concurrently(url: str) -> None:
         store.close()
 
 
+def test_options_of_the_url_reach_the_database(url: str) -> None:
+    engine = sql.create_engine(url, poolclass=sql.NullPool)
+    with engine.begin() as connection:
+        connection.execute(sql.text("CREATE SCHEMA shop"))
+    store = KeyStore(sql.make_url(url).update_query_dict({"options": "-csearch_path=shop"}).render_as_string(False))
+    store.create("pro")
+    store.close()
+    with engine.connect() as connection:
+        assert "api_keys" in sql.inspect(connection).get_table_names("shop")
+
+
 def test_a_key_is_rotated_once(url: str, store: KeyStore) -> None:
     _, record = store.create("pro")
     stores = [KeyStore(url) for _ in range(6)]

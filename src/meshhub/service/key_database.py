@@ -106,9 +106,7 @@ class KeyDatabase:
         self._url = parse_url(url or default_url())
         pool = {} if self._is_sqlite else {"pool_pre_ping": True, "pool_timeout": _CONNECT_TIMEOUT_S}
         with _describe_url_errors(self._url.render_as_string(hide_password=False)):
-            self._engine = sql.create_engine(
-                self._url, connect_args=_DRIVER_OPTIONS.get(self._url.drivername, {}), **pool
-            )
+            self._engine = sql.create_engine(self._url, connect_args=_choose_driver_options(self._url), **pool)
         self.clock = clock
 
     def close(self) -> None:
@@ -272,6 +270,14 @@ def _add_driver(url: URL) -> URL:
     if find_spec("psycopg") is None:
         raise ImportError(describe_missing("PostgreSQL", ["psycopg"], 'pip install "meshhub[postgres]"'))
     return url.set(drivername="postgresql+psycopg")
+
+
+def _choose_driver_options(url: URL) -> dict[str, Any]:
+    """Return the arguments of a connection; `options` of the URL, such as a search path, come before ours."""
+    chosen = dict(_DRIVER_OPTIONS.get(url.drivername, {}))
+    if "options" in chosen and "options" in url.query:
+        chosen["options"] = f"{url.query['options']} {chosen['options']}"
+    return chosen
 
 
 def _first_line(error: Exception) -> str:
