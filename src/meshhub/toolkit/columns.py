@@ -30,8 +30,8 @@ _MAX_ROWS_PER_SLICE = 1 << 20
 _TYPES: dict[str, pa.DataType] = {"f4": pa.float32(), "f8": pa.float64(), "i4": pa.int32(), "i8": pa.int64()}
 _DTYPES: dict[pa.DataType, np.dtype[Any]] = {arrow: np.dtype(code) for code, arrow in _TYPES.items()}
 
-# the first allocation starts pyarrow's allocator; a child that is forked by another thread meanwhile would hang
-pa.array([0])
+# the first call starts pyarrow's allocator and its functions; a child forked by another thread meanwhile would hang
+pa.array([0]).dictionary_encode()
 
 
 class TextColumn(NamedTuple):
