@@ -52,6 +52,15 @@ def test_input_that_is_not_http_gets_a_json_error(service: Running, data: bytes)
         assert header.name in headers or header.statuses or header.operations
 
 
+def test_a_response_after_that_error_is_dropped(service: Running, caplog: pytest.LogCaptureFixture) -> None:
+    """The service responds at once, before the connection of the malformed chunk is closed."""
+    head = b"POST /nowhere HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for _ in range(5):
+        assert service.raw(head + b"zz\r\n").startswith(b"HTTP/1.1 400 ")
+    service.get("/plan")
+    assert "Exception in ASGI application" not in caplog.text
+
+
 def build_chunked_request(pieces: list[bytes]) -> bytes:
     """Return a request whose body consists of these chunks."""
     kind = b"Connection: close\r\nContent-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n"

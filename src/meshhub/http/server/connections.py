@@ -193,6 +193,10 @@ class Connection(H11Protocol):
 
     def _reject(self, status: int, code: str, message: str) -> None:
         """Send an error without the application, and close the connection."""
+        if self.cycle is not None:
+            # the application may respond before the connection is closed
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         request_id = choose_request_id(None)
         token = REQUEST.set(request_id)
         log.info("answered %d %s to %s: %s", status, code, self.client[0] if self.client else "local", message)
