@@ -4,7 +4,8 @@ python benchmarks/cluster.py [JOBS]            a table: 1, 2 and 4 workers, and 
 python benchmarks/cluster.py --soak MINUTES    two servers, three workers, random kills, a restart of the database
 
 PostgreSQL must be installed; each measurement starts one in a temporary folder. A small sphere is converted from STL to
-GLB, with the rate limits lifted. All processes share this machine, so more workers than cores add nothing.
+GLB, with the rate limits lifted; every third job of the soak reduces a large one, so that kills hit running jobs. All
+processes share this machine, so more workers than cores add nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ from meshhub.service.jobs.postgres import PostgresJobStore
 
 FACE_COUNT = 1400
 
+LARGE_FACE_COUNT = 200_000
+"""Triangles of a model whose reduction takes seconds."""
+
 CONNECTION_COUNT = 8
 """Connections of the clients."""
 
@@ -44,8 +48,8 @@ READY_S = 400.0
 DRAIN_S = 600.0
 """Seconds until all jobs have ended after the last submission."""
 
-KILL_INTERVAL_S = (6.0, 14.0)
-"""Seconds between two kills of a soak."""
+KILL_INTERVAL_S = (10.0, 20.0)
+"""Seconds between two kills of a soak; a worker loads its libraries for about 6 s."""
 
 
 class Database:
@@ -182,10 +186,10 @@ def measure_replicas(replica_count: int, body: bytes, request_count: int) -> flo
         return request_count / (time.perf_counter() - start)
 
 
-def submit(port: int, body: bytes, ports: tuple[int, ...] = ()) -> str:
+def submit(port: int, body: bytes, ports: tuple[int, ...] = (), **options: str) -> str:
     """Submit a job; repeat the request with its key until a server accepts it; return the id."""
     headers = {"Idempotency-Key": secrets.token_hex(8)}
-    files, data = {"file": ("a.stl", body)}, {"kind": "convert", "target": "glb"}
+    files, data = {"file": ("a.stl", body)}, {"kind": "convert", "target": "glb", **options}
     while True:
         with contextlib.suppress(httpx.TransportError):
             answer = httpx.post(f"http://127.0.0.1:{port}/jobs", files=files, data=data, headers=headers, timeout=60)
@@ -198,7 +202,7 @@ def submit(port: int, body: bytes, ports: tuple[int, ...] = ()) -> str:
         port = random.choice(ports or (port,))
 
 
-def soak(minutes: float, body: bytes) -> bool:
+def soak(minutes: float, body: bytes, large_body: bytes) -> bool:
     """Submit jobs while servers, workers and the database are killed; return whether all ended once."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
@@ -216,7 +220,11 @@ def soak(minutes: float, body: bytes) -> bool:
 
         def submit_until_end(_: int) -> None:
             while time.monotonic() < end:
-                ids.append(submit(random.choice(ports), body, ports))
+                port = random.choice(ports)
+                if random.random() < 1 / 3:
+                    ids.append(submit(port, large_body, ports, optimize_target_faces="20000"))
+                else:
+                    ids.append(submit(port, body, ports))
                 time.sleep(random.uniform(0, 0.5))
 
         with ThreadPoolExecutor(3) as threads:
@@ -290,24 +298,23 @@ def _check(store: PostgresJobStore, ids: list[str], folder: Path, kills: Counter
     return not lost and not leaked and not facts["billed twice"] and not facts["submitted twice"]
 
 
-@contextlib.contextmanager
-def _sphere() -> Iterator[bytes]:
+def _make_sphere(face_count: int) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "sphere.stl")
-        write_sphere(path, FACE_COUNT)
-        yield path.read_bytes()
+        write_sphere(path, face_count)
+        return path.read_bytes()
 
 
 def main() -> None:
-    with _sphere() as body:
-        if sys.argv[1:2] == ["--soak"]:
-            sys.exit(0 if soak(float(sys.argv[2]), body) else 1)
-        count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-        print("processes  jobs/s on workers  conversions/s on replicas")
-        for processes in (1, 2, 4):
-            jobs = measure_cluster(processes, body, count)
-            conversions = measure_replicas(processes, body, count)
-            print(f"{processes:9}  {jobs:17.1f}  {conversions:25.1f}", flush=True)
+    body = _make_sphere(FACE_COUNT)
+    if sys.argv[1:2] == ["--soak"]:
+        sys.exit(0 if soak(float(sys.argv[2]), body, _make_sphere(LARGE_FACE_COUNT)) else 1)
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    print("processes  jobs/s on workers  conversions/s on replicas")
+    for processes in (1, 2, 4):
+        jobs = measure_cluster(processes, body, count)
+        conversions = measure_replicas(processes, body, count)
+        print(f"{processes:9}  {jobs:17.1f}  {conversions:25.1f}", flush=True)
 
 
 if __name__ == "__main__":
