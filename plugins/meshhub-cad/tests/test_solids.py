@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from shapes import bored_box, box, brep, colored_iges, iges
 
 from meshhub import MeshhubError, Registry, Source
+from meshhub.toolkit.opencascade import use_kernel
 
 REGISTRY = Registry()
 BORED_MM3 = 40 * 20 * 10 - math.pi * 25 * 10
@@ -58,6 +60,23 @@ def test_each_root_of_iges_is_a_mesh(tmp_path: Path) -> None:
     source = Source.from_bytes(iges(tmp_path / "a.igs", box(), bored_box(), solids=False), "a.igs")
     assert len(REGISTRY.read(source).meshes) == 2
     assert not {"open_solid", "surface_model"} & {note.code for note in REGISTRY.inspect(source).notes}
+
+
+@pytest.mark.parametrize("target", ["iges", "brep", "step"])
+def test_threads_take_turns_in_the_kernel(tmp_path: Path, target: str) -> None:
+    """Its messages are silenced for the process: a second thread would print them, or restore them too early."""
+    if target == "step":
+        data = REGISTRY.convert_bytes(brep(box()), "step", options={"input_format": "brep"})
+    else:
+        data = iges(tmp_path / "a.igs", box()) if target == "iges" else brep(box())
+    assert REGISTRY.inspect(data, input_format=target).model.bodies == 1
+    with ThreadPoolExecutor() as pool:
+        with use_kernel("other"):
+            reading = pool.submit(REGISTRY.inspect, data, input_format=target)
+            # long enough for a reader that does not wait
+            with pytest.raises(TimeoutError):
+                reading.result(timeout=0.5)
+        assert reading.result().model.bodies == 1
 
 
 def test_content_is_detected_under_any_name(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from meshhub import EmptyModel, Frame, Material, Mesh, Part, Scene, UnreadableFile, did, note
-from meshhub_cad.kernel import explore
+from meshhub.toolkit.opencascade import explore
 from meshhub_cad.tessellation import BodyMesh, list_faces, tessellate
 
 Color = tuple[float, float, float, float]

@@ -7,9 +7,9 @@ import re
 from typing import Any
 
 from meshhub import EmptyModel, Frame, Scene, Source, UnreadableFile
+from meshhub.toolkit.opencascade import use_kernel
 from meshhub_cad import BrepOptions
 from meshhub_cad.bodies import Accuracy, Body, build_scene
-from meshhub_cad.kernel import kernel
 
 _SECTIONS = (
     b"Locations", b"Curve2ds", b"Curves", b"Polygon3D", b"PolygonOnTriangulations", b"Surfaces", b"Triangulations",
@@ -36,7 +36,7 @@ def read(source: Source, options: BrepOptions) -> Scene:
     """
     data = source.read()
     accuracy = Accuracy(options.brep_deviation_mm, options.brep_angle_degrees, "brep_deviation_mm")
-    with kernel("BREP"):
+    with use_kernel("BREP"):
         shape = _load(data)
         return build_scene([Body(shape, "", lambda _: None)], accuracy, Frame("mm", "z"), 1.0, "BREP")
 

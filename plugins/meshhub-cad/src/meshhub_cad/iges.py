@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from meshhub import EmptyModel, Frame, Scene, Source, UnreadableFile
 from meshhub.toolkit.colors import encode_srgb
+from meshhub.toolkit.opencascade import use_kernel
 from meshhub_cad import IgesOptions
 from meshhub_cad.bodies import Accuracy, Body, Color, build_scene, sew
-from meshhub_cad.kernel import kernel
 
 _FRAMES: dict[int, tuple[Frame, float]] = {
     1: (Frame("in", "z"), 25.4),
@@ -47,7 +47,7 @@ def read(source: Source, options: IgesOptions) -> Scene:
     """
     data = _check_lines(source.read())
     accuracy = Accuracy(options.iges_deviation_mm, options.iges_angle_degrees, "iges_deviation_mm")
-    with kernel("IGES"), _loaded(data) as (document, header):
+    with use_kernel("IGES"), _loaded(data) as (document, header):
         frame, mm_per_unit = _FRAMES.get(header.UnitFlag(), (Frame("mm", "z"), 1.0))
         # the kernel converts lengths of the file to millimeters, but not the resolution
         tolerance_mm = min(max(header.Resolution() * mm_per_unit, _MIN_SEWING_MM), _MAX_SEWING_MM)

@@ -17,8 +17,8 @@ from scipy.spatial import cKDTree
 
 from meshhub import UnreadableFile
 from meshhub.toolkit.geometry import distinct
+from meshhub.toolkit.opencascade import explore
 from meshhub.toolkit.topology import Edges, components, edges, half_edges
-from meshhub_cad.kernel import explore
 
 MIN_DEVIATION_RATIO = 2e-5
 """Share of the diagonal of a body's box; a finer deviation would take minutes for bodies of several meters."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from meshhub.builtin_plugins.step.reading.holes import FoundHole, Openness, RoundFace, find_holes
 from meshhub.builtin_plugins.step.reading.surface_kinds import surface_kind
-from meshhub.builtin_plugins.step.reading.tessellation import explore
 from meshhub.builtin_plugins.step.reading.xcaf import PlacedProduct
 from meshhub.model.features import (
     MAX_PLACES,
@@ -22,6 +21,7 @@ from meshhub.model.features import (
     Vector,
 )
 from meshhub.model.scene import Float64
+from meshhub.toolkit.opencascade import explore
 
 DECIMALS = 4
 """Decimals of millimeters and degrees in the table: a tenth of a micrometer, far below the accuracy of parts."""
@@ -118,12 +118,12 @@ def _exact_size(shapes: dict[str, Any], placements: list[PlacedProduct], is_anal
 
 def _collect(shape: Any) -> _ProductFeatures:
     from OCP.BRepAdaptor import BRepAdaptor_Surface
-    from OCP.TopAbs import TopAbs_FACE, TopAbs_SHAPE, TopAbs_SOLID
+    from OCP.TopAbs import TopAbs_FACE, TopAbs_SOLID
     from OCP.TopoDS import TopoDS
 
-    features = _ProductFeatures(solids=sum(1 for _ in explore(shape, TopAbs_SOLID, TopAbs_SHAPE)))
+    features = _ProductFeatures(solids=sum(1 for _ in explore(shape, TopAbs_SOLID)))
     inward: list[RoundFace] = []
-    for face in explore(shape, TopAbs_FACE, TopAbs_SHAPE):
+    for face in explore(shape, TopAbs_FACE):
         adaptor = BRepAdaptor_Surface(TopoDS.Face(face), False)
         kind = surface_kind(adaptor)
         features.faces[kind] += 1
@@ -189,11 +189,11 @@ def _round_face(kind: Any, face: Any, surface: Any) -> RoundFace:
 def _sample_edges(face: Any) -> Float64:
     """Return points (n, 3) on the edges of a face: where they are splines, the bounds of the kernel are too wide."""
     from OCP.BRepAdaptor import BRepAdaptor_Curve
-    from OCP.TopAbs import TopAbs_EDGE, TopAbs_SHAPE
+    from OCP.TopAbs import TopAbs_EDGE
     from OCP.TopoDS import TopoDS
 
     points = []
-    for edge in explore(face, TopAbs_EDGE, TopAbs_SHAPE):
+    for edge in explore(face, TopAbs_EDGE):
         curve = BRepAdaptor_Curve(TopoDS.Edge(edge))
         for parameter in np.linspace(curve.FirstParameter(), curve.LastParameter(), POINTS_PER_EDGE).tolist():
             point = curve.Value(parameter)

@@ -10,6 +10,7 @@ import numpy as np
 
 from meshhub.model.features import HoleStep
 from meshhub.model.scene import Float64
+from meshhub.toolkit.opencascade import explore
 
 JOIN_MM = 1e-3
 """Millimeters; sections of one hole touch within it, and their axes and radii agree within it."""
@@ -111,13 +112,11 @@ class Openness:
             radius: Radius at the end.
         """
         from OCP.BRepAdaptor import BRepAdaptor_Curve
-        from OCP.TopAbs import TopAbs_EDGE, TopAbs_SHAPE
+        from OCP.TopAbs import TopAbs_EDGE
         from OCP.TopoDS import TopoDS
 
-        from meshhub.builtin_plugins.step.reading.tessellation import explore
-
         for face in faces:
-            for edge in explore(face, TopAbs_EDGE, TopAbs_SHAPE):
+            for edge in explore(face, TopAbs_EDGE):
                 curve = BRepAdaptor_Curve(TopoDS.Edge(edge))
                 point = curve.Value((curve.FirstParameter() + curve.LastParameter()) / 2)
                 position = np.array([point.X(), point.Y(), point.Z()])

@@ -1,13 +1,8 @@
-"""STEP files as XCAF documents, loaded by OpenCASCADE without lasting effects on the process.
-
-OpenCASCADE holds the interpreter lock while it reads, cannot be canceled, and may crash on damaged files. The service
-therefore reads in worker processes. OpenCASCADE reports to a process-wide messenger, which is silenced during the read.
-"""
+"""STEP files as XCAF documents, loaded by OpenCASCADE without lasting effects on the process."""
 
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,15 +10,13 @@ from typing import Any
 
 from meshhub.errors import ExternalReference, UnreadableFile
 from meshhub.model.capabilities import Unit
+from meshhub.toolkit.opencascade import use_kernel
 
 _UNITS: dict[str, Unit] = {
     "micrometre": "um", "micrometer": "um", "millimetre": "mm", "millimeter": "mm", "centimetre": "cm",
     "centimeter": "cm", "metre": "m", "meter": "m", "inch": "in", "foot": "ft",
 }  # fmt: skip
 _DOCUMENT_FILE, _DISABLED_DOCUMENT_FILE = b"DOCUMENT_FILE", b"DOCUMENT_NONE"
-
-_kernel_lock = threading.RLock()
-"""Held while a document is in use: the silenced messenger is shared by all threads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +45,7 @@ def load_file(data: bytes) -> Iterator[LoadedFile]:
         UnreadableFile: The kernel cannot read the file.
         ExternalReference: The file names other files in a form that cannot be disabled.
     """
-    with _kernel_lock, _silence_messages(), _translate_exceptions():
+    with use_kernel("STEP"):
         from OCP.TCollection import TCollection_ExtendedString
         from OCP.TDocStd import TDocStd_Document
         from OCP.UnitsMethods import UnitsMethods_LengthUnit_Millimeter
@@ -109,35 +102,3 @@ def _length_unit(reader: Any) -> Unit:
     reader.FileUnits(lengths, angles, solid_angles)
     names = {lengths.Value(number).ToCString().strip().lower() for number in range(1, lengths.Length() + 1)}
     return _UNITS.get(names.pop(), "mm") if len(names) == 1 else "mm"
-
-
-@contextmanager
-def _silence_messages() -> Iterator[None]:
-    from OCP.Message import Message
-
-    messenger = Message.DefaultMessenger_s()
-    sequence = messenger.Printers()
-    printers = [sequence.Value(number) for number in range(1, sequence.Length() + 1)]
-    messenger.ChangePrinters().Clear()
-    try:
-        yield
-    finally:
-        for printer in printers:
-            messenger.AddPrinter(printer)
-
-
-@contextmanager
-def _translate_exceptions() -> Iterator[None]:
-    """Raise UnreadableFile for exceptions of the kernel, which have only their package in common."""
-    try:
-        yield
-    except Exception as failure:
-        kind = type(failure)
-        if kind.__name__ == "Standard_OutOfMemory":
-            raise MemoryError from failure
-        if kind.__module__.split(".")[0] != "OCP" and not isinstance(failure, RuntimeError):
-            raise
-        raise UnreadableFile(
-            f"the CAD kernel cannot process the geometry of the STEP file ({kind.__name__}); "
-            "check the model in its CAD program and export it again"
-        ) from failure

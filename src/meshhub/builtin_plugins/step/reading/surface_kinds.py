@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from meshhub.builtin_plugins.step.reading.tessellation import explore
 from meshhub.model.scene import Color
+from meshhub.toolkit.opencascade import explore
 
 OTHER_KIND = "free-form"
 """Kind of Bézier and B-spline surfaces, of offsets, and of surfaces that the kernel does not name."""
@@ -47,8 +47,8 @@ def surface_kind(surface: Any) -> str:
 def iterate_surface_colors(shape: Any) -> Iterator[tuple[Any, Color]]:
     """Yield each face of a shape with the color of its kind."""
     from OCP.BRepAdaptor import BRepAdaptor_Surface
-    from OCP.TopAbs import TopAbs_FACE, TopAbs_SHAPE
+    from OCP.TopAbs import TopAbs_FACE
     from OCP.TopoDS import TopoDS
 
-    for face in explore(shape, TopAbs_FACE, TopAbs_SHAPE):
+    for face in explore(shape, TopAbs_FACE):
         yield face, SURFACE_COLORS[surface_kind(BRepAdaptor_Surface(TopoDS.Face(face), False))]

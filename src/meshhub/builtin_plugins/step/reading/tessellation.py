@@ -22,6 +22,7 @@ from meshhub.builtin_plugins.step.reading.xcaf import location_matrix
 from meshhub.errors import UnreadableFile
 from meshhub.model.scene import Color, Float64, Int32
 from meshhub.toolkit.geometry import IntIndex, distinct
+from meshhub.toolkit.opencascade import explore
 
 MIN_DEVIATION_RATIO = 2e-5
 """Share of the diagonal of a shape's box; a finer deviation would take minutes for parts of several meters."""
@@ -206,25 +207,15 @@ def _collect_mesh(faces: list[_KernelFace], deviation_mm: float, angle_rad: floa
 
 def _collect_faces(shape: Any) -> tuple[list[_KernelFace], int]:
     """Return the faces of every solid, then those outside solids, and the number of solids."""
-    from OCP.TopAbs import TopAbs_FACE, TopAbs_SHAPE, TopAbs_SOLID
+    from OCP.TopAbs import TopAbs_FACE, TopAbs_SOLID
 
     faces: list[_KernelFace] = []
     solid_count = 0
-    for solid in explore(shape, TopAbs_SOLID, TopAbs_SHAPE):
+    for solid in explore(shape, TopAbs_SOLID):
         solid_count += 1
-        faces += [_KernelFace(face, solid_count) for face in explore(solid, TopAbs_FACE, TopAbs_SHAPE)]
+        faces += [_KernelFace(face, solid_count) for face in explore(solid, TopAbs_FACE)]
     faces += [_KernelFace(face, 0) for face in explore(shape, TopAbs_FACE, TopAbs_SOLID)]
     return faces, solid_count
-
-
-def explore(shape: Any, kind: Any, kind_to_avoid: Any) -> Iterator[Any]:
-    """Yield the subshapes of one kind that are not inside shapes of another kind."""
-    from OCP.TopExp import TopExp_Explorer
-
-    explorer = TopExp_Explorer(shape, kind, kind_to_avoid)
-    while explorer.More():
-        yield explorer.Current()
-        explorer.Next()
 
 
 def _diagonal_mm(shape: Any) -> float:
@@ -276,7 +267,7 @@ def _collect_colors(
     The color of the innermost shape takes precedence.
     """
     from OCP.collections import IndexedMap_TopoDS_Shape_TopTools_ShapeMapHasher
-    from OCP.TopAbs import TopAbs_FACE, TopAbs_SHAPE
+    from OCP.TopAbs import TopAbs_FACE
     from OCP.TopExp import TopExp
 
     # the kernel numbers the kinds of shapes from compound to vertex
@@ -291,7 +282,7 @@ def _collect_colors(
     colors: dict[Color, int] = {}
     color_index = np.full(numbers.Extent() + 1, -1, np.int32)
     for _, part, color in outer_first:
-        for face in explore(part, TopAbs_FACE, TopAbs_SHAPE):
+        for face in explore(part, TopAbs_FACE):
             color_index[numbers.FindIndex(face)] = colors.setdefault(color, len(colors))
     # number 0 stands for faces that are not in the shape
     color_index[0] = -1

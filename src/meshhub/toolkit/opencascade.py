@@ -1,4 +1,8 @@
-"""Calls of OpenCASCADE: silent, and with errors that name the file as their cause."""
+"""OpenCASCADE (`pip install cadquery-ocp-novtk`) for readers: one thread at a time, silent, with coded errors.
+
+OpenCASCADE holds the interpreter lock while it reads, cannot be canceled, and may crash on damaged files. The service
+therefore reads in worker processes. Its settings and its messenger belong to the process, so plug-ins share one lock.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +11,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from meshhub import UnreadableFile
+from meshhub.errors import UnreadableFile
 
 _kernel_lock = threading.RLock()
-"""Held while the kernel works: its messenger is shared by all threads."""
+"""Held while a plug-in uses the kernel."""
 
 
 @contextmanager
-def kernel(label: str) -> Iterator[None]:
-    """Silence the kernel, and raise UnreadableFile for its exceptions, which have only their package in common.
+def use_kernel(label: str) -> Iterator[None]:
+    """Wait until no other thread uses the kernel, and silence it inside the `with` block.
+
+    Exceptions of the kernel in the block become UnreadableFile: the file is their cause.
 
     Args:
         label: Format of the file, for the message.
+    Raises:
+        UnreadableFile: The kernel raised an exception.
     """
     with _kernel_lock, _silence_messages():
         try:
             yield
         except Exception as failure:
+            # exceptions of the kernel have only their package in common
             kind = type(failure)
             if kind.__name__ == "Standard_OutOfMemory":
                 raise MemoryError from failure
             if kind.__module__.split(".")[0] != "OCP" and not isinstance(failure, RuntimeError):
                 raise
             raise UnreadableFile(
-                f"the CAD kernel cannot process the {label} file ({kind.__name__}); "
+                f"the CAD kernel cannot process the geometry of the {label} file ({kind.__name__}); "
                 "check the model in its CAD program and export it again"
             ) from failure
 
@@ -51,7 +60,13 @@ def _silence_messages() -> Iterator[None]:
 
 
 def explore(shape: Any, kind: Any, kind_to_avoid: Any = None) -> Iterator[Any]:
-    """Yield the subshapes of one kind, except those inside shapes of another kind."""
+    """Yield the subshapes of one kind.
+
+    Args:
+        shape: `TopoDS_Shape` to search.
+        kind: `TopAbs_ShapeEnum` of the subshapes.
+        kind_to_avoid: Kind whose subshapes are left out; default: none.
+    """
     from OCP.TopAbs import TopAbs_SHAPE
     from OCP.TopExp import TopExp_Explorer
 
