@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -163,8 +164,21 @@ def test_areas_of_svg(body: str, area_mm2: float) -> None:
     assert model.watertight
 
 
-def test_outlines_that_touch_at_a_point_give_a_valid_solid() -> None:
-    inspection = inspect(svg('<rect width="10" height="10"/><rect x="10" y="10" width="10" height="10"/>'), "a.svg")
+def draw_touching_squares(space: Any, _: Any) -> None:
+    for x in (0, 10):
+        for (a, b), (c, d) in pairwise([(0, 0), (10, 0), (10, 10), (0, 10), (0, 0)]):
+            space.add_line((a + x, b + x), (c + x, d + x))
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (svg('<rect width="10" height="10"/><rect x="10" y="10" width="10" height="10"/>'), "a.svg"),
+        (dxf(draw_touching_squares), "a.dxf"),
+    ],
+)
+def test_outlines_that_touch_at_a_point_give_a_valid_solid(data: bytes, name: str) -> None:
+    inspection = inspect(data, name)
     assert (inspection.model.watertight, inspection.model.bodies) == (True, 2)
     assert "touching_outlines" in codes(inspection)
     assert inspection.model.volume_mm3 == pytest.approx(600, rel=2e-3)

@@ -66,8 +66,9 @@ def join_curves(curves: list[Points], tolerance: float) -> Outlines:
 def _chain(pieces: list[Points], tolerance: float) -> tuple[list[Points], int]:
     """Return the outlines that open curves form, and how many curves belong to none.
 
-    Curves with a loose end are taken away, again and again. Each other curve belongs to an outline if exactly two
-    curves meet at each of its ends, and so on around the outline.
+    Curves with a loose end are taken away, again and again. Each other curve belongs to an outline if an even number of
+    curves meet at each of its ends, and so on around the outline: then every way around gives the same area by the
+    even-odd rule, also where outlines share a corner.
     """
     if not pieces:
         return [], 0
@@ -81,7 +82,7 @@ def _chain(pieces: list[Points], tolerance: float) -> tuple[list[Points], int]:
     degree = np.bincount(np.concatenate([node[:count][kept], node[count:][kept]]), minlength=len(node))
     _, group = components(len(node), node[:count][kept], node[count:][kept])
     is_bad = np.zeros(int(group.max()) + 1, np.bool_)
-    is_bad[group[(degree != 2) & (degree != 0)]] = True
+    is_bad[group[degree % 2 == 1]] = True
     usable = kept[~is_bad[group[node[:count][kept]]]]
     return _walk(pieces, node, usable), count - len(usable)
 
@@ -113,7 +114,7 @@ def _drop_loose(first: NDArray[np.integer[Any]], last: NDArray[np.integer[Any]])
 
 
 def _walk(pieces: list[Points], node: NDArray[np.integer[Any]], usable: NDArray[np.intp]) -> list[Points]:
-    """Return the outlines of curves that form closed chains, each walked from end to end."""
+    """Return the outlines of curves that form closed chains, each walked from end to end until it is back."""
     count = len(pieces)
     at_node: dict[int, list[int]] = {}
     for piece in usable.tolist():
@@ -126,7 +127,9 @@ def _walk(pieces: list[Points], node: NDArray[np.integer[Any]], usable: NDArray[
         start, current = int(node[piece]), int(node[piece + count])
         parts = [pieces[piece][:-1]]
         while current != start:
-            piece = next(other for other in at_node[current] if other in remaining)
+            # curves that were walked from their other end are still listed here
+            while piece not in remaining:
+                piece = at_node[current].pop()
             remaining.remove(piece)
             is_forward = int(node[piece]) == current
             parts.append((pieces[piece] if is_forward else pieces[piece][::-1])[:-1])
