@@ -4,7 +4,8 @@
 
 For each file of a format, and for each model that meshhub writes to the format from the files of FOLDER/models, the
 table shows what meshhub and the judge read: triangles, area, volume, size, used materials. Judges differ in units and
-in the axis that points up, so sizes are compared after sorting them, with the scale between both as a column.
+in the axis that points up, so sizes are compared after sorting them, with the scale between both as a column. A summary
+follows.
 
 Judges of CAD files know no triangles. Gmsh reports the exact area and volume of IGES and BREP files, though it
 contains OpenCASCADE, too. trimesh has its own readers of drawings: the extent and the area that the outlines of a
@@ -14,16 +15,20 @@ drawing enclose are compared with the base of the solid.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.util
 import json
+import math
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 import numpy as np
@@ -84,8 +89,13 @@ def measure_triangles(vertices: Points, faces: NDArray[np.int64], materials: int
 
 def run_judge(command: list[str]) -> None:
     """Run a program; one that fails or exceeds the deadline writes no result."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        subprocess.run(command, capture_output=True, timeout=DEADLINE_S, check=False)
+    silent = subprocess.DEVNULL
+    with subprocess.Popen(command, stdout=silent, stderr=silent, start_new_session=True) as process:
+        try:
+            process.wait(DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            # some programs are scripts that start the real one
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def judge_assimp(path: Path) -> Measures | None:
@@ -145,15 +155,21 @@ _DEFAULT_MATERIALS = ("DefaultMaterial", "")
 def judge_prusa(path: Path) -> Measures | None:
     """Let PrusaSlicer export a file as STL, with all objects and instances where they are."""
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "out.stl"
-        command = ["prusa-slicer", "--export-stl", "-o", str(out), str(path)]
-        run_judge(command)
+        source, out = Path(folder) / path.name, Path(folder) / "out.stl"
+        data = path.read_bytes()
+        # PrusaSlicer reads the angles of text files, which ISO/ASTM 52915 defines in degrees, as radians
+        source.write_bytes(_ANGLE.sub(lambda match: b"%s%.9f<" % (match[1], math.radians(float(match[2]))), data))
+        run_judge(["prusa-slicer", "--no-ensure-on-bed", "--export-stl", "-o", str(out), str(source)])
         if not out.exists():
             return None
         data = out.read_bytes()
     facets = np.frombuffer(data, [("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")], offset=84)
     points = facets["corners"].reshape(-1, 3).astype(np.float64)
     return measure_triangles(points, np.arange(len(points)).reshape(-1, 3)) if len(points) else None
+
+
+_ANGLE = re.compile(rb"(<r[xyz]>)\s*([-+.\deE]+)\s*<")
+"""Rotation of an AMF instance about an axis."""
 
 
 def judge_lightusd(path: Path) -> Measures | None:
@@ -281,24 +297,31 @@ def find_usd_faults(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Format:
-    """Format, its extensions, whether meshhub writes it, and its usual judge."""
+    """Format, its distribution, its extensions, whether meshhub writes it, and its usual judge."""
 
+    distribution: str
     extensions: tuple[str, ...]
     is_written: bool
     judge: str
     measure: Callable[[Scene], Measures] = measure
+    options: dict[str, object] = field(default_factory=dict)
 
 
 FORMATS = {
-    "amf": Format((".amf",), True, "prusa-slicer"),
-    "brep": Format((".brep", ".brp"), False, "gmsh"),
-    "dae": Format((".dae", ".zae"), True, "assimp"),
-    "dxf": Format((".dxf",), False, "trimesh", measure_profile),
-    "fbx": Format((".fbx",), False, "bpy"),
-    "iges": Format((".igs", ".iges"), False, "gmsh"),
-    "off": Format((".off",), True, "assimp"),
-    "svg": Format((".svg",), False, "trimesh", measure_profile),
-    "usdz": Format((".usdz",), True, "lightusd"),
+    "amf": Format("amf", (".amf",), True, "prusa-slicer"),
+    # finer than TOLERANCE_RATIO: judges of CAD files integrate over the true surfaces
+    "brep": Format(
+        "cad", (".brep", ".brp"), False, "gmsh", options={"brep_deviation_mm": 1e-3, "brep_angle_degrees": 2}
+    ),
+    "dae": Format("collada", (".dae", ".zae"), True, "assimp"),
+    "dxf": Format("cad", (".dxf",), False, "trimesh", measure_profile, {"dxf_tolerance_mm": 1e-3}),
+    "fbx": Format("fbx", (".fbx",), False, "bpy"),
+    "iges": Format(
+        "cad", (".igs", ".iges"), False, "gmsh", options={"iges_deviation_mm": 1e-3, "iges_angle_degrees": 2}
+    ),
+    "off": Format("off", (".off",), True, "assimp"),
+    "svg": Format("cad", (".svg",), False, "trimesh", measure_profile, {"svg_tolerance_mm": 1e-3}),
+    "usdz": Format("usdz", (".usdz",), True, "lightusd"),
 }
 
 JUDGES: dict[str, Callable[[Path], Measures | None]] = {
@@ -329,35 +352,62 @@ def compare(ours: Measures, theirs: Measures) -> tuple[float, list[str]]:
     return scale, faults
 
 
-def show(direction: str, name: str, path: Path, judge: str, registry: Registry, format_id: str) -> bool:
-    """Print the row of a file; return whether both readings are equal."""
+class Verdict(Enum):
+    """Comparison of the readings of a file; the value heads a column of the summary."""
+
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    JUDGE_REJECTS = "rejected by the judge"
+    BOTH_REJECT = "rejected by both"
+
+
+def show(direction: str, name: str, path: Path, judge: str, registry: Registry, format_id: str) -> Verdict:
+    """Print the row of a file, and return how both readings compare."""
+    form = FORMATS[format_id]
     try:
-        ours = FORMATS[format_id].measure(registry.read(path, input_format=format_id))
+        ours = form.measure(registry.read(path, input_format=format_id, options=form.options))
     except MeshhubError as error:
         # assimp draws the bones and cameras of a file that has no triangles
         is_rejected = error.code == "empty_model" or JUDGES[judge](path) is None
         print(f"{direction:4} {name[:44]:44} {'' if is_rejected else 'only meshhub rejects: '}{error.message[:60]}")
-        return is_rejected
+        return Verdict.BOTH_REJECT if is_rejected else Verdict.DIFFERENT
     theirs = JUDGES[judge](path)
     if theirs is None:
         print(f"{direction:4} {name[:44]:44} {ours.faces or '-':>8} only {judge} rejects")
-        return True
+        return Verdict.JUDGE_REJECTS
     scale, faults = compare(ours, theirs)
     if direction == "out" and format_id == "usdz":
         faults += find_usd_faults(path)
     sizes = "×".join(f"{size:.4g}" for size in ours.sizes)
     materials = f"{ours.materials}:{theirs.materials if theirs.materials is not None else '-'}"
-    verdict = "; ".join(faults) or "equal"
     content = ours.area if ours.volume is None else ours.volume
     figures = f"{ours.faces or '-':>8} {sizes:24} {content:12.6g} {materials:>6} {scale:9.4g}"
-    print(f"{direction:4} {name[:44]:44} {figures} {verdict}")
-    return not faults
+    print(f"{direction:4} {name[:44]:44} {figures} {'; '.join(faults) or 'equal'}")
+    return Verdict.DIFFERENT if faults else Verdict.EQUAL
 
 
 def is_installed(judge: str) -> bool:
     if judge == "bpy" and sys.executable != _BLENDER_PYTHON:
         return True
     return shutil.which(judge) is not None or importlib.util.find_spec(judge) is not None
+
+
+def compare_files(
+    format_id: str, judge: str, folder: Path, models: list[Path], registry: Registry
+) -> Iterator[tuple[str, Verdict]]:
+    """Compare all files of a format, and all models after they are written to it; yield directions and verdicts."""
+    form = FORMATS[format_id]
+    for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in form.extensions):
+        yield "in", show("in", path.name, path, judge, registry, format_id)
+    with tempfile.TemporaryDirectory() as results:
+        for model in models if form.is_written else ():
+            path = Path(results) / (model.stem + form.extensions[0])
+            try:
+                registry.convert(model, path)
+            except MeshhubError as error:
+                print(f"out  {model.name[:44]:44} {error.message[:60]}")
+                continue
+            yield "out", show("out", model.name, path, judge, registry, format_id)
 
 
 def main() -> int:
@@ -367,31 +417,26 @@ def main() -> int:
     parser.add_argument("--judge", choices=JUDGES)
     arguments = parser.parse_args()
     registry = Registry()
-    models = sorted(path for path in (arguments.folder / "models").glob("*") if path.is_file())
-    failed = 0
+    companions = (".mtl", ".png", ".jpg")
+    models = sorted(path for path in (arguments.folder / "models").glob("*") if path.suffix.lower() not in companions)
+    rows: list[tuple[str, str, str, str, Counter[Verdict]]] = []
     for format_id in arguments.format or FORMATS:
-        form = FORMATS[format_id]
-        judge = arguments.judge or form.judge
+        judge = arguments.judge or FORMATS[format_id].judge
         if not is_installed(judge):
             print(f"{format_id}: {judge} is not installed")
             continue
         columns = "triangles, sorted size in mm, volume in mm³ (drawings: area), materials, scale, verdict"
         print(f"\n{format_id}, judge {judge}: {columns}")
-        files = sorted(path for path in arguments.folder.rglob("*") if path.suffix.lower() in form.extensions)
-        for path in files:
-            failed += not show("in", path.name, path, judge, registry, format_id)
-        with tempfile.TemporaryDirectory() as folder:
-            for model in models if form.is_written else ():
-                if model.suffix.lower() in (".mtl", ".png", ".jpg"):
-                    continue
-                path = Path(folder) / (model.stem + form.extensions[0])
-                try:
-                    registry.convert(model, path)
-                except MeshhubError as error:
-                    print(f"out  {model.name[:44]:44} {error.message[:60]}")
-                    continue
-                failed += not show("out", model.name, path, judge, registry, format_id)
-    return 1 if failed else 0
+        verdicts: dict[str, Counter[Verdict]] = {"in": Counter(), "out": Counter()}
+        for direction, verdict in compare_files(format_id, judge, arguments.folder, models, registry):
+            verdicts[direction][verdict] += 1
+        distribution = f"meshhub-{FORMATS[format_id].distribution}"
+        rows += [(distribution, format_id, way, judge, counts) for way, counts in verdicts.items() if counts]
+    print("\n| distribution | format | direction | judge | files |", *(f"{verdict.value} |" for verdict in Verdict))
+    print("|" + "---|" * (5 + len(Verdict)))
+    for *names, counts in rows:
+        print("|", *(f"{name} |" for name in names), f"{counts.total()} |", *(f"{counts[each]} |" for each in Verdict))
+    return 1 if any(counts[Verdict.DIFFERENT] for *_, counts in rows) else 0
 
 
 if __name__ == "__main__":
