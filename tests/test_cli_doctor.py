@@ -89,11 +89,14 @@ def test_a_package_that_cannot_be_imported_is_a_warning(light: pytest.MonkeyPatc
     (check,) = find_checks(data, "meshlab")
     assert check["status"] == "warning"
     assert "libGL.so.1" in check["message"]
+    assert "libopengl0" in check["remedy"]
 
 
 def test_an_import_runs_in_another_process() -> None:
     assert diagnosis._try_import("json") == ""
     assert "no_such_module" in diagnosis._try_import("no_such_module")
+    assert diagnosis._try_import("json:loads") == ""
+    assert "no_such_filter" in diagnosis._try_import("json:no_such_filter")
 
 
 def test_a_crashing_worker_fails(light: pytest.MonkeyPatch) -> None:

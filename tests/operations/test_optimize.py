@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import manifold3d
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from meshhub.builtin_plugins.optimize import OptimizeOptions, meshlab
+from meshhub.builtin_plugins.optimize import OptimizeOptions
 from meshhub.builtin_plugins.optimize.operation import run
 from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Float64, Image, Material, Mesh, Part, Scene
@@ -24,7 +25,7 @@ def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "meshlab":
         pytest.importorskip("pymeshlab", reason="the second stage needs the extra meshlab")
     else:
-        monkeypatch.setattr(meshlab, "is_available", lambda: False)
+        monkeypatch.setitem(sys.modules, "pymeshlab", None)
     return str(request.param)
 
 

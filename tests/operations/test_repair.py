@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -457,8 +459,9 @@ def test_any_triangle_soup_is_repaired_without_an_error(seed: int, faces: int, p
         assert edge_counts(weld_as_written(result.meshes[0])[1]) == (0, 0)
 
 
-def test_without_pymeshlab_there_is_no_second_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meshlab, "find_spec", lambda name: None)
+@pytest.mark.parametrize("module", [None, SimpleNamespace(MeshSet=object)], ids=["not installed", "without OpenGL"])
+def test_without_filters_of_pymeshlab_there_is_no_second_stage(monkeypatch: pytest.MonkeyPatch, module: object) -> None:
+    monkeypatch.setitem(sys.modules, "pymeshlab", module)
     open_box = replace(brick(), faces=brick().faces[2:])
     assert meshlab.repair_with_meshlab(open_box, open_box) is None
 

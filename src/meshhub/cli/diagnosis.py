@@ -63,10 +63,15 @@ except MemoryError:
 
 
 class _Extra(NamedTuple):
-    """Purpose of an extra, and the modules of which one proves that its packages can be imported."""
+    """Purpose of an extra.
+
+    modules: modules that prove that its packages can be imported, or `module:attribute`
+    remedy:  default: `pip install`
+    """
 
     purpose: str
     modules: tuple[str, ...]
+    remedy: str = ""
 
 
 EXTRAS = {
@@ -76,7 +81,11 @@ EXTRAS = {
     "cluster": _Extra("jobs on several machines", ("psycopg", "procrastinate", "obstore")),
     "redis": _Extra("rate limits that several servers share", ("redis",)),
     "opentelemetry": _Extra("traces of requests", ("opentelemetry.sdk",)),
-    "meshlab": _Extra("better reduction and repair; pymeshlab is GPL-3.0", ("pymeshlab",)),
+    "meshlab": _Extra(
+        "better reduction and repair; pymeshlab is GPL-3.0",
+        ("pymeshlab", "pymeshlab:MeshSet.meshing_decimation_quadric_edge_collapse"),
+        "apt-get install libgl1 libopengl0",
+    ),
     "draco": _Extra("reading glTF files compressed with Draco", ("DracoPy",)),
     "meshopt": _Extra("reading glTF files compressed with meshopt; needs a C++ compiler", ("meshoptimizer",)),
     "step": _Extra("reading and writing STEP", ("OCP.Standard",)),
@@ -147,21 +156,24 @@ def _check_packages() -> Iterator[Check]:
                 name="base", status="failed" if missing else "ok", message=message, remedy=remedy * bool(missing)
             )
             continue
-        purpose, modules = EXTRAS[extra]
+        purpose, modules, library_remedy = EXTRAS[extra]
         if missing:
             yield Check(name=extra, status="missing", message=f"for {purpose}", remedy=remedy)
             continue
         error = next(filter(None, map(_try_import, modules)), "")
         versions = ", ".join(f"{name} {version}" for name, version in packages.items())
         if error:
-            yield Check(name=extra, status="warning", message=f"cannot be imported: {error}", remedy=remedy)
+            yield Check(
+                name=extra, status="warning", message=f"cannot be imported: {error}", remedy=library_remedy or remedy
+            )
         else:
             yield Check(name=extra, status="ok", message=f"{purpose}: {versions}")
 
 
-def _try_import(module: str) -> str:
-    """Return the last line of the error when another process imports a module; "" if it can."""
-    command = [sys.executable, "-c", f"import {module}"]
+def _try_import(reference: str) -> str:
+    """Return the last line of the error when another process imports a module or an attribute; "" if it can."""
+    module = reference.partition(":")[0]
+    command = [sys.executable, "-c", f"import {module}; {reference.replace(':', '.')}"]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_IMPORT_TIMEOUT_S, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-from functools import cache
-
 import numpy as np
 
 from meshhub.model.scene import Float64, Int32
 
 BOUNDARY_WEIGHT_RATIO = 100.0
 """Weight of boundary edges relative to inner ones; with a low weight, an open surface shrinks from its boundary."""
-
-
-@cache
-def is_available() -> bool:
-    """Return whether pymeshlab is installed, without importing it."""
-    return importlib.util.find_spec("pymeshlab") is not None
 
 
 def collapse_edges(vertices: Float64, faces: Int32, target: int, moves_points: bool) -> tuple[Float64, Int32]:

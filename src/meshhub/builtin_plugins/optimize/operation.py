@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from meshhub.builtin_plugins.optimize import OptimizeOptions, meshlab
+from meshhub.builtin_plugins.optimize import OptimizeOptions
 from meshhub.builtin_plugins.optimize.mesh_reduction import MeshReduction
 from meshhub.builtin_plugins.optimize.transfer import transfer_attributes
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Scene
+from meshhub.toolkit.meshlab import is_usable
 
 BISECTION_COUNT = 60
 """Bisection steps for the common share; more than the 52 bits of a float64."""
@@ -105,6 +106,6 @@ def _write_notes(faces: int, target: int, minimum: float, seams_moved: bool) -> 
         reason = "its separate bodies need more faces to stay closed"
     else:
         reason = "fewer would tear surfaces or change outlines; use 'repair' if the model is open"
-        if not meshlab.is_available():
+        if not is_usable():
             reason += ", or install 'meshhub[meshlab]'"
     note("target_faces_missed", f"result has {faces} faces instead of {target}: {reason}")

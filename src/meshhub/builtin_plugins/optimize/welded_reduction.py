@@ -11,6 +11,7 @@ import numpy as np
 from meshhub.builtin_plugins.optimize import meshlab
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.geometry import weld
+from meshhub.toolkit.meshlab import is_usable
 from meshhub.toolkit.topology import EdgeStatistics, edge_statistics, edges, remove_degenerate_faces, shells
 
 Triangles = tuple[Float64, Int32]
@@ -170,7 +171,7 @@ class WeldedReduction:
     def _attempt(self, goal: int) -> Iterator[Triangles]:
         """Yield reductions to `goal`, the best method first; the caller stops at the first valid one."""
         keep_border = self.state.edges.boundary > 0
-        if meshlab.is_available():
+        if is_usable():
             base = self._reduce_partly(goal, keep_border)
             if len(base[1]) <= MAX_MESHLAB_FACES and not has_crowded_points(base[1]):
                 yield self._collapse_edges(base, goal)

@@ -6,7 +6,6 @@ pymeshlab is GPL-3.0. Only this module imports it, and only if it is installed.
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from scipy.spatial import cKDTree
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_as_file
 from meshhub.model.scene import Float64, Int32, Mesh
 from meshhub.toolkit.geometry import weld, welded
+from meshhub.toolkit.meshlab import is_usable
 from meshhub.toolkit.topology import remove_degenerate_faces
 
 MAX_DISTANCE_RATIO = 0.005
@@ -36,7 +36,7 @@ def repair_with_meshlab(mesh: Mesh, repaired: Mesh) -> tuple[Mesh, FileCheck] | 
     Returns:
         A valid mesh close to the input and its check, or None.
     """
-    if find_spec("pymeshlab") is None or len(mesh.faces) > MAX_FACES:
+    if len(mesh.faces) > MAX_FACES or not is_usable():
         return None
     for start in (repaired, mesh):
         points, faces = welded(start)
