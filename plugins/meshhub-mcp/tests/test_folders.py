@@ -140,6 +140,21 @@ def test_listings_leave_out_links_and_hidden_files(folders: Folders, root: Path)
     assert (len(files), is_truncated) == (500, True)
 
 
+def test_listings_open_one_folder_at_a_time(folders: Folders, root: Path) -> None:
+    resource = pytest.importorskip("resource", reason="limits need POSIX")
+    count = 400
+    for number in range(count):
+        (root / f"{number}").mkdir()
+        (root / f"{number}" / "b.stl").write_bytes(b"model")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+    try:
+        files, more = folders.list_files("", frozenset({".stl"}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (len(files), more) == (count + 1, False)
+
+
 def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(folders: Folders, root: Path) -> None:
     """Swap a folder and a link to another one as fast as possible while files are read and written."""
     ended = threading.Event()

@@ -153,7 +153,7 @@ class Folders:
         prefix = "" if root is self._roots[0] else f"{root.names[0]}/"
         files: list[ListedFile] = []
         with _opened_folder(root, parts, path) as folder:
-            for name, status in _walk(folder, "/".join(parts)):
+            for name, status in _walk(folder, parts):
                 if PurePosixPath(name).suffix.lower() in extensions:
                     if len(files) == MAX_LISTED_COUNT:
                         return files, True
@@ -191,7 +191,7 @@ class Folders:
     def _read_companions(self, folder: int, model: str, data: bytes) -> dict[str, bytes]:
         """Return the files below the folder that the model, or another companion, names."""
         companions: dict[str, bytes] = {}
-        candidates = [name for name, _ in _walk(folder, "", MAX_COMPANION_COUNT, depth=1) if name != model]
+        candidates = [name for name, _ in _walk(folder, (), MAX_COMPANION_COUNT, depth=1) if name != model]
         pending = [data]
         left = self._max_bytes - len(data)
         while pending:
@@ -238,34 +238,42 @@ def _translated(path: str) -> Iterator[None]:
         raise PathNotAllowed(f"{path[:100]!r} cannot be opened: {error.strerror}") from None
 
 
-def _walk(folder: int, prefix: str, count: int = 100_000, depth: int = 8) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the visible files of a folder and below, without links, sorted by name in each folder."""
-    pending = [(os.dup(folder), prefix, depth)]
-    try:
-        while pending:
-            current, above, levels = pending.pop()
-            try:
-                for name in sorted(os.listdir(current)):
-                    if name.startswith("."):
-                        continue
-                    count -= 1
-                    if count < 0:
-                        return
-                    try:
-                        status = os.stat(name, dir_fd=current, follow_symlinks=False)
-                        if stat.S_ISDIR(status.st_mode) and levels:
-                            below = os.open(name, _FOLDER_FLAGS, dir_fd=current)
-                            pending.append((below, f"{above}/{name}" if above else name, levels - 1))
-                    except OSError:
-                        # another program removed or replaced it
-                        continue
-                    if stat.S_ISREG(status.st_mode):
-                        yield (f"{above}/{name}" if above else name), status
-            finally:
-                os.close(current)
-    finally:
-        for current, *_ in pending:
-            os.close(current)
+def _walk(
+    folder: int, above: tuple[str, ...], count: int = 100_000, depth: int = 8
+) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the visible files of a folder and below, without links, sorted by name in each folder.
+
+    Args:
+        folder: Descriptor of the folder.
+        above: Components that precede the names.
+        count: Maximum number of files and folders to visit.
+        depth: Maximum number of levels below the folder.
+    """
+    pending: list[tuple[str, ...]] = [()]
+    while pending:
+        parts = pending.pop()
+        for name, status in _list_folder(folder, parts):
+            count -= 1
+            if count < 0:
+                return
+            if stat.S_ISDIR(status.st_mode) and len(parts) < depth:
+                pending.append((*parts, name))
+            elif stat.S_ISREG(status.st_mode):
+                yield "/".join((*above, *parts, name)), status
+
+
+def _list_folder(folder: int, parts: tuple[str, ...]) -> list[tuple[str, os.stat_result]]:
+    """Return the visible entries of a folder below another one; those that another program removes are left out."""
+    entries = []
+    with (
+        contextlib.suppress(OSError, PathNotAllowed, PathNotFound),
+        _opened_folder(_Root((), folder), parts, "") as below,
+    ):
+        for name in sorted(os.listdir(below)):
+            if not name.startswith("."):
+                with contextlib.suppress(OSError):
+                    entries.append((name, os.stat(name, dir_fd=below, follow_symlinks=False)))
+    return entries
 
 
 def _exists(folder: int, name: str) -> bool:
