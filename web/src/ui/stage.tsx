@@ -418,7 +418,7 @@ function BedSheet({ item }: { item: Item }) {
               min="1"
               max="5000"
               value={bed[axis]}
-              onChange={({ currentTarget }) => {
+              onInput={({ currentTarget }) => {
                 const length = Number(currentTarget.value);
                 if (length >= 1 && length <= 5000) {
                   changeView({
