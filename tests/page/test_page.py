@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -523,6 +524,54 @@ def test_links_and_snippets_repeat_a_conversion_below_a_path(browser: Any, tmp_p
         paths = {urlsplit(line.split()[1]).path for line in visit.requests if line.split()[1].startswith("http")}
         assert all(path.startswith("/tools/mesh/") for path in paths)
         visit.close()
+
+
+def test_reduced_colors_show_their_filaments(visit: Visit, tmp_path: Path) -> None:
+    """A textured OBJ and its companions become a painted 3MF, on the page and by the texts that it offers to copy."""
+    write_striped_plate(tmp_path / "plate.obj")
+    page = visit.open()
+    pick(page, *(tmp_path / name for name in ("plate.obj", "plate.mtl", "plate.png")))
+    page.get_by_label("Recipe").select_option("3D print in color")
+    page.get_by_role("switch", name="Reduce colors").check()
+    page.get_by_label("Number of colors").fill("3")
+    page.get_by_role("button", name="save as 3MF").or_(page.get_by_role("button", name="to 3MF")).click()
+    palette = page.get_by_role("region", name="Filaments")
+    palette.wait_for()
+    lines = palette.get_by_role("listitem").all_inner_texts()
+    text = " ".join(lines)
+    colors = [bytes.fromhex(color) for color in re.findall("#([0-9A-F]{6})", text)]
+    assert {tuple(round(channel / 64) for channel in color) for color in colors} == {(4, 0, 0), (0, 3, 0), (0, 0, 4)}
+    assert sum(float(share) for share in re.findall(r"([\d.]+) %", text)) == pytest.approx(100, abs=0.2)
+    page.get_by_text("For programs").click()
+    curl, python = page.locator(".snippet pre").all_inner_texts()
+    # the curl line packs the files with zip
+    commands = [[sys.executable, "-c", python], *([["bash", "-euc", curl]] if shutil.which("zip") else [])]
+    for command in commands:
+        subprocess.run(command, cwd=tmp_path, check=True, timeout=300)
+        with zipfile.ZipFile(tmp_path / "plate.zip") as archive:
+            (result,) = archive.namelist()
+            scene = Registry().read(archive.read(result), options={"threemf_paint": "split"})
+        painted = {tuple(round(255 * value) for value in material.base_color[:3]) for material in scene.materials}
+        assert painted == {tuple(color) for color in colors}
+        tmp_path.joinpath("plate.zip").unlink()
+
+
+def write_striped_plate(path: Path) -> None:
+    """Write a plate with red, green and blue stripes as OBJ, with its material and texture."""
+    from PIL import Image as Picture
+
+    picture = Picture.new("RGB", (90, 8))
+    for index, color in enumerate([(230, 20, 20), (20, 180, 20), (20, 20, 230)]):
+        picture.paste(color, (30 * index, 0, 30 * index + 30, 8))
+    picture.save(path.with_suffix(".png"))
+    path.with_suffix(".mtl").write_text("newmtl stripes\nKd 1 1 1\nmap_Kd plate.png\n")
+    corners = [(x, y, z) for z in (0, 4) for y in (0, 20) for x in (0, 60)]
+    sides = ["1 3 4 2", "5 6 8 7", "1 2 6 5", "3 7 8 4", "1 5 7 3", "2 4 8 6"]
+    path.write_text(
+        "mtllib plate.mtl\nusemtl stripes\n"
+        + "".join(f"v {x} {y} {z}\nvt {0.01 + x / 60 * 0.98} {y / 20}\n" for x, y, z in corners)
+        + "".join("f " + " ".join(f"{corner}/{corner}" for corner in side.split()) + "\n" for side in sides)
+    )
 
 
 def create_key(folder: Path) -> str:

@@ -10,6 +10,12 @@ export interface Settings {
   options: Record<string, Value>;
 }
 
+/** What a snippet needs of a model. */
+export interface ModelNames {
+  name: string;
+  companions: { path: string }[];
+}
+
 const OPTION_NAME = /^[a-z][a-z0-9_]*$/;
 /** Suffixes of option names, which state the unit. */
 const UNITS: [suffix: string, unit: string][] = [
@@ -89,39 +95,65 @@ function quoteForm(file: string): string {
   return /[;,"]/.test(file) ? `"${file.replace(/["\\]/g, "\\$&")}"` : file;
 }
 
+/** Return the archive of a model with companions, which is its upload and the name of its result. */
+function archiveOf(name: string): string {
+  return name.replace(/\.[^.]*$/, "") + ".zip";
+}
+
 /** Return the curl command of a conversion. The key stays a variable. */
-export function toCurl(base: string, file: string, output: string, settings: Settings, hasKey: boolean): string {
+export function toCurl(base: string, model: ModelNames, output: string, settings: Settings, hasKey: boolean): string {
   const key = hasKey ? ['-H "X-Api-Key: $MESHHUB_API_KEY"'] : [];
   const form = [`target=${settings.target}`, ...toFields(settings).map((pair) => pair.join("="))];
+  const isArchive = model.companions.length > 0;
+  const names = [model.name, ...model.companions.map(({ path }) => path)];
   return [
+    ...(isArchive ? ["zip -q -", ...names.map(quoteShell), "|"] : []),
     "curl -sf",
     ...key,
-    `-F ${quoteShell(`file=@${quoteForm(file)}`)}`,
+    isArchive
+      ? `-F ${quoteShell(`archive=@-;filename=${quoteForm(archiveOf(model.name))}`)}`
+      : `-F ${quoteShell(`file=@${quoteForm(model.name)}`)}`,
     // curl gives `@`, `<` and `;` in values of -F a meaning.
     ...form.map((field) => `${/[@<;]/.test(field) ? "--form-string" : "-F"} ${quoteShell(field)}`),
-    `-o ${quoteShell(output)}`,
-    quoteShell(new URL("convert", base).href),
+    `-o ${quoteShell(isArchive ? archiveOf(output) : output)}`,
+    quoteShell(new URL(isArchive ? "convert-batch" : "convert", base).href),
   ].join(" ");
 }
 
 /** Return a Python snippet of a conversion. */
-export function toPython(base: string, file: string, output: string, settings: Settings, hasKey: boolean): string {
+export function toPython(base: string, model: ModelNames, output: string, settings: Settings, hasKey: boolean): string {
   const data = Object.fromEntries([["target", settings.target], ...toFields(settings)]) as Record<string, string>;
+  const isArchive = model.companions.length > 0;
+  const names = [model.name, ...model.companions.map(({ path }) => path)];
+  const upload = isArchive
+    ? [
+        "archive = io.BytesIO()",
+        'with zipfile.ZipFile(archive, "w") as files:',
+        `    for name in ${JSON.stringify(names)}:`,
+        "        files.write(name)",
+      ]
+    : [];
+  const file = isArchive
+    ? `{"archive": (${JSON.stringify(archiveOf(model.name))}, archive.getvalue())}`
+    : `{"file": (${JSON.stringify(model.name)}, Path(${JSON.stringify(model.name)}).read_bytes())}`;
   return [
-    ...(hasKey ? ["import os", ""] : []),
+    ...(isArchive ? ["import io"] : []),
+    ...(hasKey ? ["import os"] : []),
+    ...(isArchive ? ["import zipfile"] : []),
+    "from pathlib import Path",
+    "",
     "import httpx",
     "",
-    `with open(${JSON.stringify(file)}, "rb") as model:`,
-    "    response = httpx.post(",
-    `        ${JSON.stringify(new URL("convert", base).href)},`,
-    `        files={"file": model},`,
-    `        data=${JSON.stringify(data)},`,
-    ...(hasKey ? [`        headers={"X-Api-Key": os.environ["MESHHUB_API_KEY"]},`] : []),
-    "        timeout=120,",
-    "    )",
+    ...upload,
+    "response = httpx.post(",
+    `    ${JSON.stringify(new URL(isArchive ? "convert-batch" : "convert", base).href)},`,
+    `    files=${file},`,
+    `    data=${JSON.stringify(data)},`,
+    ...(hasKey ? [`    headers={"X-Api-Key": os.environ["MESHHUB_API_KEY"]},`] : []),
+    "    timeout=120,",
+    ")",
     "response.raise_for_status()",
-    `with open(${JSON.stringify(output)}, "wb") as result:`,
-    "    result.write(response.content)",
+    `Path(${JSON.stringify(isArchive ? archiveOf(output) : output)}).write_bytes(response.content)`,
   ].join("\n");
 }
 

@@ -44,6 +44,8 @@ export interface Item {
   work: Work | null;
 }
 
+/** Option of 3MF that splits triangles along their paint, so that the picture shows its true borders. */
+const PAINT_OPTION = "threemf_paint";
 /** Triangles of a preview; a graphics card turns these without effort. */
 const PREVIEW_TRIANGLES = 300_000;
 /** Maximum number of triangles of a preview on a phone. */
@@ -335,7 +337,9 @@ async function convertOne(id: number): Promise<boolean> {
 /** Read the output back, to show what the conversion changed. */
 async function readOutput(id: number, output: Output): Promise<void> {
   try {
-    const request = { options: [], maxTriangles: previewTriangles(), signal: new AbortController().signal };
+    const options: [string, string][] =
+      PAINT_OPTION in fields.value && output.file.name.toLowerCase().endsWith(".3mf") ? [[PAINT_OPTION, "split"]] : [];
+    const request = { options, maxTriangles: previewTriangles(), signal: new AbortController().signal };
     const data = await api.preview(output.model, request);
     const [{ parsePicture }, { markChanges }] = await Promise.all([
       import("./viewer/picture"),
@@ -343,7 +347,10 @@ async function readOutput(id: number, output: Output): Promise<void> {
     ]);
     const picture = await parsePicture(data);
     const before = items.value.find((item) => item.id === id)?.picture;
-    if (before) markChanges(before, picture);
+    if (before) {
+      picture.alignTo(before);
+      markChanges(before, picture);
+    }
     update(id, { outputPicture: picture, outputFacts: picture.facts });
   } catch {
     // The output is complete without a picture, for example after the last request of this minute.

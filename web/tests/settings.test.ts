@@ -61,8 +61,10 @@ test("a link with unknown or invalid options restores the others", () => {
   expect(fromFragment(link, fields)).toEqual({ target: "stl", options: { repair: true } });
 });
 
+const named = (name: string, ...paths: string[]) => ({ name, companions: paths.map((path) => ({ path })) });
+
 test("the curl command quotes names and keeps the key a variable", () => {
-  const command = toCurl("https://a.example/m/", "my part's.stl", "my part's.3mf", settings, true);
+  const command = toCurl("https://a.example/m/", named("my part's.stl"), "my part's.3mf", settings, true);
   expect(command).toBe(
     `curl -sf -H "X-Api-Key: $MESHHUB_API_KEY" -F 'file=@my part'\\''s.stl' -F target=3mf -F repair=true ` +
       `-F target_height_mm=40 -o 'my part'\\''s.3mf' https://a.example/m/convert`,
@@ -71,14 +73,25 @@ test("the curl command quotes names and keeps the key a variable", () => {
 
 test("the curl command takes names and values literally", () => {
   const odd = { target: "3mf", options: { title: "@a;b" } };
-  const command = toCurl("https://a.example/", 'a;b"c.stl', "a.3mf", odd, false);
+  const command = toCurl("https://a.example/", named('a;b"c.stl'), "a.3mf", odd, false);
   expect(command).toContain(`-F 'file=@"a;b\\"c.stl"' -F target=3mf --form-string 'title=@a;b' -o a.3mf`);
 });
 
+test("the curl command packs companions with their folders", () => {
+  const command = toCurl("https://a.example/", named("a.obj", "a.mtl", "my maps/a.png"), "a.3mf", settings, false);
+  expect(command).toBe(
+    "zip -q - a.obj a.mtl 'my maps/a.png' | curl -sf -F 'archive=@-;filename=a.zip' -F target=3mf -F repair=true " +
+      "-F target_height_mm=40 -o a.zip https://a.example/convert-batch",
+  );
+});
+
 test("the Python snippet sends the settings", () => {
-  const snippet = toPython("http://localhost:8000/", "a.stl", "a.3mf", settings, false);
+  const snippet = toPython("http://localhost:8000/", named("a.stl"), "a.3mf", settings, false);
   expect(snippet).toContain('data={"target":"3mf","repair":"true","target_height_mm":"40"}');
   expect(snippet).not.toContain("X-Api-Key");
+  expect(toPython("http://a.example/", named("a.obj", "maps/a.png"), "a.glb", settings, false)).toContain(
+    'for name in ["a.obj","maps/a.png"]:',
+  );
 });
 
 test.each([

@@ -111,6 +111,8 @@ export const de: Catalog = {
   before: "Vorher",
   after: "Nachher",
   whatWasDone: "Änderungen",
+  filaments: "Filamente",
+  colorDifference: "Mittlere Abweichung von den ursprünglichen Farben: {difference} (ΔE 2000; 1 ist kaum sichtbar).",
   notes: "Hinweise",
   apply: "{option} setzen",
   share: "Link zu diesen Einstellungen kopieren",

@@ -108,6 +108,8 @@ export const en = {
   before: "Before",
   after: "After",
   whatWasDone: "Changes",
+  filaments: "Filaments",
+  colorDifference: "Mean difference from the original colors: {difference} (ΔE 2000; 1 is hardly visible).",
   notes: "Notes",
   apply: "Set {option}",
   share: "Copy link to these settings",

@@ -1,5 +1,5 @@
 import { describeOption, t } from "../i18n";
-import { applyOption, fields, settings } from "../store";
+import { applyOption, fields, settings, supported } from "../store";
 import { findRemedy } from "../settings";
 import type { Note } from "../types";
 
@@ -19,8 +19,10 @@ export function NoteList({ notes }: { notes: Note[] }) {
 
 function Remedy({ note }: { note: Note }) {
   const remedy = findRemedy(note, fields.value);
-  if (!remedy || settings.value.options[remedy[0]] === remedy[1]) return null;
+  if (!remedy) return null;
   const [name, value] = remedy;
+  const recipe = supported.value?.recipes[String(settings.value.options["recipe"])];
+  if ((settings.value.options[name] ?? recipe?.options[name]) === value) return null;
   const [title] = describeOption(name, fields.value[name]?.title ?? name, "");
   return (
     <button class="button small" onClick={() => applyOption(name, value)}>

@@ -76,6 +76,7 @@ function Changes({ item, report }: { item: Item; report: Report | null }) {
         </tbody>
       </table>
       <Figures report={report} />
+      <Palette report={report} />
       <Legend item={item} />
     </>
   );
@@ -97,6 +98,43 @@ function Figures({ report }: { report: Report | null }) {
       ))}
     </ul>
   );
+}
+
+/** Filaments of a model whose colors were reduced, with their share of its surface. */
+function Palette({ report }: { report: Report | null }) {
+  const figures = (report?.steps ?? []).find(({ figures: each }) => each?.filament_colors)?.figures;
+  const { filaments, filament_colors: colors, filament_areas_mm2: areas, delta_e_mean: difference } = figures ?? {};
+  if (!isTexts(filaments) || !isTexts(colors) || !isNumbers(areas)) return null;
+  const total = areas.reduce((sum, area) => sum + area, 0) || 1;
+  return (
+    <section class="palette" aria-label={t("filaments")}>
+      <h3>{t("filaments")}</h3>
+      <ul>
+        {colors.map((color, index) => (
+          <li key={`${index}${color}`}>
+            <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
+              <rect width="10" height="10" rx="2" fill={color} />
+            </svg>
+            <span class="ellipsis">{filaments[index]}</span>
+            <small>
+              {color} · {formatNumber(((areas[index] ?? 0) / total) * 100, 1)} %
+            </small>
+          </li>
+        ))}
+      </ul>
+      {typeof difference === "number" && (
+        <p class="hint">{t("colorDifference", { difference: formatNumber(difference, 1) })}</p>
+      )}
+    </section>
+  );
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "string");
+}
+
+function isNumbers(value: unknown): value is number[] {
+  return Array.isArray(value) && value.every((each) => typeof each === "number");
 }
 
 /** Colors of the surfaces that changed, if the view shows them. */
@@ -150,7 +188,7 @@ function CopyButton({ label, text, icon = "copy" }: { label: string; text: strin
 }
 
 function Snippets({ item, output }: { item: Item; output: Output }) {
-  const parameters = [base, item.model.name, output.file.name, settings.value, hasKey.value] as const;
+  const parameters = [base, item.model, output.file.name, settings.value, hasKey.value] as const;
   const snippets: [string, string][] = [
     ["curl", toCurl(...parameters)],
     ["Python", toPython(...parameters)],

@@ -20,6 +20,7 @@ import {
   type Material,
   type Object3D,
   type Plane,
+  Vector3,
 } from "three";
 import { LineMaterial } from "three/examples/jsm/lines/LineMaterial.js";
 import { LineSegments2 } from "three/examples/jsm/lines/LineSegments2.js";
@@ -108,6 +109,16 @@ export class Picture {
     this.hasAppearance = this.surfaces.some(({ colored }) => [colored].flat().some((material) => isColored(material)));
     for (const child of defects?.children ?? []) this.addDefect(child);
     this.root.updateMatrixWorld(true);
+  }
+
+  /** Move a model that left its place, for example to the middle of a plate, back to where it was before. */
+  alignTo(before: Picture): void {
+    if (this.box.isEmpty() || before.box.isEmpty() || this.box.intersectsBox(before.box)) return;
+    const offset = before.box.getCenter(new Vector3()).sub(this.box.getCenter(new Vector3()));
+    this.root.matrix.premultiply(new Matrix4().makeTranslation(offset));
+    this.changes.matrix.copy(this.root.matrix).invert();
+    this.root.updateMatrixWorld(true);
+    this.box.translate(offset);
   }
 
   private collectParts(object: Object3D, depth: number): void {
