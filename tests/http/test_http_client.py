@@ -5,6 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,9 +19,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from http_serving import ASCII_STL, Running
+from http_serving import ASCII_STL, Running, wait_until
+from meshhub import InProcess, Registry
 from meshhub.cli import root
 from meshhub.client import AsyncClient, Client, JobDescription
+from meshhub.client.companions import find_companions
 from meshhub.errors import (
     Cancelled,
     ConversionFailed,
@@ -31,6 +38,7 @@ from meshhub.errors import (
     UnreadableFile,
     exit_status_of,
 )
+from threemf_models import png
 
 pytestmark = pytest.mark.once
 
@@ -232,7 +240,164 @@ def test_convert_uses_a_service_as_if_it_were_local(
     assert (report["source"], report["target"]) == ("stl", "glb")
     assert "exists, skipped" in run(*command, "--skip-existing").output
     assert run("convert", "--watch", str(tmp_path), "--to", "stl", "-o", "x", "--server", service.url).exit_code == 2
+    assert run(*command, "--force", "--dry-run").exit_code == 2
     assert run(*command, "--force", "--timeout", "5").exit_code == 2
+
+
+@pytest.fixture
+def textured(tmp_path: Path) -> Path:
+    """A model with a material, and a texture in a folder below."""
+    folder = tmp_path / "textured"
+    (folder / "tex").mkdir(parents=True)
+    (folder / "tex" / "Paint.png").write_bytes(png())
+    (folder / "other.png").write_bytes(png(3))
+    (folder / "a.mtl").write_text("newmtl red\nmap_Kd tex/Paint.png\n")
+    path = folder / "a.obj"
+    vertices = "v 0 0 0\nv 10 0 0\nv 0 10 0\nv 0 0 10\nvt 0 0\nvt 1 0\nvt 0 1\n"
+    path.write_text(f"mtllib a.mtl\n{vertices}usemtl red\nf 1/1 3/3 2/2\nf 1/1 2/2 4/3\nf 2/1 3/2 4/3\nf 3/1 1/2 4/3\n")
+    return path
+
+
+def read_outputs(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("target", ["out.glb", "out.obj"])
+def test_companions_go_to_the_service_and_return(service: Running, textured: Path, tmp_path: Path, target: str) -> None:
+    folders = [tmp_path / name for name in ("local", "synchronous", "asynchronous")]
+    for folder in folders:
+        folder.mkdir()
+    local, synchronous, asynchronous = (folder / target for folder in folders)
+    registry = Registry(entry_points=False, engine=InProcess())
+    registry.convert(textured, local)
+
+    async def convert() -> JobDescription:
+        async with AsyncClient(service.url) as client:
+            return await client.convert(textured, asynchronous)
+
+    with Client(service.url) as client:
+        job = client.convert(textured, synchronous)
+    assert read_outputs(folders[0]) == read_outputs(folders[1])
+    assert len(read_outputs(folders[0])) == (1 if target == "out.glb" else 3)
+    for report in (job.report, asyncio.run(convert()).report):
+        assert report is not None
+        assert (report["source"], report["faces_out"]) == ("obj", 4)
+    assert read_outputs(folders[0]) == read_outputs(folders[2])
+
+
+def test_a_companion_of_a_result_replaces_no_other_file(service: Running, textured: Path, tmp_path: Path) -> None:
+    with Client(service.url) as client:
+        folder = tmp_path / "out"
+        folder.mkdir()
+        client.convert(textured, folder / "a.obj")
+        (other,) = folder.glob("*.png")
+        other.write_bytes(b"edited by hand")
+        (folder / "a.obj").unlink()
+        with pytest.raises(FileExistsError, match="other content"):
+            client.convert(textured, folder / "a.obj")
+    assert other.read_bytes() == b"edited by hand"
+    assert not (folder / "a.obj").exists()
+
+
+def test_only_files_that_the_model_mentions_are_sent(service: Running, textured: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(png())
+    (textured.parent / "link.png").symlink_to(tmp_path / "secret.png")
+    textured.with_name("a.mtl").write_text("newmtl red\nmap_Kd tex/Paint.png\nmap_Ks ../secret.png\nmap_Ns link.png\n")
+    assert set(find_companions(textured)) == {"a.mtl", "tex/Paint.png"}
+
+
+def test_many_files_are_converted_by_a_service(
+    service: Running, textured: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key, _ = service.keys.create("pro")
+    monkeypatch.setenv("MESHHUB_API_KEY", key)
+    broken = tmp_path / "broken.stl"
+    broken.write_bytes(b"solid")
+    output = tmp_path / "out"
+    command = ("convert", str(textured.parent), str(model), str(broken), "--to", "obj", "-o", str(output))
+    answer = run(*command, "--server", service.url, "--json")
+    assert answer.exit_code == 1, answer.output
+    rows = {Path(row["file"]).name: row for row in json.loads(answer.stdout)}
+    assert rows["broken.stl"]["error_code"] == "empty_model"
+    assert rows["a.obj"]["report"]["faces_out"] == 4
+    assert {"a.obj", "my model.obj"} < set(read_outputs(output))
+    # nothing is overwritten
+    again = json.loads(run(*command, "--server", service.url, "--json").stdout)
+    assert {row["error_code"] for row in again} == {"output_exists", "empty_model"}
+    summary = run(*command, "--server", service.url, "--force")
+    assert "2 converted, 1 failed" in summary.output
+
+
+def test_many_files_wait_while_the_plan_allows_no_more_requests(
+    serve: Callable[..., Running], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("meshhub.cli.remote._RATE_PAUSES_S", (0.1,) * 1000)
+    monkeypatch.setattr("meshhub.http.admission.rates.MINUTE_S", 2.0)
+    running = serve(plan_limits={"free": {"requests_per_minute": 3}})
+    for number in range(4):
+        (tmp_path / f"{number}.stl").write_bytes(ASCII_STL)
+    files = [str(tmp_path / f"{number}.stl") for number in range(4)]
+    answer = run("convert", *files, "--to", "ply", "-o", str(tmp_path / "out"), "--server", running.url)
+    assert answer.exit_code == 0, answer.output
+    assert len(read_outputs(tmp_path / "out")) == 4
+
+
+def test_the_end_of_a_wait_cancels_the_job(serve: Callable[..., Running], tmp_path: Path) -> None:
+    running = serve()
+    source = ("a.toy", f"toy wait {tmp_path / 'never'}".encode())
+    ids: list[str] = []
+
+    def interrupt(job: JobDescription) -> None:
+        ids.append(job.id)
+        raise KeyboardInterrupt
+
+    async def abandon() -> None:
+        has_begun = asyncio.Event()
+
+        def watch(job: JobDescription) -> None:
+            ids.append(job.id)
+            has_begun.set()
+
+        async with AsyncClient(running.url) as client:
+            task = asyncio.create_task(client.convert(source, tmp_path / "a.toy", on_change=watch))
+            await has_begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    with Client(running.url) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.convert(source, tmp_path / "a.toy", on_change=interrupt)
+        asyncio.run(abandon())
+        assert {client.get(job_id).state for job_id in ids} == {"canceled"}
+    assert len(set(ids)) == 2
+
+
+def test_a_signal_cancels_the_jobs_of_many_files(serve: Callable[..., Running], tmp_path: Path) -> None:
+    running = serve(workers=1)
+    key, _ = running.keys.create("pro")
+    headers = {"X-Api-Key": key}
+    path = tmp_path / "go"
+    fields = {"kind": "convert", "target": "toy"}
+    running.post("/jobs", {"file": ("a.toy", f"toy wait {path}".encode())}, fields, headers=headers)
+    for number in range(3):
+        (tmp_path / f"{number}.stl").write_bytes(ASCII_STL)
+    files = [str(tmp_path / f"{number}.stl") for number in range(3)]
+    command = [sys.executable, "-m", "meshhub", "convert", *files, "--to", "ply", "-o", str(tmp_path / "out")]
+    command += ["--server", running.url]
+
+    def list_states() -> Counter[str]:
+        return Counter(job["state"] for job in running.get("/jobs", headers=headers).json()["jobs"])
+
+    with subprocess.Popen(command, env={**os.environ, "MESHHUB_API_KEY": key}) as process:
+        try:
+            wait_until(lambda: list_states()["queued"] == 3, 120)
+            process.terminate()
+            assert process.wait(120) == 128 + signal.SIGTERM
+            assert list_states() == {"running": 1, "canceled": 3}
+        finally:
+            process.kill()
+            path.touch()
 
 
 def test_the_callback_gets_every_state(

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -34,6 +34,9 @@ from meshhub.model.source import Source
 from meshhub.pipeline.storing import is_address
 from meshhub.registry import Registry
 
+if TYPE_CHECKING:
+    from meshhub.client import JobDescription
+
 
 class Conversion(msgspec.Struct):
     """One file of a batch, and its result."""
@@ -41,6 +44,7 @@ class Conversion(msgspec.Struct):
     source: Path
     target: Path
     report: Report | None = None
+    job: JobDescription | None = None
     chain: Chain | None = None
     error: Exception | None = None
     is_skipped: bool = False
@@ -75,7 +79,8 @@ class Batch(msgspec.Struct, frozen=True):
             if self.flags.dry_run:
                 self._preview(conversion)
             else:
-                self._convert(conversion)
+                conversion.target.parent.mkdir(parents=True, exist_ok=True)
+                self.convert(conversion)
         except (MeshhubError, OSError) as error:
             # another program may have written the output since it was looked for
             conversion.is_skipped = self.flags.skip_existing and isinstance(error, OutputExists)
@@ -100,8 +105,8 @@ class Batch(msgspec.Struct, frozen=True):
         with suggesting_overwrite("--force"):
             conversion.chain = preview(self.registry, source, target, request, overwrite=overwrite, creates_folder=True)
 
-    def _convert(self, conversion: Conversion) -> None:
-        conversion.target.parent.mkdir(parents=True, exist_ok=True)
+    def convert(self, conversion: Conversion) -> None:
+        """Convert a file. Raises MeshhubError, OSError."""
         with suggesting_overwrite("--force"):
             conversion.report = self.registry.convert(
                 conversion.source,
@@ -117,30 +122,45 @@ def convert_batch(
     registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path, flags: ConvertFlags, options: dict[str, Any]
 ) -> int:
     """Convert many files, print a summary, and return the exit status."""
-    if any(map(is_address, paths)):
-        raise click.UsageError("--output-dir takes files and folders; convert each address to an OUTPUT of its own")
-    conversions = _list_conversions(registry, paths, to, output_dir, flags)
+    conversions = list_conversions(registry, paths, to, output_dir, flags)
     engine = Isolated(workers=flags.jobs, queue=None, log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout, method=None))
     inputs = frozenset(identity(conversion.source) for conversion in conversions)
     batch = Batch(registry, to, output_dir, flags, options, inputs)
     # twice as many threads as workers: one prepares while another waits for its worker
     threads = min(2 * engine.workers, len(conversions))
+    with closing(registry):
+        return perform_all(batch, conversions, threads, registry.close)
+
+
+def perform_all(batch: Batch, conversions: list[Conversion], threads: int, stop: Callable[[], None]) -> int:
+    """Perform conversions in parallel, print a summary, and return the exit status.
+
+    Args:
+        batch: Command of the conversions.
+        conversions: Files.
+        threads: Conversions at a time.
+        stop: Ends running conversions early if an exception ends the command.
+    """
+    flags = batch.flags
     is_silent = flags.quiet or flags.as_json
-    with closing(registry), _progress(len(conversions), is_silent) as advance, ThreadPoolExecutor(threads) as pool:
+    with _progress(len(conversions), is_silent) as advance, ThreadPoolExecutor(threads) as pool:
         try:
             for done in as_completed([pool.submit(batch.perform, conversion) for conversion in conversions]):
                 advance(done.result())
         except BaseException:
-            registry.close()
             pool.shutdown(wait=False, cancel_futures=True)
+            stop()
             raise
     return _print_results(conversions, flags)
 
 
-def _list_conversions(
+def list_conversions(
     registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path, flags: ConvertFlags
 ) -> list[Conversion]:
+    """Return the files of a command with their outputs. Raises click.UsageError, UnsupportedTarget."""
+    if any(map(is_address, paths)):
+        raise click.UsageError("--output-dir takes files and folders; convert each address to an OUTPUT of its own")
     names = OutputNames(output_dir, find_format(registry, to), flags.name, is_numbered=flags.name is None)
     return [
         Conversion(path, names.choose(path, folder))
@@ -186,7 +206,8 @@ def as_data(conversion: Conversion) -> dict[str, object]:
         return data | {"skipped": True}
     if conversion.chain is not None:
         return data | {"chain": msgspec.to_builtins(conversion.chain)}
-    return data | {"report": msgspec.to_builtins(conversion.report)}
+    report = conversion.report if conversion.job is None else conversion.job.report
+    return data | {"report": msgspec.to_builtins(report)}
 
 
 def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
@@ -201,15 +222,23 @@ def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
         elif conversion.chain is not None:
             rows.append((source, str(conversion.target), ", ".join(show.list_steps(conversion.chain))))
         elif conversion.report is not None:
-            codes = sorted({note.code for note in conversion.report.notes})
-            result = show.summarize(conversion.report) + (f" ({', '.join(codes)})" if codes else "")
-            rows.append((source, str(conversion.target), result))
+            codes = {note.code for note in conversion.report.notes}
+            rows.append((source, str(conversion.target), _add_codes(show.summarize(conversion.report), codes)))
+        elif conversion.job is not None:
+            size = show.format_bytes(conversion.target.stat().st_size)
+            codes = {note["code"] for note in (conversion.job.report or {}).get("notes", ())}
+            rows.append((source, str(conversion.target), _add_codes(size, codes)))
     show.table(("input", "output", "steps" if is_preview else "result"), rows, err=not is_preview)
     for conversion in batch:
         if conversion.report is not None and is_verbose():
             show.inform(str(conversion.target))
             show.print_timings(conversion.report)
     show.inform(describe_counts(Counter(conversion.outcome for conversion in batch)))
+
+
+def _add_codes(result: str, codes: set[str]) -> str:
+    """Return the summary of a result with the codes of its notes."""
+    return result + (f" ({', '.join(sorted(codes))})" if codes else "")
 
 
 def describe_counts(counts: Counter[str]) -> str:

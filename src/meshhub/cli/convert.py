@@ -16,7 +16,7 @@ from meshhub.cli.files import STREAM, parse_timeout
 from meshhub.cli.flags import RegistryCommand
 from meshhub.cli.naming import check_template
 from meshhub.cli.outputs import choose_output, ends_with_folder
-from meshhub.cli.remote import convert_remote, server_option
+from meshhub.cli.remote import convert_batch_remote, convert_remote, server_option
 from meshhub.cli.single import convert_single
 from meshhub.cli.verbosity import is_quiet, verbosity
 from meshhub.registry import Registry
@@ -106,13 +106,14 @@ def convert(
 
         convert_arrivals(registry, parsed.watch, parsed.to, parsed.output_dir, parsed, options)
     else:
-        ctx.exit(convert_batch(registry, paths, parsed.to, parsed.output_dir, parsed, options))
+        convert_all = convert_batch_remote if parsed.server else convert_batch
+        ctx.exit(convert_all(registry, paths, parsed.to, parsed.output_dir, parsed, options))
 
 
 def _check_server_flags(ctx: click.Context, flags: ConvertFlags) -> None:
     """Reject flags that have no effect on a conversion by a service. Raises click.UsageError."""
-    if flags.watch is not None or flags.dry_run or flags.output_dir is not None:
-        raise click.UsageError("--server converts one file; it takes neither --watch, --dry-run nor --output-dir")
+    if flags.watch is not None or flags.dry_run:
+        raise click.UsageError("--server takes neither --watch nor --dry-run")
     if ctx.get_parameter_source("timeout") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--server takes no --timeout: the plan of the service limits the time")
 

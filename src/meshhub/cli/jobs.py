@@ -102,7 +102,7 @@ def result(job_id: str, output: str | None, force: bool, server: str | None) -> 
         if target.exists() and not force:
             raise OutputExists(f"{target} exists; use --force to overwrite it")
         client.download(job_id, target)
-    print_result(str(target), job)
+    print_result(target, job)
 
 
 @jobs.command()

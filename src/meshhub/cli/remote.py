@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from meshhub.cli import show
+from meshhub.cli.batch import Batch, Conversion, list_conversions, perform_all
 from meshhub.cli.conversion import ConvertFlags
-from meshhub.cli.files import STREAM
+from meshhub.cli.files import STREAM, identity
 from meshhub.cli.outputs import Output
 from meshhub.cli.progress import show_progress
 from meshhub.cli.verbosity import is_quiet, is_verbose
-from meshhub.errors import MissingDependency, OutputExists, printable
+from meshhub.errors import MeshhubError, MissingDependency, OutputExists, printable
 from meshhub.model.progress import Listener, Progress
+from meshhub.registry import Registry
 
 if TYPE_CHECKING:
     from meshhub.client import Client, JobDescription
@@ -26,6 +30,12 @@ KEY = "MESHHUB_API_KEY"
 
 KEY_FILE = "MESHHUB_API_KEY_FILE"
 """Variable with the path of a file that holds the API key."""
+
+_JOB_COUNT = 4
+"""Jobs of a command at a time; fewer than the unfinished jobs that the Free plan allows."""
+
+_RATE_PAUSES_S = (10.0,) * 12
+"""Seconds until another attempt after the plan allowed no more requests, two minutes in all; rates count one minute."""
 
 server_option = click.option(
     "--server",
@@ -55,8 +65,7 @@ def convert_remote(source: str, output: Output, flags: ConvertFlags, options: di
     if flags.skip_existing and target.is_file():
         show.print_skipped(source, output.path, is_json=flags.as_json)
         return
-    if target.exists() and not flags.force:
-        raise OutputExists(f"{output.path} exists; use {output.overwrite} to overwrite it")
+    _check_output(target, flags, output.overwrite)
     # a log and a bar would overwrite each other
     with (
         show.errors_as_json(flags.as_json),
@@ -69,13 +78,82 @@ def convert_remote(source: str, output: Output, flags: ConvertFlags, options: di
     if flags.as_json:
         show.as_json(job.report)
         return
-    print_result(output.path, job)
+    print_result(target, job)
 
 
-def print_result(path: str, job: JobDescription) -> None:
+class _RunningJobs:
+    """Jobs that a command waits for in several threads."""
+
+    def __init__(self, client: Client) -> None:
+        """Begin without jobs of the client."""
+        self._client = client
+        self._ids: set[str] = set()
+        self._has_stopped = threading.Event()
+
+    def watch(self, job: JobDescription) -> None:
+        """Handle a change of a job. Raises KeyboardInterrupt if the command ends."""
+        if job.is_finished:
+            self._ids.discard(job.id)
+            return
+        self._ids.add(job.id)
+        if self._has_stopped.is_set():
+            raise KeyboardInterrupt
+
+    def pause(self, seconds: float) -> None:
+        """Wait. Raises KeyboardInterrupt if the command ends meanwhile."""
+        if self._has_stopped.wait(seconds):
+            raise KeyboardInterrupt
+
+    def cancel(self) -> None:
+        """Cancel the jobs, which ends the waits."""
+        self._has_stopped.set()
+        for job_id in tuple(self._ids):
+            with contextlib.suppress(MeshhubError):
+                self._client.cancel(job_id)
+
+
+class _RemoteBatch(Batch, frozen=True, kw_only=True):
+    """Batch that a service converts."""
+
+    client: Client
+    running: _RunningJobs
+
+    def convert(self, conversion: Conversion) -> None:
+        """Convert a file on the service; wait while the plan allows no more requests. Raises MeshhubError, OSError."""
+        _check_output(conversion.target, self.flags, "--force")
+        for pause_s in (*_RATE_PAUSES_S, None):
+            try:
+                conversion.job = self.client.convert(
+                    conversion.source, conversion.target, to=self.to, on_change=self.running.watch, options=self.options
+                )
+            except MeshhubError as error:
+                if error.code not in ("rate_limit_exceeded", "too_many_jobs") or pause_s is None:
+                    raise
+                self.running.pause(pause_s)
+            else:
+                return
+
+
+def convert_batch_remote(
+    registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path, flags: ConvertFlags, options: dict[str, Any]
+) -> int:
+    """Convert many files on the service of the flags, print a summary, and return the exit status."""
+    conversions = list_conversions(registry, paths, to, output_dir, flags)
+    inputs = frozenset(identity(conversion.source) for conversion in conversions)
+    with open_client(flags.server) as client:
+        running = _RunningJobs(client)
+        batch = _RemoteBatch(registry, to, output_dir, flags, options, inputs, client=client, running=running)
+        return perform_all(batch, conversions, flags.jobs or _JOB_COUNT, running.cancel)
+
+
+def _check_output(target: Path, flags: ConvertFlags, overwrite: str) -> None:
+    if target.exists() and not flags.force:
+        raise OutputExists(f"{target} exists; use {overwrite} to overwrite it")
+
+
+def print_result(path: Path, job: JobDescription) -> None:
     """Print the size of a downloaded result, and its notes."""
-    size = show.format_bytes(job.result.bytes) if job.result is not None else "0 bytes"
-    show.inform(printable(f"{path}: {size}"))
+    show.inform(printable(f"{path}: {show.format_bytes(path.stat().st_size)}"))
     for note in (job.report or {}).get("notes", []):
         if isinstance(note, dict):
             show.inform(printable(f"note: {note.get('message', '')} [{note.get('code', '')}]"), indent="  ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 import httpx
 
 from meshhub.client import protocol
-from meshhub.client.protocol import Call, ModelInput, OnChange, T
+from meshhub.client.companions import ModelInput
+from meshhub.client.protocol import Call, OnChange, T
 from meshhub.errors import MeshhubError
 from meshhub.model.report import Inspection
 from meshhub.service.jobs.description import JobDescription
@@ -56,7 +58,9 @@ class AsyncClient:
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
-        """Convert one model on the service.
+        """Convert one model on the service. Companions of a path are sent, and those of the result written beside it.
+
+        The job is canceled if an exception ends the wait, such as asyncio.CancelledError.
 
         Args:
             source: Path of the model, or its name and content.
@@ -66,10 +70,16 @@ class AsyncClient:
             options: Options by name; for those of plug-ins of the service, and for names that a program computes.
             keywords: Built-in options, typed for type checkers.
         """
-        job = await self.submit(source, to=protocol.choose_target(target, to), options=options, **keywords)
-        done = await self.wait(job.id, on_change=on_change)
-        await self.download(job.id, target)
-        return done
+        to = protocol.choose_target(target, to)
+        call, upload_field = await asyncio.to_thread(protocol.submit_conversion, source, to, {**options, **keywords})
+        job = await self._wait_or_cancel((await self._submit(call)).id, on_change)
+        if upload_field == "file":
+            await self.download(job.id, target)
+            return job
+        with tempfile.TemporaryDirectory(prefix="meshhub-result-") as folder:
+            archive = Path(folder, "result.zip")
+            await self.download(job.id, archive)
+            return await asyncio.to_thread(protocol.unpack_archive, archive, target, job)
 
     async def inspect(
         self,
@@ -81,7 +91,7 @@ class AsyncClient:
     ) -> Inspection:
         """Inspect one model on the service. Takes the options of `convert`."""
         job = await self.submit(source, kind="inspect", options=options, **keywords)
-        await self.wait(job.id, on_change=on_change)
+        await self._wait_or_cancel(job.id, on_change)
         return await self._send(protocol.show_inspection(job.id))
 
     async def submit(
@@ -105,6 +115,9 @@ class AsyncClient:
             keywords: As for `convert`.
         """
         call = await asyncio.to_thread(protocol.submit_job, kind, source, to, webhook_url, {**options, **keywords})
+        return await self._submit(call)
+
+    async def _submit(self, call: Call[JobDescription]) -> JobDescription:
         attempt = 1
         while True:
             try:
@@ -133,6 +146,16 @@ class AsyncClient:
             if job is not None:
                 return job
             await asyncio.sleep(protocol.RETRY_S)
+
+    async def _wait_or_cancel(self, job_id: str, on_change: OnChange | None) -> JobDescription:
+        try:
+            return await self.wait(job_id, on_change=on_change)
+        except MeshhubError:
+            raise
+        except BaseException:
+            with contextlib.suppress(MeshhubError):
+                await self.cancel(job_id)
+            raise
 
     async def download(self, job_id: str, target: str | Path) -> None:
         """Write the result of a job to a file, which appears when it is complete."""

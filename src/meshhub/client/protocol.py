@@ -15,6 +15,7 @@ import httpx
 import msgspec
 
 from meshhub import errors
+from meshhub.client.companions import ModelInput, Upload, read_model, read_with_companions, unpack_result
 from meshhub.errors import (
     ERROR_CODES,
     Cancelled,
@@ -30,8 +31,8 @@ from meshhub.errors import (
     quote,
 )
 from meshhub.model.report import Inspection
-from meshhub.service.jobs.description import JobDescription
-from meshhub.service.jobs.job import JobKind
+from meshhub.service.jobs.description import JobDescription, summarize_report
+from meshhub.service.jobs.job import JobKind, UploadField
 
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 """Seconds for a connection, and without progress; uploads and downloads may take longer as a whole."""
@@ -52,9 +53,6 @@ T = TypeVar("T")
 
 OnChange = Callable[[JobDescription], None]
 """Callback for each change of a job."""
-
-ModelInput = str | Path | tuple[str, bytes]
-"""Path of a file, or its name and content."""
 
 _JOBS = msgspec.json.Decoder(JobDescription)
 _INSPECTIONS = msgspec.json.Decoder(Inspection)
@@ -166,14 +164,31 @@ def build_headers(key: str | None) -> dict[str, str]:
 def submit_job(
     kind: JobKind, source: ModelInput, to: str | None, webhook_url: str | None, options: Mapping[str, object]
 ) -> Call[JobDescription]:
-    """Return the request that submits a job. Raises OSError if the file cannot be read."""
-    name, content = source if isinstance(source, tuple) else (Path(source).name, Path(source).read_bytes())
-    fields: dict[str, str] = {"kind": kind}
-    fields |= {"target": to} if to is not None else {}
-    fields |= {"webhook_url": webhook_url} if webhook_url is not None else {}
-    fields |= {option: _spell(value) for option, value in options.items() if value is not None}
-    headers = {"Idempotency-Key": secrets.token_hex(16)}
-    arguments = {"data": fields, "files": {"file": (name, content)}, "headers": headers}
+    """Return the request that submits a job for a model alone. Raises OSError if the file cannot be read."""
+    fields = {"kind": kind, "target": to, "webhook_url": webhook_url, **options}
+    return build_submission(read_model(source), fields)
+
+
+def submit_conversion(
+    source: ModelInput, to: str, options: Mapping[str, object]
+) -> tuple[Call[JobDescription], UploadField]:
+    """Return the request that submits a conversion with the companions of the model, and the field of its upload.
+
+    Raises OSError if a file cannot be read.
+    """
+    upload = read_with_companions(source, to)
+    # the report of an archive is in it
+    fields = {"kind": "convert", "target": to, "report": None if upload.field == "file" else True, **options}
+    return build_submission(upload, fields), upload.field
+
+
+def build_submission(upload: Upload, fields: Mapping[str, object]) -> Call[JobDescription]:
+    """Return the request that submits a job with these fields; None leaves a field out."""
+    arguments = {
+        "data": {name: _spell(value) for name, value in fields.items() if value is not None},
+        "files": {upload.field: (upload.name, upload.content)},
+        "headers": {"Idempotency-Key": secrets.token_hex(16)},
+    }
     return Call("POST", "/jobs", read_job, arguments)
 
 
@@ -196,6 +211,12 @@ def job_path(job_id: str, *names: str) -> str:
     """Return the path of a job, or of something below it."""
     # "." and ".." would be removed from the path
     return "/".join(("/jobs", quote_url(job_id, safe="").replace(".", "%2E"), *names))
+
+
+def unpack_archive(archive: Path, target: str | Path, job: JobDescription) -> JobDescription:
+    """Write the model of a result with its companions; return the job with the report of the model."""
+    report = unpack_result(archive, Path(target))
+    return msgspec.structs.replace(job, report=summarize_report(report, report.notes))
 
 
 def choose_target(target: str | Path, to: str | None) -> str:

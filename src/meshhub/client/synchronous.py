@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING
 import httpx
 
 from meshhub.client import protocol
-from meshhub.client.protocol import Call, ModelInput, OnChange, T
+from meshhub.client.companions import ModelInput
+from meshhub.client.protocol import Call, OnChange, T
 from meshhub.errors import MeshhubError
 from meshhub.model.report import Inspection
 from meshhub.service.jobs.description import JobDescription
@@ -56,7 +58,9 @@ class Client:
         options: Mapping[str, object] = MappingProxyType({}),
         **keywords: Unpack[ConvertOptions],
     ) -> JobDescription:
-        """Convert one model on the service.
+        """Convert one model on the service. Companions of a path are sent, and those of the result written beside it.
+
+        The job is canceled if an exception ends the wait, such as KeyboardInterrupt.
 
         Args:
             source: Path of the model, or its name and content.
@@ -66,10 +70,16 @@ class Client:
             options: Options by name; for those of plug-ins of the service, and for names that a program computes.
             keywords: Built-in options, typed for type checkers.
         """
-        job = self.submit(source, to=protocol.choose_target(target, to), options=options, **keywords)
-        done = self.wait(job.id, on_change=on_change)
-        self.download(job.id, target)
-        return done
+        to = protocol.choose_target(target, to)
+        call, upload_field = protocol.submit_conversion(source, to, {**options, **keywords})
+        job = self._wait_or_cancel(self._submit(call).id, on_change)
+        if upload_field == "file":
+            self.download(job.id, target)
+            return job
+        with tempfile.TemporaryDirectory(prefix="meshhub-result-") as folder:
+            archive = Path(folder, "result.zip")
+            self.download(job.id, archive)
+            return protocol.unpack_archive(archive, target, job)
 
     def inspect(
         self,
@@ -81,7 +91,7 @@ class Client:
     ) -> Inspection:
         """Inspect one model on the service. Takes the options of `convert`."""
         job = self.submit(source, kind="inspect", options=options, **keywords)
-        self.wait(job.id, on_change=on_change)
+        self._wait_or_cancel(job.id, on_change)
         return self._send(protocol.show_inspection(job.id))
 
     def submit(
@@ -104,7 +114,9 @@ class Client:
             options: As for `convert`.
             keywords: As for `convert`.
         """
-        call = protocol.submit_job(kind, source, to, webhook_url, {**options, **keywords})
+        return self._submit(protocol.submit_job(kind, source, to, webhook_url, {**options, **keywords}))
+
+    def _submit(self, call: Call[JobDescription]) -> JobDescription:
         attempt = 1
         while True:
             try:
@@ -133,6 +145,16 @@ class Client:
             if job is not None:
                 return job
             time.sleep(protocol.RETRY_S)
+
+    def _wait_or_cancel(self, job_id: str, on_change: OnChange | None) -> JobDescription:
+        try:
+            return self.wait(job_id, on_change=on_change)
+        except MeshhubError:
+            raise
+        except BaseException:
+            with contextlib.suppress(MeshhubError):
+                self.cancel(job_id)
+            raise
 
     def download(self, job_id: str, target: str | Path) -> None:
         """Write the result of a job to a file, which appears when it is complete."""

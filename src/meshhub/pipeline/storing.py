@@ -20,7 +20,7 @@ SCHEME = re.compile(r"[a-z][a-z0-9+.-]+")
 
 _ADDRESS = re.compile(rf"({SCHEME.pattern})://", re.IGNORECASE)
 
-_COMPANION_EXTENSIONS = frozenset(
+COMPANION_EXTENSIONS = frozenset(
     ".mtl .bin .png .jpg .jpeg .webp .bmp .gif .tga .tif .tiff .ktx2 .dds".split(),
 )
 """Extensions of materials, buffers and images. Models beside a model are not fetched, however large the folder is."""
@@ -54,11 +54,11 @@ def fetched(address: str, storages: Storages) -> Iterator[Source]:
 
 def _fetch_companions(stored: StoredFile, model: Path) -> dict[str, Path]:
     """Fetch the companions that a model and its companions mention; return their local copies by name."""
-    if not isinstance(stored, StoredFolderFile) or not has_mention(model, _COMPANION_EXTENSIONS):
+    if not isinstance(stored, StoredFolderFile) or not has_mention(model, COMPANION_EXTENSIONS):
         return {}
     listed: dict[str, dict[str, StoredFile]] = {}
     for name, file in stored.list_folder().items():
-        if extension_of(name) in _COMPANION_EXTENSIONS:
+        if extension_of(name) in COMPANION_EXTENSIONS:
             listed.setdefault(base_name(name), {})[name] = file
     copies: dict[str, Path] = {}
     unread = [model]

@@ -7,6 +7,7 @@ from typing import Any
 
 from meshhub.model.notes import Note
 from meshhub.model.report import Report
+from meshhub.service.jobs.description import summarize_report
 
 MAX_REPORT_BYTES = 4096
 """Bytes of the report header; many clients and proxies reject responses with 8 KB of headers."""
@@ -21,15 +22,7 @@ _COMPANIONS_LEFT_OUT = Note(
 def file_header(report: Report, *, has_companions: bool = False) -> str:
     """Return the report header of one converted file; `has_companions`: the response leaves out files beside it."""
     notes = (*report.notes, _COMPANIONS_LEFT_OUT) if has_companions else report.notes
-    payload = {
-        "source": report.source.format,
-        "target": report.target.format,
-        "faces_in": report.source.faces,
-        "faces_out": report.target.faces,
-        "seconds": report.seconds,
-        "losses": [{"feature": loss.feature, "step": loss.step} for loss in report.losses],
-        "notes": [_note_fields(note) for note in notes],
-    }
+    payload = summarize_report(report, notes)
     header = _encode(payload)
     if len(header) <= MAX_REPORT_BYTES:
         return header
@@ -53,11 +46,6 @@ def batch_header(reports: list[tuple[str, Report]], failed: int) -> str:
         "notes": {name: codes for name, codes in notes.items() if codes},
     }
     return _encode(payload) if len(_encode(payload)) <= MAX_REPORT_BYTES else _truncate(payload, "notes")
-
-
-def _note_fields(note: Note) -> dict[str, str]:
-    fields = (("code", note.code), ("message", note.message), ("step", note.step))
-    return {key: value for key, value in fields if value}
 
 
 def _truncate(payload: dict[str, Any], *fields: str) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
+from meshhub.model.notes import Note
+from meshhub.model.report import Report
 from meshhub.service.jobs.job import FINISHED, Job, JobFile, JobKind, JobProgress, JobState
 
 
@@ -145,6 +148,24 @@ def describe_job(job: Job, position: int | None = None, *, root_path: str = "") 
         error_code=outcome.error_code or None if outcome is not None else None,
         details=outcome.details if outcome is not None else None,
     )
+
+
+def summarize_report(report: Report, notes: Sequence[Note]) -> dict[str, Any]:
+    """Return the report of one converted file that responses and jobs have, with these notes."""
+    return {
+        "source": report.source.format,
+        "target": report.target.format,
+        "faces_in": report.source.faces,
+        "faces_out": report.target.faces,
+        "seconds": report.seconds,
+        "losses": [{"feature": loss.feature, "step": loss.step} for loss in report.losses],
+        "notes": [_note_fields(note) for note in notes],
+    }
+
+
+def _note_fields(note: Note) -> dict[str, str]:
+    fields = (("code", note.code), ("message", note.message), ("step", note.step))
+    return {key: value for key, value in fields if value}
 
 
 def _describe_progress(progress: JobProgress) -> ProgressDescription:

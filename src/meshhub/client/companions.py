@@ -1,0 +1,128 @@
+"""Companions of models that a service converts: sent with the model, and written beside the result."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import msgspec
+from msgspec import Struct
+
+from meshhub.errors import ServerBusy
+from meshhub.model.report import Report
+from meshhub.pipeline.mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions, has_mention
+from meshhub.pipeline.output import open_output
+from meshhub.pipeline.storing import COMPANION_EXTENSIONS
+from meshhub.service.jobs.job import UploadField
+
+ModelInput = str | Path | tuple[str, bytes]
+"""Path of a file, or its name and content."""
+
+_TARGETS = frozenset(("obj", "dae"))
+"""Extensions of the formats that store materials or textures in files of their own."""
+
+_MAX_LISTED_COUNT = 10_000
+"""Files to list in the folder of a model and below; it may be the home of a user."""
+
+_REPORT_NAME = "report.json"
+"""Entry of a result with the report of each file."""
+
+
+class Upload(Struct, frozen=True):
+    """File to send.
+
+    Attributes:
+        field: Field of the form. The result of "file" is one file, and that of the others an archive.
+        name: Name of the file.
+        content: Content of the file.
+    """
+
+    field: UploadField
+    name: str
+    content: bytes
+
+
+class _Converted(Struct):
+    """Row of a converted model in the report of an archive."""
+
+    output: str
+    report: Report
+
+
+class _ArchiveReport(Struct):
+    """Report of an archive; the model is its first file."""
+
+    files: list[msgspec.Raw]
+
+
+def read_model(source: ModelInput) -> Upload:
+    """Return the upload of a model alone. Raises OSError."""
+    name, content = source if isinstance(source, tuple) else (Path(source).name, Path(source).read_bytes())
+    return Upload("file", name, content)
+
+
+def read_with_companions(source: ModelInput, to: str) -> Upload:
+    """Return the upload of a model with its companions, for a result in the format `to`. Raises OSError."""
+    upload = read_model(source)
+    companions = {} if isinstance(source, tuple) else find_companions(Path(source))
+    if companions:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            archive.writestr(upload.name, upload.content)
+            for name, path in companions.items():
+                archive.write(path, name)
+        return Upload("archive", f"{Path(upload.name).stem}.zip", buffer.getvalue())
+    return msgspec.structs.replace(upload, field="files") if to.lower().lstrip(".") in _TARGETS else upload
+
+
+def find_companions(model: Path) -> dict[str, Path]:
+    """Return the files beside a model and below that it or another companion mentions, by their relative names."""
+    if not has_mention(model, COMPANION_EXTENSIONS):
+        return {}
+    listed: dict[str, dict[str, Path]] = {}
+    for path in itertools.islice(_list_files(model.parent), _MAX_LISTED_COUNT):
+        if extension_of(path.name) in COMPANION_EXTENSIONS:
+            listed.setdefault(base_name(path.name), {})[path.relative_to(model.parent).as_posix()] = path
+    companions: dict[str, Path] = {}
+    unread = [model]
+    while unread:
+        mentions, _ = find_mentions(unread.pop(), listed, MAX_HIT_COUNT)
+        for mention in sorted(mentions):
+            files = listed.pop(mention)
+            companions |= files
+            unread += files.values()
+    return companions
+
+
+def _list_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of a folder and below; links may lead out of it."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent, name)
+            if not path.is_symlink():
+                yield path
+
+
+def unpack_result(archive: Path, target: Path) -> Report:
+    """Write the converted model of an archive to a path, with its companions beside it; return its report.
+
+    Raises:
+        FileExistsError: A companion has the name of another file, which stays.
+    """
+    try:
+        with zipfile.ZipFile(archive) as result, open_output(target, {}, overwrite=True) as output:
+            rows = msgspec.json.decode(result.read(_REPORT_NAME), type=_ArchiveReport).files
+            converted = msgspec.json.decode(rows[0], type=_Converted)
+            with result.open(converted.output) as source, output.open() as file:
+                shutil.copyfileobj(source, file)
+            for name in result.namelist():
+                if name not in (converted.output, _REPORT_NAME):
+                    output.companion(PurePosixPath(name).name, result.read(name))
+    except (zipfile.BadZipFile, LookupError, msgspec.MsgspecError) as error:
+        raise ServerBusy(f"the archive of the result cannot be read: {error}; check the address") from error
+    return converted.report
