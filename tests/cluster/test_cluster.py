@@ -151,12 +151,18 @@ def test_results_expire_and_files_without_a_job_are_removed(start_cluster: Start
 
 def test_a_worker_drains_at_a_signal(start_cluster: StartCluster, tmp_path: Path) -> None:
     cluster = start_cluster()
-    worker = cluster.start_worker(shutdown_seconds=300)
+    port = free_port()
+    worker = cluster.start_worker(shutdown_seconds=300, worker_address=f"127.0.0.1:{port}")
     path = tmp_path / "go"
     running = cluster.submit(f"toy wait {path}")
     wait_for_start(path)
     worker.send_signal(signal.SIGTERM)
     cluster.wait_for_workers(0)
+    # the orchestrator sends nothing more to this worker, and does not kill it
+    readiness = get_when_open(f"http://127.0.0.1:{port}/health/ready")
+    assert (readiness.status_code, readiness.json()["error_code"]) == (503, "shutting_down")
+    assert int(readiness.headers["retry-after"]) > 0
+    assert get_when_open(f"http://127.0.0.1:{port}/health/live").status_code == 200
     waiting = cluster.submit()
     path.touch()
     assert worker.wait(60) == 0
