@@ -460,6 +460,21 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
     assert piped.stdout == picture.read_bytes()
 
 
+def test_a_picture_shows_a_model_before_and_after_operations(tmp_path: Path) -> None:
+    model = write_stl(tmp_path / "part.stl")
+    done = meshhub_cli(
+        "render", model, "part.png", "--size", "320x240", "--reduce-colors", "4", "--target-height-mm", "60", "--json",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert [step["step"] for step in report["steps"]] == ["stl", "target-height", "reduce-colors", "png"]
+    assert report["steps"][2]["figures"]["filaments"] == ["Filament 1"]
+    # sizes and faces are those of the file
+    assert report["source"]["size_mm"] == [10, 20, 30]
+    assert meshhub_cli("render", model, "other.png", "--threemf-profile", "prusa", cwd=tmp_path).returncode == 2
+
+
 def test_a_wrong_option_of_a_picture_is_an_error(tmp_path: Path) -> None:
     model = write_stl(tmp_path / "part.stl")
     for arguments, status, text in (

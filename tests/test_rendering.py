@@ -212,6 +212,31 @@ def test_several_views_share_a_picture_and_a_scale() -> None:
     assert abs(spans[2] / spans[0] - 1) < 0.1
 
 
+def test_a_scene_is_drawn_before_and_after_with_its_palette() -> None:
+    colors = (RED, GREEN, BLUE)
+    before, after = (
+        Scene((brick(size, size, size),), (Part(0, material=0),), (Material("Fire", color),))
+        for size, color in ((10, colors[0]), (400, colors[1]))
+    )
+    options = RenderOptions(view="front,top", size="400x300", edges="none", background="light")
+    picture = render(after, options, before)
+    # two rows of views, the scene before on the left, each at a scale of its own
+    red, green = (
+        (picture[..., channel] > 80) & (np.delete(picture[..., :3], channel, 2).max(2) < 20) for channel in range(2)
+    )
+    for mask, columns in ((red, slice(0, 200)), (green, slice(200, 400))):
+        for rows in (slice(0, 130), slice(150, 270)):
+            assert mask[rows, columns].sum() > 4000
+    assert not red[:, 200:].any() and not green[:270, :200].any()
+    # the legend has the palette of the result alone
+    assert (picture[270:] == (0, 255, 0, 255)).all(axis=2).sum() > 20
+    assert not np.array_equal(
+        picture[270:], render(replace(after, materials=(Material("Grass", GREEN),)), options, before)[270:]
+    )
+    textured = replace(after, meshes=(replace(after.meshes[0], colors=np.full((8, 4), 255, np.uint8)),))
+    assert not (render(textured, options, before)[270:] == (0, 255, 0, 255)).all(axis=2).any()
+
+
 @pytest.mark.parametrize("background", ["light", "dark", "transparent"])
 def test_png_files_are_read_by_others_and_always_the_same(background: str) -> None:
     picture = draw(scene_of(sphere()), background=background, edges="feature", size="123x77")

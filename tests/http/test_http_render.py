@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -29,6 +30,18 @@ def test_a_picture_from_a_process_of_its_own(isolated: Running) -> None:
     with Image.open(io.BytesIO(answer.content)) as image:
         assert (image.size, image.mode) == ((1280, 960), "RGBA")
     wait_until(lambda: not isolated.leftovers())
+
+
+@pytest.mark.parametrize("fields", [{"target_height_mm": "40"}, {"recipe": "print"}])
+def test_options_of_operations_show_the_model_before_and_after(service: Running, fields: dict[str, str]) -> None:
+    plain = service.post("/render", {"file": ("part.stl", ASCII_STL)}, {"size": "320x200"})
+    answer = service.post("/render", {"file": ("part.stl", ASCII_STL)}, {"size": "320x200", **fields})
+    assert answer.status_code == 200, answer.text
+    assert answer.content != plain.content
+    with Image.open(io.BytesIO(answer.content)) as image:
+        left, right = (np.asarray(image.crop(box)) for box in ((0, 20, 160, 200), (160, 20, 320, 200)))
+    widths = [np.ptp(np.flatnonzero((half != half[0, 0]).any(axis=(0, 2)))) for half in (left, right)]
+    assert min(widths) > 50 and abs(widths[0] - widths[1]) <= 2, "each scale fills its tile"
 
 
 @pytest.mark.parametrize(
@@ -74,5 +87,6 @@ def test_pictures_are_described(service: Running) -> None:
     form = service.get("/schema/openapi.json").json()["paths"]["/render"]["post"]["requestBody"]["content"]
     properties = form["multipart/form-data"]["schema"]["properties"]
     assert {"file", "view", "size", "color_by", "edges", "background", "input_unit"} <= properties.keys()
-    assert "target" not in properties
+    assert {"repair", "reduce_colors"} <= properties.keys()
+    assert properties.keys().isdisjoint({"target", "threemf_profile"})
     assert set(properties["color_by"]["enum"]) == {"model", "part", "surface", "none"}

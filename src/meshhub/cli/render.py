@@ -1,4 +1,4 @@
-"""`meshhub render`: a picture of a model."""
+"""`meshhub render`: a picture of a model, or of a model before and after operations."""
 
 from __future__ import annotations
 
@@ -24,11 +24,16 @@ from meshhub.toolkit.rendering.options import RenderOptions
 
 
 class RenderCommand(ReadingCommand):
-    """Command with the options of a picture, of the host and of readers."""
+    """Command with the options of a picture, of the host, of readers and of operations."""
 
     def fields(self, registry: Registry) -> dict[str, OptionField]:
         """Return the option fields by name; those of the picture come first."""
-        return {field.name: field for field in option_fields(RenderOptions)} | super().fields(registry)
+        operations = [operation.capability.options for operation in registry.declarations.operations]
+        return (
+            {field.name: field for field in option_fields(RenderOptions)}
+            | super().fields(registry)
+            | {field.name: field for struct in operations for field in option_fields(struct)}
+        )
 
 
 @click.command(cls=RenderCommand, epilog=EXIT_HELP)
@@ -43,10 +48,13 @@ def render(
 ) -> None:
     """Draw a picture of a model as PNG, without a display. `-` is standard input or output.
 
+    With options of operations, the picture shows the model before and after them, and the palette of the result.
+
     \b
     meshhub render bracket.stl bracket.png
     meshhub render bracket.stl bracket.png --view iso,front,top --size 1600x1200
     meshhub render part.step part.png --color-by surface
+    meshhub render model.glb model.png --reduce-colors 4
     """
     limit = parse_timeout(timeout)
     if picture == STREAM and as_json:

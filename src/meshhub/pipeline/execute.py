@@ -187,7 +187,7 @@ def execute_inspection(chain: Chain, source: Source, check: Check = _no_check) -
 
 
 def execute_rendering(chain: Chain, source: Source, target: Target, check: Check = _no_check) -> Report:
-    """Run a chain that reads and draws a picture.
+    """Run a chain that reads and draws a picture; with operations, the picture shows the scene before and after them.
 
     Args:
         chain: Resolved chain.
@@ -204,13 +204,19 @@ def execute_rendering(chain: Chain, source: Source, target: Target, check: Check
     steps = _Steps(chain, check)
     scene, frame, _, project = _read(chain, source, steps)
     steps.note_losses(project)
-    with steps.step(1) as position, _attributing(str(position.step), position):
-        pixels = load(position.step.run)(scene, _build_options(position.step))
+    source_report = _report_file(chain.source_format, source.size, scene, frame)
+    operations = range(1, len(chain.steps) - 1)
+    before = scene if operations else None
+    for number in operations:
+        with steps.step(number) as position:
+            scene = _operate(position, scene)
+    with steps.step(len(chain.steps) - 1) as position, _attributing(str(position.step), position):
+        pixels = load(position.step.run)(scene, _build_options(position.step), before)
         with target.open() as file:
             file.write(encode_png(pixels))
     check(len(chain.steps))
     return Report(
-        source=_report_file(chain.source_format, source.size, scene, frame),
+        source=source_report,
         target=FileReport(format=chain.steps[-1].id, bytes=target.size),
         steps=tuple(steps.reports),
         notes=tuple(steps.notes),

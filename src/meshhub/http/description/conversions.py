@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from meshhub.http.description import examples
-from meshhub.http.description.forms import FILE_OPTIONS, REPORT, describe_binary, describe_form
+from meshhub.http.description.forms import FILE_OPTIONS, REPORT, OwnedOptions, describe_binary, describe_form
 from meshhub.http.description.parts import (
     CONVERT_CODES,
     FORM_CODES,
@@ -88,10 +88,10 @@ def _inspect(registry: Registry) -> Json:
 
 
 def _render(registry: Registry) -> Json:
-    body = describe_form(
-        registry, {"file": describe_binary("The model")}, ["file"], converts=False, structs=[(None, RenderOptions)]
-    )
-    response = describe_files("The picture.", ("image/png",))
+    structs: list[OwnedOptions] = [(None, RenderOptions)]
+    structs += [(each.capability.label, each.capability.options) for each in registry.declarations.operations]
+    body = describe_form(registry, {"file": describe_binary("The model")}, ["file"], converts=False, structs=structs)
+    response = describe_files("The picture; with operations, of the model before and after them.", ("image/png",))
     return describe_operation("render", "Draw a picture", "conversion", response, FORM_CODES, body)
 
 

@@ -1,4 +1,4 @@
-"""POST /render: draw a picture of one file."""
+"""POST /render: draw a picture of one file, or of the model before and after operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from meshhub.http.state import AnyRequest, state_of
 
 @post("/render", status_code=200, request_max_body_size=None, opt=METERED)
 async def render(request: AnyRequest) -> FileResponse:
-    """Draw a picture of one file, as PNG."""
+    """Draw a picture of one file, or of the model before and after operations, as PNG."""
     picture = await convert_file(request, "render")
     headers = {REPORT: file_header(picture.report)}
     return file_response(state_of(request).resources, picture.path, "image/png", picture.stem + ".png", headers)

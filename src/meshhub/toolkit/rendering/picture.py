@@ -1,4 +1,4 @@
-"""Draw a scene: views, their arrangement in one picture, captions and legend."""
+"""Draw a scene, or a scene before and after operations: views, their arrangement, captions and legend."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BACKGROUNDS = {"light": (247, 248, 250, 255), "dark": (34, 38, 44, 255), "transp
 """Color behind the model."""
 
 MAX_LEGEND_ENTRIES = 12
-"""Entries of a legend; the rest are counted."""
+"""Entries of a legend; the rest are counted. A palette has as many as slicers have filaments, and all are shown."""
 
 MAX_LABEL_LENGTH = 32
 """Characters of one entry of a legend."""
@@ -57,7 +57,7 @@ class _Style(NamedTuple):
     options: RenderOptions
 
 
-def render(scene: Scene, options: RenderOptions | None = None) -> UInt8:
+def render(scene: Scene, options: RenderOptions | None = None, before: Scene | None = None) -> UInt8:
     """Draw a scene.
 
     Orthographic views, all at one scale; light from the upper left. The same scene and options give the same pixels.
@@ -66,39 +66,53 @@ def render(scene: Scene, options: RenderOptions | None = None) -> UInt8:
     Args:
         scene: Millimeters, Z up, front toward -Y.
         options: Default: an isometric view of 1280 × 960 pixels.
+        before: The same scene before operations, in the same frame; each view shows both, this one on the left and at
+            a scale of its own, with the palette of the result as the legend.
     Returns:
         (height, width, 4) sRGB pixels with alpha.
     Raises:
         InvalidOption: A view or the size is invalid.
-        ValueError: The scene has no faces.
+        ValueError: A scene has no faces.
     """
     options = options or RenderOptions()
     size, views = parse_size(options.size), parse_views(options.view)
-    triangles = place_triangles(scene)
-    if len(triangles.faces) == 0:
-        raise ValueError("a scene without faces cannot be drawn")
-    style = _Style(scene, triangles, smooth_normals(triangles), options)
-    legend = _list_legend(style)
+    styles = [_choose_style(each, options) for each in (before, scene) if each is not None]
+    legend = _list_legend(styles[-1], is_compared=before is not None)
     picture = np.empty((size.height, size.width, 4), np.uint8)
     picture[:] = BACKGROUNDS[options.background]
     scale = max(1, round(min(size) / 480))
     height = size.height - _draw_legend(picture, legend, scale, options.background)
-    columns, rows = _arrange(len(views), Size(size.width, height))
+    columns, rows = _arrange(len(views), len(styles), Size(size.width, height))
     tile = Size(size.width // columns, height // rows)
-    boxes = [_measure(triangles, view) for view in views]
-    scale_factor = min(_fit(box, tile) for box in boxes)
-    for number, view in enumerate(views):
+    boxes = [[_measure(style.triangles, view) for view in views] for style in styles]
+    factors = [min(_fit(box, tile) for box in row) for row in boxes]
+    for number in range(len(views) * len(styles)):
+        place, which = divmod(number, len(styles))
         top, left = number // columns * tile.height, number % columns * tile.width
         area = picture[top : top + tile.height, left : left + tile.width]
-        area[:] = _draw_view(style, view, boxes[number].mean(axis=0), scale_factor, tile)
-        if len(views) > 1:
-            _write(area, view, 4 * scale, 4 * scale, scale, options.background)
+        area[:] = _draw_view(styles[which], views[place], boxes[which][place].mean(axis=0), factors[which], tile)
+        words = [("before", "after")[which]] if before is not None else []
+        words += [views[place]] if len(views) > 1 else []
+        _write(area, ", ".join(words), 4 * scale, 4 * scale, scale, options.background)
     return picture
 
 
-def _arrange(count: int, size: Size) -> tuple[int, int]:
-    """Return the columns and rows of equal tiles that leave the largest square for each view."""
-    layouts = [(columns, math.ceil(count / columns)) for columns in range(1, count + 1)]
+def _choose_style(scene: Scene, options: RenderOptions) -> _Style:
+    triangles = place_triangles(scene)
+    if len(triangles.faces) == 0:
+        raise ValueError("a scene without faces cannot be drawn")
+    return _Style(scene, triangles, smooth_normals(triangles), options)
+
+
+def _arrange(count: int, together: int, size: Size) -> tuple[int, int]:
+    """Return the columns and rows of equal tiles that leave the largest square for each view.
+
+    Args:
+        count: Views.
+        together: Tiles of each view; they stay beside each other.
+        size: Of the whole area.
+    """
+    layouts = [(columns * together, math.ceil(count / columns)) for columns in range(1, count + 1)]
     return max(layouts, key=lambda layout: min(size.width / layout[0], size.height / layout[1]))
 
 
@@ -183,18 +197,23 @@ def _reduce(samples: NDArray[np.uint32]) -> UInt8:
     return pixels
 
 
-def _list_legend(style: _Style) -> list[tuple[str, UInt8]]:
+def _list_legend(style: _Style, *, is_compared: bool) -> list[tuple[str, UInt8]]:
     """Return the entries of the legend: label and color."""
-    scene = style.scene
-    if style.options.color_by == "part":
+    scene, color_by = style.scene, style.options.color_by
+    materials = [scene.materials[number] for number in scene.used_materials()]
+    colors = [np.rint(np.array(material.base_color) * 255).astype(np.uint8) for material in materials]
+    if color_by == "part":
         entries = [
             (part.name or scene.meshes[part.mesh].name or f"part {number + 1}", part_color(number))
             for number, part in enumerate(scene.parts)
         ]
-    elif style.options.color_by == "surface":
-        materials = [scene.materials[number] for number in scene.used_materials()]
-        entries = [
-            (material.name, np.rint(np.array(material.base_color) * 255).astype(np.uint8)) for material in materials
+    elif color_by == "surface":
+        entries = [(material.name, color) for material, color in zip(materials, colors, strict=True)]
+    elif color_by == "model" and is_compared and not scene.features() & {"colors", "textures"}:
+        labels = ["#{:02X}{:02X}{:02X}".format(*color[:3]) for color in colors]
+        return [
+            (f"{material.name[:MAX_LABEL_LENGTH]} {label}".strip(), color)
+            for material, label, color in zip(materials, labels, colors, strict=True)
         ]
     else:
         return []
@@ -224,7 +243,10 @@ def _draw_legend(picture: UInt8, entries: list[tuple[str, UInt8]], scale: int, b
         top, left = height - (len(rows) - number) * line, gap
         for label, color in row:
             swatch = picture[top + 3 * scale : top + line - 5 * scale, left : left + line - 6 * scale]
-            swatch[:] = np.where(color[3] > 0, color, swatch)
+            if color[3] > 0:
+                # a frame: white filaments would not show on a light background
+                swatch[:] = (*_ink(background), 255)
+                swatch[1:-1, 1:-1] = color
             _write(picture, label, left + line - 2 * scale, top + 4 * scale, scale, background)
             left += line + text_width(label, scale) + gap
     return len(rows) * line + gap // 2
