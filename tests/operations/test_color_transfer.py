@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image as Picture
 
+from meshhub import Registry
 from meshhub.builtin_plugins.flatten_base import FlattenBaseOptions
 from meshhub.builtin_plugins.flatten_base.operation import run as flatten
 from meshhub.builtin_plugins.optimize import OptimizeOptions
@@ -18,7 +19,8 @@ from meshhub.builtin_plugins.optimize.operation import run as optimize
 from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.operation import run as repair
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
-from meshhub.toolkit.geometry import compacted
+from meshhub.model.source import Source, Target
+from meshhub.toolkit.geometry import compacted, face_normals, soup
 from meshhub.toolkit.surface_colors import Surface, SurfaceColors
 from models import assert_valid, sphere
 
@@ -141,3 +143,88 @@ def test_vertex_colors_stay_smooth(operate: Operate) -> None:
     mesh = result.meshes[result.parts[0].mesh]
     assert mesh.colors is not None
     assert mesh.colors[:, 0] == pytest.approx((mesh.vertices[:, 0] + 10) / 20 * 255, abs=12)
+
+
+REGISTRY = Registry(entry_points=False)
+
+
+def color_vertices(mesh: Mesh) -> Scene:
+    """Return a scene whose left half is red and whose right half is blue, by vertices."""
+    split = paint_atlas(mesh).meshes[0]
+    assert split.uv is not None
+    colors = np.where(split.uv[:, :1] < 0.5, (*RED, 255), (*BLUE, 255)).astype(np.uint8)
+    return Scene((replace(split, uv=None, colors=colors),), (Part(0),))
+
+
+def color_faces(mesh: Mesh) -> Scene:
+    """Return a scene whose left half is red and whose right half is blue, by the materials of faces."""
+    is_right = mesh.vertices[mesh.faces].mean(axis=1)[:, 0] > 0
+    materials = (Material("red", (1.0, 0.0, 0.0, 1.0)), Material("blue", (0.0, 0.0, 1.0, 1.0)))
+    return Scene((replace(mesh, face_material=is_right.astype(np.int32)),), (Part(0),), materials)
+
+
+def color_parts(mesh: Mesh) -> Scene:
+    """Return a scene with a red part on the left and a blue one on the right, which share a mesh."""
+    scene = color_faces(mesh)
+    places = np.tile(np.eye(4), (2, 1, 1))
+    places[:, 0, 3] = -11, 11
+    parts = tuple(Part(0, place, material=number) for number, place in enumerate(places))
+    return replace(scene, meshes=(mesh,), parts=parts)
+
+
+def paint_inside(mesh: Mesh) -> Source:
+    """Return a project with paint of red and blue inside the triangles."""
+    target = Target("model.3mf")
+    options = {"reduce_colors": 2, "threemf_profile": "prusa"}
+    REGISTRY.convert(paint_atlas(mesh), target, to="3mf", options=options)
+    return Source.from_bytes(target.read(), "model.3mf")
+
+
+KINDS: dict[str, Callable[[Mesh], Scene | Source]] = {
+    "texture": paint_atlas,
+    "vertex colors": color_vertices,
+    "face colors": color_faces,
+    "materials of parts": color_parts,
+    "paint": paint_inside,
+}
+
+OPERATIONS: dict[str, dict[str, object]] = {
+    "repair": {"repair": True},
+    "repair solid": {"repair": True, "repair_solid": True},
+    "reduction": {"optimize_target_faces": 400},
+    "cut": {"flatten_base_mm": 2},
+    "scale": {"target_height_mm": 40},
+    "place": {"place_on_bed": True},
+    "all": {
+        "repair": True,
+        "optimize_target_faces": 400,
+        "target_height_mm": 30,
+        "flatten_base_mm": 2,
+        "place_on_bed": True,
+    },
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_color_stays_in_its_place(kind: str, operation: str) -> None:
+    target = Target("model.glb")
+    options = {"threemf_paint": "split"} if kind == "paint" else {}
+    REGISTRY.convert(KINDS[kind](open_top(sphere(10, 32))), target, to="glb", options=options | OPERATIONS[operation])
+    scene = REGISTRY.read(Source.from_bytes(target.read(), "model.glb"))
+    vertices, faces = soup(scene)
+    normals = face_normals(vertices, faces)
+    area = np.linalg.norm(normals, axis=1)
+    random = np.random.default_rng(0)
+    face = random.choice(len(faces), 4000, p=area / area.sum())
+    weights = random.dirichlet((1, 1, 1), len(face)).astype(np.float32)
+    points = np.einsum("kc,kcd->kd", weights, vertices[faces[face]])
+    colors = SurfaceColors(scene, [Surface(part.mesh, part.material) for part in scene.parts]).sample(face, weights)
+    difference = np.abs(colors[:, None].astype(int) - [RED, BLUE]).max(axis=2)
+    # filled holes and caps have one of the colors around them: no white, no blend, and no green of the atlas
+    assert (difference.min(axis=1) <= 3).mean() >= 0.99
+    is_right = difference.argmin(axis=1) == (points[:, 0] > 0)
+    # triangles across the border between the halves belong to one of them, and those of caps are long
+    is_clear = np.abs(points[:, 0]) > 0.05 * np.ptp(points[:, 2])
+    is_cap = np.abs(normals[face, 2]) > 0.97 * area[face]
+    assert is_right[is_clear & ~is_cap].mean() >= 0.99

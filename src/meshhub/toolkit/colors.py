@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from meshhub.model.scene import Float64, UInt8
+
+MIN_SEAM_LEVELS = 8
+"""Levels, of 255, by which colors at one point differ at a seam; less is the noise of interpolation."""
 
 
 def clamp_fraction(value: float) -> float:
@@ -145,3 +151,17 @@ def measure_delta_e(first: Float64, second: Float64) -> Float64:
     square = delta_l**2 + delta_c**2 + delta_h**2 + rotation * delta_c * delta_h
     result: Float64 = np.sqrt(np.maximum(square, 0))
     return result
+
+
+def has_color_seam(colors: UInt8, point: NDArray[np.integer[Any]]) -> bool:
+    """Return whether vertices at one point have clearly different colors.
+
+    Args:
+        colors: (n, 4) of the vertices.
+        point: (n,) number of the point of each vertex.
+    """
+    count = int(point.max(initial=-1)) + 1
+    lowest, highest = np.full((count, 4), 255, np.uint8), np.zeros((count, 4), np.uint8)
+    np.minimum.at(lowest, point, colors)
+    np.maximum.at(highest, point, colors)
+    return bool((highest.astype(np.int16) - lowest > MIN_SEAM_LEVELS).any())

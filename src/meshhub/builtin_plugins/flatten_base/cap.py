@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.flatten_base.cut import CutMesh, Plane
-from meshhub.model.scene import Float32, Float64, Int32, Mesh
+from meshhub.model.scene import Float64, Int32, Mesh
+from meshhub.toolkit.colors import has_color_seam
 from meshhub.toolkit.geometry import IntIndex, weld, welded
 from meshhub.toolkit.topology import components, cycles, shells
 
@@ -65,7 +66,7 @@ def cap_mesh(cut: CutMesh, plane: Plane) -> CappedMesh:
         center = flat[faces].mean(axis=1, keepdims=True)
         nearest = np.square(flat[faces] - center).sum(axis=2).argmin(axis=1)
         corner = triangles[np.arange(len(triangles)), nearest]
-        capped = _add_textured_cap(mesh, row[faces], cut.edges[members, 1][corner])
+        capped = _add_divided_cap(mesh, row[faces], cut.edges[members, 1][corner])
         material = None if adjacent is None else adjacent[corner]
     else:
         capped = _add_cap(mesh, row, faces)
@@ -224,7 +225,9 @@ def _choose_material(triangles: Int32, adjacent: Int32, begin: IntIndex) -> Int3
 
 
 def _crosses_seam(mesh: Mesh, rows: NDArray[Any], index: Int32) -> bool:
-    """Return whether vertices `rows` (k,) at one point, by `index` (k,), have several texture coordinates."""
+    """Return whether vertices `rows` (k,) at one point, by `index` (k,), have several coordinates or colors."""
+    if mesh.colors is not None and has_color_seam(mesh.colors[rows], index):
+        return True
     if mesh.uv is None:
         return False
     steps = np.rint(mesh.uv[rows].astype(np.float64) / MIN_SEAM_WIDTH)
@@ -238,27 +241,27 @@ def _add_cap(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any]) -> Mesh:
     """
     if mesh.normals is None:
         return replace(mesh, faces=np.concatenate([mesh.faces, row[faces]]), face_material=None)
-    return _add_vertices(mesh, row, faces, None if mesh.uv is None else mesh.uv[row])
+    return _add_vertices(mesh, row, faces, row)
 
 
-def _add_textured_cap(mesh: Mesh, corners: NDArray[Any], first: NDArray[Any]) -> Mesh:
-    """Add cap faces with the vertices `corners` (t, 3), each with the texture coordinates of the vertex `first` (t,).
+def _add_divided_cap(mesh: Mesh, corners: NDArray[Any], first: NDArray[Any]) -> Mesh:
+    """Add cap faces with the vertices `corners` (t, 3), each with the attributes of the vertex `first` (t,).
 
-    Between corners of different charts, a face would show other parts of the image.
+    Between corners of different charts, a face would show other parts of the image; between corners of different
+    colors, it would blend them, and connect surfaces that the seam separates.
     """
-    assert mesh.uv is not None
     faces = np.arange(corners.size).reshape(-1, 3)
-    return _add_vertices(mesh, corners.ravel(), faces, mesh.uv[np.repeat(first, 3)])
+    return _add_vertices(mesh, corners.ravel(), faces, np.repeat(first, 3))
 
 
-def _add_vertices(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any], uv: Float32 | None) -> Mesh:
-    """Add copies of the vertices `row`, which face down, and faces over these copies."""
+def _add_vertices(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any], source: NDArray[Any]) -> Mesh:
+    """Add copies of the vertices `row` (k,), which face down, with the attributes of `source` (k,); and faces."""
     down = np.tile(np.array([0, 0, -1], np.float32), (len(row), 1))
     return Mesh(
         np.concatenate([mesh.vertices, mesh.vertices[row]]),
         np.concatenate([mesh.faces, faces + len(mesh.vertices)]),
         normals=None if mesh.normals is None else np.concatenate([mesh.normals, down]),
-        uv=None if mesh.uv is None or uv is None else np.concatenate([mesh.uv, uv]),
-        colors=None if mesh.colors is None else np.concatenate([mesh.colors, mesh.colors[row]]),
+        uv=None if mesh.uv is None else np.concatenate([mesh.uv, mesh.uv[source]]),
+        colors=None if mesh.colors is None else np.concatenate([mesh.colors, mesh.colors[source]]),
         name=mesh.name,
     )

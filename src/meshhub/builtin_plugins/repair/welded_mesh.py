@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from meshhub.model.scene import Float32, Float64, Int32, Mesh
+from meshhub.toolkit.colors import has_color_seam
 from meshhub.toolkit.columns import as_numpy
 from meshhub.toolkit.geometry import face_normals, weld
 from meshhub.toolkit.topology import first_members
@@ -139,13 +140,14 @@ def to_mesh(surface: WeldedMesh, mesh: Mesh) -> Mesh:
 
     Normals of flipped faces are flipped, and new faces get their own normals, if the mesh has normals. A new face has
     the texture coordinates of one corner: between corners of different charts, it would show other parts of the image.
+    At a seam between colors, it has the color of one corner.
 
     Args:
         surface: Result of the repair.
         mesh: Mesh before the repair, which provides the attributes.
     """
     corner = surface.faces.ravel()
-    if mesh.uv is not None:
+    if mesh.uv is not None or _crosses_color_seam(surface, mesh):
         source = np.where(surface.is_original[:, None], surface.source, surface.source[:, :1])
         surface = replace(surface, source=source)
     if not _list_attributes(mesh):
@@ -168,6 +170,16 @@ def to_mesh(surface: WeldedMesh, mesh: Mesh) -> Mesh:
         colors=None if mesh.colors is None else mesh.colors[origin],
         face_material=None if mesh.face_material is None else mesh.face_material[surface.parent],
     )
+
+
+def _crosses_color_seam(surface: WeldedMesh, mesh: Mesh) -> bool:
+    """Return whether new faces have a point where vertices have different colors."""
+    if mesh.colors is None or surface.is_original.all():
+        return False
+    at_new = np.zeros(len(surface.points), np.bool_)
+    at_new[surface.faces[~surface.is_original]] = True
+    corner = np.flatnonzero(at_new[surface.faces.ravel()])
+    return has_color_seam(mesh.colors[surface.source.ravel()[corner]], surface.faces.ravel()[corner])
 
 
 def _choose_vertices(surface: WeldedMesh, mesh: Mesh) -> tuple[NDArray[np.intp], Int32]:
