@@ -139,8 +139,10 @@ class SurfaceColors:
             linear[:, 3] *= np.einsum("kc,kc->k", weights, corner[..., 3].astype(np.float32)) / np.float32(255)
         is_textured = self._is_textured[face]
         for number, pixels in self._pixels.items():
-            rows = np.flatnonzero(is_textured & (material == number))
-            if len(rows) and self._uv is not None:
+            is_own = is_textured & (material == number)
+            if is_own.any() and self._uv is not None:
+                # most models have one material: a view of all rows saves copies
+                rows = slice(None) if is_own.all() else np.flatnonzero(is_own)
                 uv = np.einsum("kc,kcd->kd", weights[rows], self._uv[face[rows]])
                 linear[rows] *= sample_texture(pixels, uv, self._materials[number])
         for number, color in self._emission.items():

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.model.scene import Float32, Float64, Int32, UInt8
-from meshhub.toolkit.geometry import IntIndex
+from meshhub.toolkit.geometry import IntIndex, face_normals
 from meshhub.toolkit.topology import Edges
 
 
@@ -39,8 +39,7 @@ class Leaves:
 
     def areas(self) -> Float64:
         """Return the areas (m,)."""
-        a, b, c = self.points[self.corners].transpose(1, 0, 2)
-        result: Float64 = np.linalg.norm(np.cross(b - a, c - a), axis=1) / 2
+        result: Float64 = np.linalg.norm(face_normals(self.points, self.corners), axis=1) / 2
         return result
 
 
