@@ -660,6 +660,28 @@ def test_round_surfaces_are_found(verdicts: Any, part: str, kinds: dict[str, int
     assert set(verdicts[part, "planar"]["kinds"]) == {"Plane"}
 
 
+@pytest.mark.parametrize("step", [3.0, 7.0])
+@pytest.mark.parametrize(
+    ("count", "degrees", "is_bore"),
+    [(1, 40.0, False), (2, 26.0, False), (6, 40.0, False), (8, 30.0, False), (1, 40.0, True)],
+)
+def test_flats_across_a_round_wall_stay_flat(count: int, degrees: float, step: float, is_bore: bool) -> None:
+    """The corners of a flat, as on a D-shaped shaft, lie on the cylinder."""
+    arc = 360 / count - degrees
+    angles = np.radians(
+        np.concatenate([360 / count * k + np.linspace(0, arc, int(np.ceil(arc / step)) + 1) for k in range(count)])
+    )
+    solid = Solid.extrude(manifold3d.CrossSection([5 * np.stack([np.cos(angles), np.sin(angles)], axis=1)]), 10)
+    segment = (np.radians(degrees) - np.sin(np.radians(degrees))) / 2 * 25
+    true_volume = (np.pi * 25 - count * segment) * 10
+    if is_bore:
+        solid, true_volume = cylinder(10, 9, 9, 72) - solid, np.pi * 81 * 10 - true_volume
+    _, remarks = write_step(scene_of(mesh_of(solid.rotate([20, 50, 70]))))
+    figures = remarks.figures
+    assert (figures["planes"], figures["cylinders"]) == (2 + count, count + is_bore)
+    assert figures["mesh_volume_mm3"] + figures["volume_gained_mm3"] == pytest.approx(true_volume, rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("part", "true_volume"),
     [

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_SAGITTA_RATIO
-from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
+from meshhub.builtin_plugins.step.recognition.facet_graph import MAX_SMOOTH_TURN_RAD, FacetGraph
 from meshhub.builtin_plugins.step.recognition.fit_trials import (
     MAX_BROAD_DEPTH_RATIO,
     MIN_LEANING_COSINE,
@@ -22,6 +22,7 @@ from meshhub.builtin_plugins.step.recognition.surfaces import (
     SurfaceArray,
     SurfaceKind,
     concatenate,
+    cylindrical,
     gradients,
     make_planes,
 )
@@ -32,11 +33,17 @@ from meshhub.toolkit.topology import components
 _MIN_COARSE_COSINE = float(np.cos(np.radians(45.0)))
 """Cosine of 45°: angle between the surface and a triangle that is coarser than the other facets."""
 
-_MAX_COARSE_DEPTH_RATIO = 2.0
+MAX_COARSE_DEPTH_RATIO = 2.0
 """Depth of a coarse triangle over that of the deepest other facet."""
 
 _MAX_TORUS_LID_RATIO = 2.0
 """`MAX_BROAD_DEPTH_RATIO` of tori: a lid lies hardly deeper below a torus than the facets around it."""
+
+_MAX_UNEVEN_DEPTH_RATIO = 4.0
+"""Depth over the median from which a facet is a flat that was milled across a round wall, as on a D-shaped shaft."""
+
+_MAX_DEPTH_RATIO = float(1 - np.cos(MAX_SMOOTH_TURN_RAD / 2))
+"""Depth over radius of a facet as wide as those of a ring of twelve; wider ones are flats."""
 
 MAX_GROW_ROUNDS = 200
 """Rounds in which a surface grows by one ring of facets; bounds the time."""
@@ -95,9 +102,7 @@ class Claims:
     def grow(self, base: int) -> None:
         """Let the surfaces from number `base` on take the free facets beside theirs that they explain."""
         graph = self.graph
-        steady = np.flatnonzero((self.segment >= base) & ~graph.is_sliver)
-        deepest = np.zeros(len(self.surfaces))
-        np.maximum.at(deepest, self.segment[steady], self._depths(self.segment[steady], steady))
+        deepest = find_deepest(graph, self.surfaces, self.segment)
         is_new = self.segment >= base
         for _ in range(MAX_GROW_ROUNDS):
             index, facet = self._explained_facets(is_new, deepest)
@@ -126,7 +131,7 @@ class Claims:
         """Return surfaces, and free triangles beside their new facets that they explain.
 
         A triangle with all corners on an oblique rim may be inclined to the surface if it is not deeper than the other
-        facets. A coarser triangle may be deeper by `_MAX_COARSE_DEPTH_RATIO`.
+        facets. A coarser triangle may be deeper by `MAX_COARSE_DEPTH_RATIO`.
         """
         graph = self.graph
         is_next = is_new[graph.beside] & (self.segment[graph.triangle] < 0)
@@ -134,12 +139,34 @@ class Claims:
         depth = self._depths(index, triangle)
         min_cosine = np.where(depth <= deepest[index], MIN_LEANING_COSINE, _MIN_COARSE_COSINE)
         good = explains(graph, self.surfaces, self.limit, index, triangle, min_cosine)
-        good &= depth <= _MAX_COARSE_DEPTH_RATIO * deepest[index]
+        good &= depth <= MAX_COARSE_DEPTH_RATIO * deepest[index]
         return index[good], triangle[good]
 
     def _depths(self, index: IntIndex, facet: IntIndex) -> Float64:
         """Return the (n,) distance of a point of facet `facet[i]` from surface `index[i]`."""
         return np.abs(gradients(self.surfaces.take(index), self.graph.probe[facet])[0])
+
+    def release_flats(self) -> None:
+        """Free the flats across cylinders and cones: their corners are on the surface, but they are far too wide.
+
+        Triangles stay: irregular ones may be wide.
+        """
+        graph, count = self.graph, len(self.surfaces)
+        is_round = np.isin(self.surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.CONE))
+        facet = np.flatnonzero((self.segment >= 0) & ~graph.is_sliver)
+        facet = facet[is_round[self.segment[facet]]]
+        if len(facet) == 0:
+            return
+        facet = facet[np.argsort(self.segment[facet], kind="stable")]
+        owner = self.segment[facet]
+        surfaces = self.surfaces.take(owner)
+        height, distance, _ = cylindrical(surfaces, graph.probe[facet])
+        slope = np.where(surfaces.kind == SurfaceKind.CONE, surfaces.second, 0.0)
+        depth = 1 - distance / (surfaces.radius + slope * height)
+        begin = np.searchsorted(owner, np.arange(count + 1))
+        median = depth[np.lexsort((depth, owner))][(begin[:-1] + begin[1:] - 1) // 2]
+        is_flat = (depth > _MAX_UNEVEN_DEPTH_RATIO * median[owner]) | (depth > _MAX_DEPTH_RATIO)
+        self.segment[facet[is_flat & ~graph.is_triangle[facet]]] = -1
 
     def unite(self, kind: SurfaceKind) -> None:
         """Join neighboring surfaces of one kind that explain each other's facets, and fit the unions."""
@@ -161,6 +188,21 @@ class Claims:
         facet = facet[np.argsort(label[self.segment[facet]], kind="stable")]
         group, groups = number_groups(label[self.segment[facet]])
         self.add(self.trials.fit_groups(kind, group, facet, groups), group, facet)
+
+
+def find_deepest(graph: FacetGraph, surfaces: SurfaceArray, segment: IntIndex) -> Float64:
+    """Return the (s,) distance of the deepest facet of each surface, millimeters.
+
+    Args:
+        graph: Facets of the mesh.
+        surfaces: (s,) surfaces.
+        segment: (f,) surface of each facet, -1 for free facets.
+    """
+    steady = np.flatnonzero((segment >= 0) & ~graph.is_sliver)
+    deepest = np.zeros(len(surfaces))
+    depth = np.abs(gradients(surfaces.take(segment[steady]), graph.probe[steady])[0])
+    np.maximum.at(deepest, segment[steady], depth)
+    return deepest
 
 
 def explains(

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize, select_separate
+from meshhub.builtin_plugins.step.recognition.claims import MAX_COARSE_DEPTH_RATIO, find_deepest
 from meshhub.builtin_plugins.step.recognition.deviation import MAX_SAGITTA_RATIO
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.fit_trials import MIN_STEADY_COSINE
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
 from meshhub.builtin_plugins.step.recognition.skin import Skin, build_skin
 from meshhub.builtin_plugins.step.recognition.surfaces import gradients
+from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
 _MAX_ROUNDS_COUNT = 16
@@ -63,11 +65,12 @@ def flip_spanning_edges(skin: Skin, region: NDArray[np.int32], graph: FacetGraph
     """
     owner = segments.segment[region]
     is_free = (owner < 0) & ~graph.is_broad[region]
+    deepest = find_deepest(graph, segments.surfaces, segments.segment)
     for _ in range(_MAX_ROUNDS_COUNT):
         pairs = _collect_pairs(skin, is_free, owner)
         if len(pairs.face) == 0:
             break
-        first, second = (_find_surfaces(skin, owner, pairs, corners, segments) for corners in pairs.flipped())
+        first, second = (_find_surfaces(skin, owner, pairs, corners, segments, deepest) for corners in pairs.flipped())
         # of two free triangles one may stay free; a triangle that is on a surface must stay on one
         needed = np.where(is_free[pairs.face] & is_free[pairs.other], 1, 2)
         is_better = ((first >= 0).astype(np.intp) + (second >= 0) >= needed) & _can_flip(skin, pairs)
@@ -114,7 +117,9 @@ def _touched_faces(skin: Skin, pairs: _Pairs) -> IntIndex:
     return np.concatenate([face, beside.reshape(-1, 6)], axis=1)
 
 
-def _find_surfaces(skin: Skin, owner: IntIndex, pairs: _Pairs, corners: IntIndex, segments: Segments) -> IntIndex:
+def _find_surfaces(
+    skin: Skin, owner: IntIndex, pairs: _Pairs, corners: IntIndex, segments: Segments, deepest: Float64
+) -> IntIndex:
     """Return the (n,) surface next to each pair of which a triangle with (n, 3) corners is a chord; -1 for none."""
     corner = skin.points[corners]
     normal = normalize(np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]))
@@ -129,6 +134,8 @@ def _find_surfaces(skin: Skin, owner: IntIndex, pairs: _Pairs, corners: IntIndex
         depth, direction = gradients(surfaces, corner[usable].mean(axis=1))
         facing = np.abs(np.einsum("ij,ij->i", direction, normal[usable]))
         is_chord = (np.abs(depth) <= MAX_SAGITTA_RATIO * longest[usable]) & (facing >= MIN_STEADY_COSINE)
+        # a triangle across a flat, whose corners are on the surface, too, is deeper
+        is_chord &= np.abs(depth) <= MAX_COARSE_DEPTH_RATIO * deepest[candidate[usable]]
         found = usable[(off <= limit) & is_chord]
         result[found] = candidate[found]
     return result

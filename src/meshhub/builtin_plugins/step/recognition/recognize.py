@@ -136,6 +136,7 @@ def recognize_surfaces(graph: FacetGraph, tolerance: float, requested: float | N
         if not search.try_agreeing():
             break
         search.try_all_pieces()
+    claims.release_flats()
     return Segments(claims.surfaces, claims.limit, claims.segment, claims.segment)
 
 
