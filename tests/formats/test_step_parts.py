@@ -83,6 +83,77 @@ def test_a_surface_is_kept_if_the_surface_that_it_clashes_with_is_rejected_later
     assert figures["valid_solids"] == 1
 
 
+def half_shaft() -> Any:
+    """Return one half of a stepped shaft with a chamfer."""
+    shaft = occ.revolution([(0, 0), (9, 0), (9, 8), (6, 8), (6, 20), (4.5, 21.5), (0, 21.5)])
+    return occ.cut(shaft, occ.box(0, 25, -1, 30, 50, 50))
+
+
+def keyed_shaft() -> Any:
+    """Return a stepped shaft with a keyway through its chamfer."""
+    shaft = occ.revolution([(0, 0), (9, 0), (9, 8), (6, 8), (6, 20), (4.5, 21.5), (0, 21.5)])
+    return occ.cut(shaft, occ.box(6, 0, 14, 30, 4.2, 2))
+
+
+def drilled_plate() -> Any:
+    """Return a plate with two holes."""
+    return occ.cut(occ.box(0, 0, 0, 6, 40, 20), occ.cylinder(10, 0, -1, 7, 3), occ.cylinder(-10, 0, -1, 7, 4))
+
+
+def convert_rounded(part: Any, folder: Path) -> Any:
+    """Convert the triangles of a part, rounded to 32 bits, and return the solid that OpenCASCADE reads."""
+    from OCP.STEPControl import STEPControl_Reader
+
+    write_stl(str(folder / "part.stl"), triangulate_occ(part, 0.02, 0.2))
+    Registry().convert(folder / "part.stl", folder / "part.step")
+    reader = STEPControl_Reader()
+    reader.ReadFile(str(folder / "part.step"))
+    reader.TransferRoots()
+    return reader.OneShape()
+
+
+def turn_away(part: Any) -> Any:
+    """Return a part turned and moved away from the coordinate axes."""
+    return occ.move(occ.turn(part, (0.3, -0.5, 0.8), 33), 57.3, -81.7, 23.1)
+
+
+@pytest.mark.parametrize("make_part", [half_shaft, keyed_shaft, drilled_plate])
+def test_edges_and_corners_lie_on_their_faces_despite_rounding(tmp_path: Path, make_part: Any) -> None:
+    """OpenCASCADE widens the tolerance of edges and corners that are off their faces; its own have up to 1.5e-7 mm."""
+    from OCP.ShapeAnalysis import ShapeAnalysis_ShapeTolerance
+
+    result = convert_rounded(turn_away(make_part()), tmp_path)
+    assert ShapeAnalysis_ShapeTolerance().Tolerance(result, 1) <= 2e-7
+
+
+def test_the_edges_of_a_turned_part_fillet_despite_rounding(tmp_path: Path) -> None:
+    part = turn_away(half_shaft())
+    assert count_fillets(convert_rounded(part, tmp_path)) == count_fillets(part)
+
+
+def count_fillets(part: Any) -> dict[str, int]:
+    """Return how many lines and circles of a part OpenCASCADE rounds by 0.2 mm to a valid solid."""
+    from OCP.BRepAdaptor import BRepAdaptor_Curve
+    from OCP.BRepBuilderAPI import BRepBuilderAPI_Copy
+    from OCP.BRepFilletAPI import BRepFilletAPI_MakeFillet
+    from OCP.GeomAbs import GeomAbs_Circle, GeomAbs_Line
+    from OCP.TopAbs import TopAbs_EDGE
+    from OCP.TopoDS import TopoDS
+
+    counts = {"lines": 0, "circles": 0}
+    for edge in occ.list_shapes(part, TopAbs_EDGE):
+        kind = {GeomAbs_Line: "lines", GeomAbs_Circle: "circles"}.get(BRepAdaptor_Curve(TopoDS.Edge(edge)).GetType())
+        if kind is None:
+            continue
+        # a fillet widens tolerances in the solid that it starts from
+        copy = BRepBuilderAPI_Copy(part)
+        operation = BRepFilletAPI_MakeFillet(copy.Shape())
+        operation.Add(0.2, TopoDS.Edge(copy.ModifiedShape(edge)))
+        operation.Build()
+        counts[kind] += operation.IsDone() and occ.is_valid(operation.Shape())
+    return counts
+
+
 def read_design(number: int, path: Path) -> Any:
     """Write the shape of a part as STEP; return its inspection."""
     from OCP.STEPControl import STEPControl_AsIs, STEPControl_Writer

@@ -265,13 +265,21 @@ def curvatures(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float6
     return first, second
 
 
-def project_onto_both(one: SurfaceArray, other: SurfaceArray, points: Float64) -> Float64:
+def project_onto_both(
+    one: SurfaceArray,
+    other: SurfaceArray,
+    points: Float64,
+    max_steps: int = MAX_NEWTON_STEPS,
+    min_squared_sine: float = MIN_SQUARED_SINE,
+) -> Float64:
     """Move each point to the nearest common point of two surfaces: Newton's method, damped where they touch.
 
     Args:
         one: (n,) first surface of each point.
         other: (n,) second surface of each point.
         points: (n, 3) points.
+        max_steps: Newton steps.
+        min_squared_sine: Squared sine of the angle between two normals below which their surfaces count as touching.
     Returns:
         (n, 3) moved points; the caller checks their distances, because the surfaces need not meet.
     """
@@ -279,14 +287,14 @@ def project_onto_both(one: SurfaceArray, other: SurfaceArray, points: Float64) -
     if len(points) == 0:
         return points
     precision = float(np.abs(points).max()) * NEWTON_PRECISION_RATIO
-    for _ in range(MAX_NEWTON_STEPS):
+    for _ in range(max_steps):
         first, first_normal = gradients(one, points)
         second, second_normal = gradients(other, points)
         cosine = np.einsum("ij,ij->i", first_normal, second_normal)
-        determinant = np.maximum(1 - cosine**2, MIN_SQUARED_SINE)
+        determinant = np.maximum(1 - cosine**2, min_squared_sine)
         a = (first - cosine * second) / determinant
         b = (second - cosine * first) / determinant
-        is_touching = 1 - cosine**2 < MIN_SQUARED_SINE
+        is_touching = 1 - cosine**2 < min_squared_sine
         a = np.where(is_touching, first / 2, a)
         b = np.where(is_touching, second / 2, b)
         step = a[:, None] * first_normal + b[:, None] * second_normal

@@ -15,7 +15,11 @@ from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, sort_unique, sum_by_label
 from meshhub.builtin_plugins.step.recognition.bodies import Bodies, group_bodies
 from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets
-from meshhub.builtin_plugins.step.recognition.cut_corners import find_deep_corners, move_cut_corners
+from meshhub.builtin_plugins.step.recognition.cut_corners import (
+    find_deep_corners,
+    move_cut_corners,
+    move_rounded_points,
+)
 from meshhub.builtin_plugins.step.recognition.design_values import round_to_design_values
 from meshhub.builtin_plugins.step.recognition.deviation import find_deviating, find_misshapen
 from meshhub.builtin_plugins.step.recognition.edge_flips import flip_spanning_edges
@@ -25,6 +29,7 @@ from meshhub.builtin_plugins.step.recognition.outline import trace_outline
 from meshhub.builtin_plugins.step.recognition.patch_search import add_patches
 from meshhub.builtin_plugins.step.recognition.recognize import Segments, recognize_surfaces
 from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
+from meshhub.builtin_plugins.step.recognition.shared_axes import share_axes
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import FREE_KINDS
 from meshhub.builtin_plugins.step.recognition.sweeps import add_swept_surfaces
@@ -55,6 +60,8 @@ _MAX_LEFT_RATIO = 0.5
 _MAX_FREE_COUNT = 1000
 """Free facets beyond which no edges are flipped; threads and scans have thousands, and a search takes seconds."""
 
+_MAX_MOVE_RATIO = 4.0
+"""Tolerances by which a point may move onto its surfaces: as far as points may lie off a surface."""
 
 _MAX_RESTORED_COUNT = 4
 """Rejected surfaces that are tried again in a model without faults; each costs the time of a model."""
@@ -104,6 +111,8 @@ class ModelDraft:
             is_strict: Whether surfaces that CAD programs may reject become flat, because no kernel checks them.
         """
         self._is_strict = is_strict
+        # a model that fails a check is built again with its points unmoved, and so are the following ones
+        self._has_exact_points = True
         self._options = options
         self._mesh = close_slits(skin, facet_skin(skin))
         self._recognize(may_flip=True)
@@ -144,7 +153,7 @@ class ModelDraft:
                 break
             regions, model, misfits = self._try_segments(self._segments)
             if model is not None and len(misfits) == 0:
-                return self._restore_surfaces(model, earlier or self._segments)
+                return self._move_points(self._restore_surfaces(model, earlier or self._segments))
             if attempt == _MAX_ATTEMPTS_COUNT - 2:
                 misfits = np.arange(len(regions.surfaces))
             is_flipped = self._is_flipped
@@ -213,7 +222,7 @@ class ModelDraft:
 
     def _try_segments(self, segments: Segments) -> tuple[Regions, BrepModel | None, IntIndex]:
         """Return regions, their model, and the regions that fail a check; no model if corners cannot be moved."""
-        regions = make_regions(self._skin, self._faceted, segments)
+        regions = self._make_regions(self._skin, segments)
         is_cut = (segments.segment != segments.uncut)[self._faceted.region]
         misfits = find_deep_corners(self._skin, regions, is_cut)
         if len(misfits):
@@ -222,13 +231,41 @@ class ModelDraft:
         if len(misfits):
             return regions, None, misfits
         if moved_skin is not self._skin:
-            regions = make_regions(moved_skin, self._faceted, segments)
+            regions = self._make_regions(moved_skin, segments)
+        if self._has_exact_points:
+            exact_skin = move_rounded_points(moved_skin, regions, self._max_move_mm())
+            model, misfits = self._check_model(exact_skin, regions)
+            if len(misfits) == 0 or exact_skin is moved_skin:
+                return regions, model, misfits
+            self._has_exact_points = False
+        model, misfits = self._check_model(moved_skin, regions)
+        return regions, model, misfits
+
+    def _make_regions(self, skin: Skin, segments: Segments) -> Regions:
+        """Make the regions of a skin, with common axes."""
+        return share_axes(skin, make_regions(skin, self._faceted, segments), self._faceted.tolerance)
+
+    def _move_points(self, model: BrepModel) -> BrepModel:
+        """Return a model with its points moved onto their surfaces, if it still passes the checks."""
+        if self._has_exact_points:
+            return model
+        skin = move_rounded_points(model.skin, model.regions, self._max_move_mm())
+        if skin is model.skin:
+            return model
+        moved, misfits = self._check_model(skin, model.regions)
+        return model if len(misfits) else moved
+
+    def _max_move_mm(self) -> float:
+        return _MAX_MOVE_RATIO * self._faceted.tolerance
+
+    def _check_model(self, skin: Skin, regions: Regions) -> tuple[BrepModel, IntIndex]:
+        """Return the model of a skin with moved points, and the curved regions that fail a check."""
         model, misfits = _assemble_model(
-            moved_skin, self._skin.points, self._faceted, regions, self._bodies, is_strict=self._is_strict
+            skin, self._skin.points, self._faceted, regions, self._bodies, is_strict=self._is_strict
         )
         if len(misfits) == 0:
             misfits = _curved_regions(model, model.invalid_shells)
-        return regions, model, misfits
+        return model, misfits
 
 
 def _facet_shells(skin: Skin, faceted: FacetedSkin) -> IntIndex:
