@@ -107,7 +107,7 @@ export function toCurl(base: string, model: ModelNames, output: string, settings
   const isArchive = model.companions.length > 0;
   const names = [model.name, ...model.companions.map(({ path }) => path)];
   return [
-    ...(isArchive ? ["zip -q -", ...names.map(quoteShell), "|"] : []),
+    ...(isArchive ? ["zip -q - --", ...names.map(quoteShell), "|"] : []),
     "curl -sf",
     ...key,
     isArchive

@@ -78,9 +78,9 @@ test("the curl command takes names and values literally", () => {
 });
 
 test("the curl command packs companions with their folders", () => {
-  const command = toCurl("https://a.example/", named("a.obj", "a.mtl", "my maps/a.png"), "a.3mf", settings, false);
+  const command = toCurl("https://a.example/", named("-a.obj", "a.mtl", "my maps/a.png"), "a.3mf", settings, false);
   expect(command).toBe(
-    "zip -q - a.obj a.mtl 'my maps/a.png' | curl -sf -F 'archive=@-;filename=a.zip' -F target=3mf -F repair=true " +
+    "zip -q - -- -a.obj a.mtl 'my maps/a.png' | curl -sf -F 'archive=@-;filename=-a.zip' -F target=3mf -F repair=true " +
       "-F target_height_mm=40 -o a.zip https://a.example/convert-batch",
   );
 });
