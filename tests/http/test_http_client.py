@@ -344,7 +344,8 @@ def test_many_files_wait_while_the_plan_allows_no_more_requests(
 
 def test_the_end_of_a_wait_cancels_the_job(serve: Callable[..., Running], tmp_path: Path) -> None:
     running = serve()
-    source = ("a.toy", f"toy wait {tmp_path / 'never'}".encode())
+    path = tmp_path / "go"
+    source = ("a.toy", f"toy wait {path}".encode())
     ids: list[str] = []
 
     def interrupt(job: JobDescription) -> None:
@@ -365,11 +366,15 @@ def test_the_end_of_a_wait_cancels_the_job(serve: Callable[..., Running], tmp_pa
             with pytest.raises(asyncio.CancelledError):
                 await task
 
-    with Client(running.url) as client:
-        with pytest.raises(KeyboardInterrupt):
-            client.convert(source, tmp_path / "a.toy", on_change=interrupt)
-        asyncio.run(abandon())
-        assert {client.get(job_id).state for job_id in ids} == {"canceled"}
+    try:
+        with Client(running.url) as client:
+            with pytest.raises(KeyboardInterrupt):
+                client.convert(source, tmp_path / "a.toy", on_change=interrupt)
+            asyncio.run(abandon())
+            assert {client.get(job_id).state for job_id in ids} == {"canceled"}
+    finally:
+        # a reader in this process that has begun runs on, and the service waits for it
+        path.touch()
     assert len(set(ids)) == 2
 
 
