@@ -1319,7 +1319,7 @@ def test_every_closed_real_file_becomes_valid_solids(
         volume = abs(registry.inspect(corpus / file).model.volume_mm3 or figures["mesh_volume_mm3"])
         native.append((file, path, float(volume), float(figures["volume_gained_mm3"]), int(figures["solids"])))
     assert len(native) > 20
-    verdicts = judge_files([file[1] for file in native], 600, shapes_only=True)
+    verdicts = judge_files([file[1] for file in native], shapes_only=True)
     for (file, _, volume, gained, solids), verdict in zip(native, verdicts, strict=True):
         assert verdict["valid"], file
         assert verdict["valid_solids"] == verdict["solids"] == solids > 0, file

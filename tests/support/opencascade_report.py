@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 
-def judge_files(paths: list[Path], seconds: float = 120, *, shapes_only: bool = False) -> list[dict[str, Any]]:
+def judge_files(paths: list[Path], seconds: float = 600, *, shapes_only: bool = False) -> list[dict[str, Any]]:
     """Return how OpenCASCADE reads each file; it runs in another process, because it may crash or hang.
 
     Args:
