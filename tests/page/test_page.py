@@ -73,6 +73,16 @@ def test_a_phone_takes_a_model_from_drop_to_repaired_3mf(phone: Visit, tmp_path:
     assert Registry().inspect(result).model.watertight
 
 
+def test_long_names_do_not_widen_the_page(phone: Visit, tmp_path: Path) -> None:
+    page = phone.open()
+    files = [tmp_path / name for name in ("<img src=x onerror=alert(1)>.stl", "x" * 200 + ".stl", "مرحبا بالعالم.stl")]
+    for file in files:
+        shutil.copy(EXAMPLES / "bracket.stl", file)
+    pick(page, *files)
+    page.get_by_role("button", name=files[2].name, exact=False).first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]
+
+
 def test_before_and_after_are_compared(visit: Visit) -> None:
     page = visit.open()
     pick(page, EXAMPLES / "bracket.stl")

@@ -26,7 +26,7 @@ TIMEOUT_MS = 60_000
 REST_TIMEOUT_S = 240
 """Seconds for a view to come to rest on a loaded machine without a graphics card."""
 
-STILL_MS = 200
+STILL_MS = 300
 """Milliseconds between pictures of a view; longer than the view rests before it draws all pixels."""
 
 STILL_PICTURE_COUNT = 2

@@ -29,11 +29,14 @@ import { GLTFLoader } from "three/examples/jsm/loaders/GLTFLoader.js";
 
 import type { DefectKind, PreviewFacts } from "../types";
 import { DEFECT_COLORS } from "./look";
+import { hasSlowWebGl } from "./speed";
 
 /** glTF is in meters, Y up (glTF 2.0 §3.4); the page shows millimeters, Z up. */
 const TO_MILLIMETERS = new Matrix4().set(1000, 0, 0, 0, 0, 0, -1000, 0, 0, 1000, 0, 0, 0, 0, 0, 1);
 const DEFECTS_NODE = "meshhub:defects";
 const LINE_WIDTH_PIXELS = 3.5;
+/** Lines up to which software WebGL draws them wide: 3 000 wide lines take longer than 20 000 triangles. */
+const MAX_WIDE_LINES_CPU = 200;
 /** Degrees between two faces from which their edge is drawn, as in a technical drawing. */
 const SHARP_EDGE_DEG = 30;
 /** Triangles up to which edges are drawn: three.js takes about 1 ms per 200 triangles to find them. */
@@ -189,7 +192,8 @@ export class Picture {
   }
 
   /** Lines of several pixels: WebGL draws its own lines one pixel wide. */
-  private toLines(positions: Float32Array, color: string): LineSegments2 {
+  private toLines(positions: Float32Array, color: string): LineSegments | LineSegments2 {
+    if (hasSlowWebGl() && positions.length / 6 > MAX_WIDE_LINES_CPU) return toThinLines(positions, color);
     const geometry = new LineSegmentsGeometry();
     geometry.setPositions(positions);
     const material = new LineMaterial({
@@ -260,6 +264,13 @@ function listEdges(corners: Float32Array): Float32Array {
     for (const end of [a, b, b, c, c, a]) ends.push(...(end ?? []));
   }
   return new Float32Array(ends);
+}
+
+function toThinLines(positions: Float32Array, color: string): LineSegments {
+  const geometry = new BufferGeometry().setAttribute("position", new BufferAttribute(positions, 3));
+  const lines = new LineSegments(geometry, new LineBasicMaterial({ color, depthTest: false, transparent: true }));
+  lines.renderOrder = 1;
+  return lines;
 }
 
 /** Return a material that covers the surface at the same place. */

@@ -80,7 +80,7 @@ const SLOW_FRAME_MS = 45;
 const SLOW_FRAME_COUNT = 2;
 const MIN_PIXEL_RATIO = 0.4;
 /** Milliseconds without motion after which the picture gets all its pixels again. */
-const REST_MS = 160;
+const REST_MS = 250;
 const KEY_TURN_RAD = Math.PI / 18;
 const KEY_ZOOM_RATIO = 1.15;
 /** Pixels within which a click takes the corner of a triangle. */
