@@ -10,7 +10,8 @@ Cylinders of fewer than three facets are not counted.
 
 A part is *silent* if it is invalid and the report says that OpenCASCADE found it valid. Parts that OpenCASCADE cannot
 build, or whose triangles do not close, are left out. `--folder` keeps the triangles and STEP files, and reuses the
-triangles. `--results` writes a line of JSON for each part. `--without-kernel` leaves only the writer's own check.
+triangles. `--results` adds a line of JSON for each part as it ends. `--without-kernel` leaves only the check of the
+writer.
 """
 
 from __future__ import annotations
@@ -188,12 +189,12 @@ def main() -> int:
         for _ in numbers:
             row = workers.rows.get()
             rows.append(row)
+            if options.results:
+                with options.results.open("a", encoding="utf-8") as results:
+                    results.write(json.dumps(row) + "\n")
             if verdict(row) not in ("valid", "left out"):
                 print(f"part {row['number']} ({row['style']}: {', '.join(row['features'])}; "
                       f"{row['triangulation']['program']}): {row['fault']}, {verdict(row)}", flush=True)  # fmt: skip
-    rows.sort(key=lambda row: row["number"])
-    if options.results:
-        options.results.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     summarize(rows)
     return 1 if any(verdict(row) == "silent" for row in rows) else 0
 

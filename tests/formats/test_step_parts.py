@@ -83,6 +83,15 @@ def test_a_surface_is_kept_if_the_surface_that_it_clashes_with_is_rejected_later
     assert figures["valid_solids"] == 1
 
 
+def test_arcs_that_reverse_a_flat_face_leave_the_other_surfaces(tmp_path: Path) -> None:
+    truth = make(5142, str(tmp_path / "part.stl"))
+    report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")
+    figures: dict[str, Any] = report.steps[-1].figures
+    assert judge_part(tmp_path / "part.step", figures, truth["faces"])["fault"] == ""
+    assert figures["cylinders"] >= 7
+    assert figures["valid_solids"] == 1
+
+
 def half_shaft() -> Any:
     """Return one half of a stepped shaft with a chamfer."""
     shaft = occ.revolution([(0, 0), (9, 0), (9, 8), (6, 8), (6, 20), (4.5, 21.5), (0, 21.5)])
@@ -93,6 +102,12 @@ def keyed_shaft() -> Any:
     """Return a stepped shaft with a keyway through its chamfer."""
     shaft = occ.revolution([(0, 0), (9, 0), (9, 8), (6, 8), (6, 20), (4.5, 21.5), (0, 21.5)])
     return occ.cut(shaft, occ.box(6, 0, 14, 30, 4.2, 2))
+
+
+def grooved_shaft() -> Any:
+    """Return a shaft with a narrow groove through its chamfer: two arcs bend less than the mesh is rounded."""
+    shaft = occ.revolution([(0, 0), (14, 0), (14, 20), (13, 21), (0, 21)])
+    return occ.cut(shaft, occ.box(14, 0, 10, 30, 6, 1))
 
 
 def drilled_plate() -> Any:
@@ -117,7 +132,7 @@ def turn_away(part: Any) -> Any:
     return occ.move(occ.turn(part, (0.3, -0.5, 0.8), 33), 57.3, -81.7, 23.1)
 
 
-@pytest.mark.parametrize("make_part", [half_shaft, keyed_shaft, drilled_plate])
+@pytest.mark.parametrize("make_part", [half_shaft, keyed_shaft, grooved_shaft, drilled_plate])
 def test_edges_and_corners_lie_on_their_faces_despite_rounding(tmp_path: Path, make_part: Any) -> None:
     """OpenCASCADE widens the tolerance of edges and corners that are off their faces; its own have up to 1.5e-7 mm."""
     from OCP.ShapeAnalysis import ShapeAnalysis_ShapeTolerance

@@ -33,6 +33,10 @@ _MAX_CHORD_SAGITTA_RATIO = 0.05
 """Distance of a segment from a surface, as a share of its length, up to which it may stay straight."""
 _MAX_SAGITTA_RATIO = 2.5e-4
 """The same, as a share of the model's diagonal: CAD programs take the distance as the tolerance of the edge."""
+_MAX_LINE_GAP_MM = 1e-6
+"""Distance of the chord of an arc from its surfaces up to which it is written as a line."""
+_MAX_RULING_OFFSET_RATIO = 4.0
+"""Offset of a line of a cylinder or a cone over the limit of the surfaces; both ends may be off by the limit."""
 _TANGENT_COS = np.cos(np.radians(6.0))
 """Cosine of the angle between two surfaces below which rounding moves their intersection arbitrarily."""
 _MAX_MISS_RATIO = 2.0
@@ -114,13 +118,15 @@ def fit_curves(skin: Skin, outline: Outline, regions: Regions) -> Curves:
     sides = _Sides(regions.surfaces.take(left[bent]), regions.surfaces.take(right[bent]))
     limit = np.maximum(regions.limit[left[bent]], regions.limit[right[bent]])
     path = _drop_near_points(_collect_paths(skin, outline, chain[bent]), limit)
-    straight = _are_straight(path, sides, limit)
+    seems_straight = _are_straight(path, sides, limit)
+    straight = seems_straight & _can_be_straight(path, sides, limit)
     refined, fault = _refine_paths(path, sides, limit)
     smooth, is_smooth = _interpolate_paths(path, sides, limit)
     refined, fault = _replace_paths(refined, smooth, is_smooth), fault & ~is_smooth
     circles = _fit_circles(path, refined, sides, limit)
     # a circle about the axis of a surface needs no points of the intersection, which are ill-defined near tangency
     circle = ~straight & ((circles.source == _CircleAxis.SURFACE) | ((circles.source == _CircleAxis.FITTED) & ~fault))
+    straight |= seems_straight & fault & ~circle
     diagonal = float(lengths(np.ptp(skin.points, axis=0)[None])[0])
     may_stay_chords = fault & ~circle & _are_near_surfaces(path, sides, _MAX_SAGITTA_RATIO * diagonal)
     straight |= may_stay_chords & (np.diff(path.begin) == 2)
@@ -210,6 +216,38 @@ def _are_straight(paths: _Paths, sides: _Sides, limit: Float64) -> Mask:
     for fraction in _FRACTIONS:
         straight &= sides.distances(start + fraction * chord) <= limit
     return straight
+
+
+def _can_be_straight(paths: _Paths, sides: _Sides, limit: Float64) -> Mask:
+    """Return (n,) whether both surfaces contain lines in the direction of a chord, or the chord is as good as on them.
+
+    The chord of a short arc lies within the limit of the surfaces, too, but CAD programs fail to fillet edges that do
+    not lie on their faces.
+    """
+    start, stop = paths.point[paths.begin[:-1]], paths.point[paths.begin[1:] - 1]
+    gap = np.max([sides.distances(start + fraction * (stop - start)) for fraction in _FRACTIONS], axis=0)
+    result: Mask = gap <= _MAX_LINE_GAP_MM
+    result |= _contain_lines(sides.left, start, stop, limit) & _contain_lines(sides.right, start, stop, limit)
+    return result
+
+
+def _contain_lines(surfaces: SurfaceArray, start: Float64, stop: Float64, limit: Float64) -> Mask:
+    """Return (n,) whether cylinders, cones, spheres and tori may contain the lines between points (n, 3).
+
+    The lines of a cylinder are parallel to its axis, and those of a cone lead to its apex.
+    """
+    chord = stop - start
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apex = surfaces.origin - (surfaces.radius / surfaces.second)[:, None] * surfaces.axis
+        # twice the area of a triangle over its longest side is its height
+        to_start, to_stop = start - apex, stop - apex
+        height = lengths(np.cross(to_start, to_stop)) / np.maximum(lengths(to_start), lengths(to_stop))
+    across = lengths(np.cross(chord, surfaces.axis))
+    allowed = _MAX_RULING_OFFSET_RATIO * limit
+    is_round = np.isin(surfaces.kind, (SurfaceKind.SPHERE, SurfaceKind.TORUS))
+    is_round |= (surfaces.kind == SurfaceKind.CYLINDER) & (across > allowed)
+    is_round |= (surfaces.kind == SurfaceKind.CONE) & ~(height <= allowed)
+    return ~is_round
 
 
 def _are_near_surfaces(paths: _Paths, sides: _Sides, max_sagitta_mm: float) -> Mask:

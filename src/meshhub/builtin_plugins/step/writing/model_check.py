@@ -94,7 +94,7 @@ def find_invalid_regions(
 
 
 def _have_other_areas(model: BrepModel, area: Float64) -> np.ndarray:
-    """Return (r,) whether the area of a face is not that of its triangles, except for the arcs around them.
+    """Return (r,) whether a face has another area than its triangles and the arcs around them, or its arcs reverse it.
 
     Args:
         model: Regions with their outlines.
@@ -109,7 +109,8 @@ def _have_other_areas(model: BrepModel, area: Float64) -> np.ndarray:
     allowed = MAX_SAGITTA_RATIO * sum_by_label(outline.region[chain], square, len(expected))
     allowed += np.where(model.regions.curved, _MAX_AREA_CHANGE_RATIO, _MAX_FLAT_AREA_CHANGE_RATIO) * expected
     has_loops = np.bincount(outline.loop_region, minlength=len(expected)) > 0
-    differs: np.ndarray = has_loops & (np.abs(area - expected) > allowed)
+    is_reversed = ~model.regions.curved & (area <= 0)
+    differs: np.ndarray = has_loops & ((np.abs(area - expected) > allowed) | is_reversed)
     return differs
 
 
