@@ -177,6 +177,18 @@ def test_small_meshes_give_the_same_result_as_within_a_large_one(seed: int, coun
     assert long_begin[: len(begin)].tolist() == begin.tolist()
 
 
+@pytest.mark.parametrize("links", [0, 300, 900, 3000])
+def test_huge_graphs_are_labeled_like_small_ones(links: int) -> None:
+    # the nodes without links make the second graph too large for the method of the first one
+    starts, ends = np.random.default_rng(links).integers(0, 1000, (2, links))
+    count, label = topology.components(1000, starts, ends)
+    huge_count, huge_label = topology.components(1_001_000, starts, ends)
+    assert huge_count == count + 1_000_000
+    assert np.array_equal(huge_label[:1000], label)
+    assert np.array_equal(label[starts], label[ends])
+    assert (np.diff(np.unique(label, return_index=True)[1]) > 0).all()
+
+
 def test_angles_around_an_edge_follow_its_direction_up_to_a_full_turn() -> None:
     degrees = np.array([30.0, 120.0, 30.0 + 1e-9, 300.0, 20.0])
     rim = np.stack([np.cos(np.radians(degrees)), np.sin(np.radians(degrees)), np.full(5, 0.5)], axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import random
 import re
 import shutil
@@ -20,12 +21,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image as Picture
 
-from meshhub import InvalidOption, Registry
+from meshhub import InvalidOption, Registry, Source
 from meshhub.builtin_plugins.threemf import ThreeMFReadOptions
 from meshhub.builtin_plugins.threemf.paint_trees import parse_codes
 from meshhub.builtin_plugins.threemf.reader import read
 from meshhub.builtin_plugins.threemf.reading.paint import split_triangles
 from meshhub.builtin_plugins.threemf.writing.paint import Pieces, build_trees
+from meshhub.builtin_plugins.threemf.writing.strips import measure_slicing_cost, measure_surface, remove_strips
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene, UInt8
 from meshhub.toolkit.geometry import face_normals, placed_mesh, soup
 from meshhub.toolkit.topology import is_closed
@@ -38,6 +40,12 @@ RED, BLUE, GREEN, WHITE = (200, 20, 40), (0, 82, 180), (0, 150, 60), (255, 255, 
 
 LEAVES = ["0", "4", "8", "0C", "EC", "0FC", "EFC"]
 """Codes of unpainted leaves, and of the filaments 1, 2, 3, 17, 18 and 32."""
+
+ALL_LEAVES = ["0", "4", "8", *(f"{n - 3:X}C" for n in range(3, 18)), *(f"{n - 18:X}FC" for n in range(18, 33))]
+"""Codes of unpainted leaves, and of the filaments 1 to 32."""
+
+PALETTE = [f"#{5 * n:02X}{255 - 7 * n:02X}{90 + n:02X}" for n in range(1, 33)]
+"""Colors of the filaments 1 to 32."""
 
 
 def draw_quarters() -> UInt8:
@@ -66,14 +74,42 @@ def project_texture(mesh: Mesh, pixels: UInt8, transform: Any = None) -> Scene:
     )
 
 
-def draw_code(depth: int, rng: random.Random) -> str:
+def draw_code(depth: int, rng: random.Random, leaves: list[str] = LEAVES) -> str:
     """Return a code with all kinds of splits."""
     sides = rng.choice([0, 1, 2, 3]) if depth else 0
     if sides == 0:
-        return rng.choice(LEAVES)
-    return "".join(draw_code(depth - 1, rng) for _ in range(sides + 1)) + format(
+        return rng.choice(leaves)
+    return "".join(draw_code(depth - 1, rng, leaves) for _ in range(sides + 1)) + format(
         sides | rng.choice([0, 1, 2]) << 2, "X"
     )
+
+
+def measure_paint(code: str, corners: np.ndarray, own: int) -> np.ndarray:
+    """Return the area (33,) of each filament in a painted triangle (3, 3); `own` is that of unpainted places."""
+    areas = np.zeros(33)
+    digits = iter(code[::-1])
+
+    def visit(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+        digit = int(next(digits), 16)
+        if digit & 3:
+            a, b, c = np.roll([a, b, c], -(digit >> 2), axis=0)
+            ab, bc, ca = (a + b) / 2, (b + c) / 2, (c + a) / 2
+            children = (
+                [(a, b, bc), (bc, c, a)],
+                [(a, ab, ca), (ab, b, ca), (b, c, ca)],
+                [(a, ab, ca), (ab, b, bc), (bc, c, ca), (ab, bc, ca)],
+            )[(digit & 3) - 1]
+            for child in reversed(children):
+                visit(*child)
+            return
+        filament = digit >> 2
+        if filament == 3:
+            filament = int(next(digits), 16) + 3
+            filament = int(next(digits), 16) + 18 if filament == 18 else filament
+        areas[filament or own] += np.linalg.norm(np.cross(b - a, c - a)) / 2
+
+    visit(*corners)
+    return areas
 
 
 def convert(scene: Scene | Path, path: Path, **options: Any) -> list[str]:
@@ -194,6 +230,46 @@ def test_larger_cells_need_fewer_leaves(tmp_path: Path) -> None:
     assert lengths[0] > 2 * lengths[1]
 
 
+def test_filaments_in_strips_that_slicers_skip_are_not_painted(tmp_path: Path) -> None:
+    """A green line is 0.12 mm wide, and a blue one 2 mm."""
+    pixels = np.full((500, 500, 3), 255, np.uint8)
+    pixels[:, 200:202], pixels[:, 300:333] = GREEN, BLUE
+    scene, path = project_texture(brick(30, 30, 5), pixels), tmp_path / "a.3mf"
+    for cell, colors in ((0.4, {"#FFFFFF", "#0052B4"}), (0.1, {"#FFFFFF", "#0052B4", "#00963C"})):
+        notes = convert(
+            scene,
+            path,
+            reduce_colors_palette="#FFFFFF,#0052B4,#00963C",
+            reduce_colors_borders="exact",
+            reduce_colors_cell_mm=0.1,
+            threemf_profile="prusa",
+            threemf_paint_cell_mm=cell,
+        )
+        assert ("narrow_paint_removed" in notes) is (len(colors) == 2)
+        areas = measure_areas(read_split(path))
+        assert set(areas) == colors
+        # two of the sides are white
+        assert areas["#0052B4"] == pytest.approx(33 / 500 * (1 - 2 * 150 / 2400), rel=0.1)
+
+
+def test_paint_that_takes_slicers_minutes_loses_its_narrowest_strips() -> None:
+    count = 120
+    grid = np.arange((count + 1) ** 2, dtype=np.int32).reshape(count + 1, count + 1)
+    corners = (grid[:-1, :-1], grid[:-1, 1:], grid[1:, 1:], grid[:-1, :-1], grid[1:, 1:], grid[1:, :-1])
+    faces = np.stack([corner.ravel() for corner in corners], axis=1).reshape(-1, 3)
+    y, x = np.divmod(np.arange(grid.size), count + 1)
+    vertices = np.stack([x, y, 0 * x], axis=1) * 0.2
+    filaments = np.random.default_rng(0).integers(1, 5, len(faces)).astype(np.int32)
+    is_wide = vertices[faces, 1].max(axis=1) <= 4
+    filaments[is_wide] = 1
+    surface = measure_surface(vertices, faces, 0.4)
+    before = measure_slicing_cost(surface, filaments.astype(np.uint8))
+    after, width = remove_strips(surface, filaments, before / 100)
+    assert width > 0
+    assert measure_slicing_cost(surface, after.astype(np.uint8)) <= before / 100
+    assert (after[is_wide] == 1).all()
+
+
 def test_texture_colors_select_paint_or_split_triangles(tmp_path: Path) -> None:
     scene, path = project_texture(brick(30, 20, 10), draw_quarters()), tmp_path / "a.3mf"
     for choice, is_painted in (("paint", True), ("face", False)):
@@ -233,6 +309,43 @@ def test_painted_projects_keep_their_triangles_in_every_slicer(tmp_path: Path, d
     assert measure_areas(read_split(folder / "b.3mf")) == pytest.approx(expected, abs=0.01)
     assert measure_areas(flat) == pytest.approx(expected, abs=1e-4)
     assert is_closed(*soup(flat))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_every_kind_of_paint_is_read_exactly(dialect: str, seed: int) -> None:
+    """Two volumes, in files of their own for BambuStudio, with filaments of their own, painted with any of 32."""
+    rng = random.Random(seed)
+    name = "slic3rpe:mmu_segmentation" if dialect == "prusa" else "paint_color"
+    meshes = {"a": brick(30, 20, 10), "b": sphere(15, segments=6)}
+    volumes, expected = {}, np.zeros(33)
+    of_object, filaments = rng.randint(1, 32), {"a": rng.randint(1, 32), "b": rng.randint(0, 32)}
+    for volume, mesh in meshes.items():
+        codes = {face: draw_code(rng.randrange(5), rng, ALL_LEAVES) for face in range(len(mesh.faces)) if face % 5}
+        volumes[volume] = paint_triangles(mesh, {face: f' {name}="{code}"' for face, code in codes.items()})
+        for face, corners in enumerate(mesh.vertices[mesh.faces]):
+            expected += measure_paint(codes.get(face, "0"), corners, filaments[volume] or of_object)
+    colors = {"Metadata/project_settings.config": json.dumps({"filament_colour": PALETTE})}
+    if dialect == "prusa":
+        colors = {"Metadata/Slic3r_PE.config": f"; filament_colour = {';'.join(PALETTE)}"}
+    source = project(
+        dialect,
+        volumes,
+        filaments=filaments,
+        object_filament=of_object,
+        files=colors,
+        plates=rng.randint(1, 3),
+    )
+    areas = {color: area for color, area in zip(PALETTE, expected[1:] / expected.sum(), strict=True) if area}
+    with Registry(entry_points=False) as registry:
+        scene = registry.read(source, threemf_paint="split")
+        same = registry.convert_bytes(source, "3mf", threemf_profile=dialect)
+        flat = registry.read(Source.from_bytes(registry.convert_bytes(source, "glb", threemf_paint="split"), "a.glb"))
+    assert measure_areas(scene) == pytest.approx(areas, abs=1e-6)
+    assert measure_areas(flat) == pytest.approx(areas, abs=1e-6)
+    assert all(is_closed(mesh.vertices, mesh.faces) for mesh in (*scene.meshes, *flat.meshes))
+    assert same == source.read()
 
 
 def test_a_changed_mesh_is_not_divided() -> None:

@@ -110,6 +110,19 @@ def test_colors_are_products_with_the_factor_and_the_vertex_color(tmp_path: Path
     assert {tuple(color[:3]) for color in colors.tolist()} == {(128, 0, 0), (0, 128, 0), (0, 0, 255), (128, 128, 0)}
 
 
+@pytest.mark.parametrize("coordinate", [np.nan, np.inf, -1e30])
+@pytest.mark.parametrize("wrap", ["repeat", "mirror", "clamp"])
+def test_impossible_coordinates_read_a_pixel(tmp_path: Path, coordinate: float, wrap: str) -> None:
+    scene = textured(brick(), wrap=(wrap, wrap))
+    uv = np.full((len(scene.meshes[0].vertices), 2), coordinate, np.float32)
+    with Registry() as registry:
+        registry.convert(replace(scene, meshes=(replace(scene.meshes[0], uv=uv),)), tmp_path / "a.ply")
+        colors = placed_mesh(registry.read(tmp_path / "a.ply")).colors
+    assert colors is not None
+    # the lower left corner, where repeated textures border on their upper edge
+    assert (colors[:, :3] == COLORS[0 if wrap == "repeat" else 1, 0]).all()
+
+
 def test_parts_without_a_texture_keep_their_colors(tmp_path: Path) -> None:
     scene = textured(brick())
     move = np.eye(4)

@@ -22,6 +22,7 @@ from meshhub.model.scene import Image, Material, Mesh, Part, Scene
 from meshhub.model.source import Source, Target
 from meshhub.toolkit.geometry import compacted, face_normals, soup
 from meshhub.toolkit.surface_colors import Surface, SurfaceColors
+from meshhub.toolkit.topology import is_closed
 from models import assert_valid, sphere
 
 pytestmark = pytest.mark.once
@@ -203,6 +204,33 @@ OPERATIONS: dict[str, dict[str, object]] = {
         "place_on_bed": True,
     },
 }
+
+
+@pytest.mark.parametrize(
+    ("mesh", "options", "direction"),
+    [(sphere(10, 32), {"flatten_base_mm": 8}, -1), (open_top(sphere(10, 32)), {"repair": True}, 1)],
+    ids=["cap", "hole"],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_half_of_a_closed_opening_has_the_color_of_its_side(
+    kind: str, mesh: Mesh, options: dict[str, object], direction: int
+) -> None:
+    target = Target("model.glb")
+    paint: dict[str, object] = {"threemf_paint": "split"} if kind == "paint" else {}
+    REGISTRY.convert(KINDS[kind](mesh), target, to="glb", options=paint | options)
+    scene = REGISTRY.read(Source.from_bytes(target.read(), "model.glb"))
+    vertices, faces = soup(scene)
+    assert is_closed(vertices, faces)
+    normals = face_normals(vertices, faces)
+    heights = direction * normals[:, 2]
+    area = np.where(heights > 0.99 * np.linalg.norm(normals, axis=1), heights, 0)
+    random = np.random.default_rng(0)
+    face = random.choice(len(faces), 4000, p=area / area.sum())
+    weights = random.dirichlet((1, 1, 1), len(face)).astype(np.float32)
+    points = np.einsum("kc,kcd->kd", weights, vertices[faces[face]])
+    colors = SurfaceColors(scene, [Surface(part.mesh, part.material) for part in scene.parts]).sample(face, weights)
+    is_blue = np.abs(colors.astype(int) - BLUE).max(axis=1) <= 3
+    assert (is_blue == (points[:, 0] > 0)).mean() > 0.88
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

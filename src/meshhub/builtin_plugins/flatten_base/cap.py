@@ -13,6 +13,7 @@ from meshhub.builtin_plugins.flatten_base.cut import CutMesh, Plane
 from meshhub.model.scene import Float64, Int32, Mesh
 from meshhub.toolkit.colors import has_color_seam
 from meshhub.toolkit.geometry import IntIndex, weld, welded
+from meshhub.toolkit.patches import divide_patches
 from meshhub.toolkit.topology import components, cycles, shells
 
 MIN_SEAM_WIDTH = 1e-4
@@ -61,13 +62,14 @@ def cap_mesh(cut: CutMesh, plane: Plane) -> CappedMesh:
     faces = corners[triangles]
     area = float(_signed_areas(flat, faces).sum())
     adjacent = None if mesh.face_material is None else mesh.face_material[cut.faces[members]]
-    if _crosses_seam(mesh, rows, index):
-        # the corner nearest to the center is on the border that most of the face is near to
-        center = flat[faces].mean(axis=1, keepdims=True)
-        nearest = np.square(flat[faces] - center).sum(axis=2).argmin(axis=1)
-        corner = triangles[np.arange(len(triangles)), nearest]
-        capped = _add_divided_cap(mesh, row[faces], cut.edges[members, 1][corner])
-        material = None if adjacent is None else adjacent[corner]
+    is_plain = mesh.uv is None and mesh.colors is None
+    if _crosses_seam(mesh, rows, index) or (is_plain and adjacent is not None and (adjacent != adjacent[0]).any()):
+        source = cut.edges[members, 1]
+        divided = divide_patches(triangles, _label_attributes(mesh, source, adjacent))
+        points = mesh.vertices[row[corners]]
+        owner = divided.find_nearest(points)
+        capped = _add_divided_cap(mesh, divided.place_corners(points)[divided.triangles], source[owner])
+        material = None if adjacent is None else adjacent[owner]
     else:
         capped = _add_cap(mesh, row, faces)
         material = None if adjacent is None else _choose_material(triangles, adjacent, begin)
@@ -224,6 +226,13 @@ def _choose_material(triangles: Int32, adjacent: Int32, begin: IntIndex) -> Int3
     return chosen
 
 
+def _label_attributes(mesh: Mesh, source: NDArray[Any], material: Int32 | None) -> Int32:
+    """Return a label (k,) for vertices, equal where coordinates, colors and the material (k,) beside them are."""
+    columns = [np.zeros((len(source), 1)) if material is None else material[:, None]]
+    columns += [values[source] for values in (mesh.uv, mesh.colors) if values is not None]
+    return weld(np.concatenate(columns, axis=1, dtype=np.float64))[1]
+
+
 def _crosses_seam(mesh: Mesh, rows: NDArray[Any], index: Int32) -> bool:
     """Return whether vertices `rows` (k,) at one point, by `index` (k,), have several coordinates or colors."""
     if mesh.colors is not None and has_color_seam(mesh.colors[rows], index):
@@ -241,24 +250,24 @@ def _add_cap(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any]) -> Mesh:
     """
     if mesh.normals is None:
         return replace(mesh, faces=np.concatenate([mesh.faces, row[faces]]), face_material=None)
-    return _add_vertices(mesh, row, faces, row)
+    return _add_vertices(mesh, mesh.vertices[row], faces, row)
 
 
-def _add_divided_cap(mesh: Mesh, corners: NDArray[Any], first: NDArray[Any]) -> Mesh:
-    """Add cap faces with the vertices `corners` (t, 3), each with the attributes of the vertex `first` (t,).
+def _add_divided_cap(mesh: Mesh, points: Float64, source: NDArray[Any]) -> Mesh:
+    """Add cap faces with the corners `points` (t, 3, 3), each with the attributes of the vertex `source` (t,).
 
     Between corners of different charts, a face would show other parts of the image; between corners of different
     colors, it would blend them, and connect surfaces that the seam separates.
     """
-    faces = np.arange(corners.size).reshape(-1, 3)
-    return _add_vertices(mesh, corners.ravel(), faces, np.repeat(first, 3))
+    faces = np.arange(3 * len(points)).reshape(-1, 3)
+    return _add_vertices(mesh, points.reshape(-1, 3), faces, np.repeat(source, 3))
 
 
-def _add_vertices(mesh: Mesh, row: NDArray[Any], faces: NDArray[Any], source: NDArray[Any]) -> Mesh:
-    """Add copies of the vertices `row` (k,), which face down, with the attributes of `source` (k,); and faces."""
-    down = np.tile(np.array([0, 0, -1], np.float32), (len(row), 1))
+def _add_vertices(mesh: Mesh, points: Float64, faces: NDArray[Any], source: NDArray[Any]) -> Mesh:
+    """Add vertices (k, 3), which face down, with the attributes of `source` (k,); and faces."""
+    down = np.tile(np.array([0, 0, -1], np.float32), (len(points), 1))
     return Mesh(
-        np.concatenate([mesh.vertices, mesh.vertices[row]]),
+        np.concatenate([mesh.vertices, points]),
         np.concatenate([mesh.faces, faces + len(mesh.vertices)]),
         normals=None if mesh.normals is None else np.concatenate([mesh.normals, down]),
         uv=None if mesh.uv is None else np.concatenate([mesh.uv, mesh.uv[source]]),

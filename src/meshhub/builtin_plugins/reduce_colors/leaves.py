@@ -31,15 +31,16 @@ class Leaves:
     label: UInt8
     error: Float32
 
-    def sides(self) -> Float64:
-        """Return the length (m, 3) of the sides; side i leads from corner i to the next one."""
-        corners = self.points[self.corners]
+    def sides(self, rows: IntIndex | slice = slice(None)) -> Float64:
+        """Return the length (m, 3) of the sides of some leaves; side i leads from corner i to the next one."""
+        corners = self.points[self.corners[rows]]
         result: Float64 = np.linalg.norm(corners[:, [1, 2, 0]] - corners, axis=2)
         return result
 
-    def areas(self) -> Float64:
-        """Return the areas (m,)."""
-        result: Float64 = np.linalg.norm(face_normals(self.points, self.corners), axis=1) / 2
+    def areas(self, rows: IntIndex | slice = slice(None)) -> Float64:
+        """Return the areas (m,) of some leaves."""
+        normals = face_normals(self.points, self.corners[rows])
+        result: Float64 = np.sqrt(np.einsum("kd,kd->k", normals, normals)) / 2
         return result
 
 

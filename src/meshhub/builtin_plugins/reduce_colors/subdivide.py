@@ -79,8 +79,6 @@ def spread_samples(
         area_cells: (r,) their areas in cells.
         min_count: Least number of points of a leaf.
         max_count: Most points of all leaves, if the least number allows it.
-    Source:
-        Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018.
     """
     wanted = area_cells * SAMPLES_PER_CELL
     room = max(max_count - min_count * len(rows), 0)
@@ -88,11 +86,23 @@ def spread_samples(
     count = (min_count + np.floor(wanted * min(1.0, room / total if total > 0 else 1.0))).astype(np.intp)
     owner = np.repeat(np.arange(len(rows)), count)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-    u, v = (0.7548776662466927 * (place + 0.5)) % 1, (0.5698402909980532 * (place + 0.5)) % 1
+    inner = _make_sequence(int(count.max(initial=0))).take(place, axis=0)
+    # `repeat` reads the rows in order, and takes a third of the time of an index
+    weights = np.repeat(leaves.weights[rows], count, axis=0)
+    return Samples(owner, np.repeat(leaves.face[rows], count), np.einsum("kc,kcd->kd", inner, weights))
+
+
+def _make_sequence(count: int) -> Float32:
+    """Return the barycentric coordinates (count, 3) of evenly distributed points of a triangle.
+
+    Source:
+        Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018.
+    """
+    place = np.arange(count) + 0.5
+    u, v = (0.7548776662466927 * place) % 1, (0.5698402909980532 * place) % 1
     is_outside = u + v > 1
     u, v = np.where(is_outside, 1 - u, u), np.where(is_outside, 1 - v, v)
-    inner = np.stack([1 - u - v, u, v], axis=1).astype(np.float32)
-    return Samples(owner, leaves.face[rows][owner], np.einsum("kc,kcd->kd", inner, leaves.weights[rows][owner]))
+    return np.stack([1 - u - v, u, v], axis=1).astype(np.float32)
 
 
 def subdivide(leaves: Leaves, scale: Float64, label: Labeler, entry_count: int, cell: float) -> Leaves:
@@ -109,10 +119,11 @@ def subdivide(leaves: Leaves, scale: Float64, label: Labeler, entry_count: int, 
     """
     for _ in range(MAX_ROUNDS):
         room = MAX_LEAF_COUNT - len(leaves.face)
-        wrong = leaves.areas() * np.square(scale[leaves.face] / cell) * leaves.error
-        rows = np.flatnonzero(wrong > MIN_ERROR_CELL_RATIO)
+        rows = np.flatnonzero(leaves.error)
+        wrong = leaves.areas(rows) * np.square(scale[leaves.face[rows]] / cell) * leaves.error[rows]
+        rows, wrong = rows[wrong > MIN_ERROR_CELL_RATIO], wrong[wrong > MIN_ERROR_CELL_RATIO]
         # the largest errors first
-        rows = rows[np.argsort(-wrong[rows], kind="stable")][: max(room, 0)]
+        rows = rows[np.argsort(-wrong, kind="stable")][: max(room, 0)]
         if not len(rows):
             break
         mesh_edges = edges(leaves.corners)
@@ -122,7 +133,7 @@ def subdivide(leaves: Leaves, scale: Float64, label: Labeler, entry_count: int, 
             break
         leaves, changed = split_leaves(leaves, mesh_edges, edge[fits], position[fits])
         rows = changed[leaves.error[changed] > 0]
-        area = leaves.areas()[rows] * np.square(scale[leaves.face[rows]] / cell)
+        area = leaves.areas(rows) * np.square(scale[leaves.face[rows]] / cell)
         samples = spread_samples(leaves, rows, area, max_count=MAX_ROUND_SAMPLE_COUNT)
         leaves = elect_labels(leaves, rows, samples.owner, label(samples.face, samples.weights), entry_count)
     return leaves
@@ -157,7 +168,7 @@ def _choose_splits(
     found = np.full(len(size), np.nan)
     found[edge_of_half[half[examined]]] = _find_borders(leaves, half[examined], label)
     crossing = found[edge_of_half[half]].reshape(-1, 3)
-    sides = leaves.sides()[rows]
+    sides = leaves.sides(rows)
     is_long = sides >= MIN_LONG_SIDE_RATIO * sides.max(axis=1, keepdims=True)
     has_crossing = np.isfinite(crossing).any(axis=1, keepdims=True)
     is_split = np.where(has_crossing, np.isfinite(crossing), is_long).ravel()

@@ -12,6 +12,7 @@ from meshhub.builtin_plugins.repair import RepairOptions, meshlab
 from meshhub.builtin_plugins.repair.batch_validity import measure_valid_meshes
 from meshhub.builtin_plugins.repair.orient import measure_closed_volume
 from meshhub.builtin_plugins.repair.passes import RepairResult, repair_surface
+from meshhub.builtin_plugins.repair.patch_colors import divide_new_faces
 from meshhub.builtin_plugins.repair.solid import make_solid
 from meshhub.builtin_plugins.repair.validity import FileCheck, check_surface
 from meshhub.builtin_plugins.repair.welded_mesh import to_mesh, weld_mesh
@@ -125,6 +126,7 @@ def repair_mesh(mesh: Mesh, farthest: float, tally: Counter[str], name: str) -> 
     if len(surface.faces) == 0:
         note("no_volume", f"{name} has only faces without area; give it a thickness to print it.")
         return RepairedMesh(mesh, before, before)
+    surface = divide_new_faces(surface, mesh)
     is_flipped = surface.is_original & (surface.source == mesh.faces[surface.parent][:, [0, 2, 1]]).all(axis=1)
     counts = result.counts
     counts.update(

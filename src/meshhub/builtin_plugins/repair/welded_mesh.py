@@ -147,7 +147,7 @@ def to_mesh(surface: WeldedMesh, mesh: Mesh) -> Mesh:
         mesh: Mesh before the repair, which provides the attributes.
     """
     corner = surface.faces.ravel()
-    if mesh.uv is not None or _crosses_color_seam(surface, mesh):
+    if mesh.uv is not None or crosses_color_seam(surface, mesh):
         source = np.where(surface.is_original[:, None], surface.source, surface.source[:, :1])
         surface = replace(surface, source=source)
     if not _list_attributes(mesh):
@@ -172,7 +172,7 @@ def to_mesh(surface: WeldedMesh, mesh: Mesh) -> Mesh:
     )
 
 
-def _crosses_color_seam(surface: WeldedMesh, mesh: Mesh) -> bool:
+def crosses_color_seam(surface: WeldedMesh, mesh: Mesh) -> bool:
     """Return whether new faces have a point where vertices have different colors."""
     if mesh.colors is None or surface.is_original.all():
         return False

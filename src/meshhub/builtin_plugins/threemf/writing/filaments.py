@@ -11,6 +11,7 @@ import numpy as np
 from meshhub.builtin_plugins.threemf.paint_trees import PaintTrees
 from meshhub.builtin_plugins.threemf.writing.object_tree import MeshObject
 from meshhub.builtin_plugins.threemf.writing.paint import Pieces, build_trees
+from meshhub.builtin_plugins.threemf.writing.strips import MAX_SLICING_COST, measure_surface, remove_strips
 from meshhub.errors import format_number
 from meshhub.model.notes import note
 from meshhub.model.scene import Division, Int32, Mesh, Scene
@@ -33,6 +34,7 @@ class Dialect:
     paint:        name of the attribute of a painted triangle
     max_filament: largest filament that the slicer paints with
     thumbnail:    name of the picture in the package
+    max_slicing_cost: cost up to which paint keeps its narrow strips; None: not measured
     """
 
     name: str
@@ -42,6 +44,7 @@ class Dialect:
     paint: str
     max_filament: int
     thumbnail: str
+    max_slicing_cost: float | None = None
 
 
 _BAMBU = Dialect(
@@ -72,6 +75,7 @@ DIALECTS: dict[Profile, Dialect] = {
         paint="slic3rpe:mmu_segmentation",
         max_filament=15,
         thumbnail="Metadata/thumbnail.png",
+        max_slicing_cost=MAX_SLICING_COST,
     ),
     "bambu": _BAMBU,
     "orca": replace(_BAMBU, name="OrcaSlicer", application="OrcaSlicer-2.3.0"),
@@ -155,6 +159,16 @@ class FilamentWriter:
         transforms = [part.transform[:3, :3] for part in self._scene.parts if part.mesh == item.mesh]
         cell = self._cell / max(float(np.linalg.norm(matrix, axis=0).max()) for matrix in transforms)
         max_leaf_count = MAX_LEAF_COUNT * len(mesh.faces) // self._face_count
+        if self.dialect.max_slicing_cost is not None:
+            surface = measure_surface(mesh.vertices, mesh.faces, cell)
+            max_cost = self.dialect.max_slicing_cost * len(mesh.faces) / self._face_count
+            numbers, width = remove_strips(surface, numbers, max_cost)
+            if width:
+                note(
+                    "narrow_paint_removed",
+                    f"strips of paint narrower than {format_number(round(width * self._cell, 3))} mm took the filament "
+                    f"beside them: {self.dialect.name} skips such strips, or takes minutes for them",
+                )
         pieces = Pieces(mesh.faces, division.owner, numbers)
         trees, is_complete = build_trees(mesh.vertices, division.triangles, pieces, cell, max_leaf_count)
         if not is_complete:
