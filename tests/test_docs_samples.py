@@ -90,7 +90,7 @@ def folder(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     write_textured_model(tmp_path / "model.glb")
     (tmp_path / "filaments.csv").write_text(
-        "name,hex\nWhite,#FFFFFF\nFire red,#D01020\nSky blue,#3090D0\nBlack,#000000\n", "utf-8"
+        "name,hex,td\nWhite,#FFFFFF,4.5\nFire red,#D01020,3.5\nSky blue,#3090D0,8\nBlack,#000000,0.6\n", "utf-8"
     )
     return tmp_path
 

@@ -57,18 +57,27 @@ CONTENTS = {
 
 @pytest.mark.parametrize("kind", CONTENTS)
 def test_files_with_filaments_are_read(kind: str) -> None:
-    assert parse_filaments(CONTENTS[kind]) == [FIRE, SKY]
+    filaments = parse_filaments(CONTENTS[kind])
+    assert [filament[:2] for filament in filaments] == [FIRE, SKY]
+    transmission_mm = (3.5, 8.0) if kind in ("CSV", "library") else (0.0, 0.0)
+    assert tuple(filament.transmission_mm for filament in filaments) == transmission_mm
+
+
+@pytest.mark.parametrize("length", ["0", "-3", "inf", "nan", "opaque", ""])
+def test_a_transmission_distance_that_is_no_length_is_unknown(length: str) -> None:
+    (filament,) = parse_filaments(f"Name,Hex,Transmission_Distance\nFire red,#D01020,{length}\n")
+    assert filament == (*FIRE, 0.0)
 
 
 def test_the_names_are_those_of_css() -> None:
     expected = {name: ImageColor.getrgb(name) for name in ImageColor.colormap}
     assert {name: parse_filaments(name)[0].color for name in CSS_COLORS} == expected
     assert parse_filaments("Red, #0000FF,tan=Tan") == [
-        ("Red", (255, 0, 0)),
-        ("", (0, 0, 255)),
-        ("tan", (210, 180, 140)),
+        ("Red", (255, 0, 0), 0.0),
+        ("", (0, 0, 255), 0.0),
+        ("tan", (210, 180, 140), 0.0),
     ]
-    assert [color for _, color in parse_filaments("red,#0000FF")] == [(255, 0, 0), (0, 0, 255)]
+    assert [filament.color for filament in parse_filaments("red,#0000FF")] == [(255, 0, 0), (0, 0, 255)]
 
 
 @given(st.text(max_size=80) | st.sampled_from(sorted(CONTENTS.values())).flatmap(lambda t: st.just(t[: len(t) // 2])))
@@ -79,7 +88,7 @@ def test_any_text_is_a_list_or_an_error_of_the_option(text: str) -> None:
         assert error.options == ("reduce_colors_palette",)
         assert error.message.isprintable()
     else:
-        assert all(name.isprintable() and len(name) <= 60 for name, _ in filaments)
+        assert all(name.isprintable() and len(name) <= 60 for name, *_ in filaments)
 
 
 def test_the_command_line_reads_a_file_and_3mf_keeps_the_names(tmp_path: Path) -> None:

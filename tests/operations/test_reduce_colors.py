@@ -298,6 +298,31 @@ def test_details_beyond_the_limit_have_a_note() -> None:
     assert messages["color_detail_limited"].endswith("raise 'reduce_colors_cell_mm'")
 
 
+def test_translucent_filaments_are_matched_by_what_they_show() -> None:
+    """A tenth of the white behind it shines through a red wall as thick as its transmission distance."""
+    pink = (255, 88, 88)
+    pixels = np.concatenate([np.tile(np.uint8(WHITE), (8, 12, 1)), np.tile(np.uint8(pink), (8, 4, 1))], axis=1)
+    scene = project_texture(brick(20, 20, 2), pixels)
+    palette = "name,hex,td\nWhite,#FFFFFF,6\nRed,#FF0000,1\nPink,#E04858,0\n"
+    result, figures = reduce_scene(scene, reduce_colors_palette=palette)
+    assert [material.name for material in result.materials] == ["White", "Pink"]
+    assert "filament_seen_colors" not in figures
+    result, figures = reduce_scene(scene, reduce_colors_palette=palette, reduce_colors_wall_mm=1)
+    assert [material.name for material in result.materials] == ["White", "Red"]
+    assert figures["filament_colors"] == ["#FFFFFF", "#FF0000"]
+    # 0.1 in linear light is 89 of 255 in sRGB
+    assert figures["filament_seen_colors"] == ["#FFFFFF", "#FF5959"]
+    assert set(measure_areas(result)) == {WHITE, (255, 0, 0)}
+
+
+def test_walls_far_thicker_than_the_transmission_distance_are_opaque() -> None:
+    scene = project_texture(brick(20, 20, 2), draw_halves())
+    palette = "name,hex,td\nRed,#D01020,0.5\nBlue,#0050B0,0.4\n"
+    _, figures = reduce_scene(scene, reduce_colors_palette=palette)
+    _, behind = reduce_scene(scene, reduce_colors_palette=palette, reduce_colors_wall_mm=20)
+    assert figures == behind
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -313,6 +338,9 @@ def test_details_beyond_the_limit_have_a_note() -> None:
         ({"reduce_colors": 3, "reduce_colors_palette": "#FF0000,#00FF00"}, "only 2 filaments"),
         ({"reduce_colors": 3, "reduce_colors_background": "snowy"}, "#FF8000"),
         ({"reduce_colors_cell_mm": 1}, "reduce_colors_palette"),
+        ({"reduce_colors": 3, "reduce_colors_wall_mm": 1}, "needs filaments with a transmission distance"),
+        ({"reduce_colors_palette": "#FF0000,#00FF00", "reduce_colors_wall_mm": 1}, "a column 'td'"),
+        ({"reduce_colors_palette": "name,hex,td\nRed,#FF0000,3\n", "reduce_colors_wall_mm": 21}, "at most 20"),
         ({"reduce_colors": 33}, "at most 32"),
     ],
 )

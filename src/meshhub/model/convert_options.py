@@ -85,6 +85,11 @@ class ConvertOptions(TypedDict, total=False):
     reduce_colors_dither: Literal["blue-noise", "none"] | None
     """Dithering. blue-noise mixes two filaments in fine cells where the color lies between them."""
 
+    reduce_colors_wall_mm: float | None
+    """Thickness of colored walls in mm (at least 0.05 and at most 20). Match the colors that translucent filaments
+    show on walls of this thickness: the filament of the largest area, which slicers print inside, shines through.
+    reduce_colors_palette must have transmission distances. Default: filaments are opaque."""
+
     reduce_colors_background: str | None
     """Color behind transparent surfaces. Color, #RRGGBB or a name such as white, that shows through where the model
     is transparent."""

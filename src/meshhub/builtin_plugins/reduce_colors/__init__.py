@@ -76,6 +76,21 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
             description="blue-noise mixes two filaments in fine cells where the color lies between them.",
         ),
     ] = "none"
+    reduce_colors_wall_mm: (
+        Annotated[
+            float,
+            Meta(
+                title="Thickness of colored walls in mm",
+                description="Match the colors that translucent filaments show on walls of this thickness: the filament "
+                "of the largest area, which slicers print inside, shines through. reduce_colors_palette must have "
+                "transmission distances. Default: filaments are opaque.",
+                ge=0.05,
+                le=20,
+                examples=[1.2],
+            ),
+        ]
+        | None
+    ) = None
     reduce_colors_background: Annotated[
         str,
         Meta(
@@ -100,9 +115,15 @@ class ReduceColorsOptions(Struct, frozen=True, kw_only=True):
                 "colors are reduced only with '{reduce_colors}' or '{reduce_colors_palette}'; set one of them",
                 options=("reduce_colors", "reduce_colors_palette"),
             )
-        if self.reduce_colors_palette is None:
+        filaments = parse_filaments(self.reduce_colors_palette) if self.reduce_colors_palette is not None else []
+        if self.reduce_colors_wall_mm is not None and not any(filament.transmission_mm for filament in filaments):
+            raise InvalidOption(
+                "option '{reduce_colors_wall_mm}' needs filaments with a transmission distance: pass a file with a "
+                "column 'td' as '{reduce_colors_palette}'",
+                options=("reduce_colors_wall_mm", "reduce_colors_palette"),
+            )
+        if not filaments:
             return
-        filaments = parse_filaments(self.reduce_colors_palette)
         if self.reduce_colors is None and len(filaments) > MAX_FILAMENT_COUNT:
             raise InvalidOption(
                 f"option '{{reduce_colors_palette}}' lists {len(filaments)} filaments; set '{{reduce_colors}}' to use "

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from meshhub.builtin_plugins.reduce_colors.color_names import CSS_COLORS
 from meshhub.builtin_plugins.reduce_colors.filaments import MAX_NAME_LENGTH, OPTION, Filament, parse_list
@@ -24,6 +26,9 @@ _COLOR_KEYS = (*_SETTING_KEYS, "hex", "color_hex", "hex_code", "rgb", "color", "
 _NAME_KEYS = ("filament_settings_id", "name", "filament_name", "title", "color", "colour")
 """Keys of names; "color" is one where another key has the code."""
 
+_TRANSMISSION_KEYS = ("transmissivity", "transmission_distance", "transmission_mm", "td", "td_mm")
+"""Keys of transmission distances in millimeters, in libraries of HueForge and in headers of CSV files."""
+
 _CODE = re.compile(r"#?([0-9a-fA-F]{6})(?:[0-9a-fA-F]{2})?")
 """Color code, with or without alpha."""
 
@@ -35,6 +40,14 @@ _SETTING = re.compile(r"[ \t]*;?[ \t]*(\w+)[ \t]*=[ \t]*(.*)")
 
 _SECTION = re.compile(r"\[filament:(.+)\]")
 """Header of a filament in a bundle of settings of PrusaSlicer."""
+
+
+class _Record(NamedTuple):
+    """Name, color code and transmission distance (mm, 0 for none) of a filament."""
+
+    name: str
+    code: str
+    transmission_mm: float = 0.0
 
 
 def parse_filaments(text: str) -> list[Filament]:
@@ -52,7 +65,7 @@ def parse_filaments(text: str) -> list[Filament]:
     return filaments
 
 
-def _read_records(text: str) -> list[tuple[str, str]] | None:
+def _read_records(text: str) -> list[_Record] | None:
     """Return names and codes of JSON, of settings, of CSV with a header, or of lines; None for other texts."""
     settings = filter(None, map(_SETTING.fullmatch, text.splitlines()))
     if any(match[1] in _SETTING_KEYS for match in settings):
@@ -62,19 +75,20 @@ def _read_records(text: str) -> list[tuple[str, str]] | None:
     return _read_table(text) or _read_lines(text)
 
 
-def _build_filaments(records: list[tuple[str, str]]) -> list[Filament]:
+def _build_filaments(records: list[_Record]) -> list[Filament]:
     """Return filaments; of several with one color, the first one counts."""
     filaments: dict[tuple[int, ...], Filament] = {}
-    for name, code in records:
-        match = _CODE.fullmatch(code.strip())
+    for record in records:
+        match = _CODE.fullmatch(record.code.strip())
         if match:
             red, green, blue = bytes.fromhex(match[1])
-            filament = Filament(single_line(name)[:MAX_NAME_LENGTH].strip(), (red, green, blue))
+            name = single_line(record.name)[:MAX_NAME_LENGTH].strip()
+            filament = Filament(name, (red, green, blue), record.transmission_mm)
             filaments.setdefault(filament.color, filament)
     return list(filaments.values())
 
 
-def _read_json(text: str) -> list[tuple[str, str]]:
+def _read_json(text: str) -> list[_Record]:
     try:
         return list(_find_records(json.loads(text), ""))
     except (ValueError, RecursionError) as error:
@@ -83,13 +97,13 @@ def _read_json(text: str) -> list[tuple[str, str]]:
         ) from None
 
 
-def _find_records(value: object, key: str) -> Iterator[tuple[str, str]]:
+def _find_records(value: object, key: str) -> Iterator[_Record]:
     """Yield names and codes in lists of any depth, records with a color, and objects that map names to codes."""
     if isinstance(value, list):
         for item in value:
             yield from _find_records(item, "")
     elif isinstance(value, str) and value.startswith("#") and _CODE.fullmatch(value):
-        yield key, value
+        yield _Record(key, value)
     elif isinstance(value, dict):
         records = list(_read_record({name.lower(): content for name, content in value.items()}))
         yield from records
@@ -98,13 +112,23 @@ def _find_records(value: object, key: str) -> Iterator[tuple[str, str]]:
                 yield from _find_records(item, name)
 
 
-def _read_record(record: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield names and codes of a record; slicers list those of all filaments."""
+def _read_record(record: Mapping[str, object]) -> Iterator[_Record]:
+    """Yield the filaments of a record; slicers list the names and codes of all."""
     codes = next(filter(None, (_list_codes(record.get(key)) for key in _COLOR_KEYS)), [])
     names = next(filter(None, (_list_texts(record.get(key)) for key in _NAME_KEYS)), [])
+    transmission_mm = next((_read_length(record[key]) for key in _TRANSMISSION_KEYS if key in record), 0.0)
     for place, code in enumerate(codes):
         name = names[place] if place < len(names) else ""
-        yield "" if name == code else name, code
+        yield _Record("" if name == code else name, code, transmission_mm)
+
+
+def _read_length(value: object) -> float:
+    """Return a positive number of a record, 0 for anything else."""
+    try:
+        length = float(value) if isinstance(value, (int, float, str)) else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+    return length if length > 0 and math.isfinite(length) else 0.0
 
 
 def _list_texts(value: object) -> list[str]:
@@ -117,9 +141,9 @@ def _list_codes(value: object) -> list[str]:
     return texts if any(_CODE.fullmatch(text.strip()) for text in texts) else []
 
 
-def _read_settings(text: str) -> list[tuple[str, str]]:
+def _read_settings(text: str) -> list[_Record]:
     """Return names and codes of settings; a section for each filament, or one list for all."""
-    records: list[tuple[str, str]] = []
+    records: list[_Record] = []
     section: dict[str, object] | None = {}
     for line in [*text.splitlines(), "[end]"]:
         match = _SETTING.fullmatch(line)
@@ -132,7 +156,7 @@ def _read_settings(text: str) -> list[tuple[str, str]]:
     return records
 
 
-def _read_table(text: str) -> list[tuple[str, str]] | None:
+def _read_table(text: str) -> list[_Record] | None:
     """Return names and codes of a CSV file whose header names a color; None for other texts."""
     lines = text.splitlines()
     separator = next((mark for mark in "\t;," if mark in lines[0]), ",") if lines else ","
@@ -146,11 +170,11 @@ def _read_table(text: str) -> list[tuple[str, str]] | None:
     return [pair for row in rows[1:] for pair in _read_record(dict(zip(header, row, strict=False)))]
 
 
-def _read_lines(text: str) -> list[tuple[str, str]] | None:
+def _read_lines(text: str) -> list[_Record] | None:
     """Return names and codes of lines that have one of each; None for other texts."""
     matches = [_LINE.fullmatch(line.strip()) for line in text.splitlines() if line.strip()]
-    records = [(match["name"], match["code"]) for match in matches if match]
+    records = [_Record(match["name"], match["code"]) for match in matches if match]
     # a line such as "red,#0000FF" lists two colors
-    if len(records) < len(matches) or all(name.lower() in {"", *CSS_COLORS} for name, _ in records):
+    if len(records) < len(matches) or all(name.lower() in {"", *CSS_COLORS} for name, *_ in records):
         return None
     return records

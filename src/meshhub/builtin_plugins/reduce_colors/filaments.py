@@ -19,10 +19,16 @@ MAX_NAME_LENGTH = 60
 
 
 class Filament(NamedTuple):
-    """Filament of a palette: its name, "" for none, and its red, green and blue bytes."""
+    """Filament of a palette.
+
+    name: "" for none
+    color: red, green and blue bytes
+    transmission_mm: thickness that lets a tenth of the light through; 0 if it is unknown
+    """
 
     name: str
     color: tuple[int, int, int]
+    transmission_mm: float = 0.0
 
 
 def parse_color(text: str) -> tuple[int, int, int] | None:

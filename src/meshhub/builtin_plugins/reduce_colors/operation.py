@@ -14,7 +14,7 @@ from meshhub.builtin_plugins.reduce_colors.dither import find_thresholds
 from meshhub.builtin_plugins.reduce_colors.filament_files import parse_filaments
 from meshhub.builtin_plugins.reduce_colors.filaments import check_color
 from meshhub.builtin_plugins.reduce_colors.leaves import Leaves
-from meshhub.builtin_plugins.reduce_colors.palette import ColorBins, choose_filaments, cluster_palette
+from meshhub.builtin_plugins.reduce_colors.palette import ColorBins, choose_filaments, cluster_palette, see_through
 from meshhub.builtin_plugins.reduce_colors.quantize import Quantizer
 from meshhub.builtin_plugins.reduce_colors.subdivide import (
     MAX_LEAF_COUNT,
@@ -37,9 +37,15 @@ LEAVES_PER_DITHER_CELL = 6
 
 
 class _Palette(NamedTuple):
-    """Colors to use: their quantizer, and their names."""
+    """Colors to use.
+
+    quantizer: its palette has the colors that the filaments show
+    colors: (n, 3) colors of the filaments themselves
+    names: names of the filaments
+    """
 
     quantizer: Quantizer
+    colors: UInt8
     names: list[str]
 
 
@@ -82,9 +88,10 @@ def run(scene: Scene, options: ReduceColorsOptions) -> Scene:
         np.ones(len(faces.corners), np.float32),
     )
     cell, every = options.reduce_colors_cell_mm, np.arange(len(leaves.face))
-    samples = spread_samples(leaves, every, leaves.areas() * np.square(faces.scale / cell))
+    area = leaves.areas() * np.square(faces.scale)
+    samples = spread_samples(leaves, every, area / cell**2)
     sampled = colors.sample(samples.face, samples.weights)
-    palette = _choose_palette(sampled, _weigh_samples(leaves, faces, samples), options)
+    palette = _choose_palette(sampled, _weigh_samples(area * faces.uses, samples), options)
     painter = _Painter(faces, colors, palette.quantizer, options)
     entry = painter.quantize(samples.face, samples.weights, sampled)
     leaves = elect_labels(leaves, every, samples.owner, entry, len(palette.names))
@@ -123,9 +130,8 @@ def _collect_faces(scene: Scene, surfaces: list[Surface]) -> _Faces:
     )
 
 
-def _weigh_samples(leaves: Leaves, faces: _Faces, samples: Samples) -> Float64:
-    """Return the area (k,) in square millimeters, over all parts, that each sample represents."""
-    area = leaves.areas() * np.square(faces.scale[leaves.face]) * faces.uses[leaves.face]
+def _weigh_samples(area: Float64, samples: Samples) -> Float64:
+    """Return the share (k,) that each sample has in the area (m,) of its leaf."""
     result: Float64 = (area / np.maximum(np.bincount(samples.owner, minlength=len(area)), 1))[samples.owner]
     return result
 
@@ -135,12 +141,19 @@ def _choose_palette(sampled: UInt8, area: Float64, options: ReduceColorsOptions)
     bins = ColorBins(sampled, area)
     if options.reduce_colors_palette is None:
         entries = cluster_palette(bins, options.reduce_colors or MAX_FILAMENT_COUNT)
-        return _Palette(Quantizer(entries, "oklab"), [f"Filament {number}" for number in range(1, len(entries) + 1)])
+        names = [f"Filament {number}" for number in range(1, len(entries) + 1)]
+        return _Palette(Quantizer(entries, "oklab"), entries, names)
     filaments = parse_filaments(options.reduce_colors_palette)
     entries = np.array([filament.color for filament in filaments], np.uint8)
     chosen = choose_filaments(bins, entries, options.reduce_colors or len(filaments))
     names = [filaments[number].name or f"Filament {number + 1}" for number in chosen]
-    return _Palette(Quantizer(entries[chosen], "ciede2000"), names)
+    quantizer = Quantizer(entries[chosen], "ciede2000")
+    if options.reduce_colors_wall_mm is not None:
+        transmission_mm = np.array([filaments[number].transmission_mm for number in chosen])
+        largest = int(np.bincount(quantizer.assign(sampled), area).argmax())
+        seen = see_through(entries[chosen], transmission_mm, options.reduce_colors_wall_mm, largest)
+        quantizer = Quantizer(seen, "ciede2000")
+    return _Palette(quantizer, entries[chosen], names)
 
 
 class _Painter:
@@ -176,19 +189,22 @@ def _report(leaves: Leaves, faces: _Faces, colors: SurfaceColors, palette: _Pale
     samples = spread_samples(leaves, np.arange(len(area)), area / cell**2 / REPORT_RATIO, 1)
     sampled = colors.sample(samples.face, samples.weights)
     difference = palette.quantizer.measure(sampled, leaves.label[samples.owner])
-    share = _weigh_samples(leaves, faces, samples)
+    area *= faces.uses[leaves.face]
+    share = _weigh_samples(area, samples)
     order = np.argsort(difference, kind="stable")
     total = np.cumsum(share[order])
-    areas = np.bincount(leaves.label, area * faces.uses[leaves.face], minlength=len(palette.names))
+    areas = np.bincount(leaves.label, area, minlength=len(palette.names))
     used = np.flatnonzero(areas > 0)
     did(
         leaves=len(leaves.face),
         delta_e_mean=round(float(share @ difference) / max(float(total[-1]), 1e-300), 2),
         delta_e_p95=round(float(difference[order][np.searchsorted(total, 0.95 * total[-1])]), 2),
         filaments=[palette.names[number] for number in used],
-        filament_colors=["#{:02X}{:02X}{:02X}".format(*palette.quantizer.palette[number]) for number in used],
+        filament_colors=[_format_color(palette.colors[number]) for number in used],
         filament_areas_mm2=[round(float(areas[number]), 2) for number in used],
     )
+    if (palette.quantizer.palette != palette.colors).any():
+        did(filament_seen_colors=[_format_color(palette.quantizer.palette[number]) for number in used])
     if not colors.has_color:
         note("no_colors", "the model has no colors, so all of it became one; color it first, or omit the option")
     if len(leaves.face) >= 0.99 * MAX_LEAF_COUNT:
@@ -199,12 +215,16 @@ def _report(leaves: Leaves, faces: _Faces, colors: SurfaceColors, palette: _Pale
         )
 
 
+def _format_color(color: UInt8) -> str:
+    return "#{:02X}{:02X}{:02X}".format(*color.tolist())
+
+
 def _build_scene(scene: Scene, surfaces: list[Surface], faces: _Faces, leaves: Leaves, palette: _Palette) -> Scene:
     """Return the scene with the leaves as triangles, and one material for each entry of the palette in use."""
     used, index = np.unique(leaves.label, return_inverse=True)
     materials = []
     for number in used:
-        red, green, blue = (palette.quantizer.palette[number] / 255).tolist()
+        red, green, blue = (palette.colors[number] / 255).tolist()
         materials.append(Material(palette.names[number], (red, green, blue, 1.0)))
     order = np.argsort(leaves.face, kind="stable")
     bounds = np.searchsorted(leaves.face[order], faces.first)

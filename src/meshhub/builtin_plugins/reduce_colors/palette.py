@@ -5,8 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.model.scene import Float64, UInt8
-from meshhub.toolkit.colors import convert_from_oklab, convert_to_lab, convert_to_oklab, measure_delta_e
+from meshhub.model.scene import Float64, Int32, UInt8
+from meshhub.toolkit.colors import (
+    convert_from_oklab,
+    convert_to_lab,
+    convert_to_oklab,
+    decode_srgb,
+    encode_srgb,
+    measure_delta_e,
+)
 from meshhub.toolkit.geometry import IntIndex
 
 MAX_BIN_COUNT = 4096
@@ -41,12 +48,12 @@ class ColorBins:
     def __init__(self, colors: UInt8, area: Float64) -> None:
         """Count colors (k, 3) of points with their areas (k,)."""
         packed = pack_colors(colors)
-        distinct, index = np.unique(packed, return_inverse=True)
+        distinct, index = _number_values(packed, 1 << 24)
         weight = np.bincount(index, area)
         rgb = unpack_colors(distinct)
         for bits in range(8, 3, -1):
-            levels = (rgb >> (8 - bits)).astype(np.int64) @ np.array([1, 1 << bits, 1 << 2 * bits])
-            occupied, place = np.unique(levels, return_inverse=True)
+            levels = pack_colors(np.right_shift(rgb, np.uint8(8 - bits)), bits)
+            occupied, place = _number_values(levels, 1 << 3 * bits)
             if len(occupied) <= MAX_BIN_COUNT:
                 break
         self.weight: Float64 = np.bincount(place, weight).astype(np.float64)
@@ -64,10 +71,23 @@ class ColorBins:
         return float(self.weight @ measure_delta_e(self.lab[:, None], convert_to_lab(palette)).min(axis=1))
 
 
-def pack_colors(colors: UInt8) -> NDArray[np.uint32]:
-    """Return (…, 3) colors as one number each, the red byte lowest."""
+def _number_values(values: NDArray[np.uint32], limit: int) -> tuple[NDArray[np.uint32], Int32]:
+    """Return the distinct values, ascending, of (k,) numbers below a limit, and the position (k,) of each among them.
+
+    A table takes a quarter of the time of `np.unique`, which sorts.
+    """
+    is_present = np.zeros(limit, np.bool_)
+    is_present[values] = True
+    present = np.flatnonzero(is_present)
+    position = np.empty(limit, np.int32)
+    position[present] = np.arange(len(present), dtype=np.int32)
+    return present.astype(np.uint32), position[values]
+
+
+def pack_colors(colors: UInt8, bits: int = 8) -> NDArray[np.uint32]:
+    """Return (…, 3) colors as one number each, the red bits lowest."""
     wide = colors.astype(np.uint32)
-    result: NDArray[np.uint32] = wide[..., 0] | wide[..., 1] << np.uint32(8) | wide[..., 2] << np.uint32(16)
+    result: NDArray[np.uint32] = wide[..., 0] | wide[..., 1] << np.uint32(bits) | wide[..., 2] << np.uint32(2 * bits)
     return result
 
 
@@ -163,3 +183,21 @@ def choose_filaments(bins: ColorBins, palette: UInt8, count: int) -> IntIndex:
         errors[others] = np.inf
         chosen = [*others[:place], int(errors.argmin()), *others[place:]]
     return np.sort(np.array(chosen))
+
+
+def see_through(palette: UInt8, transmission_mm: Float64, wall_mm: float, behind: int) -> UInt8:
+    """Return the colors (n, 3) that filaments show on a wall before another filament, mixed in linear light.
+
+    Args:
+        palette: (n, 3) colors.
+        transmission_mm: (n,) thickness that lets a tenth of the light through; 0 for opaque filaments.
+        wall_mm: Thickness of the wall.
+        behind: Filament behind the wall.
+    Source:
+        Beer-Lambert law, with the transmission distance of HueForge.
+    """
+    with np.errstate(divide="ignore"):
+        share = np.power(10.0, -wall_mm / transmission_mm)[:, None]
+    linear = decode_srgb(palette / 255)
+    seen: UInt8 = np.rint(encode_srgb(linear * (1 - share) + linear[behind] * share) * 255).astype(np.uint8)
+    return seen
