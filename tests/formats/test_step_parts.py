@@ -37,11 +37,11 @@ def test_a_part_becomes_a_valid_solid(tmp_path: Path, number: int) -> None:
     assert "flat_body" not in {note.code for note in report.notes}
 
 
-@pytest.mark.parametrize("number", [112, 173, 219, 236])
+@pytest.mark.parametrize("number", [112, 173, 219, 236, 6135])
 def test_a_part_is_valid_where_no_kernel_checks_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """A wall that CAD programs cut open, slits in flat faces, and an arc that touches an edge."""
+    """A wall that CAD programs cut open, slits in flat faces, an arc that touches an edge, and needles in thousands."""
     truth = make(number, str(tmp_path / "part.stl"))
     monkeypatch.setattr(writer, "is_available", lambda: False)
     for surfaces in ("analytic", "planar"):

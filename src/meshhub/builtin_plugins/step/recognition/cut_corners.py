@@ -50,6 +50,9 @@ _MIN_OFF_RATIO = 1e-6
 _ROUNDING_STEPS_COUNT = 3
 """Newton steps that undo rounding; their error of 1e-5 mm is squared in each."""
 
+_MIN_LENGTH_RATIO = 0.5
+"""Length of an edge after its ends moved over that before; CAD programs lose edges shorter than their tolerances."""
+
 _MIN_SQUARED_SINE = 1e-3
 """Squared sine of 1.8°: angle below which rounding would move the intersection of two surfaces far along them."""
 
@@ -185,8 +188,20 @@ def move_rounded_points(skin: Skin, regions: Regions, max_move_mm: float) -> Ski
     is_better = (lengths(after - before) <= max_move_mm) & (off_after < off_before)
     points = skin.points.copy()
     points[moved[is_better]] = after[is_better]
+    stays = _find_shortened(skin, points)
+    points[stays] = skin.points[stays]
     a, b, c = points[skin.faces].transpose(1, 0, 2)
     return replace(skin, points=points, cross=np.cross(b - a, c - a))
+
+
+def _find_shortened(skin: Skin, points: Float64) -> IntIndex:
+    """Return the ends of edges that have less than half of their length after a move of the points."""
+    begin, end = skin.begin, skin.end
+    is_moved = (points != skin.points).any(axis=1)
+    half = np.flatnonzero(is_moved[begin] | is_moved[end])
+    begin, end = begin[half], end[half]
+    is_short = lengths(points[end] - points[begin]) < _MIN_LENGTH_RATIO * lengths(skin.points[end] - skin.points[begin])
+    return np.concatenate([begin[is_short], end[is_short]]).astype(np.intp)
 
 
 def _project_onto_all(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.step.recognition.arrays import sum_by_label
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, sum_by_label
 from meshhub.builtin_plugins.step.recognition.bodies import shell_origins, shell_sizes, shell_volumes
 from meshhub.builtin_plugins.step.recognition.outline import Outline, signed_areas, trace_outline
 from meshhub.builtin_plugins.step.recognition.overlaps import find_overlapping
@@ -22,6 +22,7 @@ from meshhub.builtin_plugins.step.recognition.planar import (
 )
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.model.scene import Float64
+from meshhub.toolkit.geometry import IntIndex
 
 _MAX_VOLUME_CHANGE_RATIO = 3e-7
 """Part of the volume of a shell by which planar faces may change it; `step_surfaces=planar` promises 1e-6."""
@@ -31,6 +32,12 @@ _MAX_ATTEMPTS = 5
 
 _FINER_RATIO = 0.1
 """Factor of the tolerance from one attempt to the next."""
+
+_MAX_SPLITS = 3
+"""Attempts to split faces that swallow an edge, with ever more needles as faces of their own."""
+
+_MAX_OFF_RATIO = 0.5
+"""Distance of a corner from its face over the length of an edge at the corner; twice as far, the edge vanishes."""
 
 _FLOAT32_HALF_UNIT_RATIO = 2.0**-24
 """Largest relative error of a number rounded to float32."""
@@ -57,7 +64,8 @@ def facet_skin(skin: Skin) -> FacetedSkin:
     """Merge the triangles of a skin into planar faces whose polyhedra have the volumes of the mesh.
 
     Coordinates that are finer than float32 can make the estimated tolerance too large, so that merging moves a face too
-    far. Then the merging is repeated with a finer tolerance. Faces that overlap themselves are split into triangles.
+    far. Then the merging is repeated with a finer tolerance. Faces that overlap themselves are split into triangles, as
+    are those that would swallow an edge.
     """
     tolerance = estimate_tolerance(skin.points)
     volume, size = shell_volumes(skin), shell_sizes(skin)
@@ -76,8 +84,37 @@ def facet_skin(skin: Skin) -> FacetedSkin:
         tolerance *= _FINER_RATIO
     overlapping = find_overlapping(skin, faceted.planes, faceted.outline, tolerance)
     if len(overlapping):
-        return _outline_faces(skin, *split_regions(skin, faceted.region, overlapping, tolerance), tolerance)
+        faceted = _outline_faces(skin, *split_regions(skin, faceted.region, overlapping, tolerance), tolerance)
+    needle_tolerance = tolerance
+    for _ in range(_MAX_SPLITS):
+        swallowing = _find_swallowing(skin, faceted)
+        if len(swallowing) == 0:
+            break
+        # needles have the shortest edges, and must be more slender to stay with their neighbors
+        needle_tolerance *= _FINER_RATIO
+        faceted = _outline_faces(skin, *split_regions(skin, faceted.region, swallowing, needle_tolerance), tolerance)
     return faceted
+
+
+def _find_swallowing(skin: Skin, faceted: FacetedSkin) -> IntIndex:
+    """Return the faces that are farther from a corner than half of an edge at this corner is long.
+
+    CAD programs give edges and corners a tolerance that reaches their faces; a shorter edge vanishes, and its faces are
+    torn.
+    """
+    outline, planes = faceted.outline, faceted.planes
+    length = lengths(skin.points[outline.stop] - skin.points[outline.start])
+    length[outline.start == outline.stop] = np.inf
+    shortest = np.full(len(skin.points), np.inf)
+    np.minimum.at(shortest, outline.start, length)
+    np.minimum.at(shortest, outline.stop, length)
+    normal, center = planes.normal[outline.region], planes.center[outline.region]
+    off = np.max(
+        [np.abs(np.einsum("ij,ij->i", skin.points[end] - center, normal)) for end in (outline.start, outline.stop)],
+        axis=0,
+    )
+    reach = np.minimum(shortest[outline.start], shortest[outline.stop])
+    return np.unique(outline.region[off > _MAX_OFF_RATIO * reach]).astype(np.intp)
 
 
 def _outline_faces(skin: Skin, region: Labels, count: int, tolerance: float) -> FacetedSkin:
