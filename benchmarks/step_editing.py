@@ -2,9 +2,12 @@
 
     python benchmarks/step_editing.py [--parts 60] [--first 0] [STEP files …]
 
-Each part, from `cad_parts` or a STEP file, becomes triangles, goes through meshhub to STEP, and comes back:
+Each part, from `cad_parts` or a STEP file, becomes triangles, goes through meshhub to STEP, and comes back. The
+original is written to STEP by OpenCASCADE and read back, too, because that alone loses some fillets:
 - `line`, `circle`: edges of the original that OpenCASCADE fillets, and those of them whose edge at the same place in
   the result fillets, too, with the same radius, to a valid solid that lost or gained the same volume.
+- `peer_line`, `peer_circle`: the same for the original itself, written by OpenCASCADE without the parameter curves of
+  its edges, which few other programs write.
 - `cut`: a box around each corner of the part; what it cuts off and what stays must have the volume of the part.
 - `push`, `pull`: planar faces that OpenCASCADE moves inward and outward on the original, and on the result.
 - `gmsh`: number and volume of the solids, where gmsh is installed.
@@ -56,7 +59,7 @@ MAX_EDGE_GAP_RATIO = 2e-3
 """Distance of the middle of an edge from its twin over its length; facets lie on chords."""
 MAX_LENGTH_CHANGE_RATIO = 0.05
 """Part by which the length of a twin may differ, to compare the volumes of the fillets."""
-CHECKS = ("line", "circle", "cut", "push", "pull", "gmsh")
+CHECKS = ("line", "circle", "peer_line", "peer_circle", "cut", "push", "pull", "gmsh")
 
 
 class Edge(NamedTuple):
@@ -245,14 +248,20 @@ def nearest(items: list[Any], position: np.ndarray, length: float, key: Any) -> 
     return None
 
 
-def compare(original: Any, result: Any) -> dict[str, list[Any]]:
-    """Return by check: attempts that succeed on the original, those that succeed on the result, and failures."""
+def compare(original: Any, peer: Any, result: Any) -> dict[str, list[Any]]:
+    """Return by check: attempts that succeed on the original, those that succeed on the result, and failures.
+
+    Args:
+        original: Solid to compare with.
+        peer: The same, without the parameter curves of its edges.
+        result: Solid that meshhub wrote.
+    """
     report: dict[str, list[Any]] = {check: [0, 0, []] for check in CHECKS}
-    before, after = edges(original), edges(result)
-    for kind in ("line", "circle"):
-        _compare_fillets(
-            original, result, *([edge for edge in side if edge.kind == kind] for side in (before, after)), report[kind]
-        )
+    for prefix, other in (("", result), ("peer_", peer)):
+        before, after = edges(original), edges(other)
+        for kind in ("line", "circle"):
+            sides = ([edge for edge in side if edge.kind == kind] for side in (before, after))
+            _compare_fillets(original, other, *sides, report[prefix + kind])
     report["cut"][:2] = cuts_balance(result)
     _compare_moves(original, result, report)
     return report
@@ -333,6 +342,18 @@ def read(path: str) -> Any:
     return reader.OneShape()
 
 
+def rewrite(shape: Any, path: str, *, has_parameter_curves: bool) -> Any:
+    """Return a shape as OpenCASCADE writes it to a STEP file and reads it back."""
+    from OCP.Interface import Interface_Static
+    from OCP.STEPControl import STEPControl_AsIs, STEPControl_Writer
+
+    writer = STEPControl_Writer()
+    Interface_Static.SetIVal_s("write.surfacecurve.mode", int(has_parameter_curves))
+    writer.Transfer(shape, STEPControl_AsIs)
+    writer.Write(path)
+    return read(path)
+
+
 def judge(name: str, folder: Path) -> dict[str, Any]:
     """Convert one part and compare the result with the original."""
     from OCP.BRepCheck import BRepCheck_Analyzer
@@ -350,6 +371,8 @@ def judge(name: str, folder: Path) -> dict[str, Any]:
         return {"error": f"no original: {failure}"}
     if not BRepCheck_Analyzer(original).IsValid() or not any(explore(original, TopAbs_SOLID)):
         return {"error": "no valid original"}
+    original = rewrite(original, str(folder / "original.step"), has_parameter_curves=True)
+    peer = rewrite(original, str(folder / "peer.step"), has_parameter_curves=False)
     BRepMesh_IncrementalMesh(original, deviation, False, angle, False)
     triangles = StlAPI_Writer()
     triangles.ASCIIMode = False
@@ -359,7 +382,7 @@ def judge(name: str, folder: Path) -> dict[str, Any]:
         return {"error": "triangles of the original are open"}
     registry.convert(folder / "part.stl", folder / "part.step")
     result = read(str(folder / "part.step"))
-    report = compare(original, result)
+    report = compare(original, peer, result)
     solids = list(explore(result, TopAbs_SOLID))
     report["gmsh"] = ask_gmsh(str(folder / "part.step"), len(solids), volume(result))
     return {"report": report}
@@ -399,7 +422,7 @@ def main() -> int:
         print(f"{name}: {', '.join(failures) or 'all'}", flush=True)
     for check in CHECKS:
         share = good[check] / attempted[check] if attempted[check] else 1.0
-        print(f"{check:7} {good[check]:5} of {attempted[check]:5} = {share:.1%}")
+        print(f"{check:12} {good[check]:5} of {attempted[check]:5} = {share:.1%}")
     print(f"{len(names) - errors} parts compared, {errors} not; reasons: {dict(reasons.most_common())}")
     return 0
 

@@ -115,6 +115,19 @@ def drilled_plate() -> Any:
     return occ.cut(occ.box(0, 0, 0, 6, 40, 20), occ.cylinder(10, 0, -1, 7, 3), occ.cylinder(-10, 0, -1, 7, 4))
 
 
+def slotted_plate() -> Any:
+    """Return a plate with a slot, whose round ends touch its flanks, and rounded corners, which touch the walls."""
+    plate = occ.round_edges_along(occ.box(0, 0, 0, 5, 40, 20), 2, 2.7)
+    ends = (occ.cylinder(x, 0, -1, 6, 3.1) for x in (-8, 8))
+    return occ.unify(occ.cut(plate, occ.box(0, 0, -1, 6, 16, 6.2), *ends))
+
+
+def slanted_rod() -> Any:
+    """Return a rod that is cut at an angle, in an ellipse."""
+    cutter = occ.move(occ.turn(occ.box(0, 0, 0, 40, 60, 60), (0, 1, 0), 35), 0, 0, 20)
+    return occ.cut(occ.cylinder(0, 0, 0, 40, 7.3), cutter)
+
+
 def convert_rounded(part: Any, folder: Path) -> Any:
     """Convert the triangles of a part, rounded to 32 bits, and return the solid that OpenCASCADE reads."""
     from OCP.STEPControl import STEPControl_Reader
@@ -132,7 +145,9 @@ def turn_away(part: Any) -> Any:
     return occ.move(occ.turn(part, (0.3, -0.5, 0.8), 33), 57.3, -81.7, 23.1)
 
 
-@pytest.mark.parametrize("make_part", [half_shaft, keyed_shaft, grooved_shaft, drilled_plate])
+@pytest.mark.parametrize(
+    "make_part", [half_shaft, keyed_shaft, grooved_shaft, drilled_plate, slotted_plate, slanted_rod]
+)
 def test_edges_and_corners_lie_on_their_faces_despite_rounding(tmp_path: Path, make_part: Any) -> None:
     """OpenCASCADE widens the tolerance of edges and corners that are off their faces; its own have up to 1.5e-7 mm."""
     from OCP.ShapeAnalysis import ShapeAnalysis_ShapeTolerance

@@ -1,7 +1,8 @@
-"""Common axes of surfaces of revolution, and planes across and along them, where the corners of the facets allow it.
+"""Common axes of surfaces of revolution, planes across and along them, and cylinders that touch planes.
 
 Each surface is fitted separately. Where a plane is not quite across the axis of a cylinder, they meet in an ellipse,
-and CAD programs widen the tolerance of the circle that stands for it.
+and CAD programs widen the tolerance of the circle that stands for it. The same holds for the line along which a
+rounding touches a plane. Surfaces change only where the corners of the facets allow it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,14 @@ _MAX_DIRECTIONS_COUNT = 256
 _MAX_AXES_COUNT = 256
 """Axes onto which others are moved, those of the longest surfaces first; bounds the time."""
 
+_MAX_PLANES_COUNT = 512
+"""Planes onto which others are moved, the widest first; bounds the time."""
+
 _MAX_OFFSET_RATIO = 16.0
 """Distance of two axes over that of exact corners, below which they may be one: small arcs hardly determine an axis."""
+
+_MAX_ROUNDING_SINE = 1e-9
+"""Sine of the angle between directions that were aligned, which only rounding has changed."""
 
 _MIN_LEVER_MM = 1e-9
 """Millimeters; avoids a division by zero."""
@@ -65,6 +72,8 @@ def share_axes(skin: Skin, regions: Regions, tolerance: float) -> Regions:
     order = np.argsort(-_measure_levers(skin, regions, row, point), kind="stable")
     _align_directions(alignment, is_round, ~regions.curved, order)
     _align_centers(alignment, is_round, order)
+    _align_heights(alignment, ~regions.curved, order)
+    _touch_planes(alignment, *_find_meeting(regions.surfaces.kind, row, point))
     return replace(regions, surfaces=alignment.surfaces.take(group))
 
 
@@ -117,6 +126,64 @@ def _align_centers(alignment: _Alignment, is_round: Mask, order: IntIndex) -> No
             is_round[alignment.center(is_round, leader)] = False
 
 
+def _align_heights(alignment: _Alignment, is_plane: Mask, order: IntIndex) -> None:
+    """Move planes onto those before them in the order; a corner of two faces on one plane lies on both."""
+    is_plane = is_plane.copy()
+    for leader in order[is_plane[order]][:_MAX_PLANES_COUNT].tolist():
+        if is_plane[leader]:
+            is_plane[leader] = False
+            is_plane[alignment.level(is_plane, leader)] = False
+
+
+def _find_meeting(kind: NDArray[np.int8], row: IntIndex, point: IntIndex) -> tuple[IntIndex, IntIndex]:
+    """Return (n,) each, the planes and cylinders that have a corner in common.
+
+    Args:
+        kind: (s,) kinds of the surfaces.
+        row: (k,) surface of each corner.
+        point: (k,) corners.
+    """
+    (plane, on_plane), (cylinder, on_cylinder) = (
+        (row[kind[row] == one], point[kind[row] == one]) for one in (SurfaceKind.PLANE, SurfaceKind.CYLINDER)
+    )
+    order = np.argsort(on_plane, kind="stable")
+    plane, on_plane = plane[order], on_plane[order]
+    first = np.searchsorted(on_plane, on_cylinder)
+    owner, place = expand_ranges(first, np.searchsorted(on_plane, on_cylinder, side="right") - first)
+    return distinct_pairs(plane[place], cylinder[owner], len(kind))
+
+
+def _touch_planes(alignment: _Alignment, plane: IntIndex, cylinder: IntIndex) -> None:
+    """Move cylinders that almost touch planes beside them until they do, with all surfaces on their axes.
+
+    Args:
+        alignment: Surfaces, which are changed.
+        plane: (n,) planes.
+        cylinder: (n,) cylinders with a corner on these planes.
+    """
+    surfaces = alignment.surfaces
+    normal = surfaces.axis[plane]
+    height = np.einsum("ij,ij->i", surfaces.origin[cylinder] - surfaces.origin[plane], normal)
+    gap = np.abs(height) - surfaces.radius[cylinder]
+    is_along = np.abs(np.einsum("ij,ij->i", normal, surfaces.axis[cylinder])) <= _MAX_ROUNDING_SINE
+    touches = is_along & (np.abs(gap) <= _MAX_OFFSET_RATIO * alignment.exact_mm)
+    away, way, cylinder = np.sign(height)[touches, None] * normal[touches], -gap[touches], cylinder[touches]
+    left = np.unique(cylinder)
+    while len(left):
+        rows = alignment.find_coaxial(int(left[0]))
+        mine = np.isin(cylinder, rows)
+        # several planes may have one normal
+        shift = np.linalg.lstsq(away[mine], way[mine], rcond=_MAX_SINE)[0]
+        growth = np.zeros(len(rows))
+        if float(np.abs(away[mine] @ shift - way[mine]).max()) > _MIN_LEVER_MM:
+            # between two parallel planes, as in a slot, the radii give way
+            is_own = np.equal.outer(cylinder[mine], rows)
+            solution = np.linalg.lstsq(np.column_stack([away[mine], -1.0 * is_own]), way[mine], rcond=_MAX_SINE)[0]
+            shift, growth = solution[:3], solution[3:]
+        alignment.shift(rows, shift, growth)
+        left = np.setdiff1d(left, rows)
+
+
 @dataclass
 class _Alignment:
     """Surfaces that are aligned with axes, each with the corners of its facets.
@@ -146,6 +213,31 @@ class _Alignment:
         rows, centers = rows[is_near], centers[is_near]
         return self._take(rows, self.surfaces.axis[rows], centers)
 
+    def find_coaxial(self, row: int) -> IntIndex:
+        """Return the curved surfaces with the axis of a surface, itself included."""
+        origin, axis = self.surfaces.origin[row], self.surfaces.axis[row]
+        is_coaxial = lengths(np.cross(self.surfaces.origin - origin, axis)) <= _MIN_LEVER_MM
+        is_coaxial &= lengths(np.cross(self.surfaces.axis, axis)) <= _MAX_ROUNDING_SINE
+        is_coaxial &= self.surfaces.kind != SurfaceKind.PLANE
+        is_coaxial[row] = True
+        return np.flatnonzero(is_coaxial)
+
+    def level(self, candidates: Mask, leader: int) -> IntIndex:
+        """Move (s,) candidates that are parallel to a plane onto it; return those that are."""
+        origin, axis = self.surfaces.origin[leader], self.surfaces.axis[leader]
+        rows = np.flatnonzero(candidates & (np.abs(self.surfaces.axis) == np.abs(axis)).all(axis=1))
+        height = np.einsum("ij,j->i", self.surfaces.origin[rows] - origin, axis)
+        is_near = np.abs(height) <= _MAX_OFFSET_RATIO * self.exact_mm
+        rows, height = rows[is_near], height[is_near]
+        return self._take(rows, self.surfaces.axis[rows], self.surfaces.origin[rows] - height[:, None] * axis)
+
+    def shift(self, rows: IntIndex, way: Float64, growth: Float64) -> None:
+        """Move (n,) surfaces by (3,) millimeters, and let their radii grow by (n,) millimeters: all or none of them."""
+        before = self.surfaces
+        radius = before.radius[rows] + growth
+        if len(self._take(rows, before.axis[rows], before.origin[rows] + way, radius)) < len(rows):
+            self.surfaces = before
+
     def turn(self, candidates: Mask, axis: Float64) -> IntIndex:
         """Turn the axes of (s,) candidates parallel to an axis; return those that are."""
         rows = self.find_parallel(candidates, axis)
@@ -163,12 +255,12 @@ class _Alignment:
         result: Float64 = np.where(np.einsum("ij,j->i", self.surfaces.axis[rows], axis) < 0, -1.0, 1.0)[:, None] * axis
         return result
 
-    def _take(self, rows: IntIndex, axis: Float64, origin: Float64) -> IntIndex:
+    def _take(self, rows: IntIndex, axis: Float64, origin: Float64, radius: Float64 | None = None) -> IntIndex:
         """Change surfaces whose corners stay within rounding, and return these."""
         if len(rows) == 0:
             return rows
         before = self.surfaces.take(rows)
-        after = replace(before, axis=axis, origin=origin)
+        after = replace(before, axis=axis, origin=origin, radius=before.radius if radius is None else radius)
         owner, place = expand_ranges(self.begin[rows], self.begin[rows + 1] - self.begin[rows])
         begin = np.searchsorted(owner, np.arange(len(rows)))
         off, off_before = (

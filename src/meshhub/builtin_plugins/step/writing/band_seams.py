@@ -78,6 +78,7 @@ class _BandEdges:
     chain:     (h,) chain of the outline
     low, high: (h, 3) unit vectors from the axis to the beginning and the end
     rim:       (h,) whether the half-edge is part of a circle about the axis
+    whole:     (h,) whether the half-edge is part of an edge that winds once around the axis, but is no such circle
     """
 
     region: IntIndex
@@ -88,6 +89,7 @@ class _BandEdges:
     low: Float64
     high: Float64
     rim: Mask
+    whole: Mask
 
     def take(self, bands: IntIndex) -> _BandEdges:
         """Return the half-edges of some bands."""
@@ -103,6 +105,7 @@ class _BandEdges:
             self.low[kept],
             self.high[kept],
             self.rim[kept],
+            self.whole[kept],
         )
 
 
@@ -120,16 +123,15 @@ def _collect_band_edges(skin: Skin, regions: Regions, outline: Outline, curves: 
     winds_around = np.abs(np.bincount(loop, turn, len(outline.loop_begin) - 1)) > np.pi
     is_band = np.zeros(len(surfaces), np.bool_)
     is_band[outline.loop_region[winds_around]] = True
-    region = np.flatnonzero(is_band)
-    number = np.full(len(surfaces), -1, np.intp)
-    number[region] = np.arange(len(region))
-    kept = number[owner] >= 0
     edge = outline.edge[chain]
     is_parallel = np.abs(np.einsum("ij,ij->i", curves.axis[edge], surface.axis)) > PARALLEL_COS
     rim = (curves.kind[edge] == CurveKind.CIRCLE) & is_parallel
-    return _BandEdges(
-        region, half[kept], number[owner][kept], loop[kept], chain[kept], low[kept], high[kept], rim[kept]
+    is_whole = winds_around & (np.diff(outline.loop_begin) == 1)
+    is_whole &= (outline.start == outline.stop)[outline.loop_begin[:-1]]
+    edges = _BandEdges(
+        np.arange(len(surfaces)), half, owner.astype(np.intp), loop, chain, low, high, rim, is_whole[loop] & ~rim
     )
+    return edges.take(np.flatnonzero(is_band))
 
 
 def find_free_directions(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> tuple[IntIndex, Float64]:
@@ -137,16 +139,17 @@ def find_free_directions(skin: Skin, regions: Regions, outline: Outline, curves:
     edges = _collect_band_edges(skin, regions, outline, curves)
     best = common_directions(regions.surfaces.axis[edges.region])
     # all directions are equal for a band between two whole circles
-    notched = np.union1d(_find_bands_of_several_chains(outline, edges), edges.band[~edges.rim])
+    notched = _find_notched(outline, edges)
     directions, cost = _rate_directions(edges.take(notched), regions.surfaces.axis[edges.region[notched]])
     best[notched] = directions[cost.argmin(axis=0), np.arange(len(notched))]
     return edges.region, best
 
 
-def _find_bands_of_several_chains(outline: Outline, edges: _BandEdges) -> IntIndex:
-    """Return the indices of the bands whose outline is not just two whole edges."""
+def _find_notched(outline: Outline, edges: _BandEdges) -> IntIndex:
+    """Return the indices of the bands whose outline is not just two whole circles."""
     count = int(edges.region.max(initial=-1)) + 1
-    return np.flatnonzero(np.bincount(outline.region, minlength=count)[edges.region] > 2)
+    has_several_chains = np.bincount(outline.region, minlength=count)[edges.region] > 2
+    return np.union1d(np.flatnonzero(has_several_chains), edges.band[~edges.rim])
 
 
 def _rate_directions(edges: _BandEdges, axis: Float64) -> tuple[Float64, Float64]:
@@ -161,9 +164,10 @@ def _rate_directions(edges: _BandEdges, axis: Float64) -> tuple[Float64, Float64
     angle = np.arange(_DIRECTIONS_COUNT) * (2 * np.pi / _DIRECTIONS_COUNT)
     directions = np.concatenate([common[None], np.cos(angle)[:, None, None] * u + np.sin(angle)[:, None, None] * v])
     cost = np.full((len(directions), len(edges.region)), -1.0)
-    band = edges.band[~edges.rim]
+    is_obstacle = ~(edges.rim | edges.whole)
+    band = edges.band[is_obstacle]
     for number, direction in enumerate(directions):
-        for to_end in (edges.low[~edges.rim], edges.high[~edges.rim]):
+        for to_end in (edges.low[is_obstacle], edges.high[is_obstacle]):
             np.maximum.at(cost[number], band, np.einsum("ij,ij->i", to_end, direction[band]))
         met_count = np.bincount(edges.band[_are_met(edges, direction, axis)], minlength=len(edges.region))
         cost[number] += np.where(met_count == 2, 0.0, _CROSSING_COST)
@@ -186,11 +190,12 @@ def _are_met(edges: _BandEdges, direction: Float64, axis: Float64) -> Mask:
 def find_bands(skin: Skin, regions: Regions, outline: Outline, curves: Curves) -> tuple[Band, ...]:
     """Return the bands that a seam can slit.
 
-    The seam must meet two circles about the axis. Bands whose outline is two whole circles are left out: `seams` finds
-    their seams without fixed corners.
+    The seam must meet two circles about the axis, or one of them and the corner of another edge that is a whole loop,
+    such as an ellipse. Bands whose outline is two whole circles are left out: `seams` finds their seams without fixed
+    corners.
     """
     edges = _collect_band_edges(skin, regions, outline, curves)
-    edges = edges.take(_find_bands_of_several_chains(outline, edges))
+    edges = edges.take(_find_notched(outline, edges))
     axis = regions.surfaces.axis[edges.region]
     directions, cost = _rate_directions(edges, axis)
     order = np.argsort(cost, axis=0, kind="stable")
@@ -225,6 +230,9 @@ class _SeamFinder:
         pair = self._find_rims(band, direction, axis)
         fixed = [self._find_fixed_corner(row, direction, axis) for row in pair]
         nearest = min((corner for corner in fixed if corner is not None), default=None)
+        whole = [row for row in pair if edges.whole[row]]
+        if len(whole) == 1:
+            nearest = 0.0, self._find_first_half_edge(whole[0])
         if nearest is not None:
             # the seam goes through the corner that cannot move, also on the other rim
             direction = edges.low[nearest[1]]
@@ -248,8 +256,17 @@ class _SeamFinder:
         met = rows[is_crossed & ((edges.low[rows] + edges.high[rows]) @ direction > 0)]
         met = met[np.argsort(edges.loop[met], kind="stable")]
         loop = edges.loop[met]
-        is_usable = len(met) == 2 and edges.rim[met].all() and loop[0] != loop[1]
+        is_usable = len(met) == 2 and (edges.rim | edges.whole)[met].all() and loop[0] != loop[1]
+        is_usable = is_usable and edges.rim[met].any()
         return met.tolist() if is_usable else []
+
+    def _find_first_half_edge(self, met: int) -> int:
+        """Return the half-edge at which the loop of a half-edge begins."""
+        edges = self._edges
+        rows = self._rows[edges.band[met]]
+        rows = rows[edges.loop[rows] == edges.loop[met]]
+        corner = self._outline.start[self._outline.loop_begin[edges.loop[met]]]
+        return int(rows[self._skin.begin[self._outline.half[edges.half[rows]]] == corner][0])
 
     def _find_fixed_corner(self, met: int, direction: Float64, axis: Float64) -> tuple[float, int] | None:
         """Return the fixed corner of a rim that is too close to a seam: the angle (rad), and its half-edge."""
@@ -269,6 +286,10 @@ class _SeamFinder:
         """Return the corner and position (3,) at which a seam ends on a half-edge; corner -1 if none is possible."""
         edges, skin, outline = self._edges, self._skin, self._outline
         edge = outline.edge[edges.chain[met]]
+        if edges.whole[met]:
+            point = int(outline.start[outline.loop_begin[edges.loop[met]]])
+            is_free = self._edge_count[point] == 2 and point not in self._moved
+            return (point if is_free else -1), skin.points[point]
         center, rim_axis = self._curves.center[edge], self._curves.axis[edge]
         towards = normalize((direction - rim_axis * (rim_axis @ direction))[None])[0]
         position = center + self._curves.radius[edge] * towards

@@ -43,6 +43,10 @@ _MAX_MISS_RATIO = 2.0
 """Distance of a smooth curve through the corners beside a patch from both surfaces, over the limit of the surfaces."""
 _MIN_RADIUS_MM = 1e-300
 """Millimeters; avoids a division by zero for paths of equal points."""
+_MAX_SPLINE_ERROR_MM = 1e-7
+"""Distance of a spline from its surfaces, as the files state; CAD programs fail to fillet beside less exact ones."""
+_MAX_SPLINE_ROUNDS = 2
+"""Attempts to halve the steps of a spline; each one divides its error by 16."""
 _REGULARIZATION = 1e-14
 """Added to the normal equations of points in units of their extent; makes those of collinear points solvable."""
 
@@ -137,6 +141,7 @@ def fit_curves(skin: Skin, outline: Outline, regions: Regions) -> Curves:
     kind[bent[circle]] = CurveKind.CIRCLE
     center[bent], axis[bent], radius[bent] = circles.center, circles.axis, circles.radius
     spline = ~straight & ~circle & ~fault
+    refined = _refine_splines(refined, sides, spline & ~is_smooth)
     kind[bent[spline]] = CurveKind.SPLINE
     size = np.zeros(count, np.intp)
     size[bent] = np.where(spline, np.diff(refined.begin), 0)
@@ -290,6 +295,44 @@ def _refine_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_Paths,
     refined_point = np.concatenate([paths.point, point])[order]
     refined_begin = np.searchsorted(refined_path, np.arange(paths.count + 1))
     return _Paths(refined_begin, refined_path, refined_point), fault
+
+
+def _refine_splines(paths: _Paths, sides: _Sides, selected: Mask) -> _Paths:
+    """Return the paths with points of the intersection added until the splines through (n,) selected ones lie on it.
+
+    Paths with a corner off the surfaces stay: small steps beside it would bend the spline.
+    """
+    off = np.maximum.reduceat(sides.distances(paths.point, paths.path), paths.begin[:-1])
+    selected = selected & (off <= _MAX_LINE_GAP_MM)
+    for _ in range(_MAX_SPLINE_ROUNDS):
+        rows = np.flatnonzero(selected)
+        middles = [_interpolate_middles(paths.point[paths.begin[row] : paths.begin[row + 1]]) for row in rows.tolist()]
+        if not middles:
+            break
+        owner = np.repeat(rows, np.diff(paths.begin)[rows] - 1)
+        middle = np.concatenate(middles)
+        off = np.zeros(paths.count)
+        np.maximum.at(off, owner, sides.distances(middle, owner))
+        selected = selected & (off > _MAX_SPLINE_ERROR_MM)
+        is_added = selected[owner]
+        owner, middle = owner[is_added], middle[is_added]
+        on_both = project_onto_both(sides.left.take(owner), sides.right.take(owner), middle)
+        after = np.flatnonzero(selected[paths.path])
+        # the last point of a path has no point after it
+        after = after[after + 1 < paths.begin[paths.path[after] + 1]]
+        place = np.concatenate([np.arange(len(paths.path)), after + 0.5])
+        order = np.argsort(place, kind="stable")
+        path = np.concatenate([paths.path, owner])[order]
+        point = np.concatenate([paths.point, on_both])[order]
+        paths = _Paths(np.searchsorted(path, np.arange(paths.count + 1)), path, point)
+    return paths
+
+
+def _interpolate_middles(points: Float64) -> Float64:
+    """Return (k - 1, 3) the points of the cubic spline through (k, 3) points in the middle between them."""
+    chord = np.concatenate([[0.0], np.cumsum(lengths(np.diff(points, axis=0)))])
+    curve = make_interp_spline(chord, points, k=3)
+    return np.asarray(curve((chord[:-1] + chord[1:]) / 2), np.float64)
 
 
 def _interpolate_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_Paths, Mask]:
