@@ -22,9 +22,12 @@ import hostile_plugin
 from distributions import install
 from hostile_plugin import GRANTS, is_running
 from meshhub import Caller, MeshhubError, Plan, PluginError, Registry, RequestRefused, Source, Target, UnsupportedFormat
+from meshhub.engine import hook_connection
 from meshhub.engine.contract import CALLER
 from meshhub.engine.failures import OFF_S, Failures, HookName
+from meshhub.engine.hook_connection import HookConnection
 from meshhub.engine.hook_process import HookProcess
+from meshhub.engine.hook_worker import Question, Reply
 from meshhub.engine.plugin_records import PluginRecords
 from meshhub.model.chain import Request
 from meshhub.pipeline.loading import Fault
@@ -240,6 +243,56 @@ def test_calls_during_an_attack_that_ends_the_process_are_answered(
     assert {answer for lives in answers for answer in lives} == {"hooked"}
     assert all(answers)
     assert registry.faults == ()
+
+
+def test_a_call_beside_one_that_leaves_processes_is_repeated(
+    distribution: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second review begins before the process of the first is killed, and its thread notices the kill first."""
+    (distribution / "leaving.py").write_text(
+        "import subprocess, time\n"
+        "from pathlib import Path\n"
+        "from meshhub import hookimpl\n"
+        f"folder = Path({str(tmp_path)!r})\n"
+        "@hookimpl\n"
+        "def meshhub_review(chain, caller):\n"
+        "    if not (folder / 'first').exists():\n"
+        "        (folder / 'first').touch()\n"
+        "        while not (folder / 'waiting').exists(): time.sleep(0.01)\n"
+        "        subprocess.Popen(['sleep', '60'])\n"
+        "    elif not (folder / 'second').exists():\n"
+        "        (folder / 'second').touch()\n"
+        "        time.sleep(60)\n"
+        "    return []\n"
+    )
+    install(distribution, "meshhub-leaving", leaving="leaving")
+    ask, close, kill = HookConnection.ask, HookConnection.close, hook_connection.kill_marked
+    closing = threading.Event()
+
+    def ask_in_turn(self: HookConnection, question: Question, budget: float | None) -> Reply:
+        if question.plugin == "leaving" and (tmp_path / "first").exists() and not closing.is_set():
+            (tmp_path / "waiting").touch()
+            closing.wait(40)
+        return ask(self, question, budget)
+
+    def close_later(self: HookConnection) -> None:
+        closing.set()
+        wait_until(lambda: (tmp_path / "second").exists(), 40)
+        close(self)
+
+    def kill_slowly(mark: int, timeout_s: float) -> bool:
+        time.sleep(1)
+        return kill(mark, timeout_s)
+
+    monkeypatch.setattr(HookConnection, "ask", ask_in_turn)
+    monkeypatch.setattr(HookConnection, "close", close_later)
+    monkeypatch.setattr(hook_connection, "kill_marked", kill_slowly)
+    with contextlib.closing(Registry(hooks=HookProcess(hook_s=50))) as registry, ThreadPoolExecutor(2) as callers:
+        first = callers.submit(run_review, registry, "")
+        wait_until(lambda: (tmp_path / "first").exists(), 40)
+        second = callers.submit(run_review, registry, "")
+        assert [first.result(), second.result()] == [None, None]
+        assert registry.faults == ()
 
 
 def test_no_process_or_file_remains_after_close(registry: Registry, work: Path, tmp_path: Path) -> None:
@@ -583,7 +636,9 @@ sys.path[:0] = {folders!r}
 from pathlib import Path
 from meshhub import Registry, Source, Target
 from meshhub.engine import hook_connection, process_start
+from meshhub.engine.hook_connection import HookConnection
 from meshhub.engine.hook_process import HookProcess
+from meshhub.engine.hook_worker import Question, Reply
 
 process_start.PRELOAD = ()
 registry = Registry(hooks=HookProcess(sniff_s=10, hook_s=10, folder={work!r}))

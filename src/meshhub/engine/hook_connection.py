@@ -187,7 +187,8 @@ class HookConnection:
             for reply in replies:
                 self._take(reply)
             if end:
-                self._finish(end)
+                # a process that is being killed because of one call ended through no fault of the others
+                self._finish(_STOPPED if self._is_closed else end)
             self._changed.notify_all()
         return True
 
