@@ -23,6 +23,14 @@ FORMATS = ("stl", "obj", "ply", "glb", "gltf", "3mf", "step")
 OPERATIONS = ("repair", "optimize", "target-height", "flatten-base", "reduce-colors", "place-on-bed")
 """Operations of the built-ins."""
 
+OPTIONS = {
+    "reduce-colors": {
+        "reduce_colors_palette": "name,hex,td\nWhite,#FFFFFF,4.5\nFire red,#D01020,3.5\n",
+        "reduce_colors_wall_mm": 1.2,
+    }
+}
+"""Options of operations whose examples do not go together."""
+
 
 def write_trimesh_brick(reader: Reader) -> Source | None:
     """Return the brick in the reader's frame, written by trimesh; None for a format that trimesh does not write."""
@@ -98,7 +106,7 @@ def build_contracts() -> dict[str, type]:
         add(ReaderContract, format_id, format_id=format_id, brick=brick, samples=samples, may_crash=may_crash)
         add(WriterContract, format_id, format_id=format_id)
     for operation_id in OPERATIONS:
-        add(OperationContract, operation_id, operation_id=operation_id)
+        add(OperationContract, operation_id, operation_id=operation_id, options=OPTIONS.get(operation_id, {}))
     return classes
 
 

@@ -56,7 +56,8 @@ def test_keys_are_created_in_the_environment_of_the_service() -> None:
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
 def test_nginx_accepts_the_documented_configuration(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "how-to" / "proxy.md").read_text(encoding="utf-8")
-    (locations,) = re.findall(r"^```nginx\n(.*?)^```", guide, re.M | re.S)
+    whole, part = re.findall(r"^```nginx\n(.*?)^```", guide, re.M | re.S)
+    locations = whole + part
     (tmp_path / "nginx.conf").write_text(
         f"pid {tmp_path}/pid; error_log {tmp_path}/log; events {{}} http {{ access_log off;"
         f"server {{ listen 127.0.0.1:8999; {locations} }} }}"
