@@ -51,7 +51,7 @@ def test_a_part_is_valid_where_no_kernel_checks_it(
         assert judge_part(tmp_path / "part.step", figures, truth["faces"])["fault"] == ""
 
 
-@pytest.mark.parametrize(("number", "kind"), [(2, "Cone")])
+@pytest.mark.parametrize(("number", "kind"), [(2, "Cone"), (7493, "Sphere")])
 def test_a_surface_beside_corners_off_their_surface_is_kept(tmp_path: Path, number: int, kind: str) -> None:
     truth = make(number, str(tmp_path / "part.stl"))
     report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")

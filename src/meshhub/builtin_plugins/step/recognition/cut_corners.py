@@ -240,10 +240,17 @@ def _project_onto_all(
 
 
 def _find_folded(before: Skin, after: Skin, regions: Regions) -> Mask:
-    """Return (m,) the flat triangles that turned over: there, the outline of their region crosses itself."""
+    """Return (m,) the flat triangles that turned over: there, the outline of their region crosses itself.
+
+    Planes beside curved regions are left out. Needles that reach from a far corner to a moved one turn over although
+    the outline stays simple, and the model is checked for outlines with arcs that cross.
+    """
     corner = after.points[after.faces]
     _, normal = gradients(regions.surfaces.take(regions.region), before.points[before.faces].mean(axis=1))
     area_before, area_after = (np.einsum("ij,ij->i", normal, skin.cross) for skin in (before, after))
     longest = np.max([lengths(corner[:, k] - corner[:, k - 1]) for k in range(3)], axis=0)
     is_folded: Mask = np.sign(area_before) * area_after < -regions.limit[regions.region] * longest
-    return is_folded & ~regions.curved[regions.region]
+    half = np.flatnonzero(before.twin >= 0)
+    is_beside = np.zeros(len(regions.surfaces), np.bool_)
+    is_beside[regions.region[half // 3][regions.curved[regions.region[before.twin[half] // 3]]]] = True
+    return is_folded & ~(regions.curved | is_beside)[regions.region]
