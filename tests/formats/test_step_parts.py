@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,12 @@ def test_edges_and_corners_lie_on_their_faces_despite_rounding(tmp_path: Path, m
 
     result = convert_rounded(turn_away(make_part()), tmp_path)
     assert ShapeAnalysis_ShapeTolerance().Tolerance(result, 1) <= 2e-7
+
+
+def test_radii_that_a_designer_entered_stay_although_planes_are_rounded(tmp_path: Path) -> None:
+    convert_rounded(turn_away(slotted_plate()), tmp_path)
+    radii = re.findall(r"CYLINDRICAL_SURFACE\('',#\d+,([\d.]+)\)", (tmp_path / "part.step").read_text())
+    assert sorted(radii) == ["2.7", "2.7", "2.7", "2.7", "3.1", "3.1"]
 
 
 def test_the_edges_of_a_turned_part_fillet_despite_rounding(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.recognize import Segments
@@ -57,11 +58,16 @@ def round_to_design_values(graph: FacetGraph, segments: Segments, tolerance: flo
     return replace(segments, surfaces=segments.surfaces.replace_rows(used, surfaces))
 
 
+def are_design_lengths(values: Float64) -> NDArray[np.bool_]:
+    """Return whether lengths (…) in millimeters have at most `_LENGTH_DECIMALS` decimals."""
+    result: NDArray[np.bool_] = np.round(values, _LENGTH_DECIMALS) == values
+    return result
+
+
 def count_design_radii(surfaces: SurfaceArray) -> int:
-    """Return how many cylinders, spheres and tori have radii of at most `_LENGTH_DECIMALS` decimals."""
+    """Return how many cylinders, spheres and tori have radii as a designer enters them."""
     is_rounded = np.isin(surfaces.kind, (SurfaceKind.CYLINDER, SurfaceKind.SPHERE, SurfaceKind.TORUS))
-    for radius in (surfaces.radius, surfaces.second):
-        is_rounded &= np.round(radius, _LENGTH_DECIMALS) == radius
+    is_rounded &= are_design_lengths(surfaces.radius) & are_design_lengths(surfaces.second)
     return int(is_rounded.sum())
 
 

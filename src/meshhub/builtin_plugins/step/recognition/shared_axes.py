@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, expand_ranges, lengths, normalize
-from meshhub.builtin_plugins.step.recognition.design_values import EXACT_RATIO
+from meshhub.builtin_plugins.step.recognition.design_values import EXACT_RATIO, are_design_lengths
 from meshhub.builtin_plugins.step.recognition.regions import Regions, region_areas
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, cylindrical, distances
@@ -72,7 +72,7 @@ def share_axes(skin: Skin, regions: Regions, tolerance: float) -> Regions:
     order = np.argsort(-_measure_levers(skin, regions, row, point), kind="stable")
     _align_directions(alignment, is_round, ~regions.curved, order)
     _align_centers(alignment, is_round, order)
-    _align_heights(alignment, ~regions.curved, order)
+    _align_planes(alignment, ~regions.curved, order)
     _touch_planes(alignment, *_find_meeting(regions.surfaces.kind, row, point))
     return replace(regions, surfaces=alignment.surfaces.take(group))
 
@@ -126,13 +126,19 @@ def _align_centers(alignment: _Alignment, is_round: Mask, order: IntIndex) -> No
             is_round[alignment.center(is_round, leader)] = False
 
 
-def _align_heights(alignment: _Alignment, is_plane: Mask, order: IntIndex) -> None:
-    """Move planes onto those before them in the order; a corner of two faces on one plane lies on both."""
-    is_plane = is_plane.copy()
+def _align_planes(alignment: _Alignment, is_plane: Mask, order: IntIndex) -> None:
+    """Turn planes parallel to those before them in the order, and move them onto these if they are as high.
+
+    A corner of two faces on one plane lies on both; the flanks of a slot touch both of its ends.
+    """
+    is_turned, is_level = ~is_plane, ~is_plane
     for leader in order[is_plane[order]][:_MAX_PLANES_COUNT].tolist():
-        if is_plane[leader]:
-            is_plane[leader] = False
-            is_plane[alignment.level(is_plane, leader)] = False
+        if not is_turned[leader]:
+            is_turned[leader] = True
+            is_turned[alignment.turn(~is_turned, alignment.surfaces.axis[leader])] = True
+        if not is_level[leader]:
+            is_level[leader] = True
+            is_level[alignment.level(~is_level, leader)] = True
 
 
 def _find_meeting(kind: NDArray[np.int8], row: IntIndex, point: IntIndex) -> tuple[IntIndex, IntIndex]:
@@ -161,26 +167,27 @@ def _touch_planes(alignment: _Alignment, plane: IntIndex, cylinder: IntIndex) ->
         plane: (n,) planes.
         cylinder: (n,) cylinders with a corner on these planes.
     """
-    surfaces = alignment.surfaces
-    normal = surfaces.axis[plane]
-    height = np.einsum("ij,ij->i", surfaces.origin[cylinder] - surfaces.origin[plane], normal)
-    gap = np.abs(height) - surfaces.radius[cylinder]
-    is_along = np.abs(np.einsum("ij,ij->i", normal, surfaces.axis[cylinder])) <= _MAX_ROUNDING_SINE
+    sign, gap = alignment.measure_gaps(plane, cylinder)
+    axis = alignment.surfaces.axis
+    is_along = np.abs(np.einsum("ij,ij->i", axis[plane], axis[cylinder])) <= _MAX_ROUNDING_SINE
     touches = is_along & (np.abs(gap) <= _MAX_OFFSET_RATIO * alignment.exact_mm)
-    away, way, cylinder = np.sign(height)[touches, None] * normal[touches], -gap[touches], cylinder[touches]
+    plane, cylinder, away = plane[touches], cylinder[touches], (sign[:, None] * axis[plane])[touches]
     left = np.unique(cylinder)
     while len(left):
         rows = alignment.find_coaxial(int(left[0]))
         mine = np.isin(cylinder, rows)
+        _, gap = alignment.measure_gaps(plane[mine], cylinder[mine])
         # several planes may have one normal
-        shift = np.linalg.lstsq(away[mine], way[mine], rcond=_MAX_SINE)[0]
+        shift = np.linalg.lstsq(away[mine], -gap, rcond=_MAX_SINE)[0]
         growth = np.zeros(len(rows))
-        if float(np.abs(away[mine] @ shift - way[mine]).max()) > _MIN_LEVER_MM:
-            # between two parallel planes, as in a slot, the radii give way
-            is_own = np.equal.outer(cylinder[mine], rows)
-            solution = np.linalg.lstsq(np.column_stack([away[mine], -1.0 * is_own]), way[mine], rcond=_MAX_SINE)[0]
+        if float(np.abs(away[mine] @ shift + gap).max()) > _MIN_LEVER_MM:
+            # between two parallel planes, as in a slot, radii give way, except for those that a designer entered
+            is_own = np.equal.outer(cylinder[mine], rows) & ~are_design_lengths(alignment.surfaces.radius[rows])
+            solution = np.linalg.lstsq(np.column_stack([away[mine], -1.0 * is_own]), -gap, rcond=_MAX_SINE)[0]
             shift, growth = solution[:3], solution[3:]
         alignment.shift(rows, shift, growth)
+        for pair in np.flatnonzero(mine).tolist():
+            alignment.lift(plane[pair : pair + 1], cylinder[pair : pair + 1])
         left = np.setdiff1d(left, rows)
 
 
@@ -221,6 +228,25 @@ class _Alignment:
         is_coaxial &= self.surfaces.kind != SurfaceKind.PLANE
         is_coaxial[row] = True
         return np.flatnonzero(is_coaxial)
+
+    def measure_gaps(self, planes: IntIndex, cylinders: IntIndex) -> tuple[Float64, Float64]:
+        """Return (n,) each: on which side of its plane a cylinder is, 1 or -1, and the distance between both, mm."""
+        offset = self.surfaces.origin[cylinders] - self.surfaces.origin[planes]
+        height = np.einsum("ij,ij->i", offset, self.surfaces.axis[planes])
+        return np.sign(height), np.abs(height) - self.surfaces.radius[cylinders]
+
+    def lift(self, plane: IntIndex, cylinder: IntIndex) -> None:
+        """Move a plane (1,), and the faces on it, until they touch a cylinder (1,): all or none of them."""
+        sign, gap = self.measure_gaps(plane, cylinder)
+        if abs(gap[0]) <= _MIN_LEVER_MM:
+            return
+        before = self.surfaces
+        origin, axis = before.origin[plane[0]], before.axis[plane[0]]
+        is_coplanar = (before.kind == SurfaceKind.PLANE) & (np.abs(before.axis) == np.abs(axis)).all(axis=1)
+        is_coplanar &= np.abs(np.einsum("ij,j->i", before.origin - origin, axis)) <= _MIN_LEVER_MM
+        rows = np.flatnonzero(is_coplanar)
+        if len(self._take(rows, before.axis[rows], before.origin[rows] + sign * gap * axis)) < len(rows):
+            self.surfaces = before
 
     def level(self, candidates: Mask, leader: int) -> IntIndex:
         """Move (s,) candidates that are parallel to a plane onto it; return those that are."""
