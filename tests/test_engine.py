@@ -388,6 +388,7 @@ def test_a_child_forked_while_another_thread_holds_a_python_lock_converts(tmp_pa
     [
         ("meshhub.pipeline.execute", "convert()"),
         ("meshhub.pipeline.inspection", "registry.inspect(Source.from_bytes(b'toy!', 'a.toy'))"),
+        ("numpy.ma", "registry.inspect(Source.from_bytes(b'toy!', 'a.toy'))"),
         ("meshhub.pipeline.scene_file", "registry.read(Source.from_bytes(b'toy!', 'a.toy'))"),
         ("meshhub.toolkit.png", "registry.render(Source.from_bytes(b'toy!', 'a.toy'), Target(), size='64x64')"),
     ],

@@ -14,6 +14,9 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 import numpy as np
+
+# np.unique imports it at its first call, where no lock protects forked children
+import numpy.ma
 from msgspec import Struct
 
 from meshhub.errors import (
