@@ -66,7 +66,7 @@ _FREE_FIGURES = {
     SurfaceKind.REVOLUTION: "revolutions",
     SurfaceKind.PATCH: "bsplines",
 }
-"""Figures of `step_surfaces=freeform`, which are reported only if they are not zero."""
+"""Figures of free-form surfaces, which are reported only if they are not zero."""
 
 
 class _WrittenProduct(NamedTuple):
@@ -114,16 +114,18 @@ class _Fallback(NamedTuple):
 class _ShapeState:
     """A shape that may be written again.
 
-    draft:   facets, and the surfaces to try
-    model:   what was written; None if the draft changed since
-    palette: colors that the paint of the skin indexes; None for no color
-    volume:  of the closed shells of the mesh, mm³
+    draft:       facets, and the surfaces to try
+    model:       what was written; None if the draft changed since
+    palette:     colors that the paint of the skin indexes; None for no color
+    volume:      of the closed shells of the mesh, mm³
+    is_repaired: whether OpenCASCADE rejected a body of it
     """
 
     draft: ModelDraft
     model: BrepModel | None
     palette: list[Color | None]
     volume: float
+    is_repaired: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +178,7 @@ class _SceneWriter:
         """Return the causes of a fault to facets, or its whole body; return the number of causes, None for all."""
         state = self.states[fault.shape]
         assert state.model is not None
+        state.is_repaired = True
         is_local = not whole_body and len(fault.causes) > 0
         if is_local:
             state.draft.reject(state.model.regions, fault.causes)
@@ -190,8 +193,7 @@ class _SceneWriter:
             return None
         model = state.model = state.model or state.draft.build()
         self.states[number] = state
-        if sum(len(other.model.regions.surfaces) for other in self.states.values() if other.model) > MAX_FACES_COUNT:
-            self.states.clear()
+        self._forget_unchecked()
         skin = model.skin
         area = float(lengths(skin.cross).sum()) / 2
         thickness_mm = abs(state.volume) / area if area else 0.0
@@ -202,6 +204,12 @@ class _SceneWriter:
         _write_colors(document, skin, model.regions.region, ids, state.palette)
         figures = _collect_figures(model, ids, state.volume, skin.closed, self.uses[number])
         return _WrittenProduct(product, self.uses[number], expected_bodies(name, model), len(skin.closed), figures)
+
+    def _forget_unchecked(self) -> None:
+        """Forget the shapes if they have too many faces to be checked, unless one of them is under repair."""
+        faces = sum(len(state.model.regions.surfaces) for state in self.states.values() if state.model)
+        if faces > MAX_FACES_COUNT and not any(state.is_repaired for state in self.states.values()):
+            self.states.clear()
 
     def _prepare_shape(self, number: int) -> _ShapeState | None:
         """Return a shape with its recognized surfaces; None if all its triangles are degenerate."""
@@ -262,9 +270,7 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
         faults = _find_torn(products)
     if options.step_invalid == "reject":
         _reject_invalid(products, faults)
-    is_freeform = options.step_surfaces == "freeform"
-    simpler, rejected = ("analytic or flat", "free-form") if is_freeform else ("flat", "curved")
-    _note_faults(fallbacks, faults, simpler, rejected)
+    _note_faults(fallbacks, faults)
     _report(products, verdict, faults)
 
 
@@ -291,18 +297,15 @@ def _reject_invalid(products: list[_WrittenProduct | None], faults: list[_Fault]
         )
 
 
-def _note_faults(
-    fallbacks: dict[tuple[int, str], _Fallback], faults: list[_Fault], simpler: str, rejected: str
-) -> None:
+def _note_faults(fallbacks: dict[tuple[int, str], _Fallback], faults: list[_Fault]) -> None:
     """Report bodies with fewer surfaces, and those that are still invalid."""
     for (_, name), fallback in fallbacks.items():
         if fallback.surfaces is None:
-            note("flat_body", f"{name} was written with {simpler} faces only: with {rejected} ones {fallback.reason}")
+            note("flat_body", f"{name} was written with simpler faces: with the curved ones {fallback.reason}")
         else:
             note(
                 "flat_faces",
-                f"{name} has {simpler} faces in place of {fallback.surfaces} {rejected} ones: "
-                f"with these {fallback.reason}",
+                f"{name} has simpler faces in place of {fallback.surfaces} curved ones: with these {fallback.reason}",
             )
     for _, body, reason, _ in faults:
         note("invalid_solid", f"{body.name} is invalid in the STEP file: {reason}; 'repair' the model first")
