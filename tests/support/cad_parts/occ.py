@@ -311,3 +311,21 @@ def thread(radius: float, pitch: float, turns: float, low: float) -> Any:
     operation.Build()
     operation.MakeSolid()
     return operation.Shape()
+
+
+FINE_DEVIATION_MM, FINE_ANGLE_RAD = 0.005, 0.05
+"""Deviation and angle of the triangles that give the volume of a shape."""
+
+
+def measure_volume(shape: Any) -> float:
+    """Return the volume between fine triangles; integrals over B-spline surfaces are off by up to 1.5 %."""
+    from OCP.BRepGProp import BRepGProp
+    from OCP.BRepMesh import BRepMesh_IncrementalMesh
+    from OCP.BRepTools import BRepTools
+    from OCP.GProp import GProp_GProps
+
+    BRepTools.Clean_s(shape)
+    BRepMesh_IncrementalMesh(shape, FINE_DEVIATION_MM, False, FINE_ANGLE_RAD, False)
+    properties = GProp_GProps()
+    BRepGProp.VolumeProperties_s(shape, properties, False, False, True)
+    return float(properties.Mass())
