@@ -129,6 +129,29 @@ def test_prisms_stay_flat(solid: Any, planes: int) -> None:
     assert remarks.figures["faces"] == remarks.figures["planes"] == planes
 
 
+def test_leaning_triangles_belong_to_their_extrusion() -> None:
+    """Half of the lines of a wall end at mid height: triangles between three lines lean."""
+    outline = lobes(60)
+    low, high = (np.column_stack([outline, np.full(60, height)]) for height in (0.0, 2.0))
+    middle = np.column_stack([outline[::2], np.full(30, 1.0)])
+    points = np.concatenate([low, middle, high]).astype(np.float32).astype(np.float64)
+    even, odd, following = np.arange(0, 60, 2), np.arange(1, 60, 2), (np.arange(0, 60, 2) + 2) % 60
+    here, there = 60 + even // 2, 60 + following // 2
+    walls = [
+        (even, odd, here),
+        (odd, there, here),
+        (odd, following, there),
+        (90 + odd, 90 + even, here),
+        (there, 90 + odd, here),
+        (90 + following, 90 + odd, there),
+    ]
+    fan = np.stack([np.zeros(58, np.intp), np.arange(1, 59), np.arange(2, 60)], axis=1)
+    faces = np.concatenate([*(np.stack(corners, axis=1) for corners in walls), 90 + fan, fan[:, ::-1]])
+    with collecting("step") as remarks:
+        writer.write(scene_of(Mesh(points, faces.astype(np.int32))), Target("part.step"), StepWriteOptions())
+    assert (remarks.figures["faces"], remarks.figures["extrusions"]) == (3, 1)
+
+
 def test_walls_beside_a_curve_stay_planes() -> None:
     x = np.linspace(30, 10, 30)
     curve = np.stack([x, 12 - (x - 10) ** 4 / 8e4], axis=1)

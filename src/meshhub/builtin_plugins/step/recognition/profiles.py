@@ -26,6 +26,12 @@ _MAX_NEWTON_STEPS = 8
 _BEYOND_RATIO = 0.001
 """Part of the length of a curve by which points may lie beyond its ends."""
 
+_MIN_NOISY_COUNT = 200
+"""Points of a profile from which noise is looked for first; the fit of a spline to many takes long."""
+
+_NOISE_RATIO = 0.05
+"""Distance of points from the curve through their neighbors over the distance to these; it is less on arcs of 30°."""
+
 _RESIDUAL_RATIOS = (1 / 3, 1 / 6, 1 / 12)
 """Root mean squares of the distances from a fitted curve over the tolerance, of which the first one succeeds that
 keeps all distances within the tolerance."""
@@ -160,6 +166,8 @@ def fit_profile(points: Float64, x_axis: Float64, tolerance: float, *, is_closed
     parameter = _chord_lengths(points)
     if (np.diff(parameter) <= 0).any() or len(points) <= DEGREE + 1:
         return None
+    if len(points) > _MIN_NOISY_COUNT and _is_noisy(points, parameter):
+        return None
     for ratio in _RESIDUAL_RATIOS:
         smoothing = len(points) * (tolerance * ratio) ** 2
         with warnings.catch_warnings():
@@ -178,6 +186,15 @@ def fit_profile(points: Float64, x_axis: Float64, tolerance: float, *, is_closed
     profile = Profile(knots, poles, x_axis)
     is_off = float(np.abs(profile.relate(all_points).distance).max()) > _MAX_MISS_RATIO * tolerance
     return None if is_off or _overshoots(profile, points, parameter, tolerance) else profile
+
+
+def _is_noisy(points: Float64, parameter: Float64) -> bool:
+    """Return whether half of (n, 2) points are far from the smooth curve through the points between them."""
+    between = make_interp_spline(parameter[::2], points[::2], k=DEGREE)
+    inner = slice(1, len(points) - 1, 2)
+    off = np.hypot(*(np.asarray(between(parameter[inner])) - points[inner]).T)
+    spacing = np.median(np.hypot(*np.diff(points, axis=0).T))
+    return bool(np.median(off) > _NOISE_RATIO * spacing)
 
 
 def _thin_to(points: Float64, count: int) -> Float64:

@@ -41,6 +41,12 @@ _MAX_NORMAL_SINE = {SurfaceKind.EXTRUSION: 0.05, SurfaceKind.REVOLUTION: 0.2}
 """Sine of the angle between a facet and the direction of its sweep: triangles between three points of a curved surface
 lean, those of a surface of revolution by up to a third of their turn."""
 
+_MAX_INNER_SINE = 0.3
+"""The same for triangles within the sweep."""
+
+_MAX_INNER_COUNT = 4
+"""Such triangles that lie together; more are a wall with draft."""
+
 _MIN_AXIS_DISTANCE_RATIO = 0.02
 """Distance of a profile from the axis over its largest one; faces that meet the axis would need a pole."""
 
@@ -52,6 +58,12 @@ _MAX_RELEASED_RATIO = 0.25
 
 _MIN_FACET_COUNT = 4
 """Facets of an extrusion; through fewer points, a cubic curve passes without a check."""
+
+_LARGE_COUNT = 16_384
+"""Free facets of a mesh that may be a scan; they form hundreds of small pieces by chance."""
+
+_MIN_SHARE_RATIO = 0.01
+"""Facets of an extrusion over the free facets of such a mesh."""
 
 _NODE_TOLERANCES = 4.0
 """Tolerances within which points on one line of an extrusion lie, seen along it."""
@@ -139,7 +151,8 @@ def add_swept_surfaces(skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segm
         search.try_frame(frame)
     search.award()
     surfaces = concatenate([segments.surfaces, *search.surfaces])
-    return Segments(surfaces, np.concatenate([segments.limit, search.limits]), search.segment, search.segment)
+    uncut = np.where(search.segment == segments.segment, segments.uncut, search.segment)
+    return Segments(surfaces, np.concatenate([segments.limit, search.limits]), search.segment, uncut)
 
 
 def _find_directions(graph: FacetGraph, segments: Segments) -> list[_Frame]:
@@ -247,6 +260,7 @@ class _Search:
         lean = np.einsum("ij,ij->i", graph.normal, frame.directions(graph.center)[2])
         usable = self._usable | self._is_zone if frame.kind == SurfaceKind.REVOLUTION else self._usable
         swept = usable & ((np.abs(lean) <= max_sine) | graph.is_sliver)
+        swept |= self._find_inner(swept, usable & graph.is_triangle & (np.abs(lean) <= _MAX_INNER_SINE))
         swept &= ~self._find_walls(frame, swept)
         if np.count_nonzero(swept) < _MIN_FACET_COUNT:
             return
@@ -258,7 +272,9 @@ class _Search:
         is_new = free_size >= _MIN_FREE_RATIO * size
         if frame.kind == SurfaceKind.REVOLUTION:
             is_new |= np.bincount(owner, minlength=count) >= _MIN_ZONE_COUNT
-        for piece in np.flatnonzero((size >= _MIN_FACET_COUNT) & is_new).tolist():
+        free_count = int(np.count_nonzero(self._free))
+        min_count = max(_MIN_FACET_COUNT, _MIN_SHARE_RATIO * free_count if free_count > _LARGE_COUNT else 0)
+        for piece in np.flatnonzero((size >= min_count) & is_new).tolist():
             self._try_piece(np.flatnonzero(swept & (label == piece)), frame)
 
     def award(self) -> None:
@@ -274,6 +290,19 @@ class _Search:
             self.surfaces.append(surface)
             self.limits.append(limit)
 
+    def _find_inner(self, swept: Mask, leaning: Mask) -> Mask:
+        """Return (f,) the leaning triangles within a sweep: few together, with smooth edges to the sweep only."""
+        graph, leaning = self._graph, leaning & ~swept
+        joins = leaning[graph.left] & leaning[graph.right]
+        count, group = components(graph.count, graph.left[joins], graph.right[joins])
+        is_beside = leaning[graph.left] & swept[graph.right]
+        is_outside = leaning[graph.left] & ~swept[graph.right] & ~leaning[graph.right]
+        is_inner = np.bincount(group[leaning], minlength=count) <= _MAX_INNER_COUNT
+        is_inner &= np.bincount(group[graph.left[is_beside]], minlength=count) > 0
+        is_inner &= np.bincount(group[graph.left[is_outside]], minlength=count) == 0
+        inner: Mask = leaning & is_inner[group]
+        return inner
+
     def _find_walls(self, frame: _Frame, swept: Mask) -> Mask:
         """Return (f,) the planar facets that are much wider than their neighbors."""
         graph = self._graph
@@ -286,6 +315,9 @@ class _Search:
         joins = swept[graph.left] & swept[graph.right]
         np.maximum.at(widest, graph.left[joins], width[graph.right[joins]])
         walls: Mask = swept & ~graph.is_triangle & ~graph.is_sliver & (width > _MAX_WIDTH_RATIO * widest)
+        if frame.kind == SurfaceKind.REVOLUTION:
+            # the directions at the center of an end are arbitrary
+            walls |= swept & graph.is_broad & (np.abs(graph.normal @ frame.axis) >= _PARALLEL_COS)
         return walls
 
     def _find_corners(self, swept: Mask) -> Mask:
