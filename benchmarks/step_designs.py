@@ -1,7 +1,7 @@
 """Random parts in the style of real ones, as CAD programs triangulate them, through meshhub and back to CAD.
 
     python benchmarks/step_designs.py [--parts 2000] [--first 0] [--jobs 2] [--folder FOLDER] [--results FILE]
-                                      [--without-kernel]
+                                      [--without-kernel] [--surfaces freeform]
 
 `tests/support/cad_parts` builds the parts. Half of them are triangulated by OpenCASCADE, a fifth by gmsh where it is
 installed, the others are made like those of OpenSCAD. OpenCASCADE checks the returned files: a valid solid for each
@@ -38,7 +38,7 @@ MIN_FACETS_COUNT = 3
 """Facets of a curved face from which its recognition is counted."""
 
 
-def convert_part(number: int, folder: Path) -> dict[str, Any]:
+def convert_part(number: int, folder: Path, surfaces: str) -> dict[str, Any]:
     """Make, convert and judge a part; return one row of results."""
     from cad_parts.parts import make
     from cad_parts.truth import judge_part
@@ -60,7 +60,7 @@ def convert_part(number: int, folder: Path) -> dict[str, Any]:
     back = folder / f"{number}.step"
     began = time.process_time()
     try:
-        report = Registry().convert(part, back)
+        report = Registry().convert(part, back, step_surfaces=surfaces)
     except MeshhubError as error:
         return row | {"seconds": time.process_time() - began, "figures": {}, "notes": [], "fault": error.code}
     row["seconds"] = time.process_time() - began
@@ -71,7 +71,7 @@ def convert_part(number: int, folder: Path) -> dict[str, Any]:
     return row | {"figures": figures, "notes": notes} | judge_part(back, figures, faces)
 
 
-def work(folder: Path, *, without_kernel: bool) -> None:
+def work(folder: Path, surfaces: str, *, without_kernel: bool) -> None:
     """Convert the parts whose numbers come from standard input; print their rows."""
     import OCP.STEPControl  # noqa: F401 - loaded once, as in the workers of the service
 
@@ -81,18 +81,19 @@ def work(folder: Path, *, without_kernel: bool) -> None:
         writer.is_available = lambda: False
     for line in sys.stdin:
         number = int(line)
-        print(json.dumps({"number": number} | convert_part(number, folder)), flush=True)
+        print(json.dumps({"number": number} | convert_part(number, folder, surfaces)), flush=True)
 
 
 class _Workers:
     """Processes that convert parts; one that crashes or hangs is replaced."""
 
-    def __init__(self, numbers: list[int], folder: Path, *, without_kernel: bool) -> None:
+    def __init__(self, numbers: list[int], folder: Path, surfaces: str, *, without_kernel: bool) -> None:
         self._numbers: queue.Queue[int] = queue.Queue()
         for number in numbers:
             self._numbers.put(number)
         self.rows: queue.Queue[dict[str, Any]] = queue.Queue()
-        self._command = [sys.executable, __file__, "work", str(folder)] + ["--without-kernel"] * without_kernel
+        self._command = [sys.executable, __file__, "work", str(folder), surfaces]
+        self._command += ["--without-kernel"] * without_kernel
 
     def run(self) -> None:
         """Convert parts until none is left."""
@@ -176,12 +177,13 @@ def main() -> int:
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--results", type=Path)
     parser.add_argument("--without-kernel", action="store_true")
+    parser.add_argument("--surfaces", default="freeform", choices=["analytic", "freeform", "planar"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         numbers = list(range(options.first, options.first + options.parts))
-        workers = _Workers(numbers, folder, without_kernel=options.without_kernel)
+        workers = _Workers(numbers, folder, options.surfaces, without_kernel=options.without_kernel)
         threads = [threading.Thread(target=workers.run, daemon=True) for _ in range(options.jobs)]
         for thread in threads:
             thread.start()
@@ -201,6 +203,6 @@ def main() -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["work"]:
-        work(Path(sys.argv[2]), without_kernel=sys.argv[3:] == ["--without-kernel"])
+        work(Path(sys.argv[2]), sys.argv[3], without_kernel=sys.argv[4:] == ["--without-kernel"])
         sys.exit(0)
     sys.exit(main())

@@ -17,6 +17,7 @@ from cad_parts.triangles import triangulate_occ, write_stl
 from cad_parts.truth import judge_part
 from meshhub import ConversionFailed, Registry, Source
 from meshhub.builtin_plugins.step import writer
+from opencascade_report import measure_volume
 
 PARTS = (
     *(3, 6, 7, 9, 11, 13, 17, 19, 22, 23, 29, 31, 36, 37, 42, 46, 60, 69, 72, 73, 80, 89, 96, 105, 106, 109, 112, 115),
@@ -45,7 +46,7 @@ def test_a_part_is_valid_where_no_kernel_checks_it(
     """A wall that CAD programs cut open, slits in flat faces, an arc that touches an edge, and needles in thousands."""
     truth = make(number, str(tmp_path / "part.stl"))
     monkeypatch.setattr(writer, "is_available", lambda: False)
-    for surfaces in ("analytic", "planar"):
+    for surfaces in ("freeform", "analytic", "planar"):
         report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step", step_surfaces=surfaces)
         figures: dict[str, Any] = report.steps[-1].figures
         assert figures["step_check"] == "writer"
@@ -59,6 +60,30 @@ def test_a_surface_beside_corners_off_their_surface_is_kept(tmp_path: Path, numb
     verdict = judge_part(tmp_path / "part.step", report.steps[-1].figures, truth["faces"])
     assert verdict["fault"] == ""
     assert [face["found"] for face in verdict["true_faces"] if face["kind"] == kind] == [True]
+
+
+@pytest.mark.parametrize(
+    ("number", "faces", "bsplines"),
+    [
+        (6002, 11, 1),  # fillets of different radii meet in a corner
+        (6177, 19, 1),
+        (6431, 12, 0),  # a drafted block: two fillets meet in a miter, tangent at one end
+        (6050, 9, 1),  # a drafted block: a fillet of twelve triangles
+        (6300, 3, 1),  # a sweep along a spline; bands of it fit tori by chance
+        (7180, 3, 1),  # a loft
+        (6862, 6, 4),  # a loft through squares
+    ],
+)
+def test_a_free_form_part_has_the_faces_of_cad(tmp_path: Path, number: int, faces: int, bsplines: int) -> None:
+    truth = make(number, str(tmp_path / "part.stl"))
+    report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")
+    figures: dict[str, Any] = report.steps[-1].figures
+    assert judge_part(tmp_path / "part.step", figures, truth["faces"])["fault"] == ""
+    assert (figures["faces"], figures.get("bsplines", 0)) == (faces, bsplines)
+    assert figures["step_check"] == "kernel"
+    assert figures["max_deviation_mm"] < 2e-3
+    true_volume = occ.measure_volume(design(number, occ).shape)
+    assert measure_volume(tmp_path / "part.step") == pytest.approx(true_volume, rel=1e-3)
 
 
 @pytest.mark.parametrize("degrees", [0, 40, 170])
@@ -86,7 +111,7 @@ def test_a_surface_is_kept_if_the_surface_that_it_clashes_with_is_rejected_later
 
 def test_arcs_that_reverse_a_flat_face_leave_the_other_surfaces(tmp_path: Path) -> None:
     truth = make(5142, str(tmp_path / "part.stl"))
-    report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")
+    report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step", step_surfaces="analytic")
     figures: dict[str, Any] = report.steps[-1].figures
     assert judge_part(tmp_path / "part.step", figures, truth["faces"])["fault"] == ""
     assert figures["cylinders"] >= 7

@@ -21,7 +21,7 @@ from meshhub.model.notes import Remarks, collecting
 from meshhub.model.scene import Mesh
 from meshhub.model.source import Target
 from models import scene_of
-from opencascade_report import judge_files
+from opencascade_report import judge_files, measure_volume
 
 pytestmark = pytest.mark.once
 
@@ -100,13 +100,6 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
     return {part: report | verdict for (part, report), verdict in zip(reports.items(), answers, strict=True)}
 
 
-def meshed_volume(path: Path) -> float:
-    """Return the volume (mm³) between fine triangles; the integral of OpenCASCADE is off by up to 0.3 %."""
-    verdict = read_back(path.read_bytes(), 60)
-    assert verdict is not None
-    return sum(solid.volume for solid in verdict.solids)
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_smooth_pieces_become_bspline_faces_of_a_valid_solid(verdicts: Any, part: str) -> None:
     _, faces, bsplines = PARTS[part]
@@ -116,7 +109,7 @@ def test_smooth_pieces_become_bspline_faces_of_a_valid_solid(verdicts: Any, part
     assert verdict["valid"]
     assert verdict["valid_solids"] == verdict["solids"] == 1
     expected = figures["mesh_volume_mm3"] + figures["volume_gained_mm3"]
-    assert meshed_volume(verdict["path"]) == pytest.approx(expected, rel=1e-3)
+    assert measure_volume(verdict["path"]) == pytest.approx(expected, rel=1e-3)
     assert verdict["tolerance"] < 1e-2
     assert figures["max_deviation_mm"] < 2e-3
     assert not verdict["remarks"].notes
@@ -160,6 +153,17 @@ def test_a_rejected_patch_becomes_facets_again(monkeypatch: pytest.MonkeyPatch) 
     assert b"B_SPLINE_SURFACE" not in files[1]
     assert remarks.figures["valid_solids"] == 1
     assert [found.code for found in remarks.notes] == ["flat_body"]
+
+
+def test_a_body_with_many_facets_in_place_of_a_rejected_patch_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the patch, the file is too large to be checked again."""
+    monkeypatch.setattr(writer, "is_available", lambda: True)
+    monkeypatch.setattr(writer, "MAX_FACES_COUNT", 100)
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(False, (KernelSolid(False, 0.0),)))
+    _, remarks = write_step(hill(count=12))
+    assert "bsplines" not in remarks.figures
+    assert remarks.figures["faces"] > 100
+    assert [found.code for found in remarks.notes] == ["flat_body", "step_unchecked"]
 
 
 def flat_patch(poles: int = 8) -> Patch:

@@ -69,7 +69,7 @@ class StepWriteOptions(Struct, frozen=True, kw_only=True):
                 "planar only merges coplanar triangles into faces."
             ),
         ),
-    ] = "analytic"
+    ] = "freeform"
     step_tolerance_mm: (
         Annotated[
             float,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import BSpline, insert
-from scipy.sparse import csr_matrix, diags_array, eye_array, kron
+from scipy.sparse import csr_matrix, diags_array, eye_array, hstack, kron, vstack
 from scipy.sparse.linalg import spsolve
 
-from meshhub.builtin_plugins.step.recognition.arrays import lengths
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
 from meshhub.builtin_plugins.step.recognition.patches import Patch
 from meshhub.builtin_plugins.step.recognition.profiles import DEGREE
 from meshhub.model.scene import Float64
@@ -20,14 +21,17 @@ _SMOOTHING_RATIO = 1e-7
 MAX_POLES_COUNT = 6000
 """Poles of a patch; the time of the fit grows with their number to the power of 1.5."""
 
+_MAX_SLIDING_POLES = 3000
+"""The same of a patch along which points slide; each solution has three times as many unknowns."""
+
+_MAX_SLIDING_POINTS = 8000
+"""Points that slide; of more, a random sample does."""
+
 _MAX_POLES_RATIO = 0.8
 """Poles over points; with more, a surface passes through any points."""
 
-_FIRST_SPANS = 3
-"""Spans of the first grid in each direction."""
-
-_CLOSED_SPANS = 6
-"""The same around a closed patch."""
+MIN_SPANS = 3
+"""Spans of a first grid in a direction, at least."""
 
 _MIN_ERROR_RATIO = 0.3
 """Largest error in a span over that of the patch, from which the span is halved."""
@@ -41,33 +45,71 @@ _MAX_FAILURES_COUNT = 2
 _CONVERGENCE_ORDER = 3
 """Order in the number of poles by which the error falls at most; cubic splines have 2, adapted grids a little more."""
 
-_MAX_CORRECTED_RATIO = 20.0
-"""Error over the desired one up to which parameters are corrected; far from the patch this only takes time."""
-
-_MAX_CORRECTIONS_COUNT = 3
+_MAX_CORRECTIONS_COUNT = 8
 """Corrections of the parameters for each grid."""
+
+_MAX_FIRST_ERROR_RATIO = 0.1
+"""Error of the first grid over the diagonal of the points, above which corrections lead nowhere."""
+
+_MIN_CORRECTION_GAIN_RATIO = 0.9
+"""Error after a correction over that before it, above which another one does not help."""
 
 _CORRECTION_SPANS = 0.5
 """Spans by which a correction moves a parameter at most; far from the patch, the nearest point is arbitrary."""
 
+_BORDER_STEPS = 4
+"""Newton steps to the nearest point of a border."""
+
+_TINY = 1e-300
+"""Smallest divisor, so that a border without a length does not divide by zero."""
+
+_SLIDING_WEIGHT = 0.1
+"""Weight of a distance along the patch over that of one across it; points may slide along, as parameters follow."""
+
+_FIXED_WEIGHT = 10.0
+"""Weight of the distances of the corners of a patch, over those of other points."""
+
+
+class FitPoints(NamedTuple):
+    """Points that a patch passes through.
+
+    parameters: (n, 2) parameters of the points, 0…1
+    position:   (n, d) millimeters; d is the number of coordinates of a pole
+    held:       (n, 2) which parameters stay when points slide along the patch; those on its border do
+    """
+
+    parameters: Float64
+    position: Float64
+    held: NDArray[np.bool_]
+
 
 def fit_patch(
-    parameters: Float64, points: Float64, weights: Float64, tolerances: tuple[float, float], *, is_closed: bool
+    points: FitPoints,
+    tolerances: tuple[float, float],
+    *,
+    is_closed: bool,
+    may_slide: bool,
+    first_spans: tuple[int, int] = (MIN_SPANS, MIN_SPANS),
 ) -> Patch | None:
-    """Return a patch with few poles that passes through points; None if there is none.
+    """Return a patch with few poles that passes through points, or through a sample of many; None if there is none.
 
     Args:
-        parameters: (n, 2) parameters of the points, 0…1.
-        points: (n, d) millimeters; d is the number of coordinates of a pole.
-        weights: (n,) weights of the squared distances.
+        points: The points and their parameters.
         tolerances: Millimeters between a point and the patch at its parameters: desired, and allowed if no grid of
             acceptable size reaches that.
-        is_closed: Whether the patch is periodic in its first parameter; its parameters are corrected then.
+        is_closed: Whether the patch is periodic in its first parameter.
+        may_slide: Whether the parameters are corrected until the points are the nearest ones of the patch.
+        first_spans: Spans of the first grid in both directions.
     """
-    fit = _Fit(parameters, points, weights, is_closed=is_closed)
-    grid = (np.linspace(0, 1, (_CLOSED_SPANS if is_closed else _FIRST_SPANS) + 1), np.linspace(0, 1, _FIRST_SPANS + 1))
+    points = _sample(points, _MAX_SLIDING_POINTS) if may_slide else points
+    fit = _Fit(points, is_closed=is_closed)
+    grid = (np.linspace(0, 1, first_spans[0] + 1), np.linspace(0, 1, first_spans[1] + 1))
     result = fit.solve(grid)
-    limit = min(MAX_POLES_COUNT, _MAX_POLES_RATIO * len(points))
+    if may_slide:
+        if result.largest > _MAX_FIRST_ERROR_RATIO * float(np.linalg.norm(np.ptp(points.position, axis=0))):
+            return None
+        result = fit.correct(result, tolerances[0])
+    limit = min(_MAX_SLIDING_POLES if may_slide else MAX_POLES_COUNT, _MAX_POLES_RATIO * len(points.position))
     failures = 0
     while result.largest > tolerances[0] and failures <= _MAX_FAILURES_COUNT:
         if result.largest * (_count_poles(result.grid) / limit) ** _CONVERGENCE_ORDER > tolerances[1]:
@@ -79,11 +121,20 @@ def fit_patch(
         cost = np.log([_count_poles(trial.grid) / _count_poles(result.grid) for trial in trials])
         gain = np.log([result.largest / max(trial.largest, tolerances[0] / 2) for trial in trials])
         best = trials[int(np.argmax(gain / cost))]
-        if is_closed and best.largest <= _MAX_CORRECTED_RATIO * tolerances[0]:
+        if may_slide:
             best = fit.correct(best, tolerances[0])
         failures = failures + 1 if best.largest > _MIN_GAIN_RATIO * result.largest else 0
         result = best
     return result.patch if result.largest <= tolerances[1] else None
+
+
+def _sample(points: FitPoints, count: int) -> FitPoints:
+    """Return at most a number of points, with those on the border that are held."""
+    if len(points.position) <= count:
+        return points
+    sample = np.random.default_rng(0).permutation(len(points.position))[:count]
+    rows = np.union1d(sample, np.flatnonzero(points.held.any(axis=1)))
+    return FitPoints(points.parameters[rows], points.position[rows], points.held[rows])
 
 
 class _Result(NamedTuple):
@@ -122,48 +173,113 @@ def _count_poles(grid: tuple[Float64, Float64]) -> int:
 class _Fit:
     """Least squares of points by grids."""
 
-    def __init__(self, parameters: Float64, points: Float64, weights: Float64, *, is_closed: bool) -> None:
-        self._parameters, self._points, self._weights = parameters, points, weights
+    def __init__(self, points: FitPoints, *, is_closed: bool) -> None:
+        self._parameters, self._points, self._held = points
         self._is_closed = is_closed
 
     def correct(self, result: _Result, tolerance: float) -> _Result:
-        """Return the patch with the parameters of the nearest points, as long as this helps; rims stay rims."""
+        """Return the patch with the parameters of its nearest points, as long as this helps; rims stay rims."""
+        best, before = result, np.inf
         for _ in range(_MAX_CORRECTIONS_COUNT):
-            if result.largest <= tolerance:
+            parameters = self._find_nearest(result)
+            error = lengths(result.patch.evaluate(parameters) - self._points)
+            result = _Result(result.patch, result.grid, error, parameters)
+            if result.largest < best.largest:
+                best = result
+            if result.largest <= tolerance or result.largest > _MIN_CORRECTION_GAIN_RATIO * before:
                 break
-            before = self._parameters
-            moved = result.patch.locate(self._points) - before
+            before = result.largest
+            result = self._slide(result)
+        self._parameters = best.parameters
+        return best
+
+    def _find_nearest(self, result: _Result) -> Float64:
+        """Return the parameters (n, 2) of the points of the patch that are nearest to the points."""
+        before = result.parameters
+        moved = self._locate(result.patch, before) - before
+        if self._is_closed:
             moved[:, 0] = (moved[:, 0] + 0.5) % 1.0 - 0.5
-            reach = _CORRECTION_SPANS * np.array([np.diff(breaks).min() for breaks in result.grid])
-            after = before + np.clip(moved, -reach, reach)
+        reach = _CORRECTION_SPANS * np.array([np.diff(breaks).min() for breaks in result.grid])
+        after: Float64 = before + np.where(self._held, 0.0, np.clip(moved, -reach, reach))
+        if self._is_closed:
             after[:, 0] %= 1.0
-            is_rim = (before[:, 1] == 0) | (before[:, 1] == 1)
-            after[is_rim, 1] = before[is_rim, 1]
-            after[is_rim & (before[:, 0] == 0), 0] = 0.0
-            self._parameters = after
-            following = self.solve(result.grid)
-            if following.largest > result.largest:
-                self._parameters = before
-                break
-            result = following
-        return result
+        return np.clip(after, 0.0, 1.0)
+
+    def _locate(self, patch: Patch, start: Float64) -> Float64:
+        """Return the parameters (n, 2) of the nearest points, of the border for points that are held there."""
+        parameters = patch.locate(self._points)
+        for axis in range(2):
+            rows = np.flatnonzero(self._held[:, 1 - axis] & ~self._held[:, axis])
+            along = start[rows]
+            for _ in range(_BORDER_STEPS if len(rows) else 0):
+                place, *slopes = patch.derive(along, 1)
+                slope = slopes[axis]
+                step = np.einsum("ij,ij->i", place - self._points[rows], slope)
+                along[:, axis] -= step / np.maximum(np.einsum("ij,ij->i", slope, slope), _TINY)
+                along[:, axis] = along[:, axis] % 1.0 if self._is_closed else np.clip(along[:, axis], 0.0, 1.0)
+            parameters[rows] = along
+        return parameters
+
+    def _slide(self, result: _Result) -> _Result:
+        """Return the patch of the same grid that is nearest to the points if these may slide along it.
+
+        Source:
+            Tangent distance minimization: Wang, Pottmann and Liu, "Fitting B-spline curves to point clouds by
+            curvature-based squared distance minimization", ACM Transactions on Graphics 25, 2006.
+        """
+        parameters = result.parameters
+        _, along_u, along_v = result.patch.derive(parameters, 1)
+        normal, along = normalize(np.cross(along_u, along_v)), normalize(along_u)
+        across = np.cross(normal, along)
+        weight = self._weigh()
+        matrix, energy = self._assemble(parameters, result.grid)
+        center = self._points.mean(axis=0)
+        rows, right = [], []
+        holds_u, holds_v = self._held.T
+        # a point of the border may slide along the border only
+        for direction, is_kept in ((normal, np.ones_like(holds_u)), (across, holds_v), (along, holds_u)):
+            scaled = (weight * np.where(is_kept, 1.0, _SLIDING_WEIGHT))[:, None] * direction
+            rows.append(hstack([matrix.multiply(column[:, None]) for column in scaled.T]))
+            right.append(np.einsum("ij,ij->i", scaled, self._points - center))
+        system = vstack(rows).tocsr()
+        normal_matrix = system.T @ system + kron(eye_array(3), self._smoothing(matrix) * energy)
+        poles = spsolve(normal_matrix.tocsc(), system.T @ np.concatenate(right)).reshape(3, -1).T
+        return self._finish(matrix, poles, result.grid, parameters)
 
     def solve(self, grid: tuple[Float64, Float64]) -> _Result:
         """Return the patch with a grid."""
-        closed = (self._is_closed, False)
-        bases = [_design(self._parameters[:, k], grid[k], is_closed=closed[k]) for k in range(2)]
-        columns = [basis.shape[1] for basis in bases]
-        matrix = _multiply_rows(*bases)
-        weighted = matrix.multiply(self._weights[:, None]).tocsr()
-        smoothing = _SMOOTHING_RATIO * float(self._weights.sum()) / np.prod(columns)
-        bends = [_second_differences(columns[k], is_closed=closed[k]) for k in range(2)]
-        energy = kron(bends[0], eye_array(columns[1])) + kron(eye_array(columns[0]), bends[1])
-        normal = (matrix.T @ weighted + smoothing * energy).tocsc()
+        matrix, energy = self._assemble(self._parameters, grid)
+        weighted = matrix.multiply(self._weigh()[:, None] ** 2).tocsr()
+        normal = (matrix.T @ weighted + self._smoothing(matrix) * energy).tocsc()
         center = self._points.mean(axis=0)
         poles = spsolve(normal, weighted.T @ (self._points - center)).reshape(matrix.shape[1], -1)
+        return self._finish(matrix, poles, grid, self._parameters)
+
+    def _assemble(self, parameters: Float64, grid: tuple[Float64, Float64]) -> tuple[csr_matrix, csr_matrix]:
+        """Return the weights (n, c) of the poles at parameters (n, 2), and the form (c, c) of the bends of a grid."""
+        closed = (self._is_closed, False)
+        bases = [_design(parameters[:, k], grid[k], is_closed=closed[k]) for k in range(2)]
+        columns = [basis.shape[1] for basis in bases]
+        bends = [_second_differences(columns[k], is_closed=closed[k]) for k in range(2)]
+        energy = kron(bends[0], eye_array(columns[1])) + kron(eye_array(columns[0]), bends[1])
+        return _multiply_rows(*bases), csr_matrix(energy)
+
+    def _weigh(self) -> Float64:
+        """Return (n,) weights of the distances of the points."""
+        return np.where(self._held.all(axis=1), _FIXED_WEIGHT, 1.0)
+
+    def _smoothing(self, matrix: csr_matrix) -> float:
+        return _SMOOTHING_RATIO * len(self._points) / int(matrix.shape[1])
+
+    def _finish(
+        self, matrix: csr_matrix, poles: Float64, grid: tuple[Float64, Float64], parameters: Float64
+    ) -> _Result:
+        """Return the result with poles (c, d) about the mean of the points."""
+        center = self._points.mean(axis=0)
         error = lengths(matrix @ poles - (self._points - center))
-        patch = _clamp((poles + center).reshape(*columns, -1), grid, is_closed=self._is_closed)
-        return _Result(patch, grid, error, self._parameters)
+        columns = len(grid[0]) + (-1 if self._is_closed else DEGREE - 1)
+        patch = _clamp((poles + center).reshape(columns, -1, self._points.shape[1]), grid, is_closed=self._is_closed)
+        return _Result(patch, grid, error, parameters)
 
 
 def _clamp_knots(breaks: Float64) -> Float64:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import block_diag, csr_matrix
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import spsolve
 
-from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
+from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.rim_curves import order_loops
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
@@ -22,6 +24,12 @@ _MARGIN_RATIO = 0.02
 
 _MIN_AREA_RATIO = 1e-6
 """Area of a triangle over the mean one, below which its direction is rounding noise."""
+
+_MAX_CORNER_RAD = np.radians(140.0)
+"""Radians between two sides of a border; along a side, the triangles at a point have about 180°."""
+
+_RECTANGLE_CORNERS = 4
+"""Corners of a piece that is unrolled to a rectangle."""
 
 _TINY = 1e-300
 """Smallest divisor, so that a degenerate triangle does not divide by zero."""
@@ -99,6 +107,85 @@ def project_piece(piece: Piece) -> tuple[Float64, Frame] | None:
     return place, Frame(axes, low, size)
 
 
+def flatten_disc(piece: Piece) -> Float64 | None:
+    """Return parameters (p, 2) of a piece, from 0 to 1; None if it cannot be flattened.
+
+    The first direction is the longer one. The map is conformal as far as possible, and its border is free.
+
+    Source:
+        Lévy, Petitjean, Ray and Maillot, "Least squares conformal maps for automatic texture atlas generation", ACM
+        Transactions on Graphics 21, 2002; the form of its energy: Mullen, Tong, Alliez and Desbrun, "Spectral
+        conformal parameterization", Computer Graphics Forum 27, 2008.
+    """
+    count = len(piece.points)
+    dirichlet = _assemble(_stiffness(piece), piece.triangles, count)
+    begin, end = piece.rim.T
+    half = np.full(len(begin), 0.5)
+    rows, columns = np.concatenate([begin, end]), np.concatenate([end, begin]) + count
+    area = csr_matrix((np.concatenate([half, -half]), (rows, columns)), (2 * count, 2 * count))
+    energy = (block_diag([dirichlet, dirichlet]) - area - area.T).tocsr()
+    # two points of the border that are far from each other stay where they are
+    border = piece.points[begin]
+    first = int(lengths(border - border.mean(axis=0)).argmax())
+    second = int(lengths(border - border[first]).argmax())
+    fixed = np.array([begin[first], begin[second], begin[first] + count, begin[second] + count])
+    flat = np.zeros(2 * count)
+    flat[fixed[1]] = lengths((border[second] - border[first])[None])[0]
+    free = np.setdiff1d(np.arange(2 * count), fixed)
+    flat[free] = spsolve(energy[free][:, free].tocsc(), -(energy[free] @ flat))
+    if not np.isfinite(flat).all():
+        return None
+    place = flat.reshape(2, count).T
+    place -= place.mean(axis=0)
+    _, vectors = np.linalg.eigh(place.T @ place)
+    place = place @ vectors[:, ::-1]
+    low, size = place.min(axis=0), np.ptp(place, axis=0)
+    if size.min() <= 0:
+        return None
+    return np.asarray((place - low + _MARGIN_RATIO * size) / ((1 + 2 * _MARGIN_RATIO) * size), np.float64)
+
+
+def unroll_rectangle(piece: Piece) -> Float64 | None:
+    """Return parameters (p, 2) of a piece with one loop and four corners, 0…1; None if it has another shape.
+
+    The first direction is the longer one. Both coordinates are harmonic: one is 0 and 1 on two sides, the other on the
+    other two.
+    """
+    if piece.loop_count != 1:
+        return None
+    loop = piece.rim[order_loops(*piece.rim.T)[0], 0]
+    corner = np.flatnonzero(_border_angles(piece)[loop] < _MAX_CORNER_RAD)
+    if len(corner) != _RECTANGLE_CORNERS:
+        return None
+    loop = np.roll(loop, -corner[0])
+    begin = [*(corner - corner[0]).tolist(), len(loop)]
+    loop = np.append(loop, loop[0])
+    sides = [loop[start : stop + 1] for start, stop in pairwise(begin)]
+    length = [float(lengths(np.diff(piece.points[side], axis=0)).sum()) for side in sides]
+    if length[0] + length[2] < length[1] + length[3]:
+        sides = [*sides[1:], sides[0]]
+    count = len(piece.points)
+    matrix = _assemble(_stiffness(piece), piece.triangles, count)
+    parameters = np.empty((count, 2))
+    for axis, (zero, one) in enumerate(((sides[3], sides[1]), (sides[0], sides[2]))):
+        fixed = np.union1d(zero, one)
+        free = np.setdiff1d(np.arange(count), fixed)
+        value = np.zeros(count)
+        value[one] = 1.0
+        if len(free):
+            value[free] = spsolve(matrix[free][:, free].tocsc(), -(matrix[free] @ value))
+        parameters[:, axis] = value
+    return np.clip(parameters, 0.0, 1.0) if np.isfinite(parameters).all() else None
+
+
+def _border_angles(piece: Piece) -> Float64:
+    """Return (p,) the sum of the angles of the triangles at each point, radians."""
+    corner = piece.points[piece.triangles]
+    sides = [normalize(np.roll(corner, -step, axis=1)[:, k] - corner[:, k]) for k in range(3) for step in (1, 2)]
+    angle = [np.arccos(np.clip(np.einsum("ij,ij->i", sides[2 * k], sides[2 * k + 1]), -1, 1)) for k in range(3)]
+    return sum_by_label(piece.triangles.T.ravel(), np.concatenate(angle), len(piece.points))
+
+
 def unroll_ring(piece: Piece) -> Float64 | None:
     """Return parameters (p, 2) of a piece with two loops: around it, and from one loop to the other, both 0…1.
 
@@ -129,14 +216,14 @@ def unroll_ring(piece: Piece) -> Float64 | None:
     order = np.argsort(around[high])
     place = np.searchsorted(around[high][order], around[low])
     candidates = order[np.stack([place - 1, place % len(high)])]
-    gap = _wrap(around[high][candidates] - around[low])
+    gap = wrap(around[high][candidates] - around[low])
     row, column = np.unravel_index(np.abs(gap).argmin(), gap.shape)
     around = (around - around[low[column]] - gap[row, column] * across) % 1.0
     around[[low[column], high[candidates[row, column]]]] = 0.0
-    return np.stack([around, across], axis=1)
+    return np.stack([around, np.clip(across, 0.0, 1.0)], axis=1)
 
 
-def _wrap(share: Float64) -> Float64:
+def wrap(share: Float64) -> Float64:
     """Return parts of a turn in -½…½."""
     wrapped: Float64 = (share + 0.5) % 1.0 - 0.5
     return wrapped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,19 +11,24 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.recognition.facet_graph import FacetGraph
 from meshhub.builtin_plugins.step.recognition.faceting import FacetedSkin
-from meshhub.builtin_plugins.step.recognition.patch_fit import fit_patch
+from meshhub.builtin_plugins.step.recognition.patch_fit import MIN_SPANS, FitPoints, fit_patch
 from meshhub.builtin_plugins.step.recognition.patch_parameters import (
     Frame,
     Piece,
     cut_piece,
+    flatten_disc,
     project_piece,
+    unroll_rectangle,
     unroll_ring,
+    wrap,
 )
 from meshhub.builtin_plugins.step.recognition.patches import Patch
 from meshhub.builtin_plugins.step.recognition.profiles import DEGREE
-from meshhub.builtin_plugins.step.recognition.recognize import Segments
+from meshhub.builtin_plugins.step.recognition.recognize import KINDS, Segments
+from meshhub.builtin_plugins.step.recognition.rim_curves import RimPoints, probe_border
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, concatenate
+from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 from meshhub.toolkit.topology import components
 
@@ -45,6 +51,12 @@ of a patch: rows of its facets fit cones by chance."""
 _MAX_WEAK_AREA_RATIO = 0.25
 """Area of such a surface over that of the patch."""
 
+_MIN_FREE_RATIO = 0.65
+"""Area of the facets on no surface over that of a patch with bands."""
+
+_MAX_LARGE_ROUNDS = 4
+"""Rounds in which surfaces that are faces by themselves are found; each makes pieces smaller."""
+
 _ERROR_RATIO = 2e-5
 """Distance of a point from its patch over the diagonal of the piece."""
 
@@ -60,6 +72,15 @@ _MAX_LOOSE_ERROR_RATIO = 3e-4
 _NOISE_TOLERANCES = 2.0
 """Tolerances by which rounding moves a point off any patch."""
 
+_RING_SPANS = 6
+"""Spans of the first grid around a ring."""
+
+_MIN_OPENNESS_RATIO = 0.2
+"""Area of a piece seen along its mean normal over its area; that of a nearly closed piece is close to zero."""
+
+_MAX_FIRST_SPANS = 60
+"""Spans of the first grid along a piece, at most; bounds the time."""
+
 _TINY = 1e-300
 """Smallest divisor, so that an edge without a length does not divide by zero."""
 
@@ -74,6 +95,17 @@ class _Candidate(NamedTuple):
     limit: float
 
 
+class _Share(NamedTuple):
+    """Recognized surfaces that may be parts of patches.
+
+    facets:         (f,) their facets
+    min_free_ratio: area of the facets on no surface over that of the patch
+    """
+
+    facets: Mask
+    min_free_ratio: float
+
+
 def add_patches(skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: Segments) -> Segments:
     """Return the segments with patches of the smooth pieces of facets that no other surface explains.
 
@@ -84,7 +116,13 @@ def add_patches(skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: S
         segments: Surfaces recognized before.
     """
     search = _Search(skin, faceted, graph, segments)
-    candidates = [candidate for facets in search.find_pieces() if (candidate := search.fit_piece(facets)) is not None]
+    candidates: list[_Candidate] = []
+    for share in search.list_shares():
+        for facets in search.find_pieces(share):
+            candidate = search.fit_piece(facets)
+            if candidate is not None:
+                candidates.append(candidate)
+                search.take(facets)
     if not candidates:
         return segments
     segment, uncut = segments.segment.copy(), segments.uncut.copy()
@@ -108,30 +146,57 @@ class _Search:
 
     def __init__(self, skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: Segments) -> None:
         self._skin, self._faceted, self._graph, self._segments = skin, faceted, graph, segments
+        self._is_taken = np.zeros(graph.count, np.bool_)
+        self._tried: set[bytes] = set()
 
-    def find_pieces(self) -> list[IntIndex]:
-        """Return the facets of each piece, large ones first."""
-        graph, segment = self._graph, self._segments.segment
-        usable = (segment < 0) | self._find_weak()
+    def take(self, facets: IntIndex) -> None:
+        """Leave some facets out of the following pieces."""
+        self._is_taken[facets] = True
+
+    def list_shares(self) -> list[_Share]:
+        """Return which recognized surfaces may be parts of patches, in the order in which this is tried."""
+        nothing = np.zeros(self._graph.count, np.bool_)
+        # short bands of a tube fit tori by chance
+        return [_Share(self._find_bands(), _MIN_FREE_RATIO), _Share(self._find_weak(), 0.0), _Share(nothing, 0.0)]
+
+    def find_pieces(self, share: _Share) -> Iterator[IntIndex]:
+        """Iterate over the facets of the pieces that were not tried yet, large ones first."""
+        graph, owner = self._graph, self._segments.segment >= 0
+        usable = (~owner | share.facets) & ~self._is_taken
         usable &= ~self._find_walls(usable)
-        label = self._label(usable)
-        # a surface with much of the area of a piece is a face by itself
-        owner, area = segment >= 0, graph.area
-        count = len(self._segments.surfaces)
-        own = np.flatnonzero(owner & usable)
-        piece_area = sum_by_label(label[usable], area[usable], graph.count)
-        own_area = sum_by_label(segment[own], area[own], count)
-        largest = np.zeros(count)
-        np.maximum.at(largest, segment[own], piece_area[label[own]])
-        usable[own] = (own_area <= _MAX_WEAK_AREA_RATIO * largest)[segment[own]]
+        for _ in range(_MAX_LARGE_ROUNDS):
+            large = self._find_large(usable)
+            if not large.any():
+                break
+            usable &= ~large
         label = self._label(usable)
         size = np.bincount(label[usable], minlength=graph.count)
-        has_free = np.bincount(label[usable & ~owner], minlength=graph.count) > 0
+        area = sum_by_label(label[usable], graph.area[usable], graph.count)
+        free = usable & ~owner
+        free_area = sum_by_label(label[free], graph.area[free], graph.count)
         order = np.argsort(-size, kind="stable")
-        chosen = order[(size[order] >= _MIN_FACET_COUNT) & has_free[order]]
+        is_piece = (size >= _MIN_FACET_COUNT) & (free_area > share.min_free_ratio * area)
         label = np.where(usable, label, -1)
         self._fill_islands(label)
-        return [np.flatnonzero(label == number) for number in chosen.tolist()]
+        for number in order[is_piece[order]].tolist():
+            facets = np.flatnonzero(label == number)
+            key = facets.tobytes()
+            if key not in self._tried:
+                self._tried.add(key)
+                yield facets
+
+    def _find_large(self, usable: Mask) -> Mask:
+        """Return (f,) the usable facets of surfaces with much of the area of their pieces: faces by themselves."""
+        graph, segment = self._graph, self._segments.segment
+        label, count = self._label(usable), len(self._segments.surfaces)
+        own = np.flatnonzero((segment >= 0) & usable)
+        piece_area = sum_by_label(label[usable], graph.area[usable], graph.count)
+        own_area = sum_by_label(segment[own], graph.area[own], count)
+        largest = np.zeros(count)
+        np.maximum.at(largest, segment[own], piece_area[label[own]])
+        large = np.zeros(graph.count, np.bool_)
+        large[own] = (own_area > _MAX_WEAK_AREA_RATIO * largest)[segment[own]]
+        return large
 
     def _fill_islands(self, label: IntIndex) -> None:
         """Add facets that one piece surrounds, and that are small beside it, to the piece; changes labels in place.
@@ -152,6 +217,10 @@ class _Search:
         np.maximum.at(high, shore, beside)
         island_area = sum_by_label(island[is_free], self._graph.area[is_free], islands)
         is_filled = (low == high) & (island_area <= _MIN_WALL_RATIO * area[np.maximum(high, 0)])
+        # a flat end meets the piece at sharp edges only
+        one, other = self._graph.left, self._graph.right
+        is_smooth = is_free[one] & ~is_free[other]
+        is_filled &= np.bincount(island[one[is_smooth]], minlength=islands) > 0
         filled = is_free & is_filled[island]
         label[filled] = low[island[filled]]
 
@@ -160,6 +229,13 @@ class _Search:
         graph = self._graph
         joins = usable[graph.left] & usable[graph.right]
         return components(graph.count, graph.left[joins], graph.right[joins])[1].astype(np.intp)
+
+    def _find_bands(self) -> Mask:
+        """Return (f,) the facets of surfaces of revolution."""
+        segment = self._segments.segment
+        bands = segment >= 0
+        bands[bands] = np.isin(self._segments.surfaces.kind[segment[bands]], KINDS)
+        return bands
 
     def _find_weak(self) -> Mask:
         """Return (f,) the facets of surfaces that can be parts of patches."""
@@ -205,11 +281,13 @@ class _Search:
         noise = _NOISE_TOLERANCES * self._faceted.tolerance
         error = max(min(_ERROR_RATIO * diagonal, _MAX_ERROR_MM), noise)
         allowed = min(_SAGITTA_SHARE_RATIO * _measure_sagitta(piece), _MAX_LOOSE_ERROR_RATIO * diagonal)
-        patch = fit_surface(piece, (error, max(error, allowed)))
+        rim = probe_border(self._skin, self._faceted, self._segments, facets)
+        allowed = max(error, allowed)
+        patch = fit_surface(piece, rim, (error, allowed))
         if patch is None:
             return None
-        limit = float(np.abs(patch.relate(piece.points).distance).max()) + self._faceted.tolerance
-        return _Candidate(facets, patch, limit)
+        off = float(np.abs(patch.relate(np.concatenate([piece.points, rim.position])).distance).max())
+        return _Candidate(facets, patch, off + self._faceted.tolerance) if off <= allowed else None
 
 
 def _measure_sagitta(piece: Piece) -> float:
@@ -229,22 +307,95 @@ def _measure_sagitta(piece: Piece) -> float:
     return float(np.percentile(lengths(cross)[one // 3] / side * turn / 8, 90)) if len(one) else 0.0
 
 
-def fit_surface(piece: Piece, error: tuple[float, float]) -> Patch | None:
-    """Return a patch within an error (mm), desired and allowed, of the points of a piece; None if there is none."""
+def fit_surface(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Patch | None:
+    """Return a patch within an error of the points of a piece; None if there is none.
+
+    Args:
+        piece: Triangles.
+        rim: Points on the border of the piece.
+        error: Millimeters that a point may lie off: desired, and allowed.
+    """
+    fits = (_fit_heights, _fit_ring) if piece.loop_count == 2 else (_fit_heights, _fit_rectangle, _fit_disc)
+    return next((patch for fit in fits if (patch := fit(piece, rim, error)) is not None), None)
+
+
+def _fit_heights(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Patch | None:
+    """Return a patch over a plane; None if the piece overhangs it, or if no such patch is near its points."""
     projected = project_piece(piece)
-    weights = np.ones(len(piece.points))
-    if projected is not None:
-        place, frame = projected
-        heights = fit_patch(place[:, :2], place[:, 2:], weights, error, is_closed=False)
-        if heights is not None:
-            return _raise_heights(heights, frame)
-    if piece.loop_count != 2:
+    if projected is None:
         return None
+    place, frame = projected
+    between = rim.position @ frame.axes.T
+    between[:, :2] = (between[:, :2] - frame.low) / frame.size
+    place = np.concatenate([place, between])
+    if place[:, :2].min() < 0 or place[:, :2].max() > 1:
+        return None
+    points = FitPoints(place[:, :2], place[:, 2:], np.zeros((len(place), 2), np.bool_))
+    heights = fit_patch(points, error, is_closed=False, may_slide=False)
+    return None if heights is None else _raise_heights(heights, frame)
+
+
+def _fit_ring(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Patch | None:
+    """Return a closed patch between two rims."""
     parameters = unroll_ring(piece)
     if parameters is None:
         return None
-    weights[parameters[:, 0] == 0] = 100.0
-    return fit_patch(parameters, piece.points, weights, error, is_closed=True)
+    points = _add_rim(piece, rim, parameters, is_closed=True)
+    held = np.isin(points.parameters, (0.0, 1.0))
+    held[:, 0] &= held[:, 1]
+    around = float(lengths(piece.points[piece.rim[:, 1]] - piece.points[piece.rim[:, 0]]).sum()) / 2
+    spans = _RING_SPANS, _limit_spans(_RING_SPANS * _measure_area(piece) / around**2)
+    return fit_patch(points._replace(held=held), error, is_closed=True, may_slide=True, first_spans=spans)
+
+
+def _fit_rectangle(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Patch | None:
+    """Return an open patch that ends at the four sides of the piece; None if it has another shape."""
+    parameters = unroll_rectangle(piece)
+    if parameters is None:
+        return None
+    points = _add_rim(piece, rim, parameters, is_closed=False)
+    points = points._replace(held=np.isin(points.parameters, (0.0, 1.0)))
+    begin, end = piece.rim.T
+    is_along = (parameters[begin, 1] == parameters[end, 1]) & np.isin(parameters[begin, 1], (0.0, 1.0))
+    along = float(lengths(piece.points[end] - piece.points[begin])[is_along].sum()) / 2
+    spans = _limit_spans(MIN_SPANS * along**2 / _measure_area(piece)), MIN_SPANS
+    return fit_patch(points, error, is_closed=False, may_slide=True, first_spans=spans)
+
+
+def _fit_disc(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Patch | None:
+    """Return an open patch that may overhang, and reaches beyond the piece."""
+    corner = piece.points[piece.triangles]
+    cross = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    if float(np.linalg.norm(cross.sum(axis=0))) < _MIN_OPENNESS_RATIO * float(lengths(cross).sum()):
+        return None
+    parameters = flatten_disc(piece)
+    if parameters is None:
+        return None
+    return fit_patch(_add_rim(piece, rim, parameters, is_closed=False), error, is_closed=False, may_slide=True)
+
+
+def _add_rim(piece: Piece, rim: RimPoints, parameters: Float64, *, is_closed: bool) -> FitPoints:
+    """Return the points of a piece with parameters (p, 2), and those on its border with parameters between these."""
+    begin, end = (parameters[np.searchsorted(piece.number, corner)] for corner in (rim.begin, rim.end))
+    step = end - begin
+    if is_closed:
+        step[:, 0] = wrap(step[:, 0])
+    between = begin + rim.share[:, None] * step
+    if is_closed:
+        between[:, 0] %= 1.0
+    place = np.concatenate([parameters, between])
+    return FitPoints(place, np.concatenate([piece.points, rim.position]), np.zeros((len(place), 2), np.bool_))
+
+
+def _measure_area(piece: Piece) -> float:
+    """Return the area of a piece in mm²."""
+    corner = piece.points[piece.triangles]
+    return float(lengths(np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])).sum()) / 2
+
+
+def _limit_spans(count: float) -> int:
+    """Return a number of spans along a piece that are about as long as those across it."""
+    return min(max(MIN_SPANS, round(count)), _MAX_FIRST_SPANS)
 
 
 def _raise_heights(heights: Patch, frame: Frame) -> Patch:

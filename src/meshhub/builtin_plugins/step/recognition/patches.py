@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 from scipy.spatial import cKDTree
 
@@ -22,7 +23,7 @@ ORDER = DEGREE + 1
 _SAMPLES_PER_SPAN = 4
 """Samples between two knots in each direction; the nearest one is the start of Newton's method."""
 
-_MAX_NEWTON_STEPS = 6
+_MAX_NEWTON_STEPS = 10
 """Newton steps to the nearest point; those beside a patch converge in three."""
 
 _MAX_STEP_SPANS = 1.0
@@ -165,6 +166,10 @@ class Patch:
             np.einsum("ij,ij->i", a, b) for a, b in ((along_u, along_u), (along_u, along_v), (along_v, along_v))
         )
         u, v = np.einsum("ij,ij->i", offset, along_u), np.einsum("ij,ij->i", offset, along_v)
+        # at the border, and on the way out, only steps along the border count
+        u_only, v_only = (_leads_out(parameters[:, k], slope) for k, slope in ((1, v), (0, u)))
+        u_only, v_only = u_only & ~v_only, v_only & ~u_only & (not self.is_closed)
+        uv = np.where(u_only | v_only, 0.0, uv)
         determinant = np.maximum(uu * vv - uv**2, _TINY)
         return np.stack([(vv * u - uv * v) / determinant, (uu * v - uv * u) / determinant], axis=1)
 
@@ -196,6 +201,12 @@ class Patch:
             curvature / np.maximum(1 + distance * curvature, _MIN_PARALLEL_RATIO) for curvature in (first, second)
         )
         return PatchPoints(distance, normal, first, second)
+
+
+def _leads_out(parameter: Float64, slope: Float64) -> NDArray[np.bool_]:
+    """Return (n,) whether parameters are at an end of 0…1, and steps against the slope lead beyond it."""
+    result: NDArray[np.bool_] = ((parameter <= 0) & (slope > 0)) | ((parameter >= 1) & (slope < 0))
+    return result
 
 
 def _principal_curvatures(

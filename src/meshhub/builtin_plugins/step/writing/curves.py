@@ -13,6 +13,7 @@ from scipy.interpolate import make_interp_spline
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize, sum_by_label
 from meshhub.builtin_plugins.step.recognition.outline import Outline
 from meshhub.builtin_plugins.step.recognition.regions import Regions
+from meshhub.builtin_plugins.step.recognition.rim_curves import FRACTIONS, interpolate_corners, project
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import (
     SurfaceArray,
@@ -25,8 +26,6 @@ from meshhub.builtin_plugins.step.recognition.surfaces import (
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
-_FRACTIONS = np.array([0.25, 0.5, 0.75])
-"""Positions along a straight segment at which points of the intersection are computed."""
 _MAX_BULGE_RATIO = 0.15
 """Distance of the intersection from a segment, as a share of its length; beyond it the surfaces meet elsewhere."""
 _MAX_CHORD_SAGITTA_RATIO = 0.05
@@ -37,8 +36,12 @@ _MAX_LINE_GAP_MM = 1e-6
 """Distance of the chord of an arc from its surfaces up to which it is written as a line."""
 _MAX_RULING_OFFSET_RATIO = 4.0
 """Offset of a line of a cylinder or a cone over the limit of the surfaces; both ends may be off by the limit."""
-_TANGENT_COS = np.cos(np.radians(6.0))
-"""Cosine of the angle between two surfaces below which rounding moves their intersection arbitrarily."""
+_TANGENT_SINE = np.sin(np.radians(6.0))
+"""Sine of the angle between two surfaces below which rounding may move their intersection far."""
+_MIN_SINE = np.sin(np.radians(0.5))
+"""The same, below which it does so in any case."""
+_MAX_SHIFT_RATIO = 0.05
+"""How far rounding may move the intersection of such surfaces, as a share of the length of a segment."""
 _MAX_MISS_RATIO = 2.0
 """Distance of a smooth curve through the corners beside a patch from both surfaces, over the limit of the surfaces."""
 _MIN_RADIUS_MM = 1e-300
@@ -218,7 +221,7 @@ def _are_straight(paths: _Paths, sides: _Sides, limit: Float64) -> Mask:
     along = np.einsum("ij,ij->i", offset, direction[paths.path])
     distance = lengths(offset - along[:, None] * direction[paths.path])
     straight = (np.maximum.reduceat(distance, paths.begin[:-1]) <= limit) & (size > 0)
-    for fraction in _FRACTIONS:
+    for fraction in FRACTIONS:
         straight &= sides.distances(start + fraction * chord) <= limit
     return straight
 
@@ -230,7 +233,7 @@ def _can_be_straight(paths: _Paths, sides: _Sides, limit: Float64) -> Mask:
     not lie on their faces.
     """
     start, stop = paths.point[paths.begin[:-1]], paths.point[paths.begin[1:] - 1]
-    gap = np.max([sides.distances(start + fraction * (stop - start)) for fraction in _FRACTIONS], axis=0)
+    gap = np.max([sides.distances(start + fraction * (stop - start)) for fraction in FRACTIONS], axis=0)
     result: Mask = gap <= _MAX_LINE_GAP_MM
     result |= _contain_lines(sides.left, start, stop, limit) & _contain_lines(sides.right, start, stop, limit)
     return result
@@ -271,8 +274,8 @@ def _are_near_surfaces(paths: _Paths, sides: _Sides, max_sagitta_mm: float) -> M
 def _refine_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_Paths, Mask]:
     """Return the paths with points of the intersection added, and (n,) whether these are unusable."""
     path, begin, end = paths.segments()
-    steps = len(_FRACTIONS)
-    guess = (begin[:, None, :] + _FRACTIONS[None, :, None] * (end - begin)[:, None, :]).reshape(-1, 3)
+    steps = len(FRACTIONS)
+    guess = (begin[:, None, :] + FRACTIONS[None, :, None] * (end - begin)[:, None, :]).reshape(-1, 3)
     owner = np.repeat(path, steps)
     left, right = sides.left.take(owner), sides.right.take(owner)
     point = project_onto_both(left, right, guess)
@@ -281,8 +284,10 @@ def _refine_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_Paths,
     distance = np.maximum(np.abs(left_distance), np.abs(right_distance))
     difference = lengths(left.origin - right.origin) + lengths(left.axis - right.axis)
     is_border = difference + np.abs(left.radius - right.radius) == 0
-    tangent = ~is_border & (np.abs(np.einsum("ij,ij->i", left_normal, right_normal)) > _TANGENT_COS)
     length = np.repeat(lengths(end - begin), steps)
+    sine = lengths(np.cross(left_normal, right_normal))
+    tangent = ~is_border & (sine < _TANGENT_SINE)
+    tangent &= (sine < _MIN_SINE) | (limit[owner] > _MAX_SHIFT_RATIO * length * sine)
     # written so that NaN is wrong, too
     wrong = tangent | ~(distance <= limit[owner]) | ~(lengths(point - guess) <= _MAX_BULGE_RATIO * length)
     fault = np.zeros(paths.count, np.bool_)
@@ -341,17 +346,17 @@ def _interpolate_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_P
     A patch meets its neighbors where the corners of the mesh are, also if it is tangent to them.
     """
     begin, points, is_smooth = [0], [], np.zeros(paths.count, np.bool_)
-    is_patch = (sides.left.kind == SurfaceKind.PATCH) | (sides.right.kind == SurfaceKind.PATCH)
-    is_patch &= np.diff(paths.begin) > 2
-    for path in np.flatnonzero(is_patch).tolist():
+    is_patch = [side.kind == SurfaceKind.PATCH for side in sides]
+    for path in np.flatnonzero((is_patch[0] | is_patch[1]) & (np.diff(paths.begin) > 2)).tolist():
         through = paths.point[paths.begin[path] : paths.begin[path + 1]]
-        chord = np.concatenate([[0.0], np.cumsum(lengths(np.diff(through, axis=0)))])
-        curve = make_interp_spline(chord, through, k=min(3, len(through) - 1))
-        between = np.asarray(curve((chord[:-1, None] + np.diff(chord)[:, None] * _FRACTIONS).ravel()), np.float64)
+        between = interpolate_corners(through)
+        if not (is_patch[0][path] and is_patch[1][path]):
+            between = project((sides.right if is_patch[0][path] else sides.left).take(np.array([path])), between)
         off = sides.distances(between, np.full(len(between), path))
         if float(off.max()) <= _MAX_MISS_RATIO * limit[path]:
             is_smooth[path] = True
-            points.append(through if len(through) > 3 else np.asarray(curve(np.linspace(0, chord[-1], 5)), np.float64))
+            steps = np.concatenate([through[:-1, None], between.reshape(-1, len(FRACTIONS), 3)], axis=1)
+            points.append(np.concatenate([steps.reshape(-1, 3), through[-1:]]))
             begin.append(begin[-1] + len(points[-1]))
     sizes = np.zeros(paths.count, np.intp)
     sizes[is_smooth] = np.diff(begin)

@@ -135,12 +135,11 @@ class ModelDraft:
                     break
                 search, self._is_flipped = following, True
             self._skin, self._faceted, graph, segments = search
-            if self._options.step_surfaces == "freeform":
-                self._analytic = segments
-                segments = add_swept_surfaces(self._skin, self._faceted, graph, segments)
             segments = assign_cut_facets(self._skin, self._faceted, graph, segments, requested)
             segments = round_to_design_values(graph, segments, self._faceted.tolerance)
             if self._options.step_surfaces == "freeform":
+                self._analytic = segments
+                segments = add_swept_surfaces(self._skin, self._faceted, graph, segments)
                 segments = add_patches(self._skin, self._faceted, graph, segments)
             self._segments = segments
         self._bodies = group_bodies(self._skin)

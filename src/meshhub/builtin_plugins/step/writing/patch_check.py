@@ -18,7 +18,7 @@ _MAX_SAGITTA_RATIO = 2.0
 _MAX_FOLDED_RATIO = 1e-3
 """Part of the area whose triangles may be turned over in the parameters; rounding turns slivers."""
 
-_MIN_FACING_COS = np.cos(np.radians(45.0))
+_MIN_FACING_COS = np.cos(np.radians(75.0))
 """Cosine of the angle between a triangle and the patch over it."""
 
 
