@@ -115,6 +115,7 @@ def fit_patch(
         if result.largest * (_count_poles(result.grid) / limit) ** _CONVERGENCE_ORDER > tolerances[1]:
             break
         trials = [fit.solve(finer) for finer in result.refine() if _count_poles(finer) <= limit]
+        trials = [trial for trial in trials if np.isfinite(trial.largest)]
         if not trials:
             break
         # the gain for each pole that it costs
@@ -181,6 +182,9 @@ class _Fit:
         """Return the patch with the parameters of its nearest points, as long as this helps; rims stay rims."""
         best, before = result, np.inf
         for _ in range(_MAX_CORRECTIONS_COUNT):
+            # singular equations have no finite solution
+            if not np.isfinite(result.patch.poles).all():
+                break
             parameters = self._find_nearest(result)
             error = lengths(result.patch.evaluate(parameters) - self._points)
             result = _Result(result.patch, result.grid, error, parameters)

@@ -205,7 +205,7 @@ class _Search:
         """
         skin, region, count = self._skin, self._faceted.region, self._graph.count
         area = sum_by_label(label[label >= 0], self._graph.area[label >= 0], count)
-        is_free = (label < 0) | (area[label] <= _MIN_WALL_RATIO * area.max())
+        is_free = ((label < 0) & ~self._is_taken) | (area[label] <= _MIN_WALL_RATIO * area.max())
         half = np.flatnonzero(skin.twin >= 0)
         left, right = region[half // 3], region[skin.twin[half] // 3]
         joins = is_free[left] & is_free[right]

@@ -42,9 +42,12 @@ class RimPoints(NamedTuple):
 def interpolate_corners(corners: Float64) -> Float64:
     """Return the points (3 × (k - 1), 3) at `FRACTIONS` between corners (k, 3), on a smooth curve through these.
 
-    The curve is closed if the first and the last corner are equal.
+    The curve is closed if the first and the last corner are equal; it is not smooth if other neighbors are.
     """
     chord = np.concatenate([[0.0], np.cumsum(lengths(np.diff(corners, axis=0)))])
+    if (np.diff(chord) <= 0).any():
+        step = np.diff(corners, axis=0)
+        return (corners[:-1, None] + FRACTIONS[:, None] * step[:, None]).reshape(-1, 3)
     is_closed = len(corners) > _DEGREE and (corners[0] == corners[-1]).all()
     degree = min(_DEGREE, len(corners) - 1)
     curve = make_interp_spline(chord, corners, k=degree, bc_type="periodic" if is_closed else None)
