@@ -53,6 +53,10 @@ _MIN_AXIS_DISTANCE_RATIO = 0.02
 _MAX_POLES_RATIO = 2 / 3
 """Poles of a profile over the points on its surface; with more, the curve passes through any points."""
 
+_MIN_WIDTH_LIMITS = 100.0
+"""Width of a sweep over the distance of its points; a few facets as small as the rounding fit any curve, and CAD
+programs tear faces that are as narrow as the tolerances of their edges."""
+
 _MAX_RELEASED_RATIO = 0.25
 """Facets of replaced surfaces that become flat again, over the facets of the sweep."""
 
@@ -371,6 +375,9 @@ class _Search:
         if profile is None or len(profile.poles) > _MAX_POLES_RATIO * len(points):
             return
         limit = float(np.abs(profile.relate(flat).distance).max()) + tolerance
+        extent = float(np.linalg.norm(np.ptp(self._skin.points[points], axis=0)))
+        if float(lengths(cross).sum()) / 2 < _MIN_WIDTH_LIMITS * limit * extent:
+            return
         self._candidates.append(_Candidate(facets, frame.sweep(profile), limit))
 
     def _find_seam_nodes(

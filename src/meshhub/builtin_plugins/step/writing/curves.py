@@ -127,9 +127,9 @@ def fit_curves(skin: Skin, outline: Outline, regions: Regions) -> Curves:
     path = _drop_near_points(_collect_paths(skin, outline, chain[bent]), limit)
     seems_straight = _are_straight(path, sides, limit)
     straight = seems_straight & _can_be_straight(path, sides, limit)
-    refined, fault = _refine_paths(path, sides, limit)
     smooth, is_smooth = _interpolate_paths(path, sides, limit)
-    refined, fault = _replace_paths(refined, smooth, is_smooth), fault & ~is_smooth
+    refined, fault = _refine_paths(path.select(~is_smooth), sides, limit)
+    refined = _merge_paths(refined, smooth)
     circles = _fit_circles(path, refined, sides, limit)
     # a circle about the axis of a surface needs no points of the intersection, which are ill-defined near tangency
     circle = ~straight & ((circles.source == _CircleAxis.SURFACE) | ((circles.source == _CircleAxis.FITTED) & ~fault))
@@ -181,6 +181,12 @@ class _Paths:
     def count(self) -> int:
         return len(self.begin) - 1
 
+    def select(self, selected: Mask) -> _Paths:
+        """Return the paths of an (n,) mask; the others are empty."""
+        is_kept = selected[self.path]
+        path = self.path[is_kept]
+        return _Paths(np.searchsorted(path, np.arange(self.count + 1)), path, self.point[is_kept])
+
     def segments(self) -> tuple[IntIndex, Float64, Float64]:
         """Return the straight segments of all paths: their path (s,), begin and end (s, 3)."""
         at = np.flatnonzero(self.path[1:] == self.path[:-1])
@@ -221,9 +227,16 @@ def _are_straight(paths: _Paths, sides: _Sides, limit: Float64) -> Mask:
     along = np.einsum("ij,ij->i", offset, direction[paths.path])
     distance = lengths(offset - along[:, None] * direction[paths.path])
     straight = (np.maximum.reduceat(distance, paths.begin[:-1]) <= limit) & (size > 0)
-    for fraction in FRACTIONS:
-        straight &= sides.distances(start + fraction * chord) <= limit
-    return straight
+    result: Mask = straight & (_measure_chords(sides, start, stop) <= limit)
+    return result
+
+
+def _measure_chords(sides: _Sides, start: Float64, stop: Float64) -> Float64:
+    """Return the (n,) largest distances (mm) of points on chords from both surfaces of their paths."""
+    points = start + FRACTIONS[:, None, None] * (stop - start)
+    owner = np.tile(np.arange(len(start)), len(FRACTIONS))
+    largest: Float64 = sides.distances(points.reshape(-1, 3), owner).reshape(len(FRACTIONS), -1).max(axis=0)
+    return largest
 
 
 def _can_be_straight(paths: _Paths, sides: _Sides, limit: Float64) -> Mask:
@@ -233,8 +246,7 @@ def _can_be_straight(paths: _Paths, sides: _Sides, limit: Float64) -> Mask:
     not lie on their faces.
     """
     start, stop = paths.point[paths.begin[:-1]], paths.point[paths.begin[1:] - 1]
-    gap = np.max([sides.distances(start + fraction * (stop - start)) for fraction in FRACTIONS], axis=0)
-    result: Mask = gap <= _MAX_LINE_GAP_MM
+    result: Mask = _measure_chords(sides, start, stop) <= _MAX_LINE_GAP_MM
     result |= _contain_lines(sides.left, start, stop, limit) & _contain_lines(sides.right, start, stop, limit)
     return result
 
@@ -292,8 +304,7 @@ def _refine_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_Paths,
     wrong = tangent | ~(distance <= limit[owner]) | ~(lengths(point - guess) <= _MAX_BULGE_RATIO * length)
     fault = np.zeros(paths.count, np.bool_)
     fault[owner[wrong]] = True
-    # each path has one point more than segments
-    first_point = np.arange(len(path)) + path
+    first_point = np.flatnonzero(paths.path[1:] == paths.path[:-1])
     keys = first_point[:, None] * (steps + 1) + 1 + np.arange(steps)
     order = np.argsort(np.concatenate([np.arange(len(paths.point)) * (steps + 1), keys.ravel()]), kind="stable")
     refined_path = np.concatenate([paths.path, owner])[order]
@@ -345,31 +356,36 @@ def _interpolate_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_P
 
     A patch meets its neighbors where the corners of the mesh are, also if it is tangent to them.
     """
-    begin, points, is_smooth = [0], [], np.zeros(paths.count, np.bool_)
     is_patch = [side.kind == SurfaceKind.PATCH for side in sides]
-    for path in np.flatnonzero((is_patch[0] | is_patch[1]) & (np.diff(paths.begin) > 2)).tolist():
-        through = paths.point[paths.begin[path] : paths.begin[path + 1]]
-        between = interpolate_corners(through)
+    rows = np.flatnonzero((is_patch[0] | is_patch[1]) & (np.diff(paths.begin) > 2))
+    curves = []
+    for path in rows.tolist():
+        between = interpolate_corners(paths.point[paths.begin[path] : paths.begin[path + 1]])
         if not (is_patch[0][path] and is_patch[1][path]):
             between = project((sides.right if is_patch[0][path] else sides.left).take(np.array([path])), between)
-        off = sides.distances(between, np.full(len(between), path))
-        if float(off.max()) <= _MAX_MISS_RATIO * limit[path]:
-            is_smooth[path] = True
-            steps = np.concatenate([through[:-1, None], between.reshape(-1, len(FRACTIONS), 3)], axis=1)
-            points.append(np.concatenate([steps.reshape(-1, 3), through[-1:]]))
-            begin.append(begin[-1] + len(points[-1]))
-    sizes = np.zeros(paths.count, np.intp)
-    sizes[is_smooth] = np.diff(begin)
-    owner = np.repeat(np.arange(paths.count), sizes)
-    return _Paths(np.append(0, np.cumsum(sizes)), owner, np.concatenate([np.empty((0, 3)), *points])), is_smooth
+        curves.append(between)
+    owner = np.repeat(rows, [len(curve) for curve in curves])
+    between = np.concatenate([np.empty((0, 3)), *curves])
+    # written so that NaN is wrong, too
+    is_off = ~(sides.distances(between, owner) <= _MAX_MISS_RATIO * limit[owner])
+    is_smooth = np.zeros(paths.count, np.bool_)
+    is_smooth[rows] = True
+    is_smooth[owner[is_off]] = False
+    corners = paths.select(is_smooth)
+    owner, between = owner[is_smooth[owner]], between[is_smooth[owner]]
+    after = np.flatnonzero(np.diff(corners.path, append=-1) == 0)
+    place = np.concatenate([np.arange(len(corners.path)), (after[:, None] + FRACTIONS).ravel()])
+    order = np.argsort(place, kind="stable")
+    point = np.concatenate([corners.point, between])[order]
+    path = np.concatenate([corners.path, owner])[order]
+    return _Paths(np.searchsorted(path, np.arange(paths.count + 1)), path, point), is_smooth
 
 
-def _replace_paths(paths: _Paths, others: _Paths, replaced: Mask) -> _Paths:
-    """Return paths of which some, (n,) mask, are replaced by others."""
-    kept = ~replaced[paths.path]
-    owner, point = np.concatenate([paths.path[kept], others.path]), np.concatenate([paths.point[kept], others.point])
+def _merge_paths(one: _Paths, other: _Paths) -> _Paths:
+    """Return the paths of both; each is empty in one of them."""
+    owner, point = np.concatenate([one.path, other.path]), np.concatenate([one.point, other.point])
     order = np.argsort(owner, kind="stable")
-    return _Paths(np.searchsorted(owner[order], np.arange(paths.count + 1)), owner[order], point[order])
+    return _Paths(np.searchsorted(owner[order], np.arange(one.count + 1)), owner[order], point[order])
 
 
 class _Circles(NamedTuple):
