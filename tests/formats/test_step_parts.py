@@ -79,6 +79,7 @@ def test_a_surface_beside_corners_off_their_surface_is_kept(tmp_path: Path, numb
         (6300, 3, 1),  # a sweep along a spline; bands of it fit tori by chance
         (7180, 3, 1),  # a loft
         (6862, 6, 4),  # a loft through squares
+        (7071, 3, 1),  # a sweep, triangulated so finely that 87 bands of it fit tori and cylinders by chance
     ],
 )
 def test_a_free_form_part_has_the_faces_of_cad(tmp_path: Path, number: int, faces: int, bsplines: int) -> None:
@@ -91,6 +92,16 @@ def test_a_free_form_part_has_the_faces_of_cad(tmp_path: Path, number: int, face
     assert figures["max_deviation_mm"] < 2e-3
     true_volume = occ.measure_volume(design(number, occ).shape)
     assert measure_volume(tmp_path / "part.step") == pytest.approx(true_volume, rel=1e-3)
+
+
+def test_the_flanks_of_a_thread_become_two_faces(tmp_path: Path) -> None:
+    """They are strips without points between their rims, and one rim is not on a recognized surface."""
+    part = occ.join(occ.cylinder(0, 0, 0, 12, 4), occ.thread(4, 1.5, 2, 3))
+    write_stl(str(tmp_path / "part.stl"), triangulate_occ(part, 0.02, 0.2))
+    report = Registry().convert(tmp_path / "part.stl", tmp_path / "part.step")
+    figures: dict[str, Any] = report.steps[-1].figures
+    assert (figures["faces"], figures["bsplines"], figures["valid_solids"]) == (7, 2, 1)
+    assert measure_volume(tmp_path / "part.step") == pytest.approx(occ.measure_volume(part), rel=1e-3)
 
 
 @pytest.mark.parametrize("degrees", [0, 40, 170])

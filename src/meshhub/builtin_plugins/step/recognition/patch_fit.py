@@ -18,6 +18,12 @@ from meshhub.model.scene import Float64
 _SMOOTHING_RATIO = 1e-7
 """Weight of the second differences of the poles over that of the points; as small as the error of a cubic spline."""
 
+_BEND_ORDER = 4
+"""Order in the length of a span by which the weight of a squared second difference falls: a curvature, squared."""
+
+_MIN_BEND_RATIO = 1e-6
+"""Weight of the bends along the longer spans over that of the bends along the shorter ones, at least."""
+
 MAX_POLES_COUNT = 6000
 """Poles of a patch; the time of the fit grows with their number to the power of 1.5."""
 
@@ -90,6 +96,7 @@ def fit_patch(
     is_closed: bool,
     may_slide: bool,
     first_spans: tuple[int, int] = (MIN_SPANS, MIN_SPANS),
+    aspect: float | None = None,
 ) -> Patch | None:
     """Return a patch with few poles that passes through points, or through a sample of many; None if there is none.
 
@@ -100,9 +107,10 @@ def fit_patch(
         is_closed: Whether the patch is periodic in its first parameter.
         may_slide: Whether the parameters are corrected until the points are the nearest ones of the patch.
         first_spans: Spans of the first grid in both directions.
+        aspect: Length over width, for patches without points in large parts; there, they bend as little as possible.
     """
     points = _sample(points, _MAX_SLIDING_POINTS) if may_slide else points
-    fit = _Fit(points, is_closed=is_closed)
+    fit = _Fit(points, is_closed=is_closed, aspect=aspect)
     grid = (np.linspace(0, 1, first_spans[0] + 1), np.linspace(0, 1, first_spans[1] + 1))
     result = fit.solve(grid)
     if may_slide:
@@ -174,9 +182,9 @@ def _count_poles(grid: tuple[Float64, Float64]) -> int:
 class _Fit:
     """Least squares of points by grids."""
 
-    def __init__(self, points: FitPoints, *, is_closed: bool) -> None:
+    def __init__(self, points: FitPoints, *, is_closed: bool, aspect: float | None) -> None:
         self._parameters, self._points, self._held = points
-        self._is_closed = is_closed
+        self._is_closed, self._aspect = is_closed, aspect
 
     def correct(self, result: _Result, tolerance: float) -> _Result:
         """Return the patch with the parameters of its nearest points, as long as this helps; rims stay rims."""
@@ -265,7 +273,9 @@ class _Fit:
         bases = [_design(parameters[:, k], grid[k], is_closed=closed[k]) for k in range(2)]
         columns = [basis.shape[1] for basis in bases]
         bends = [_second_differences(columns[k], is_closed=closed[k]) for k in range(2)]
-        energy = kron(bends[0], eye_array(columns[1])) + kron(eye_array(columns[0]), bends[1])
+        ratio = (self._aspect * columns[1] / columns[0]) ** _BEND_ORDER if self._aspect is not None else 1.0
+        weight = [min(1.0, max(value, _MIN_BEND_RATIO)) for value in (1 / ratio, ratio)]
+        energy = weight[0] * kron(bends[0], eye_array(columns[1])) + weight[1] * kron(eye_array(columns[0]), bends[1])
         return _multiply_rows(*bases), csr_matrix(energy)
 
     def _weigh(self) -> Float64:

@@ -54,6 +54,12 @@ _MAX_WEAK_AREA_RATIO = 0.25
 _MIN_FREE_RATIO = 0.65
 """Area of the facets on no surface over that of a patch with bands."""
 
+_MIN_FREE_AMONG_SMALL_RATIO = 0.45
+"""The same if all bands are small; on a finely triangulated tube, hundreds of small tori fit by chance."""
+
+_MAX_SMALL_RATIO = 0.1
+"""Area of a small band over that of the patch."""
+
 _MAX_LARGE_ROUNDS = 4
 """Rounds in which surfaces that are faces by themselves are found; each makes pieces smaller."""
 
@@ -78,7 +84,7 @@ _RING_SPANS = 6
 _MIN_OPENNESS_RATIO = 0.2
 """Area of a piece seen along its mean normal over its area; that of a nearly closed piece is close to zero."""
 
-_MAX_FIRST_SPANS = 60
+_MAX_FIRST_SPANS = 120
 """Spans of the first grid along a piece, at most; bounds the time."""
 
 _TINY = 1e-300
@@ -123,6 +129,7 @@ def add_patches(skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: S
             if candidate is not None:
                 candidates.append(candidate)
                 search.take(facets)
+    candidates = search.refit(candidates)
     if not candidates:
         return segments
     segment, uncut = segments.segment.copy(), segments.uncut.copy()
@@ -147,11 +154,16 @@ class _Search:
     def __init__(self, skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: Segments) -> None:
         self._skin, self._faceted, self._graph, self._segments = skin, faceted, graph, segments
         self._is_taken = np.zeros(graph.count, np.bool_)
+        # (f,) smooth piece of each facet, -1 for flat faces; those of patches have the highest numbers
+        self._piece = np.full(graph.count, -1, np.intp)
+        self._taken_count = 0
         self._tried: set[bytes] = set()
 
     def take(self, facets: IntIndex) -> None:
-        """Leave some facets out of the following pieces."""
+        """Leave the facets of a patch out of the following pieces."""
         self._is_taken[facets] = True
+        self._piece[facets] = self._graph.count + self._taken_count
+        self._taken_count += 1
 
     def list_shares(self) -> list[_Share]:
         """Return which recognized surfaces may be parts of patches, in the order in which this is tried."""
@@ -175,15 +187,28 @@ class _Search:
         free = usable & ~owner
         free_area = sum_by_label(label[free], graph.area[free], graph.count)
         order = np.argsort(-size, kind="stable")
-        is_piece = (size >= _MIN_FACET_COUNT) & (free_area > share.min_free_ratio * area)
+        is_small = self._measure_largest(label, usable & owner) <= _MAX_SMALL_RATIO * area
+        min_free_ratio = np.where(
+            is_small, min(share.min_free_ratio, _MIN_FREE_AMONG_SMALL_RATIO), share.min_free_ratio
+        )
+        is_piece = (size >= _MIN_FACET_COUNT) & (free_area > min_free_ratio * area)
         label = np.where(usable, label, -1)
         self._fill_islands(label)
+        self._piece = np.where(self._is_taken, self._piece, np.where(is_piece[label] & (label >= 0), label, -1))
         for number in order[is_piece[order]].tolist():
             facets = np.flatnonzero(label == number)
             key = facets.tobytes()
             if key not in self._tried:
                 self._tried.add(key)
                 yield facets
+
+    def _measure_largest(self, label: IntIndex, own: Mask) -> Float64:
+        """Return (f,) the largest area of one surface in each piece, mm²; `own` are the facets on surfaces (f,)."""
+        facets, largest = np.flatnonzero(own), np.zeros(self._graph.count)
+        count = len(self._segments.surfaces)
+        keys, part = np.unique(label[facets] * count + self._segments.segment[facets], return_inverse=True)
+        np.maximum.at(largest, keys // max(count, 1), sum_by_label(part, self._graph.area[facets], len(keys)))
+        return largest
 
     def _find_large(self, usable: Mask) -> Mask:
         """Return (f,) the usable facets of surfaces with much of the area of their pieces: faces by themselves."""
@@ -281,13 +306,30 @@ class _Search:
         noise = _NOISE_TOLERANCES * self._faceted.tolerance
         error = max(min(_ERROR_RATIO * diagonal, _MAX_ERROR_MM), noise)
         allowed = min(_SAGITTA_SHARE_RATIO * _measure_sagitta(piece), _MAX_LOOSE_ERROR_RATIO * diagonal)
-        rim = probe_border(self._skin, self._faceted, self._segments, facets)
+        rim = probe_border(self._skin, self._faceted, self._segments, facets, self._piece)
         allowed = max(error, allowed)
         patch = fit_surface(piece, rim, (error, allowed))
         if patch is None:
             return None
         off = float(np.abs(patch.relate(np.concatenate([piece.points, rim.position])).distance).max())
         return _Candidate(facets, patch, off + self._faceted.tolerance) if off <= allowed else None
+
+    def refit(self, candidates: list[_Candidate]) -> list[_Candidate]:
+        """Return the candidates, fitted again to the straight edges of pieces beside them that stay facets."""
+        region, skin, count = self._faceted.region, self._skin, self._graph.count
+        half = np.flatnonzero(skin.twin >= 0)
+        left, right = region[half // 3], region[skin.twin[half] // 3]
+        is_border = (self._piece[left] >= count) & (self._piece[right] >= 0) & (self._piece[right] < count)
+        changed = np.unique(self._piece[left[is_border]]) - count
+        self._piece[self._piece < count] = -1
+        result = []
+        for number, candidate in enumerate(candidates):
+            fitted = self.fit_piece(candidate.facets) if number in changed else candidate
+            if fitted is None:
+                self._piece[candidate.facets] = -1
+            else:
+                result.append(fitted)
+        return result
 
 
 def _measure_sagitta(piece: Piece) -> float:
@@ -344,8 +386,10 @@ def _fit_ring(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Patch
     held = np.isin(points.parameters, (0.0, 1.0))
     held[:, 0] &= held[:, 1]
     around = float(lengths(piece.points[piece.rim[:, 1]] - piece.points[piece.rim[:, 0]]).sum()) / 2
-    spans = _RING_SPANS, _limit_spans(_RING_SPANS * _measure_area(piece) / around**2)
-    return fit_patch(points._replace(held=held), error, is_closed=True, may_slide=True, first_spans=spans)
+    aspect = around**2 / _measure_area(piece)
+    spans = _RING_SPANS, _limit_spans(_RING_SPANS / aspect)
+    points = points._replace(held=held)
+    return fit_patch(points, error, is_closed=True, may_slide=True, first_spans=spans, aspect=aspect)
 
 
 def _fit_rectangle(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Patch | None:
@@ -358,8 +402,9 @@ def _fit_rectangle(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> 
     begin, end = piece.rim.T
     is_along = (parameters[begin, 1] == parameters[end, 1]) & np.isin(parameters[begin, 1], (0.0, 1.0))
     along = float(lengths(piece.points[end] - piece.points[begin])[is_along].sum()) / 2
-    spans = _limit_spans(MIN_SPANS * along**2 / _measure_area(piece)), MIN_SPANS
-    return fit_patch(points, error, is_closed=False, may_slide=True, first_spans=spans)
+    aspect = along**2 / _measure_area(piece)
+    spans = _limit_spans(MIN_SPANS * aspect), MIN_SPANS
+    return fit_patch(points, error, is_closed=False, may_slide=True, first_spans=spans, aspect=aspect)
 
 
 def _fit_disc(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Patch | None:

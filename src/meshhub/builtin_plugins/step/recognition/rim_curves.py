@@ -60,7 +60,7 @@ def project(surface: SurfaceArray, points: Float64) -> Float64:
     return project_onto_both(rows, rows, points)
 
 
-def probe_border(skin: Skin, faceted: FacetedSkin, segments: Segments, facets: IntIndex) -> RimPoints:
+def probe_border(skin: Skin, faceted: FacetedSkin, segments: Segments, facets: IntIndex, piece: IntIndex) -> RimPoints:
     """Return points on the border of some facets: on the surfaces beside them, where these are curved.
 
     Args:
@@ -68,6 +68,7 @@ def probe_border(skin: Skin, faceted: FacetedSkin, segments: Segments, facets: I
         faceted: Its planar facets.
         segments: Surfaces recognized before.
         facets: Facets of a piece whose border does not touch itself.
+        piece: (f,) smooth piece of each facet, -1 for flat faces. The border between two pieces is a smooth curve.
     """
     inside = np.zeros(faceted.faces, np.bool_)
     inside[facets] = True
@@ -77,8 +78,11 @@ def probe_border(skin: Skin, faceted: FacetedSkin, segments: Segments, facets: I
     is_border = (twin < 0) | ~inside[beside]
     half, beside = half[is_border], beside[is_border]
     owner = np.where(beside >= 0, segments.segment[beside], -1)
-    # a surface, a facet, or the open border; each side of it becomes one edge
+    # a surface, a piece, a facet, or the open border; each side of it becomes one edge
     side = np.where(owner >= 0, owner, -2 - beside)
+    # recognized surfaces in a piece fit parts of it by chance
+    is_smooth = (beside >= 0) & (piece[beside] >= 0)
+    side[is_smooth] = -2 - faceted.faces - piece[beside[is_smooth]]
     begin, end = skin.begin[half].astype(np.intp), skin.end[half].astype(np.intp)
     points = [RimPoints(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0), np.empty((0, 3)))]
     for loop in order_loops(begin, end):

@@ -377,8 +377,8 @@ def _interpolate_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_P
     place = np.concatenate([np.arange(len(corners.path)), (after[:, None] + FRACTIONS).ravel()])
     order = np.argsort(place, kind="stable")
     point = np.concatenate([corners.point, between])[order]
-    path = np.concatenate([corners.path, owner])[order]
-    return _Paths(np.searchsorted(path, np.arange(paths.count + 1)), path, point), is_smooth
+    number = np.concatenate([corners.path, owner])[order]
+    return _Paths(np.searchsorted(number, np.arange(paths.count + 1)), number, point), is_smooth
 
 
 def _merge_paths(one: _Paths, other: _Paths) -> _Paths:
