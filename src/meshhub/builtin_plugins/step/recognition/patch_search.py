@@ -84,6 +84,9 @@ _RING_SPANS = 6
 _MIN_OPENNESS_RATIO = 0.2
 """Area of a piece seen along its mean normal over its area; that of a nearly closed piece is close to zero."""
 
+_MAX_SPANS_RATIO = 0.5
+"""Spans of the first grid along a strip over the corners on its rim; more slow CAD programs down."""
+
 _MAX_FIRST_SPANS = 120
 """Spans of the first grid along a piece, at most; bounds the time."""
 
@@ -403,7 +406,8 @@ def _fit_rectangle(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> 
     is_along = (parameters[begin, 1] == parameters[end, 1]) & np.isin(parameters[begin, 1], (0.0, 1.0))
     along = float(lengths(piece.points[end] - piece.points[begin])[is_along].sum()) / 2
     aspect = along**2 / _measure_area(piece)
-    spans = _limit_spans(MIN_SPANS * aspect), MIN_SPANS
+    corners = int(is_along.sum()) / 2
+    spans = _limit_spans(min(MIN_SPANS * aspect, _MAX_SPANS_RATIO * corners)), MIN_SPANS
     return fit_patch(points, error, is_closed=False, may_slide=True, first_spans=spans, aspect=aspect)
 
 

@@ -48,6 +48,10 @@ _MIN_RADIUS_MM = 1e-300
 """Millimeters; avoids a division by zero for paths of equal points."""
 _MAX_SPLINE_ERROR_MM = 1e-7
 """Distance of a spline from its surfaces, as the files state; CAD programs fail to fillet beside less exact ones."""
+_SPLINE_DEGREE = 3
+"""Degree of the splines."""
+_MAX_SPLINE_MOVE_RATIO = 0.05
+"""Distance of a spline beside a patch from its other surface, over the limit of the surfaces."""
 _MAX_SPLINE_ROUNDS = 2
 """Attempts to halve the steps of a spline; each one divides its error by 16."""
 _REGULARIZATION = 1e-14
@@ -358,11 +362,16 @@ def _interpolate_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_P
     """
     is_patch = [side.kind == SurfaceKind.PATCH for side in sides]
     rows = np.flatnonzero((is_patch[0] | is_patch[1]) & (np.diff(paths.begin) > 2))
-    curves = []
+    curves, needs_more = [], np.zeros(paths.count, np.bool_)
     for path in rows.tolist():
-        between = interpolate_corners(paths.point[paths.begin[path] : paths.begin[path + 1]])
+        corner = paths.point[paths.begin[path] : paths.begin[path + 1]]
+        between = interpolated = interpolate_corners(corner)
         if not (is_patch[0][path] and is_patch[1][path]):
             between = project((sides.right if is_patch[0][path] else sides.left).take(np.array([path])), between)
+        moved = float(lengths(between - interpolated).max())
+        # otherwise, the spline through the corners is the curve; CAD programs read long splines slowly
+        needs_more[path] = len(corner) <= _SPLINE_DEGREE or (corner[0] == corner[-1]).all()
+        needs_more[path] |= moved > _MAX_SPLINE_MOVE_RATIO * limit[path]
         curves.append(between)
     owner = np.repeat(rows, [len(curve) for curve in curves])
     between = np.concatenate([np.empty((0, 3)), *curves])
@@ -372,8 +381,9 @@ def _interpolate_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_P
     is_smooth[rows] = True
     is_smooth[owner[is_off]] = False
     corners = paths.select(is_smooth)
-    owner, between = owner[is_smooth[owner]], between[is_smooth[owner]]
-    after = np.flatnonzero(np.diff(corners.path, append=-1) == 0)
+    is_added = (is_smooth & needs_more)[owner]
+    owner, between = owner[is_added], between[is_added]
+    after = np.flatnonzero((np.diff(corners.path, append=-1) == 0) & needs_more[corners.path])
     place = np.concatenate([np.arange(len(corners.path)), (after[:, None] + FRACTIONS).ravel()])
     order = np.argsort(place, kind="stable")
     point = np.concatenate([corners.point, between])[order]
