@@ -307,6 +307,9 @@ class _Search:
             return None
         diagonal = float(np.linalg.norm(np.ptp(piece.points, axis=0)))
         noise = _NOISE_TOLERANCES * self._faceted.tolerance
+        # the shape of a piece that is as coarsely rounded is unknown, and so is the volume under it
+        if noise > _MAX_LOOSE_ERROR_RATIO * diagonal:
+            return None
         error = max(min(_ERROR_RATIO * diagonal, _MAX_ERROR_MM), noise)
         allowed = min(_SAGITTA_SHARE_RATIO * _measure_sagitta(piece), _MAX_LOOSE_ERROR_RATIO * diagonal)
         rim = probe_border(self._skin, self._faceted, self._segments, facets, self._piece)
