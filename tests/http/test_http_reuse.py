@@ -14,6 +14,7 @@ import pytest
 from http_serving import ASCII_STL, Running, serving, wait_until
 from meshhub.engine import reserved_workers
 from meshhub.engine.contract import CALLER, Task
+from meshhub.engine.descendants import is_stopped
 from meshhub.engine.isolated import Isolated
 from meshhub.http.server.app import create_engine
 from meshhub.model.report import Inspection, Report
@@ -48,11 +49,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
 def find_stopped() -> set[int]:
     """Return the workers of this process that wait for another task of their caller."""
-    states = {
-        process: Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
-        for process in find_job_processes()
-    }
-    return {process for process, state in states.items() if state == "T"}
+    return {process for process in find_job_processes() if is_stopped(process)}
 
 
 def convert(running: Running, headers: dict[str, str]) -> None:
