@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, normalize
-from meshhub.builtin_plugins.step.recognition.patches import Patch, PatchPoints
+from meshhub.builtin_plugins.step.recognition.patches import Patch, PatchPoints, PatchPool, relate_points
 from meshhub.builtin_plugins.step.recognition.profiles import Profile, ProfilePoints
 from meshhub.model.scene import Float64
 
@@ -158,16 +158,26 @@ def gradients(surfaces: SurfaceArray, points: Float64) -> tuple[Float64, Float64
 
 def _relate_to_patches(surfaces: SurfaceArray, points: Float64) -> Iterator[tuple[NDArray[np.intp], PatchPoints]]:
     """Yield the rows of each patch, and points (n, 3) relative to it."""
-    for patch, rows in rows_by_patch(surfaces):
-        yield rows, patch.relate(points[rows])
+    parts = _rows_by_patch(surfaces)
+    related = relate_points([(patch, points[rows]) for patch, rows in parts])
+    for (_, rows), on_patch in zip(parts, related, strict=True):
+        yield rows, on_patch
 
 
-def rows_by_patch(surfaces: SurfaceArray) -> list[tuple[Patch, NDArray[np.intp]]]:
+def _rows_by_patch(surfaces: SurfaceArray) -> list[tuple[Patch, NDArray[np.intp]]]:
     """Return each patch with its rows."""
     rows = np.flatnonzero(surfaces.kind == SurfaceKind.PATCH)
-    patches: dict[int, Patch] = {id(patch): patch for patch in surfaces.profile[rows].tolist()}
     owner = np.array([id(patch) for patch in surfaces.profile[rows].tolist()], np.intp)
-    return [(patch, rows[owner == number]) for number, patch in patches.items()]
+    order = np.argsort(owner, kind="stable")
+    parts = np.split(rows[order], np.flatnonzero(np.diff(owner[order])) + 1)
+    return [(surfaces.profile[part[0]], part) for part in parts if len(part)]
+
+
+def pool_patches(surfaces: SurfaceArray) -> tuple[PatchPool, NDArray[np.intp], NDArray[np.intp]]:
+    """Return the patches among surfaces that have some, the rows (n,) of each in order, and their patches (n,)."""
+    parts = _rows_by_patch(surfaces)
+    owner = np.repeat(np.arange(len(parts)), [len(rows) for _, rows in parts])
+    return PatchPool([patch for patch, _ in parts]), np.concatenate([rows for _, rows in parts]), owner
 
 
 def _relate_to_profiles(

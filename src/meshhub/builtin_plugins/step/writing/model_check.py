@@ -16,7 +16,7 @@ from meshhub.builtin_plugins.step.recognition.surfaces import (
     SurfaceKind,
     distances,
     perpendicular,
-    rows_by_patch,
+    pool_patches,
 )
 from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.curves import CurveKind, edge_regions
@@ -299,13 +299,17 @@ def _parameterize(model: BrepModel, face: IntIndex, begin: Float64, end: Float64
     a = np.stack([np.where(is_flat, x, around * radius), np.where(is_flat, y, second)], axis=1)
     b = np.stack([np.where(is_flat, end_x, (around + turn) * radius), np.where(is_flat, end_y, second + climb)], axis=1)
     period = 2 * np.pi * np.stack([np.where(is_flat, 0, radius), np.where(is_torus, surfaces.second, 0)], axis=1)
-    for patch, rows in rows_by_patch(surfaces):
-        low, high = patch.locate(begin[rows]), patch.locate(end[rows])
-        if patch.is_closed:
-            high[:, 0] += np.round(low[:, 0] - high[:, 0])
-        _, along_u, along_v = patch.derive(low, 1)
-        size = np.array([lengths(along_u).mean(), lengths(along_v).mean()])
-        a[rows], b[rows], period[rows] = low * size, high * size, size * [patch.is_closed, False]
+    if (surfaces.kind == SurfaceKind.PATCH).any():
+        pool, rows, owner = pool_patches(surfaces)
+        low, high = pool.locate(owner, begin[rows]), pool.locate(owner, end[rows])
+        closed = pool.is_closed[owner]
+        high[:, 0] += np.where(closed, np.round(low[:, 0] - high[:, 0]), 0.0)
+        counts = np.bincount(owner)
+        size = np.stack(
+            [sum_by_label(owner, lengths(along), len(counts)) / counts for along in pool.derive(owner, low, 1)[1:]],
+            axis=1,
+        )[owner]
+        a[rows], b[rows], period[rows] = low * size, high * size, size * np.stack([closed, closed & False], axis=1)
     return a, b, period
 
 
