@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -165,9 +166,9 @@ def test_rejected_free_form_faces_become_flat_again(monkeypatch: pytest.MonkeyPa
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
     read_back, files = writer.read_back, []
 
-    def reject_first(data: bytes, seconds: float) -> Verdict | None:
+    def reject_first(data: bytes, seconds: float, volumes: Sequence[float]) -> Verdict | None:
         files.append(data)
-        verdict = read_back(data, seconds)
+        verdict = read_back(data, seconds, volumes)
         if len(files) > 1 or verdict is None:
             return verdict
         return Verdict(False, tuple(KernelSolid(False, solid.volume) for solid in verdict.solids))

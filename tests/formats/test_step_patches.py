@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -140,9 +141,9 @@ def test_a_rejected_patch_becomes_facets_again(monkeypatch: pytest.MonkeyPatch) 
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
     files = []
 
-    def reject_first(data: bytes, seconds: float) -> Verdict | None:
+    def reject_first(data: bytes, seconds: float, volumes: Sequence[float]) -> Verdict | None:
         files.append(data)
-        verdict = read_back(data, seconds)
+        verdict = read_back(data, seconds, volumes)
         if len(files) > 1 or verdict is None:
             return verdict
         return Verdict(False, tuple(KernelSolid(False, solid.volume) for solid in verdict.solids))
@@ -159,7 +160,7 @@ def test_a_body_with_many_facets_in_place_of_a_rejected_patch_is_written(monkeyp
     """Without the patch, the file is too large to be checked again."""
     monkeypatch.setattr(writer, "is_available", lambda: True)
     monkeypatch.setattr(writer, "MAX_FACES_COUNT", 100)
-    monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(False, (KernelSolid(False, 0.0),)))
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds, volumes: Verdict(False, (KernelSolid(False, 0.0),)))
     _, remarks = write_step(hill(count=12))
     assert "bsplines" not in remarks.figures
     assert remarks.figures["faces"] > 100

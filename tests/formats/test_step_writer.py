@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -459,8 +460,8 @@ def test_a_body_that_the_kernel_rejects_gets_flat_faces(
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
     read_back, checked_files = writer.read_back, []
 
-    def bad_once(data: bytes, seconds: float) -> Any:
-        verdict = read_back(data, seconds)
+    def bad_once(data: bytes, seconds: float, volumes: Sequence[float]) -> Any:
+        verdict = read_back(data, seconds, volumes)
         checked_files.append(data)
         if len(checked_files) > 1:
             return verdict
@@ -485,8 +486,8 @@ def test_only_the_surface_at_fault_gets_flat_faces(monkeypatch: pytest.MonkeyPat
     pytest.importorskip("OCP.STEPControl", reason="OpenCASCADE checks these files")
     read_back, rejected = writer.read_back, []
 
-    def reject_one_cylinder(data: bytes, seconds: float) -> Any:
-        verdict = read_back(data, seconds)
+    def reject_one_cylinder(data: bytes, seconds: float, volumes: Sequence[float]) -> Any:
+        verdict = read_back(data, seconds, volumes)
         first, solid = verdict.solids
         round_face = max(range(3), key=lambda index: solid.faces[index].area)
         if len(solid.faces) > 3:
@@ -510,7 +511,7 @@ def test_only_the_surface_at_fault_gets_flat_faces(monkeypatch: pytest.MonkeyPat
 def test_several_bodies_at_fault_get_flat_faces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
     bad = KernelSolid(False, 1.0)
-    monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(False, (bad, bad)))
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds, volumes: Verdict(False, (bad, bad)))
     _, remarks = write_step(two_pins(), step_invalid="keep")
     assert [note.code for note in remarks.notes] == ["flat_body", "flat_body", "invalid_solid", "invalid_solid"]
     assert remarks.figures["cylinders"] == 0
@@ -520,7 +521,7 @@ def test_several_bodies_at_fault_get_flat_faces(monkeypatch: pytest.MonkeyPatch)
 def test_a_body_that_stays_invalid_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
     bad = KernelSolid(False, 1.0)
-    monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(False, (bad, bad)))
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds, volumes: Verdict(False, (bad, bad)))
     with pytest.raises(
         ConversionFailed, match=r"2 of 2 bodies .*body 1 of 'pins': OpenCASCADE finds it invalid"
     ) as info:
@@ -533,7 +534,7 @@ def test_a_body_that_stays_invalid_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_invalid_open_shell_is_written_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
-    monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(False, ()))
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds, volumes: Verdict(False, ()))
     whole = mesh_of(cylinder(20, 5, 5, 32))
     target, remarks = write_step(scene_of(Mesh(whole.vertices, whole.faces[1:])), step_surfaces="planar")
     assert [note.code for note in remarks.notes] == ["invalid_solid", "open_surface"]
@@ -542,7 +543,9 @@ def test_an_invalid_open_shell_is_written_with_a_note(monkeypatch: pytest.Monkey
 
 def test_a_solid_of_the_wrong_volume_is_not_counted_as_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
-    monkeypatch.setattr(writer, "read_back", lambda data, seconds: Verdict(True, (KernelSolid(True, -1000.0),)))
+    monkeypatch.setattr(
+        writer, "read_back", lambda data, seconds, volumes: Verdict(True, (KernelSolid(True, -1000.0),))
+    )
     _, remarks = write_step(scene_of(brick(10, 10, 10)), step_invalid="keep")
     assert [note.code for note in remarks.notes] == ["invalid_solid"]
     assert remarks.figures["valid_solids"] == 0
@@ -556,7 +559,7 @@ def test_a_failed_check_is_never_reported_as_valid(
     monkeypatch: pytest.MonkeyPatch, verdict: Verdict | None, check: str, codes: list[str]
 ) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
-    monkeypatch.setattr(writer, "read_back", lambda data, seconds: verdict)
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds, volumes: verdict)
     _, remarks = write_step(scene_of(mesh_of(cylinder(20, 5, 5, 32))), step_invalid="keep")
     assert [note.code for note in remarks.notes] == codes
     assert remarks.figures["step_check"] == check
@@ -566,7 +569,7 @@ def test_a_failed_check_is_never_reported_as_valid(
 def test_the_check_leaves_time_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[float] = []
     monkeypatch.setattr(writer, "is_available", lambda: True)
-    monkeypatch.setattr(writer, "read_back", lambda data, seconds: limits.append(seconds))
+    monkeypatch.setattr(writer, "read_back", lambda data, seconds, volumes: limits.append(seconds))
     with bounded_by(time.monotonic() + 8):
         write_step(scene_of(brick()))
     write_step(scene_of(brick()))
@@ -595,9 +598,9 @@ def test_a_file_that_is_too_large_for_the_check_has_a_note(monkeypatch: pytest.M
 def test_a_file_that_crashes_or_hangs_the_kernel_is_not_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("OCP.STEPControl", reason="where it is not loaded, the check has a process of another kind")
     target, _ = write_step(scene_of(brick()))
-    monkeypatch.setattr(kernel_check, "judge", lambda data: os.kill(os.getpid(), signal.SIGSEGV))
+    monkeypatch.setattr(kernel_check, "judge", lambda data, volumes: os.kill(os.getpid(), signal.SIGSEGV))
     assert kernel_check.read_back(target.read(), 20) == Verdict(False, ())
-    monkeypatch.setattr(kernel_check, "judge", lambda data: time.sleep(60))
+    monkeypatch.setattr(kernel_check, "judge", lambda data, volumes: time.sleep(60))
     assert kernel_check.read_back(target.read(), 0.2) is None
 
 

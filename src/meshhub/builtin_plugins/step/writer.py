@@ -85,6 +85,11 @@ class _WrittenProduct(NamedTuple):
     shell_count: int
     figures: dict[str, int | float]
 
+    @property
+    def volumes(self) -> list[float]:
+        """Expected volumes of its solids, mm³."""
+        return [body.volume_mm3 for body in self.bodies if body.volume_mm3 is not None]
+
 
 class _Fault(NamedTuple):
     """A body that OpenCASCADE rejects.
@@ -241,10 +246,13 @@ def write(scene: Scene, target: Target, options: StepWriteOptions) -> None:
     uses = np.bincount([placement.shape for placement in placements], minlength=len(shapes)).tolist()
     note_lost_finish("STEP", [scene.materials[index] for index in scene.used_materials()])
     writer = _SceneWriter(scene, options, shapes, placements, uses, {})
+    started = time.monotonic()
     with target.open() as stream:
         products = writer.write_scene(stream)
+    # B-spline faces of a scan take long to write, and as long to check
+    seconds = max(MAX_CHECK_S, time.monotonic() - started)
     left = seconds_left()
-    deadline = time.monotonic() + (MAX_CHECK_S if left is None else min(MAX_CHECK_S, MAX_CHECK_RATIO * left))
+    deadline = time.monotonic() + (seconds if left is None else min(seconds, MAX_CHECK_RATIO * left))
     verdict = _check_file(target, products, deadline)
     faults = _find_faults(writer, products, verdict, deadline)
     fallbacks: dict[tuple[int, str], _Fallback] = {}
@@ -315,7 +323,8 @@ def _check_file(target: Target, products: list[_WrittenProduct | None], deadline
     """Return the file as OpenCASCADE reads it; None if it is not installed, the file too large, or the time over."""
     if not is_available() or _count_faces(products) > MAX_FACES_COUNT:
         return None
-    return read_back(target.read(), deadline - time.monotonic())
+    volumes = [volume for product in products if product for volume in product.volumes]
+    return read_back(target.read(), deadline - time.monotonic(), volumes)
 
 
 def _count_faces(products: list[_WrittenProduct | None]) -> int:
@@ -339,7 +348,7 @@ def _find_faults(
         is_alone = len(numbered) == product.uses == 1
         shape_verdict: Verdict | None = verdict
         if not is_alone:
-            shape_verdict = read_back(writer.write_shape_alone(number), deadline - time.monotonic())
+            shape_verdict = read_back(writer.write_shape_alone(number), deadline - time.monotonic(), product.volumes)
         if shape_verdict is not None:
             for index, reason in find_faults(shape_verdict, product.bodies).items():
                 body, model, causes = product.bodies[index], writer.states[number].model, _NO_REGIONS

@@ -19,15 +19,18 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 MAX_FACES_COUNT = 2_000
 """Faces; OpenCASCADE takes about a millisecond to read each, and the same time to check it."""
 MAX_CHECK_S = 10.0
-"""Seconds for all checks of one file; OpenCASCADE reads and checks MAX_FACES in less."""
+"""Seconds for all checks of one file, or as many as its writing took; MAX_FACES_COUNT flat faces take less."""
 MAX_CHECK_RATIO = 0.5
 """Share of the time until the deadline that the checks may take; the rest is for writing the file again."""
+
+_CONFIRMED_RATIO = 5e-4
+"""Share of an expected volume by which a first measurement may differ; half of what is allowed."""
 
 _MESH_ANGLE_RAD = 0.03
 """Radians between the segments of a curve; changes the volume by at most 1.5e-4."""
@@ -78,12 +81,13 @@ def is_available() -> bool:
     return importlib.util.find_spec("OCP") is not None
 
 
-def read_back(data: bytes, seconds: float) -> Verdict | None:
+def read_back(data: bytes, seconds: float, volumes: Sequence[float] = ()) -> Verdict | None:
     """Read a STEP file in a separate process and check its shapes.
 
     Args:
         data: The file.
         seconds: Timeout.
+        volumes: Expected volumes of its solids (mm³); one that the first measurement confirms is not measured again.
     Returns:
         None if OpenCASCADE did not finish in time or could not be started.
     """
@@ -91,7 +95,8 @@ def read_back(data: bytes, seconds: float) -> Verdict | None:
         return None
     can_fork = sys.platform == "linux" and ("OCP.STEPControl" in sys.modules or threading.active_count() == 1)
     try:
-        status, answer = _judge_in_fork(data, seconds) if can_fork else _judge_in_new_process(data, seconds)
+        run = _judge_in_fork if can_fork else _judge_in_new_process
+        status, answer = run(data, seconds, volumes)
     except (OSError, subprocess.TimeoutExpired):
         return None
     if status in (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGFPE):
@@ -107,7 +112,7 @@ def _decode_solid(valid: bool, volume: float, faces: list[tuple[bool, float, lis
     return KernelSolid(valid, volume, tuple(decoded))
 
 
-def _judge_in_fork(data: bytes, seconds: float) -> tuple[int, bytes]:
+def _judge_in_fork(data: bytes, seconds: float, volumes: Sequence[float]) -> tuple[int, bytes]:
     """Return the exit status and the JSON answer of a fork of this process."""
     source, sink = os.pipe()
     with warnings.catch_warnings():
@@ -115,7 +120,7 @@ def _judge_in_fork(data: bytes, seconds: float) -> tuple[int, bytes]:
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        _send_answer(data, sink, seconds)
+        _send_answer(data, sink, seconds, volumes)
     os.close(sink)
     try:
         answer = _receive_answer(source, time.monotonic() + seconds)
@@ -145,7 +150,7 @@ def _receive_answer(source: int, deadline: float) -> bytes:
         answer += block
 
 
-def _send_answer(data: bytes, sink: int, seconds: float) -> None:
+def _send_answer(data: bytes, sink: int, seconds: float, volumes: Sequence[float]) -> None:
     """Send the verdict and exit without the exit handlers of the parent process."""
     status = 1
     try:
@@ -160,17 +165,17 @@ def _send_answer(data: bytes, sink: int, seconds: float) -> None:
         null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(null, stream)
-        os.write(sink, json.dumps(judge_or_reject(data)).encode())
+        os.write(sink, json.dumps(judge_or_reject(data, volumes)).encode())
         status = 0
     finally:
         os._exit(status)
 
 
-def _judge_in_new_process(data: bytes, seconds: float) -> tuple[int, bytes]:
+def _judge_in_new_process(data: bytes, seconds: float, volumes: Sequence[float]) -> tuple[int, bytes]:
     """Return the exit status and the JSON answer of a new process."""
     # -P keeps the folder of this file out of the module search path: its modules would hide others
     completed = subprocess.run(  # noqa: S603 - this interpreter runs this file
-        [sys.executable, "-P", __file__],
+        [sys.executable, "-P", __file__, json.dumps(list(volumes))],
         input=data,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -180,9 +185,12 @@ def _judge_in_new_process(data: bytes, seconds: float) -> tuple[int, bytes]:
     return completed.returncode, completed.stdout.splitlines()[-1] if completed.stdout else b""
 
 
-def judge(data: bytes) -> tuple[bool, list[KernelSolid]]:
+def judge(data: bytes, volumes: Sequence[float] = ()) -> tuple[bool, list[KernelSolid]]:
     """Read a STEP file in this process.
 
+    Args:
+        data: The file.
+        volumes: Expected volumes, as in `read_back`.
     Returns:
         Whether every shape is valid; the solids.
     """
@@ -210,16 +218,17 @@ def judge(data: bytes) -> tuple[bool, list[KernelSolid]]:
 
     def judge_solid(solid: Any) -> KernelSolid:
         faces = [TopoDS.Face(face) for face in _explore(solid, TopAbs_FACE)]
-        valid, volume = BRepCheck_Analyzer(solid).IsValid(), _measure_volume(solid, faces)
+        valid, volume = BRepCheck_Analyzer(solid).IsValid(), _measure_volume(solid, faces, volumes)
         return KernelSolid(valid, volume, tuple(judge_face(face) for face in faces))
 
     return analyzer.IsValid(), [judge_solid(solid) for solid in _explore(shape, TopAbs_SOLID)]
 
 
-def _measure_volume(solid: Any, faces: list[Any]) -> float:
-    """Return the volume of a solid (mm³), between fine triangles if it has free-form faces.
+def _measure_volume(solid: Any, faces: list[Any], volumes: Sequence[float]) -> float:
+    """Return the volume of a solid (mm³).
 
-    The kernel's integral over a surface with many knots is off by up to 1.5 %.
+    The kernel's integral over a free-form surface with many knots may be off by up to 1.5 %. If it is none of some
+    expected volumes, that between fine triangles is returned, which takes much longer, and is too small for balls.
     """
     from OCP.BRep import BRep_Tool
     from OCP.BRepAdaptor import BRepAdaptor_Surface
@@ -239,7 +248,8 @@ def _measure_volume(solid: Any, faces: list[Any]) -> float:
     BRepGProp.VolumeProperties_s(solid, properties)
     free = (GeomAbs_SurfaceOfExtrusion, GeomAbs_SurfaceOfRevolution, GeomAbs_BSplineSurface)
     kinds = {BRepAdaptor_Surface(face).GetType() for face in faces}
-    if kinds.isdisjoint(free):
+    is_expected = any(abs(properties.Mass() - volume) <= _CONFIRMED_RATIO * abs(volume) for volume in volumes)
+    if is_expected or kinds.isdisjoint(free):
         return float(properties.Mass())
     has_patches = GeomAbs_BSplineSurface in kinds
     deviation = _PATCH_DEVIATION_RATIO if has_patches else _MESH_DEVIATION_RATIO
@@ -290,10 +300,10 @@ def _find_spots(analyzer: Any, face: Any) -> tuple[tuple[float, float, float], .
     return tuple(spots)
 
 
-def judge_or_reject(data: bytes) -> tuple[bool, list[KernelSolid]]:
+def judge_or_reject(data: bytes, volumes: Sequence[float] = ()) -> tuple[bool, list[KernelSolid]]:
     """Judge a STEP file; one on which OpenCASCADE raises an exception is invalid."""
     try:
-        return judge(data)
+        return judge(data, volumes)
     except ImportError:
         raise
     except Exception:
@@ -304,4 +314,4 @@ if __name__ == "__main__":
     # OpenCASCADE prints to standard output: the answer goes to a copy of it
     _answer_stream = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    os.write(_answer_stream, json.dumps(judge_or_reject(sys.stdin.buffer.read())).encode())
+    os.write(_answer_stream, json.dumps(judge_or_reject(sys.stdin.buffer.read(), json.loads(sys.argv[1]))).encode())
