@@ -76,8 +76,9 @@ class StepWriteOptions(Struct, frozen=True, kw_only=True):
             Meta(
                 title="Tolerance of the surfaces in mm",
                 description=(
-                    "Maximum distance of a mesh point from its recognized surface; "
-                    "default: the rounding error of 32-bit coordinates."
+                    "Maximum distance of a mesh point from its recognized surface. With freeform, scans and sculptures "
+                    "then become B-spline faces, too. "
+                    "Default: the rounding error of 32-bit coordinates; scans stay triangles."
                 ),
                 ge=1e-6,
                 le=1.0,

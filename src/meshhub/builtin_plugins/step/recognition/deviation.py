@@ -43,7 +43,7 @@ _RADON_POINTS = [(np.full(3, 1 / 3), 9 / 40)] + [
 """Barycentric coordinates and weights of seven points; exact for polynomials of degree five on a triangle."""
 
 
-def find_deviating(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray) -> IntIndex:
+def find_deviating(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray, limit: Float64) -> IntIndex:
     """Find the curved regions whose triangles are not chords of their surface.
 
     The middles of a triangle and of its edges may lie off the surface by the sagitta of its longest edge for a turn of
@@ -53,6 +53,7 @@ def find_deviating(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray
         skin: Mesh.
         region: (m,) region of each face.
         surfaces: (r,) surfaces of the regions.
+        limit: (r,) millimeters that a point may lie off its surface.
     Returns:
         Ascending region indices.
     """
@@ -66,6 +67,7 @@ def find_deviating(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray
     for weights in ((0.5, 0.5, 0.0), (0.0, 0.5, 0.5), (0.5, 0.0, 0.5), (1 / 3, 1 / 3, 1 / 3)):
         point = np.einsum("ijk,j->ik", corner, np.array(weights))
         np.maximum(off, np.abs(distances(face_surface, point)), out=off)
+    off -= limit[region[curved]]
     count = len(surfaces)
     coarse = sum_by_label(region[curved], off > SAGITTA_RATIO * longest, count)
     is_deviating = coarse > MAX_COARSE_RATIO * np.bincount(region[curved], minlength=count)

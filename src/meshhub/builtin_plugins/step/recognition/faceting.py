@@ -75,7 +75,7 @@ def facet_skin(skin: Skin) -> FacetedSkin:
         half_unit = tolerance / ROUNDING_RATIO * _FLOAT32_HALF_UNIT_RATIO
         allowed = np.maximum(allowed, half_unit * size ** (2 / 3))
     for attempt in range(_MAX_ATTEMPTS):
-        faceted = _outline_faces(skin, *merge_coplanar_faces(skin, tolerance), tolerance)
+        faceted = outline_faces(skin, *merge_coplanar_faces(skin, tolerance), tolerance)
         if attempt == _MAX_ATTEMPTS - 1:
             break
         change = np.abs(_polyhedron_volumes(skin, faceted) - volume)
@@ -84,7 +84,7 @@ def facet_skin(skin: Skin) -> FacetedSkin:
         tolerance *= _FINER_RATIO
     overlapping = find_overlapping(skin, faceted.planes, faceted.outline, tolerance)
     if len(overlapping):
-        faceted = _outline_faces(skin, *split_regions(skin, faceted.region, overlapping, tolerance), tolerance)
+        faceted = outline_faces(skin, *split_regions(skin, faceted.region, overlapping, tolerance), tolerance)
     needle_tolerance = tolerance
     for _ in range(_MAX_SPLITS):
         swallowing = _find_swallowing(skin, faceted)
@@ -92,7 +92,7 @@ def facet_skin(skin: Skin) -> FacetedSkin:
             break
         # needles have the shortest edges, and must be more slender to stay with their neighbors
         needle_tolerance *= _FINER_RATIO
-        faceted = _outline_faces(skin, *split_regions(skin, faceted.region, swallowing, needle_tolerance), tolerance)
+        faceted = outline_faces(skin, *split_regions(skin, faceted.region, swallowing, needle_tolerance), tolerance)
     return faceted
 
 
@@ -117,7 +117,15 @@ def _find_swallowing(skin: Skin, faceted: FacetedSkin) -> IntIndex:
     return np.unique(outline.region[off > _MAX_OFF_RATIO * reach]).astype(np.intp)
 
 
-def _outline_faces(skin: Skin, region: Labels, count: int, tolerance: float) -> FacetedSkin:
+def outline_faces(skin: Skin, region: Labels, count: int, tolerance: float) -> FacetedSkin:
+    """Return a skin as planar faces.
+
+    Args:
+        skin: Mesh, millimeters.
+        region: (m,) face of each triangle.
+        count: Number of faces.
+        tolerance: Millimeters by which the triangles of a face may lie off its plane.
+    """
     planes = fit_planes(skin, region, count)
     outline = trace_outline(skin, region, np.zeros(count, np.bool_), tolerance)
     return FacetedSkin(region, count, planes, outline, tolerance)

@@ -89,6 +89,17 @@ class FitPoints(NamedTuple):
     held: NDArray[np.bool_]
 
 
+class Stiffness(NamedTuple):
+    """How closely a patch may follow noise.
+
+    smoothing: weight of the second differences of the poles over that of the points
+    max_poles: poles at most; None for as many as the points determine
+    """
+
+    smoothing: float = _SMOOTHING_RATIO
+    max_poles: int | None = None
+
+
 def fit_patch(
     points: FitPoints,
     tolerances: tuple[float, float],
@@ -97,6 +108,7 @@ def fit_patch(
     may_slide: bool,
     first_spans: tuple[int, int] = (MIN_SPANS, MIN_SPANS),
     aspect: float | None = None,
+    stiffness: Stiffness | None = None,
 ) -> Patch | None:
     """Return a patch with few poles that passes through points, or through a sample of many; None if there is none.
 
@@ -108,16 +120,19 @@ def fit_patch(
         may_slide: Whether the parameters are corrected until the points are the nearest ones of the patch.
         first_spans: Spans of the first grid in both directions.
         aspect: Length over width, for patches without points in large parts; there, they bend as little as possible.
+        stiffness: How closely the patch may follow noise; default: through exact points.
     """
     points = _sample(points, _MAX_SLIDING_POINTS) if may_slide else points
-    fit = _Fit(points, is_closed=is_closed, aspect=aspect)
+    stiffness = stiffness or Stiffness()
+    fit = _Fit(points, is_closed=is_closed, aspect=aspect, smoothing=stiffness.smoothing)
     grid = (np.linspace(0, 1, first_spans[0] + 1), np.linspace(0, 1, first_spans[1] + 1))
     result = fit.solve(grid)
     if may_slide:
         if result.largest > _MAX_FIRST_ERROR_RATIO * float(np.linalg.norm(np.ptp(points.position, axis=0))):
             return None
         result = fit.correct(result, tolerances[0])
-    limit = min(_MAX_SLIDING_POLES if may_slide else MAX_POLES_COUNT, _MAX_POLES_RATIO * len(points.position))
+    determined = _MAX_POLES_RATIO * len(points.position) if stiffness.max_poles is None else stiffness.max_poles
+    limit = min(_MAX_SLIDING_POLES if may_slide else MAX_POLES_COUNT, determined)
     failures = 0
     while result.largest > tolerances[0] and failures <= _MAX_FAILURES_COUNT:
         if result.largest * (_count_poles(result.grid) / limit) ** _CONVERGENCE_ORDER > tolerances[1]:
@@ -182,9 +197,9 @@ def _count_poles(grid: tuple[Float64, Float64]) -> int:
 class _Fit:
     """Least squares of points by grids."""
 
-    def __init__(self, points: FitPoints, *, is_closed: bool, aspect: float | None) -> None:
+    def __init__(self, points: FitPoints, *, is_closed: bool, aspect: float | None, smoothing: float) -> None:
         self._parameters, self._points, self._held = points
-        self._is_closed, self._aspect = is_closed, aspect
+        self._is_closed, self._aspect, self._smoothing = is_closed, aspect, smoothing
 
     def correct(self, result: _Result, tolerance: float) -> _Result:
         """Return the patch with the parameters of its nearest points, as long as this helps; rims stay rims."""
@@ -254,7 +269,7 @@ class _Fit:
             rows.append(hstack([matrix.multiply(column[:, None]) for column in scaled.T]))
             right.append(np.einsum("ij,ij->i", scaled, self._points - center))
         system = vstack(rows).tocsr()
-        normal_matrix = system.T @ system + kron(eye_array(3), self._smoothing(matrix) * energy)
+        normal_matrix = system.T @ system + kron(eye_array(3), self._weigh_bends(matrix) * energy)
         poles = spsolve(normal_matrix.tocsc(), system.T @ np.concatenate(right)).reshape(3, -1).T
         return self._finish(matrix, poles, result.grid, parameters)
 
@@ -262,7 +277,7 @@ class _Fit:
         """Return the patch with a grid."""
         matrix, energy = self._assemble(self._parameters, grid)
         weighted = matrix.multiply(self._weigh()[:, None] ** 2).tocsr()
-        normal = (matrix.T @ weighted + self._smoothing(matrix) * energy).tocsc()
+        normal = (matrix.T @ weighted + self._weigh_bends(matrix) * energy).tocsc()
         center = self._points.mean(axis=0)
         poles = spsolve(normal, weighted.T @ (self._points - center)).reshape(matrix.shape[1], -1)
         return self._finish(matrix, poles, grid, self._parameters)
@@ -282,8 +297,8 @@ class _Fit:
         """Return (n,) weights of the distances of the points."""
         return np.where(self._held.all(axis=1), _FIXED_WEIGHT, 1.0)
 
-    def _smoothing(self, matrix: csr_matrix) -> float:
-        return _SMOOTHING_RATIO * len(self._points) / int(matrix.shape[1])
+    def _weigh_bends(self, matrix: csr_matrix) -> float:
+        return self._smoothing * len(self._points) / int(matrix.shape[1])
 
     def _finish(
         self, matrix: csr_matrix, poles: Float64, grid: tuple[Float64, Float64], parameters: Float64

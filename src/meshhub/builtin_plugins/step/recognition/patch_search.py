@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -133,14 +133,18 @@ def add_patches(skin: Skin, faceted: FacetedSkin, graph: FacetGraph, segments: S
                 candidates.append(candidate)
                 search.take(facets)
     candidates = search.refit(candidates)
+    return add_surfaces(segments, candidates)
+
+
+def add_surfaces(segments: Segments, candidates: Sequence[tuple[IntIndex, Patch, float]]) -> Segments:
+    """Return the segments with patches: their facets, the patch, and the millimeters that a point may lie off."""
     if not candidates:
         return segments
     segment, uncut = segments.segment.copy(), segments.uncut.copy()
-    for number, candidate in enumerate(candidates, len(segments.surfaces)):
-        segment[candidate.facets] = uncut[candidate.facets] = number
-    surfaces = concatenate([segments.surfaces, *(_make_surface(candidate.patch) for candidate in candidates)])
-    limit = np.concatenate([segments.limit, [candidate.limit for candidate in candidates]])
-    return Segments(surfaces, limit, segment, uncut)
+    for number, (facets, _, _) in enumerate(candidates, len(segments.surfaces)):
+        segment[facets] = uncut[facets] = number
+    surfaces = concatenate([segments.surfaces, *(_make_surface(patch) for _, patch, _ in candidates)])
+    return Segments(surfaces, np.concatenate([segments.limit, [limit for *_, limit in candidates]]), segment, uncut)
 
 
 def _make_surface(patch: Patch) -> SurfaceArray:
@@ -380,7 +384,7 @@ def _fit_heights(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Pa
         return None
     points = FitPoints(place[:, :2], place[:, 2:], np.zeros((len(place), 2), np.bool_))
     heights = fit_patch(points, error, is_closed=False, may_slide=False)
-    return None if heights is None else _raise_heights(heights, frame)
+    return None if heights is None else raise_heights(heights, frame)
 
 
 def _fit_ring(piece: Piece, rim: RimPoints, error: tuple[float, float]) -> Patch | None:
@@ -450,7 +454,7 @@ def _limit_spans(count: float) -> int:
     return min(max(MIN_SPANS, round(count)), _MAX_FIRST_SPANS)
 
 
-def _raise_heights(heights: Patch, frame: Frame) -> Patch:
+def raise_heights(heights: Patch, frame: Frame) -> Patch:
     """Return the patch of heights (c, d, 1) over the box of a frame."""
     poles = np.empty((*heights.poles.shape[:2], 3))
     # a spline whose poles lie at the averages of its knots is linear

@@ -107,6 +107,10 @@ class Segments:
         """Return the segments without the facets of an (f,) mask."""
         return Segments(self.surfaces, self.limit, np.where(flat, -1, self.segment), np.where(flat, -1, self.uncut))
 
+    def select(self, facets: IntIndex) -> Segments:
+        """Return the segments of the facets that replace these (f,)."""
+        return Segments(self.surfaces, self.limit, self.segment[facets], self.uncut[facets])
+
     def restore(self, earlier: Segments, facets: IntIndex) -> Segments:
         """Return the segments in which some facets have their earlier surfaces; others were added since."""
         segment, uncut = self.segment.copy(), self.uncut.copy()

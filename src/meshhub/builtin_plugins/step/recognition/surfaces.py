@@ -173,6 +173,13 @@ def _rows_by_patch(surfaces: SurfaceArray) -> list[tuple[Patch, NDArray[np.intp]
     return [(surfaces.profile[part[0]], part) for part in parts if len(part)]
 
 
+def find_charts(surfaces: SurfaceArray) -> NDArray[np.bool_]:
+    """Return (n,) whether surfaces are patches that follow a mesh within a distance only."""
+    charts: NDArray[np.bool_] = surfaces.kind == SurfaceKind.PATCH
+    charts[charts] = [patch.is_chart for patch in surfaces.profile[charts].tolist()]
+    return charts
+
+
 def pool_patches(surfaces: SurfaceArray) -> tuple[PatchPool, NDArray[np.intp], NDArray[np.intp]]:
     """Return the patches among surfaces that have some, the rows (n,) of each in order, and their patches (n,)."""
     parts = _rows_by_patch(surfaces)

@@ -20,6 +20,7 @@ from meshhub.builtin_plugins.step.recognition.surfaces import (
     SurfaceKind,
     cylindrical,
     distances,
+    find_charts,
     gradients,
     project_onto_both,
 )
@@ -44,6 +45,8 @@ _MAX_SHIFT_RATIO = 0.05
 """How far rounding may move the intersection of such surfaces, as a share of the length of a segment."""
 _MAX_MISS_RATIO = 2.0
 """Distance of a smooth curve through the corners beside a patch from both surfaces, over the limit of the surfaces."""
+_CHART_BORDER_RATIO = 0.1
+"""Distance between the border of a chart in the mesh and its edge, over the distance that is allowed for its face."""
 _MIN_RADIUS_MM = 1e-300
 """Millimeters; avoids a division by zero for paths of equal points."""
 _MAX_SPLINE_ERROR_MM = 1e-7
@@ -56,6 +59,9 @@ _MAX_SPLINE_ROUNDS = 2
 """Attempts to halve the steps of a spline; each one divides its error by 16."""
 _REGULARIZATION = 1e-14
 """Added to the normal equations of points in units of their extent; makes those of collinear points solvable."""
+
+_KINDS_WITHOUT_AXES = (SurfaceKind.PLANE, SurfaceKind.SPHERE)
+"""Kinds of surfaces whose axes are the center of no circle."""
 
 Mask = NDArray[np.bool_]
 
@@ -127,24 +133,38 @@ def fit_curves(skin: Skin, outline: Outline, regions: Regions) -> Curves:
     if len(bent) == 0:
         return Curves(kind, center, axis, radius, bad, bad, np.zeros(count + 1, np.intp), np.empty((0, 3)))
     sides = _Sides(regions.surfaces.take(left[bent]), regions.surfaces.take(right[bent]))
-    limit = np.maximum(regions.limit[left[bent]], regions.limit[right[bent]])
-    path = _drop_near_points(_collect_paths(skin, outline, chain[bent]), limit)
-    seems_straight = _are_straight(path, sides, limit)
+    limits = regions.limit[left[bent]], regions.limit[right[bent]]
+    limit = np.maximum(*limits)
+    corners = _collect_paths(skin, outline, chain[bent])
+    is_chart = find_charts(sides.left) | find_charts(sides.right)
+    near = np.where(is_chart, _CHART_BORDER_RATIO * limit, limit)
+    path = _drop_near_points(corners, near)
+    seems_straight = _are_straight(path, sides, limit) & _are_on_chords(path, near)
     straight = seems_straight & _can_be_straight(path, sides, limit)
-    smooth, is_smooth = _interpolate_paths(path, sides, limit)
-    refined, fault = _refine_paths(path.select(~is_smooth), sides, limit)
-    refined = _merge_paths(refined, smooth)
+    # the edges of a chart are as near to it as the mesh
+    allowed = np.where(is_chart, 1.0, _MAX_MISS_RATIO) * limit
+    smooth, is_smooth = _interpolate_paths(path.select(~straight), sides, limit, allowed)
+    # the surfaces of a scan meet nearly in a tangent, and their intersection is far from their border
+    is_refined = ~is_smooth & ~straight & ~is_chart
+    refined, fault = _refine_paths(path.select(is_refined), sides, limit)
+    fault |= is_chart & ~is_smooth & ~straight
+    refined = _merge_paths(_merge_paths(refined, smooth), path.select(~is_smooth & ~is_refined))
     circles = _fit_circles(path, refined, sides, limit)
+    # the corners of a facet are exact, and the chart beside it is near them
+    is_flat = (sides.left.kind == SurfaceKind.PLANE) | (sides.right.kind == SurfaceKind.PLANE)
+    cornered = is_chart & is_flat & ~_are_on_chords(corners, np.minimum(*limits))
+    straight &= ~cornered
     # a circle about the axis of a surface needs no points of the intersection, which are ill-defined near tangency
-    circle = ~straight & ((circles.source == _CircleAxis.SURFACE) | ((circles.source == _CircleAxis.FITTED) & ~fault))
-    straight |= seems_straight & fault & ~circle
+    circle = (circles.source == _CircleAxis.SURFACE) | ((circles.source == _CircleAxis.FITTED) & ~fault)
+    circle &= ~straight & ~cornered
+    straight |= seems_straight & fault & ~circle & ~cornered
     diagonal = float(lengths(np.ptp(skin.points, axis=0)[None])[0])
     may_stay_chords = fault & ~circle & _are_near_surfaces(path, sides, _MAX_SAGITTA_RATIO * diagonal)
-    straight |= may_stay_chords & (np.diff(path.begin) == 2)
-    fault &= ~straight & ~circle
+    straight |= may_stay_chords & (np.diff(path.begin) == 2) & ~cornered
+    fault = (fault & ~straight & ~circle) | cornered
     bad[bent] = fault
     chords = np.zeros(count, np.bool_)
-    chords[bent] = may_stay_chords & fault
+    chords[bent] = (may_stay_chords | is_chart) & fault
     kind[bent[circle]] = CurveKind.CIRCLE
     center[bent], axis[bent], radius[bent] = circles.center, circles.axis, circles.radius
     spline = ~straight & ~circle & ~fault
@@ -224,14 +244,19 @@ def _drop_near_points(paths: _Paths, limit: Float64) -> _Paths:
 def _are_straight(paths: _Paths, sides: _Sides, limit: Float64) -> Mask:
     """Return (n,) whether the points of a path lie on its chord, and the chord on both surfaces."""
     start, stop = paths.point[paths.begin[:-1]], paths.point[paths.begin[1:] - 1]
+    result: Mask = _are_on_chords(paths, limit) & (_measure_chords(sides, start, stop) <= limit)
+    return result
+
+
+def _are_on_chords(paths: _Paths, limit: Float64) -> Mask:
+    """Return (n,) whether the points of a path lie on its chord."""
+    start, stop = paths.point[paths.begin[:-1]], paths.point[paths.begin[1:] - 1]
     chord = stop - start
-    size = lengths(chord)
     direction = normalize(chord)
     offset = paths.point - start[paths.path]
     along = np.einsum("ij,ij->i", offset, direction[paths.path])
     distance = lengths(offset - along[:, None] * direction[paths.path])
-    straight = (np.maximum.reduceat(distance, paths.begin[:-1]) <= limit) & (size > 0)
-    result: Mask = straight & (_measure_chords(sides, start, stop) <= limit)
+    result: Mask = (np.maximum.reduceat(distance, paths.begin[:-1]) <= limit) & (lengths(chord) > 0)
     return result
 
 
@@ -355,7 +380,7 @@ def _interpolate_middles(points: Float64) -> Float64:
     return np.asarray(curve((chord[:-1] + chord[1:]) / 2), np.float64)
 
 
-def _interpolate_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_Paths, Mask]:
+def _interpolate_paths(paths: _Paths, sides: _Sides, limit: Float64, allowed: Float64) -> tuple[_Paths, Mask]:
     """Return smooth curves through the points of the paths beside patches, and (n,) which paths have one.
 
     A patch meets its neighbors where the corners of the mesh are, also if it is tangent to them.
@@ -376,7 +401,7 @@ def _interpolate_paths(paths: _Paths, sides: _Sides, limit: Float64) -> tuple[_P
     owner = np.repeat(rows, [len(curve) for curve in curves])
     between = np.concatenate([np.empty((0, 3)), *curves])
     # written so that NaN is wrong, too
-    is_off = ~(sides.distances(between, owner) <= _MAX_MISS_RATIO * limit[owner])
+    is_off = ~(sides.distances(between, owner) <= allowed[owner])
     is_smooth = np.zeros(paths.count, np.bool_)
     is_smooth[rows] = True
     is_smooth[owner[is_off]] = False
@@ -415,7 +440,7 @@ def _fit_circles(paths: _Paths, refined: _Paths, sides: _Sides, limit: Float64) 
     segment_path, begin, end = paths.segments()
     for candidate in sides:
         usable = source == _CircleAxis.NONE
-        usable &= (candidate.kind != SurfaceKind.PLANE) & (candidate.kind != SurfaceKind.SPHERE)
+        usable &= ~np.isin(candidate.kind, _KINDS_WITHOUT_AXES)
         if not usable.any():
             continue
         middle, ring, error = _mean_circles(candidate, paths)

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.step import StepWriteOptions
 from meshhub.builtin_plugins.step.recognition.arrays import lengths, sort_unique, sum_by_label
 from meshhub.builtin_plugins.step.recognition.bodies import Bodies, group_bodies
+from meshhub.builtin_plugins.step.recognition.chart_borders import move_chart_borders
+from meshhub.builtin_plugins.step.recognition.charts import lay_out_charts
 from meshhub.builtin_plugins.step.recognition.chord_cuts import assign_cut_facets
 from meshhub.builtin_plugins.step.recognition.cut_corners import (
     find_deep_corners,
@@ -83,6 +85,15 @@ class _Search(NamedTuple):
         return int(((self.segments.segment < 0) & ~self.graph.is_broad).sum())
 
 
+class _Surfaces(NamedTuple):
+    """A mesh, its analytic surfaces, and all its surfaces."""
+
+    skin: Skin
+    faceted: FacetedSkin
+    analytic: Segments
+    segments: Segments
+
+
 def _search_surfaces(skin: Skin, faceted: FacetedSkin, requested: float | None) -> _Search:
     """Recognize the surfaces of a mesh."""
     graph = build_facet_graph(skin, faceted)
@@ -125,6 +136,7 @@ class ModelDraft:
         """
         self._segments: Segments | None = None
         self._analytic: Segments | None = None
+        self._uncharted: _Surfaces | None = None
         (self._skin, self._faceted), self._is_flipped = self._mesh, False
         if self._options.step_surfaces != "planar":
             requested = self._options.step_tolerance_mm
@@ -141,8 +153,30 @@ class ModelDraft:
                 self._analytic = segments
                 segments = add_swept_surfaces(self._skin, self._faceted, graph, segments)
                 segments = add_patches(self._skin, self._faceted, graph, segments)
+                if requested is not None:
+                    segments = self._add_charts(graph, segments, requested)
             self._segments = segments
         self._bodies = group_bodies(self._skin)
+
+    def _add_charts(self, graph: FacetGraph, segments: Segments, allowed: float) -> Segments:
+        """Return the segments with charts; cuts the triangles along their borders."""
+        assert self._analytic is not None
+        layout = lay_out_charts(self._skin, self._faceted, graph, segments, allowed)
+        if layout is None:
+            return segments
+        self._uncharted = _Surfaces(self._skin, self._faceted, self._analytic, segments)
+        self._has_exact_points = False
+        self._skin, self._faceted, self._analytic = layout.skin, layout.faceted, self._analytic.select(layout.facet)
+        return layout.segments
+
+    def _drop_charts(self) -> bool:
+        """Return to the triangles of the mesh and to its surfaces before charts, and whether there were any."""
+        if self._uncharted is None:
+            return False
+        self._skin, self._faceted, self._analytic, self._segments = self._uncharted
+        self._bodies = group_bodies(self._skin)
+        self._uncharted, self._has_exact_points = None, True
+        return True
 
     def build(self) -> BrepModel:
         """Build a model; surfaces that fail a check become flat facets."""
@@ -154,6 +188,8 @@ class ModelDraft:
             if model is not None and len(misfits) == 0:
                 return self._move_points(self._restore_surfaces(model, earlier or self._segments))
             if attempt == _MAX_ATTEMPTS_COUNT - 2:
+                if self._drop_charts():
+                    return self.build()
                 misfits = np.arange(len(regions.surfaces))
             is_flipped = self._is_flipped
             self.reject(regions, misfits)
@@ -173,7 +209,8 @@ class ModelDraft:
         """
         assert self._segments is not None
         is_lost = (earlier.segment >= 0) & (self._segments.segment != earlier.segment)
-        if not is_lost.any() or len(self._skin.faces) > _MAX_RESTORE_TRIANGLES_COUNT:
+        is_scan = self._uncharted is not None or len(self._skin.faces) > _MAX_RESTORE_TRIANGLES_COUNT
+        if is_scan or not is_lost.any():
             return model
         area = sum_by_label(self._faceted.region, lengths(self._skin.cross), self._faceted.faces)
         lost = np.bincount(earlier.segment[is_lost], area[is_lost])
@@ -201,8 +238,11 @@ class ModelDraft:
             self._segments = self._segments.restore(self._analytic, facets)
 
     def flatten(self, shells: IntIndex) -> None:
-        """Return all surfaces of some shells to facets; the first time, return free-form to analytic surfaces."""
-        if self._segments is None:
+        """Return all surfaces of some shells to facets; the first time, return free-form to analytic surfaces.
+
+        Charts of other shells are lost, too, so that no facet stays cut.
+        """
+        if self._segments is None or self._drop_charts():
             return
         if self._is_flipped:
             self._recognize(may_flip=False)
@@ -231,6 +271,8 @@ class ModelDraft:
             return regions, None, misfits
         if moved_skin is not self._skin:
             regions = self._make_regions(moved_skin, segments)
+        if self._uncharted is not None:
+            moved_skin = move_chart_borders(moved_skin, regions)
         if self._has_exact_points:
             exact_skin = move_rounded_points(moved_skin, regions, self._max_move_mm())
             model, misfits = self._check_model(exact_skin, regions)
@@ -246,7 +288,7 @@ class ModelDraft:
 
     def _move_points(self, model: BrepModel) -> BrepModel:
         """Return a model with its points moved onto their surfaces, if it still passes the checks."""
-        if self._has_exact_points:
+        if self._has_exact_points or self._uncharted is not None:
             return model
         skin = move_rounded_points(model.skin, model.regions, self._max_move_mm())
         if skin is model.skin:
@@ -308,7 +350,7 @@ def _assemble_model(
     size = np.where(regions.curved, region_areas(skin, regions), np.inf)
     misfits = [
         np.where(size[left] <= size[right], left, right),
-        find_deviating(skin, regions.region, regions.surfaces),
+        find_deviating(skin, regions.region, regions.surfaces, regions.limit),
         find_misshapen(skin, regions.region, regions.surfaces, outline),
         find_unslit_spheres(regions, outline, seams),
         find_unslit_sweeps(skin, regions, outline, seams),

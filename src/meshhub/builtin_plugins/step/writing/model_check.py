@@ -81,7 +81,8 @@ def find_invalid_regions(
     crossing = edges[~on_curved].ravel()
     bad[crossing[bent[crossing]]] = True
     has_other_area = _have_other_areas(model, faces.area)
-    bad |= bent & (has_other_area[left] | has_other_area[right])
+    beside_curved = model.regions.curved[left] | model.regions.curved[right]
+    bad |= beside_curved & (has_other_area[left] | has_other_area[right])
     left, right = left[bad], right[bad]
     smallest = np.where(size[left] <= size[right], left, right)
     is_invalid = (has_other_area | _are_off_mesh(model)) & model.regions.curved
