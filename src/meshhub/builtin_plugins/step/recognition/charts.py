@@ -34,6 +34,18 @@ _MIN_CHART_COUNT = 3
 _MIN_CUT_COUNT = 8
 """Facets of a chart that is halved if no surface follows it."""
 
+_MAX_SMALL_COUNT = 64
+"""Facets of a small chart; if hardly any surface follows such charts, even smaller ones are as good as facets."""
+
+_SAMPLE_COUNT = 300
+"""Small charts after which this is judged."""
+
+_MIN_PROMISING_RATIO = 0.1
+"""Part of the small charts that a surface must follow."""
+
+_MAX_ROUNDS_COUNT = 64
+"""Rounds in which charts are halved; ends the search also where a plane separates nothing."""
+
 _MIN_EXTENT_RATIO = 4.0
 """Extent of such a chart over the allowed distance; facets around one point can be halved forever."""
 
@@ -125,19 +137,25 @@ def _divide(mesh: ChartMesh, region: IntIndex, allowed: float) -> tuple[ChartMes
         region: (m,) facet of each triangle of the first mesh.
         allowed: Millimeters between a patch and its triangles.
     Returns:
-        The mesh as it is cut, the patch of each triangle or -1, and the patches.
+        The mesh as it is cut, the patch of each triangle or -1, and the patches. Where noise exceeds the distance, few
+        patches follow even small charts, and the search ends.
     """
     mesh = mesh.separate(mesh.chart)
     patches: list[Patch] = []
     owner = np.full(len(mesh.faces), -1)
     is_open = mesh.chart >= 0
-    while is_open.any():
+    small = followed = 0
+    for _ in range(_MAX_ROUNDS_COUNT):
+        if not is_open.any() or (small > _SAMPLE_COUNT and followed < _MIN_PROMISING_RATIO * small):
+            break
         rows = np.flatnonzero(is_open)
         rows = rows[np.argsort(mesh.chart[rows], kind="stable")]
         to_cut: list[IntIndex] = []
         for chart in np.split(rows, np.flatnonzero(np.diff(mesh.chart[rows])) + 1):
             facets = len(np.unique(region[mesh.origin[chart]]))
             patch = _follow(mesh, chart, allowed) if facets >= _MIN_CHART_COUNT else None
+            if _MIN_CUT_COUNT <= facets <= _MAX_SMALL_COUNT:
+                small, followed = small + 1, followed + (patch is not None)
             if patch is not None:
                 owner[chart] = len(patches)
                 patches.append(patch)
