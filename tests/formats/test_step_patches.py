@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.step import StepWriteOptions, writer
-from meshhub.builtin_plugins.step.recognition.patches import Patch
+from meshhub.builtin_plugins.step.recognition.patches import Patch, PatchPool
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.skin import build_skin
 from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceArray, SurfaceKind, distances, gradients
@@ -226,3 +226,21 @@ def test_distances_and_normals_of_a_patch() -> None:
     assert normal[:3] == pytest.approx(np.tile([0.0, 0.0, 1.0], (3, 1)))
     # beside the patch
     assert abs(distances(surfaces, points)[3]) == pytest.approx(0.5, rel=0.01)
+
+
+def test_points_have_the_same_place_on_a_face_alone_and_among_others() -> None:
+    # a bent tube with flutes; the poles at its seam appear twice
+    around, along = np.meshgrid(np.linspace(0, 2 * np.pi, 25), np.linspace(0, 1, 12), indexing="ij")
+    radius = 4 + 0.8 * np.cos(4 * around)
+    poles = np.stack([radius * np.cos(around) + 8 * along**2, radius * np.sin(around), 30 * along], axis=-1)
+    poles[-1] = poles[0]
+    u_knots, v_knots = (np.concatenate([np.zeros(3), np.linspace(0, 1, count - 2), np.ones(3)]) for count in (25, 12))
+    tube, sheet = Patch(u_knots, v_knots, poles), Patch(v_knots, v_knots, poles[5:17])
+    random = np.random.default_rng(0)
+    points = tube.evaluate(random.uniform(0, 1, (300, 2))) + random.normal(scale=2.0, size=(300, 3))
+    first, second = np.zeros(300, np.intp), np.ones(300, np.intp)
+    owner, both = np.concatenate([first, second]), np.concatenate([points, points])
+    for pair in ((tube, sheet), (sheet, tube)):
+        together = PatchPool(list(pair)).locate(owner, both)
+        alone = np.concatenate([patch.locate(points) for patch in pair])
+        assert together == pytest.approx(alone, abs=1e-9)

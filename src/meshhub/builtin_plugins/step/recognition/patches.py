@@ -94,7 +94,7 @@ class _Axes:
         # the last break of a patch begins no span
         self._first = np.concatenate([np.append(axis.first, 0) for axis in axes])
         self._powers = np.concatenate([[*axis.powers, np.zeros((ORDER, ORDER))] for axis in axes])
-        self._width = np.append(np.diff(self._breaks), 1.0)
+        self._width = np.append(np.diff(self._breaks), 0.0)
         self._shifted = self._breaks + _AXIS_STEP * np.repeat(np.arange(len(axes)), count)
         self.reach = np.maximum.reduceat(np.where(self._width > 0, self._width, 0.0), self._begin)
 
