@@ -137,8 +137,7 @@ def hooks() -> dict[str, str]:
     """Every hook and its signature as it is written."""
     return {
         name: str(inspect.signature(function)).replace("'", "")
-        for module in hookspecs.MODULES
-        for name, function in vars(module).items()
+        for name, function in vars(hookspecs).items()
         if name.startswith("meshhub_")
     }
 

@@ -83,8 +83,7 @@ class Plugins:
         self.faults: list[Fault] = []
         self.loaded: list[Plugin] = []
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
-        for module in hookspecs.MODULES:
-            self._manager.add_hookspecs(module)
+        self._manager.add_hookspecs(hookspecs)
         if builtins:
             self._load_builtins()
         if entry_points is True:
@@ -205,7 +204,7 @@ class Plugins:
     def _check_hook(self, plugin: Plugin, implementation: object, attribute: str) -> None:
         is_hook = hasattr(self._manager.hook, attribute) and getattr(self._manager.hook, attribute).has_spec()
         if not is_hook:
-            names = sorted(hook for module in hookspecs.MODULES for hook in dir(module) if hook.startswith("meshhub_"))
+            names = sorted(hook for hook in dir(hookspecs) if hook.startswith("meshhub_"))
             self._add_fault(plugin, f"{attribute} is not a hook; the hooks are {', '.join(names)}")
         elif self._manager.parse_hookimpl_opts(implementation, attribute) is None:
             self._add_fault(plugin, f"{attribute} lacks the @hookimpl marker and is not called")
