@@ -1,7 +1,7 @@
 /** Jobs of the service: submit a conversion, follow its progress, and take its result. */
 
 import { readEvents, type Job } from "./job-events";
-import { ApiError, CANCELLED, getJson, OFFLINE, openStream, send, type Answer } from "./api";
+import { ApiError, CANCELLED, getJson, OFFLINE, openStream, send, type Answer } from "./requests";
 
 interface Request {
   signal: AbortSignal;

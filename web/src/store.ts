@@ -3,7 +3,8 @@
 import { batch, computed, signal } from "@preact/signals";
 
 import * as api from "./api";
-import { ApiError, CANCELLED, OFFLINE, type Output } from "./api";
+import type { Output } from "./api";
+import { ApiError, base, CANCELLED, OFFLINE, setApiKey, watchRemaining } from "./requests";
 import { formatBytes, t, tOptional } from "./i18n";
 import { extensionOf, groupModels, type Model, type PathFile } from "./intake";
 import type { Job } from "./job-events";
@@ -132,7 +133,7 @@ async function loadDescription(): Promise<void> {
 }
 
 export async function useKey(key: string, shouldRemember: boolean): Promise<void> {
-  api.setApiKey(key);
+  setApiKey(key);
   hasKey.value = key !== "";
   store("sessionStorage", SESSION_KEY, key && shouldRemember ? key : null);
   await loadService();
@@ -366,7 +367,7 @@ export function applyOption(name: string, value: Value): void {
 }
 
 export function shareLink(): string {
-  return `${api.base}#${toFragment(settings.value)}`;
+  return `${base}#${toFragment(settings.value)}`;
 }
 
 type OutputListener = (event: { output: Output } | { failure: Failure }) => unknown;
@@ -427,10 +428,10 @@ function applyLink(): void {
 
 /** Connect the state with the service, the address and the session. */
 export async function start(): Promise<void> {
-  api.watchRemaining((value) => (remaining.value = value));
+  watchRemaining((value) => (remaining.value = value));
   const key = readStored("sessionStorage", SESSION_KEY);
   if (key) {
-    api.setApiKey(key);
+    setApiKey(key);
     hasKey.value = true;
   }
   await loadService();

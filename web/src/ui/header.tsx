@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
-import { base } from "../api";
+import { base } from "../requests";
 import { formatBytes, language, languages, t, type Language } from "../i18n";
 import { hasKey, plan, remaining, useKey } from "../store";
 import { setTheme, theme, type Theme } from "../theme";

@@ -3,12 +3,11 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import { t } from "../i18n";
-import { active, read, type Failure } from "../store";
+import { active, read } from "../store";
 import { Facts } from "./facts";
 import { Settings } from "./settings";
 import { Footer } from "./footer";
-import { isKeyOpen } from "./header";
-import { Icon } from "./icons";
+import { Problem } from "./problem";
 import { Result } from "./result";
 
 export function Panel() {
@@ -31,36 +30,5 @@ export function Panel() {
       </div>
       <Footer />
     </aside>
-  );
-}
-
-const KEY_CODES = new Set([
-  "premium_format_required",
-  "rate_limit_exceeded",
-  "file_too_large",
-  "too_many_files",
-  "invalid_api_key",
-]);
-
-export function Problem({ failure, onRetry }: { failure: Failure; onRetry?: () => void }) {
-  return (
-    <div class="card bad" role="alert">
-      <p class="card-title">
-        <Icon name="warning" /> <span>{failure.message}</span>
-      </p>
-      {failure.advice && <p>{failure.advice}</p>}
-      <div class="row">
-        {onRetry && (
-          <button class="button small" onClick={onRetry}>
-            {t("retry")}
-          </button>
-        )}
-        {KEY_CODES.has(failure.code) && (
-          <button class="button small" onClick={() => (isKeyOpen.value = true)}>
-            {t("enterKey")}
-          </button>
-        )}
-      </div>
-    </div>
   );
 }

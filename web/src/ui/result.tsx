@@ -2,7 +2,8 @@
 
 import { useState } from "preact/hooks";
 
-import { base, type Output } from "../api";
+import type { Output } from "../api";
+import { base } from "../requests";
 import { copyText } from "../clipboard";
 import { formatBytes, formatNumber, formatSize, t, tOptional } from "../i18n";
 import { hasKey, settings, shareLink, type Item } from "../store";

@@ -17,7 +17,7 @@ import {
 import type { Capability, Field, Operation } from "../types";
 import { isKeyOpen } from "./header";
 import { Icon } from "./icons";
-import { Problem } from "./panel";
+import { Problem } from "./problem";
 
 export function Settings() {
   const capabilities = supported.value;
