@@ -1,5 +1,6 @@
 """Write the generated pages of the documentation: `python docs/make_reference.py`. A test keeps them current."""
 
+# why this way: docs/decisions/0021-documentation-site.md
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,6 @@
 """The shape of the code: imports only go up, hooks are documented as they are, names are public."""
 
+# why this way: docs/decisions/0002-order-of-modules.md
 from __future__ import annotations
 
 import ast

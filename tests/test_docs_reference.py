@@ -136,6 +136,20 @@ def test_paths_in_guides_exist(document: str, min_paths: int) -> None:
     assert missing <= {"src/meshhub/builtin_plugins/arrange/", "docs/decisions/NNNN-name.md", "dist/"}
 
 
+def test_decisions_have_numbers_without_holes_and_links_from_the_code() -> None:
+    files = {path.name: path for path in (DOCS / "decisions").glob("[0-9]*.md")}
+    headings = [path.read_text(encoding="utf-8").split(".")[0] for _, path in sorted(files.items())]
+    assert [int(name[:4]) for name in sorted(files)] == list(range(1, len(files) + 1))
+    assert headings == [f"# {number}" for number in range(1, len(files) + 1)]
+    linked = {
+        name
+        for folder in ("src", "tests", "docs", "plugins")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r"# why this way: docs/decisions/(\S+)$", path.read_text(encoding="utf-8"), re.M)
+    }
+    assert linked == files.keys()
+
+
 def test_every_page_is_in_the_navigation() -> None:
     def pages(entries: list[dict[str, object]]) -> list[str]:
         paths: list[str] = []

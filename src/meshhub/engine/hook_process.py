@@ -1,5 +1,6 @@
 """Third-party hooks in a separate process with deadlines, so that a faulty hook cannot stop the program."""
 
+# why this way: docs/decisions/0020-hook-process.md
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,6 @@
 """Engine that runs each task in a worker process on this machine, and kills the process when the task is over."""
 
+# why this way: docs/decisions/0006-engines.md
 from __future__ import annotations
 
 import contextlib

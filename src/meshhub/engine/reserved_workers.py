@@ -1,5 +1,6 @@
 """Idle workers that have run a task, each reserved for the caller of that task."""
 
+# why this way: docs/decisions/0026-workers-of-one-caller.md
 from __future__ import annotations
 
 import contextlib

@@ -4,6 +4,7 @@ A folder is locked while its program runs. The system releases the lock however 
 that starts removes folders without a lock.
 """
 
+# why this way: docs/decisions/0014-leftovers.md
 from __future__ import annotations
 
 import contextlib

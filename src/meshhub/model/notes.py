@@ -5,6 +5,7 @@ report. A context variable holds the collector, so plug-ins do not pass one alon
 tests of a plug-in, both functions do nothing.
 """
 
+# why this way: docs/decisions/0001-remarks.md
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator

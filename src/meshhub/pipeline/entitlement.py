@@ -1,5 +1,6 @@
 """Choose the best candidate that the caller's plan allows and this machine has installed."""
 
+# why this way: docs/decisions/0005-entitlements.md
 from __future__ import annotations
 
 from collections.abc import Sequence

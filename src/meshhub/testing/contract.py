@@ -1,5 +1,6 @@
 """Base of the contracts: the registry with the plug-in under test, its declaration, and tests of its options."""
 
+# why this way: docs/decisions/0010-contracts.md
 from __future__ import annotations
 
 import warnings

@@ -3,6 +3,7 @@
 The layout is that of the headers of assimp 6, in which `ai_real` is a 32-bit float.
 """
 
+# why this way: docs/decisions/0025-fbx.md
 from __future__ import annotations
 
 import ctypes

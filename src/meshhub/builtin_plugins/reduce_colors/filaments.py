@@ -1,5 +1,6 @@
 """Filaments that the user lists."""
 
+# why this way: docs/decisions/0028-colors-left-out.md
 from __future__ import annotations
 
 import re

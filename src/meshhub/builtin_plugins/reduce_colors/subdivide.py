@@ -1,5 +1,6 @@
 """Subdivision of a surface until its leaves follow the borders between the entries of a palette."""
 
+# why this way: docs/decisions/0024-flat-colors.md
 from __future__ import annotations
 
 from collections.abc import Callable

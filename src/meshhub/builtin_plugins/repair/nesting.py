@@ -1,5 +1,6 @@
 """Nesting depth of shells: the number of closed shells around each one."""
 
+# why this way: docs/decisions/0012-sheets-and-cavities.md
 from __future__ import annotations
 
 import numpy as np

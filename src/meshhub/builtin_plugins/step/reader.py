@@ -1,5 +1,6 @@
 """STEP reader: products become meshes, instances become parts, colors become materials (through OpenCASCADE)."""
 
+# why this way: docs/decisions/0011-step-reading.md
 from __future__ import annotations
 
 import math

@@ -1,5 +1,6 @@
 """Invalid API keys: after too many from one address, further keys are rejected for a while without a lookup."""
 
+# why this way: docs/decisions/0016-wrong-keys.md
 from __future__ import annotations
 
 import hashlib

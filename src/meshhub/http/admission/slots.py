@@ -1,5 +1,6 @@
 """Slots for conversions and hooks, and the queue for them. Slots are shared among callers, not among requests."""
 
+# why this way: docs/decisions/0008-turns.md
 from __future__ import annotations
 
 import asyncio

@@ -4,6 +4,7 @@ The package `limits` has one too. After each request it scans every caller, with
 1000 callers, that took 20 of every 25 milliseconds.
 """
 
+# why this way: docs/decisions/0018-rates-in-memory.md
 from __future__ import annotations
 
 import math

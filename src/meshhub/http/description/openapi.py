@@ -3,6 +3,7 @@
 Client generators read it too (`tox -e clients`), so it uses the part of JSON Schema that they support.
 """
 
+# why this way: docs/decisions/0007-openapi.md
 from __future__ import annotations
 
 from importlib.metadata import version

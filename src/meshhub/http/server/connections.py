@@ -1,5 +1,6 @@
 """Connections: timeouts for idle senders and readers, limits per address, and JSON errors for non-HTTP input."""
 
+# why this way: docs/decisions/0017-connections.md
 from __future__ import annotations
 
 import asyncio

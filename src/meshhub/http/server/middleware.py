@@ -236,6 +236,7 @@ class _Exchange:
 
     async def _drain(self) -> None:
         """Read and discard the rest of the body, within the limits of the settings."""
+        # why this way: docs/decisions/0013-refused-uploads.md
         settings = self._state.settings
         remaining = settings.drain_bytes
         with contextlib.suppress(TimeoutError):

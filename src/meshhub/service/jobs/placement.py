@@ -5,6 +5,7 @@ slots and memory. The oldest job that fits on no worker now keeps one for itself
 otherwise take its slots and memory forever.
 """
 
+# why this way: docs/decisions/0027-cluster.md
 from __future__ import annotations
 
 import heapq

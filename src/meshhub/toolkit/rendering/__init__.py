@@ -7,3 +7,5 @@
 
 `meshhub.toolkit.png` encodes a picture.
 """
+
+# why this way: docs/decisions/0022-pictures.md

@@ -1,5 +1,6 @@
 """Decode buffer views that EXT_meshopt_compression or KHR_meshopt_compression compresses."""
 
+# why this way: docs/decisions/0004-meshopt.md
 from __future__ import annotations
 
 from functools import cache

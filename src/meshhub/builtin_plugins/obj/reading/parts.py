@@ -1,5 +1,6 @@
 """Part and material of each face, from the `o`, `g` and `usemtl` statements in effect."""
 
+# why this way: docs/decisions/0009-obj-groups.md
 from __future__ import annotations
 
 import re

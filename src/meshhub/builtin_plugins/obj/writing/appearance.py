@@ -1,5 +1,6 @@
 """Materials as MTL text, and their images. File names are content hashes, so the output is reproducible."""
 
+# why this way: docs/decisions/0003-obj-companions.md
 from __future__ import annotations
 
 import hashlib

@@ -4,6 +4,7 @@ OpenCASCADE never releases the interpreter lock, so no other thread is inside it
 process that has loaded it is cheap; a new process takes 1–2 s to load it.
 """
 
+# why this way: docs/decisions/0019-step-check.md
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,6 @@
 """Turn the filaments of slicers into materials: paint of triangles, then volumes, then objects."""
 
+# why this way: docs/decisions/0023-filaments.md
 from __future__ import annotations
 
 import colorsys

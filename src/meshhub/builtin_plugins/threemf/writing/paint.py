@@ -1,5 +1,6 @@
 """Paint triangles that were split along borders of color: the tree of each one, down to a cell."""
 
+# why this way: docs/decisions/0029-paint.md
 from __future__ import annotations
 
 from dataclasses import dataclass
