@@ -1,8 +1,10 @@
-"""Every benchmark can be imported, and STEP files of any size can be damaged."""
+"""Every benchmark can be imported, its results are linked, and STEP files of any size can be damaged."""
 
 from __future__ import annotations
 
+import csv
 import importlib
+import re
 import sys
 from pathlib import Path
 
@@ -41,3 +43,24 @@ def test_a_file_of_any_size_can_be_damaged(data: bytes) -> None:
     results = list(mutations([data], 400, seed=1))
     assert len({kind for kind, _ in results}) == 8
     assert len({content for _, content in results}) > 4
+
+
+def test_the_page_links_every_result_and_names_existing_commands() -> None:
+    page = (ROOT / "docs" / "explanation" / "performance.md").read_text(encoding="utf-8")
+    results = {path.name: path for path in (ROOT / "benchmarks" / "results").iterdir()}
+    assert set(re.findall(r"\(\.\./\.\./benchmarks/results/(\S+?)\)", page)) == results.keys()
+    for name, path in results.items():
+        header, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines())
+        assert header[:2] == ["machine", "recorded"], name
+        assert rows and {len(row) for row in rows} == {len(header)}, name
+    assert all((ROOT / script).is_file() for script in re.findall(r"python (benchmarks/\w+\.py)", page))
+
+
+def test_a_reader_is_right_if_another_one_finds_the_same_shape() -> None:
+    readers = importlib.import_module("readers")
+    shape = importlib.import_module("corpus_check").shape
+    triangle = [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+    one, far = shape(triangle, "one"), shape([[9, 9, 9], *triangle[1:]], "far")
+    verdicts = {"a": "right", "b": "right", "c": "different", "d": "rejected"}
+    assert readers.judge({"a": one, "b": one, "c": far, "d": None}) == verdicts
+    assert readers.judge({"a": one, "c": far, "d": None}) == {}

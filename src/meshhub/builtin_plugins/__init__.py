@@ -1,7 +1,7 @@
 """The plug-ins that come with meshhub. Each is an ordinary plug-in: a folder that uses the public hooks alone."""
 
 BUILTINS = (
-    # formats
+    # formats; why their readers are our own: docs/decisions/0030-own-readers.md
     "stl",
     "obj",
     "ply",
