@@ -22,6 +22,7 @@ from distributions import install
 from meshhub.cli import main
 from meshhub.cli.exits import INTERRUPTED, code_of, exit_status
 from models import brick
+from signals import reset_interrupts
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "bracket.stl"
 
@@ -182,7 +183,12 @@ def test_an_interrupt_during_the_imports_prints_no_traceback(tmp_path: Path) -> 
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     for program in (["-m", "meshhub"], ["-c", "from meshhub.__main__ import main; main()"]):
         done = subprocess.run(
-            [sys.executable, *program, "serve"], env=environment, capture_output=True, timeout=50, check=False
+            [sys.executable, *program, "serve"],
+            env=environment,
+            capture_output=True,
+            timeout=50,
+            check=False,
+            preexec_fn=reset_interrupts,
         )
         assert done.returncode == -signal.SIGINT
         assert done.stderr == b""
@@ -214,8 +220,7 @@ def test_a_signal_leaves_no_partial_output(tmp_path: Path, number: str, batch: b
         [sys.executable, "-m", "meshhub", "convert", tmp_path / "a.stl", *output],
         stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(scratch)},
-        # a parent under `nohup` passes on an ignored SIGHUP, which the program respects
-        preexec_fn=lambda: signal.signal(getattr(signal, number), signal.SIG_DFL),
+        preexec_fn=reset_interrupts,
     ) as process:
         # wait for the worker: Python loses an exception that a signal raises during a fork
         while not any(out.glob(".meshhub-*/.out-*/*")) and process.poll() is None:

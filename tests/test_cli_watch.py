@@ -22,6 +22,7 @@ from meshhub import Registry
 from meshhub.cli.batch import Batch, Conversion
 from meshhub.cli.conversion import ConvertFlags
 from meshhub.cli.watch import _Watch
+from signals import reset_interrupts
 from test_cli import list_files, meshhub_cli, read_mesh, write_stl
 
 pytestmark = [
@@ -45,6 +46,7 @@ class Watching:
                 stdout=output,
                 stderr=errors,
                 env={**os.environ, "NO_COLOR": "1"},
+                preexec_fn=reset_interrupts,
             )
 
     @property

@@ -13,6 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from signals import reset_interrupts
+
 pytestmark = [
     pytest.mark.once,
     pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals"),
@@ -32,6 +34,7 @@ def test_a_signal_during_the_start_of_workers_logs_no_error(
         env={**os.environ, "XDG_DATA_HOME": str(tmp_path), "MESHHUB_TEMPORARY_FOLDER": str(tmp_path)},
         text=True,
         start_new_session=True,
+        preexec_fn=reset_interrupts,
     ) as process:
         assert process.stderr is not None
         first = process.stderr.readline()
@@ -53,7 +56,14 @@ def test_a_signal_before_the_service_listens_ends_it(number: str, status: int) -
         f"stop = lambda host, port, **_: signal.raise_signal(signal.{number})\n"
         "sys.modules['meshhub.http'] = types.SimpleNamespace(serve=stop)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code + CLI], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code + CLI],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=reset_interrupts,
+    )
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
     assert "rror" not in done.stderr
