@@ -86,11 +86,9 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "not_found": ErrorCode(404, None, "The path does not exist."),
     "job_not_found": ErrorCode(404, 2, "The job does not exist, was deleted, or belongs to another key."),
     "method_not_allowed": ErrorCode(405, None, "The path does not support the method; see `Allow`."),
-    "request_timeout": ErrorCode(
-        408, None, "The request headers did not arrive in time; send the request again on a new connection."
-    ),
+    "request_timeout": ErrorCode(408, None, "The request did not arrive in time; send it again on a new connection."),
     "job_not_finished": ErrorCode(
-        409, 2, "The job is still queued or running; `Retry-After` has the seconds until the next look."
+        409, 2, "The job is still queued or running; `Retry-After` has the seconds until the next look.", 1
     ),
     "idempotency_conflict": ErrorCode(409, 2, "A different request was sent with the same `Idempotency-Key`."),
     "no_result": ErrorCode(410, 2, "The job was canceled, or its result was deleted."),
@@ -126,7 +124,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
         429, 5, "The caller has as many unfinished jobs as its plan allows; wait until one ends.", 5
     ),
     "rate_limit_exceeded": ErrorCode(
-        429, None, "The caller sent too many requests in one minute; wait for `Retry-After` seconds."
+        429, None, "The caller sent too many requests in one minute; wait for `Retry-After` seconds.", 60
     ),
     "internal_error": ErrorCode(
         500, 70, "Fault of meshhub, not of the request; report the `request_id` to the operator."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import errno
 import gzip
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ import httpx
 import pytest
 
 import meshhub
-from http_serving import Running, check_error, zip_files
+from http_serving import Running, check_error, wait_until, zip_files
 from meshhub.cli.exits import exit_status
 from meshhub.engine.contract import Cancel, Task
-from meshhub.errors import ERROR_CODES, ConversionTimeout, MeshhubError, UnsafeArchive, WorkerCrashed
+from meshhub.engine.logs import FIELDS
+from meshhub.errors import ERROR_CODES, ConversionTimeout, EngineError, MeshhubError, UnsafeArchive, WorkerCrashed
 from meshhub.http.errors import MEANING, STATUS
 from meshhub.model.report import Inspection, Report
 
@@ -67,7 +69,7 @@ CODES = {
     "job_not_found": (404, 2, None),
     "method_not_allowed": (405, None, None),
     "request_timeout": (408, None, None),
-    "job_not_finished": (409, 2, None),
+    "job_not_finished": (409, 2, 1),
     "idempotency_conflict": (409, 2, None),
     "no_result": (410, 2, None),
     "file_too_large": (413, None, None),
@@ -87,7 +89,7 @@ CODES = {
     "worker_crashed": (422, 5, None),
     "worker_lost": (422, 5, None),
     "too_many_jobs": (429, 5, 5),
-    "rate_limit_exceeded": (429, None, None),
+    "rate_limit_exceeded": (429, None, 60),
     "internal_error": (500, 70, None),
     "server_busy": (503, 5, 5),
     "shutting_down": (503, 5, 10),
@@ -230,6 +232,56 @@ def test_every_row_of_the_table_has_a_request() -> None:
 @pytest.mark.parametrize("code", ROWS)
 def test_a_request_gets_the_error_of_its_row(service: Running, code: str) -> None:
     check_error(ROWS[code](service), STATUS[code], code)
+
+
+def respond(
+    service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> tuple[httpx.Response, str]:
+    """Return the response to a request that raises an error, and the reason in the access log."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    def list_fields() -> list[dict[str, Any]]:
+        return [getattr(record, FIELDS) for record in caplog.records if record.name == "meshhub.http.access"]
+
+    monkeypatch.setattr(service.registry, "entitled", fail)
+    with caplog.at_level(logging.INFO, logger="meshhub"):
+        caplog.clear()
+        answer = service.get("/plan")
+        wait_until(lambda: any(fields["path"] == "/plan" for fields in list_fields()))
+    return answer, next(fields["reason"] for fields in list_fields() if fields["path"] == "/plan")
+
+
+@pytest.mark.parametrize("code", [*STATUS, "a_code_of_a_plugin"])
+def test_each_code_has_its_time_to_retry_and_its_reason_in_the_log(
+    service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: str
+) -> None:
+    status, _, retry_after_s = CODES.get(code, (503, None, 5))
+    answer, reason = respond(service, monkeypatch, caplog, EngineError("the figure of it", code=code))
+    check_error(answer, status or 0, code)
+    assert answer.headers.get("retry-after") == (None if retry_after_s is None else str(retry_after_s))
+    assert ("retry-after" in answer.headers) or status not in (429, 503)
+    # other reasons may name files of the caller
+    assert reason == ("the figure of it" if status in (503, 504) else "")
+
+
+@pytest.mark.parametrize("name", [name for name, _, status, *_ in CLASSES if status == 503])
+def test_each_503_has_its_reason_in_the_log(
+    service: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    kind = next(kind for kind in walk_subclasses(MeshhubError) if kind.__name__ == name)
+    answer, reason = respond(service, monkeypatch, caplog, kind("cannot reach db.internal"))
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) > 0
+    assert reason == "cannot reach db.internal"
+    # a message of a database names hosts of the operator
+    assert ("db.internal" in answer.text) != name.endswith("StoreUnavailable")
+
+
+def test_an_empty_key_is_called_empty(service: Running) -> None:
+    answer = service.get("/plan", headers={"X-Api-Key": ""})
+    assert check_error(answer, 401, "invalid_api_key")["error"].startswith("X-Api-Key is empty;")
 
 
 def test_the_documentation_has_the_same_table() -> None:

@@ -12,7 +12,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 from msgspec import Struct
 
-from meshhub.errors import ERROR_CODES, ConversionTimeout, MeshhubError, ServerBusy, ShuttingDown
+from meshhub.errors import ERROR_CODES, JobStoreUnavailable, KeyStoreUnavailable, MeshhubError, ServerBusy
 from meshhub.http.context import context_of
 
 log = logging.getLogger("meshhub.http")
@@ -87,6 +87,11 @@ def no_room(error: Exception) -> ServerBusy | None:
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """Return the response for an exception."""
     error = no_room(error) or error
+    if isinstance(error, KeyStoreUnavailable | JobStoreUnavailable):
+        # its message is for the operator: it names files and hosts
+        context_of(request.scope).reason = error.message
+        subject = "API keys cannot be checked" if isinstance(error, KeyStoreUnavailable) else "jobs cannot be reached"
+        error = ServerBusy(f"{subject} now; try again in a moment")
     if isinstance(error, ClientGone):
         return Response(b"", status_code=CLIENT_CLOSED_REQUEST, media_type="application/json")
     if isinstance(error, HTTPException) and error.status_code < 500:
@@ -121,11 +126,12 @@ def _respond(request: Request[Any, Any, Any], error: MeshhubError) -> Response[b
     details, headers = (error.details, dict(error.headers)) if isinstance(error, ServiceError) else (None, {})
     context = context_of(request.scope)
     context.error_code = error.code
-    if isinstance(error, ServerBusy | ShuttingDown | ConversionTimeout):
+    if status in (503, 504):
         # the log gets no other messages, because they may name files of the caller
         context.reason = context.reason or error.message
-    if status == 503:
-        headers.setdefault("Retry-After", str(RETRY_AFTER.get(error.code, RETRY_AFTER["server_busy"])))
+    retry_after_s = RETRY_AFTER.get(error.code, RETRY_AFTER["server_busy"] if status == 503 else None)
+    if retry_after_s is not None:
+        headers.setdefault("Retry-After", str(retry_after_s))
     if status == 401:
         headers.setdefault("WWW-Authenticate", 'ApiKey realm="meshhub", header="X-Api-Key"')
     body = ErrorBody(error.message, error.code, context.request_id, details)

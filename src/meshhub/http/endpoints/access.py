@@ -12,7 +12,7 @@ from litestar.handlers import BaseRouteHandler
 from msgspec import structs
 
 from meshhub.engine.contract import CALLER
-from meshhub.errors import InvalidKey, KeyStoreUnavailable, ServerBusy, quote
+from meshhub.errors import InvalidKey, KeyStoreUnavailable, quote
 from meshhub.http.admission.addresses import Counted, count_networks
 from meshhub.http.admission.rates import RateState
 from meshhub.http.admission.slots import KEY
@@ -40,7 +40,7 @@ log = logging.getLogger("meshhub.http")
 
 
 async def check_access(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """Identify the caller and count the request. Raises InvalidKey, ServerBusy, ServiceError."""
+    """Identify the caller and count the request. Raises InvalidKey, KeyStoreUnavailable, ServiceError."""
     if handler.opt.get("public"):
         return
     state = state_of(connection)
@@ -145,7 +145,7 @@ def _warn_of_secret_key(key_id: str, origin: str) -> None:
 
 
 async def _authenticate(state: ServiceState, context: Context, keys: list[str]) -> tuple[KeyRecord, Plan]:
-    """Return the record and the plan of an API key. Raises InvalidKey, ServerBusy, ServiceError."""
+    """Return the record and the plan of an API key. Raises InvalidKey, KeyStoreUnavailable, ServiceError."""
     context.key_id = id_of(keys[0])
     rejection = await state.failed_keys.check(context.address, keys[0])
     if rejection is not None:
@@ -157,10 +157,6 @@ async def _authenticate(state: ServiceState, context: Context, keys: list[str]) 
         if len(keys) > 1:
             raise InvalidKey(f"X-Api-Key was sent {len(keys)} times; send one key")
         record = await state.resources.run_lookup(state.keys.check, keys[0])
-    except KeyStoreUnavailable as error:
-        # its message is for the operator: it names files and hosts
-        context.reason = error.message
-        raise ServerBusy("API keys cannot be checked now; try again in a moment") from None
     except InvalidKey:
         await state.failed_keys.count_invalid(context.address, keys[0])
         raise

@@ -46,9 +46,6 @@ _MAX_LISTED_COUNT = 100
 _MAX_LIMIT_DIGITS = 9
 """Digits of a number of jobs; Python rejects thousands of digits."""
 
-_RETRY_S = 1
-"""Seconds until the next look at a job that has not ended."""
-
 _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _RANGE = re.compile(r"bytes=(?=\d|-\d)(\d{0,18})-(\d{0,18})", re.ASCII | re.IGNORECASE)
 
@@ -202,7 +199,6 @@ def _missing_result(job: Job, root_path: str) -> ServiceError:
         return ServiceError(
             f"the job is {job.state}; ask again in a moment, or follow {root_path}/jobs/{job.id}/events",
             code="job_not_finished",
-            headers={"Retry-After": str(_RETRY_S)},
         )
     if job.state == "failed" and job.outcome is not None:
         return ServiceError(job.outcome.error, code=job.outcome.error_code, details=job.outcome.details)
