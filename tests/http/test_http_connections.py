@@ -14,6 +14,7 @@ import pytest
 from http_serving import Running, receive_all, wait_until
 from meshhub.http.admission.addresses import networks
 from meshhub.http.headers import RESPONSE_HEADERS
+from meshhub.http.intake import uploads
 from meshhub.http.server import connections
 
 FORM = (
@@ -52,6 +53,105 @@ def test_input_that_is_not_http_gets_a_json_error(service: Running, data: bytes)
         assert header.name in headers or header.statuses or header.operations
 
 
+@pytest.mark.parametrize(
+    "request_head",
+    [
+        build_head(b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n") + b"0\r\n\r\n",
+        build_head(b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n") + b"0\r\n\r\n",
+        build_head(b"Content-Length: 5\r\nContent-Length: 5\r\n"),
+        build_head(b"Content-Length: 5, 5\r\n"),
+        build_head(b"Content-Length: +5\r\n"),
+        build_head(b"Content-Length: 0x5\r\n"),
+        build_head(b"Content-Length : 5\r\n"),
+        build_head(b"Transfer-Encoding : chunked\r\n"),
+        build_head(b"Transfer-Encoding: chunked, identity\r\n"),
+        build_head(b"Transfer-Encoding: identity, chunked\r\n"),
+        build_head(b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n"),
+        build_head(b"Transfer-Encoding: \x0bchunked\r\n"),
+        build_head(b"Transfer-Encoding:\r\n chunked\r\n"),
+        build_head(b"X-Note: a\r\n\tb\r\nContent-Length: 5\r\n"),
+        build_head(b"X-Note: a\nContent-Length: 5\r\n"),
+        build_head(b"X-Note: a\rContent-Length: 5\r\n"),
+        build_head(b"Content-Length: 5\r\n").replace(b"\r\n", b"\n"),
+        build_head(b"Transfer-Encoding: chunked\r\n").replace(b"HTTP/1.1", b"HTTP/1.0") + b"0\r\n\r\n",
+        build_head(b"Transfer-Encoding: chunked\r\n") + b"5;\n0\r\n",
+        build_head(b"Transfer-Encoding: chunked\r\n") + b"5\nhello\r\n0\r\n\r\n",
+        build_head(b"Transfer-Encoding: chunked\r\n") + b"5\r\nhelloXX0\r\n\r\n",
+        build_head(b"Transfer-Encoding: chunked\r\n") + b"-5\r\nhello\r\n0\r\n\r\n",
+        build_head(b"Host: there\r\n"),
+        b"GET http://user:secret@localhost/plan HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET http:///plan HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET ftp://localhost/plan HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET plan HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET http://localhost/plan HTTP/1.1\r\n\r\n",
+        b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+)
+def test_a_request_whose_end_is_ambiguous_hides_no_second_one(service: Running, request_head: bytes) -> None:
+    hidden = b"GET /plan HTTP/1.1\r\nHost: here\r\n\r\n"
+    answer = service.raw(request_head + b"hello" + hidden)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"connection: close" in head.lower()
+    assert json.loads(body)["error_code"] == "bad_request"
+
+
+def test_an_extension_of_a_chunk_is_ignored(service: Running) -> None:
+    data = build_chunked_request([FORM.replace(b"80000000", b"8")])
+    length = data.index(b"\r\n", data.index(b"\r\n\r\n") + 4)
+    answer = service.raw(data[:length] + b";name=value" + data[length:])
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        (b"http://localhost/plan", None),
+        (b"HTTP://127.0.0.1:8000/plan?a=http://x/", None),
+        (b"https://[::1]:8000/plan", None),
+        (b"http://localhost", "/"),
+        (b"http://localhost?a=1", "/"),
+        (b"http://localhost/nowhere", "/nowhere"),
+    ],
+)
+def test_a_target_may_be_an_address(service: Running, version: bytes, target: bytes, path: str | None) -> None:
+    request = b"GET %s HTTP/%s\r\nHost: localhost\r\nConnection: close\r\n\r\n" % (target, version)
+    head, _, body = service.raw(request).partition(b"\r\n\r\n")
+    if path == "/nowhere":
+        assert head.startswith(b"HTTP/1.1 404 ")
+        assert f"'{path}'" in json.loads(body)["error"]
+    else:
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert path == "/" or json.loads(body)["plan"] == "free"
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        # the host of the target counts, not that of the header
+        (b"http://evil.example/plan", b"localhost", 421),
+        (b"http://evil.example@/plan", b"localhost", 400),
+        (b"http://localhost/plan", b"evil.example", 200),
+        (b"/plan", b"evil.example", 421),
+    ],
+)
+def test_the_host_of_a_target_is_checked(service: Running, target: bytes, host: bytes, status: int) -> None:
+    answer = service.raw(b"GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % (target, host))
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert status != 421 or json.loads(answer.partition(b"\r\n\r\n")[2])["error_code"] == "host_not_allowed"
+
+
+@pytest.mark.parametrize("settings", [{}, {"allowed_hosts": ["models.example"]}])
+def test_probes_without_host_reach_health_alone(serve: Any, settings: dict[str, Any]) -> None:
+    running: Running = serve(**settings)
+    for path, status in ((b"/health/live", 200), (b"/health/ready", 200), (b"/plan", 421), (b"/metrics", 421)):
+        assert running.raw(b"GET %s HTTP/1.0\r\n\r\n" % path).startswith(b"HTTP/1.1 %d " % status)
+    foreign = b"GET /health/live HTTP/1.0\r\nHost: evil.example\r\n\r\n"
+    assert running.raw(foreign).startswith(b"HTTP/1.1 421 ")
+
+
 def test_a_response_after_that_error_is_dropped(service: Running, caplog: pytest.LogCaptureFixture) -> None:
     """The service responds at once, before the connection of the malformed chunk is closed."""
     head = b"POST /nowhere HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -81,8 +181,8 @@ def test_a_body_in_tiny_chunks_is_parsed_in_bounded_time(service: Running) -> No
     assert service.raw(build_chunked_request([*lines, form])).startswith(b"HTTP/1.1 200 ")
 
 
-def is_header_timeout(answer: bytes) -> bool:
-    """Return whether an answer is the JSON error for headers that did not arrive in time."""
+def is_timeout(answer: bytes) -> bool:
+    """Return whether an answer is the JSON error for a request that did not arrive in time."""
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b"content-type: application/json" in head
     error = json.loads(body)
@@ -95,7 +195,7 @@ def test_unfinished_headers_time_out_with_408(service: Running, monkeypatch: pyt
     for head in (b"GE", b"GET /plan HTTP/1.1\r\nHost: he", b"GET /plan HTTP/1.1\r\nHost: here\r\n"):
         with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
             connection.sendall(head)
-            assert is_header_timeout(receive_all(connection))
+            assert is_timeout(receive_all(connection))
 
 
 def test_a_connection_that_sends_nothing_is_closed(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +216,7 @@ def test_unfinished_headers_of_a_second_request_time_out_with_408(
             assert piece
             data += piece
         connection.sendall(b"GET /plan HTTP/1.1\r\n")
-        assert is_header_timeout(receive_all(connection))
+        assert is_timeout(receive_all(connection))
 
 
 def test_a_body_may_take_longer_than_headers(service: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +231,22 @@ def test_a_body_may_take_longer_than_headers(service: Running, monkeypatch: pyte
         connection.settimeout(20)
         connection.sendall(form[50:])
         assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("path", ["/convert", "/jobs"])
+def test_a_body_that_stalls_times_out_with_408(serve: Any, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(uploads, "BODY_TIMEOUT_S", 0.1)
+    running: Running = serve(drain_seconds=0.1)
+    kind = b"Content-Type: multipart/form-data; boundary=b\r\n"
+    for body in (
+        kind + b"Content-Length: 9999\r\n\r\n",
+        kind + b"Content-Length: 9999\r\n\r\n" + FORM[:-20],
+        kind + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(FORM), FORM),
+    ):
+        with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
+            connection.sendall(b"POST %s HTTP/1.1\r\nHost: here\r\n" % path.encode() + body)
+            assert is_timeout(receive_all(connection))
+    wait_until(lambda: running.leftovers() == [])
 
 
 def test_the_connection_of_a_client_that_does_not_read_is_closed(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ The framework's own parser cannot limit one file, and answers 400 or 500 where 4
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 from collections.abc import AsyncIterator
@@ -42,6 +43,9 @@ MAX_SEGMENT_COUNT = 10_000
 
 MAX_BOUNDARY_LENGTH = 200
 """Characters; RFC 2046 §5.1.1 allows 70, some clients send more."""
+
+BODY_TIMEOUT_S = 30.0
+"""Seconds without a byte of the body; a client that stalls would occupy disk until the deadline of its request."""
 
 MAIN_FIELDS = ("file", "files", "archive")
 
@@ -183,7 +187,14 @@ async def receive_form(request: Any, context: Context, rules: UploadRules, folde
 
 async def _chunks(receive: Any, context: Context) -> AsyncIterator[bytes]:
     while not context.is_body_read:
-        message = await receive()
+        try:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                message = await receive()
+        except TimeoutError:
+            raise ServiceError(
+                f"no byte of the request's body arrived for {BODY_TIMEOUT_S:g} s; send the request again",
+                code="request_timeout",
+            ) from None
         if message["type"] == "http.disconnect":
             raise ClientGone
         if message.get("body"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 from collections import Counter
 from collections.abc import Sequence
@@ -89,17 +90,30 @@ class Peers:
                 del self._counts[identity]
 
 
+_AMBIGUOUS_LINE = re.compile(rb"(?<!\r)\n|\n[ \t]")
+"""Bare LF, or a header that continues on the next line; proxies and servers split such headers differently."""
+
+_LENGTH_LINE = re.compile(rb"\ncontent-length:[^\r]*", re.IGNORECASE)
+"""Each header Content-Length as it was sent; h11 merges equal ones."""
+
+_ABSOLUTE_FORM = re.compile(rb"https?://(?P<host>[^/?#@]+)(?P<path>[/?][^#]*)?", re.IGNORECASE)
+"""Request target that proxies send. RFC 9110 §4.2.4: the part before "@" is an error."""
+
+
 class _Parser(h11.Connection):
-    """h11 parser that rejects bodies in thousands of tiny chunks."""
+    """h11 parser that accepts targets in absolute form and rejects ambiguous headers and thousands of tiny chunks."""
 
     _chunk_count = _body_bytes = 0
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Return the next event. Raises RemoteProtocolError also for tiny chunks."""
+        """Return the next event. Raises RemoteProtocolError also for ambiguous headers and tiny chunks."""
+        unread = self.trailing_data[0] if self.their_state is h11.IDLE else b""
         event = super().next_event()
         if isinstance(event, h11.Request):
             self._chunk_count = self._body_bytes = 0
-        elif isinstance(event, h11.Data):
+            _check_framing(event, unread[: len(unread) - len(self.trailing_data[0])])
+            return _to_origin_form(event)
+        if isinstance(event, h11.Data):
             # chunk_end is never set for a body with Content-Length
             self._chunk_count += event.chunk_end
             self._body_bytes += len(event.data)
@@ -107,6 +121,42 @@ class _Parser(h11.Connection):
             if self._chunk_count > MIN_CHECKED_CHUNK_COUNT and is_tiny:
                 raise h11.RemoteProtocolError("the chunks are too small")
         return event
+
+
+def _check_framing(request: h11.Request, head: bytes) -> None:
+    """Raise RemoteProtocolError if another server could see another end of the request in its head.
+
+    Behind a proxy that sees another end, the rest of the body would be a request that the proxy has not checked.
+    """
+    names = {name for name, _ in request.headers}
+    # RFC 9112 §6.1: both are an attempt of request smuggling, and HTTP/1.0 does not define Transfer-Encoding
+    is_coded = b"transfer-encoding" in names
+    if is_coded and (b"content-length" in names or request.http_version < b"1.1"):
+        raise h11.RemoteProtocolError("Transfer-Encoding with Content-Length or in HTTP/1.0")
+    lengths = _LENGTH_LINE.findall(head)
+    if len(lengths) > 1 or any(b"," in length for length in lengths):
+        raise h11.RemoteProtocolError("several values of Content-Length")
+    if _AMBIGUOUS_LINE.search(head):
+        raise h11.RemoteProtocolError("a line ends in a bare LF or is continued")
+
+
+def _to_origin_form(request: h11.Request) -> h11.Request:
+    """Return a request with its target as a path. Raises RemoteProtocolError for an invalid target.
+
+    The host in an absolute target replaces that of the header (RFC 9112 §3.2.2), so it is subject to the same check.
+    """
+    if request.target.startswith(b"/") or (request.target, request.method) == (b"*", b"OPTIONS"):
+        return request
+    match = _ABSOLUTE_FORM.fullmatch(request.target)
+    if match is None:
+        raise h11.RemoteProtocolError("the target is neither a path nor an address with http: or https:")
+    path = match["path"] or b"/"
+    return h11.Request(
+        method=request.method,
+        target=path if path.startswith(b"/") else b"/" + path,
+        headers=[(b"host", match["host"]), *(header for header in request.headers if header[0] != b"host")],
+        http_version=request.http_version,
+    )
 
 
 class Connection(H11Protocol):
@@ -187,8 +237,8 @@ class Connection(H11Protocol):
             self.transport.close()
             return
         message = (
-            "invalid HTTP/1.1: the request line, a header, Content-Length or a chunk is malformed, too long or too "
-            "small; send it with an HTTP library"
+            "invalid HTTP/1.1: the request line, a header, Content-Length or a chunk is malformed, ambiguous, too long "
+            "or too small; send it with an HTTP library"
         )
         self._reject(400, "bad_request", message)
 

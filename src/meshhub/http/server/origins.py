@@ -31,6 +31,8 @@ _REQUEST_HEADERS = (
 )  # fmt: skip
 _KEY_HEADER = "X-Api-Key"
 _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
+_PROBES = "/health/"
+"""Start of the paths for probes; their responses hold no data of callers."""
 _EXPOSED = ", ".join(header.name for header in RESPONSE_HEADERS)
 
 
@@ -50,7 +52,11 @@ def check_origin(scope: Any, headers: Mapping[str, str], state: ServiceState, ac
     server, client = scope.get("server"), scope.get("client")
     is_proxied = client is not None and is_trusted(client[0], state.trusted)
     # a trusted proxy checks the host itself, or `allowed_hosts` lists the public names
-    is_local = server is not None and _is_loopback(server[0]) and not is_proxied
+    is_loopback = server is not None and _is_loopback(server[0])
+    is_local = is_loopback and not is_proxied
+    if is_loopback and "host" not in headers and scope["path"].startswith(_PROBES):
+        # probes in HTTP/1.0 may omit the header; browsers always send it
+        return
     host, allowed = headers.get("host", ""), state.settings.allowed_hosts
     name = _host_name(host)
     if (allowed or is_local) and name not in allowed and not (is_local and _is_local_name(name)):
