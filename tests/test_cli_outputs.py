@@ -140,6 +140,14 @@ def test_inspect_takes_a_folder(tmp_path: Path) -> None:
     assert [result["error_code"] for result in json.loads(done.stdout)] == ["unreadable_file"]
 
 
+def test_an_input_named_by_an_extension_alone_has_a_visible_output(tmp_path: Path) -> None:
+    write_stl(tmp_path / ".stl")
+    for arguments in (["ply"], ["--to", "ply", "-o", "out", "--name", "{stem}-{extension}"]):
+        done = meshhub_cli("convert", ".stl", *arguments, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert list_files(tmp_path) == [".stl", "model.ply", "out/model-stl.ply"]
+
+
 def test_a_template_names_the_outputs(tmp_path: Path) -> None:
     (tmp_path / "parts" / "sub").mkdir(parents=True)
     write_stl(tmp_path / "parts" / "a.STL")

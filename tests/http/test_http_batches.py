@@ -51,6 +51,13 @@ def test_entries_of_the_zip_have_distinct_names(service: Running, pro: dict[str,
     ]  # fmt: skip
 
 
+def test_files_named_by_an_extension_alone_get_visible_names(service: Running) -> None:
+    answer = service.many((".toy", b"toy"), (".toy", b"toy"), ("model.toy", b"toy"))
+    assert list(unzip_response(answer)) == ["model.toy", "model-2.toy", "model-3.toy"]
+    answer = service.batch(zip_files({".toy": b"toy", "parts/.toy": b"toy"}))
+    assert sorted(unzip_response(answer)) == ["model.toy", "parts/model.toy"]
+
+
 def test_files_with_the_same_name_are_all_counted(service: Running) -> None:
     answer = service.many(("a.toy", b"toy"), ("a.toy", b"toy"))
     assert read_report(answer)["faces_in"] == 24

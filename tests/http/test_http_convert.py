@@ -41,6 +41,8 @@ def test_case_and_dots_of_the_target_are_ignored(service: Running, target: str) 
         ("a.toy.gz", "a.toy.toy", "a.toy.toy"),
         ('we"ird; name.toy', "we_ird_ name.toy", "we_ird%3B%20name.toy"),
         ("con.toy", "_con.toy", "_con.toy"),
+        (".toy", "model.toy", "model.toy"),
+        ("..stl", "model.toy", "model.toy"),
     ],
 )
 def test_the_result_is_named_after_the_upload(service: Running, sent: str, plain: str, whole: str) -> None:

@@ -378,6 +378,8 @@ def test_a_missing_extra_is_reported_with_its_install_command(module: str) -> No
         ("COM1.stl", "_COM1.stl"),
         (" . a . ", ". a"),
         ("a:b*.stl", "a_b_.stl"),
+        ("parts/.stl", "model.stl"),
+        (".a.stl", ".a.stl"),
     ],
 )
 def test_file_names_are_sanitized(name: str, expected: str) -> None:

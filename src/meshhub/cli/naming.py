@@ -45,6 +45,9 @@ def check_template(_: click.Context, __: click.Parameter, template: str | None) 
 
 def derive_name(source: Path, target: Format, template: str | None) -> str:
     """Return the name of the output for an input, with the extension of the target format."""
+    if source.name.startswith(".") and not source.suffix:
+        # the output of an input named `.stl` would be hidden
+        source = source.with_name("model" + source.name)
     if template is None:
         return source.with_suffix(target.extensions[0]).name
     name = template.format(stem=source.stem, extension=source.suffix[1:].lower(), format=target.id)

@@ -184,8 +184,10 @@ class KeyStore(KeyDatabase):
         """Return the record of an active key.
 
         Raises:
-            InvalidKey: The key is unknown, expired or revoked.
+            InvalidKey: The key is empty, unknown, expired or revoked.
         """
+        if not key:
+            raise InvalidKey("X-Api-Key is empty; send a key, or omit the header to use the free plan")
         match = _KEY.fullmatch(key)
         row = self._find_row(match[1]) if match else None
         stored_hash = row.sha256 if row is not None else "0" * 64

@@ -10,6 +10,7 @@ from urllib.parse import quote
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _NOT_IN_NAMES = re.compile(r'[<>:"|?*]')
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE | re.ASCII)
+_ONLY_EXTENSION = re.compile(r"\.+(\w+)")
 _MAX_LENGTH = 150
 """Characters; file systems allow 255 bytes, and a suffix and UTF-8 must fit too."""
 
@@ -17,10 +18,13 @@ _MAX_LENGTH = 150
 def label(filename: str, default: str = "model") -> str:
     """Return a plain file name from any text of a client: no folders, no control characters, limited length.
 
-    The result is only a label; uploads are never stored under it.
+    A name that is only an extension gets the default stem, because file managers hide results named `.stl`. The result
+    is only a label; uploads are never stored under it.
     """
     last = filename.replace("\\", "/").rstrip("/").rpartition("/")[2]
-    return _clean_component(last) or default
+    name = _clean_component(last)
+    extension = _ONLY_EXTENSION.fullmatch(name)
+    return f"{default}.{extension[1]}" if extension else name or default
 
 
 def folder_label(path: str) -> str:
