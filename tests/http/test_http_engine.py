@@ -23,6 +23,7 @@ from typing import Any
 import httpx
 import pytest
 
+from deadlines import time_out
 from http_serving import Running, check_error, receive_all, unzip_response, wait_until
 from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
@@ -94,10 +95,13 @@ def test_a_worker_inspects_a_file(isolated: Running) -> None:
 
 
 def test_a_hanging_conversion_is_stopped_at_its_deadline(serve: Callable[..., Running], engine: Isolated) -> None:
-    running = serve(engine, plan_limits={"free": {"conversion_timeout_seconds": 1, "requests_per_minute": 1000}})
-    body = check_error(running.convert(b"toy hang"), 504, "conversion_timeout")
-    assert body["error"].endswith("report it to the maintainer of 'service_plugins'")
-    wait_until(lambda: not running.leftovers())
+    def hang(timeout_s: int) -> str:
+        running = serve(engine, plan_limits={"free": {"conversion_timeout_seconds": timeout_s}})
+        message: str = check_error(running.convert(b"toy hang"), 504, "conversion_timeout")["error"]
+        wait_until(lambda: not running.leftovers())
+        return message
+
+    assert time_out(hang).endswith("report it to the maintainer of 'service_plugins'")
 
 
 def test_files_that_are_unfinished_at_the_request_timeout_fail(serve: Callable[..., Running], engine: Isolated) -> None:
@@ -332,13 +336,16 @@ def test_the_next_service_removes_the_files_of_a_killed_one(tmp_path: Path, stac
     assert list_uploads()
     old = list(system.iterdir())
     assert old
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, text=True) as process:
         try:
-            wait_until(lambda: not list_uploads(), 60)
-            wait_until(lambda: not any(path.exists() for path in old), 60)
+            assert process.stderr is not None
+            assert "http://127.0.0.1" in process.stderr.readline()
+            # no request and no conversion has started yet
+            assert not list_uploads()
+            assert not any(path.exists() for path in old)
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(60)
+            process.communicate()
     assert not list(tmp_path.glob("meshhub-*"))
     assert not list(system.iterdir())
 

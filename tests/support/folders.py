@@ -7,8 +7,11 @@ from pathlib import Path
 
 
 def becomes_empty(folder: Path, pattern: str = "*") -> bool:
-    """Wait up to 30 s until no file matches the pattern; return whether it does. Removal may follow the response."""
-    deadline = time.monotonic() + 30
+    """Wait up to two minutes until no file matches the pattern; return whether it does.
+
+    Removal may follow the response.
+    """
+    deadline = time.monotonic() + 120
     while any(folder.glob(pattern)) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not any(folder.glob(pattern))

@@ -134,7 +134,7 @@ def serving(
             keys.close()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
     """Wait until a condition holds; fail after `seconds`."""
     end = time.monotonic() + seconds
     while not condition():

@@ -154,6 +154,10 @@ def perform(task: Task, check: Callable[[int], None] = lambda _: None, send: Sen
 
 def deadline_error(timeout_s: float | None, position: Position) -> ConversionTimeout:
     """Return the error of a task whose deadline has passed."""
+    if not position.text:
+        return ConversionTimeout(
+            f"the conversion did not begin within {timeout_s:g} s, because the machine is busy; try again later"
+        )
     return ConversionTimeout(
         f"the conversion took longer than {timeout_s:g} s{position.text} and was stopped; {position.reduction}",
         options=("optimize_target_faces",),

@@ -97,7 +97,7 @@ class _Wait:
                 if cancel is not None and cancel.requested:
                     raise cancellation_error()
                 if deadline is not None and now >= deadline:
-                    raise deadline_error(self._supervision.timeout_s, self._position)
+                    return self._end_at_deadline()
                 if now >= next_check:
                     self._usage.check(self._position)
                     self._worker.read_cpu_seconds()
@@ -112,6 +112,13 @@ class _Wait:
                     raise self._explain_crash()
                 elif ready:
                     raise cancellation_error()
+
+    def _end_at_deadline(self) -> Answer:
+        """Return a response that arrived in time; this thread may have had no processor. Raises ConversionTimeout."""
+        answer = self._receive() if self._worker.pipe.poll() else None
+        if answer is None:
+            raise deadline_error(self._supervision.timeout_s, self._position)
+        return answer
 
     def _receive(self) -> Answer | None:
         """Read the messages of the worker: the steps that began, then the response."""

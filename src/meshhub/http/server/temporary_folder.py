@@ -18,14 +18,16 @@ _MAX_TEMPORARY_PATH_LENGTH = 60
 
 @contextlib.contextmanager
 def own_temporary_folder(settings: Settings) -> Iterator[Settings]:
-    """Put Python's own temporary files into a folder that the next start of the service removes.
+    """Remove the folders of killed services, and put Python's own temporary files into such a folder.
 
-    The socket of the fork server is one of them, and `kill -9` leaves it behind. The settings that this yields name the
-    folder for uploads.
+    The socket of the fork server is one of these files, and `kill -9` leaves it behind. The settings that this yields
+    name the folder for uploads.
     """
     try:
         system_folder = tempfile.gettempdir()
         sweep()
+        if settings.temporary_folder:
+            sweep(settings.temporary_folder)
         scratch = Scratch("service")
     except OSError:
         # create_app reports a folder that is not writable
