@@ -113,6 +113,36 @@ def test_the_reference_library_reads_the_filter_strictly() -> None:
     assert not textures.MoveNext()
 
 
+@pytest.mark.parametrize("profile", ["standard", "prusa", "bambu", "orca"])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "BMP", "TGA", "GIF", "TIFF", "WEBP"])
+def test_the_reference_library_reads_textures_of_every_format(kind: str, profile: str) -> None:
+    """Projects of BambuStudio and OrcaSlicer lack UUIDs, so no texture makes them strictly valid."""
+    mode = {"standard": "RGB", "prusa": "L", "bambu": "RGBA", "orca": "P"}[profile]
+    original = Picture.fromarray(np.random.default_rng(2).integers(0, 256, (8, 8, 3)).astype(np.uint8))
+    encoded = io.BytesIO()
+    original.convert("CMYK" if kind == "JPEG" and mode in ("RGBA", "P") else mode).save(encoded, kind)
+    obj = "mtllib a.mtl\nusemtl a\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 0 1\nf 1/1 2/2 3/3\n"
+    companions = {"a.mtl": b"newmtl a\nmap_Kd a.img\n", "a.img": encoded.getvalue()}
+    target = Target("a.3mf")
+    REGISTRY.convert(
+        Source.from_bytes(obj.encode(), "a.obj", companions=companions), target, to="3mf", threemf_profile=profile
+    )
+    model = lib3mf.get_wrapper().CreateModel()
+    reader = model.QueryReader("3mf")
+    reader.SetStrictModeActive(profile in ("standard", "prusa"))
+    reader.ReadFromBuffer(target.read())
+    warnings = [reader.GetWarning(k)[1] for k in range(reader.GetWarningCount())]
+    assert [warning for warning in warnings if "UUID" not in warning] == []
+    textures = model.GetTexture2Ds()
+    assert textures.MoveNext()
+    texture = textures.GetCurrentTexture2D()
+    content = bytes(texture.GetAttachment().WriteToBuffer())
+    declared = {lib3mf.TextureType.PNG: "PNG", lib3mf.TextureType.JPEG: "JPEG"}[texture.GetContentType()]
+    with Picture.open(io.BytesIO(content)) as stored, Picture.open(encoded) as expected:
+        assert stored.format == declared
+        assert np.array_equal(np.asarray(stored.convert("RGBA")), np.asarray(expected.convert("RGBA")))
+
+
 def test_one_picture_with_two_samplers_becomes_two_textures() -> None:
     materials = (Material("a", base_color_image=0), Material("b", base_color_image=0, filter="nearest"))
     mesh = replace(BRICK, uv=UV, face_material=np.repeat([0, 1], 6).astype(np.int32))

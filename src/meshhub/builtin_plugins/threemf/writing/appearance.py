@@ -187,7 +187,7 @@ class PropertyWriter:
         key = (material.base_color_image, material.wrap, material.filter)
         if key not in self._textures:
             path = self._image_paths[material.base_color_image]
-            media_type = detect_media_type(self._scene.images[material.base_color_image].data)
+            media_type = detect_media_type(self.images[path[1:]])
             self._textures[key] = next(self._ids)
             u, v = (_TILE_STYLES[wrap] for wrap in material.wrap)
             # materials §6: "auto", the default, interpolates
