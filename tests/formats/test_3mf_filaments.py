@@ -143,9 +143,112 @@ def test_instances_of_one_mesh_keep_their_own_filaments() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_project_with_one_filament_has_no_materials(dialect: str) -> None:
+def test_a_project_with_the_first_filament_alone_keeps_its_color(dialect: str) -> None:
     scene, notes = load(project(dialect, {"a": mesh_xml()}, object_filament=1, files=palette(dialect)))
+    assert filaments(scene) == [1] * 12 and notes == {}
+    assert [material.base_color for material in scene.materials] == [(1, 0, 0, 1)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_project_with_the_first_filament_alone_has_no_material_without_a_color(dialect: str) -> None:
+    scene, notes = load(project(dialect, {"a": mesh_xml()}, object_filament=1))
     assert scene.materials == () and notes == {}
+
+
+@pytest.mark.parametrize("profile", ["standard", "prusa"])
+def test_merged_copies_of_a_mesh_have_their_own_filaments(profile: str) -> None:
+    """BambuStudio writes copies that share a mesh as parts with one id."""
+    place = '<component p:path="/3D/Objects/a.model" objectid="1" transform="1 0 0 0 1 0 0 0 1 {} 0 0"/>'
+    part = '<part id="1" subtype="normal_part"><metadata key="extruder" value="{}"/></part>'
+    root = thing(2, f"<components>{place.format(0)}{place.format(100)}{place.format(200)}</components>")
+    parts = part.format(3) + part.format(1) + part.format(2)
+    source = package(
+        model(root, '<item objectid="2"/>', 'requiredextensions="p"'),
+        {
+            "3D/Objects/a.model": model(thing(1), ""),
+            "Metadata/model_settings.config": f'<config><object id="2">{parts}</object></config>',
+            **palette("bambu"),
+        },
+    )
+    scene, notes = load(source)
+    assert notes == {}
+    assert [filaments(scene, part) for part in range(3)] == [[3] * 12, [1] * 12, [2] * 12]
+    data, _ = write_project(scene, profile)
+    reader = lib3mf.get_wrapper().CreateModel().QueryReader("3mf")
+    reader.SetStrictModeActive(True)
+    reader.ReadFromBuffer(data)
+    assert reader.GetWarningCount() == 0
+    again, _ = load(Source.from_bytes(data, "a.3mf"))
+    assert [filaments(again, part) for part in range(3)] == [[3] * 12, [1] * 12, [2] * 12]
+
+
+KINDS = ("normal_part", "modifier_part", "negative_part", "support_blocker")
+
+
+@st.composite
+def assemblies(draw: st.DrawFn) -> tuple[Source, list[int | None], int]:
+    """Return a project of BambuStudio, the filament of each component, None for an unprinted one, and the instances.
+
+    Ids repeat in several model parts and within the object. The list of volumes mirrors that of the components, is in
+    another order if the ids differ, or lacks its end.
+    """
+    keys = draw(st.lists(st.tuples(st.sampled_from(["root", "a", "b"]), st.integers(1, 3)), min_size=1, max_size=7))
+    owner = draw(st.none() | st.integers(1, 3))
+    volumes = [
+        (number, draw(st.none() | st.integers(1, 5)), draw(st.sampled_from(KINDS[:1] * 3 + KINDS)))
+        for _, number in keys
+    ]
+    stated = volumes[: draw(st.integers(0, len(keys)))]
+    if len({number for number, *_ in volumes}) == len(volumes) and draw(st.booleans()):
+        stated = draw(st.permutations(volumes))
+
+    expected: list[int | None] = []
+    for place, (_, number) in enumerate(keys):
+        same_id = [volume for volume in stated if volume[0] == number]
+        own = stated[place] if place < len(stated) and stated[place] in same_id else next(iter(same_id), None)
+        is_printed = own is None or own[2] == "normal_part"
+        expected.append(((own and own[1]) or owner or 1) if is_printed else None)
+
+    documents = {
+        name: "".join(thing(number) for number in sorted({number for file, number in keys if file == name}))
+        for name in ("root", "a", "b")
+    }
+    paths = {"root": "", "a": ' p:path="/3D/Objects/a.model"', "b": ' p:path="/3D/Objects/b.model"'}
+    components = "".join(
+        f'<component objectid="{number}" transform="1 0 0 0 1 0 0 0 1 {100 * place} 0 0"{paths[file]}/>'
+        for place, (file, number) in enumerate(keys)
+    )
+    extruder = '<metadata key="extruder" value="{}"/>'
+    parts = "".join(
+        f'<part id="{number}" subtype="{kind}">{extruder.format(filament) if filament else ""}</part>'
+        for number, filament, kind in stated
+    )
+    settings_text = (
+        f'<config><object id="9">{extruder.format(owner) if owner else ""}{parts}</object>'
+        # the filaments of other objects are not those of parts with their ids
+        f'<object id="1">{extruder.format(5)}</object></config>'
+    )
+    root = documents["root"] + thing(9, f"<components>{components}</components>")
+    count = draw(st.integers(1, 2))
+    source = package(
+        model(root, '<item objectid="9"/>' * count, 'requiredextensions="p"'),
+        {f"3D/Objects/{name}.model": model(documents[name], "") for name in ("a", "b") if documents[name]}
+        | {"Metadata/model_settings.config": settings_text}
+        | palette("bambu"),
+    )
+    return source, expected, count
+
+
+@settings(max_examples=150, deadline=None)
+@given(assemblies())
+def test_components_have_the_filaments_of_the_volumes_at_their_position(
+    assembly: tuple[Source, list[int | None], int],
+) -> None:
+    source, expected, count = assembly
+    scene, _ = load(source)
+    printed = {place: number for place, number in enumerate(expected) if number is not None}
+    assert [filaments(scene, part) for part in range(len(scene.parts))] == [[n] * 12 for n in printed.values()] * count
+    assert [part.transform[0, 3] / 100 for part in scene.parts] == [*printed] * count
 
 
 def test_a_mixed_triangle_takes_the_filament_with_the_largest_area() -> None:

@@ -24,7 +24,7 @@ _GOLDEN_RATIO = 0.618
 class FilamentReader:
     """Collects the filaments of meshes and parts, and replaces them by materials at the end.
 
-    A file whose parts all have the first filament and no paint gets no materials.
+    A file whose parts all have the first filament and no paint gets a material only if its color is known.
     """
 
     def __init__(self, mode: PaintMode, colors: list[str]) -> None:
@@ -82,7 +82,7 @@ class FilamentReader:
         Textures and vertex colors remain on unpainted triangles. Plain materials do not: no slicer prints them.
         """
         used = sorted({*self._parts, *(number for faces in self._faces for number in np.unique(faces).tolist())} - {0})
-        if not used or used == [1]:
+        if not used or (used == [1] and not self._is_known(1)):
             return meshes, parts
         is_textured = np.array([*(material.base_color_image is not None for material in materials), False])
         material_of = np.full(max(used) + 1, -1, np.int32)
@@ -111,15 +111,18 @@ class FilamentReader:
         return self._trees[document.part]
 
     def _get_color(self, number: int) -> Color:
-        text = self._colors[number - 1] if number <= len(self._colors) else ""
-        if text:
-            red, green, blue = (value / 255 for value in bytes.fromhex(text))
+        if self._is_known(number):
+            red, green, blue = (value / 255 for value in bytes.fromhex(self._colors[number - 1]))
         else:
             red, green, blue = colorsys.hsv_to_rgb(number * _GOLDEN_RATIO % 1, 0.8, 0.9)
         return red, green, blue, 1.0
 
+    def _is_known(self, number: int) -> bool:
+        """Return whether the project defines the color of a filament."""
+        return number <= len(self._colors) and bool(self._colors[number - 1])
+
     def _note(self, used: list[int]) -> None:
-        unknown = [number for number in used if number > len(self._colors) or not self._colors[number - 1]]
+        unknown = [number for number in used if not self._is_known(number)]
         if unknown:
             note(
                 "filament_colors_unknown",

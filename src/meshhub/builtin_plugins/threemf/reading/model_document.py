@@ -141,13 +141,17 @@ class TriangleMesh:
 
 @dataclass(frozen=True)
 class ObjectPlacement:
-    """Component or build item: an object of this or another model part, placed by a (4, 4) matrix."""
+    """Component or build item: an object of this or another model part, placed by a (4, 4) matrix.
+
+    filament: filament of the volume that a slicer makes of a component; 0 for that of the object, None without a volume
+    """
 
     object: int
     part: str | None
     matrix: Float64
     name: str = ""
     is_printable: bool = True
+    filament: int | None = None
 
 
 @dataclass

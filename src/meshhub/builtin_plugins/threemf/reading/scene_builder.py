@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,6 +56,16 @@ _SKIPPED_KINDS = {
     "surface": "surfaces that are not printed",
     "other": "objects that are not printed (modifiers, for instance)",
 }
+
+
+class _Visit(NamedTuple):
+    """An object to expand: its matrix, the path and the name of its part, and the filament of its component."""
+
+    key: _Key
+    matrix: Float64
+    path: tuple[str, ...]
+    name: str
+    filament: int | None
 
 
 class SceneBuilder:
@@ -210,15 +221,15 @@ class SceneBuilder:
 
     def _expand(self, item: ObjectPlacement, top: _Key) -> Iterator[Part]:
         """Yield the parts below a build item, depth first in the order of the file."""
-        stack: list[tuple[_Key, Float64, tuple[str, ...], str]] = []
+        stack: list[_Visit] = []
         if self._part_counts.get(top):
-            stack.append((top, item.matrix @ self._unit_matrix(top, self.root.part), (), item.name))
+            stack.append(_Visit(top, item.matrix @ self._unit_matrix(top, self.root.part), (), item.name, None))
         while stack:
-            key, matrix, path, placement_name = stack.pop()
+            key, matrix, path, placement_name, filament = stack.pop()
             model_object = self._get_object(key)
             components = model_object.components
             if model_object.mesh is not None and len(model_object.mesh.triangles):
-                self._filaments.record_part(self._project.get_filament(top[1], None if key == top else key[1]))
+                self._filaments.record_part(self._project.get_filament(top[1], key, filament))
                 yield Part(self._add_mesh(key, model_object), matrix, placement_name or model_object.name, path)
             document = self._load_document(key[0])
             name = model_object.name or placement_name
@@ -232,7 +243,8 @@ class SceneBuilder:
                 child_matrix = matrix @ component.matrix
                 if self._load_document(child[0]).unit != document.unit:
                     child_matrix = child_matrix @ self._unit_matrix(child, key[0])
-                stack.append((child, child_matrix, child_path, name if is_wrapped else ""))
+                child_filament = filament if component.filament is None else component.filament
+                stack.append(_Visit(child, child_matrix, child_path, name if is_wrapped else "", child_filament))
 
     def _unit_matrix(self, key: _Key, outer: str) -> Float64:
         """Return the matrix that converts the unit of an object to the unit of the model part that places it."""

@@ -12,13 +12,18 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.threemf.reading.model_document import ModelDocument, ModelObject, TriangleMesh
+from meshhub.builtin_plugins.threemf.reading.model_document import (
+    ModelDocument,
+    ModelObject,
+    ObjectPlacement,
+    TriangleMesh,
+)
 from meshhub.builtin_plugins.threemf.reading.package import Package
 from meshhub.errors import UnreadableFile, quote
 from meshhub.model.notes import note
@@ -81,7 +86,7 @@ class _Volume:
 
     span:     first and last triangle, or -1
     part:     id of the object of a component, or -1
-    filament: filament from 1, otherwise that of the object
+    filament: filament from 1; 0 for that of the object
     """
 
     span: tuple[int, int] = (-1, -1)
@@ -132,13 +137,15 @@ class SlicerProject:
                     read(package.read(path), path, self._settings)
         self.colors = _read_colors(package)
         self._skipped: Counter[str] = Counter()
+        self._cura_filaments: dict[int, int] = {}
         for model_object in document.objects.values():
             extruder = model_object.cura.get("cura:extruder_nr", "")
             if extruder.isdecimal():
-                self._settings.filaments[model_object.id] = int(extruder[:_MAX_DIGITS_COUNT]) + 1
+                self._cura_filaments[model_object.id] = int(extruder[:_MAX_DIGITS_COUNT]) + 1
             volumes = self._settings.volumes.get(model_object.id, [])
             _assign_filaments(model_object, volumes)
-            self._skipped.update(_remove_unprinted(model_object, volumes))
+            self._skipped.update(_remove_unprinted_ranges(model_object, volumes))
+            self._skipped.update(_apply_volumes(model_object, volumes))
 
     def leave_out(self, model_object: ModelObject) -> bool:
         """Return whether Cura does not print an object, and count it once if so."""
@@ -149,18 +156,25 @@ class SlicerProject:
             self._skipped[kind] += 1
         return kind is not None
 
-    def get_filament(self, placed: int, part: int | None) -> int:
+    def get_filament(self, placed: int, key: tuple[str, int], component: int | None) -> int:
         """Return the filament of a part, from 1.
 
         Args:
             placed: Object of the document that a build item places.
-            part: Object with the mesh, below the placed one; None for the placed object itself.
+            key: Model part and id of the object with the mesh, which is the placed one or below it.
+            component: Filament of the component that places it; None if no volume describes the component.
         """
-        own = (volume.filament for volume in self._settings.volumes.get(placed, []) if volume.part == part)
-        filament = (
-            next(own, 0) or self._settings.filaments.get(placed, 0) or self._settings.filaments.get(part or -1, 0)
+        part, number = key
+        if component is None:
+            volumes = self._settings.volumes.get(placed, [])
+            component = next((volume.filament for volume in volumes if volume.part == number), 0)
+        owners = (placed, number) if part == self._document.part else (placed,)
+        candidates = (
+            component,
+            self._settings.filaments.get(placed, 0),
+            *(self._cura_filaments.get(owner, 0) for owner in owners),
         )
-        return filament if 1 <= filament <= _MAX_FILAMENT else 1
+        return next((filament for filament in candidates if 1 <= filament <= _MAX_FILAMENT), 1)
 
     def count_paint(self, mesh: TriangleMesh) -> None:
         """Count the painted triangles of a mesh that becomes a part of the scene."""
@@ -253,25 +267,48 @@ def _assign_filaments(model_object: ModelObject, volumes: list[_Volume]) -> None
         mesh.filament[volume.span[0] : volume.span[1] + 1] = volume.filament
 
 
-def _remove_unprinted(model_object: ModelObject, volumes: list[_Volume]) -> list[str]:
-    """Remove the volumes that are not printed from an object, and return the kind of each."""
-    unprinted = [volume for volume in volumes if volume.kind not in _PLAIN_KINDS]
-    if not unprinted:
-        return []
-    components = {component.object for component in model_object.components}
-    parts = {volume.part for volume in unprinted}
-    model_object.components = [component for component in model_object.components if component.object not in parts]
+def _apply_volumes(model_object: ModelObject, volumes: list[_Volume]) -> list[str]:
+    """Set the filaments of components, remove those that are not printed, and return the kind of each of these."""
+    matches = _match_volumes(model_object.components, volumes)
+    components, kinds = [], []
+    for component, volume in zip(model_object.components, matches, strict=True):
+        if volume is None:
+            components.append(component)
+        elif volume.kind in _PLAIN_KINDS:
+            components.append(replace(component, filament=volume.filament))
+        else:
+            kinds.append(_KINDS.get(volume.kind, "modifiers"))
+    model_object.components = components
+    return kinds
+
+
+def _match_volumes(components: list[ObjectPlacement], volumes: list[_Volume]) -> list[_Volume | None]:
+    """Return the volume of each component: that at its position, or else the first with the id of its object.
+
+    Copies of a mesh in one object are volumes with one id, and so are objects of different model parts.
+
+    Source:
+        `_BBS_3MF_Importer::_generate_volumes_new` of BambuStudio and OrcaSlicer.
+    """
+    first = {volume.part: volume for volume in reversed(volumes)}
+    pairs = itertools.zip_longest(components, volumes[: len(components)])
+    return [
+        volume if volume is not None and volume.part == component.object else first.get(component.object)
+        for component, volume in pairs
+    ]
+
+
+def _remove_unprinted_ranges(model_object: ModelObject, volumes: list[_Volume]) -> list[str]:
+    """Remove the triangles of volumes that are not printed from an object, and return the kind of each volume."""
     count = 0 if model_object.mesh is None else len(model_object.mesh.triangles)
     # +1 where a range of removed triangles starts, -1 after its end; the running sum counts the ranges
     changes = np.zeros(count + 1, np.int64)
     kinds = []
-    for volume in unprinted:
+    for volume in volumes:
         first, last = volume.span
-        is_range = 0 <= first <= last and first < count
-        if is_range:
+        if volume.kind not in _PLAIN_KINDS and 0 <= first <= last and first < count:
             changes[first] += 1
             changes[min(last + 1, count)] -= 1
-        if is_range or volume.part in components:
             kinds.append(_KINDS.get(volume.kind, "modifiers"))
     keep = np.cumsum(changes)[:-1] == 0
     if model_object.mesh is not None and not keep.all():
