@@ -221,12 +221,69 @@ def test_harmless_extensions_are_ignored_and_others_are_named() -> None:
         package(model(thing(1, with_mesh), attributes='requiredextensions="b z"', spaces=spaces))
     )
     assert result.face_count == 12 and notes == {"extension_ignored", "unknown_required_extension"}
-    alone = f'<mesh><vertices><vertex x="0" y="0" z="0"/><vertex x="1" y="0" z="0"/></vertices>{lattice}</mesh>'
-    with pytest.raises(UnreadableFile, match="Beam Lattice"):
-        read(
-            package(model(thing(1, alone) + thing(2), '<item objectid="1"/><item objectid="2"/>', spaces=spaces)),
-            DEFAULTS,
-        )
+
+
+GEOMETRY = ("triangles", "lattice", "slices", "triangles, lattice", "triangles, slices", "triangles, coarse")
+
+
+def build_with_lib3mf(objects: list[str]) -> Source:
+    """Return a file with objects that have triangles, a beam lattice and slices, as the reference library writes it."""
+    wrapper = lib3mf.get_wrapper()
+    document = wrapper.CreateModel()
+    for name in objects:
+        mesh = document.AddMeshObject()
+        mesh.SetName(name)
+        points = [lib3mf.Position((lib3mf.ctypes.c_float * 3)(*point)) for point in BRICK.vertices.tolist()]
+        faces = [lib3mf.Triangle((lib3mf.ctypes.c_uint32 * 3)(*face)) for face in BRICK.faces.tolist()]
+        if "slices" not in name.split(", ")[:1]:
+            mesh.SetGeometry(points, faces if "triangles" in name else [])
+        if "lattice" in name:
+            beam = lib3mf.Beam()
+            beam.Indices[:], beam.Radii[:] = (0, 1), (1.0, 1.0)
+            mesh.BeamLattice().AddBeam(beam)
+        if "slices" in name or "coarse" in name:
+            stack = document.AddSliceStack(0.0)
+            layer = stack.AddSlice(1.0)
+            corners = [(0.0, 0.0), (10.0, 0.0), (10.0, 10.0)]
+            layer.SetVertices([lib3mf.Position2D((lib3mf.ctypes.c_float * 2)(*corner)) for corner in corners])
+            layer.AddPolygon([0, 1, 2, 0])
+            mesh.AssignSliceStack(stack)
+            if "coarse" in name:
+                mesh.SetSlicesMeshResolution(lib3mf.SlicesMeshResolution.Lowres)
+        document.AddBuildItem(mesh, wrapper.GetIdentityTransform())
+    return Source.from_bytes(bytes(document.QueryWriter("3mf").WriteToBuffer()), "a.3mf")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(GEOMETRY), min_size=1, max_size=4))
+def test_triangles_are_read_beside_lattices_and_slices_which_are_noted(objects: list[str]) -> None:
+    source = build_with_lib3mf(objects)
+    printed = [name for name in objects if "triangles" in name]
+    if not printed:
+        kinds = {"lattice": "Beam Lattice geometry", "slices": "slices"}
+        with pytest.raises(UnreadableFile, match=" and ".join(sorted({kinds[name] for name in objects}))) as caught:
+            read(source, DEFAULTS)
+        assert "export it as triangles" in str(caught.value) and len(str(caught.value)) <= 160
+        return
+    with collecting("3mf") as remarks:
+        result = read(source, DEFAULTS)
+    assert [part.name for part in result.parts] == printed and result.face_count == 12 * len(printed)
+    text = "|".join(objects)
+    expected = {
+        "unknown_required_extension": "lattice" in text,
+        "extension_ignored": "triangles, lattice" in objects,
+        "objects_without_triangles": len(printed) < len(objects),
+        "low_resolution_mesh": "coarse" in text,
+        "slices_ignored": "triangles, slices" in objects and "coarse" not in text,
+    }
+    notes = {note.code: note.message for note in remarks.notes}
+    assert set(notes) == {code for code, is_expected in expected.items() if is_expected}
+    assert all(len(message) <= 160 for message in notes.values())
+    for kind, shown in (("lattice", "Beam Lattice geometry: {}"), ("slices", "slices: {}")):
+        if kind in objects:
+            assert shown.format(objects.count(kind)) in notes["objects_without_triangles"]
+    if "triangles, slices" in objects and "coarse" not in text:
+        assert f"{objects.count('triangles, slices')} object" in notes["slices_ignored"]
 
 
 def test_an_encrypted_part_is_reported() -> None:

@@ -161,7 +161,8 @@ class ModelObject:
     group, index:      property of the triangles without one
     cura:              metadata with one of CURA_KEYS
     foreign:           namespaces of extension elements in the object
-    is_low_resolution: the fine shape is stored as slices
+    has_slices:        slices store its shape, too
+    is_low_resolution: the slices are finer than the mesh
     """
 
     id: int
@@ -173,6 +174,7 @@ class ModelObject:
     components: list[ObjectPlacement] = field(default_factory=list)
     cura: dict[str, str] = field(default_factory=dict)
     foreign: set[str] = field(default_factory=set)
+    has_slices: bool = False
     is_low_resolution: bool = False
 
 

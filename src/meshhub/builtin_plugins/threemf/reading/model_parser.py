@@ -188,6 +188,7 @@ class _ModelParser:
             name=attributes.get("name", "") or attributes.get("partnumber", ""),
             group=self._values.integer(attributes, "pid", "object") if "pid" in attributes else None,
             index=self._values.integer(attributes, "pindex", "object") if "pindex" in attributes else 0,
+            has_slices=f"{SLICE} slicestackid" in attributes,
             is_low_resolution=attributes.get(f"{SLICE} meshresolution") == "lowres",
         )
         if model_object.id in self.document.objects:

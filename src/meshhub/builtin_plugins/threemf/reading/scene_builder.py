@@ -10,11 +10,7 @@ import numpy as np
 from meshhub.builtin_plugins.threemf.reading.appearance import PropertyReader
 from meshhub.builtin_plugins.threemf.reading.filaments import FilamentReader, PaintMode
 from meshhub.builtin_plugins.threemf.reading.model_document import (
-    CORE,
-    MATERIAL,
     MAX_PARTS_COUNT,
-    PRODUCTION,
-    SLICE,
     ModelDocument,
     ModelObject,
     ObjectPlacement,
@@ -22,6 +18,7 @@ from meshhub.builtin_plugins.threemf.reading.model_document import (
 from meshhub.builtin_plugins.threemf.reading.model_parser import parse_model
 from meshhub.builtin_plugins.threemf.reading.package import Package
 from meshhub.builtin_plugins.threemf.reading.slicer_project import SlicerProject
+from meshhub.builtin_plugins.threemf.reading.unread_geometry import UnreadGeometry, note_required_extensions
 from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile, quote
 from meshhub.model.capabilities import MILLIMETRES_PER
 from meshhub.model.notes import note
@@ -40,16 +37,6 @@ _MAX_DEPTH_COUNT = 64
 _Key = tuple[str, int]
 """Model part and id of an object."""
 
-_GEOMETRY_EXTENSIONS = {
-    "beamlattice": "Beam Lattice",
-    "booleanoperations": "Boolean Operations",
-    "displacement": "Displacement",
-    "implicit": "Implicit",
-    "securecontent": "Secure Content",
-    "volumetric": "Volumetric",
-}
-_SUPPORTED = CORE | {MATERIAL, PRODUCTION, SLICE}
-_HARMLESS = ("/slice/", "/trianglesets/", "/production/")
 _SKIPPED_KINDS = {
     "support": "support structures",
     "solidsupport": "support structures",
@@ -87,6 +74,7 @@ class SceneBuilder:
         self._filaments = FilamentReader(paint, self._project.colors)
         self._part_counts: dict[_Key, int] = {}
         self._step_counts: dict[_Key, int] = {}
+        self._unread = UnreadGeometry()
         self._meshes: list[Mesh] = []
         self._mesh_indices: dict[_Key, int] = {}
 
@@ -96,9 +84,9 @@ class SceneBuilder:
         Raises:
             EmptyModel: The build section places nothing that is printed.
             ModelTooComplex: The model has too many parts.
-            UnreadableFile: A model part is damaged, or an object is made of an unsupported kind of geometry.
+            UnreadableFile: A model part is damaged, or the model has only geometry that is not read.
         """
-        self._note_extensions()
+        note_required_extensions(self.root.required)
         if not self.root.items:
             raise EmptyModel(
                 "the build section of the 3MF file is empty, so there is nothing to print; "
@@ -125,6 +113,9 @@ class SceneBuilder:
             raise EmptyModel(
                 "the 3MF file builds only supports or objects marked as not printable; mark the model as printable"
             )
+        if not parts_count:
+            self._unread.reject()
+        self._unread.note_losses()
         self._project.note_losses()
         meshes, parts = self._filaments.assign_materials(self._meshes, parts, self.properties.materials)
         return tuple(meshes), tuple(parts)
@@ -209,8 +200,7 @@ class SceneBuilder:
                 continue
             model_object = self._get_object(key)
             own = 1 if model_object.mesh is not None and len(model_object.mesh.triangles) else 0
-            if not own and not model_object.components:
-                _reject_foreign_geometry(model_object)
+            self._unread.record(model_object, has_triangles=bool(own or children))
             self._part_counts[key] = own + sum(self._part_counts.get(child, 0) for child in children)
             self._step_counts[key] = 1 + sum(self._step_counts.get(child, 1) for child in children)
             _check_counts(self._part_counts[key], self._step_counts[key])
@@ -263,7 +253,6 @@ class SceneBuilder:
                 raise UnreadableFile(
                     f"{quote(key[0])}: object {key[1]} has triangles whose vertices do not exist; export it again"
                 )
-            _note_unread_geometry(model_object)
             self._project.count_paint(model_object.mesh)
             self._mesh_indices[key] = len(self._meshes)
             document = self._load_document(key[0])
@@ -271,46 +260,9 @@ class SceneBuilder:
             self._meshes.append(self.properties.build_mesh(document, model_object, source))
         return self._mesh_indices[key]
 
-    def _note_extensions(self) -> None:
-        for prefix, namespace in sorted(self.root.required.items()):
-            if namespace not in _SUPPORTED and not any(part in namespace for part in _HARMLESS):
-                note(
-                    "unknown_required_extension",
-                    f"the file requires the unsupported 3MF extension {_name_extension(namespace)} "
-                    f"({quote(prefix)}); only its plain triangles were read",
-                )
-
 
 def _check_counts(parts: int, steps: int) -> None:
     if parts > MAX_PARTS_COUNT:
         raise ModelTooComplex(f"the model places more than {MAX_PARTS_COUNT} parts through components; merge some")
     if steps > _MAX_STEPS_COUNT:
         raise ModelTooComplex(f"the model places components more than {_MAX_STEPS_COUNT} times; remove empty ones")
-
-
-def _note_unread_geometry(model_object: ModelObject) -> None:
-    if model_object.is_low_resolution:
-        note("low_resolution_mesh", "the file stores its fine shape as slices; only its coarse mesh was read")
-    for namespace in sorted(model_object.foreign):
-        if _is_geometry(namespace):
-            note("extension_ignored", f"{_name_extension(namespace)} geometry beside the triangles was not read")
-
-
-def _reject_foreign_geometry(model_object: ModelObject) -> None:
-    """Reject an object without triangles whose shape comes from an extension; it must not vanish silently."""
-    foreign = sorted(filter(_is_geometry, model_object.foreign))
-    if foreign:
-        raise UnreadableFile(
-            f"object {model_object.id} is made of {_name_extension(foreign[0])} geometry, an unsupported 3MF "
-            "extension; export it as triangles"
-        )
-
-
-def _is_geometry(namespace: str) -> bool:
-    return any(f"/{key}/" in namespace for key in _GEOMETRY_EXTENSIONS)
-
-
-def _name_extension(namespace: str) -> str:
-    """Return the name of an extension, or its quoted namespace."""
-    labels = (label for key, label in _GEOMETRY_EXTENSIONS.items() if f"/{key}/" in namespace)
-    return next(labels, None) or repr(namespace[-80:])
