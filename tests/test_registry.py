@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 import pytest
 from msgspec import Meta, Struct
 
@@ -346,6 +347,52 @@ def test_options_reach_their_step_only() -> None:
     chain = resolve_chain(build_registry(toys), toy(), toy_size="3", toy_style="fancy")
     assert chain.steps[0].options == {"toy_size": 3.0}
     assert chain.steps[-1].options == {"toy_style": "fancy"}
+
+
+SHOWING = Reader(format=toys.TOY, run="toys:read", options=toys.ToyReaderOptions, display_options={"toy_size": "7.5"})
+"""Reader with an option for scenes that are only shown."""
+
+
+@pytest.mark.parametrize("options", [{}, {"toy_size": "3"}, {"toy_size": ""}])
+@pytest.mark.parametrize(
+    ("request_fields", "is_conversion"),
+    [
+        ({"target": "toy"}, True),
+        ({"target": None}, False),
+        ({"target": None, "renders": True}, False),
+        ({"target": "toy", "previews": True}, False),
+        ({"target": None, "renders": True, "options": {"spin_degrees": "3"}}, True),
+    ],
+    ids=["conversion", "inspection", "picture", "preview", "picture of an operation"],
+)
+def test_display_options_apply_where_a_scene_is_only_shown_and_no_option_is_requested(
+    request_fields: dict[str, Any], is_conversion: bool, options: dict[str, str]
+) -> None:
+    others = build_plugin("w", meshhub_writers=toys.meshhub_writers, meshhub_operations=toys.meshhub_operations)
+    registry = build_registry(build_plugin("r", meshhub_readers=lambda: [SHOWING]), others)
+    request = Request(**{**request_fields, "options": {**request_fields.get("options", {}), **options}})
+    step = registry.resolve(request, toy()).steps[0]
+    requested = {name: float(text) for name, text in options.items() if text}
+    assert step.options == (requested or ({} if is_conversion else {"toy_size": 7.5}))
+
+
+def test_a_scene_that_a_program_reads_is_not_only_shown() -> None:
+    with build_registry(build_plugin("r", meshhub_readers=lambda: [SHOWING])) as registry:
+        scene = registry.read(toy())
+        assert np.ptp(scene.meshes[0].vertices, axis=0).max() == 300
+        assert max(registry.inspect(toy()).model.size_mm) == 225
+
+
+@pytest.mark.parametrize("field", ["display_options", "color_by_surface"])
+@pytest.mark.parametrize(
+    "values", [{"toy_width": "3"}, {"toy_size": "wide"}, {"toy_size": "-1"}, {"toy_style": "plain"}]
+)
+def test_values_that_are_not_those_of_an_option_of_the_reader_are_faults(field: str, values: dict[str, str]) -> None:
+    reader = msgspec.structs.replace(SHOWING, **{"display_options": {}, field: values})
+    registry = build_registry(build_plugin("r", meshhub_readers=lambda: [reader]))
+    assert not registry.declarations.readers
+    (fault,) = registry.faults
+    assert field in fault.message and next(iter(values)) in fault.message
 
 
 def test_the_highest_score_is_chosen_in_any_order() -> None:

@@ -17,21 +17,24 @@ from typing import Any
 import lib3mf
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image as Picture
 
-from meshhub import InvalidOption, Registry, Source
+from meshhub import InvalidOption, Registry, Source, Target
 from meshhub.builtin_plugins.threemf import ThreeMFReadOptions
 from meshhub.builtin_plugins.threemf.paint_trees import parse_codes
 from meshhub.builtin_plugins.threemf.reader import read
 from meshhub.builtin_plugins.threemf.reading.paint import split_triangles
 from meshhub.builtin_plugins.threemf.writing.paint import Pieces, build_trees
 from meshhub.builtin_plugins.threemf.writing.strips import measure_slicing_cost, measure_surface, remove_strips
+from meshhub.cli import root
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene, UInt8
 from meshhub.toolkit.geometry import face_normals, placed_mesh, soup
 from meshhub.toolkit.topology import is_closed
 from models import brick, sphere
+from threemf_models import mesh_xml, model, package, thing
 from threemf_projects import DIALECTS, paint_triangles, project
 
 pytestmark = pytest.mark.once
@@ -347,6 +350,79 @@ def test_every_kind_of_paint_is_read_exactly(dialect: str, seed: int) -> None:
     assert measure_areas(flat) == pytest.approx(areas, abs=1e-6)
     assert all(is_closed(mesh.vertices, mesh.faces) for mesh in (*scene.meshes, *flat.meshes))
     assert same == source.read()
+
+
+def build_painted_plate() -> Source:
+    """Return a project whose brick has two triangles with a quarter of the filament 2 each."""
+    paint = dict.fromkeys((4, 5), ' paint_color="00083"')
+    colors = {"Metadata/project_settings.config": json.dumps({"filament_colour": ["#E8C547", "#1C4E80"]})}
+    return project("bambu", {"a": paint_triangles(brick(), paint)}, files=colors)
+
+
+def test_inspections_and_pictures_show_the_paint_and_conversions_do_not_split() -> None:
+    source = build_painted_plate()
+
+    def draw(**options: Any) -> bytes:
+        picture = Target("a.png")
+        registry.render(source, picture, size="160x120", view="front,back,left,right,top,bottom", **options)
+        return picture.read()
+
+    with Registry(entry_points=False) as registry:
+        split = registry.read(source, threemf_paint="split").face_count
+        assert split > 12
+        inspection = registry.inspect(source)
+        assert inspection.model.faces == split
+        (note,) = [note.message for note in inspection.notes if note.code == "paint_split"]
+        assert f"12 triangles were split along their paint into {split}" in note
+        assert draw() == draw(threemf_paint="split") != draw(threemf_paint="dominant")
+        # a picture of an operation shows the conversion
+        assert draw(target_height_mm=5) == draw(target_height_mm=5, threemf_paint="dominant")
+        assert draw(target_height_mm=5) != draw(target_height_mm=5, threemf_paint="split")
+        whole = registry.inspect(source, threemf_paint="dominant")
+        assert whole.model.faces == registry.read(source).face_count == 12
+        assert "paint_simplified" in {note.code for note in whole.notes}
+
+
+def test_the_command_line_shows_the_paint(tmp_path: Path) -> None:
+    path = tmp_path / "a.3mf"
+    path.write_bytes(build_painted_plate().read())
+
+    def run(*arguments: str) -> str:
+        result = CliRunner().invoke(root, [*arguments, "--json"])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    for paint, is_split in ((), True), (("--threemf-paint", "split"), True), (("--threemf-paint", "dominant"), False):
+        assert (json.loads(run("inspect", str(path), *paint))["model"]["faces"] > 12) == is_split
+        report = json.loads(run("render", str(path), str(tmp_path / "a.png"), "--force", *paint))
+        assert ("paint_split" in {note["code"] for note in report["notes"]}) == is_split
+    report = json.loads(run("convert", str(path), str(tmp_path / "a.glb")))
+    assert report["target"]["faces"] == 12
+
+
+def test_paint_that_makes_too_many_triangles_is_simplified_unless_a_split_is_requested() -> None:
+    fine = "4"
+    for _ in range(8):
+        fine = f"{fine}{fine}{fine}{fine}3"
+    fine = fine.replace("4", "8", 1)
+    source = project("bambu", {"a": paint_triangles(brick(), dict.fromkeys(range(12), f' paint_color="{fine}"'))})
+    scene = read(source, ThreeMFReadOptions(threemf_paint="split"))
+    assert scene.face_count == 12 * 4**8 > 500_000
+    with Registry(entry_points=False) as registry:
+        inspection = registry.inspect(source)
+    assert inspection.model.faces == 12
+    (note,) = [note.message for note in inspection.notes if note.code == "paint_simplified"]
+    assert "threemf_paint=split" in note
+
+
+def test_paint_over_corner_colors_stays_whole_and_its_note_advises_nothing_useless() -> None:
+    colors = '<m:colorgroup id="5"><m:color color="#FF0000"/><m:color color="#00FF00"/></m:colorgroup>'
+    mesh = mesh_xml(brick(), ' pid="5" p1="0" p2="1" p3="0" paint_color="00083"')
+    with Registry(entry_points=False) as registry:
+        inspection = registry.inspect(package(model(colors + thing(1, mesh))))
+    assert inspection.model.faces == 12
+    (note,) = [note.message for note in inspection.notes if note.code == "paint_simplified"]
+    assert "threemf_paint" not in note and "(12)" in note
 
 
 def test_a_changed_mesh_is_not_divided() -> None:

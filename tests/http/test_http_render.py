@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
+import struct
 
+import httpx
 import numpy as np
 import pytest
 from PIL import Image
 
 from http_serving import ASCII_STL, Running, check_error, read_report, wait_until
+from models import brick
+from threemf_projects import paint_triangles, project
 
 
 def test_a_picture_comes_back(service: Running) -> None:
@@ -30,6 +35,28 @@ def test_a_picture_from_a_process_of_its_own(isolated: Running) -> None:
     with Image.open(io.BytesIO(answer.content)) as image:
         assert (image.size, image.mode) == ((1280, 960), "RGBA")
     wait_until(lambda: not isolated.leftovers())
+
+
+@pytest.mark.parametrize("fields", [{}, {"threemf_paint": "split"}, {"threemf_paint": "dominant"}])
+def test_pictures_previews_and_inspections_show_paint_unless_the_request_does_not(
+    service: Running, fields: dict[str, str]
+) -> None:
+    mesh = paint_triangles(brick(), {0: ' paint_color="00083"'})
+    file = ("painted.3mf", project("bambu", {"a": mesh}).read())
+    is_split = fields != {"threemf_paint": "dominant"}
+
+    def ask(path: str, **more: str) -> httpx.Response:
+        answer = service.post(path, {"files" if path == "/preview" else "file": file}, {**fields, **more})
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    assert (ask("/inspect").json()["model"]["faces"] > 12) == is_split
+    preview = ask("/preview").content
+    (length,) = struct.unpack_from("<I", preview, 12)
+    facts = json.loads(preview[20 : 20 + length])["asset"]["extras"]["meshhub"]
+    assert (facts["triangles"] > 12) == (facts["inspection"]["model"]["faces"] > 12) == is_split
+    codes = {note["code"] for note in read_report(ask("/render", size="320x200"))["notes"]}
+    assert ("paint_split" in codes, "paint_simplified" in codes) == (is_split, not is_split)
 
 
 @pytest.mark.parametrize("fields", [{"target_height_mm": "40"}, {"recipe": "print"}])

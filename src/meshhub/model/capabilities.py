@@ -173,6 +173,12 @@ class Reader(Capability, frozen=True, kw_only=True):
     The names of the materials are then the kinds, such as "cylinder". Empty: the format has no surfaces.
     """
 
+    display_options: dict[str, str] = {}
+    """Options for scenes that are only shown, in inspections, pictures and previews; requested ones take precedence.
+
+    A picture with operations shows what a conversion does, without them. Empty: scenes are shown as they are converted.
+    """
+
     sniff: str | None = None
     """Code as "package.module:function" of `sniff(head: bytes, size: int) -> int`.
 

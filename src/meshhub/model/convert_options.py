@@ -41,9 +41,10 @@ class ConvertOptions(TypedDict, total=False):
     """Colors when reading STEP. file keeps the colors of the file; surface colors each face by the kind of its
     surface: plane, cylinder, cone, sphere, torus, free-form."""
 
-    threemf_paint: Literal["dominant", "split"] | None
+    threemf_paint: Literal["auto", "dominant", "split"] | None
     """Painted triangles when reading 3MF. Triangles that are painted with several filaments in a slicer: dominant
-    gives each the filament that covers most of it; split cuts them along the paint."""
+    gives each the filament that covers most of it; split cuts them along the paint; auto does so unless it makes
+    more than 500,000 triangles. Default: dominant for conversions, auto for inspections, pictures and previews."""
 
     repair: bool | None
     """Repair. Close holes, remove stray fragments, duplicate and degenerate faces, split non-manifold edges and

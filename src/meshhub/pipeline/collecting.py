@@ -191,6 +191,8 @@ class _Collector:
             _check_reference(capability.sniff)
         if isinstance(capability, Reader) and capability.features is not None:
             _check_reference(capability.features)
+        if isinstance(capability, Reader):
+            _check_option_values(capability)
 
     def _add_options(self, options: type[Struct], plugin: str, owner: str) -> None:
         """Add the fields of an options Struct to the flat list of names; owners may share a Struct."""
@@ -220,6 +222,16 @@ def _check_reference(reference: str) -> None:
         raise _InvalidDeclaration(f"{reference!r} must have the form package.module:function")
     if not is_importable(module):
         raise _InvalidDeclaration(f"the module of {reference!r} does not exist")
+
+
+def _check_option_values(reader: Reader) -> None:
+    """Check that a reader declares values of its own options."""
+    fields = {field.name: field for field in option_fields(reader.options)}
+    for name in ("color_by_surface", "display_options"):
+        try:
+            parse_options(fields, getattr(reader, name))
+        except InvalidOption as error:
+            raise _InvalidDeclaration(f"{name}: {error}") from None
 
 
 def _best_first(declared: Declared[Any]) -> tuple[int, str]:

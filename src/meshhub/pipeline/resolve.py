@@ -116,9 +116,10 @@ def resolve(
     checked = request
     if not isinstance(checked, CheckedRequest):
         checked = check_request(declarations, checked, caller, check_options)
-    options, operations, writer = checked.options, checked.operations, checked.writer
-    reader, because, notes = identify(declarations, source, options.get("input_format"), sniff)
+    operations, writer = checked.operations, checked.writer
+    reader, because, notes = identify(declarations, source, checked.options.get("input_format"), sniff)
     check_entitlement(reader, caller)
+    options = _add_display_options(checked, reader.capability)
     check_options(reader, options)
 
     if checked.renders and _build_render_options(options).color_by == "surface":
@@ -218,6 +219,16 @@ def _build_render_options(options: Mapping[str, Value]) -> RenderOptions:
     parse_size(picture.size)
     parse_views(picture.view)
     return picture
+
+
+def _add_display_options(checked: CheckedRequest, reader: Reader) -> Mapping[str, Value]:
+    """Return the options of a request; if it only shows the scene of the file, with those of the reader for that."""
+    converts = checked.writer is not None and not checked.previews
+    if converts or (checked.renders and checked.operations):
+        return checked.options
+    fields = {field.name: field for field in opt.option_fields(reader.options)}
+    requested = {name: value for name, value in checked.options.items() if value is not None}
+    return {**opt.parse_options(fields, reader.display_options), **requested}
 
 
 def _choose_surface_colors(reader: Reader) -> Mapping[str, str]:

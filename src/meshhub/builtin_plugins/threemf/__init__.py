@@ -25,16 +25,19 @@ _CARRIES: frozenset[Feature] = frozenset(
 class ThreeMFReadOptions(Struct, frozen=True, kw_only=True):
     """Paint of slicers."""
 
-    threemf_paint: Annotated[
-        Literal["dominant", "split"],
-        Meta(
-            title="Painted triangles when reading 3MF",
-            description=(
-                "Triangles that are painted with several filaments in a slicer: dominant gives each the filament that "
-                "covers most of it; split cuts them along the paint."
+    threemf_paint: (
+        Annotated[
+            Literal["dominant", "split", "auto"],
+            Meta(
+                title="Painted triangles when reading 3MF",
+                description="Triangles that are painted with several filaments in a slicer: dominant gives each the "
+                "filament that covers most of it; split cuts them along the paint; auto does so unless it makes more "
+                "than 500,000 triangles. Default: dominant for conversions, auto for inspections, pictures and "
+                "previews.",
             ),
-        ),
-    ] = "dominant"
+        ]
+        | None
+    ) = None
 
 
 class ThreeMFWriteOptions(Struct, frozen=True, kw_only=True):
@@ -73,6 +76,7 @@ def meshhub_readers() -> list[Reader]:
             carries=_CARRIES,
             frame=None,
             options=ThreeMFReadOptions,
+            display_options={"threemf_paint": "auto"},
         )
     ]
 

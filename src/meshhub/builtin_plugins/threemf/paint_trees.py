@@ -112,6 +112,15 @@ class ParsedTrees(PaintTrees):
 
     area: Float64
 
+    def count_leaves(self) -> NDArray[np.int64]:
+        """Return the number of leaves of each code (c,), 0 for a malformed one."""
+        starts = np.sort(self.roots[self.roots >= 0])
+        leaves = np.searchsorted(starts, np.flatnonzero(self.sides == 0), side="right") - 1
+        is_valid = self.roots >= 0
+        counts = np.zeros(len(self.roots), np.int64)
+        counts[is_valid] = np.bincount(leaves, minlength=len(starts))[np.searchsorted(starts, self.roots[is_valid])]
+        return counts
+
     def dominant_filaments(self) -> tuple[Int32, NDArray[np.bool_]]:
         """Return the filament that covers most of a triangle, and whether there are others, for each code (c,)."""
         starts = np.sort(self.roots[self.roots >= 0])

@@ -26,7 +26,7 @@ def read(source: Source, options: ThreeMFReadOptions) -> Scene:
     with Package(source) as package:
         root = package.find_model()
         with collecting(THREEMF.id) as remarks:
-            builder = SceneBuilder(package, root, options.threemf_paint)
+            builder = SceneBuilder(package, root, options.threemf_paint or "dominant")
             scene = _build_scene(builder, package)
         kinds = find_project_kinds(package, scene.metadata)
     if kinds:

@@ -15,10 +15,14 @@ from meshhub.builtin_plugins.threemf.reading.paint import split_triangles
 from meshhub.model.notes import note
 from meshhub.model.scene import Color, Division, Int32, Material, Mesh, Part
 
-PaintMode = Literal["dominant", "split"]
+PaintMode = Literal["dominant", "split", "auto"]
 
 _GOLDEN_RATIO = 0.618
 """Turns of hue between two filaments without a color, so that any number of them differ."""
+
+
+_MAX_AUTO_TRIANGLES_COUNT = 500_000
+"""Triangles that `auto` makes from paint; they take four seconds to inspect, and ten times as many 2 GB."""
 
 
 class FilamentReader:
@@ -35,7 +39,8 @@ class FilamentReader:
         self._faces: list[Int32] = []
         self._divisions: list[Division | None] = []
         self._parts: list[int] = []
-        self._mixed_count = self._malformed_count = 0
+        self._mixed_count = self._blended_count = self._malformed_count = 0
+        self._whole_count = self._split_count = 0
 
     def read_mesh(self, document: ModelDocument, source: TriangleMesh) -> TriangleMesh:
         """Record the filaments of a mesh, and return it with its triangles split along the paint where that is asked.
@@ -49,8 +54,11 @@ class FilamentReader:
             trees = self._parse(document)
             roots = np.where(codes > 0, trees.roots[codes], -1)
             self._malformed_count += int(np.count_nonzero((codes > 0) & (roots < 0)))
-            if self._mode == "split" and _has_flat_properties(source):
+            is_flat = _has_flat_properties(source)
+            if is_flat and self._splits(trees, codes):
                 vertices, triangles, parent, painted = split_triangles(source.vertices, source.triangles, roots, trees)
+                self._whole_count += len(source.triangles)
+                self._split_count += len(triangles)
                 division = Division(source.triangles.astype(np.int32), parent.astype(np.int32))
                 source = replace(
                     source,
@@ -63,7 +71,9 @@ class FilamentReader:
             else:
                 dominant, is_mixed = trees.dominant_filaments()
                 painted = dominant[codes]
-                self._mixed_count += int(np.count_nonzero(is_mixed[codes]))
+                mixed_count = int(np.count_nonzero(is_mixed[codes]))
+                self._mixed_count += mixed_count
+                self._blended_count += 0 if is_flat else mixed_count
             filament = np.where(painted > 0, painted, filament)
         source = replace(source, filament=filament)
         self._faces.append(filament)
@@ -82,6 +92,7 @@ class FilamentReader:
         Textures and vertex colors remain on unpainted triangles. Plain materials do not: no slicer prints them.
         """
         used = sorted({*self._parts, *(number for faces in self._faces for number in np.unique(faces).tolist())} - {0})
+        self._note_paint()
         if not used or (used == [1] and not self._is_known(1)):
             return meshes, parts
         is_textured = np.array([*(material.base_color_image is not None for material in materials), False])
@@ -102,8 +113,15 @@ class FilamentReader:
             part if keeps_appearance[part.mesh] else replace(part, material=int(material_of[number]))
             for part, number in zip(parts, self._parts, strict=True)
         ]
-        self._note(used)
+        self._note_unknown_colors(used)
         return meshes, parts
+
+    def _splits(self, trees: ParsedTrees, codes: Int32) -> bool:
+        """Return whether to split the triangles of the next mesh, which have these codes (m,)."""
+        if self._mode != "auto":
+            return self._mode == "split"
+        leaf_count = int(trees.count_leaves()[codes[codes > 0]].sum())
+        return self._split_count + leaf_count <= _MAX_AUTO_TRIANGLES_COUNT
 
     def _parse(self, document: ModelDocument) -> ParsedTrees:
         if document.part not in self._trees:
@@ -121,7 +139,7 @@ class FilamentReader:
         """Return whether the project defines the color of a filament."""
         return number <= len(self._colors) and bool(self._colors[number - 1])
 
-    def _note(self, used: list[int]) -> None:
+    def _note_unknown_colors(self, used: list[int]) -> None:
         unknown = [number for number in used if not self._is_known(number)]
         if unknown:
             note(
@@ -129,11 +147,22 @@ class FilamentReader:
                 f"the project does not define the colors of {len(unknown)} of {len(used)} filaments; "
                 "distinct ones were chosen",
             )
+
+    def _note_paint(self) -> None:
         if self._mixed_count:
+            remedy = "set 'threemf_paint=split' to split them"
+            if self._blended_count == self._mixed_count:
+                remedy = "paint over textures or corner colors is not split"
             note(
                 "paint_simplified",
                 f"triangles painted with several filaments took the one that covers most of them "
-                f"({self._mixed_count:,}); set 'threemf_paint=split' to split them",
+                f"({self._mixed_count:,}); {remedy}",
+            )
+        if self._split_count > self._whole_count:
+            note(
+                "paint_split",
+                f"{self._whole_count:,} triangles were split along their paint into {self._split_count:,}; "
+                "set 'threemf_paint=dominant' to keep them whole",
             )
         if self._malformed_count:
             note("bad_paint", f"malformed paint was not read (triangles: {self._malformed_count:,})")
