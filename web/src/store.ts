@@ -45,8 +45,6 @@ export interface Item {
   work: Work | null;
 }
 
-/** Option of 3MF that splits triangles along their paint, so that the picture shows its true borders. */
-const PAINT_OPTION = "threemf_paint";
 /** Triangles of a preview; a graphics card turns these without effort. */
 const PREVIEW_TRIANGLES = 300_000;
 /** Maximum number of triangles of a preview on a phone. */
@@ -338,9 +336,7 @@ async function convertOne(id: number): Promise<boolean> {
 /** Read the output back, to show what the conversion changed. */
 async function readOutput(id: number, output: Output): Promise<void> {
   try {
-    const options: [string, string][] =
-      PAINT_OPTION in fields.value && output.file.name.toLowerCase().endsWith(".3mf") ? [[PAINT_OPTION, "split"]] : [];
-    const request = { options, maxTriangles: previewTriangles(), signal: new AbortController().signal };
+    const request = { options: [], maxTriangles: previewTriangles(), signal: new AbortController().signal };
     const data = await api.preview(output.model, request);
     const [{ parsePicture }, { markChanges }] = await Promise.all([
       import("./viewer/picture"),
