@@ -313,6 +313,19 @@ def test_a_process_that_was_stopped_is_replaced(registry: Registry, tmp_path: Pa
     assert time.monotonic() - begun < 15
 
 
+def test_a_sniffer_that_stops_its_process_for_three_callers_is_disabled(registry: Registry, tmp_path: Path) -> None:
+    """The process stops before or after the reply; a call of another caller finds it stopped, and is answered."""
+    for caller in ("one", "two", "three"):
+        CALLER.set(caller)
+        sniff_format(registry, tmp_path / "stop-itself")
+        CALLER.set("other")
+        run_review(registry, "")
+    (fault,) = registry.faults
+    assert (fault.plugin, fault.hook) == ("hooked", "sniff hooked")
+    assert re.search("stopped its process|took longer than", fault.message)
+    run_review(registry, "")
+
+
 def test_a_hook_that_fails_for_three_callers_is_disabled(registry: Registry, tmp_path: Path) -> None:
     for caller in ("one", "one", "one", "one", "two"):
         CALLER.set(caller)

@@ -37,6 +37,7 @@ from meshhub.pipeline.hooks import Hooks
 from meshhub.pipeline.inputs import Input, open_input
 from meshhub.pipeline.loading import Fault, Plugin, Plugins
 from meshhub.pipeline.output import Output, open_output, target_format
+from meshhub.pipeline.plugin_errors import describe_error, log_arguments
 from meshhub.pipeline.resolve import CheckedRequest, check_request, resolve
 from meshhub.pipeline.scene_steps import SCENE_WRITER, decode
 
@@ -211,7 +212,7 @@ class Registry:
     @property
     def faults(self) -> tuple[Fault, ...]:
         """Defects of plug-ins: those found on loading, and hooks that are not called for now."""
-        return *self._loaded.faults, *self._collected.faults, *self._hooks.faults
+        return *self._loaded.faults, *self._hooks.faults
 
     def check(self, request: Request, caller: Caller = LOCAL) -> CheckedRequest:
         """Check target, entitlements and options before a source is available.
@@ -266,7 +267,11 @@ class Registry:
             if error is None and all(isinstance(item, str) for item in items):
                 grants |= set(items)
             else:
-                log.error("the grant of plug-in %r failed and grants nothing", plugin.name, exc_info=error)
+                log.error(
+                    "the grant of plug-in %r failed and grants nothing",
+                    plugin.name,
+                    exc_info=log_arguments(error),
+                )
         plan = structs.replace(caller.plan, grants=frozenset(grants))
         return structs.replace(caller, plan=plan, entitled=True)
 
@@ -535,16 +540,18 @@ class Registry:
         for plugin, items, error in self._hooks.call("meshhub_review", chain=chain, caller=caller):
             if error is not None or not all(isinstance(item, Objection) for item in items):
                 # Fail closed: a broken review rejects the request.
-                log.error("the review of plug-in %r failed", plugin.name, exc_info=error)
-                raise PluginError(
+                log.error("the review of plug-in %r failed", plugin.name, exc_info=log_arguments(error))
+                failure = PluginError(
                     f"the review of plug-in {plugin.name!r} ({plugin.origin}) failed, so the request was rejected; "
                     "report it to its maintainer",
                     code="internal_error",
                 )
+                failure.add_note("it returned other items than Objection" if error is None else describe_error(error))
+                raise failure
             objections += items
         _raise_objections(objections)
 
     def _inform_listeners(self, report: Report) -> None:
         for plugin, _, error in self._hooks.call("meshhub_finished", report=report):
             if error is not None:
-                log.error("the listener of plug-in %r failed", plugin.name, exc_info=error)
+                log.error("the listener of plug-in %r failed", plugin.name, exc_info=log_arguments(error))

@@ -47,7 +47,9 @@ def exit_status(error: BaseException) -> int:
 def explained(error: BaseException) -> str:
     """Describe an error in one line, with its code."""
     if isinstance(error, MeshhubError):
-        return f"{error.spelled(flag_of)} [{error.code}]"
+        # what an exception of a plug-in says, which the message for the service leaves out
+        notes = "; ".join(getattr(error, "__notes__", ()))
+        return f"{error.spelled(flag_of)} [{error.code}]" + (f": {notes}" if notes else "")
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
         return f"{error.filename}: {reason}" if error.filename else reason

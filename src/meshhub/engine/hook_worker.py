@@ -26,6 +26,7 @@ from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.identify import score_of
 from meshhub.pipeline.loading import GROUP, LISTENER, Plugins
+from meshhub.pipeline.plugin_errors import describe_error, name_type, own_traceback
 
 SNIFF = "sniff"
 """Name of a sniffer's call, in place of the name of a hook."""
@@ -54,7 +55,8 @@ class Reply(Struct, frozen=True, array_like=True):
 
     state:  "began" at the start, then "done" or "failed"
     result: value of the type in `RESULTS`, as msgpack
-    error:  exception with its traceback
+    error:  exception in one line
+    traceback: its traceback in the plug-in
     has_children: child processes remain, and no other call is running that may use them
     """
 
@@ -62,6 +64,7 @@ class Reply(Struct, frozen=True, array_like=True):
     state: str
     result: bytes = b""
     error: str = ""
+    traceback: str = ""
     has_children: bool = False
 
 
@@ -200,7 +203,7 @@ class _Server:
             # fails if the value does not have the declared type
             encoded = msgspec.msgpack.encode(msgspec.convert(result, RESULTS[question.hook]))
         except BaseException as error:
-            return Reply(question.number, "failed", error=_describe(error))
+            return Reply(question.number, "failed", error=describe_error(error), traceback=_format(error))
         return Reply(question.number, "done", encoded)
 
     def _send(self, reply: Reply) -> None:
@@ -212,12 +215,12 @@ class _Server:
             os._exit(0)
 
 
-def _describe(error: BaseException) -> str:
+def _format(error: BaseException) -> str:
     """Return the error with its traceback; the formatting of a plug-in's own error type may fail."""
     try:
-        return "".join(traceback.format_exception(error))[-20_000:]
+        return "".join(traceback.format_exception(type(error), error, own_traceback(error)))[-20_000:]
     except BaseException:
-        return type(error).__name__
+        return name_type(error)
 
 
 def _has_children() -> bool:

@@ -51,9 +51,12 @@ def _build_error(answer: Answer) -> MeshhubError:
     kind = getattr(errors, answer.error_class, None)
     if not (isinstance(kind, type) and issubclass(kind, MeshhubError)):
         return errors.WorkerCrashed("the conversion's process sent an invalid response; try again")
-    return kind(
+    error = kind(
         answer.error or "the conversion sent no message", code=answer.error_code or None, options=answer.options
     )
+    for note in answer.notes:
+        error.add_note(errors.printable(note))
+    return error
 
 
 def _is_regular_file(folder: Path, name: str) -> bool:

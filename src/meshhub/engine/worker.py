@@ -59,6 +59,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
         error_code: Code of the error.
         error: Message of the error, with option names in braces.
         options: Options that the error is about.
+        notes: Notes of the error, such as the exception of a plug-in.
     """
 
     step: int | None = None
@@ -71,6 +72,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error_code: str = ""
     error: str = ""
     options: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
@@ -225,6 +227,7 @@ def _answer(task: Task, progress: _Progress) -> Answer:
             error_code=error.code,
             error=error.template,
             options=error.options,
+            notes=tuple(getattr(error, "__notes__", ())),
         )
     except MemoryError:
         # the task or the error may still hold the memory

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
+from typing import Annotated, BinaryIO, Literal, Protocol, SupportsIndex, get_args, runtime_checkable
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 Feature = Literal[
     "names", "hierarchy", "instances", "normals", "uv", "colors", "materials", "textures", "metadata", "units"
@@ -45,6 +45,38 @@ MILLIMETRES_PER: dict[Unit, float] = {
     "ft": 304.8,
 }
 """Millimeters in each unit."""
+
+Id = Annotated[
+    str,
+    Meta(title="an id of a-z, 0-9, '.', '_', '+' and '-'", pattern=r"^[a-z0-9][a-z0-9._+-]*\Z", max_length=64),
+]
+"""Stable id. A title describes the values of a field in the fault of a declaration."""
+
+Reference = Annotated[
+    str,
+    Meta(
+        title='text "package.module:function"',
+        pattern=r"^[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*\Z",
+        max_length=200,
+    ),
+]
+"""Name of a function, which is imported when it is needed."""
+
+Extension = Annotated[
+    str,
+    Meta(title="an extension in lower case with its dot", pattern=r"^(\.[a-z0-9_+-]+)+\Z", max_length=64),
+]
+"""Extension of a file."""
+
+MediaType = Annotated[str, Meta(title="a media type", pattern=r"^[!-~]+/[!-~]+(; ?[!-~]+)*\Z", max_length=200)]
+"""Media type, which HTTP responses have as `Content-Type`."""
+
+Score = Annotated[int, Meta(title="a whole number from 0 to 100", ge=0, le=100)]
+"""Preference or certainty; higher is better."""
+
+
+SCHEME = r"[a-z][a-z0-9+.-]+"
+"""Regular expression of a scheme (RFC 3986 §3.1) of two or more characters: one letter is a drive of Windows."""
 
 
 class Frame(Struct, frozen=True):
@@ -82,26 +114,28 @@ class NoOptions(Struct, frozen=True, kw_only=True):
 class Magic(Struct, frozen=True):
     """Signature of a format."""
 
-    data: bytes
+    data: Annotated[bytes, Meta(title="bytes, at least one", min_length=1)]
     """Bytes that every file of the format has at the offset."""
 
-    offset: int = 0
+    offset: Annotated[int, Meta(title="a whole number of at least 0", ge=0)] = 0
     """Bytes from the start of the file."""
 
 
 class Format(Struct, frozen=True, kw_only=True):
     """File format. A reader and a writer may declare the same id; their declarations must be equal."""
 
-    id: str
+    id: Id
     """Stable id, such as "3mf"."""
 
     label: str
     """Name for people."""
 
-    extensions: tuple[str, ...]
+    extensions: Annotated[tuple[Extension, ...], Meta(title="a tuple of extensions, at least one", min_length=1)]
     """Extensions in lower case with the dot; writers use the first."""
 
-    media_types: tuple[str, ...] = ("application/octet-stream",)
+    media_types: Annotated[tuple[MediaType, ...], Meta(title="a tuple of media types, at least one", min_length=1)] = (
+        "application/octet-stream",
+    )
     """Media types; HTTP responses use the first."""
 
     magic: tuple[Magic, ...] = ()
@@ -114,7 +148,7 @@ class Format(Struct, frozen=True, kw_only=True):
 class Capability(Struct, frozen=True, kw_only=True):
     """Base class of readers, writers and operations."""
 
-    run: str
+    run: Reference
     """Code as "package.module:function"; imported when a chain first needs it."""
 
     needs: tuple[str, ...] = ()
@@ -157,10 +191,10 @@ class Reader(Capability, frozen=True, kw_only=True):
     frame: Frame | None = HOST_FRAME
     """Frame of all files of the format; None if each file declares its own."""
 
-    score: int = 50
+    score: Score = 50
     """Preference among several readers of the format; the highest wins, then the first name."""
 
-    features: str | None = None
+    features: Reference | None = None
     """Code as "package.module:function" of `features(source, options) -> tuple[Scene, FeatureTable | None]`.
 
     It reads like `run`, and also returns the feature table of a format with exact surfaces. Inspections and conversions
@@ -179,7 +213,7 @@ class Reader(Capability, frozen=True, kw_only=True):
     A picture with operations shows what a conversion does, without them. Empty: scenes are shown as they are converted.
     """
 
-    sniff: str | None = None
+    sniff: Reference | None = None
     """Code as "package.module:function" of `sniff(head: bytes, size: int) -> int`.
 
     It returns a score from 0 (another format) to 100 (certainly this format) for the first bytes of a file.
@@ -204,7 +238,7 @@ class Writer(Capability, frozen=True, kw_only=True):
     frame: Frame = HOST_FRAME
     """Frame in which the writer receives the scene."""
 
-    score: int = 50
+    score: Score = 50
     """Preference among several writers of the format; the highest wins, then the first name."""
 
 
@@ -214,7 +248,9 @@ class Storage(Capability, frozen=True, kw_only=True):
     Python calls and the command line use it for the addresses that a person names. The HTTP service never does.
     """
 
-    scheme: str
+    scheme: Annotated[
+        str, Meta(title="a scheme of two or more of a-z, 0-9, '+', '.' and '-'", pattern=rf"^{SCHEME}\Z", max_length=64)
+    ]
     """Scheme in lower case, without "://"."""
 
 
@@ -252,7 +288,7 @@ class Operation(Capability, frozen=True, kw_only=True):
     An operation joins a chain if one of its options is set, and not to false.
     """
 
-    id: str
+    id: Id
     """Stable id."""
 
     label: str

@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+Count = Annotated[int, Meta(title="a whole number of at least 0", ge=0)]
+"""Number of bytes, files or requests."""
+
+Seconds = Annotated[float, Meta(title="a number of at least 0", ge=0)]
+"""Duration in seconds."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
     """Limits of a plan; None lifts a limit."""
 
-    max_file_bytes: int | None = None
+    max_file_bytes: Count | None = None
     """Size of one model file, and of an archive as it is sent."""
 
-    max_batch_files: int | None = None
+    max_batch_files: Count | None = None
     """Files of one batch."""
 
-    requests_per_minute: int | None = None
+    requests_per_minute: Count | None = None
     """Requests of one caller in a minute."""
 
-    conversion_timeout_seconds: float | None = 90.0
+    conversion_timeout_seconds: Seconds | None = 90.0
     """Duration of one conversion."""
 
-    max_request_bytes: int | None = None
+    max_request_bytes: Count | None = None
     """Size of a whole request, and of the unpacked content of an archive; None: what `max_file_bytes` and
     `max_batch_files` allow together."""
 
-    request_timeout_seconds: float | None = None
+    request_timeout_seconds: Seconds | None = None
     """Duration of a whole request."""
 
-    max_unfinished_jobs: int | None = None
+    max_unfinished_jobs: Count | None = None
     """Jobs of one caller that wait or run."""
 
-    job_timeout_seconds: float | None = 900.0
+    job_timeout_seconds: Seconds | None = 900.0
     """Duration of one job, after its wait in the queue."""
 
-    job_retention_seconds: float | None = 86_400.0
+    job_retention_seconds: Seconds | None = 86_400.0
     """Time for which the result of a job is kept; None: until the caller deletes it."""
 
-    job_requests_per_minute: int | None = None
+    job_requests_per_minute: Count | None = None
     """Questions of one caller about its jobs in a minute; they do not count as other requests."""
 
-    job_weight: int | None = None
+    job_weight: Count | None = None
     """Share of the workers that the jobs of one caller get, relative to other callers; None: 1."""
 
     job_listing: bool | None = None

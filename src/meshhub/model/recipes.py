@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from meshhub.model.capabilities import Id
+
 
 class Recipe(Struct, frozen=True, kw_only=True):
     """Named list of options; a request that names it takes those that it does not set itself."""
 
-    id: str
+    id: Id
     """Stable id in kebab-case, such as "print"."""
 
     label: str

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct, structs
 
 from meshhub.errors import InvalidOption
-from meshhub.model.capabilities import Format, Operation, Reader, Storage, Writer, checked_score
-from meshhub.model.options import RESERVED, HostOptions, OptionField, check_rules, option_fields, parse_options
+from meshhub.model.capabilities import Format, Operation, Reader, Storage, Writer
+from meshhub.model.options import (
+    RESERVED,
+    HostOptions,
+    OptionField,
+    Value,
+    check_rules,
+    option_fields,
+    parse_options,
+    schema,
+)
 from meshhub.model.plans import Plan, Rule
 from meshhub.model.recipes import Recipe
-from meshhub.pipeline.declarations import Declarations, Declared, declare, is_importable
-from meshhub.pipeline.loading import Fault, Plugin, Plugins
-from meshhub.pipeline.storing import SCHEME
+from meshhub.pipeline.declaration_check import check_declaration, subject_of
+from meshhub.pipeline.declarations import Declarations, Declared, declare, find_module
+from meshhub.pipeline.loading import Plugin, Plugins
+from meshhub.pipeline.plugin_errors import InvalidDeclaration, show_value
 
-log = logging.getLogger(__name__)
+T = TypeVar("T", bound=Struct)
 
-T = TypeVar("T")
+_OPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
+"""Name that a form, a flag and a keyword can have."""
 
 
 class Collected(Struct, frozen=True):
-    """The declarations, plans and rules of all plug-ins, and the faults found."""
+    """The declarations, plans and rules of all plug-ins."""
 
     declarations: Declarations
     plans: dict[str, Plan]
     rules: tuple[Rule, ...]
-    faults: list[Fault]
-
-
-class _InvalidDeclaration(Exception):
-    """Reason why a declaration is left out."""
 
 
 def collect(plugins: Plugins) -> Collected:
-    """Call the declaring hooks of every plug-in once, and sort the valid declarations.
+    """Call the declaring hooks of every plug-in once, and sort the valid declarations; add faults for the others.
 
     The order of registration matters only where two declarations have the same id: the first one stays.
     """
@@ -46,35 +53,50 @@ def collect(plugins: Plugins) -> Collected:
 class _Collector:
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
-        self._faults: list[Fault] = []
         self._formats: dict[str, Format] = {}
         self._fields: dict[str, type[Struct]] = {field.name: HostOptions for field in option_fields(HostOptions)}
+        self._readers: list[Declared[Reader]] = []
+        self._writers: list[Declared[Writer]] = []
+        self._operations: dict[str, Declared[Operation]] = {}
+        self._storages: dict[str, Declared[Storage]] = {}
+        self._recipes: dict[str, Recipe] = {}
+        self._plans: dict[str, Plan] = {}
+        self._rules: list[Rule] = []
 
     def collect(self) -> Collected:
-        readers = [
-            declare(plugin.name, plugin.origin, reader)
-            for plugin, reader in self._declared_items("meshhub_readers", Reader)
-            if self._is_valid(plugin, f"reader of {reader.format.id!r}", reader)
-        ]
-        writers = [
-            declare(plugin.name, plugin.origin, writer)
-            for plugin, writer in self._declared_items("meshhub_writers", Writer)
-            if self._is_valid(plugin, f"writer of {writer.format.id!r}", writer)
-        ]
-        operations = self._collect_operations()
-        storages = self._collect_storages()
-        self._check_rules((*readers, *writers, *operations))
-        plans = self._collect_plans()
+        self._call("meshhub_readers", Reader, self._add_reader)
+        self._call("meshhub_writers", Writer, self._add_writer)
+        self._call("meshhub_operations", Operation, self._add_operation)
+        self._call("meshhub_storages", Storage, self._add_storage)
+        self._check_rules((*self._readers, *self._writers, *self._operations.values()))
+        self._call("meshhub_plans", Plan, self._add_plan)
+        operations = self._operations.values()
         declarations = Declarations(
             formats=dict(sorted(self._formats.items())),
-            readers=tuple(sorted(readers, key=_best_first)),
-            writers=tuple(sorted(writers, key=_best_first)),
+            readers=tuple(sorted(self._readers, key=_best_first)),
+            writers=tuple(sorted(self._writers, key=_best_first)),
             operations=tuple(sorted(operations, key=lambda item: (item.capability.stage, item.capability.id))),
-            storages=storages,
+            storages=self._storages,
         )
-        declarations = structs.replace(declarations, recipes=self._collect_recipes(declarations.fields()))
-        rules = tuple(rule for _, rule in self._declared_items("meshhub_rules", Rule))
-        return Collected(declarations, plans, rules, self._faults)
+        fields = declarations.fields()
+        self._call("meshhub_recipes", Recipe, lambda _, recipe: self._add_recipe(recipe, fields))
+        declarations = structs.replace(declarations, recipes=dict(sorted(self._recipes.items())))
+        self._call("meshhub_rules", Rule, lambda _, rule: self._rules.append(rule))
+        return Collected(declarations, self._plans, tuple(self._rules))
+
+    def _call(self, hook: str, kind: type[T], add: Callable[[Plugin, T], None]) -> None:
+        """Call a hook of every plug-in, and add each of its declarations that is valid."""
+        for plugin in self._plugins.having(hook):
+            items: list[Any] = []
+            with self._plugins.guarding(plugin, f"{hook} failed"):
+                items = self._plugins.call(plugin.name, hook, {})
+            for item in items:
+                if not issubclass(type(item), kind):
+                    message = f"{hook} must return {kind.__name__} declarations, got {show_value(item)}"
+                    self._plugins.add_fault(plugin, message)
+                    continue
+                with self._plugins.guarding(plugin, subject_of(kind, item)):
+                    add(plugin, check_declaration(kind, item))
 
     def _check_rules(self, all_declared: Iterable[Declared[Any]]) -> None:
         """Add a fault for each rule that names an option which no plug-in declares."""
@@ -88,140 +110,116 @@ class _Collector:
                 for name in (*field.requires, *field.conflicts_with):
                     if name not in self._fields:
                         message = f"option {field.name!r} has a rule about {name!r}, which no plug-in declares"
-                        self._faults.append(Fault(declared.plugin, message, declared.origin))
+                        self._plugins.add_fault(self._plugins.named(declared.plugin), message)
 
-    def _collect_operations(self) -> list[Declared[Operation]]:
-        operations: dict[str, Declared[Operation]] = {}
-        for plugin, operation in self._declared_items("meshhub_operations", Operation):
-            if operation.id in operations:
-                owner = operations[operation.id].plugin
-                self._add_fault(plugin, f"operation {operation.id!r} is already declared by {owner!r}")
-            elif self._is_valid(plugin, f"operation {operation.id!r}", operation):
-                operations[operation.id] = declare(plugin.name, plugin.origin, operation)
-        return list(operations.values())
+    def _add_reader(self, plugin: Plugin, reader: Reader) -> None:
+        self._check_format(reader.format)
+        for reference in filter(None, (reader.run, reader.sniff, reader.features)):
+            _check_module(reference)
+        _check_option_values(reader)
+        declared = declare(plugin.name, plugin.origin, reader)
+        self._add_options(reader.options, plugin.name, reader.format.id)
+        self._formats[reader.format.id] = reader.format
+        self._readers.append(declared)
 
-    def _collect_storages(self) -> dict[str, Declared[Storage]]:
-        storages: dict[str, Declared[Storage]] = {}
-        for plugin, storage in self._declared_items("meshhub_storages", Storage):
-            subject = f"storage of {storage.scheme!r}"
-            if storage.scheme in storages:
-                self._add_fault(plugin, f"{subject} is already declared by {storages[storage.scheme].plugin!r}")
-                continue
-            try:
-                if not SCHEME.fullmatch(storage.scheme):
-                    raise _InvalidDeclaration("a scheme has two or more characters of a-z, 0-9, +, . and -")
-                _check_reference(storage.run)
-            except _InvalidDeclaration as error:
-                self._add_fault(plugin, f"{subject}: {error}")
-            else:
-                storages[storage.scheme] = declare(plugin.name, plugin.origin, storage)
-        return storages
+    def _add_writer(self, plugin: Plugin, writer: Writer) -> None:
+        self._check_format(writer.format)
+        _check_module(writer.run)
+        declared = declare(plugin.name, plugin.origin, writer)
+        self._add_options(writer.options, plugin.name, writer.format.id)
+        self._formats[writer.format.id] = writer.format
+        self._writers.append(declared)
 
-    def _collect_recipes(self, fields: Mapping[str, OptionField]) -> dict[str, Recipe]:
-        recipes: dict[str, Recipe] = {}
-        for plugin, recipe in self._declared_items("meshhub_recipes", Recipe):
-            try:
-                if recipe.id in recipes:
-                    raise _InvalidDeclaration("it is already declared; this one is left out")
-                if "recipe" in recipe.options:
-                    raise _InvalidDeclaration("a recipe cannot name another recipe")
-                check_rules(fields, parse_options(fields, recipe.options))
-            except (_InvalidDeclaration, InvalidOption) as error:
-                self._add_fault(plugin, f"recipe {recipe.id!r}: {error}")
-            else:
-                recipes[recipe.id] = recipe
-        return dict(sorted(recipes.items()))
+    def _add_operation(self, plugin: Plugin, operation: Operation) -> None:
+        if operation.id in self._operations:
+            raise InvalidDeclaration(f"it is already declared by {self._operations[operation.id].plugin!r}")
+        _check_module(operation.run)
+        declared = declare(plugin.name, plugin.origin, operation)
+        self._add_options(operation.options, plugin.name, operation.id)
+        if not option_fields(operation.options):
+            raise InvalidDeclaration("an operation needs an option field that requests it")
+        self._operations[operation.id] = declared
 
-    def _collect_plans(self) -> dict[str, Plan]:
-        plans: dict[str, Plan] = {}
-        for plugin, plan in self._declared_items("meshhub_plans", Plan):
-            if plan.id in plans:
-                self._add_fault(plugin, f"plan {plan.id!r} is already declared; this one is left out")
-            else:
-                plans[plan.id] = plan
-        return plans
+    def _add_storage(self, plugin: Plugin, storage: Storage) -> None:
+        if storage.scheme in self._storages:
+            raise InvalidDeclaration(f"it is already declared by {self._storages[storage.scheme].plugin!r}")
+        _check_module(storage.run)
+        self._storages[storage.scheme] = declare(plugin.name, plugin.origin, storage)
 
-    def _declared_items(self, hook: str, kind: type[T]) -> Iterator[tuple[Plugin, T]]:
-        """Yield each declaration of a hook with its plug-in."""
-        for plugin in self._plugins.having(hook):
-            try:
-                items = self._plugins.call(plugin.name, hook, {})
-            except (Exception, SystemExit) as error:
-                log.debug("%s of plug-in %r (%s) failed", hook, plugin.name, plugin.origin, exc_info=error)
-                self._add_fault(plugin, f"{hook} failed: {type(error).__name__}: {error}")
-                continue
-            for item in items:
-                if isinstance(item, kind):
-                    yield plugin, item
-                else:
-                    expected, actual = kind.__name__, type(item).__name__
-                    self._add_fault(plugin, f"{hook} must return {expected} declarations, got {actual}")
+    def _add_recipe(self, recipe: Recipe, fields: Mapping[str, OptionField]) -> None:
+        if recipe.id in self._recipes:
+            raise InvalidDeclaration("it is already declared; this one is left out")
+        if "recipe" in recipe.options:
+            raise InvalidDeclaration("a recipe cannot name another recipe")
+        check_rules(fields, parse_options(fields, recipe.options))
+        self._recipes[recipe.id] = recipe
 
-    def _is_valid(self, plugin: Plugin, subject: str, capability: Reader | Writer | Operation) -> bool:
-        """Return whether a declaration can be kept; add a fault with the reason if not."""
-        try:
-            _check_reference(capability.run)
-            if isinstance(capability, Operation):
-                if not option_fields(capability.options):
-                    raise _InvalidDeclaration("an operation needs an option field that requests it")
-                self._add_options(capability.options, plugin.name, capability.id)
-            else:
-                checked_score(capability.score)
-                self._check_format(capability)
-                self._add_options(capability.options, plugin.name, capability.format.id)
-                self._formats[capability.format.id] = capability.format
-        except (_InvalidDeclaration, TypeError, ValueError) as error:
-            self._add_fault(plugin, f"{subject}: {error}")
-            return False
-        return True
+    def _add_plan(self, _: Plugin, plan: Plan) -> None:
+        if plan.id in self._plans:
+            raise InvalidDeclaration("it is already declared; this one is left out")
+        self._plans[plan.id] = plan
 
-    def _check_format(self, capability: Reader | Writer) -> None:
-        format_ = capability.format
-        other = self._formats.get(format_.id)
-        if other is not None and other != format_:
-            raise _InvalidDeclaration(
-                "another declaration of this format id has other extensions, media types or magic"
-            )
-        extensions = format_.extensions
-        if not extensions or any(not name.startswith(".") or name != name.lower() for name in extensions):
-            raise _InvalidDeclaration("a format needs at least one extension; write it in lower case with its dot")
-        if not format_.media_types:
-            raise _InvalidDeclaration("a format needs at least one media type")
-        if isinstance(capability, Reader) and capability.sniff is not None:
-            _check_reference(capability.sniff)
-        if isinstance(capability, Reader) and capability.features is not None:
-            _check_reference(capability.features)
-        if isinstance(capability, Reader):
-            _check_option_values(capability)
+    def _check_format(self, format_: Format) -> None:
+        other = self._formats.get(format_.id, format_)
+        for field in format_.__struct_fields__:
+            if getattr(other, field) != getattr(format_, field):
+                raise InvalidDeclaration(
+                    f"format.{field} must be {show_value(getattr(other, field))}, as another declaration of this "
+                    f"format id has, got {show_value(getattr(format_, field))}"
+                )
 
     def _add_options(self, options: type[Struct], plugin: str, owner: str) -> None:
         """Add the fields of an options Struct to the flat list of names; owners may share a Struct."""
         prefixes = {owner.replace("-", "_"), plugin.replace("-", "_")}
-        fields = option_fields(options)
+        fields = _check_options(options)
         for field in fields:
             other = self._fields.get(field.name)
             if other is options:
                 continue
             if field.name in RESERVED:
-                raise _InvalidDeclaration(f"option {field.name!r} is reserved for the host")
+                raise InvalidDeclaration(f"option {field.name!r} is reserved for the host")
             if other is not None:
-                raise _InvalidDeclaration(f"option {field.name!r} is already declared by {other.__module__}")
+                raise InvalidDeclaration(f"option {field.name!r} is already declared by {other.__module__}")
             if not any(field.name == prefix or field.name.startswith(prefix + "_") for prefix in prefixes):
                 choices = " or ".join(sorted(map(repr, prefixes)))
-                raise _InvalidDeclaration(f"option {field.name!r} must start with {choices}")
+                raise InvalidDeclaration(f"option {field.name!r} must start with {choices}")
         self._fields |= {field.name: options for field in fields}
 
-    def _add_fault(self, plugin: Plugin, message: str) -> None:
-        self._faults.append(Fault(plugin.name, message, plugin.origin))
+
+def _check_options(options: type[Struct]) -> tuple[OptionField, ...]:
+    """Return the fields of an options Struct that forms, flags, JSON and the plug-in itself can take."""
+    try:
+        fields = option_fields(options)
+    except TypeError as error:
+        raise InvalidDeclaration(str(error)) from None
+    for field in fields:
+        if not _OPTION_NAME.fullmatch(field.name):
+            raise InvalidDeclaration(f"option {field.name!r} must be a lower-case identifier")
+        _check_accepted(field, "default", field.default)
+        _check_accepted(field, "example", field.example)
+    try:
+        msgspec.json.encode(schema(options))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidDeclaration(f"options {options.__name__} cannot be shown as JSON: {error}") from None
+    options()
+    return fields
 
 
-def _check_reference(reference: str) -> None:
-    """Check that "package.module:function" names an existing module; the function is imported when it is needed."""
-    module, colon, function = reference.partition(":")
-    if not colon or not function.isidentifier():
-        raise _InvalidDeclaration(f"{reference!r} must have the form package.module:function")
-    if not is_importable(module):
-        raise _InvalidDeclaration(f"the module of {reference!r} does not exist")
+def _check_accepted(field: OptionField, name: str, value: Value) -> None:
+    """Check that an option accepts its own default or example. Empty text, which no request can send, is a default."""
+    try:
+        accepted = not value or field.parse(value) == value
+    except InvalidOption:
+        accepted = False
+    if not accepted:
+        bounds = field.bounds() or ", ".join(field.choices) or f"a {field.kind}"
+        raise InvalidDeclaration(f"option {field.name!r} rejects its own {name} {show_value(value)}; must be {bounds}")
+
+
+def _check_module(reference: str) -> None:
+    """Check that the module of "package.module:function" exists; the function is imported when it is needed."""
+    if not find_module(reference.partition(":")[0]):
+        raise InvalidDeclaration(f"the module of {reference!r} does not exist")
 
 
 def _check_option_values(reader: Reader) -> None:
@@ -231,7 +229,7 @@ def _check_option_values(reader: Reader) -> None:
         try:
             parse_options(fields, getattr(reader, name))
         except InvalidOption as error:
-            raise _InvalidDeclaration(f"{name}: {error}") from None
+            raise InvalidDeclaration(f"{name}: {error}") from None
 
 
 def _best_first(declared: Declared[Any]) -> tuple[int, str]:

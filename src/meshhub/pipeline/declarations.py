@@ -44,12 +44,26 @@ def declare(plugin: str, origin: str, capability: C) -> Declared[C]:
 
 def is_importable(module: str) -> bool:
     """Return whether a module can be found, without importing it."""
+    try:
+        return find_module(module)
+    # to find a module in a package, Python imports the package
+    except (Exception, SystemExit):
+        return False
+
+
+def find_module(module: str) -> bool:
+    """Return whether a module exists. Raises what its package raises while it is imported."""
     # the main program is loaded, but has no specification to be found by
     if sys.modules.get(module) is not None:
         return True
     try:
         return find_spec(module) is not None
-    except (ImportError, ValueError):
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            return False
+        # the package exists, and lacks a module that it needs
+        raise
+    except ValueError:
         return False
 
 

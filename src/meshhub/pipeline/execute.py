@@ -40,6 +40,7 @@ from meshhub.model.scene import InvalidIndex, Project, Scene
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.declarations import load
 from meshhub.pipeline.fork_lock import IMPORTING
+from meshhub.pipeline.plugin_errors import describe_error, log_arguments, name_type
 from meshhub.pipeline.preview_options import PreviewOptions
 from meshhub.pipeline.validation import MAX_RESULT_EXTENT, check_read_scene, find_scene_fault
 from meshhub.toolkit.geometry import bounds, to_frame
@@ -383,8 +384,11 @@ def _attributed(error: BaseException, subject: str, position: Position) -> Meshh
             return UnreadableFile(f"{subject} found an invalid mesh: {error}")
         return PluginError(f"{subject} made an invalid mesh: {error}; {position.remedy}")
     # the message omits the text of the error, which may contain paths of this machine
-    log.warning("%s failed", subject, exc_info=error)
-    return PluginError(f"{subject} failed unexpectedly ({type(error).__name__}); {position.remedy}")
+    log.warning("%s failed", subject, exc_info=log_arguments(error))
+    failure = PluginError(f"{subject} failed unexpectedly ({name_type(error)}); {position.remedy}")
+    # for the command line and programs; the service only logs it
+    failure.add_note(describe_error(error))
+    return failure
 
 
 def shorten_name(source: Source) -> str:

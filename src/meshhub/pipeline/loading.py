@@ -5,18 +5,23 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import io
 import logging
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from importlib import metadata
-from typing import Any
+from itertools import islice
+from types import ModuleType
+from typing import Any, TextIO, cast
 
 import pluggy
 from msgspec import Struct, structs
 
 from meshhub import hookspecs
+from meshhub.errors import printable
 from meshhub.model.api_version import DECLARATION, explain_incompatible
 from meshhub.model.chain import BUILT_IN, GIVEN
+from meshhub.pipeline.plugin_errors import InvalidDeclaration, describe_error, log_arguments, name_type, show_value
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +31,13 @@ GROUP = "meshhub"
 LISTENER = "meshhub_finished"
 """The hook whose result is ignored."""
 
+MAX_ITEMS_COUNT = 1000
+"""Items that one call of a hook may return; a generator might never end."""
+
 _BUILTINS = "meshhub.builtin_plugins"
+
+_PREFIX = "meshhub_"
+"""Start of the names of hooks."""
 
 
 class Plugin(Struct, frozen=True):
@@ -82,6 +93,7 @@ class Plugins:
         self.disabled: list[Plugin] = []
         self.faults: list[Fault] = []
         self.loaded: list[Plugin] = []
+        self._implementations: list[object] = []
         self._manager = pluggy.PluginManager(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
         if builtins:
@@ -90,8 +102,9 @@ class Plugins:
             entry_points = metadata.entry_points(group=GROUP)
         self._load_entry_points(entry_points or (), refusal)
         for implementation in given:
-            name = getattr(implementation, "__name__", None) or type(implementation).__name__
-            self._register(Plugin(str(name), GIVEN), implementation)
+            plugin = Plugin(_name_of(implementation), GIVEN)
+            with self.guarding(plugin, "cannot be loaded"):
+                self._register(plugin, implementation)
 
     def having(self, hook: str) -> list[Plugin]:
         """Return the plug-ins that implement a hook."""
@@ -108,17 +121,52 @@ class Plugins:
         Returns:
             The items that it returned; none for a listener.
         Raises:
-            TypeError: It returned something other than a list of items.
+            InvalidDeclaration: It returned something other than a list of items.
             Exception: The hook raised it.
         """
         items: list[Any] = []
-        for returned in self._caller(name, hook)(**arguments):
+        results = self._caller(name, hook)(**arguments)
+        if not results and not arguments:
+            # hooks without arguments declare, and pluggy leaves out None
+            raise InvalidDeclaration("it must return a list, got None")
+        for returned in results:
             if hook == LISTENER:
                 continue
             if isinstance(returned, str) or not isinstance(returned, Iterable):
-                raise TypeError(f"{hook} must return a list, got {type(returned).__name__}")
-            items += returned
+                raise InvalidDeclaration(f"it must return a list, got {show_value(returned)}")
+            items += islice(returned, MAX_ITEMS_COUNT + 1)
+            if len(items) > MAX_ITEMS_COUNT:
+                raise InvalidDeclaration(f"it must return at most {MAX_ITEMS_COUNT} items")
         return items
+
+    @contextlib.contextmanager
+    def guarding(self, plugin: Plugin, subject: str) -> Iterator[None]:
+        """Run code of a plug-in: an exception becomes a fault, and so does output.
+
+        Args:
+            plugin: Plug-in that the fault names.
+            subject: Start of the fault's message.
+        """
+        output = _Output()
+        # standard output may carry a model, or JSON; a plug-in that a program passes is a part of the program
+        is_foreign = bool(plugin.entry_point)
+        try:
+            with contextlib.redirect_stdout(cast(TextIO, output)) if is_foreign else contextlib.nullcontext():
+                yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self.add_fault(plugin, f"{subject}: {describe_error(error)}", error)
+        if output.text:
+            shown = show_value(output.text)
+            self.add_fault(plugin, f"{subject}: it prints {shown} on standard output, which may be a model; log it")
+
+    def add_fault(self, plugin: Plugin, message: str, error: BaseException | None = None) -> None:
+        """Record a fault, and log the traceback of its exception."""
+        message = printable(message)
+        if error is not None and not isinstance(error, InvalidDeclaration):
+            log.debug("plug-in %r (%s): %s", plugin.name, plugin.origin, message, exc_info=log_arguments(error))
+        self.faults.append(Fault(plugin.name, message, plugin.origin))
 
     def _caller(self, name: str, hook: str) -> pluggy.HookCaller:
         others = [other for other_name, other in self._manager.list_name_plugin() if other_name != name]
@@ -145,11 +193,9 @@ class Plugins:
             plugin = Plugin(name, origin_of(point), value)
             reason = reasons[name, value]
             if reason:
-                self._add_fault(plugin, reason)
+                self.add_fault(plugin, reason)
             else:
-                # standard output may carry a model, or JSON
-                with contextlib.redirect_stdout(sys.stderr):
-                    self._load(plugin, point.load)
+                self._load(plugin, point.load)
 
     def _leave_out(self, plugin: Plugin) -> bool:
         """Return whether a plug-in is disabled; keep it in `disabled` then."""
@@ -160,59 +206,79 @@ class Plugins:
         return True
 
     def _load(self, plugin: Plugin, load: Callable[[], object]) -> None:
-        try:
-            implementation = load()
-        except (Exception, SystemExit) as error:
-            self._add_fault(plugin, f"cannot be loaded ({plugin.origin}): {type(error).__name__}: {error}", error)
-        else:
-            self._register(plugin, implementation)
+        with self.guarding(plugin, "cannot be loaded"):
+            self._register(plugin, load())
 
     def _register(self, plugin: Plugin, implementation: object) -> None:
-        if inspect.isclass(implementation):
-            try:
-                implementation = implementation()
-            except (Exception, SystemExit) as error:
-                self._add_fault(plugin, f"cannot be instantiated: {type(error).__name__}: {error}", error)
-                return
-        declared = getattr(implementation, DECLARATION, None)
-        reason = "" if declared is None else explain_incompatible(declared)
-        if reason:
-            self._add_fault(plugin, f"is left out ({plugin.origin}): {reason}")
-            return
-        conflict = self._find_conflict(plugin, implementation)
-        if conflict:
-            self._add_fault(plugin, f"{conflict}; this one ({plugin.origin}) is left out")
-            return
-        try:
-            self._manager.register(implementation, plugin.name)
-        except Exception as error:
-            if self._manager.is_registered(implementation):
-                self._manager.unregister(implementation)
-            self._add_fault(plugin, f"does not follow the hooks: {error}")
-            return
-        self.loaded.append(structs.replace(plugin, api_version=declared or ""))
-        for attribute in sorted(dir(implementation)):
-            if attribute.startswith("meshhub_") and callable(getattr(implementation, attribute, None)):
-                self._check_hook(plugin, implementation, attribute)
-
-    def _find_conflict(self, plugin: Plugin, implementation: object) -> str:
+        if any(implementation is other for other in self._implementations):
+            raise InvalidDeclaration("it is registered under another name already")
         for other in self.loaded:
             if other.name == plugin.name:
-                return f"the name is already taken by a plug-in ({other.origin})"
-        return "is registered under another name already" if self._manager.is_registered(implementation) else ""
+                raise InvalidDeclaration(f"the name is already taken by a plug-in ({other.origin})")
+        plain = implementation() if inspect.isclass(implementation) else implementation
+        declared = getattr(plain, DECLARATION, None)
+        reason = "" if declared is None else explain_incompatible(declared)
+        if reason:
+            raise InvalidDeclaration(reason)
+        holder = _hold_hooks(plugin.name, plain)
+        try:
+            self._manager.register(holder, plugin.name)
+        except BaseException:
+            if self._manager.is_registered(holder):
+                self._manager.unregister(holder)
+            raise
+        self._implementations.append(implementation)
+        self.loaded.append(structs.replace(plugin, api_version=declared or ""))
+        for attribute in sorted(vars(holder)):
+            if attribute.startswith(_PREFIX):
+                self._check_hook(plugin, holder, attribute)
 
-    def _check_hook(self, plugin: Plugin, implementation: object, attribute: str) -> None:
+    def _check_hook(self, plugin: Plugin, holder: ModuleType, attribute: str) -> None:
         is_hook = hasattr(self._manager.hook, attribute) and getattr(self._manager.hook, attribute).has_spec()
         if not is_hook:
-            names = sorted(hook for hook in dir(hookspecs) if hook.startswith("meshhub_"))
-            self._add_fault(plugin, f"{attribute} is not a hook; the hooks are {', '.join(names)}")
-        elif self._manager.parse_hookimpl_opts(implementation, attribute) is None:
-            self._add_fault(plugin, f"{attribute} lacks the @hookimpl marker and is not called")
+            names = sorted(hook for hook in dir(hookspecs) if hook.startswith(_PREFIX))
+            self.add_fault(plugin, f"{attribute} is not a hook; the hooks are {', '.join(names)}")
+        elif self._manager.parse_hookimpl_opts(holder, attribute) is None:
+            self.add_fault(plugin, f"{attribute} lacks the @hookimpl marker and is not called")
 
-    def _add_fault(self, plugin: Plugin, message: str, error: BaseException | None = None) -> None:
-        if error is not None:
-            log.debug("plug-in %r (%s) %s", plugin.name, plugin.origin, message, exc_info=error)
-        self.faults.append(Fault(plugin.name, message, plugin.origin))
+
+def _name_of(implementation: object) -> str:
+    """Return the name of a module or class, or that of an object's type."""
+    name = None
+    with contextlib.suppress(Exception):
+        name = getattr(implementation, "__name__", None)
+    return name if type(name) is str and name else name_type(implementation)
+
+
+def _hold_hooks(name: str, implementation: object) -> ModuleType:
+    """Return a module with the functions of a plug-in.
+
+    pluggy compares and hashes what is registered, and reads all its attributes, at each call of any plug-in's hook.
+    """
+    holder = ModuleType(name)
+    for attribute in dir(implementation):
+        if attribute.startswith("__"):
+            continue
+        value = getattr(implementation, attribute, None)
+        if inspect.isroutine(value) or (attribute.startswith(_PREFIX) and callable(value)):
+            setattr(holder, attribute, value)
+    return holder
+
+
+class _Output:
+    """Standard output of a plug-in: passes text to standard error, and keeps its start."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr or io.StringIO()
+        self.text = ""
+
+    def write(self, text: str) -> int:
+        """Write the text to standard error."""
+        self.text = self.text or text
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def origin_of(point: metadata.EntryPoint) -> str:

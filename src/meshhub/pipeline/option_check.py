@@ -9,6 +9,7 @@ from meshhub.errors import InvalidOption, MeshhubError, PluginError
 from meshhub.model import options as opt
 from meshhub.model.options import Value
 from meshhub.pipeline.declarations import Declared
+from meshhub.pipeline.plugin_errors import describe_error
 
 CheckOptions = Callable[[Declared[Any], Mapping[str, Value]], None]
 """Checks the options of a capability. Raises InvalidOption, PluginError."""
@@ -24,7 +25,7 @@ def check_here(declared: Declared[Any], options: Mapping[str, Value]) -> None:
     try:
         problem = opt.find_problem(declared.capability.options, options)
     except (Exception, SystemExit) as error:
-        raise broken_check(declared) from error
+        raise broken_check(declared, error) from error
     raise_problem(declared, problem)
 
 
@@ -35,9 +36,11 @@ def raise_problem(declared: Declared[Any], problem: InvalidOption | None) -> Non
         raise InvalidOption(problem.template, options=problem.options or tuple(names))
 
 
-def broken_check(declared: Declared[Any]) -> MeshhubError:
-    """Return the error of a check that failed."""
-    return PluginError(
+def broken_check(declared: Declared[Any], error: BaseException) -> MeshhubError:
+    """Return the error of a check that failed, with a note about its cause."""
+    failure = PluginError(
         f"the check of options of plug-in {declared.plugin!r} ({declared.origin}) failed, so the request was rejected; "
         "report it to its maintainer"
     )
+    failure.add_note(describe_error(error))
+    return failure

@@ -10,15 +10,12 @@ from pathlib import Path, PurePosixPath
 from typing import TypeGuard
 
 from meshhub.errors import MeshhubError, MissingDependency, PluginError, RequestError, describe_missing, quote
-from meshhub.model.capabilities import Storage, StoredFile, StoredFolderFile
+from meshhub.model.capabilities import SCHEME, Storage, StoredFile, StoredFolderFile
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.declarations import Declared, load
 from meshhub.pipeline.mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions, has_mention
 
-SCHEME = re.compile(r"[a-z][a-z0-9+.-]+")
-"""Schemes in lower case (RFC 3986 §3.1) of two or more characters: one letter is a drive of Windows."""
-
-_ADDRESS = re.compile(rf"({SCHEME.pattern})://", re.IGNORECASE)
+_ADDRESS = re.compile(rf"({SCHEME})://", re.IGNORECASE)
 
 COMPANION_EXTENSIONS = frozenset(
     ".mtl .bin .png .jpg .jpeg .webp .bmp .gif .tga .tif .tiff .ktx2 .dds".split(),

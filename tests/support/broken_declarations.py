@@ -1,0 +1,414 @@
+"""Plug-ins with one mistake each beside a plan that works: as objects for a registry, and as entry points."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta, Struct
+
+from distributions import install
+from meshhub import (
+    Format,
+    Frame,
+    Limits,
+    Magic,
+    Objection,
+    Operation,
+    Plan,
+    Reader,
+    Recipe,
+    Rule,
+    Stage,
+    Storage,
+    Writer,
+    hookimpl,
+)
+
+PACKAGE = "package_that_raises"
+"""Package that the folder of `install_all` has; its import raises."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    bad_mm: Annotated[float, Meta(title="Length", description="A length.", ge=0, le=10)] | None = None
+
+
+class OutOfBounds(Struct, frozen=True, kw_only=True):
+    bad_mm: Annotated[float, Meta(title="Length", ge=0, le=10)] = 11.0
+
+
+class WrongDefault(Struct, frozen=True, kw_only=True):
+    bad_mm: Annotated[float, Meta(title="Length")] = "long"  # type: ignore[assignment]
+
+
+class Untitled(Struct, frozen=True, kw_only=True):
+    bad_mm: float | None = None
+
+
+class WithoutDefault(Struct, frozen=True, kw_only=True):
+    bad_mm: Annotated[float, Meta(title="Length")]
+
+
+class Factory(Struct, frozen=True, kw_only=True):
+    bad_mm: Annotated[str, Meta(title="Length")] = msgspec.field(default_factory=lambda: str(1 // 0))
+
+
+class UpperCase(Struct, frozen=True, kw_only=True):
+    bad_Length: Annotated[float, Meta(title="Length")] | None = None  # noqa: N815
+
+
+class ExampleObject(Struct, frozen=True, kw_only=True):
+    bad_text: Annotated[str, Meta(title="Length", examples=[object()])] | None = None
+
+
+class Surrogate(Struct, frozen=True, kw_only=True):
+    bad_mm: Annotated[float, Meta(title="Length \ud800")] | None = None
+
+
+class Raising(Struct, frozen=True, kw_only=True):
+    bad_mm: Annotated[float, Meta(title="Length")] | None = None
+
+    def __post_init__(self) -> None:
+        raise LookupError("no such length")
+
+
+class Unresolved(Struct, frozen=True, kw_only=True):
+    bad_mm: NoSuchType  # type: ignore[name-defined]  # noqa: F821
+
+
+class NotAStruct:
+    bad_mm = 1.0
+
+
+class Hostile:
+    """Object that raises whatever is done with it."""
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("class")
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("attribute")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("repr")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("eq")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("hash")
+
+
+class HostileError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("str")
+
+
+class Stop(BaseException):
+    """Exception that `except Exception` does not catch."""
+
+
+def sniff(_head: bytes, _size: int) -> int:
+    return 100
+
+
+def bad_format(**fields: Any) -> Format:
+    return Format(**{"id": "bad", "label": "Bad", "extensions": (".bad",), **fields})
+
+
+def reader(**fields: Any) -> list[object]:
+    return [Reader(**{"format": bad_format(), "run": "toys:read", **fields})]
+
+
+def read_format(**fields: Any) -> list[object]:
+    return reader(format=bad_format(**fields))
+
+
+def writer(**fields: Any) -> list[object]:
+    return [Writer(**{"format": bad_format(), "run": "toys:write", **fields})]
+
+
+def operation(**fields: Any) -> list[object]:
+    return [
+        Operation(**{"id": "bad", "label": "Bad", "stage": Stage.CUT, "options": Options, "run": "toys:spin", **fields})
+    ]
+
+
+def plan(**fields: Any) -> list[object]:
+    return [Plan(**{"id": "bad", "label": "Bad", **fields})]
+
+
+def limits(**fields: Any) -> list[object]:
+    return plan(limits=Limits(**fields))
+
+
+def recipe(**fields: Any) -> list[object]:
+    return [Recipe(**{"id": "bad", "label": "Bad", "options": {"repair": True}, **fields})]
+
+
+def rule(**fields: Any) -> list[object]:
+    return [Rule(**{"objection": Objection(code="bad", message="Bad"), **fields})]
+
+
+def storage(**fields: Any) -> list[object]:
+    return [Storage(**{"scheme": "bad", "run": "toys:read", **fields})]
+
+
+def raise_midway() -> Iterator[object]:
+    yield from reader()
+    raise LookupError("no more readers")
+
+
+def raise_error(error: BaseException) -> Any:
+    raise error
+
+
+class Case(NamedTuple):
+    """A mistake: the hook that makes it, its result, and the text that the fault must have."""
+
+    hook: str
+    declare: Callable[[], object]
+    expected: str
+
+
+def _cases(hook: str, *rows: tuple[str, Callable[[], object], str]) -> Mapping[str, Case]:
+    return {name: Case(f"meshhub_{hook}", declare, expected) for name, declare, expected in rows}
+
+
+CASES: Mapping[str, Case] = {
+    **_cases(
+        "readers",
+        (
+            "magic-bytes",
+            lambda: read_format(magic=(b"ACME",)),
+            "format.magic[0] must be a Magic(…), got b'ACME'",
+        ),
+        ("magic-single", lambda: read_format(magic=Magic(b"A")), "format.magic must be a tuple, got an object of type"),
+        ("magic-text", lambda: read_format(magic=(Magic("A"),)), "magic[0].data must be bytes, at least one, got 'A'"),  # type: ignore[arg-type]
+        ("magic-empty", lambda: read_format(magic=(Magic(b""),)), "magic[0].data must be bytes, at least one, got b''"),
+        (
+            "magic-offset",
+            lambda: read_format(magic=(Magic(b"A", -1),)),
+            "magic[0].offset must be a whole number of at least 0, got -1",
+        ),
+        (
+            "sniff-function",
+            lambda: reader(sniff=sniff),
+            "reader of 'bad': sniff must be text \"package.module:function\" or None, got a function",
+        ),
+        ("run-function", lambda: reader(run=sniff), 'run must be text "package.module:function", got a function'),
+        ("run-none", lambda: reader(run=None), 'run must be text "package.module:function", got None'),
+        ("run-form", lambda: reader(run="toys.read"), "run must be text \"package.module:function\", got 'toys.read'"),
+        ("run-module", lambda: reader(run="no_such:read"), "the module of 'no_such:read' does not exist"),
+        ("features-class", lambda: reader(features=NotAStruct), 'features must be text "package.module:function"'),
+        ("carries-text", lambda: reader(carries="colors"), "carries must be a frozenset, got 'colors'"),
+        ("carries-unknown", lambda: reader(carries={"colours"}), "carries[0] must be one of 'names',"),
+        ("frame-tuple", lambda: reader(frame=("mm", "z")), "frame must be a Frame(…) or None, got ('mm', 'z')"),
+        ("frame-axis", lambda: reader(frame=Frame("mm", "x")), "frame.up must be one of 'y', 'z', got 'x'"),  # type: ignore[arg-type]
+        ("score-text", lambda: reader(score="high"), "score must be a whole number from 0 to 100, got 'high'"),
+        ("score-high", lambda: reader(score=101), "score must be a whole number from 0 to 100, got 101"),
+        ("score-flag", lambda: reader(score=True), "score must be a whole number from 0 to 100, got True"),
+        ("options-dict", lambda: reader(options={}), "options must be a class derived from msgspec.Struct, got {}"),
+        ("options-instance", lambda: reader(options=Options()), "options must be a class derived from msgspec.Struct"),
+        ("options-class", lambda: reader(options=NotAStruct), "msgspec.Struct, got the class NotAStruct"),
+        ("needs-text", lambda: reader(needs="numpy"), "needs must be a tuple, got 'numpy'"),
+        ("requires-list", lambda: reader(requires=["pro"]), "requires must be text or None, got ['pro']"),
+        ("format-text", lambda: reader(format="acme"), "format must be a Format(…), got 'acme'"),
+        ("format-none", lambda: reader(format=None), "format must be a Format(…), got None"),
+        ("extensions-text", lambda: read_format(extensions=".a"), "format.extensions must be a tuple of extensions"),
+        ("extensions-none", lambda: read_format(extensions=()), "format.extensions must be a tuple of extensions"),
+        ("extension-dot", lambda: read_format(extensions=("a",)), "format.extensions[0] must be an extension"),
+        ("extension-path", lambda: read_format(extensions=("./../a",)), "got './../a'"),
+        (
+            "media-type-lines",
+            lambda: read_format(media_types=("a/b\r\nc: d",)),
+            "format.media_types[0] must be a media",
+        ),
+        ("id-spaces", lambda: read_format(id="My Format"), "format.id must be an id of a-z"),
+        (
+            "id-number",
+            lambda: read_format(id=3),
+            "reader: format.id must be an id of a-z, 0-9, '.', '_', '+' and '-', got 3",
+        ),
+        ("id-long", lambda: read_format(id="a" * 10_000_000), "format.id must have at most 100000 characters"),
+        ("label-number", lambda: read_format(label=3), "format.label must be text, got 3"),
+        ("label-surrogate", lambda: read_format(label="\ud800"), "format.label must be text, got"),
+        ("label-long", lambda: read_format(label="a" * 10_000_000), "format.label must have at most 100000 characters"),
+        ("surface-list", lambda: reader(color_by_surface=["a"]), "color_by_surface must be a dict, got ['a']"),
+        (
+            "default-high",
+            lambda: reader(options=OutOfBounds),
+            "'bad_mm' rejects its own default 11.0; must be at least 0",
+        ),
+        ("default-text", lambda: reader(options=WrongDefault), "'bad_mm' rejects its own default 'long'"),
+        ("default-none", lambda: reader(options=WithoutDefault), "option 'bad_mm' needs a plain default"),
+        ("default-factory", lambda: reader(options=Factory), "option 'bad_mm' needs a plain default"),
+        ("option-untitled", lambda: reader(options=Untitled), "option 'bad_mm' needs a title"),
+        ("option-upper", lambda: reader(options=UpperCase), "option 'bad_Length' must be a lower-case identifier"),
+        ("option-surrogate", lambda: reader(options=Surrogate), "options Surrogate cannot be shown as JSON"),
+        (
+            "example-object",
+            lambda: reader(options=ExampleObject),
+            "'bad_text' rejects its own example an object of type",
+        ),
+        ("options-raise", lambda: reader(options=Raising), "LookupError: no such length (broken_declarations.py:"),
+        ("options-unresolved", lambda: reader(options=Unresolved), "NameError: name 'NoSuchType' is not defined"),
+        ("hostile-item", lambda: [Hostile()], "must return Reader declarations, got an object of type Hostile"),
+        ("hostile-field", lambda: reader(carries={"names": 1, "uv": Hostile()}), "carries must be a frozenset, got a"),
+        ("hostile-id", lambda: read_format(id=Hostile()), "format.id must be an id of a-z"),
+        ("package-raises", lambda: reader(run=f"{PACKAGE}.inner:read"), "RuntimeError: not here (package_that_raises/"),
+        ("single", lambda: reader()[0], "meshhub_readers failed: it must return a list, got an object of type Reader"),
+        ("none", lambda: None, "meshhub_readers failed: it must return a list, got None"),
+        ("text", lambda: "reader", "meshhub_readers failed: it must return a list, got 'reader'"),
+        ("class", lambda: [Reader], "meshhub_readers must return Reader declarations, got the class Reader"),
+        ("midway", raise_midway, "meshhub_readers failed: LookupError: no more readers (broken_declarations.py:"),
+        ("endless", lambda: itertools.repeat(reader()[0]), "meshhub_readers failed: it must return at most 1000 items"),
+        ("hostile-error", lambda: raise_error(HostileError()), "HostileError: its text cannot be read (RuntimeError)"),
+        ("exit", lambda: sys.exit(3), "meshhub_readers failed: SystemExit: 3 (broken_declarations.py:"),
+        ("stop", lambda: raise_error(Stop("stop")), "meshhub_readers failed: Stop: stop (broken_declarations.py:"),
+    ),
+    **_cases(
+        "writers",
+        (
+            "carries-with",
+            lambda: writer(carries_with={"a": "names"}),
+            "carries_with['a'] must be a frozenset, got 'names'",
+        ),
+        ("writer-frame", lambda: writer(frame=None), "writer of 'bad': frame must be a Frame(…), got None"),
+        ("writer-reader", reader, "meshhub_writers must return Writer declarations, got an object of type Reader"),
+    ),
+    **_cases(
+        "operations",
+        (
+            "stage-number",
+            lambda: operation(stage=3),
+            "operation 'bad': stage must be a Stage, such as Stage.REPAIR, got 3",
+        ),
+        ("stage-none", lambda: operation(stage=None), "stage must be a Stage, such as Stage.REPAIR, got None"),
+        ("no-options", lambda: operation(options=Reader), "option 'run' needs a plain default"),
+        ("drops-text", lambda: operation(drops="uv"), "drops must be a frozenset, got 'uv'"),
+    ),
+    **_cases(
+        "plans",
+        (
+            "limit-text",
+            lambda: limits(max_file_bytes="10 MB"),
+            "plan 'bad': limits.max_file_bytes must be a whole number of at least 0 or None, got '10 MB'",
+        ),
+        ("limit-negative", lambda: limits(max_batch_files=-1), "limits.max_batch_files must be a whole number of at"),
+        (
+            "limit-nan",
+            lambda: limits(job_timeout_seconds=float("nan")),
+            "job_timeout_seconds must be a finite number, got nan",
+        ),
+        (
+            "limit-large",
+            lambda: limits(max_file_bytes=1 << 70),
+            "limits.max_file_bytes must be a whole number below 2**63",
+        ),
+        (
+            "limits-dict",
+            lambda: plan(limits={"max_file_bytes": 1}),
+            "limits must be a Limits(…), got {'max_file_bytes'",
+        ),
+        ("grants-text", lambda: plan(grants="pro"), "grants must be a frozenset, got 'pro'"),
+    ),
+    **_cases(
+        "recipes",
+        ("recipe-list", lambda: recipe(options=["repair"]), "recipe 'bad': options must be a dict, got ['repair']"),
+        ("recipe-none", lambda: recipe(options={"repair": None}), "options['repair'] must be text or True or False"),
+    ),
+    **_cases(
+        "rules",
+        ("objection-text", lambda: rule(objection="no"), "rule: objection must be a Objection(…), got 'no'"),
+        ("rule-formats", lambda: rule(formats="stl"), "rule with 'bad': formats must be a frozenset, got 'stl'"),
+    ),
+    **_cases(
+        "storages",
+        ("scheme-slashes", lambda: storage(scheme="bad://"), "storage of 'bad://': scheme must be a scheme of two or"),
+        ("storage-class", lambda: storage(run=NotAStruct), 'run must be text "package.module:function", got the class'),
+    ),
+}
+"""Mistakes by the name of the plug-in that makes them."""
+
+
+def good_plan(name: str) -> str:
+    """Return the id of the plan that works of a plug-in."""
+    return f"good-{name}"
+
+
+class BrokenPlugin:
+    """Plug-in with the mistake of a case, and a plan that works. Nothing else can be done with it."""
+
+    def __init__(self, name: str) -> None:
+        case = CASES[name]
+        self.__name__ = name
+        good = Plan(id=good_plan(name), label="Good")
+
+        def declare() -> object:
+            items = case.declare()
+            return [good, *items] if case.hook == "meshhub_plans" and isinstance(items, list) else items
+
+        self.meshhub_plans = hookimpl(lambda: [good])
+        setattr(self, case.hook, hookimpl(declare))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("eq")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("repr")
+
+
+def __getattr__(name: str) -> object:
+    """Return the plug-in of an entry point."""
+    if name in CASES:
+        return BrokenPlugin(name)
+    raise AttributeError(name)
+
+
+def install_all(folder: Path) -> None:
+    """Install a distribution for each plug-in, as meshhub-NAME 1.2."""
+    for name in CASES:
+        install(folder, f"meshhub-{name}", **{name: f"broken_declarations:{name}"})
+    (folder / PACKAGE).mkdir()
+    (folder / PACKAGE / "__init__.py").write_text('"""Package."""\n\nraise RuntimeError("not here")\n')
+
+
+class Name(str):
+    """Text that cannot be compared."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("eq")
+
+    def __hash__(self) -> int:
+        raise RuntimeError("hash")
+
+
+class PropertyReader(Reader, frozen=True, kw_only=True):
+    """Reader whose format cannot be read as an attribute."""
+
+    @property
+    def format(self) -> Any:  # type: ignore[override]
+        raise RuntimeError("a property of the plug-in")
+
+
+@dataclass
+class Lenient:
+    """Plug-in without a mistake that matters: unhashable, subclasses, and lists for tuples."""
+
+    __name__ = "lenient"
+
+    @hookimpl
+    def meshhub_readers(self) -> list[object]:
+        format_ = bad_format(id=Name("lenient"), extensions=[".lenient"], magic=[Magic(b"lenient!")])
+        return [PropertyReader(format=format_, run="toys:read", carries={"names"})]  # type: ignore[arg-type]
