@@ -2,28 +2,51 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
-from broken_declarations import CASES, PACKAGE, BrokenPlugin, Lenient, good_plan, install_all
-from meshhub import LOCAL, Registry
+from broken_declarations import CASES, PACKAGE, BrokenPlugin, Lenient, good_plan, install_all, write_package
+from distributions import install
+from meshhub import LOCAL, Registry, Source
+from meshhub.cli import root
+from meshhub.engine.hook_process import HookProcess
+from meshhub.engine.plugin_records import PluginRecords
+from meshhub.model.chain import Request
 from meshhub.pipeline.loading import Fault
 from meshhub.supported import supported
+from test_cli import meshhub_cli
 
 OBJ = b"v 0 0 0\nv 9 0 0\nv 0 9 0\nv 0 0 9\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Install every broken plug-in as a distribution of its own."""
-    installed = tmp_path / "installed"
-    install_all(installed)
-    monkeypatch.syspath_prepend(str(installed))
-    yield installed
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a folder for distributions with the package whose import raises."""
+    write_package(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop(PACKAGE, None)
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Install every broken plug-in, and write a model."""
+    folder = tmp_path / "installed"
+    folder.mkdir()
+    install_all(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "a.obj").write_bytes(OBJ)
+    yield tmp_path
     sys.modules.pop(PACKAGE, None)
 
 
@@ -40,7 +63,7 @@ def check_works(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_mistake_is_a_fault_that_names_plugin_and_field(name: str, folder: Path) -> None:
+def test_a_mistake_is_a_fault_that_names_plugin_and_field(name: str, package: Path) -> None:
     registry = Registry([BrokenPlugin(name)], entry_points=False, builtins=False)
     (fault,) = registry.faults
     check_fault(name, fault)
@@ -49,7 +72,7 @@ def test_a_mistake_is_a_fault_that_names_plugin_and_field(name: str, folder: Pat
     msgspec.json.encode(supported(registry, LOCAL))
 
 
-def test_mistakes_of_many_plugins_are_blamed_on_each_of_them(folder: Path) -> None:
+def test_mistakes_of_many_plugins_are_blamed_on_each_of_them(package: Path) -> None:
     registry = Registry([Lenient(), *map(BrokenPlugin, CASES)], entry_points=False)
     faults = {fault.plugin: fault for fault in registry.faults}
     assert len(faults) == len(registry.faults)
@@ -59,3 +82,85 @@ def test_mistakes_of_many_plugins_are_blamed_on_each_of_them(folder: Path) -> No
     assert {good_plan(name) for name in CASES} <= registry.plans.keys()
     assert registry.formats["lenient"].extensions == (".lenient",)
     check_works(registry)
+
+
+def run(*arguments: str, status: int = 0) -> tuple[str, str]:
+    """Run a command in this process; return its output and its messages on one line."""
+    result = CliRunner().invoke(root, list(arguments))
+    assert result.exit_code == status, result.output
+    assert "defect of meshhub" not in result.output
+    return result.stdout, " ".join(result.stderr.split())
+
+
+def test_commands_work_beside_broken_plugins(installed: Path) -> None:
+    source, target = str(installed / "a.obj"), installed / "a.ply"
+    _, messages = run("convert", source, str(target))
+    assert target.read_bytes().startswith(b"ply")
+    for name in CASES:
+        assert f"fault: {name} (meshhub-broken 1.2): " in messages
+    assert json.loads(run("inspect", source, "--json")[0])["model"]["faces"] == 4
+    assert "3mf" in run("formats")[0]
+    assert "broken" not in run("formats")[0]
+    assert "conversion" in run("doctor")[0]
+    listed = json.loads(run("plugins", "--json", status=1)[0])
+    assert len(listed["faults"]) == len(CASES)
+    for fault in listed["faults"]:
+        check_fault(fault["plugin"], msgspec.convert(fault, Fault))
+
+
+def test_the_program_shows_the_traceback_of_the_plugin_alone(installed: Path) -> None:
+    done = meshhub_cli("-v", "convert", installed / "a.obj", "-", "--to", "ply")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(b"ply")
+    text = done.stderr.decode()
+    tracebacks = [part.partition("\n\n")[0] for part in text.split("Traceback (most recent call last):\n")[1:]]
+    assert tracebacks
+    for traceback in tracebacks:
+        assert "/meshhub/" not in traceback.partition("Error")[0]
+    assert "LookupError: no more readers" in text
+
+
+def test_hooks_work_beside_broken_plugins(installed: Path) -> None:
+    install(installed / "installed", "meshhub-hooked", hooked="hostile_plugin:HostileHooks")
+    with closing(Registry(hooks=HookProcess(sniff_s=20, hook_s=20, records=PluginRecords(installed)))) as registry:
+        chain = registry.resolve(Request(target="stl"), Source.from_bytes(b"hooked", "nameless"))
+        assert chain.source_format == "hooked"
+        assert {fault.plugin for fault in registry.faults} == CASES.keys()
+
+
+def test_a_malformed_entry_point_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "meshhub-malformed", malformed="my module:plug-in")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with closing(Registry(hooks=HookProcess(records=PluginRecords(tmp_path)))) as registry:
+        (fault,) = registry.faults
+    assert fault.plugin == "malformed"
+    assert fault.message.endswith("'package.module' or 'package.module:object', got 'my module:plug-in'")
+
+
+PRINTING = """
+import sys
+from meshhub import hookimpl
+print("imported")
+@hookimpl
+def meshhub_readers():
+    print("declared")
+    return []
+"""
+
+
+def test_a_plugin_that_prints_is_named_and_spoils_no_output(installed: Path) -> None:
+    folder = installed / "printing"
+    install(folder, "meshhub-printing", printing="printing_plugin")
+    (folder / "printing_plugin.py").write_text(PRINTING)
+    environment = {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", environment["PYTHONPATH"])
+        done = meshhub_cli("convert", installed / "a.obj", "-", "--to", "ply")
+        listed = json.loads(meshhub_cli("plugins", "--json").stdout)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(b"ply")
+    messages = [fault["message"] for fault in listed["faults"] if fault["plugin"] == "printing"]
+    assert messages == [
+        f"prints {word!r} on standard output, which may carry a model; log it instead"
+        for word in ("imported", "declared")
+    ]

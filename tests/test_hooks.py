@@ -306,23 +306,21 @@ def test_no_process_or_file_remains_after_close(registry: Registry, work: Path, 
 
 
 def test_a_process_that_was_stopped_is_replaced(registry: Registry, tmp_path: Path) -> None:
-    """The reply may precede the stop; in that case the next call finds a stopped process."""
-    sniff_format(registry, tmp_path / "stop-itself")
+    assert sniff_format(registry, tmp_path / "stop-itself") == "unsupported_format"
     begun = time.monotonic()
     assert sniff_format(registry) == "hooked"
     assert time.monotonic() - begun < 15
 
 
 def test_a_sniffer_that_stops_its_process_for_three_callers_is_disabled(registry: Registry, tmp_path: Path) -> None:
-    """The process stops before or after the reply; a call of another caller finds it stopped, and is answered."""
     for caller in ("one", "two", "three"):
         CALLER.set(caller)
-        sniff_format(registry, tmp_path / "stop-itself")
+        assert sniff_format(registry, tmp_path / "stop-itself") == "unsupported_format"
         CALLER.set("other")
         run_review(registry, "")
     (fault,) = registry.faults
     assert (fault.plugin, fault.hook) == ("hooked", "sniff hooked")
-    assert re.search("stopped its process|took longer than", fault.message)
+    assert "took longer than 1 s" in fault.message
     run_review(registry, "")
 
 
@@ -452,7 +450,7 @@ def test_plugins_that_cannot_be_loaded_are_reported_as_faults(wrong_at_import: P
         hooks = HookProcess(records=PluginRecords(tmp_path / "cache"))
         registry = Registry(hooks=hooks)
         registry.close()
-        faults = {fault.plugin: fault for fault in registry.faults}
+        faults = {fault.plugin: fault for fault in registry.faults if fault.plugin != "prints"}
         assert faults.keys() == IMPORTS.keys()
         assert faults["sleeps"].message == "is not loaded: its import took longer than 2 s"
         assert "exit status 0" in faults["exits"].message
@@ -467,7 +465,7 @@ def test_a_changed_distribution_is_probed_again(wrong_at_import: Path, tmp_path:
     def faults() -> set[str]:
         registry = Registry(hooks=HookProcess(records=PluginRecords(tmp_path / "cache")))
         registry.close()
-        return {fault.plugin for fault in registry.faults}
+        return {fault.plugin for fault in registry.faults} - {"prints"}
 
     assert "exits" in faults()
     time.sleep(0.01)
@@ -479,7 +477,7 @@ def test_plugins_are_probed_each_time_if_results_cannot_be_stored(wrong_at_impor
     (tmp_path / "file").touch()
     registry = Registry(hooks=HookProcess(records=PluginRecords(tmp_path / "file" / "cache")))
     registry.close()
-    assert {fault.plugin for fault in registry.faults} == IMPORTS.keys()
+    assert {fault.plugin for fault in registry.faults} - {"prints"} == IMPORTS.keys()
 
 
 def test_faults_of_a_running_service_can_be_read(tmp_path: Path) -> None:
@@ -551,10 +549,13 @@ def test_verbose_shows_the_traceback_of_a_plugin(distribution: Path, tmp_path: P
     source, out = str(tmp_path / "a.failing"), tmp_path / "to"
     for arguments in ((source, str(tmp_path / "a.stl")), (source, "--to", "stl", "--output-dir", str(out))):
         quiet = meshhub("convert", *arguments, path=distribution, cache=tmp_path)
-        assert "in the plug-in" not in quiet.stderr
+        assert "KeyError: 'in the plug-in' (failing.py:3)" in " ".join(quiet.stderr.split())
+        assert "Traceback" not in quiet.stderr
         assert "file may be damaged" not in quiet.stderr
         loud = meshhub("-v", "convert", *arguments, path=distribution, cache=tmp_path)
-        assert "KeyError: 'in the plug-in'" in loud.stderr
+        traceback = re.search(r"^Traceback.*?^KeyError: 'in the plug-in'", loud.stderr, re.MULTILINE | re.DOTALL)
+        assert traceback is not None
+        assert re.findall(r'File "(?:.*/)?(.*)"', traceback[0]) == ["failing.py"]
 
 
 def test_plugins_lists_those_that_cannot_be_loaded(distribution: Path, tmp_path: Path) -> None:
@@ -606,7 +607,7 @@ def test_the_command_line_survives_imports_and_names_the_distribution(broken: Pa
     assert piped.stdout == plain.stdout
     for name in ("sleeps", "exits", "crashes", "raises", "quits", "interrupts", "declares"):
         assert f"fault: {name} (meshhub-{name} 1.2): ".encode() in piped.stderr, name
-    assert b"noisy (" not in piped.stderr
+    assert b"fault: noisy (meshhub-noisy 1.2): prints 'printed' on standard output" in b" ".join(piped.stderr.split())
     # the recorded probes are used
     begun = time.monotonic()
     for arguments in (("inspect", str(source), "--json"), ("explain", str(source), "ply"), ("plugins",), ("formats",)):

@@ -31,7 +31,7 @@ from meshhub import (
 )
 
 PACKAGE = "package_that_raises"
-"""Package that the folder of `install_all` has; its import raises."""
+"""Package of `write_package`; its import raises."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -369,17 +369,21 @@ class BrokenPlugin:
 
 def __getattr__(name: str) -> object:
     """Return the plug-in of an entry point."""
-    if name in CASES:
-        return BrokenPlugin(name)
+    if name.replace("_", "-") in CASES:
+        return BrokenPlugin(name.replace("_", "-"))
     raise AttributeError(name)
 
 
-def install_all(folder: Path) -> None:
-    """Install a distribution for each plug-in, as meshhub-NAME 1.2."""
-    for name in CASES:
-        install(folder, f"meshhub-{name}", **{name: f"broken_declarations:{name}"})
+def write_package(folder: Path) -> None:
+    """Write the package whose import raises."""
     (folder / PACKAGE).mkdir()
     (folder / PACKAGE / "__init__.py").write_text('"""Package."""\n\nraise RuntimeError("not here")\n')
+
+
+def install_all(folder: Path) -> None:
+    """Install a distribution with every plug-in."""
+    write_package(folder)
+    install(folder, "meshhub-broken", **{name: f"broken_declarations:{name.replace('-', '_')}" for name in CASES})
 
 
 class Name(str):

@@ -11,12 +11,10 @@ import threading
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import wait
-from typing import NamedTuple
 
 import msgspec
 
-from meshhub.engine.descendants import is_stopped, kill_marked
-from meshhub.engine.failures import HookName
+from meshhub.engine.descendants import kill_marked
 from meshhub.engine.hook_worker import LOADING, Question, Reply, serve_hooks
 from meshhub.engine.process_start import Starter
 from meshhub.engine.scratch import Scratch
@@ -37,13 +35,6 @@ _STOPPED = "it was stopped"
 """End of a process that was killed because of another call."""
 
 
-class Owner(NamedTuple):
-    """Hook of a call, and the caller whose request called it."""
-
-    hook: HookName
-    caller: str
-
-
 class HookFailed(Exception):
     """Failure of a hook: it took too long or ended its process."""
 
@@ -57,24 +48,20 @@ class CallLost(Exception):
 
     began: whether the hook had been called, so that it may be the cause
     late:  whether it used up its budget
-    stopper: owner of an earlier call that stopped the process with a signal, after its reply
     """
 
-    def __init__(self, *, began: bool, late: bool = False, stopper: Owner | None = None) -> None:
+    def __init__(self, *, began: bool, late: bool = False) -> None:
         super().__init__("the hook process ended")
         self.began = began
         self.late = late
-        self.stopper = stopper
 
 
 class _Call:
     """Pending call; times are seconds of the monotonic clock."""
 
-    def __init__(self, owner: Owner | None = None) -> None:
-        self.owner = owner
+    def __init__(self) -> None:
         self.asked = time.monotonic()
         self.began: float | None = None
-        self.replied = 0.0
         self.reply: Reply | None = None
 
 
@@ -102,7 +89,6 @@ class HookConnection:
         self._numbers = itertools.count(LOADING + 1)
         self._loading = _Call()
         self._loaded: float | None = None
-        self._last: _Call | None = None
         self._calls: dict[int, _Call] = {LOADING: self._loading}
         self._unread = bytearray()
         self._is_reading = False
@@ -119,13 +105,13 @@ class HookConnection:
                 if not self._read_until(self._due(self._loading, budget)):
                     raise HookFailed(f"its import took longer than {budget:g} s")
 
-    def ask(self, question: Question, budget: float | None, owner: Owner) -> Reply:
+    def ask(self, question: Question, budget: float | None) -> Reply:
         """Return the reply to a question within `budget` seconds after the call of the hook.
 
         Raises HookFailed if this hook is the cause of a failure, CallLost if another hook may be.
         """
         number = next(self._numbers)
-        call = self._calls[number] = _Call(owner)
+        call = self._calls[number] = _Call()
         try:
             self._send(msgspec.structs.replace(question, number=number))
             with self._changed:
@@ -172,13 +158,9 @@ class HookConnection:
         The process receives no further calls. Later timeouts do not change the suspects that are recorded here.
         """
         self._finish(_STOPPED)
-        # a signal such as SIGSTOP may take effect only after the reply of the hook that sent it to its own process
-        last = self._last if is_stopped(self._worker.process.pid or 0) else None
         if call.began is None:
-            return CallLost(began=False, stopper=last.owner if last is not None and not self._suspects else None)
+            return CallLost(began=False)
         if any(other.began is not None for name, other in self._calls.items() if name not in (number, LOADING)):
-            return CallLost(began=True, late=True)
-        if last is not None and last.replied > call.began:
             return CallLost(began=True, late=True)
         return HookLate(f"took longer than {budget or 0:g} s")
 
@@ -232,11 +214,9 @@ class HookConnection:
         if reply.state == "began":
             call.began = time.monotonic()
         else:
-            call.reply, call.replied = reply, time.monotonic()
+            call.reply = reply
             if call is self._loading:
-                self._loaded = call.replied
-            else:
-                self._last = call
+                self._loaded = time.monotonic()
 
     def _finish(self, end: str) -> None:
         if not self.end:

@@ -20,7 +20,7 @@ import msgspec
 
 from meshhub.engine.contract import CALLER
 from meshhub.engine.failures import OFF_S, Failures, HookName
-from meshhub.engine.hook_connection import CallLost, HookConnection, HookFailed, HookLate, Owner
+from meshhub.engine.hook_connection import CallLost, HookConnection, HookFailed, HookLate
 from meshhub.engine.hook_worker import ARGUMENTS, CHECK, RESULTS, SNIFF, Checking, Question, Reply, Sniffing
 from meshhub.engine.limits import Limits
 from meshhub.engine.logs import Kind
@@ -249,14 +249,14 @@ class HookProcess(Hooks):
             raise PluginError(f"{what} was not called: earlier calls used up the time; try again")
         question = Question(0, hook, name.plugin, msgspec.msgpack.encode(arguments))
         try:
-            reply = self._reply(question, budget, Owner(name, caller))
+            reply = self._reply(question, budget)
         except HookFailed as error:
             # a sniffer that had less than the full time is not blamed
             if not isinstance(error, HookLate) or budget == (self._sniff_s if hook == SNIFF else self._hook_s):
-                self._count(self._failures, Owner(name, caller), str(error))
+                self._count(self._failures, name, str(error))
             raise PluginError(f"{what} {error}") from None
         if reply.state != "done":
-            self._count(self._errors, Owner(name, caller), "raised an error")
+            self._count(self._errors, name, "raised an error")
             # only for the log: the text of the error may contain secrets
             failure = PluginError(f"{what} raised {reply.error}")
             failure.add_note(reply.traceback)
@@ -265,21 +265,19 @@ class HookProcess(Hooks):
         self._errors.forget(name)
         return msgspec.msgpack.decode(reply.result, type=RESULTS[hook])
 
-    def _reply(self, question: Question, budget: float | None, owner: Owner) -> Reply:
+    def _reply(self, question: Question, budget: float | None) -> Reply:
         """Return the reply to a question. Raises HookFailed, EngineError, OSError."""
         for _ in range(_MAX_ATTEMPTS_COUNT):
             connection = self._current()
             begun = time.monotonic()
             try:
-                reply = connection.ask(question, budget, owner)
+                reply = connection.ask(question, budget)
             except CallLost as lost:
                 self._leave(connection)
-                if lost.stopper is not None:
-                    self._count(self._failures, lost.stopper, "stopped its process")
                 if lost.began:
                     spent = time.monotonic() - begun
                     alone_s = budget and max(budget - spent, min(budget, _MIN_REPEAT_S))
-                    return self._reply_alone(question, (budget, alone_s), owner, is_late=lost.late)
+                    return self._reply_alone(question, budget, alone_s, is_late=lost.late)
                 continue
             except BaseException:
                 self._leave(connection)
@@ -289,21 +287,11 @@ class HookProcess(Hooks):
             return reply
         raise EngineError("the hook process ended repeatedly; find the faulty plug-in with `meshhub plugins`")
 
-    def _reply_alone(
-        self, question: Question, budgets: tuple[float | None, float | None], owner: Owner, *, is_late: bool
-    ) -> Reply:
-        """Ask in a separate process, where no other hook can be the cause of a failure.
-
-        Args:
-            question: Call of the hook.
-            budgets: Seconds of the whole call, and of this attempt.
-            owner: Hook and caller.
-            is_late: Whether the first attempt used up its budget.
-        """
-        budget, alone_s = budgets
+    def _reply_alone(self, question: Question, budget: float | None, alone_s: float | None, *, is_late: bool) -> Reply:
+        """Ask in a separate process, for `alone_s` seconds, where no other hook can be the cause of a failure."""
         connection = self._start(self._points())
         try:
-            return connection.ask(question, alone_s, owner)
+            return connection.ask(question, alone_s)
         except HookLate:
             if is_late:
                 raise HookLate(f"took longer than {budget or 0:g} s") from None
@@ -338,9 +326,8 @@ class HookProcess(Hooks):
         connection.close()
         self._open.discard(connection)
 
-    def _count(self, failures: Failures, owner: Owner, why: str) -> None:
-        name = owner.hook
-        if failures.add(name, owner.caller, why):
+    def _count(self, failures: Failures, name: HookName, why: str) -> None:
+        if failures.add(name, CALLER.get(), why):
             title = f"{name.title} of plug-in {name.plugin!r} ({name.origin})"
             log.error("%s %s for several callers; it is disabled for %g s", title, why, OFF_S)
             if self._records is not None:

@@ -7,9 +7,11 @@ import os
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from importlib.metadata import EntryPoint
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -36,6 +38,12 @@ CHECK = "check of options"
 
 LOADING = 0
 """Number of the replies that report when the loading of plug-ins begins and ends; questions have higher numbers."""
+
+_SIGSTOP = 19
+"""Number of the signal on Linux, which Windows does not have."""
+
+_POLL_S = 0.0005
+"""Seconds between two looks at the pending signals."""
 
 _THREADS_COUNT = 16
 """Concurrent calls; a hook that waits for the network does not delay others."""
@@ -183,6 +191,7 @@ class _Server:
             if os.getpid() != self._process:
                 # the hook forked, and this child returned from it
                 os._exit(0)
+            _take_stop()
             with self._counting:
                 self._running -= 1
                 has_children = self._watches and not self._running and _has_children()
@@ -221,6 +230,25 @@ def _format(error: BaseException) -> str:
         return "".join(traceback.format_exception(type(error), error, own_traceback(error)))[-20_000:]
     except BaseException:
         return name_type(error)
+
+
+def _take_stop() -> None:
+    """Let a SIGSTOP that a hook sent to its own process take effect before the reply.
+
+    Another thread may take it, and later. The next hook would then be late instead of this one.
+    """
+    # a signal that is not pending here stops this thread on return from the system call
+    with contextlib.suppress(OSError):
+        while _read_pending() >> (_SIGSTOP - 1) & 1:
+            time.sleep(_POLL_S)
+
+
+def _read_pending() -> int:
+    """Return the mask of signals that no thread of this process has taken, see proc_pid_status(5). Linux only."""
+    if sys.platform != "linux":
+        return 0
+    _, _, after = Path("/proc/self/status").read_text().partition("\nShdPnd:")
+    return int(after.split(maxsplit=1)[0], 16)
 
 
 def _has_children() -> bool:

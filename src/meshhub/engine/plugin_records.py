@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -118,7 +119,8 @@ def _key(points: Sequence[metadata.EntryPoint]) -> str:
 def _module_of(point: metadata.EntryPoint) -> tuple[str, ...]:
     """Return where the top-level module lies and when it was changed: authors edit without a new version."""
     try:
-        spec = find_spec(point.module.partition(".")[0])
+        # not `point.module`, which raises for a malformed value
+        spec = find_spec(re.split("[.:]", point.value, maxsplit=1)[0])
         origin = spec.origin if spec is not None else None
         return (origin, str(Path(origin).stat().st_mtime_ns)) if origin else ()
     except (OSError, ImportError, ValueError):

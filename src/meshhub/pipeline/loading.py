@@ -9,6 +9,7 @@ import io
 import logging
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from importlib import metadata
 from itertools import islice
 from types import ModuleType
@@ -145,7 +146,7 @@ class Plugins:
 
         Args:
             plugin: Plug-in that the fault names.
-            subject: Start of the fault's message.
+            subject: Start of the message about an exception.
         """
         output = _Output()
         # standard output may carry a model, or JSON; a plug-in that a program passes is a part of the program
@@ -159,7 +160,7 @@ class Plugins:
             self.add_fault(plugin, f"{subject}: {describe_error(error)}", error)
         if output.text:
             shown = show_value(output.text)
-            self.add_fault(plugin, f"{subject}: it prints {shown} on standard output, which may be a model; log it")
+            self.add_fault(plugin, f"prints {shown} on standard output, which may carry a model; log it instead")
 
     def add_fault(self, plugin: Plugin, message: str, error: BaseException | None = None) -> None:
         """Record a fault, and log the traceback of its exception."""
@@ -195,7 +196,7 @@ class Plugins:
             if reason:
                 self.add_fault(plugin, reason)
             else:
-                self._load(plugin, point.load)
+                self._load(plugin, partial(_load_entry_point, point))
 
     def _leave_out(self, plugin: Plugin) -> bool:
         """Return whether a plug-in is disabled; keep it in `disabled` then."""
@@ -240,6 +241,13 @@ class Plugins:
             self.add_fault(plugin, f"{attribute} is not a hook; the hooks are {', '.join(names)}")
         elif self._manager.parse_hookimpl_opts(holder, attribute) is None:
             self.add_fault(plugin, f"{attribute} lacks the @hookimpl marker and is not called")
+
+
+def _load_entry_point(point: metadata.EntryPoint) -> object:
+    if point.pattern.match(point.value) is None:
+        expected = "'package.module' or 'package.module:object'"
+        raise InvalidDeclaration(f"its entry point must be {expected}, got {show_value(point.value)}")
+    return point.load()
 
 
 def _name_of(implementation: object) -> str:
