@@ -31,6 +31,7 @@ from meshhub.model.recipes import Recipe
 from meshhub.model.report import Failure, FileReport, Inspection, Report
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.collecting import collect
+from meshhub.pipeline.declaration_check import check_declaration
 from meshhub.pipeline.declarations import Declarations
 from meshhub.pipeline.disabled import read_disabled
 from meshhub.pipeline.hooks import Hooks
@@ -538,7 +539,11 @@ class Registry:
     def _review(self, chain: Chain, caller: Caller) -> None:
         objections: list[Objection] = []
         for plugin, items, error in self._hooks.call("meshhub_review", chain=chain, caller=caller):
-            if error is not None or not all(isinstance(item, Objection) for item in items):
+            try:
+                objections += [check_declaration(Objection, item) for item in items]
+            except Exception as invalid:
+                error = error or invalid
+            if error is not None:
                 # Fail closed: a broken review rejects the request.
                 log.error("the review of plug-in %r failed", plugin.name, exc_info=log_arguments(error))
                 failure = PluginError(
@@ -546,9 +551,8 @@ class Registry:
                     "report it to its maintainer",
                     code="internal_error",
                 )
-                failure.add_note("it returned other items than Objection" if error is None else describe_error(error))
+                failure.add_note(describe_error(error))
                 raise failure
-            objections += items
         _raise_objections(objections)
 
     def _inform_listeners(self, report: Report) -> None:

@@ -91,11 +91,7 @@ class _Collector:
             with self._plugins.guarding(plugin, f"{hook} failed"):
                 items = self._plugins.call(plugin.name, hook, {})
             for item in items:
-                if not issubclass(type(item), kind):
-                    message = f"{hook} must return {kind.__name__} declarations, got {show_value(item)}"
-                    self._plugins.add_fault(plugin, message)
-                    continue
-                with self._plugins.guarding(plugin, subject_of(kind, item)):
+                with self._plugins.guarding(plugin, subject_of(kind, item) or hook):
                     add(plugin, check_declaration(kind, item))
 
     def _check_rules(self, all_declared: Iterable[Declared[Any]]) -> None:

@@ -62,14 +62,18 @@ def check_declaration(kind: type[T], item: object) -> T:
     """Return a declaration of exactly the declared types, which shares no mutable value with the plug-in.
 
     Raises:
-        InvalidDeclaration: A field has another type or a value out of bounds; the message names the field, its value,
-            and what it must be.
+        InvalidDeclaration: The declaration or a field has another type or a value out of bounds; the message names the
+            field, its value, and what it must be.
     """
+    if not issubclass(type(item), kind):
+        raise InvalidDeclaration(f"it must be a {kind.__name__}(…), got {show_value(item)}")
     return cast(T, _convert_struct(kind, item, ""))
 
 
 def subject_of(kind: type[Struct], item: object) -> str:
-    """Name a declaration for messages: its kind, and its id if that is text."""
+    """Name a declaration for messages: its kind, and its id if that is text; "" for another value."""
+    if not issubclass(type(item), kind):
+        return ""
     name = kind.__name__.lower()
     for path, joint in (("format.id", "of "), ("scheme", "of "), ("id", ""), ("objection.code", "with ")):
         value = item
@@ -120,9 +124,9 @@ def _convert_plain(hint: Any, origin: Any, value: Any, path: str) -> Any:
     if isinstance(hint, type) and issubclass(hint, Struct):
         return _convert_struct(hint, value, path)
     convert = _SCALARS.get(str if origin is Literal else hint)
-    if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
-        raise InvalidDeclaration(f"{path} must have at most {MAX_TEXT_CHARS} characters")
     result = value if convert is None else convert(value)
+    if type(result) is str and len(result) > MAX_TEXT_CHARS:
+        raise InvalidDeclaration(f"{path} must have at most {MAX_TEXT_CHARS} characters")
     if not _is_representable(result) or (origin is Literal and result not in get_args(hint)):
         raise _mismatch(hint, value, path)
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import reprlib
 import traceback
 from pathlib import PurePath
 from types import BuiltinFunctionType, FunctionType, MethodType, TracebackType
@@ -22,6 +23,10 @@ _BUILTINS = "meshhub.builtin_plugins"
 
 _SHOWN = (str, bytes, int, float, bool, type(None), tuple, list, dict, set, frozenset)
 """Types whose values a message shows; the representation of others says little, or runs code of the plug-in."""
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = MAX_VALUE_CHARS
+"""Shows the first items of large containers."""
 
 _ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
@@ -64,8 +69,8 @@ def show_value(value: object) -> str:
     kind = type(value)
     if kind in _SHOWN:
         # an item may be an object of the plug-in
-        with contextlib.suppress(BaseException):
-            text = repr(value[:MAX_VALUE_CHARS] if isinstance(value, str | bytes) else value)
+        with contextlib.suppress(Exception):
+            text = _REPR.repr(value)
             return printable(text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}…")
     if issubclass(kind, type):
         return f"the class {_read_name(value)}"
