@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -348,7 +347,7 @@ def good_plan(name: str) -> str:
 
 
 class BrokenPlugin:
-    """Plug-in with the mistake of a case, and a plan that works. Nothing else can be done with it."""
+    """Plug-in with the mistake of a case, and a plan that works."""
 
     def __init__(self, name: str) -> None:
         case = CASES[name]
@@ -361,14 +360,6 @@ class BrokenPlugin:
 
         self.meshhub_plans = hookimpl(lambda: [good])
         setattr(self, case.hook, hookimpl(declare))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError("eq")
-
-    def __repr__(self) -> str:
-        raise RuntimeError("repr")
 
 
 def __getattr__(name: str) -> object:
@@ -410,11 +401,17 @@ class PropertyReader(Reader, frozen=True, kw_only=True):
         raise RuntimeError("a property of the plug-in")
 
 
-@dataclass
 class Lenient:
-    """Plug-in without a mistake that matters: unhashable, subclasses, and lists for tuples."""
+    """Plug-in without a mistake that matters: it cannot be compared, and declares subclasses, and lists for tuples."""
 
     __name__ = "lenient"
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("eq")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("repr")
 
     @hookimpl
     def meshhub_readers(self) -> list[object]:
