@@ -173,10 +173,11 @@ def test_a_storage_that_cannot_be_kept_is_a_fault() -> None:
         Declaring("nowhere", "nowhere", "no_such_module:run"),
     ]
     registry = Registry(plugins=plugins, builtins=False, entry_points=False)
-    assert [(fault.plugin, fault.message.split("; ")[0]) for fault in registry.faults] == [
-        ("second", "storage of 'shelf' is already declared by 'shelf_plugin'"),
-        ("drive", "storage of 'c': a scheme has two or more characters of a-z, 0-9, +, . and -"),
-        ("capital", "storage of 'Shelf': a scheme has two or more characters of a-z, 0-9, +, . and -"),
+    scheme = "scheme must be a scheme of two or more of a-z, 0-9, '+', '.' and '-'"
+    assert [(fault.plugin, fault.message) for fault in registry.faults] == [
+        ("second", "storage of 'shelf': it is already declared by 'shelf_plugin'"),
+        ("drive", f"storage of 'c': {scheme}, got 'c'"),
+        ("capital", f"storage of 'Shelf': {scheme}, got 'Shelf'"),
         ("nowhere", "storage of 'nowhere': the module of 'no_such_module:run' does not exist"),
     ]
 
