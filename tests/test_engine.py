@@ -178,7 +178,7 @@ def test_in_process_a_cancel_takes_effect_between_steps() -> None:
     here = Registry([toys], entry_points=False)
     with contextlib.closing(Cancel()) as cancel:
         threading.Timer(0.1, cancel).start()
-        with pytest.raises(Cancelled, match="caller left"):
+        with pytest.raises(Cancelled, match="its caller canceled it"):
             convert(here, "toy! sleep 0.5", cancel=cancel)
         with pytest.raises(Cancelled):
             convert(here, "toy!", cancel=cancel)

@@ -134,7 +134,8 @@ def test_a_built_in_step_after_a_plugin_names_both_remedies(installed: Path) -> 
     late = Position(chain, 1)
     assert late.text == " in the writer of STL (plug-in 'stl')"
     assert late.reduction == (
-        "reduce the model ({optimize_target_faces}) or report it to the maintainer of 'culprit' (meshhub-culprit 1.2)"
+        "reduce the model with {optimize_target_faces} "
+        "or report it to the maintainer of 'culprit' (meshhub-culprit 1.2)"
     )
 
 

@@ -110,7 +110,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "external_reference": ErrorCode(422, 3, "The model needs a file that was not sent; send both in one archive."),
     "unsafe_archive": ErrorCode(422, 3, "The archive cannot be unpacked safely."),
     "model_too_complex": ErrorCode(
-        422, 3, "The model exceeds the limits of one conversion; reduce it with `optimize_target_faces`."
+        422, 3, "The model exceeds the limits of one conversion; reduce its number of faces."
     ),
     "conversion_failed": ErrorCode(422, 4, "The file is valid, but a step cannot convert it."),
     "invalid_solid": ErrorCode(
@@ -134,7 +134,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     ),
     "shutting_down": ErrorCode(503, 5, "The service is stopping; try again after `Retry-After` seconds.", 10),
     "conversion_timeout": ErrorCode(
-        504, 5, "The conversion, or the whole request, took too long; `optimize_target_faces` may help."
+        504, 5, "The conversion, or the whole request, took too long; fewer faces may help."
     ),
     "cancelled": ErrorCode(None, 5, "The caller cancelled the conversion."),
     "missing_dependency": ErrorCode(
@@ -158,7 +158,8 @@ _MIN_PLAIN = 1e-9
 _MAX_PLAIN = 1e15
 """Bounds of the numbers that are written without an exponent; up to 1e15 a float holds every integer."""
 
-_IN_BRACES = re.compile(r"\{(\w+)\}", re.ASCII)
+_IN_BRACES = re.compile(r"\{(\w+)((?:=[\w-]+)?)\}", re.ASCII)
+"""Option in a template, with a value or without: {input_unit}, {input_unit=mm}."""
 
 
 def printable(text: str) -> str:
@@ -207,6 +208,23 @@ def describe_missing(feature: str, packages: Iterable[str], remedy: str) -> str:
     return f"{feature} needs {', '.join(names)}, which {'is' if len(names) == 1 else 'are'} not installed; {remedy}"
 
 
+def spell_options(template: str, options: Iterable[str], spelling: Callable[[str], str], mark: str = "") -> str:
+    """Return a template with the names of options as an interface spells them.
+
+    Args:
+        template: Text with options in braces, each with a value or without: {input_unit=mm}, {place_on_bed}.
+        options: Names of the options; other braces stay.
+        spelling: Converts the name of an option, such as "target_height_mm" to "--target-height-mm".
+        mark: Quotation mark around each option.
+    """
+    names = frozenset(options)
+
+    def spell(match: re.Match[str]) -> str:
+        return f"{mark}{spelling(match[1])}{match[2]}{mark}" if match[1] in names else match[0]
+
+    return _IN_BRACES.sub(spell, template)
+
+
 class MeshhubError(Exception):
     """Base class of the errors that meshhub raises on purpose.
 
@@ -248,8 +266,7 @@ class MeshhubError(Exception):
         Args:
             spelling: Converts the name of an option, such as "target_height_mm" to "--target-height-mm".
         """
-        names = set(self.options)
-        return _IN_BRACES.sub(lambda match: spelling(match[1]) if match[1] in names else match[0], self.template)
+        return spell_options(self.template, self.options, spelling)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self.template, self.code, self.options)

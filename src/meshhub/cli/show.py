@@ -90,7 +90,7 @@ def print_skipped(source: str, output: str, *, is_json: bool) -> None:
 def print_notes(listed: Iterable[Note], *, indent: str = "") -> None:
     """Print notes on standard error, unless the command is quiet."""
     for note in listed:
-        inform(f"note: {note.message} [{note.code}]", indent=indent)
+        inform(f"note: {note.spelled(flag_of)} [{note.code}]", indent=indent)
 
 
 def print_timings(report: Report) -> None:

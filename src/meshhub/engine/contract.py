@@ -160,10 +160,10 @@ def deadline_error(timeout_s: float | None, position: Position) -> ConversionTim
         )
     return ConversionTimeout(
         f"the conversion took longer than {timeout_s:g} s{position.text} and was stopped; {position.reduction}",
-        options=("optimize_target_faces",),
+        options=position.options,
     )
 
 
 def cancellation_error() -> Cancelled:
     """Return the error of a task that its caller stopped."""
-    return Cancelled("the caller left; the conversion was stopped")
+    return Cancelled("the conversion was stopped, because its caller canceled it")

@@ -155,20 +155,20 @@ class _Wait:
         if end.endswith("SIGXCPU"):
             return ConversionTimeout(
                 f"the conversion exceeded its processor time{position.text} and was stopped; {position.reduction}",
-                options=("optimize_target_faces",),
+                options=position.options,
             )
         if self._usage.is_near_memory_limit:
             return ModelTooComplex(
                 f"the conversion's process ended{position.text} ({end}); it had used "
                 f"{self._usage.peak_memory_bytes:,} of {limits.memory_bytes:,} bytes of memory; "
                 f"{position.reduction}",
-                options=("optimize_target_faces",),
+                options=position.options,
             )
         is_lost = end == CLEAN_EXIT and not position.text
         if end.endswith("SIGKILL") and not position.is_foreign:
-            end += ", perhaps because the machine ran out of memory: reduce the model with {optimize_target_faces}"
+            end += f", perhaps because the machine ran out of memory: {position.reduction}"
         error = WorkerCrashed(
             f"the conversion's process ended{position.text}: {end}; {position.remedy}",
-            options=("optimize_target_faces",),
+            options=position.options,
         )
         return TaskLost(error) if is_lost else error

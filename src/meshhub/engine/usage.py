@@ -60,7 +60,7 @@ class Usage:
         if size > limits.file_bytes:
             raise ModelTooComplex(
                 f"the conversion wrote more than {limits.file_bytes:,} bytes{position.text}; {position.reduction}",
-                options=("optimize_target_faces",),
+                options=position.options,
             )
 
     def _check_processes(self, position: Position) -> None:
@@ -75,7 +75,7 @@ class Usage:
             raise ModelTooComplex(
                 f"the conversion's processes need more memory than one conversion may take{position.text}; "
                 f"{position.reduction}",
-                options=("optimize_target_faces",),
+                options=position.options,
             )
 
 

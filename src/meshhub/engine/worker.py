@@ -237,7 +237,7 @@ def _answer(task: Task, progress: _Progress) -> Answer:
             error_code=ModelTooComplex.code,
             error=f"the model needs more memory than one conversion may take{progress.position.text}; "
             + progress.position.reduction,
-            options=("optimize_target_faces",),
+            options=progress.position.options,
         )
 
 

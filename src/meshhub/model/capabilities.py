@@ -305,3 +305,6 @@ class Operation(Capability, frozen=True, kw_only=True):
 
     transfers: frozenset[Feature] = frozenset()
     """Features of `drops` whose content the result has in another form, textures as materials: not a loss."""
+
+    reduces_faces: str | None = None
+    """Option that reduces the number of faces; messages about models with too many faces advise it."""

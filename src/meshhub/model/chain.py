@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from meshhub.model.capabilities import Feature, Frame
-from meshhub.model.notes import Note
+from meshhub.model.notes import Note, describe_reduction
 from meshhub.model.options import Value
 from meshhub.model.report import Loss
 
@@ -117,6 +117,9 @@ class Chain(Struct, frozen=True, kw_only=True, omit_defaults=True):
     input_up: str | None = None
     """Up axis of the source, which overrides the file; None: as the file declares."""
 
+    reduction: str | None = None
+    """Option that reduces the faces and that the request could still use; None: no such option."""
+
     texture_colors: str | None = None
     """Where to write the colors of textures, "vertex" or "face"; None: textures stay, or are lost."""
 
@@ -151,6 +154,7 @@ class Position:
 
     def __init__(self, chain: Chain, step: int | None = None) -> None:
         self._begun = chain.steps[: step + 1] if step is not None else ()
+        self._advice, self._options = describe_reduction(chain.reduction)
 
     @property
     def step(self) -> Step:
@@ -179,11 +183,16 @@ class Position:
 
     @property
     def reduction(self) -> str:
-        """The advice after a step that needs too much time, memory or disk; it mentions `optimize_target_faces`.
+        """The advice after a step that needs too much time, memory or disk; it mentions `options`.
 
         If the step runs third-party code, the advice is only to report it to the maintainer.
         """
         if self._begun and self.step.is_foreign:
             return self.remedy
         report = f" or {self.remedy}" if self.is_foreign else ""
-        return f"reduce the model ({{optimize_target_faces}}){report}"
+        return f"{self._advice}{report}"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options that `reduction` mentions."""
+        return self._options

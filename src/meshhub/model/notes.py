@@ -8,17 +8,21 @@ tests of a plug-in, both functions do nothing.
 # why this way: docs/decisions/0001-remarks.md
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeGuard
 
 from msgspec import Struct, field
 
-from meshhub.errors import printable
+from meshhub.errors import printable, spell_options
 
 MAX_NOTES_PER_CODE = 10
 """Notes of one code that a step reports; more are only counted, because thousands of similar lines are useless."""
+
+_IN_QUOTES = re.compile(r"'(\w+)((?:=[\w-]+)?)'", re.ASCII)
+"""Option in the message of a note, with a value or without: 'input_unit', 'input_unit=mm'."""
 
 Figure = bool | int | float | str | list[float | str] | None
 """Value that a step reports under a name."""
@@ -36,12 +40,29 @@ class Note(Struct, frozen=True, omit_defaults=True):
     step: str = ""
     """Id of the step that reported it; "" for the host."""
 
+    options: tuple[str, ...] = ()
+    """Names of the options that the message mentions in quotes."""
+
+    def spelled(self, spelling: Callable[[str], str]) -> str:
+        """Return the message with the names of options as an interface spells them, without quotes.
+
+        Args:
+            spelling: Converts the name of an option, such as "target_height_mm" to "--target-height-mm".
+        """
+        names = frozenset(self.options)
+        return _IN_QUOTES.sub(
+            lambda match: spelling(match[1]) + match[2] if match[1] in names else match[0], self.message
+        )
+
 
 class Remarks(Struct):
     """Notes and figures of one step."""
 
     step: str = ""
     """Id of the step."""
+
+    reduction: str | None = None
+    """Option that reduces the faces, which the request could still use."""
 
     notes: list[Note] = field(default_factory=list)
     """Notes in the order of their reports, at most MAX_NOTES_PER_CODE of each code."""
@@ -62,7 +83,7 @@ class Remarks(Struct):
 _current: ContextVar[Remarks | None] = ContextVar("meshhub_remarks", default=None)
 
 
-def note(code: str, message: str) -> None:
+def note(code: str, message: str, *, options: tuple[str, ...] = ()) -> None:
     """Add a note to the report of the conversion.
 
     A message that the step has already reported is left out. After MAX_NOTES_PER_CODE messages of one code, further
@@ -70,22 +91,44 @@ def note(code: str, message: str) -> None:
 
     Args:
         code: Stable code for programs, such as "texture_missing".
-        message: One sentence: what was found or changed, and what to do.
+        message: One sentence: what was found or changed, and what to do. Names of options are in braces, so that each
+            interface can use its own spelling: "use {place_on_bed}", "set {input_unit=mm}".
+        options: Names of the options that the message mentions.
     """
     remarks = _current.get()
     if remarks is None:
         return
-    message = printable(message)
+    message = printable(spell_options(message, options, str, mark="'"))
     messages = remarks.messages.setdefault(code, set())
     if message not in messages and len(messages) < MAX_NOTES_PER_CODE:
-        remarks.notes.append(Note(code, message, remarks.step))
+        remarks.notes.append(Note(code, message, remarks.step, options))
     messages.add(message)
 
 
 def repeat(notes: Iterable[Note]) -> None:
     """Add notes that another collector has received to the report of the conversion."""
     for remark in notes:
-        note(remark.code, remark.message)
+        note(remark.code, remark.message, options=remark.options)
+
+
+def advise_reduction() -> tuple[str, tuple[str, ...]]:
+    """Return advice for a model with too many faces, and the options that it mentions, for notes and errors.
+
+    The option is one that is installed, that the plan of the caller grants, and that the request does not use yet.
+    """
+    remarks = _current.get()
+    return describe_reduction(remarks.reduction if remarks is not None else None)
+
+
+def describe_reduction(option: str | None) -> tuple[str, tuple[str, ...]]:
+    """Return advice for a model with too many faces, and the options that it mentions.
+
+    Args:
+        option: Option that reduces the faces; None if there is none to advise.
+    """
+    if option is None:
+        return "split the model, or simplify it in another program", ()
+    return f"reduce the model with {{{option}}}", (option,)
 
 
 def did(**figures: Figure) -> None:
@@ -107,13 +150,14 @@ def _is_number(value: Figure) -> TypeGuard[int | float]:
 
 
 @contextmanager
-def collecting(step: str) -> Iterator[Remarks]:
+def collecting(step: str, reduction: str | None = None) -> Iterator[Remarks]:
     """Collect the notes and figures of the code that runs inside. A nested collector hides the outer one.
 
     Args:
         step: Id of the step that the notes name.
+        reduction: Option that reduces the faces, which the request could still use.
     """
-    remarks = Remarks(step)
+    remarks = Remarks(step, reduction)
     token = _current.set(remarks)
     try:
         yield remarks

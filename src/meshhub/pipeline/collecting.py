@@ -132,8 +132,13 @@ class _Collector:
         _check_module(operation.run)
         declared = declare(plugin.name, plugin.origin, operation)
         self._add_options(operation.options, plugin.name, operation.id)
-        if not option_fields(operation.options):
+        names = {field.name for field in option_fields(operation.options)}
+        if not names:
             raise InvalidDeclaration("an operation needs an option field that requests it")
+        if operation.reduces_faces is not None and operation.reduces_faces not in names:
+            raise InvalidDeclaration(
+                f"reduces_faces must be one of its options, got {show_value(operation.reduces_faces)}"
+            )
         self._operations[operation.id] = declared
 
     def _add_storage(self, plugin: Plugin, storage: Storage) -> None:

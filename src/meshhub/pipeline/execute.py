@@ -103,7 +103,7 @@ class _Steps:
         position = Position(self._chain, number)
         step = position.step
         start = time.perf_counter()
-        with collecting(step.id) as remarks, np.errstate(all="ignore"):
+        with collecting(step.id, self._chain.reduction) as remarks, np.errstate(all="ignore"):
             yield position
         self.notes += remarks.notes
         self.reports.append(StepReport(step.id, step.kind, round(time.perf_counter() - start, 4), remarks.figures))
@@ -369,12 +369,12 @@ def _attributed(error: BaseException, subject: str, position: Position) -> Meshh
     if isinstance(error, MemoryError) or number == errno.ENOMEM:
         return ModelTooComplex(
             f"{subject} ran out of memory; {position.reduction}",
-            options=("optimize_target_faces",),
+            options=position.options,
         )
     if number == errno.EFBIG:
         return ModelTooComplex(
             f"{subject} exceeded the maximum size of a file; {position.reduction}",
-            options=("optimize_target_faces",),
+            options=position.options,
         )
     if number in _DISK_FULL:
         # not the fault of the file: the same request may succeed later
@@ -410,14 +410,25 @@ def _lost_feature_words(loss: Loss, chain: Chain) -> str:
 def _note_implausible_unit(extent_mm: float, frame: Frame, *, is_declared: bool) -> None:
     """Note an extent that suggests another unit; the scale never changes silently."""
     size = f"the longest side measures {format_number(extent_mm, 4)} mm"
+    option = ("input_unit",)
     if frame.unit == "m" and extent_mm > MIN_MILLIMETER_LIKE_EXTENT_MM:
-        note("looks_like_millimetres", f"{size}; if the file is in millimeters, set input_unit=mm (factor 0.001)")
+        note(
+            "looks_like_millimetres",
+            f"{size}; if the file is in millimeters, set {{input_unit=mm}} (factor 0.001)",
+            options=option,
+        )
     if is_declared or frame.unit != "mm" or extent_mm <= 0:
         return
     if extent_mm <= MAX_METER_LIKE_EXTENT_MM:
-        note("looks_like_metres", f"{size}; if the file is in meters, set input_unit=m (factor 1000)")
+        note(
+            "looks_like_metres", f"{size}; if the file is in meters, set {{input_unit=m}} (factor 1000)", options=option
+        )
     elif extent_mm <= MAX_INCH_LIKE_EXTENT_MM:
-        note("looks_like_inches", f"{size}; if the file is in inches, set input_unit=in (factor 25.4)")
+        note(
+            "looks_like_inches",
+            f"{size}; if the file is in inches, set {{input_unit=in}} (factor 25.4)",
+            options=option,
+        )
 
 
 def _report_file(format_id: str, size_bytes: int, scene: Scene, frame: Frame) -> FileReport:

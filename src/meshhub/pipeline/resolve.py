@@ -147,8 +147,22 @@ def resolve(
         carried=tuple(sorted(carried)),
         input_unit=_text_or_none(options.get("input_unit")),
         input_up=_text_or_none(options.get("input_up")),
+        reduction=find_reduction(declarations, checked, caller),
         texture_colors=texture_colors,
     )
+
+
+def find_reduction(declarations: Declarations, checked: CheckedRequest, caller: Caller) -> str | None:
+    """Return an option that reduces the faces, if the caller could use it and the request does not; else None."""
+    candidates = [operation for operation in declarations.operations if operation.capability.reduces_faces is not None]
+    if any(operation in checked.operations for operation in candidates):
+        return None
+    usable = (
+        operation.capability.reduces_faces
+        for operation in candidates
+        if not operation.missing and caller.plan.allows(operation.capability.requires)
+    )
+    return next(usable, None)
 
 
 def unsupported_target(target: str, declarations: Declarations) -> UnsupportedTarget:
@@ -324,4 +338,8 @@ def _note_unused_options(declarations: Declarations, steps: Iterable[Step], chec
     }
     for name, value in checked.options.items():
         if name not in used | checked.from_recipe and value is not None and value is not False:
-            yield Note("option_unused", f"option {name!r} belongs to {owners[name]!r}, which is not part of this chain")
+            yield Note(
+                "option_unused",
+                f"option {name!r} belongs to {owners[name]!r}, which is not part of this chain",
+                options=(name,),
+            )

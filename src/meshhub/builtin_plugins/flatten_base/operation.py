@@ -228,16 +228,22 @@ class _SceneCutter:
         if not (self.loops or self.open_names or self.has_base_before):
             note(
                 "no_flat_base",
-                "the model has no flat base: each shell is completely above or below the cut; change 'flatten_base_mm'",
+                "the model has no flat base: each shell is completely above or below the cut; change {flatten_base_mm}",
+                options=("flatten_base_mm",),
             )
         if self.open_names:
             note(
                 "open_section",
                 f"the cut through {_list_names(self.open_names)} is only partly closed, because the surface is open or "
-                "inconsistent there; use 'repair'",
+                "inconsistent there; use {repair}",
+                options=("repair",),
             )
         if self.invalid_names:
-            note("cut_not_closed", f"the cut through {_list_names(self.invalid_names)} left open edges; use 'repair'")
+            note(
+                "cut_not_closed",
+                f"the cut through {_list_names(self.invalid_names)} left open edges; use {{repair}}",
+                options=("repair",),
+            )
 
 
 def _cut_and_cap(mesh: Mesh, plane: Plane) -> CappedMesh:

@@ -10,6 +10,7 @@ import pybase64
 from meshhub.builtin_plugins.gltf.writing.document import DocumentBuilder
 from meshhub.errors import ConversionFailed
 from meshhub.model.capabilities import NoOptions
+from meshhub.model.notes import advise_reduction
 from meshhub.model.scene import Scene
 from meshhub.model.source import Target
 
@@ -32,7 +33,8 @@ def write_glb(scene: Scene, target: Target, _options: NoOptions) -> None:
     text += b" " * (-len(text) % 4)
     length = 12 + 8 + len(text) + 8 + builder.size
     if length > _MAX_GLB_BYTES:
-        raise ConversionFailed("the model exceeds 4 GiB, the limit of a GLB file; use 'optimize_target_faces'")
+        advice, options = advise_reduction()
+        raise ConversionFailed(f"the model exceeds 4 GiB, the limit of a GLB file; {advice}", options=options)
     with target.open() as file:
         file.write(struct.pack("<4sII", b"glTF", 2, length))
         file.write(struct.pack("<II", len(text), _JSON_CHUNK) + text)

@@ -41,5 +41,6 @@ def meshhub_operations() -> Iterable[Operation]:
             needs=("fast_simplification", "scipy"),
             install="meshhub",
             drops=frozenset({"normals"}),
+            reduces_faces="optimize_target_faces",
         )
     ]

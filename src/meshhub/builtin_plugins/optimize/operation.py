@@ -105,7 +105,7 @@ def _write_notes(faces: int, target: int, minimum: float, seams_moved: bool) -> 
     elif minimum > target:
         reason = "its separate bodies need more faces to stay closed"
     else:
-        reason = "fewer would tear surfaces or change outlines; use 'repair' if the model is open"
+        reason = "fewer would tear surfaces or change outlines; use {repair} if the model is open"
         if not is_usable():
             reason += ", or install 'meshhub[meshlab]'"
-    note("target_faces_missed", f"result has {faces} faces instead of {target}: {reason}")
+    note("target_faces_missed", f"result has {faces} faces instead of {target}: {reason}", options=("repair",))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.ply import PlyWriterOptions
 from meshhub.errors import ConversionFailed
-from meshhub.model.notes import note
+from meshhub.model.notes import advise_reduction, note
 from meshhub.model.scene import Float32, Float64, Int32, Mesh, Scene, UInt8
 from meshhub.model.source import Target
 from meshhub.toolkit.colors import multiply_colors
@@ -150,10 +150,8 @@ def _merge(meshes: list[Mesh]) -> Mesh:
         return meshes[0]
     counts = [len(mesh.vertices) for mesh in meshes]
     if sum(counts) > np.iinfo(np.int32).max:
-        raise ConversionFailed(
-            "PLY can index at most 2147483647 vertices; reduce the model with {optimize_target_faces}",
-            options=("optimize_target_faces",),
-        )
+        advice, options = advise_reduction()
+        raise ConversionFailed(f"PLY can index at most 2147483647 vertices; {advice}", options=options)
     starts = np.cumsum([0, *counts[:-1]])
     faces: Int32 = np.concatenate([mesh.faces + np.int32(start) for mesh, start in zip(meshes, starts, strict=True)])
     normals = [mesh.normals for mesh in meshes if mesh.normals is not None]

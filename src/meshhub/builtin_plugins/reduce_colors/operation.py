@@ -211,7 +211,8 @@ def _report(leaves: Leaves, faces: _Faces, colors: SurfaceColors, palette: _Pale
         note(
             "color_detail_limited",
             f"the colors need more than {MAX_LEAF_COUNT} triangles at {format_number(cell)} mm, so the finest details "
-            "are missing; raise 'reduce_colors_cell_mm'",
+            "are missing; raise {reduce_colors_cell_mm}",
+            options=("reduce_colors_cell_mm",),
         )
 
 

@@ -182,20 +182,30 @@ def _report(
             f"{declared - faces} of {declared} faces of the STEP file belong to no readable shape; export it again",
         )
     if failed:
-        note("faces_not_meshed", f"{failed} of {faces} faces could not be meshed and were left out; use 'repair'")
+        note(
+            "faces_not_meshed",
+            f"{failed} of {faces} faces could not be meshed and were left out; use {{repair}}",
+            options=("repair",),
+        )
     if open_count := sum(item.open_solid_count for item in used):
         solid_count = sum(item.solid_count for item in used)
-        note("open_solid", f"{open_count} of {solid_count} solids are not closed as meshes; 'repair' closes holes")
+        note(
+            "open_solid",
+            f"{open_count} of {solid_count} solids are not closed as meshes; {{repair}} closes holes",
+            options=("repair",),
+        )
     if inexact := sum(item.inexact_face_count for item in used):
         note(
             "inexact_faces",
             f"the triangles of {inexact} of {faces} faces do not have the area of their surface; "
-            "inspect the model or set a smaller 'step_deviation_mm'",
+            "inspect the model or set a smaller {step_deviation_mm}",
+            options=("step_deviation_mm",),
         )
     if loose:
         note(
             "surface_model",
-            f"{loose} of {faces} faces belong to no solid: the model may be open; 'repair' closes holes",
+            f"{loose} of {faces} faces belong to no solid: the model may be open; {{repair}} closes holes",
+            options=("repair",),
         )
     if len(used) < len(tessellations):
         note(

@@ -44,7 +44,7 @@ from meshhub.builtin_plugins.step.writing.part21 import Part21Writer, choose_dec
 from meshhub.builtin_plugins.step.writing.repair import find_causes
 from meshhub.errors import ConversionFailed
 from meshhub.model.deadline import seconds_left
-from meshhub.model.notes import did, note
+from meshhub.model.notes import advise_reduction, did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Color, Scene
 from meshhub.model.source import Target
@@ -299,9 +299,9 @@ def _reject_invalid(products: list[_WrittenProduct | None], faults: list[_Fault]
         count = sum(body.volume_mm3 is not None for product in products if product for body in product.bodies)
         raise ConversionFailed(
             f"{len(invalid)} of {count} bodies are not valid solids in STEP ({invalid[0].body.name}: "
-            f"{invalid[0].reason}); 'repair' the model, or set {{step_invalid}} to keep",
+            f"{invalid[0].reason}); use {{repair}}, or set {{step_invalid=keep}}",
             code="invalid_solid",
-            options=("step_invalid",),
+            options=("repair", "step_invalid"),
         )
 
 
@@ -316,7 +316,11 @@ def _note_faults(fallbacks: dict[tuple[int, str], _Fallback], faults: list[_Faul
                 f"{name} has simpler faces in place of {fallback.surfaces} curved ones: with these {fallback.reason}",
             )
     for _, body, reason, _ in faults:
-        note("invalid_solid", f"{body.name} is invalid in the STEP file: {reason}; 'repair' the model first")
+        note(
+            "invalid_solid",
+            f"{body.name} is invalid in the STEP file: {reason}; use {{repair}}",
+            options=("repair",),
+        )
 
 
 def _check_file(target: Target, products: list[_WrittenProduct | None], deadline: float) -> Verdict | None:
@@ -373,13 +377,15 @@ def _report(products: list[_WrittenProduct | None], verdict: Verdict | None, fau
             note(
                 "open_surface",
                 f"{sheets} of {product.shell_count} shells are open or have no volume and became surfaces, not solids; "
-                "'repair' closes holes",
+                "{repair} closes holes",
+                options=("repair",),
             )
         if faces > MANY_FACES_COUNT:
+            advice, options = advise_reduction()
             note(
                 "many_faces",
-                f"the STEP file has {faces} faces, which makes CAD programs slow; "
-                "reduce the triangles with 'optimize_target_faces'",
+                f"the STEP file has {faces} faces, which makes CAD programs slow; {advice}",
+                options=options,
             )
     if verdict is None:
         did(step_check="writer")

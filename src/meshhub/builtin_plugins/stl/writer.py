@@ -91,7 +91,8 @@ def _round_to_float32(vertices: Float64) -> Float32:
         note(
             "far_from_origin",
             f"points moved by up to {format_number(shift, 2)} mm: the model is too far from the origin for the "
-            "32-bit numbers of STL; use 'place_on_bed'",
+            "32-bit numbers of STL; use {place_on_bed}",
+            options=("place_on_bed",),
         )
     return rounded
 

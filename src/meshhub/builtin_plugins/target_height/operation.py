@@ -62,7 +62,8 @@ def run(scene: Scene, options: TargetHeightOptions) -> Scene:
         note(
             "far_from_origin",
             f"model is {format_number(farthest, 4)} mm from Z = 0, where float32 formats round its height; "
-            "use 'place_on_bed'",
+            "use {place_on_bed}",
+            options=("place_on_bed",),
         )
     did(height_before_mm=height, height_mm=target_mm, scale_factor=factor)
     meshes = tuple(replace(mesh, vertices=mesh.vertices * factor) for mesh in scene.meshes)

@@ -123,7 +123,9 @@ def _keep_project(project: Project, target: Target, options: ThreeMFWriteOptions
     if project.notes:
         note(
             "project_not_kept",
-            f"the file is a slicer's project; 'threemf_profile={project.kinds[0]}' without operations keeps all of it",
+            "the file is a slicer's project; "
+            f"{{threemf_profile={project.kinds[0]}}} without operations keeps all of it",
+            options=("threemf_profile",),
         )
     return False
 
@@ -189,7 +191,8 @@ def _write_mesh_object(scene: Scene, item: MeshObject, writers: _ObjectWriters, 
         note(
             "beyond_readers",
             f"coordinates exceed {format_number(_MAX_COORDINATE_MM)} mm, the limit of 3MF readers; "
-            "set 'input_unit', or scale the model with 'target_height_mm'",
+            "set {input_unit}, or scale the model with {target_height_mm}",
+            options=("input_unit", "target_height_mm"),
         )
     assigned = writers.properties.assign(mesh, mesh.faces, item.material)
     yield from assigned.chunks

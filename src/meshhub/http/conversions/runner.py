@@ -18,10 +18,11 @@ from meshhub.http.admission.slots import Ticket
 from meshhub.http.errors import no_room
 from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile
 from meshhub.http.metrics import PICTURE, Measurement, Metrics
+from meshhub.model.notes import describe_reduction
 from meshhub.model.progress import Listener, Progress
 from meshhub.model.report import Inspection, Report
 from meshhub.model.source import Target
-from meshhub.pipeline.resolve import CheckedRequest
+from meshhub.pipeline.resolve import CheckedRequest, find_reduction
 from meshhub.registry import Registry
 
 log = logging.getLogger("meshhub.http")
@@ -135,7 +136,7 @@ class Conversions:
             if file.rejection is not None:
                 raise file.rejection
             if execution.is_late():
-                raise _deadline_passed()
+                raise self._deadline_passed(execution, file)
             folder.mkdir()
             report, target = await self.convert(execution, file, folder)
         except Cancelled:
@@ -143,7 +144,7 @@ class Conversions:
         except MeshhubError as raised:
             # the deadline of the request interrupted the conversion, or passed while it waited for a slot
             is_interrupted = isinstance(raised, ConversionTimeout | ServerBusy) and execution.is_late()
-            error = _deadline_passed() if is_interrupted else raised
+            error = self._deadline_passed(execution, file) if is_interrupted else raised
             return FileResult(file, error_code=error.code, error=error.message)
         except Exception as error:
             busy = no_room(error)
@@ -189,10 +190,11 @@ class Conversions:
         task = Task(chain=chain, source=source, progress=execution.listener(file))
         return cast(Inspection, self._registry.engine.run(task, timeout=timeout_s, cancel=execution.cancel))
 
-
-def _deadline_passed() -> ConversionTimeout:
-    return ConversionTimeout(
-        "the deadline of the request passed before this file was converted; send fewer files at once, "
-        "or reduce them with {optimize_target_faces}",
-        options=("optimize_target_faces",),
-    )
+    def _deadline_passed(self, execution: Execution, file: InputFile) -> ConversionTimeout:
+        request, caller = execution.request_of(file), execution.conversion.caller
+        option = find_reduction(self._registry.declarations, request, caller)
+        advice, options = describe_reduction(option)
+        return ConversionTimeout(
+            f"the deadline of the request passed before this file was converted; send fewer files at once, or {advice}",
+            options=options,
+        )

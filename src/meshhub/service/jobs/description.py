@@ -163,8 +163,8 @@ def summarize_report(report: Report, notes: Sequence[Note]) -> dict[str, Any]:
     }
 
 
-def _note_fields(note: Note) -> dict[str, str]:
-    fields = (("code", note.code), ("message", note.message), ("step", note.step))
+def _note_fields(note: Note) -> dict[str, Any]:
+    fields = (("code", note.code), ("message", note.message), ("step", note.step), ("options", list(note.options)))
     return {key: value for key, value in fields if value}
 
 

@@ -80,7 +80,7 @@ class Buffers:
         if self._remaining_rows < 0:
             raise ModelTooComplex(
                 "the glTF file reuses its bytes for far more triangles than they can hold; "
-                "reduce the model before the export ('optimize_target_faces' runs too late)"
+                "reduce the model before the export"
             )
 
     def view(self, index: int, referrer: str) -> tuple[memoryview, int | None]:

@@ -150,19 +150,21 @@ class FilamentReader:
 
     def _note_paint(self) -> None:
         if self._mixed_count:
-            remedy = "set 'threemf_paint=split' to split them"
+            remedy = "set {threemf_paint=split} to split them"
             if self._blended_count == self._mixed_count:
                 remedy = "paint over textures or corner colors is not split"
             note(
                 "paint_simplified",
                 f"triangles painted with several filaments took the one that covers most of them "
                 f"({self._mixed_count:,}); {remedy}",
+                options=("threemf_paint",),
             )
         if self._split_count > self._whole_count:
             note(
                 "paint_split",
                 f"{self._whole_count:,} triangles were split along their paint into {self._split_count:,}; "
-                "set 'threemf_paint=dominant' to keep them whole",
+                "set {threemf_paint=dominant} to keep them whole",
+                options=("threemf_paint",),
             )
         if self._malformed_count:
             note("bad_paint", f"malformed paint was not read (triangles: {self._malformed_count:,})")

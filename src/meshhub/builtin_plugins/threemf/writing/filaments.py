@@ -175,7 +175,8 @@ class FilamentWriter:
             note(
                 "paint_detail_limited",
                 f"the paint needs more than {MAX_LEAF_COUNT} leaves at {format_number(self._cell)} mm, so the finest "
-                "details are missing; raise 'threemf_paint_cell_mm'",
+                "details are missing; raise {threemf_paint_cell_mm}",
+                options=("threemf_paint_cell_mm",),
             )
         return trees
 
@@ -218,7 +219,8 @@ class FilamentWriter:
             note(
                 "colors_not_printed",
                 f"{self.dialect.name} prints the colors of materials, not textures and vertex colors; "
-                "set 'reduce_colors' to the number of filaments",
+                "set {reduce_colors} to the number of filaments",
+                options=("reduce_colors",),
             )
 
 

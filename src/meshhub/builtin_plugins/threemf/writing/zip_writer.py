@@ -9,6 +9,7 @@ from typing import BinaryIO
 from isal import isal_zlib
 
 from meshhub.errors import ConversionFailed
+from meshhub.model.notes import advise_reduction
 
 _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
@@ -46,7 +47,8 @@ def write_zip(file: BinaryIO, entries: Iterable[tuple[str, Sequence[bytes | memo
         length = sum(map(len, packed))
         header = (_VERSION, _UTF8, _DEFLATED, _TIME, _DATE, crc, length, size, len(raw), 0)
         if max(size, at + length + len(raw) + _HEADER_MARGIN_BYTES) > _MAX_ARCHIVE_BYTES:
-            raise ConversionFailed("the model exceeds 4 GB, the limit of a 3MF file; use 'optimize_target_faces'")
+            advice, options = advise_reduction()
+            raise ConversionFailed(f"the model exceeds 4 GB, the limit of a 3MF file; {advice}", options=options)
         file.write(_LOCAL.pack(b"PK\x03\x04", *header) + raw)
         for compressed in packed:
             file.write(compressed)

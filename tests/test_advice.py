@@ -1,0 +1,118 @@
+"""Notes and errors advise options that exist, may be used and are not used yet, in the spelling of the interface."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
+
+import pytest
+from msgspec import Meta, Struct
+
+from meshhub import Caller, Cancel, Registry
+from meshhub.cli.exits import explained
+from meshhub.errors import Cancelled, ConversionTimeout
+from meshhub.hookspecs import hookimpl
+from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.chain import Request
+from meshhub.model.notes import advise_reduction, collecting, note
+from meshhub.model.options import flag_of
+from meshhub.model.plans import Plan
+from meshhub.model.source import Source
+from test_cli import EXAMPLE, meshhub_cli, write_stl
+
+NO_TIME_S = 1e-9
+OWN_REDUCTION = "reduce the model with melt_faces"
+ELSEWHERE = "split the model, or simplify it in another program"
+
+
+class MeltOptions(Struct, frozen=True, kw_only=True):
+    melt_faces: Annotated[int, Meta(title="Faces", description="Faces to keep.")] | None = None
+
+
+def plugin(reduces_faces: str = "melt_faces", requires: str | None = None) -> ModuleType:
+    def meshhub_operations() -> list[Operation]:
+        return [
+            Operation(
+                id="melt",
+                label="Melt",
+                stage=Stage.REDUCE,
+                options=MeltOptions,
+                run="meshhub.builtin_plugins.optimize.operation:run",
+                reduces_faces=reduces_faces,
+                requires=requires,
+            )
+        ]
+
+    module = ModuleType("melt")
+    vars(module)["meshhub_operations"] = hookimpl(meshhub_operations)
+    return module
+
+
+def late(registry: Registry, options: Mapping[str, object], caller: Caller | None = None) -> str:
+    arguments = {} if caller is None else {"caller": caller}
+    with pytest.raises(ConversionTimeout) as error:
+        registry.convert(EXAMPLE, io.BytesIO(), to="ply", timeout=NO_TIME_S, options=options, **arguments)
+    return error.value.message
+
+
+def test_a_late_conversion_advises_a_reduction_that_exists_and_is_not_used_yet() -> None:
+    assert "optimize_target_faces" in late(Registry(entry_points=False), {})
+    assert late(Registry(entry_points=False, disabled=["optimize"]), {}).endswith(ELSEWHERE)
+    assert late(Registry(entry_points=False), {"optimize_target_faces": 100}).endswith(ELSEWHERE)
+
+
+def test_a_late_conversion_advises_the_reduction_of_a_plugin_if_the_plan_grants_it() -> None:
+    free = Caller(plan=Plan(id="free", label="Free"))
+    for requires, advice in ((None, OWN_REDUCTION), ("pro", ELSEWHERE)):
+        registry = Registry([plugin(requires=requires)], entry_points=False, disabled=["optimize"])
+        assert late(registry, {}, free).endswith(advice)
+
+
+def test_a_reduction_must_name_an_option_of_its_operation() -> None:
+    registry = Registry([plugin(reduces_faces="melt")], entry_points=False)
+    assert [fault.message for fault in registry.faults] == [
+        "operation 'melt': reduces_faces must be one of its options, got 'melt'"
+    ]
+
+
+def test_a_step_gets_the_advice_of_its_chain() -> None:
+    source = Source.from_path(EXAMPLE)
+    for disabled, options in (([], ("optimize_target_faces",)), (["optimize"], ())):
+        chain = Registry(entry_points=False, disabled=disabled).resolve(Request(target="step"), source)
+        with collecting("step", chain.reduction):
+            assert advise_reduction()[1] == options
+
+
+def test_a_canceled_conversion_addresses_its_caller() -> None:
+    cancel = Cancel()
+    cancel()
+    with pytest.raises(Cancelled, match="canceled") as error:
+        Registry(entry_points=False).convert(EXAMPLE, io.BytesIO(), to="ply", cancel=cancel)
+    assert "left" not in error.value.message
+
+
+def test_a_note_names_options_in_the_spelling_of_the_interface() -> None:
+    with collecting("step") as remarks:
+        note("far", "'place_on_bed' {other}: use {place_on_bed}, or set {input_unit=in}", options=("place_on_bed",))
+        note("unit", "a part 'input_up': set {input_unit=in}", options=("input_unit",))
+    far, unit = remarks.notes
+    assert far.message == "'place_on_bed' {other}: use 'place_on_bed', or set {input_unit=in}"
+    assert unit.message == "a part 'input_up': set 'input_unit=in'"
+    assert unit.spelled(flag_of) == "a part 'input_up': set --input-unit=in"
+
+
+def test_the_command_line_names_flags_in_notes_and_python_names_keywords(tmp_path: Path) -> None:
+    path = write_stl(tmp_path / "small.stl", (0.02, 0.02, 0.02))
+    printed = meshhub_cli("convert", path, "ply").stderr.decode()
+    (message,) = [remark.message for remark in Registry().inspect(path).notes if remark.code == "looks_like_metres"]
+    assert "set --input-unit=m (factor" in printed
+    assert "set 'input_unit=m' (factor" in message
+
+
+def test_an_error_of_the_command_line_names_flags() -> None:
+    with pytest.raises(ConversionTimeout) as error:
+        Registry(entry_points=False).convert(EXAMPLE, io.BytesIO(), to="ply", timeout=NO_TIME_S)
+    assert "--optimize-target-faces" in explained(error.value)
