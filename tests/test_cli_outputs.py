@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -168,7 +169,7 @@ def test_a_template_names_the_outputs(tmp_path: Path) -> None:
     [
         (["a.stl", "b.ply", "--name", "x"], "derived from the input"),
         (["a.stl", "--output", "b.ply", "--name", "x"], "give one of them"),
-        (["a.stl", "ply", "--name", "{steem}"], "known are {stem}, {extension}, {format}"),
+        (["a.stl", "ply", "--name", "{steem}"], "known are {stem}, {extension}, {folder}, {format}"),
         (["a.stl", "ply", "--name", "{stem!r}"], "unknown field"),
         (["a.stl", "ply", "--name", "{stem:>9}"], "unknown field"),
         (["a.stl", "ply", "--name", "{}"], "unknown field"),
@@ -286,6 +287,39 @@ def test_existing_outputs_are_skipped(tmp_path: Path) -> None:
     assert single.returncode == 0
     assert b"exists, skipped" in single.stderr
     assert (tmp_path / "out" / "a.ply").read_text() == "mine"
+
+
+def name_outputs(folder: Path, *inputs: str) -> dict[str, str]:
+    done = meshhub_cli("convert", *inputs, "--to", "ply", "-o", "out", "--dry-run", "--json", cwd=folder)
+    return {outcome["file"]: outcome["output"] for outcome in json.loads(done.stdout)}
+
+
+def test_names_of_outputs_do_not_depend_on_the_order_of_the_inputs(tmp_path: Path) -> None:
+    for name in ("a/part.stl", "b/part.stl", "c/part-2.stl"):
+        (tmp_path / name).parent.mkdir()
+        write_stl(tmp_path / name)
+    expected = {"b/part.stl": "out/part-3.ply", "a/part.stl": "out/part.ply", "c/part-2.stl": "out/part-2.ply"}
+    for order in itertools.permutations(expected):
+        assert name_outputs(tmp_path, *order) == expected
+
+
+def test_no_result_of_another_input_is_skipped(tmp_path: Path) -> None:
+    for folder in ("a", "b", "c"):
+        (tmp_path / folder).mkdir()
+        write_stl(tmp_path / folder / "part.stl")
+    to = ("--to", "ply", "-o", "out", "--skip-existing")
+    assert meshhub_cli("convert", "b/part.stl", *to, cwd=tmp_path).returncode == 0
+    done = meshhub_cli("convert", "a/part.stl", "b/part.stl", *to, cwd=tmp_path)
+    assert done.returncode == 2
+    assert b"a/part.stl and b/part.stl have one output, out/part.ply" in done.stderr
+    assert b"--name '{stem}-{folder}'" in done.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["part.ply"]
+
+    to = (*to, "--json", "--name", "{stem}-{folder}")
+    meshhub_cli("convert", "b/part.stl", "c/part.stl", *to, cwd=tmp_path)
+    done = meshhub_cli("convert", "c/part.stl", "a/part.stl", "b/part.stl", *to, cwd=tmp_path)
+    results = {outcome["output"]: "skipped" in outcome for outcome in json.loads(done.stdout)}
+    assert results == {"out/part-c.ply": True, "out/part-a.ply": False, "out/part-b.ply": True}
 
 
 @pytest.mark.parametrize("batch", [False, True])

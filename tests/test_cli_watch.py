@@ -181,6 +181,17 @@ def test_a_second_run_skips_what_the_first_converted(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "a.ply").stat() == before
 
 
+def test_a_result_of_a_removed_file_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
+    with watch(tmp_path, "--skip-existing") as watching:
+        write_stl(tmp_path / "in" / "a.stl")
+        watching.wait_for(lambda: "out/a.ply:" in watching.errors)
+        (tmp_path / "in" / "a.stl").unlink()
+        write_stl(tmp_path / "in" / "a.STL")
+        watching.wait_for(lambda: "in/a.stl and in/a.STL have one output" in watching.errors)
+        assert watching.stop() == 0
+        assert "1 converted, 1 failed" in watching.errors
+
+
 def test_a_lost_folder_is_awaited(tmp_path: Path) -> None:
     with watch(tmp_path) as watching:
         (tmp_path / "in").rename(tmp_path / "away")

@@ -161,11 +161,10 @@ def list_conversions(
     """Return the files of a command with their outputs. Raises click.UsageError, UnsupportedTarget."""
     if any(map(is_address, paths)):
         raise click.UsageError("--output-dir takes files and folders; convert each address to an OUTPUT of its own")
-    names = OutputNames(output_dir, find_format(registry, to), flags.name, is_numbered=flags.name is None)
-    return [
-        Conversion(path, names.choose(path, folder))
-        for path, folder in expand_inputs(paths, readable_extensions(registry), output_dir)
-    ]
+    names = OutputNames(output_dir, find_format(registry, to), flags.name, keeps_existing=flags.skip_existing)
+    inputs = list(expand_inputs(paths, readable_extensions(registry), output_dir))
+    outputs = names.choose_all(inputs)
+    return [Conversion(path, output) for (path, _), output in zip(inputs, outputs, strict=True)]
 
 
 @contextlib.contextmanager

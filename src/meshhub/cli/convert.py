@@ -43,10 +43,11 @@ from meshhub.registry import Registry
     "--name",
     metavar="TEMPLATE",
     callback=check_template,
-    help="Names of derived outputs: text with {stem}, {extension} (of the input) and {format}, such as '{stem}-print'.",
+    help="Names of derived outputs: text with {stem}, {extension}, {folder} (of the input) and {format}, such as "
+    "'{stem}-print'.",
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite existing output files.")
-@click.option("--skip-existing", is_flag=True, help="Skip each input whose output exists.")
+@click.option("--skip-existing", is_flag=True, help="Skip each input whose output exists, by its name.")
 @click.option(
     "--watch",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

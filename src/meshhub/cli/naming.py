@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import string
 import unicodedata
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 import click
@@ -15,6 +17,7 @@ from meshhub.model.capabilities import Format
 NAME_FIELDS = {
     "stem": "name of the input without its extension",
     "extension": "extension of the input, without the dot",
+    "folder": "name of the folder of the input",
     "format": "id of the target format",
 }
 """Fields of `--name`, with their meanings."""
@@ -50,7 +53,8 @@ def derive_name(source: Path, target: Format, template: str | None) -> str:
         source = source.with_name("model" + source.name)
     if template is None:
         return source.with_suffix(target.extensions[0]).name
-    name = template.format(stem=source.stem, extension=source.suffix[1:].lower(), format=target.id)
+    folder = source.absolute().parent.name
+    name = template.format(stem=source.stem, extension=source.suffix[1:].lower(), folder=folder, format=target.id)
     return name if template.lower().endswith(target.extensions) else name + target.extensions[0]
 
 
@@ -61,30 +65,67 @@ class OutputNames:
         folder: Output folder.
         target: Target format.
         template: Template of `--name`, or None.
-        is_numbered: Whether a second input with the same output gets `a-2.3mf`; otherwise it is rejected.
+        keeps_existing: Whether inputs are skipped if their output exists.
     """
 
-    def __init__(self, folder: Path, target: Format, template: str | None, *, is_numbered: bool) -> None:
+    def __init__(self, folder: Path, target: Format, template: str | None, *, keeps_existing: bool) -> None:
         self._folder = folder
         self._target = target
         self._template = template
-        self._is_numbered = is_numbered
+        self._keeps_existing = keeps_existing
         self._sources: dict[str, Path] = {}
 
     def choose(self, source: Path, subfolder: PurePath) -> Path:
-        """Return the output of an input. Raises click.UsageError: another input, which exists, has the same output."""
-        first = candidate = self._folder / subfolder / derive_name(source, self._target, self._template)
-        number = 1
-        while (key := _comparison_key(candidate)) in self._sources:
-            if not self._is_numbered:
-                other = self._sources[key]
-                if other == source or not other.exists():
-                    break
-                raise click.UsageError(f"{other} and {source} have one output, {first}; use other fields in --name")
-            number += 1
-            candidate = first.with_name(f"{first.stem}-{number}{first.suffix}")
-        self._sources[key] = source
-        return candidate
+        """Return the output of an input. Raises click.UsageError: it may be the result of another input."""
+        output = self._derive(source, subfolder)
+        other = self._sources.setdefault(_comparison_key(output), source)
+        if other != source:
+            # the other input may be gone, and its result would be taken for that of this one
+            if other.exists() or (self._keeps_existing and output.exists()):
+                raise click.UsageError(
+                    f"{other} and {source} have one output, {output}; {self._describe_remedy(other, source)}"
+                )
+            self._sources[_comparison_key(output)] = source
+        return output
+
+    def choose_all(self, inputs: Sequence[tuple[Path, PurePath]]) -> list[Path]:
+        """Return the outputs of all inputs of a command with their folders, in the same order.
+
+        Inputs with one output are numbered in the order of their paths: `a.3mf`, `a-2.3mf`. The names do not depend on
+        the order of the inputs and on the files that exist, and only an input that shares its output is numbered.
+
+        Raises:
+            click.UsageError: Two inputs have one output, and a template or `keeps_existing` rules out numbers. Numbers
+                change with the inputs, so an earlier result with a number may come from another input.
+        """
+        if self._template is not None or self._keeps_existing:
+            return [self.choose(source, subfolder) for source, subfolder in inputs]
+        outputs: dict[int, Path] = {}
+        taken: set[str] = set()
+        rivals = []
+        for index in sorted(range(len(inputs)), key=lambda index: inputs[index][0].as_posix()):
+            output = self._derive(*inputs[index])
+            if _comparison_key(output) in taken:
+                rivals.append(index)
+            else:
+                taken.add(_comparison_key(output))
+                outputs[index] = output
+        for index in rivals:
+            first = self._derive(*inputs[index])
+            candidates = (first.with_name(f"{first.stem}-{number}{first.suffix}") for number in itertools.count(2))
+            outputs[index] = next(path for path in candidates if _comparison_key(path) not in taken)
+            taken.add(_comparison_key(outputs[index]))
+        return [outputs[index] for index in range(len(inputs))]
+
+    def _derive(self, source: Path, subfolder: PurePath) -> Path:
+        return self._folder / subfolder / derive_name(source, self._target, self._template)
+
+    def _describe_remedy(self, one: Path, other: Path) -> str:
+        """Describe how two inputs get outputs of their own."""
+        if self._template is not None:
+            return "use other fields in --name"
+        field = "folder" if one.suffix.lower() == other.suffix.lower() else "extension"
+        return f"distinguish them with --name '{{stem}}-{{{field}}}'"
 
 
 def _comparison_key(path: Path) -> str:

@@ -120,7 +120,8 @@ class _Watch:
         self._batch = batch
         self._again = structs.replace(batch, flags=structs.replace(flags, force=True, skip_existing=False))
         self._arrivals = _Arrivals(folder, readable_extensions(registry), output_dir)
-        self._names = OutputNames(output_dir, find_format(registry, batch.to), flags.name, is_numbered=False)
+        target = find_format(registry, batch.to)
+        self._names = OutputNames(output_dir, target, flags.name, keeps_existing=flags.skip_existing)
         self.counts: Counter[str] = Counter()
 
     def submit(self, pool: ThreadPoolExecutor) -> Iterator[Future[Conversion]]:
