@@ -11,7 +11,8 @@ import functools
 import io
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -30,6 +31,7 @@ from meshhub.model.progress import Listener, Progress
 from meshhub.model.recipes import Recipe
 from meshhub.model.report import Failure, FileReport, Inspection, Report
 from meshhub.model.source import Source, Target
+from meshhub.pipeline.archived_models import only_model, opened_models
 from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declaration_check import check_declaration
 from meshhub.pipeline.declarations import Declarations
@@ -95,6 +97,13 @@ def _in_loop(loop: asyncio.AbstractEventLoop, listener: Listener) -> Listener:
         asyncio.run_coroutine_threadsafe(call(progress), loop).result()
 
     return relay
+
+
+def _describe_archive(source: Input) -> str:
+    """Return the name of an archive for messages."""
+    if isinstance(source, Source):
+        return quote(source.name)
+    return quote(Path(source).name) if isinstance(source, str | os.PathLike) else "the archive"
 
 
 def _raise_objections(objections: Sequence[Objection]) -> None:
@@ -276,6 +285,42 @@ class Registry:
         plan = structs.replace(caller.plan, grants=frozenset(grants))
         return structs.replace(caller, plan=plan, entitled=True)
 
+    @contextmanager
+    def open_models(self, source: Input) -> Iterator[list[Source]]:
+        """Yield the models of an input: those of a ZIP archive, each with its companions, or the input itself.
+
+        The files of an archive exist until the block ends. Its models may be used in other threads.
+
+        Args:
+            source: As for `convert`.
+        Raises:
+            EmptyModel, UnsupportedFormat: The archive holds no model.
+            UnreadableFile, UnsafeArchive: The archive is damaged, or cannot be unpacked safely.
+            OSError, TypeError: The input cannot be opened.
+        """
+        with (
+            open_input(source, self.declarations.storages) as opened,
+            opened_models(opened, self.declarations, self._hooks.sniffing()) as models,
+        ):
+            yield models
+
+    @contextmanager
+    def open_model(self, source: Input, options: Mapping[str, object] = MappingProxyType({})) -> Iterator[Source]:
+        """Yield the model of an input; a ZIP archive holds one, with its companions.
+
+        Args:
+            source: As for `convert`.
+            options: Options by name; with `input_format`, an archive is not opened.
+        Raises:
+            MeshhubError, OSError, TypeError: See `open_models`; or an archive holds several models.
+        """
+        if options.get("input_format") is not None:
+            with open_input(source, self.declarations.storages) as opened:
+                yield opened
+            return
+        with self.open_models(source) as models:
+            yield only_model(models, _describe_archive(source))
+
     def convert(  # noqa: PLR0913 - public keywords; a struct of settings would make each call longer
         self,
         source: Input,
@@ -297,7 +342,7 @@ class Registry:
 
         Args:
             source: Path, address of a storage, content of a file, binary file, scene, or a named source with its
-                companions.
+                companions. A ZIP archive holds one model and its companions; `open_models` opens one with several.
             target: Path, address of a storage, binary file, or a target in memory or in a folder.
             to: Target format (default: the target's extension).
             caller: Its plan decides about entitlements (default: all of them).
@@ -315,7 +360,7 @@ class Registry:
             TypeError: The source or the target has another type.
         """
         request = Request(target=target_format(target, to), options={**options, **keywords})
-        with open_input(source, self.declarations.storages) as opened:
+        with self.open_model(source, request.options) as opened:
             chain = self.resolve(request, opened, caller)
             with open_output(target, self.declarations.storages, overwrite=overwrite) as staged:
                 task = Task(chain=chain, source=opened, target=staged, progress=progress)
@@ -391,7 +436,7 @@ class Registry:
         """
         target = Target("scene")
         checked = self.check(Request(target=None, options={**options, **keywords}), self.entitled(caller))
-        with open_input(source, self.declarations.storages) as opened:
+        with self.open_model(source, checked.options) as opened:
             chain = self.resolve(replace(checked, target=None, writer=SCENE_WRITER), opened, caller)
             self._perform(Task(chain=chain, source=opened, target=target, progress=progress), timeout, cancel)
         return decode(target.read())
@@ -450,7 +495,7 @@ class Registry:
     ) -> Inspection:
         """Inspect one model: size, holes, bodies, whether it is printable. Raises MeshhubError."""
         request = Request(target=None, options={**options, **keywords})
-        with open_input(source, self.declarations.storages) as opened:
+        with self.open_model(source, request.options) as opened:
             task = Task(chain=self.resolve(request, opened, caller), source=opened, progress=progress)
             return cast(Inspection, self._engine.run(task, timeout=timeout, cancel=cancel))
 
@@ -489,7 +534,7 @@ class Registry:
         if isinstance(target, str | os.PathLike) and Path(target).suffix.lower() != ".png":
             raise UnsupportedTarget(f"pictures are PNG files: name {quote(Path(target).name)} with .png")
         request = Request(target=None, renders=True, options={**options, **keywords})
-        with open_input(source, self.declarations.storages) as opened:
+        with self.open_model(source, request.options) as opened:
             chain = self.resolve(request, opened, caller)
             with open_output(target, self.declarations.storages, overwrite=overwrite) as staged:
                 return self.draw(chain, opened, staged, timeout=timeout, cancel=cancel, progress=progress)

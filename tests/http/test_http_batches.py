@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from http_serving import Running, check_error, read_report, unzip_response, zip_files
-from meshhub.http.intake import archives
 from meshhub.http.intake.conversion_requests import FileResult, InputFile
 from meshhub.http.responses.reports import batch_header
 from meshhub.http.responses.results import pack_results
 from meshhub.model.notes import Note
 from meshhub.model.report import FileReport, Report
 from meshhub.model.source import Target
-from meshhub.pipeline import mentions
+from meshhub.pipeline import archived_models, mentions
 
 GLTF = {
     "asset": {"version": "2.0"},
@@ -359,8 +358,8 @@ def test_the_search_for_companions_is_bounded(service: Running, monkeypatch: pyt
         return look(window, names, longest)
 
     monkeypatch.setattr(mentions, "_names_at_end", counted)
-    monkeypatch.setattr(archives, "MAX_HIT_COUNT", 60)
-    monkeypatch.setattr(archives, "_MAX_TOTAL_HIT_COUNT", 200)
+    monkeypatch.setattr(archived_models, "MAX_HIT_COUNT", 60)
+    monkeypatch.setattr(archived_models, "_MAX_TOTAL_HIT_COUNT", 200)
     noisy = {f"{number}.part": b"toy needs 0.part " + b" .part" * 100 for number in range(20)}
     model = b"toy needs 0.part " + " ".join(noisy).encode()
     answer = service.batch(zip_files({"a.toy": model, **noisy, "never.part": b"?"}))
@@ -391,3 +390,11 @@ def test_an_archive_of_windows_may_separate_folders_with_backslashes(service: Ru
     answer = service.batch(archive)
     assert answer.status_code == 200
     assert sorted(unzip_response(answer)) == ["parts/one/a.toy", "parts/two/b.toy"]
+
+
+def test_an_archive_that_is_sent_as_a_model_goes_to_another_endpoint(service: Running) -> None:
+    for endpoint in ("/convert", "/inspect"):
+        files = {"file": ("a.zip", zip_files({"a.toy": b"toy"}))}
+        answer = service.client.post(endpoint, files=files, data={"target": "toy"} if endpoint == "/convert" else {})
+        assert answer.status_code == 415
+        assert "an archive goes to /convert-batch" in answer.json()["error"]

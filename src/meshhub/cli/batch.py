@@ -7,8 +7,8 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
@@ -20,6 +20,7 @@ from meshhub.cli.files import (
     bounded_hooks,
     expand_inputs,
     identity,
+    is_zip,
     leads_elsewhere,
     readable_extensions,
     worker_log,
@@ -43,6 +44,9 @@ class Conversion(msgspec.Struct):
 
     source: Path
     target: Path
+    model: Source | None = None
+    """Model of an archive; None: the file at `source`."""
+
     report: Report | None = None
     job: JobDescription | None = None
     chain: Chain | None = None
@@ -71,6 +75,8 @@ class Batch(msgspec.Struct, frozen=True):
 
     def perform(self, conversion: Conversion) -> Conversion:
         """Convert, skip or preview a file; an error becomes part of the result."""
+        if conversion.error is not None:
+            return conversion
         try:
             if self.flags.skip_existing and conversion.target.is_file():
                 conversion.is_skipped = True
@@ -101,7 +107,8 @@ class Batch(msgspec.Struct, frozen=True):
 
     def _preview(self, conversion: Conversion) -> None:
         request = Request(target=self.to, options=self.options)
-        source, target, overwrite = Source.from_path(conversion.source), conversion.target, self.flags.force
+        source, target = conversion.model or Source.from_path(conversion.source), conversion.target
+        overwrite = self.flags.force
         with suggesting_overwrite("--force"):
             conversion.chain = preview(self.registry, source, target, request, overwrite=overwrite, creates_folder=True)
 
@@ -109,7 +116,7 @@ class Batch(msgspec.Struct, frozen=True):
         """Convert a file. Raises MeshhubError, OSError."""
         with suggesting_overwrite("--force"):
             conversion.report = self.registry.convert(
-                conversion.source,
+                conversion.model or conversion.source,
                 conversion.target,
                 to=self.to,
                 timeout=self.flags.timeout,
@@ -122,15 +129,19 @@ def convert_batch(
     registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path, flags: ConvertFlags, options: dict[str, Any]
 ) -> int:
     """Convert many files, print a summary, and return the exit status."""
-    conversions = list_conversions(registry, paths, to, output_dir, flags)
     engine = Isolated(workers=flags.jobs, queue=None, log=worker_log())
     registry = registry.using(engine, bounded_hooks(flags.timeout, method=None))
-    inputs = frozenset(identity(conversion.source) for conversion in conversions)
-    batch = Batch(registry, to, output_dir, flags, options, inputs)
-    # twice as many threads as workers: one prepares while another waits for its worker
-    threads = min(2 * engine.workers, len(conversions))
-    with closing(registry):
+    with closing(registry), contextlib.ExitStack() as archives:
+        conversions = list_conversions(registry, paths, to, output_dir, flags, archives)
+        batch = Batch(registry, to, output_dir, flags, options, identify_inputs(paths, conversions))
+        # twice as many threads as workers: one prepares while another waits for its worker
+        threads = min(2 * engine.workers, len(conversions))
         return perform_all(batch, conversions, threads, registry.close)
+
+
+def identify_inputs(paths: tuple[str, ...], conversions: list[Conversion]) -> frozenset[tuple[int, int] | None]:
+    """Return the identities of the files that a command reads: models, and archives of models."""
+    return frozenset(identity(path) for path in (*paths, *(conversion.source for conversion in conversions)))
 
 
 def perform_all(batch: Batch, conversions: list[Conversion], threads: int, stop: Callable[[], None]) -> int:
@@ -156,15 +167,65 @@ def perform_all(batch: Batch, conversions: list[Conversion], threads: int, stop:
 
 
 def list_conversions(
-    registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path, flags: ConvertFlags
+    registry: Registry,
+    paths: tuple[str, ...],
+    to: str,
+    output_dir: Path,
+    flags: ConvertFlags,
+    archives: contextlib.ExitStack,
 ) -> list[Conversion]:
-    """Return the files of a command with their outputs. Raises click.UsageError, UnsupportedTarget."""
+    """Return the models of a command with their outputs.
+
+    Args:
+        registry: Formats.
+        paths: Files, folders and ZIP archives of models.
+        to: Target format.
+        output_dir: Folder of the outputs.
+        flags: Flags of the command.
+        archives: Keeps the models of archives until it closes.
+    Raises:
+        click.UsageError: A folder has no model, or two inputs have one output.
+        UnsupportedTarget: The target is not a format.
+    """
     if any(map(is_address, paths)):
         raise click.UsageError("--output-dir takes files and folders; convert each address to an OUTPUT of its own")
     names = OutputNames(output_dir, find_format(registry, to), flags.name, keeps_existing=flags.skip_existing)
-    inputs = list(expand_inputs(paths, readable_extensions(registry), output_dir))
-    outputs = names.choose_all(inputs)
-    return [Conversion(path, output) for (path, _), output in zip(inputs, outputs, strict=True)]
+    extensions = readable_extensions(registry)
+    inputs = [
+        model
+        for path, folder in expand_inputs(paths, extensions, output_dir)
+        for model in _list_models(registry, path, folder, archives)
+    ]
+    outputs = names.choose_all([(model.path, model.folder) for model in inputs])
+    return [
+        Conversion(model.path, output, model.content, error=model.error)
+        for model, output in zip(inputs, outputs, strict=True)
+    ]
+
+
+class _Input(NamedTuple):
+    """Model of a command: a file, or a part of an archive."""
+
+    path: Path
+    folder: PurePath
+    content: Source | None = None
+    error: Exception | None = None
+
+
+def _list_models(registry: Registry, path: Path, folder: PurePath, archives: contextlib.ExitStack) -> Iterator[_Input]:
+    """Yield the models of a ZIP archive with their folders in it, or another file as it is."""
+    if not is_zip(path) or path.suffix.lower() in readable_extensions(registry):
+        yield _Input(path, folder)
+        return
+    try:
+        models = archives.enter_context(registry.open_models(path))
+    except (MeshhubError, OSError) as error:
+        yield _Input(path, folder, error=error)
+        return
+    for model in models:
+        # the content alone may be a model, in a format that uses ZIP
+        name = PurePath() if model.path == path else PurePath(model.name)
+        yield _Input(path / name, folder / name.parent, model)
 
 
 @contextlib.contextmanager

@@ -45,7 +45,7 @@ def find_format(registry: Registry, to: str) -> Format:
 
 
 def preview(
-    registry: Registry, source: Source, target: Path, request: Request, *, overwrite: bool, creates_folder: bool
+    registry: Registry, model: Source, target: Path, request: Request, *, overwrite: bool, creates_folder: bool
 ) -> Chain:
     """Return the chain of a conversion that could be written now, without running it.
 
@@ -53,7 +53,8 @@ def preview(
         MeshhubError: The request is invalid.
         OSError: The target cannot be written.
     """
-    chain = registry.resolve(request, source)
+    with registry.open_model(model, request.options) as opened:
+        chain = registry.resolve(request, opened)
     # the folders of derived outputs are created
     if not creates_folder or os.path.lexists(target.parent):
         check_output(target, overwrite=overwrite)

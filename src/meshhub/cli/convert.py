@@ -83,6 +83,8 @@ def convert(
     meshhub convert - OUT | IN - --to FORMAT
                                       from standard input, to standard output
     meshhub convert s3://B/KEY OUT    an address that a plug-in opens; also as OUT
+    meshhub convert ZIP OUT           the model in a ZIP archive; several
+                                      models need --output-dir
 
     An existing file is overwritten only with --force; an input of the command never is. A second path that names
     another program's model may be an input that a pattern matched (*.stl), so the model is kept; to replace it, name it
@@ -99,7 +101,7 @@ def convert(
     if parsed.output_dir is None or parsed.to is None:
         source, output = choose_output(registry, paths, parsed)
         if parsed.server:
-            convert_remote(source, output, parsed, options)
+            convert_remote(registry, source, output, parsed, options)
             return
         convert_single(registry, source, output, parsed, options)
     elif parsed.watch is not None:

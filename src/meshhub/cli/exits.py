@@ -8,6 +8,7 @@ import click
 
 from meshhub.errors import ERROR_CODES, MeshhubError, UnreadableFile, exit_status_of, printable
 from meshhub.model.options import flag_of
+from meshhub.pipeline.archived_models import SeveralModels
 
 BATCH_FAILED = 1
 """Exit status if some files of a batch failed."""
@@ -46,6 +47,9 @@ def exit_status(error: BaseException) -> int:
 
 def explained(error: BaseException) -> str:
     """Describe an error in one line, with its code."""
+    if isinstance(error, SeveralModels):
+        summary = error.message.removesuffix(SeveralModels.REMEDY)
+        return f"{summary}unpack it, or convert all of them with --to FORMAT --output-dir DIR [{error.code}]"
     if isinstance(error, MeshhubError):
         # what an exception of a plug-in says, which the message for the service leaves out
         notes = "; ".join(getattr(error, "__notes__", ()))

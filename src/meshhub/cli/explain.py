@@ -16,7 +16,6 @@ from meshhub.cli.verbosity import verbosity
 from meshhub.errors import quote
 from meshhub.model.chain import Chain, Request
 from meshhub.model.plans import LOCAL, Caller
-from meshhub.pipeline.inputs import open_input
 from meshhub.registry import Registry
 
 _TIMEOUT_S = 90.0
@@ -46,7 +45,7 @@ def explain(
     click.get_current_context().call_on_close(registry.close)
     request = Request(target=PurePath(target).suffix or target, options=options)
     caller = _choose_caller(registry, plan)
-    with open_input(read_from(source), registry.declarations.storages) as opened:
+    with registry.open_model(read_from(source), options) as opened:
         chain = registry.resolve(request, opened, caller)
     if as_json:
         show.as_json(chain)

@@ -16,6 +16,7 @@ from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.logs import Kind
 from meshhub.errors import MeshhubError
 from meshhub.model.source import HEAD_BYTES, Source
+from meshhub.pipeline.archived_models import ZIP_SIGNATURES
 from meshhub.pipeline.storing import is_address
 from meshhub.registry import Registry
 from meshhub.toolkit.archive import Archive, ArchiveLimits
@@ -95,6 +96,15 @@ def parse_timeout(seconds: float) -> float | None:
 def is_folder(name: str) -> bool:
     """Return whether an argument names a folder; an empty one does not, although `Path("")` is the current folder."""
     return name != "" and Path(name).is_dir()
+
+
+def is_zip(path: str | Path) -> bool:
+    """Return whether a file begins like a ZIP archive; some model formats do, too."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(4).startswith(ZIP_SIGNATURES)
+    except OSError:
+        return False
 
 
 def readable_extensions(registry: Registry) -> frozenset[str]:

@@ -11,7 +11,7 @@ import click
 from msgspec import structs
 
 from meshhub.cli.conversion import ConvertFlags, find_format
-from meshhub.cli.files import STREAM, is_folder, is_own_output, leads_elsewhere
+from meshhub.cli.files import STREAM, identity, is_folder, is_own_output, leads_elsewhere
 from meshhub.cli.naming import derive_name
 from meshhub.errors import MeshhubError
 from meshhub.model.chain import BUILT_IN
@@ -51,6 +51,7 @@ def choose_output(registry: Registry, paths: tuple[str, ...], flags: ConvertFlag
         if flags.name is not None:
             raise click.UsageError("--output names the file and --name derives its name; give one of them")
         _check_extension(registry, flags.output, flags.to)
+        check_distinct(source, flags.output)
         return source, Output(flags.output, flags.to)
     if len(others) > 1:
         raise click.UsageError("several inputs need --to FORMAT, and a folder: DIR/ at the end, or --output-dir DIR")
@@ -68,6 +69,16 @@ def choose_output(registry: Registry, paths: tuple[str, ...], flags: ConvertFlag
         output = _name_beside(registry, source, second, flags)
         return source, _keep_original(registry, output, flags)
     return source, _check_second_path(registry, source, second, flags)
+
+
+def check_distinct(source: str, target: str) -> None:
+    """Reject an output that is the input itself; no flag replaces an input. Raises click.UsageError."""
+    is_same = target == source or (Path(target).is_file() and identity(target) == identity(source))
+    if target == STREAM or not is_same:
+        return
+    path = Path(target)
+    example = "" if is_address(target) else f", such as {shlex.quote(str(path.with_stem(f'{path.stem}-new')))}"
+    raise click.UsageError(f"{target} is the input itself, which is never replaced; give another OUTPUT{example}")
 
 
 def ends_with_folder(paths: tuple[str, ...]) -> bool:
@@ -143,6 +154,7 @@ def _check_extension(registry: Registry, target: str, to: str | None) -> None:
 def _check_second_path(registry: Registry, source: str, target: str, flags: ConvertFlags) -> Output:
     """Reject a second path that may be an input: a shell may have expanded `*` to two paths."""
     _check_extension(registry, target, flags.to)
+    check_distinct(source, target)
     path = Path(target)
     # a pattern never matches the name of a stream or a pipe
     is_named = source != STREAM and not source.startswith(("/dev/", "/proc/"))

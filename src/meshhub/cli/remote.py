@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from meshhub.cli import show
-from meshhub.cli.batch import Batch, Conversion, list_conversions, perform_all
+from meshhub.cli.batch import Batch, Conversion, identify_inputs, list_conversions, perform_all
 from meshhub.cli.conversion import ConvertFlags
-from meshhub.cli.files import STREAM, identity
+from meshhub.cli.files import STREAM, is_zip, readable_extensions
 from meshhub.cli.outputs import Output
 from meshhub.cli.progress import show_progress
 from meshhub.cli.verbosity import is_quiet, is_verbose
@@ -57,10 +57,13 @@ def open_client(server: str | None) -> Client:
     return Client(server, key=_read_key())
 
 
-def convert_remote(source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]) -> None:
+def convert_remote(
+    registry: Registry, source: str, output: Output, flags: ConvertFlags, options: dict[str, Any]
+) -> None:
     """Convert one file on the service of the flags, and print the report."""
     if STREAM in (source, output.path):
         raise click.UsageError("--server takes files, not standard input and output")
+    _check_sources(registry, source)
     target = Path(output.path)
     if flags.skip_existing and target.is_file():
         show.print_skipped(source, output.path, is_json=flags.as_json)
@@ -138,12 +141,20 @@ def convert_batch_remote(
     registry: Registry, paths: tuple[str, ...], to: str, output_dir: Path, flags: ConvertFlags, options: dict[str, Any]
 ) -> int:
     """Convert many files on the service of the flags, print a summary, and return the exit status."""
-    conversions = list_conversions(registry, paths, to, output_dir, flags)
-    inputs = frozenset(identity(conversion.source) for conversion in conversions)
-    with open_client(flags.server) as client:
+    _check_sources(registry, *paths)
+    with contextlib.ExitStack() as archives, open_client(flags.server) as client:
+        conversions = list_conversions(registry, paths, to, output_dir, flags, archives)
+        inputs = identify_inputs(paths, conversions)
         running = _RunningJobs(client)
         batch = _RemoteBatch(registry, to, output_dir, flags, options, inputs, client=client, running=running)
         return perform_all(batch, conversions, flags.jobs or _JOB_COUNT, running.cancel)
+
+
+def _check_sources(registry: Registry, *paths: str) -> None:
+    """Reject archives, which the command unpacks only for conversions on this machine. Raises click.UsageError."""
+    for path in paths:
+        if is_zip(path) and Path(path).suffix.lower() not in readable_extensions(registry):
+            raise click.UsageError(f"--server takes models, and {path} is an archive; unpack it, or omit --server")
 
 
 def _check_output(target: Path, flags: ConvertFlags, overwrite: str) -> None:

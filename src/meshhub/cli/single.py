@@ -15,7 +15,7 @@ from meshhub.cli import show
 from meshhub.cli.conversion import ConvertFlags, closing, preview, suggesting_overwrite
 from meshhub.cli.exits import code_of, explained
 from meshhub.cli.files import STREAM, bounded_hooks, identity, read_from, worker_log
-from meshhub.cli.outputs import Output
+from meshhub.cli.outputs import Output, check_distinct
 from meshhub.cli.progress import show_progress
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.engine.isolated import Isolated
@@ -71,7 +71,8 @@ def _print_preview(
         raise click.UsageError("--dry-run takes files, not addresses; 'meshhub explain' shows the steps")
     if output.path == STREAM:
         _check_standard_output(source, output.to, flags)
-        chain = registry.resolve(Request(target=output.to, options=options), model)
+        with registry.open_model(model, options) as opened:
+            chain = registry.resolve(Request(target=output.to, options=options), opened)
     else:
         _check_input(source, output)
         request = Request(target=target_format(target, output.to), options=options)
@@ -96,8 +97,7 @@ def _print_preview(
 
 
 def _check_input(source: str, output: Output) -> None:
-    if output.path == source or (Path(output.path).is_file() and identity(output.path) == identity(source)):
-        raise click.UsageError(f"{output.path} is the input itself; give another OUTPUT")
+    check_distinct(source, output.path)
 
 
 def _convert_to_file(

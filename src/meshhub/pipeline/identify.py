@@ -118,7 +118,6 @@ def identify(
     if by_extension:
         return Identification(choose_installed(by_extension), f"extension {extension}", notes)
     hint = "".join(f"; {note.message}" for note in notes)
-    hint += "; an archive goes to /convert-batch" if head.startswith(b"PK\3\4") else ""
     raise UnsupportedFormat(
         f"{name}: neither content nor extension names a format that can be read ({declarations.list_readable()}){hint}"
     )

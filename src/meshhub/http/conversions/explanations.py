@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct, structs
 
 from meshhub.errors import MeshhubError, PremiumRequired, RequestRefused
+from meshhub.http.intake.archives import naming_archive_endpoint
 from meshhub.http.intake.explanation_requests import DescribedFile, SourceDescription
 from meshhub.http.intake.uploads import too_large, too_many_files
 from meshhub.model.capabilities import Operation, Reader
@@ -122,7 +123,8 @@ def _explain_file(
     locked = list(_find_size_locks(file.description, caller.plan.limits))
     try:
         try:
-            chain = registry.resolve(file.request, source, caller)
+            with naming_archive_endpoint(source):
+                chain = registry.resolve(file.request, source, caller)
         except (PremiumRequired, RequestRefused) as error:
             chain = resolve(registry.declarations, request, source, unrestricted)
             locks = list(_find_locks(registry, request, chain, caller))

@@ -16,6 +16,7 @@ from meshhub.errors import Cancelled, ConversionTimeout, MeshhubError, ServerBus
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
 from meshhub.http.errors import no_room
+from meshhub.http.intake.archives import naming_archive_endpoint
 from meshhub.http.intake.conversion_requests import ConversionRequest, FileResult, InputFile
 from meshhub.http.metrics import PICTURE, Measurement, Metrics
 from meshhub.model.notes import describe_reduction
@@ -163,7 +164,8 @@ class Conversions:
         measurement: Measurement,
     ) -> tuple[Report, Target]:
         source = file.source()
-        chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
+        with naming_archive_endpoint(source):
+            chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
         measurement.source = chain.source_format
         if chain.renders:
             run, name = self._registry.draw, "picture.png"
@@ -185,7 +187,8 @@ class Conversions:
         self, execution: Execution, file: InputFile, timeout_s: float | None, measurement: Measurement
     ) -> Inspection:
         source = file.source()
-        chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
+        with naming_archive_endpoint(source):
+            chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
         measurement.source = chain.source_format
         task = Task(chain=chain, source=source, progress=execution.listener(file))
         return cast(Inspection, self._registry.engine.run(task, timeout=timeout_s, cancel=execution.cancel))

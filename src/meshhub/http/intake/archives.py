@@ -1,25 +1,21 @@
-"""Uploaded archives: models, companions of models, and files that are neither.
-
-Files that operating systems add to archives are skipped. A file without a model's extension is a companion if a model
-or another companion mentions its name: an OBJ mentions its .mtl, which mentions textures; a glTF mentions its buffers.
-All other files fail with `unsupported_format`.
-"""
+"""Uploaded archives within the limits of the plan; files that are neither model nor companion are rejected."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from meshhub.errors import EmptyModel, MeshhubError, MissingDependency, UnreadableFile, UnsupportedFormat
+from meshhub.errors import EmptyModel, MeshhubError, UnreadableFile, UnsupportedFormat
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.conversion_requests import InputFile
 from meshhub.http.intake.names import folder_label, label, stem
 from meshhub.model.plans import Limits
 from meshhub.model.source import Source
-from meshhub.pipeline.declarations import Declarations
-from meshhub.pipeline.identify import Sniff, identify
-from meshhub.pipeline.mentions import MAX_HIT_COUNT, base_name, extension_of, find_mentions
+from meshhub.pipeline.archived_models import ZIP_SIGNATURES, list_entries, sort_files
+from meshhub.pipeline.mentions import extension_of
 from meshhub.registry import Registry
-from meshhub.toolkit.archive import Archive, ArchiveLimits, Entry, is_system_file
+from meshhub.toolkit.archive import Archive, ArchiveLimits, Entry
 
 _UNLIMITED_BYTES = 1 << 40
 _ARCHIVE_LIMITS = ArchiveLimits(
@@ -30,15 +26,23 @@ _ARCHIVE_LIMITS = ArchiveLimits(
     nested=False,
 )
 
-_MAX_TOTAL_HIT_COUNT = 20_000
-"""Occurrences to examine in all files of an archive; the sender chooses both the names and how often they occur."""
-
 
 def open_archive(path: Path) -> Archive:
     """Open an archive and check its directory. Raises EmptyModel, UnreadableFile, UnsafeArchive."""
     if path.stat().st_size == 0:
         raise EmptyModel("the archive is empty: it holds 0 bytes; pack and send it again")
     return Archive(path, _ARCHIVE_LIMITS)
+
+
+@contextmanager
+def naming_archive_endpoint(source: Source) -> Iterator[None]:
+    """Name the endpoint for archives in the error about an archive that was sent as a model."""
+    try:
+        yield
+    except UnsupportedFormat as error:
+        if not source.head(4).startswith(ZIP_SIGNATURES):
+            raise
+        raise UnsupportedFormat(f"{error.message}; an archive goes to /convert-batch") from error
 
 
 def select_entries(archive: Archive, limits: Limits) -> list[Entry]:
@@ -48,9 +52,7 @@ def select_entries(archive: Archive, limits: Limits) -> list[Entry]:
         ServiceError: The entries together exceed the plan's limit.
         EmptyModel: The archive has no entries.
     """
-    entries = [entry for entry in archive.entries if not is_system_file(entry.name)]
-    if not entries:
-        raise EmptyModel("the archive holds no files; pack the models and send it again")
+    entries = list_entries(archive)
     total = sum(entry.size for entry in entries)
     if limits.request_bytes is not None and total > limits.request_bytes:
         raise ServiceError(
@@ -74,31 +76,20 @@ def unpack(archive: Archive, entries: list[Entry], folder: Path, registry: Regis
     extensions = {extension for reader in readers for extension in reader.capability.format.extensions}
     _check_model_count(sum(extension_of(entry.name) in extensions for entry in entries), limits)
     paths, rejections = _extract_all(archive, entries, folder, limits)
-    models = {name: path for name, path in paths.items() if extension_of(name) in extensions}
-    others = {name: path for name, path in paths.items() if name not in models}
-    companions = _find_companions(models, others)
-    sniff = registry.hooks.sniffing()
-    for name, path in others.items():
-        if name in companions:
-            continue
-        rejection = _check_content(Source(name, path=path), registry.declarations, sniff)
-        if rejection is None:
-            models[name] = path
-        else:
-            rejections[name] = rejection
-    _check_model_count(len(models), limits)
-    available = {name: path for name, path in others.items() if name not in models}
+    contents = sort_files(paths, registry.declarations, registry.hooks.sniffing())
+    rejections |= contents.rejections
+    _check_model_count(len(contents.models), limits)
     return [
         InputFile(
             name=entry.name,
             folder=folder_label(entry.name),
             stem=stem(label(entry.name)),
             path=paths.get(entry.name, folder),
-            companions=available,
+            companions=contents.companions,
             rejection=rejections.get(entry.name),
         )
         for entry in entries
-        if entry.name in models or entry.name in rejections
+        if entry.name in contents.models or entry.name in rejections
     ]
 
 
@@ -119,17 +110,6 @@ def _extract_all(
     return paths, rejections
 
 
-def _check_content(source: Source, declarations: Declarations, sniff: Sniff) -> UnsupportedFormat | None:
-    """Return the error for a file whose content is not a known format; other errors occur when it is converted."""
-    try:
-        identify(declarations, source, sniff=sniff)
-    except UnsupportedFormat as error:
-        return error
-    except (EmptyModel, MissingDependency):
-        pass
-    return None
-
-
 def _check_model_count(count: int, limits: Limits) -> None:
     limit = limits.max_batch_files
     if limit is not None and count > limit:
@@ -148,20 +128,3 @@ def _extract(archive: Archive, entry: Entry, path: Path, limits: Limits) -> None
             code="file_too_large",
         )
     archive.extract(entry.name, path)
-
-
-def _find_companions(models: dict[str, Path], others: dict[str, Path]) -> set[str]:
-    """Return the files of `others` that models mention, directly or through another companion."""
-    unmatched: dict[str, list[str]] = {}
-    for name in others:
-        unmatched.setdefault(base_name(name), []).append(name)
-    companions: set[str] = set()
-    to_search = list(models.values())
-    hits_left = _MAX_TOTAL_HIT_COUNT
-    while to_search and unmatched and hits_left > 0:
-        mentions, hit_count = find_mentions(to_search.pop(), unmatched, min(MAX_HIT_COUNT, hits_left))
-        hits_left -= hit_count
-        new = [name for base in mentions for name in unmatched.pop(base)]
-        companions.update(new)
-        to_search += [others[name] for name in new]
-    return companions
