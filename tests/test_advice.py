@@ -24,6 +24,7 @@ from meshhub.model.source import Source
 from test_cli import EXAMPLE, meshhub_cli, write_stl
 
 NO_TIME_S = 1e-9
+OPEN_SURFACE = ("open_surface", "step")
 OWN_REDUCTION = "reduce the model with melt_faces"
 ELSEWHERE = "split the model, or simplify it in another program"
 
@@ -110,6 +111,20 @@ def test_the_command_line_names_flags_in_notes_and_python_names_keywords(tmp_pat
     (message,) = [remark.message for remark in Registry().inspect(path).notes if remark.code == "looks_like_metres"]
     assert "set --input-unit=m (factor" in printed
     assert "set 'input_unit=m' (factor" in message
+
+
+def test_a_note_advises_no_option_that_is_missing_or_already_set(tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.obj"
+    sheet.write_text("v 0 0 0\nv 10 0 0\nv 0 10 0\nf 1 2 3\n")
+    advice = "; 'repair' closes holes"
+    for registry, options, is_advised in (
+        (Registry(entry_points=False), {}, True),
+        (Registry(entry_points=False), {"repair": True}, False),
+        (Registry(entry_points=False, disabled=["repair"]), {}, False),
+    ):
+        report = registry.convert(sheet, io.BytesIO(), to="step", options=options)
+        (message,) = [remark.message for remark in report.notes if (remark.code, remark.step) == OPEN_SURFACE]
+        assert message.endswith(advice if is_advised else "became surfaces, not solids")
 
 
 def test_an_error_of_the_command_line_names_flags() -> None:

@@ -31,6 +31,7 @@ from meshhub.model.progress import Listener, Progress
 from meshhub.model.recipes import Recipe
 from meshhub.model.report import Failure, FileReport, Inspection, Report
 from meshhub.model.source import Source, Target
+from meshhub.pipeline.advice import drop_useless_advice
 from meshhub.pipeline.archived_models import only_model, opened_models
 from meshhub.pipeline.collecting import collect
 from meshhub.pipeline.declaration_check import check_declaration
@@ -496,8 +497,8 @@ class Registry:
         """Inspect one model: size, holes, bodies, whether it is printable. Raises MeshhubError."""
         request = Request(target=None, options={**options, **keywords})
         with self.open_model(source, request.options) as opened:
-            task = Task(chain=self.resolve(request, opened, caller), source=opened, progress=progress)
-            return cast(Inspection, self._engine.run(task, timeout=timeout, cancel=cancel))
+            chain = self.resolve(request, opened, caller)
+            return self.examine(chain, opened, timeout=timeout, cancel=cancel, progress=progress)
 
     def render(  # noqa: PLR0913 - public keywords, those of `convert`
         self,
@@ -551,7 +552,20 @@ class Registry:
     ) -> Report:
         """Run a resolved chain that draws a picture, on the registry's engine. Raises MeshhubError."""
         task = Task(chain=chain, source=source, target=target, progress=progress)
-        return cast(Report, self._engine.run(task, timeout=timeout, cancel=cancel))
+        return cast(Report, self._run_task(task, timeout, cancel))
+
+    def examine(
+        self,
+        chain: Chain,
+        source: Source,
+        *,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+        progress: Listener | None = None,
+    ) -> Inspection:
+        """Run a resolved chain that only reads, on the registry's engine. Raises MeshhubError."""
+        task = Task(chain=chain, source=source, progress=progress)
+        return cast(Inspection, self._run_task(task, timeout, cancel))
 
     convert_async = _async_twin(convert)
     convert_bytes_async = _async_twin(convert_bytes)
@@ -568,7 +582,7 @@ class Registry:
     def _perform(self, task: Task, timeout: float | None, cancel: Cancel | None) -> Report:
         """Run a conversion on the engine and inform the listeners, also of a failure."""
         try:
-            report = cast(Report, self._engine.run(task, timeout=timeout, cancel=cancel))
+            report = cast(Report, self._run_task(task, timeout, cancel))
         except MeshhubError as error:
             self._inform_listeners(
                 Report(
@@ -580,6 +594,11 @@ class Registry:
             raise
         self._inform_listeners(report)
         return report
+
+    def _run_task(self, task: Task, timeout: float | None, cancel: Cancel | None) -> Report | Inspection:
+        """Run a task on the engine; the notes advise only what the caller can do."""
+        result = self._engine.run(task, timeout=timeout, cancel=cancel)
+        return structs.replace(result, notes=drop_useless_advice(result.notes, task.chain, self.options))
 
     def _review(self, chain: Chain, caller: Caller) -> None:
         objections: list[Objection] = []

@@ -141,7 +141,8 @@ def convert_batch(
 
 def identify_inputs(paths: tuple[str, ...], conversions: list[Conversion]) -> frozenset[tuple[int, int] | None]:
     """Return the identities of the files that a command reads: models, and archives of models."""
-    return frozenset(identity(path) for path in (*paths, *(conversion.source for conversion in conversions)))
+    sources = (conversion.source for conversion in conversions)
+    return frozenset(map(identity, map(Path, paths))) | frozenset(map(identity, sources))
 
 
 def perform_all(batch: Batch, conversions: list[Conversion], threads: int, stop: Callable[[], None]) -> int:

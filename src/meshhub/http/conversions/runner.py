@@ -9,9 +9,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
 
-from meshhub.engine.contract import Cancel, Task
+from meshhub.engine.contract import Cancel
 from meshhub.errors import Cancelled, ConversionTimeout, MeshhubError, ServerBusy
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
@@ -190,8 +189,9 @@ class Conversions:
         with naming_archive_endpoint(source):
             chain = self._registry.resolve(execution.request_of(file), source, execution.conversion.caller)
         measurement.source = chain.source_format
-        task = Task(chain=chain, source=source, progress=execution.listener(file))
-        return cast(Inspection, self._registry.engine.run(task, timeout=timeout_s, cancel=execution.cancel))
+        return self._registry.examine(
+            chain, source, timeout=timeout_s, cancel=execution.cancel, progress=execution.listener(file)
+        )
 
     def _deadline_passed(self, execution: Execution, file: InputFile) -> ConversionTimeout:
         request, caller = execution.request_of(file), execution.conversion.caller
