@@ -76,9 +76,11 @@ def check_distinct(source: str, target: str) -> None:
     is_same = target == source or (Path(target).is_file() and identity(target) == identity(source))
     if target == STREAM or not is_same:
         return
-    path = Path(target)
-    example = "" if is_address(target) else f", such as {shlex.quote(str(path.with_stem(f'{path.stem}-new')))}"
-    raise click.UsageError(f"{target} is the input itself, which is never replaced; give another OUTPUT{example}")
+    remedy = "give another OUTPUT"
+    if not is_address(target):
+        path = Path(target)
+        remedy += f", such as {shlex.quote(str(path.with_stem(f'{path.stem}-new')))}, or --output-dir DIR"
+    raise click.UsageError(f"{target} is the input itself, which is never replaced; {remedy}")
 
 
 def ends_with_folder(paths: tuple[str, ...]) -> bool:
