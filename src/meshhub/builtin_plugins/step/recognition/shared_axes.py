@@ -221,11 +221,14 @@ class _Alignment:
         return self._take(rows, self.surfaces.axis[rows], centers)
 
     def find_coaxial(self, row: int) -> IntIndex:
-        """Return the curved surfaces with the axis of a surface, itself included."""
+        """Return the curved surfaces with corners and the axis of a surface, itself included.
+
+        The corners of several regions on one recognized surface all belong to the first of them.
+        """
         origin, axis = self.surfaces.origin[row], self.surfaces.axis[row]
         is_coaxial = lengths(np.cross(self.surfaces.origin - origin, axis)) <= _MIN_LEVER_MM
         is_coaxial &= lengths(np.cross(self.surfaces.axis, axis)) <= _MAX_ROUNDING_SINE
-        is_coaxial &= self.surfaces.kind != SurfaceKind.PLANE
+        is_coaxial &= (self.surfaces.kind != SurfaceKind.PLANE) & (self.begin[:-1] < self.begin[1:])
         is_coaxial[row] = True
         return np.flatnonzero(is_coaxial)
 
