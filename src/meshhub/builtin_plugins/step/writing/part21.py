@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -80,9 +81,13 @@ def format_reals(values: Float64, decimals: int) -> pa.Array:
         decimals: Digits after the point, at most _MAX_DECIMALS.
     Returns:
         (n,) texts.
+    Raises:
+        ConversionFailed: A number is not finite.
     Source:
         ISO 10303-21 §6.4.2 (reals have a decimal point).
     """
+    if not np.isfinite(values).all():
+        raise _not_finite()
     scale = 10**decimals
     size = np.abs(values)
     whole = np.floor(size).astype(np.int64)
@@ -96,6 +101,12 @@ def format_reals(values: Float64, decimals: int) -> pa.Array:
     return pc.binary_join_element_wise(sign, format_integers(whole), ".", fraction, "")
 
 
+def _not_finite() -> ConversionFailed:
+    return ConversionFailed(
+        "the STEP model has a number that is not finite; set {step_surfaces} to planar", options=("step_surfaces",)
+    )
+
+
 def format_integers(values: Integers) -> pa.Array:
     """Format (n,) integers in decimal."""
     return pc.cast(pa.array(np.ascontiguousarray(values)), pa.string())
@@ -103,6 +114,8 @@ def format_integers(values: Integers) -> pa.Array:
 
 def format_real(value: float, decimals: int = _DIRECTION_DECIMALS) -> str:
     """Format a number like `format_reals`; faster for few numbers."""
+    if not math.isfinite(value):
+        raise _not_finite()
     text = f"{value:.{decimals}f}".rstrip("0")
     return "0." if text == "-0." else text
 

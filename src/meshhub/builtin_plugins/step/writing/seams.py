@@ -390,9 +390,11 @@ class _SlitSearch:
         """Return the point (3,) of a rim at the angle of a point on the other rim, about the axis of their face."""
         region = int(self._rim_region[place])
         axis, origin = self.axis[region], self._regions.surfaces.origin[region]
-        beside = np.cross(axis, _direction_from_axis(self.position[fixed] - origin, axis))
+        towards = _direction_from_axis(self.position[fixed] - origin, axis)
+        beside = np.cross(axis, towards)
         center, rim_axis, radius = self._center[place], self._rim_axis[place], self._radius[place]
-        point: Float64 = self.position[place]
+        # the common directions of two rims may differ by 90°, where Newton's method divides by zero
+        point: Float64 = center + radius * _direction_from_axis(towards, rim_axis)
         for _ in range(_ALIGN_STEPS_COUNT):
             off = float((point - origin) @ beside)
             if abs(off) <= _ALIGNED_RATIO * radius:
