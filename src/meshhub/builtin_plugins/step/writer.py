@@ -57,6 +57,8 @@ _MAX_REPAIRS_COUNT = 4
 """Times that a file is written again; at the last time, bodies that are still invalid get flat faces."""
 _NO_REGIONS: IntIndex = np.empty(0, np.intp)
 """Causes of a fault that has no known place."""
+_MAX_GAINED_RATIO = 0.005
+"""Share of the volume of a mesh by which that of its file may differ without a note; a ring of 36 facets gains it."""
 MANY_FACES_COUNT = 20_000
 """Faces beyond which CAD programs are slow: OpenCASCADE takes about a millisecond and 20 KB to read each."""
 
@@ -72,6 +74,7 @@ _FREE_FIGURES = {
 class _WrittenProduct(NamedTuple):
     """A product in the file.
 
+    name:        for notes
     ids:         of the product
     uses:        number of its instances
     bodies:      its solids in file order, then its open shells
@@ -79,6 +82,7 @@ class _WrittenProduct(NamedTuple):
     figures:     for the report; they count every instance, except for faces
     """
 
+    name: str
     ids: ProductIds
     uses: int
     bodies: list[ExpectedBody]
@@ -208,7 +212,8 @@ class _SceneWriter:
         product = document.write_product(name, ids.solids, ids.sheets)
         _write_colors(document, skin, model.regions.region, ids, state.palette)
         figures = _collect_figures(model, ids, state.volume, skin.closed, self.uses[number])
-        return _WrittenProduct(product, self.uses[number], expected_bodies(name, model), len(skin.closed), figures)
+        bodies = expected_bodies(name, model)
+        return _WrittenProduct(name, product, self.uses[number], bodies, len(skin.closed), figures)
 
     def _forget_unchecked(self) -> None:
         """Forget the shapes if they have too many faces to be checked, unless one of them is under repair."""
@@ -380,6 +385,7 @@ def _report(products: list[_WrittenProduct | None], verdict: Verdict | None, fau
                 "{repair} closes holes",
                 options=("repair",),
             )
+        _note_gain(product)
         if faces > MANY_FACES_COUNT:
             advice, options = advise_reduction()
             note(
@@ -396,6 +402,18 @@ def _report(products: list[_WrittenProduct | None], verdict: Verdict | None, fau
         faulty = sum(uses[fault.shape] for fault in faults if fault.body.volume_mm3 is not None)
         valid = sum(solid.valid for solid in verdict.solids)
         did(step_check="kernel", valid_solids=max(0, min(valid, len(verdict.solids) - faulty)))
+
+
+def _note_gain(product: _WrittenProduct) -> None:
+    """Report a volume that differs from that of the mesh."""
+    gained, volume = product.figures["volume_gained_mm3"], product.figures["mesh_volume_mm3"]
+    if abs(gained) > _MAX_GAINED_RATIO * abs(volume):
+        percent = f" ({gained / volume:+.2%})" if volume else ""
+        note(
+            "volume_changed",
+            f"round surfaces change the volume of {product.name!r} by {gained / product.uses:+.4g} mm³{percent}; "
+            "set 'step_surfaces' to 'planar' to keep the facets",
+        )
 
 
 def _note_unchecked(faces_count: int) -> None:

@@ -137,26 +137,39 @@ def _rim_segments(skin: Skin, half: IntIndex, owner: NDArray[np.int32], surfaces
 def chord_volumes(skin: Skin, region: NDArray[np.int32], surfaces: SurfaceArray) -> Float64:
     """Compute the volume between the triangles of each shell and the surfaces of their regions.
 
-    Each point of a triangle moves along the normal of its surface, and the patch around it grows with the curvatures.
-
     Args:
         skin: Mesh.
         region: (m,) region of each face.
         surfaces: (r,) surfaces of the regions.
     Returns:
         (s,) mm³; positive where the surfaces enclose more than the triangles.
+    """
+    curved = np.flatnonzero(surfaces.kind[region] != SurfaceKind.PLANE)
+    gains = measure_gains(skin, curved, surfaces.take(region[curved]))
+    return sum_by_label(skin.shell[curved], gains, len(skin.closed))
+
+
+def measure_gains(skin: Skin, triangles: IntIndex, surfaces: SurfaceArray) -> Float64:
+    """Compute the volume between triangles and their surfaces.
+
+    Each point of a triangle moves along the normal of its surface, and the patch around it grows with the curvatures.
+
+    Args:
+        skin: Mesh.
+        triangles: (n,) faces.
+        surfaces: (n,) surface of each.
+    Returns:
+        (n,) mm³; positive where the surfaces enclose more than the triangles.
     Source:
         Volume of parallel surfaces: Steiner's formula. Seven points per triangle: Radon, "Zur mechanischen Kubatur",
         Monatshefte für Mathematik 52, 1948.
     """
-    curved = np.flatnonzero(surfaces.kind[region] != SurfaceKind.PLANE)
-    corner, cross = skin.points[skin.faces[curved]], skin.cross[curved]
-    face_surface = surfaces.take(region[curved])
-    total = np.zeros(len(curved))
+    corner, cross = skin.points[skin.faces[triangles]], skin.cross[triangles]
+    total = np.zeros(len(triangles))
     for weights, share in _RADON_POINTS:
         point = np.einsum("ijk,j->ik", corner, weights)
-        gap, normal = gradients(face_surface, point)
-        first, second = curvatures(face_surface, point)
+        gap, normal = gradients(surfaces, point)
+        first, second = curvatures(surfaces, point)
         swept = gap * (1 - gap * (first + second) / 2 + gap**2 * first * second / 3)
         total -= share * swept * np.einsum("ij,ij->i", normal, cross) / 2
-    return sum_by_label(skin.shell[curved], total, len(skin.closed))
+    return total

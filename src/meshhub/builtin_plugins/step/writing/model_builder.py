@@ -31,6 +31,7 @@ from meshhub.builtin_plugins.step.recognition.outline import trace_outline
 from meshhub.builtin_plugins.step.recognition.patch_search import add_patches
 from meshhub.builtin_plugins.step.recognition.recognize import Segments, recognize_surfaces
 from meshhub.builtin_plugins.step.recognition.regions import Regions, make_planar_regions, make_regions, region_areas
+from meshhub.builtin_plugins.step.recognition.roundness import find_unfounded
 from meshhub.builtin_plugins.step.recognition.shared_axes import share_axes
 from meshhub.builtin_plugins.step.recognition.skin import Skin
 from meshhub.builtin_plugins.step.recognition.surfaces import FREE_KINDS
@@ -40,6 +41,7 @@ from meshhub.builtin_plugins.step.writing.brep import BrepModel
 from meshhub.builtin_plugins.step.writing.corner_check import find_cusped_regions, find_pinched_regions
 from meshhub.builtin_plugins.step.writing.curves import edge_regions, fit_curves
 from meshhub.builtin_plugins.step.writing.edge_segments import segment_edges
+from meshhub.builtin_plugins.step.writing.finite_check import find_undefined_regions
 from meshhub.builtin_plugins.step.writing.model_check import find_invalid_regions, find_invalid_shells
 from meshhub.builtin_plugins.step.writing.patch_check import find_bad_patches
 from meshhub.builtin_plugins.step.writing.patch_seams import find_patch_bands, find_unslit_patches
@@ -342,6 +344,9 @@ def _assemble_model(
         kept[more] = True
     seams = place_seams(skin, regions, outline, curves, bands)
     model = BrepModel(skin, mesh_points, regions, outline, curves, seams, bodies)
+    undefined = find_undefined_regions(regions, outline, curves, seams)
+    if len(undefined):
+        return model, undefined
     segments = segment_edges(model)
     faces = measure_faces(model, segments)
     left, right = edge_regions(outline)
@@ -352,6 +357,7 @@ def _assemble_model(
         np.where(size[left] <= size[right], left, right),
         find_deviating(skin, regions.region, regions.surfaces, regions.limit),
         find_misshapen(skin, regions.region, regions.surfaces, outline),
+        find_unfounded(skin, faceted.region, regions),
         find_unslit_spheres(regions, outline, seams),
         find_unslit_sweeps(skin, regions, outline, seams),
         find_unslit_patches(regions, seams),

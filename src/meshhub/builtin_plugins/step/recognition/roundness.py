@@ -1,0 +1,212 @@
+"""Check that the facets themselves are round, and not only that their corners lie on a curved surface.
+
+The corners of three flats of equal width always lie on a cylinder. The flats may still be what the designer drew.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, lengths, normalize, sum_by_label
+from meshhub.builtin_plugins.step.recognition.deviation import measure_gains
+from meshhub.builtin_plugins.step.recognition.regions import Regions
+from meshhub.builtin_plugins.step.recognition.skin import Skin
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances, gradients
+from meshhub.model.scene import Float64
+from meshhub.toolkit.geometry import IntIndex
+
+_MANY_FLATS_COUNT = 8
+"""Flats that are round without other evidence; designers draw chamfers and bends of fewer."""
+
+_SAME_DIRECTION_RATIO = 1 / 8
+"""Angle over the turn of a surface below which two directions are one: of two facets of a flat, or at a tangent."""
+
+_MAX_SAME_DIRECTION_RAD = np.radians(1.0)
+"""Radians; the same for coarse surfaces."""
+
+_MAX_COARSER_RATIO = 1.25
+"""Turn or sagitta of a few flats over that of the round faces of the mesh."""
+
+_QUANTILE = 0.9
+"""Part of the turns and sagittas of a surface that are no larger than its own; irregular triangles have some more."""
+
+_MAX_UNEXPLAINED_RATIO = 1.0
+"""Share of the gain that its facets explain by which a surface may gain more or less; a border hides half a turn."""
+
+_MAX_DEPTH_RATIO = 2.0
+"""Depth of the deepest triangle of a surface over the largest sagitta that its facets explain, for the same reason."""
+
+_TINY = 1e-300
+"""Avoids a division by zero for triangles of equal points."""
+
+Mask = NDArray[np.bool_]
+
+
+class _Bends(NamedTuple):
+    """How the facets of each recognized surface turn.
+
+    flats:      (s,) number of facets that differ in direction; `_MANY_FLATS_COUNT` stands for more
+    turn:       (s,) radians between neighboring facets
+    sagitta:    (s,) millimeters between facets and surface
+    """
+
+    flats: IntIndex
+    turn: Float64
+    sagitta: Float64
+
+
+def find_unfounded(skin: Skin, facet: NDArray[np.int32], regions: Regions) -> IntIndex:
+    """Find the curved regions that their own facets do not explain.
+
+    A surface may gain the volume and the depth of arcs with the turns of its facets. A few flats are round only if they
+    are tangent to a face beside them, or no coarser than the round faces of the mesh.
+
+    Args:
+        skin: Mesh.
+        facet: (m,) planar facet of each triangle.
+        regions: Regions with their surfaces.
+    Returns:
+        Ascending region indices.
+    """
+    if not regions.curved.any():
+        return np.empty(0, np.intp)
+    is_unfounded = _gain_too_much(skin, regions)
+    is_unfounded |= _find_angular(skin, facet, regions)[regions.segment] & regions.curved
+    return np.flatnonzero(is_unfounded)
+
+
+def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
+    """Return (r,) which curved regions differ in volume or depth from arcs with the turns of their facets.
+
+    The volume between a triangle and the surface through its corners is a 24th of its area times the sum of e · Δn over
+    its edges e, with the change Δn of the normal along them: 2/3 of the sagitta times the area for flats.
+    """
+    region, count = regions.region, len(regions.surfaces)
+    curved = np.flatnonzero(regions.curved[region])
+    owner, corner = region[curved], skin.points[skin.faces[curved]]
+    normal = _corner_normals(skin, curved, owner)
+    bend = np.zeros(len(curved))
+    for k in range(3):
+        bend += np.einsum("ij,ij->i", corner[:, k] - corner[:, k - 1], normal[:, k] - normal[:, k - 1])
+    area = lengths(skin.cross[curved]) / 2
+    explained = sum_by_label(owner, area * bend / 24, count)
+    allowed = _MAX_UNEXPLAINED_RATIO * sum_by_label(owner, area * np.abs(bend) / 24, count)
+    allowed += regions.limit * sum_by_label(owner, area, count)
+    gain = sum_by_label(owner, measure_gains(skin, curved, regions.surfaces.take(owner)), count)
+    depth, sagitta = np.zeros(count), np.zeros(count)
+    np.maximum.at(depth, owner, np.abs(distances(regions.surfaces.take(owner), corner.mean(axis=1))))
+    np.maximum.at(sagitta, owner, np.abs(bend) / 16)
+    # false for NaN
+    is_explained = (np.abs(gain - explained) <= allowed) & (depth <= _MAX_DEPTH_RATIO * sagitta + regions.limit)
+    return ~is_explained & regions.curved
+
+
+def _corner_normals(skin: Skin, triangles: IntIndex, owner: NDArray[np.int32]) -> Float64:
+    """Return (n, 3, 3) the mean normal at each corner of (n,) triangles, over the triangles of the same owner.
+
+    Source:
+        Max, "Weights for computing vertex normals from facet normals", Journal of Graphics Tools 4, 1999: exact on
+        spheres, and between flats of unequal width.
+    """
+    faces = skin.faces[triangles]
+    key = np.repeat(owner, 3).astype(np.int64) * len(skin.points) + faces.ravel()
+    _, place = np.unique(key, return_inverse=True)
+    place = place.reshape(-1)
+    corner = skin.points[faces]
+    square = np.stack([lengths(corner[:, k] - corner[:, k - 1]) ** 2 for k in range(3)], axis=1)
+    weight = 1 / np.maximum(square * np.roll(square, -1, axis=1), _TINY)
+    weighted = (weight[:, :, None] * skin.cross[triangles][:, None]).reshape(-1, 3)
+    total = np.stack([sum_by_label(place, column, int(place.max()) + 1) for column in weighted.T], axis=1)
+    return normalize(total)[place].reshape(-1, 3, 3)
+
+
+def _find_angular(skin: Skin, facet: NDArray[np.int32], regions: Regions) -> Mask:
+    """Return (s,) which recognized surfaces have a few flats that nothing shows to be round."""
+    bends = _measure_bends(skin, facet, regions)
+    is_many = bends.flats >= _MANY_FLATS_COUNT
+    is_round = is_many | _are_tangent(skin, regions, is_many, bends.turn)
+    turn, sagitta = (column.max(where=is_round, initial=0.0) for column in (bends.turn, bends.sagitta))
+    is_fine = (bends.turn <= _MAX_COARSER_RATIO * turn) | (bends.sagitta <= _MAX_COARSER_RATIO * sagitta)
+    result: Mask = ~is_round & ~is_fine
+    return result
+
+
+def _measure_bends(skin: Skin, facet: NDArray[np.int32], regions: Regions) -> _Bends:
+    """Measure how the facets of each recognized surface turn."""
+    region, segment = regions.region, regions.segment
+    count = int(segment.max()) + 1
+    owner, first = _list_facets(facet, segment[region])
+    normal = normalize(
+        np.stack([sum_by_label(facet, skin.cross[:, k], int(facet.max()) + 1) for k in range(3)], axis=1)
+    )
+    half = np.flatnonzero((skin.twin >= 0) & (segment[region[np.arange(len(skin.twin)) // 3]] >= 0))
+    one, other = half // 3, skin.twin[half] // 3
+    is_inner = (segment[region[one]] == segment[region[other]]) & (facet[one] != facet[other])
+    one, other = one[is_inner], other[is_inner]
+    cosine = np.einsum("ij,ij->i", normal[facet[one]], normal[facet[other]])
+    turn = _quantiles(segment[region[one]], np.arccos(np.clip(cosine, -1, 1)), count)
+    curved = np.flatnonzero(regions.curved[region])
+    middle = skin.points[skin.faces[curved]].mean(axis=1)
+    depth = np.abs(distances(regions.surfaces.take(region[curved]), middle))
+    flats = _count_flats(owner, normal[first], turn)
+    return _Bends(flats, turn, _quantiles(segment[region[curved]], depth, count))
+
+
+def _list_facets(facet: NDArray[np.int32], segment: IntIndex) -> tuple[IntIndex, IntIndex]:
+    """Return the pairs of a recognized surface and a facet of it, in ascending order."""
+    is_mine = segment >= 0
+    return distinct_pairs(segment[is_mine], facet[is_mine], int(facet.max()) + 1)
+
+
+def _quantiles(label: IntIndex, values: Float64, count: int) -> Float64:
+    """Return the (count,) quantiles of the values of each label; 0 without values."""
+    order = np.lexsort((values, label))
+    size = np.bincount(label, minlength=count)
+    place = np.cumsum(size) - size + (_QUANTILE * np.maximum(size - 1, 0)).astype(np.intp)
+    result = np.zeros(count)
+    result[size > 0] = values[order[place[size > 0]]]
+    return result
+
+
+def _count_flats(owner: IntIndex, normal: Float64, turn: Float64) -> IntIndex:
+    """Return the (s,) numbers of flats, up to `_MANY_FLATS_COUNT`; rounding may split a flat into several facets.
+
+    Args:
+        owner: (k,) surface of each facet, ascending.
+        normal: (k, 3) unit normals.
+        turn: (s,) radians between neighboring facets.
+    """
+    begin = np.searchsorted(owner, np.arange(len(turn) + 1))
+    limit = np.cos(np.minimum(_MAX_SAME_DIRECTION_RAD, _SAME_DIRECTION_RATIO * turn))
+    flats = np.zeros(len(turn), np.intp)
+    for surface in range(len(turn)):
+        rest = normal[begin[surface] : begin[surface + 1]]
+        while len(rest) and flats[surface] < _MANY_FLATS_COUNT:
+            rest = rest[rest @ rest[0] < limit[surface]]
+            flats[surface] += 1
+    return flats
+
+
+def _are_tangent(skin: Skin, regions: Regions, is_many: Mask, turn: Float64) -> Mask:
+    """Return (s,) which surfaces are tangent to a plane, or to a surface of many flats, along an edge.
+
+    A fillet is tangent to the faces beside it. The flats of a bend turn as much at its ends as within it: there, the
+    cylinder through their corners is off by half a turn.
+    """
+    region, segment, surfaces = regions.region, regions.segment, regions.surfaces
+    half = np.flatnonzero(skin.twin >= 0)
+    one, other = region[half // 3], region[skin.twin[half] // 3]
+    is_border = (segment[one] >= 0) & (segment[one] != segment[other])
+    is_border &= (surfaces.kind[other] == SurfaceKind.PLANE) | is_many[segment[other]]
+    half, one, other = half[is_border], one[is_border], other[is_border]
+    middle = (skin.points[skin.begin[half]] + skin.points[skin.end[half]]) / 2
+    normals = [
+        gradients(surfaces.take(side), middle)[1] * np.where(regions.outward[side], 1.0, -1.0)[:, None]
+        for side in (one, other)
+    ]
+    cosine = np.einsum("ij,ij->i", *normals)
+    touches = cosine >= np.cos(_SAME_DIRECTION_RATIO * turn[segment[one]])
+    return np.bincount(segment[one], touches, len(turn)) > 0
