@@ -14,7 +14,7 @@ from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, leng
 from meshhub.builtin_plugins.step.recognition.deviation import measure_gains
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances, gradients
+from meshhub.builtin_plugins.step.recognition.surfaces import distances, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -62,7 +62,7 @@ def find_unfounded(skin: Skin, facet: NDArray[np.int32], regions: Regions) -> In
     """Find the curved regions that their own facets do not explain.
 
     A surface may gain the volume and the depth of arcs with the turns of its facets. A few flats are round only if they
-    are tangent to a face beside them, or no coarser than the round faces of the mesh.
+    are tangent to the faces at both ends, or no coarser than the round faces of the mesh.
 
     Args:
         skin: Mesh.
@@ -127,7 +127,7 @@ def _find_angular(skin: Skin, facet: NDArray[np.int32], regions: Regions) -> Mas
     """Return (s,) which recognized surfaces have a few flats that nothing shows to be round."""
     bends = _measure_bends(skin, facet, regions)
     is_many = bends.flats >= _MANY_FLATS_COUNT
-    is_round = is_many | _are_tangent(skin, regions, is_many, bends.turn)
+    is_round = _continue_round(skin, regions, is_many, bends.turn)
     turn, sagitta = (column.max(where=is_round, initial=0.0) for column in (bends.turn, bends.sagitta))
     is_fine = (bends.turn <= _MAX_COARSER_RATIO * turn) | (bends.sagitta <= _MAX_COARSER_RATIO * sagitta)
     result: Mask = ~is_round & ~is_fine
@@ -190,8 +190,8 @@ def _count_flats(owner: IntIndex, normal: Float64, turn: Float64) -> IntIndex:
     return flats
 
 
-def _are_tangent(skin: Skin, regions: Regions, is_many: Mask, turn: Float64) -> Mask:
-    """Return (s,) which surfaces are tangent to a plane, or to a surface of many flats, along an edge.
+def _continue_round(skin: Skin, regions: Regions, is_many: Mask, turn: Float64) -> Mask:
+    """Return (s,) which surfaces have many flats, or are tangent at both ends to planes or to such surfaces.
 
     A fillet is tangent to the faces beside it. The flats of a bend turn as much at its ends as within it: there, the
     cylinder through their corners is off by half a turn.
@@ -200,13 +200,26 @@ def _are_tangent(skin: Skin, regions: Regions, is_many: Mask, turn: Float64) -> 
     half = np.flatnonzero(skin.twin >= 0)
     one, other = region[half // 3], region[skin.twin[half] // 3]
     is_border = (segment[one] >= 0) & (segment[one] != segment[other])
-    is_border &= (surfaces.kind[other] == SurfaceKind.PLANE) | is_many[segment[other]]
     half, one, other = half[is_border], one[is_border], other[is_border]
     middle = (skin.points[skin.begin[half]] + skin.points[skin.end[half]]) / 2
-    normals = [
+    normal, beside = (
         gradients(surfaces.take(side), middle)[1] * np.where(regions.outward[side], 1.0, -1.0)[:, None]
         for side in (one, other)
-    ]
-    cosine = np.einsum("ij,ij->i", *normals)
-    touches = cosine >= np.cos(_SAME_DIRECTION_RATIO * turn[segment[one]])
-    return np.bincount(segment[one], touches, len(turn)) > 0
+    )
+    touches = np.einsum("ij,ij->i", normal, beside) >= np.cos(_SAME_DIRECTION_RATIO * turn[segment[one]])
+    normal, owner, neighbor = normal[touches], segment[one[touches]], segment[other[touches]]
+    is_round = is_many
+    while True:
+        is_certain = (neighbor < 0) | is_round[neighbor]
+        grown = is_many | (_measure_spread(owner[is_certain], normal[is_certain], len(turn)) >= 2 * turn)
+        if np.array_equal(grown, is_round):
+            return is_round
+        is_round = grown
+
+
+def _measure_spread(label: IntIndex, directions: Float64, count: int) -> Float64:
+    """Return (count,) radians over which the unit vectors of each label spread about their mean; -1 without any."""
+    mean = normalize(np.stack([sum_by_label(label, column, count) for column in directions.T], axis=1))
+    nearest = np.full(count, 2.0)
+    np.minimum.at(nearest, label, np.einsum("ij,ij->i", directions, mean[label]))
+    return np.where(nearest > 1.5, -1.0, 2 * np.arccos(np.clip(nearest, -1, 1)))
