@@ -560,7 +560,7 @@ def test_a_failed_check_is_never_reported_as_valid(
 ) -> None:
     monkeypatch.setattr(writer, "is_available", lambda: True)
     monkeypatch.setattr(writer, "read_back", lambda data, seconds, volumes: verdict)
-    _, remarks = write_step(scene_of(mesh_of(cylinder(20, 5, 5, 32))), step_invalid="keep")
+    _, remarks = write_step(scene_of(mesh_of(cylinder(20, 5, 5, 64))), step_invalid="keep")
     assert [note.code for note in remarks.notes] == codes
     assert remarks.figures["step_check"] == check
     assert not remarks.figures.get("valid_solids")

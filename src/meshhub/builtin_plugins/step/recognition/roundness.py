@@ -39,6 +39,9 @@ _MAX_UNEXPLAINED_RATIO = 1.0
 _MAX_DEPTH_RATIO = 2.0
 """Depth of the deepest triangle of a surface over the largest sagitta that its facets explain, for the same reason."""
 
+_MIN_FACING_COS = float(np.cos(np.radians(45.0)))
+"""Cosine of the angle between a triangle and its surface, above which the normal of a sliver is noise."""
+
 _TINY = 1e-300
 """Avoids a division by zero for triangles of equal points."""
 
@@ -87,7 +90,10 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
     region, count = regions.region, len(regions.surfaces)
     curved = np.flatnonzero(regions.curved[region])
     owner, corner = region[curved], skin.points[skin.faces[curved]]
-    normal = _corner_normals(skin, curved, owner)
+    surfaces = regions.surfaces.take(owner)
+    gap, direction = gradients(surfaces, corner.mean(axis=1))
+    facing = np.einsum("ij,ij->i", direction, normalize(skin.cross[curved])) * np.where(regions.outward[owner], 1, -1)
+    normal = _corner_normals(skin, curved, owner, facing >= _MIN_FACING_COS)
     bend = np.zeros(len(curved))
     for k in range(3):
         bend += np.einsum("ij,ij->i", corner[:, k] - corner[:, k - 1], normal[:, k] - normal[:, k - 1])
@@ -95,17 +101,17 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
     explained = sum_by_label(owner, area * bend / 24, count)
     allowed = _MAX_UNEXPLAINED_RATIO * sum_by_label(owner, area * np.abs(bend) / 24, count)
     allowed += regions.limit * sum_by_label(owner, area, count)
-    gain = sum_by_label(owner, measure_gains(skin, curved, regions.surfaces.take(owner)), count)
+    gain = sum_by_label(owner, measure_gains(skin, curved, surfaces), count)
     depth, sagitta = np.zeros(count), np.zeros(count)
-    np.maximum.at(depth, owner, np.abs(distances(regions.surfaces.take(owner), corner.mean(axis=1))))
+    np.maximum.at(depth, owner, np.abs(gap))
     np.maximum.at(sagitta, owner, np.abs(bend) / 16)
     # false for NaN
     is_explained = (np.abs(gain - explained) <= allowed) & (depth <= _MAX_DEPTH_RATIO * sagitta + regions.limit)
     return ~is_explained & regions.curved
 
 
-def _corner_normals(skin: Skin, triangles: IntIndex, owner: NDArray[np.int32]) -> Float64:
-    """Return (n, 3, 3) the mean normal at each corner of (n,) triangles, over the triangles of the same owner.
+def _corner_normals(skin: Skin, triangles: IntIndex, owner: NDArray[np.int32], is_steady: Mask) -> Float64:
+    """Return (n, 3, 3) the mean normal at each corner of (n,) triangles, over the steady triangles of the same owner.
 
     Source:
         Max, "Weights for computing vertex normals from facet normals", Journal of Graphics Tools 4, 1999: exact on
@@ -117,7 +123,7 @@ def _corner_normals(skin: Skin, triangles: IntIndex, owner: NDArray[np.int32]) -
     place = place.reshape(-1)
     corner = skin.points[faces]
     square = np.stack([lengths(corner[:, k] - corner[:, k - 1]) ** 2 for k in range(3)], axis=1)
-    weight = 1 / np.maximum(square * np.roll(square, -1, axis=1), _TINY)
+    weight = is_steady[:, None] / np.maximum(square * np.roll(square, -1, axis=1), _TINY)
     weighted = (weight[:, :, None] * skin.cross[triangles][:, None]).reshape(-1, 3)
     total = np.stack([sum_by_label(place, column, int(place.max()) + 1) for column in weighted.T], axis=1)
     return normalize(total)[place].reshape(-1, 3, 3)
