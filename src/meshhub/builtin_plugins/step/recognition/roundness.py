@@ -14,7 +14,7 @@ from meshhub.builtin_plugins.step.recognition.arrays import distinct_pairs, leng
 from meshhub.builtin_plugins.step.recognition.deviation import measure_gains
 from meshhub.builtin_plugins.step.recognition.regions import Regions
 from meshhub.builtin_plugins.step.recognition.skin import Skin
-from meshhub.builtin_plugins.step.recognition.surfaces import distances, gradients
+from meshhub.builtin_plugins.step.recognition.surfaces import SurfaceKind, distances, gradients
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import IntIndex
 
@@ -107,7 +107,8 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
     np.maximum.at(sagitta, owner, np.abs(bend) / 16)
     # false for NaN
     is_explained = (np.abs(gain - explained) <= allowed) & (depth <= _MAX_DEPTH_RATIO * sagitta + regions.limit)
-    return ~is_explained & regions.curved
+    # all corners of a twisted strip are on its border, which hides its bend across; `patch_check` compares patches
+    return ~is_explained & regions.curved & (regions.surfaces.kind != SurfaceKind.PATCH)
 
 
 def _corner_normals(skin: Skin, triangles: IntIndex, owner: NDArray[np.int32], is_steady: Mask) -> Float64:
