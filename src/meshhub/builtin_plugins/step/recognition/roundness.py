@@ -108,7 +108,8 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
     # false for NaN
     is_explained = (np.abs(gain - explained) <= allowed) & (depth <= _MAX_DEPTH_RATIO * sagitta + regions.limit)
     # all corners of a twisted strip are on its border, which hides its bend across; `patch_check` compares patches
-    return ~is_explained & regions.curved & (regions.surfaces.kind != SurfaceKind.PATCH)
+    result: Mask = ~is_explained & regions.curved & (regions.surfaces.kind != SurfaceKind.PATCH)
+    return result
 
 
 def _corner_normals(skin: Skin, triangles: IntIndex, owner: NDArray[np.int32], is_steady: Mask) -> Float64:
