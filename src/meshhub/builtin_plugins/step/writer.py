@@ -412,7 +412,8 @@ def _note_gain(product: _WrittenProduct) -> None:
         note(
             "volume_changed",
             f"round surfaces change the volume of {product.name!r} by {gained / product.uses:+.4g} mm³{percent}; "
-            "set 'step_surfaces' to 'planar' to keep the facets",
+            "set {step_surfaces=planar} to keep the facets",
+            options=("step_surfaces",),
         )
 
 
