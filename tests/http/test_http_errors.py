@@ -108,6 +108,7 @@ CLASSES = [
     ("InvalidSettings", "invalid_option", 400, 400, 2),
     ("UnsupportedTarget", "unsupported_target", 400, 400, 2),
     ("UnsupportedFormat", "unsupported_format", 415, 400, 2),
+    ("SeveralModels", "unsupported_format", 415, 400, 2),
     ("PremiumRequired", "premium_format_required", 403, 400, 2),
     ("InvalidKey", "invalid_api_key", 401, 400, 2),
     ("RequestRefused", "request_refused", 403, 403, 2),

@@ -99,7 +99,12 @@ def is_folder(name: str) -> bool:
 
 
 def is_zip(path: str | Path) -> bool:
-    """Return whether a file begins like a ZIP archive; some model formats do, too."""
+    """Return whether a file begins like a ZIP archive; some model formats do, too.
+
+    A pipe is not: what is read from it is gone.
+    """
+    if not Path(path).is_file():
+        return False
     try:
         with Path(path).open("rb") as file:
             return file.read(4).startswith(ZIP_SIGNATURES)

@@ -127,8 +127,8 @@ def _respond(request: Request[Any, Any, Any], error: MeshhubError) -> Response[b
     context = context_of(request.scope)
     context.error_code = error.code
     if status in (503, 504):
-        # the log gets no other messages, because they may name files of the caller
-        context.reason = context.reason or error.message
+        # the log gets no other messages, because they may name files of the caller, as those of a batch do
+        context.reason = context.reason or ("no file was converted" if details else error.message)
     retry_after_s = RETRY_AFTER.get(error.code, RETRY_AFTER["server_busy"] if status == 503 else None)
     if retry_after_s is not None:
         headers.setdefault("Retry-After", str(retry_after_s))
