@@ -176,8 +176,8 @@ def test_the_memory_of_a_conversion_follows_that_of_the_machine(
     (group / "memory.max").write_text(f"{2 << 30}\n")
     assert memory(tmp_path, membership) == min(machine, 2 << 30)
 
-    # two for all, one for a new caller, one for keys
-    for total, expected in ((8 << 30, 3 << 29), (64 << 30, 6 << 30), (1 << 30, 512 << 20), (None, 6 << 30)):
+    # two for all, one for a new caller, two beside long ones, one for keys
+    for total, expected in ((8 << 30, 1 << 30), (64 << 30, 6 << 30), (1 << 30, 512 << 20), (None, 6 << 30)):
         monkeypatch.setattr(settings, "memory", lambda total=total: total)
         assert Settings(workers=2).memory_bytes == expected
     assert Settings(workers=2, conversion_memory_bytes=128 << 20).memory_bytes == 128 << 20

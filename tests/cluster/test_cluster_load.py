@@ -96,6 +96,27 @@ def test_small_callers_do_not_wait_for_the_many_jobs_of_another(start_cluster: S
             assert sum(row.created < started < row.started for started in large) <= 20
 
 
+def test_small_callers_start_beside_the_long_jobs_of_one_key(start_cluster: StartCluster, tmp_path: Path) -> None:
+    cluster = start_cluster(trusted_proxies=("127.0.0.1",))
+    big, _ = cluster.running.keys.create("pro")
+    path = tmp_path / "go"
+    for _ in range(2):
+        cluster.start_worker()
+    with ThreadPoolExecutor(4) as threads:
+        long = list(threads.map(lambda _: cluster.submit(f"toy wait {path}", {"X-Api-Key": big}), range(200)))
+    wait_for_start(path, 2)
+    small: list[dict[str, str]] = [{"X-Forwarded-For": f"10.0.0.{number}"} for number in range(4)]
+    small += [{"X-Api-Key": cluster.running.keys.create("pro")[0]} for _ in range(5)]
+    jobs = [(headers, cluster.submit(headers=headers)) for headers in small]
+    for headers, job in jobs:
+        cluster.wait(job, headers=headers)
+    # long jobs end only now, so none made room for a small one
+    assert len(wait_for_start(path, 2)) == 2
+    assert Counter(cluster.show(job, {"X-Api-Key": big})["state"] for job in long) == {"running": 2, "queued": 198}
+    path.touch()
+    finish_all(cluster)
+
+
 def test_a_flood_of_pro_jobs_lets_free_ones_advance(start_cluster: StartCluster) -> None:
     cluster = start_cluster()
     with contextlib.closing(cluster.store) as store:

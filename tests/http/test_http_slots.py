@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,35 @@ from http_serving import Running, check_error, unzip_response, wait_until, zip_f
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import ServerBusy, ShuttingDown
 from meshhub.http.admission.slots import SlotQueue, Ticket
+from meshhub.service.sharing import LONG_S, SlotLimits
+
+
+class ManualLoop(asyncio.SelectorEventLoop):
+    """Event loop whose time passes only when a test says so."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+
+async def let_time_pass(seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, ManualLoop)
+    loop.now += seconds
+    await run_callbacks()
+
+
+def run_with_manual_time(simulation: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=ManualLoop) as runner:
+        runner.run(simulation)
 
 
 class Simulation:
     """Requests that use a slot queue, named by their caller and a number."""
 
-    def __init__(self, at_once: int, queue: int) -> None:
-        self.slots = SlotQueue(at_once, queue)
+    def __init__(self, at_once: int, queue: int, overlap: int = 0) -> None:
+        self.slots = SlotQueue(SlotLimits(shared=at_once, overlap=overlap), queue)
         self.begun: list[str] = []
         self.refused: list[str] = []
         self._leave: dict[str, asyncio.Event] = {}
@@ -45,7 +67,7 @@ class Simulation:
 
     async def _request(self, name: str, ticket: Ticket) -> None:
         try:
-            await self.slots.acquire(ticket, None)
+            slot = await self.slots.acquire(ticket, None)
         except (ServerBusy, ShuttingDown):
             self.refused.append(name)
             return
@@ -53,7 +75,7 @@ class Simulation:
         try:
             await self._leave[name].wait()
         finally:
-            self.slots.release(ticket)
+            self.slots.release(slot)
 
     async def close(self) -> None:
         for event in self._leave.values():
@@ -103,6 +125,30 @@ def test_callers_get_slots_in_turn_however_many_requests_they_have() -> None:
     asyncio.run(simulate())
 
 
+def test_a_caller_without_a_slot_starts_beside_long_conversions() -> None:
+    async def simulate() -> None:
+        simulation = Simulation(2, 10, overlap=2)
+        await simulation.add_requests("a1", "a2", "a3", "b1", "c1", "d1", "e1", "f1")
+        assert simulation.begun == ["a1", "a2", "b1"]
+        await let_time_pass(LONG_S / 2)
+        assert simulation.slots.waiting == 5
+        await let_time_pass(LONG_S / 2)
+        assert simulation.begun[3:] == ["c1", "d1"]
+        # these two are long now, but so many conversions take all memory
+        await let_time_pass(LONG_S)
+        assert simulation.slots.waiting == 3
+        await simulation.leave("c1")
+        assert simulation.begun[5:] == ["e1"]
+        # the places of ended conversions are for callers without any
+        await simulation.leave("e1", "f1", "a1", "b1")
+        assert simulation.begun[6:] == ["f1"]
+        await simulation.leave("d1")
+        assert simulation.begun[7:] == ["a3"]
+        await simulation.close()
+
+    run_with_manual_time(simulate())
+
+
 def test_a_caller_with_many_requests_displaces_only_its_own() -> None:
     async def simulate() -> None:
         simulation = Simulation(1, 4)
@@ -140,24 +186,23 @@ def test_without_a_queue_requests_are_rejected_at_once() -> None:
 
 def test_a_batch_that_has_begun_is_not_rejected() -> None:
     async def simulate() -> None:
-        slots = SlotQueue(1, 0)
+        slots = SlotQueue(SlotLimits(shared=1), 0)
         batch, other = Ticket("a"), Ticket("b")
-        await slots.acquire(batch, None)
-        await slots.acquire(other, None)
+        first = await slots.acquire(batch, None)
+        other_slot = await slots.acquire(other, None)
         second = asyncio.ensure_future(slots.acquire(batch, None))
         await run_callbacks()
         assert not second.done()
-        slots.release(other)
-        slots.release(batch)
-        await second
-        slots.release(batch)
+        slots.release(other_slot)
+        slots.release(first)
+        slots.release(await second)
 
     asyncio.run(simulate())
 
 
 def test_all_files_of_a_rejected_batch_are_rejected() -> None:
     async def simulate() -> None:
-        slots = SlotQueue(1, 1)
+        slots = SlotQueue(SlotLimits(shared=1), 1)
         await slots.acquire(Ticket("x"), None)
         await slots.acquire(Ticket("y"), None)
         first, second = Ticket("a"), Ticket("a")
@@ -183,28 +228,31 @@ def test_all_files_of_a_rejected_batch_are_rejected() -> None:
 @given(
     at_once=st.integers(1, 3),
     queue=st.integers(0, 4),
-    moves=st.lists(st.tuples(st.sampled_from(["come", "leave", "give_up"]), st.integers(0, 30)), max_size=40),
+    overlap=st.integers(0, 2),
+    moves=st.lists(st.tuples(st.sampled_from(["come", "leave", "give_up", "time"]), st.integers(0, 30)), max_size=40),
 )
-def test_no_slot_is_lost_or_given_twice(at_once: int, queue: int, moves: list[tuple[str, int]]) -> None:
+def test_no_slot_is_lost_or_given_twice(at_once: int, queue: int, overlap: int, moves: list[tuple[str, int]]) -> None:
     async def simulate() -> None:
-        simulation = Simulation(at_once, queue)
+        simulation = Simulation(at_once, queue, overlap)
         names: list[str] = []
         for move, number in moves:
             if move == "come":
                 names.append(f"{'abc'[number % 3]}{len(names)}")
                 await simulation.add_requests(names[-1])
+            elif move == "time":
+                await let_time_pass(LONG_S / 3)
             elif names and move == "leave":
                 await simulation.leave(names[number % len(names)])
             elif names:
                 await simulation.give_up(names[number % len(names)])
-            assert simulation.slots.running <= at_once + 1
+            assert simulation.slots.running <= at_once + 1 + overlap
             assert simulation.slots.waiting <= queue
             assert not simulation.slots.waiting or simulation.slots.running >= at_once
         if names:
             await simulation.close()
         assert simulation.slots.running == simulation.slots.waiting == 0
 
-    asyncio.run(simulate())
+    run_with_manual_time(simulate())
 
 
 def test_many_requests_of_one_caller_do_not_block_others(
@@ -263,20 +311,20 @@ def test_a_displaced_archive_is_rejected_as_a_whole(
         assert [request.result().status_code for request in (*running_requests, first, other)] == [200] * 4
 
 
-def test_callers_without_a_key_leave_slots_for_keys() -> None:
+@pytest.mark.parametrize(("flood", "other"), [("ip:", "key:"), ("key:", "ip:")])
+def test_callers_of_one_class_leave_a_slot_for_those_of_the_other(flood: str, other: str) -> None:
     async def simulate() -> None:
-        slots = SlotQueue(2, 64, key_slot_count=1)
+        slots = SlotQueue(SlotLimits(shared=2, reserved=1), 64)
         for number in range(3):
-            await slots.acquire(Ticket(f"ip:10.0.0.{number}"), None)
-        waiting = asyncio.ensure_future(slots.acquire(Ticket("ip:10.0.0.9"), None))
+            await slots.acquire(Ticket(f"{flood}{number}"), None)
+        waiting = asyncio.ensure_future(slots.acquire(Ticket(f"{flood}9"), None))
         await run_callbacks()
         assert not waiting.done()
-        first = Ticket("key:a")
-        await slots.acquire(first, None)
-        second = asyncio.ensure_future(slots.acquire(Ticket("key:b"), None))
+        first = await slots.acquire(Ticket(f"{other}a"), None)
+        second = asyncio.ensure_future(slots.acquire(Ticket(f"{other}b"), None))
         await run_callbacks()
         assert not second.done()
-        # the slot of a key goes to the next key, although a caller without one has waited longer
+        # the reserved slot goes to the same class again, although a caller of the other has waited longer
         slots.release(first)
         await second
         assert not waiting.done()
@@ -287,7 +335,7 @@ def test_callers_without_a_key_leave_slots_for_keys() -> None:
 
 def test_a_queue_full_of_callers_without_a_key_accepts_one_with_a_key() -> None:
     async def simulate() -> None:
-        slots = SlotQueue(1, 2)
+        slots = SlotQueue(SlotLimits(shared=1), 2)
         await slots.acquire(Ticket("ip:1"), None)
         await slots.acquire(Ticket("ip:2"), None)
         queued = [asyncio.ensure_future(slots.acquire(Ticket(f"ip:{number}"), None)) for number in (3, 4)]
@@ -327,3 +375,31 @@ def test_three_addresses_without_a_key_do_not_delay_a_key(serve: Callable[..., R
         finally:
             gate.touch()
         assert [pending.result() for pending in answers] == [200] * 3
+
+
+def test_a_small_caller_starts_beside_the_slow_conversions_of_three_addresses(
+    serve: Callable[..., Running], tmp_path: Path
+) -> None:
+    running = serve(None, workers=2, trusted_proxies=("127.0.0.1",))
+    gate = tmp_path / "gate"
+
+    def convert(address: int) -> int:
+        headers = {"X-Forwarded-For": f"10.0.0.{address}"}
+        status: int = running.convert(f"toy wait {gate}".encode(), headers=headers).status_code
+        return status
+
+    with ThreadPoolExecutor(6) as callers:
+        slow = [callers.submit(convert, number % 3) for number in range(6)]
+        try:
+            wait_until(lambda: len(list(tmp_path.glob("gate.*"))) > 0)
+            for number in (7, 8, 9):
+                other = {"X-Forwarded-For": f"10.0.0.{number}"}
+                assert running.convert(headers=other).status_code == 200
+                job = running.post(
+                    "/jobs", {"file": ("a.toy", b"toy")}, {"kind": "convert", "target": "toy"}, headers=other
+                )
+                wait_until(lambda job=job: running.get(f"/jobs/{job.json()['id']}").json()["state"] == "done")
+            assert not any(request.done() for request in slow)
+        finally:
+            gate.touch()
+        assert [request.result() for request in slow] == [200] * 6

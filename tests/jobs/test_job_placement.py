@@ -20,6 +20,7 @@ from meshhub.service.jobs.weights import (
     estimate_cores,
     estimate_memory,
 )
+from meshhub.service.sharing import LONG_S
 from postgres_schemas import URL, temporary_schema
 
 pytestmark = [
@@ -149,8 +150,8 @@ def test_a_job_with_more_cores_than_a_worker_takes_the_whole_worker(store: Postg
 
 def test_a_job_of_an_older_program_has_the_weight_of_a_small_one(store: PostgresJobStore) -> None:
     store.announce(WorkerNode("a", 9, 2 * DEFAULT_MEMORY_BYTES))
-    for _ in range(3):
-        submit(store, memory_bytes=None)
+    for number in range(3):
+        submit(store, f"key:mh_{number}", memory_bytes=None)
     assert len(place(store)) == 2
 
 
@@ -199,6 +200,78 @@ def test_small_callers_start_beside_five_hundred_jobs_of_another(store: Postgres
     small = {submit(store, f"key:mh_{number}").id for number in range(9)}
     store.announce(WorkerNode("a", 20, 64 * GIB))
     assert small < set(place(store))
+
+
+def start_long_jobs(store: PostgresJobStore, clock: Clock) -> Counter[str]:
+    """Start all jobs that can start, until no more can, and let each run for long; return their callers."""
+    started = Counter[str]()
+    while placed := place(store):
+        for job_id, worker in placed.items():
+            job = store.claim_placed(worker, job_id)
+            assert job is not None
+            started[job.caller] += 1
+        clock.now += LONG_S
+        for worker in set(placed.values()):
+            store.beat(worker, {})
+    return started
+
+
+def test_small_callers_start_beside_the_long_jobs_of_one_key(store: PostgresJobStore, clock: Clock) -> None:
+    for worker in "ab":
+        store.announce(WorkerNode(worker, 1, 8 * GIB))
+    for _ in range(200):
+        submit(store, "key:mh_big", weight=4)
+    assert start_long_jobs(store, clock) == {"key:mh_big": 2}
+    small = {submit(store, f"key:mh_{number}").id for number in range(5)}
+    small |= {submit(store, f"ip:1.2.3.{number}", weight=1).id for number in range(4)}
+    rounds = []
+    while small and len(rounds) < 9:
+        placed = place(store)
+        assert placed.keys() <= small
+        for job_id, worker in placed.items():
+            run(store, job_id, worker)
+        small -= placed.keys()
+        rounds.append(len(placed))
+    # two beside each long job
+    assert rounds == [4, 4, 1]
+
+
+@pytest.mark.parametrize(("flood", "other"), [("ip:1.2.3.", "key:mh_"), ("key:mh_", "ip:1.2.3.")])
+def test_long_jobs_of_one_class_of_callers_leave_a_slot_for_the_other(
+    store: PostgresJobStore, clock: Clock, flood: str, other: str
+) -> None:
+    store.announce(WorkerNode("a", 2, 64 * GIB))
+    for number in range(20):
+        for _ in range(2):
+            submit(store, f"{flood}{number}")
+    # two, one for a new caller, two beside long ones
+    assert start_long_jobs(store, clock).total() == 5
+    first, second = submit(store, f"{other}1"), submit(store, f"{other}2")
+    assert place(store) == {first.id: "a"}
+    run(store, first.id, "a")
+    assert place(store) == {second.id: "a"}
+
+
+def test_one_caller_with_large_jobs_leaves_memory_for_a_small_one(store: PostgresJobStore, clock: Clock) -> None:
+    store.announce(WorkerNode("a", 2, 8 * GIB))
+    for _ in range(3):
+        submit(store, "key:mh_big", memory_bytes=4 * GIB)
+    assert start_long_jobs(store, clock) == {"key:mh_big": 1}
+    small = submit(store, "key:mh_small")
+    assert place(store) == {small.id: "a"}
+
+
+def test_a_large_job_that_waits_keeps_no_worker_from_a_new_caller(store: PostgresJobStore, clock: Clock) -> None:
+    store.announce(WorkerNode("a", 2, 8 * GIB))
+    for _ in range(2):
+        submit(store, "key:mh_big", memory_bytes=8 * GIB - DEFAULT_MEMORY_BYTES)
+    assert start_long_jobs(store, clock) == {"key:mh_big": 1}
+    for _ in range(5):
+        clock.now += 4
+        store.announce(WorkerNode("a", 2, 8 * GIB))
+        store.beat("a", {})
+    small = submit(store, "key:mh_small")
+    assert place(store) == {small.id: "a"}
 
 
 def test_placements_at_the_same_time_share_the_slots(store: PostgresJobStore) -> None:

@@ -15,7 +15,7 @@ from meshhub.service.settings import Settings
 
 def main() -> None:
     settings = Settings(**{"plan_limits": GENEROUS, **json.loads(sys.argv[1])})
-    engine = Isolated(workers=settings.worker_count + 2, tasks_per_worker=20)
+    engine = Isolated(workers=settings.most_at_once + 1, tasks_per_worker=20)
     work(settings, Registry(plugins=[service_plugins], entry_points=False, engine=engine))
 
 

@@ -22,6 +22,7 @@ from meshhub.model.plans import Limits, Plan
 from meshhub.service.machine import cores, memory
 from meshhub.service.origins import is_origin
 from meshhub.service.setting_texts import add_origin, find_line, parse_limit, parse_switch, suggest
+from meshhub.service.sharing import SlotLimits
 
 PREFIX = "MESHHUB_"
 """Prefix of the variables."""
@@ -59,9 +60,6 @@ _MIN_DEFAULT_MEMORY_BYTES, _MAX_DEFAULT_MEMORY_BYTES = 512 << 20, 6 << 30
 
 _CONVERSION_MEMORY_RATIO = 0.75
 """Share of the memory that conversions may use together by default; the service and the system have the rest."""
-
-_KEY_SHARE_RATIO = 0.25
-"""Parallel conversions for callers with a key, in addition to those for all."""
 
 PlanLimits = Mapping[str, Mapping[str, int | float | None]]
 """Limits by plan and by name; None lifts a limit."""
@@ -245,17 +243,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         return self.workers or cores()
 
     @property
-    def key_worker_count(self) -> int:
-        """The number of parallel conversions that only callers with a key may have, in addition to all others."""
-        return math.ceil(self.worker_count * _KEY_SHARE_RATIO)
+    def slot_limits(self) -> SlotLimits:
+        """How many conversions run at once, and for whom."""
+        return SlotLimits.of_workers(self.worker_count)
 
     @property
     def most_at_once(self) -> int:
-        """The maximum number of parallel conversions: one is reserved for a caller who has none running, some for keys.
-
-        Callers without a key cannot use those for keys, however many addresses they have.
-        """
-        return self.worker_count + 1 + self.key_worker_count
+        """The maximum number of parallel conversions."""
+        return self.slot_limits.total
 
     @property
     def memory_bytes(self) -> int:

@@ -31,6 +31,7 @@ from meshhub.http.admission.slots import SlotQueue, Ticket, shutting_down
 from meshhub.http.context import Context
 from meshhub.http.errors import ClientGone
 from meshhub.service.settings import Settings
+from meshhub.service.sharing import SlotLimits
 
 T = TypeVar("T")
 
@@ -59,8 +60,13 @@ _LOOKUP_TIMEOUT_S = 1.4
 class Resources:
     """Slots, threads and disk of the service."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Create no thread and no folder before the first request. Raises InvalidSettings."""
+    def __init__(self, settings: Settings, slots: SlotLimits | None = None) -> None:
+        """Create no thread and no folder before the first request. Raises InvalidSettings.
+
+        Args:
+            settings: Settings of the service.
+            slots: Conversions at once; default: those of the settings.
+        """
         try:
             folder = settings.temporary_folder or tempfile.gettempdir()
         except OSError as error:
@@ -74,11 +80,11 @@ class Resources:
         self._lookup_threads = ThreadPoolExecutor(_LOOKUP_THREAD_COUNT, thread_name_prefix="meshhub-keys")
         # the queue has one extra slot
         self._entitlement_threads = ThreadPoolExecutor(_ENTITLEMENT_SLOT_COUNT + 1, thread_name_prefix="meshhub-grants")
-        self._entitlement_slots = SlotQueue(_ENTITLEMENT_SLOT_COUNT, math.inf)
+        self._entitlement_slots = SlotQueue(SlotLimits(shared=_ENTITLEMENT_SLOT_COUNT), math.inf)
         self._archive_threads = ThreadPoolExecutor(_ARCHIVE_THREAD_COUNT, thread_name_prefix="meshhub-archives")
         self._job_threads = ThreadPoolExecutor(_JOB_THREAD_COUNT, thread_name_prefix="meshhub-jobs")
         self._query_threads = ThreadPoolExecutor(_QUERY_THREAD_COUNT, thread_name_prefix="meshhub-queries")
-        self._slots = SlotQueue(settings.worker_count, settings.queue, settings.key_worker_count)
+        self._slots = SlotQueue(slots or settings.slot_limits, settings.queue)
         self._scratch: Scratch | None = None
         self.disk = Disk(self._scratch_folder, settings.keep_free_bytes)
         self._receiving: set[asyncio.Timeout] = set()
@@ -207,12 +213,11 @@ class Resources:
 
         Callers take turns, so the slow hooks of one caller do not delay the others.
         """
-        ticket = Ticket(caller)
-        await self._entitlement_slots.acquire(ticket, None)
+        slot = await self._entitlement_slots.acquire(Ticket(caller), None)
         try:
             return await _run_in(self._entitlement_threads, function, *arguments)
         finally:
-            self._entitlement_slots.release(ticket)
+            self._entitlement_slots.release(slot)
 
     async def run_archive(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a function that packs or unpacks an archive, as `run_in_thread` does."""
@@ -246,7 +251,7 @@ class Resources:
 
         Raises ServerBusy, ShuttingDown.
         """
-        await self._slots.acquire(ticket, deadline)
+        slot = await self._slots.acquire(ticket, deadline)
         try:
             yield
         except (WorkerCrashed, Cancelled):
@@ -254,7 +259,7 @@ class Resources:
                 raise ShuttingDown("the service shut down before the conversion ended; try again") from None
             raise
         finally:
-            self._slots.release(ticket)
+            self._slots.release(slot)
 
     async def run_while_connected(
         self, receive: Callable[[], Awaitable[Any]], work: Callable[[Cancel], Coroutine[Any, Any, T]]

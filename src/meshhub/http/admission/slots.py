@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from meshhub.errors import MeshhubError, ServerBusy, ShuttingDown
-
-KEY = "key:"
-"""Beginning of the rate limit key of a caller with an API key."""
+from meshhub.service.sharing import LONG_S, SlotLimits, SlotUse, has_key
 
 
 @dataclass(eq=False)
@@ -30,43 +29,59 @@ class Ticket:
     rejection: MeshhubError | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """Right of a caller to run one conversion.
+
+    Attributes:
+        caller: Rate limit key of the caller.
+        long_at: When the conversion counts as long, in the event loop's clock.
+    """
+
+    caller: str
+    long_at: float
+
+
 @dataclass(eq=False)
 class _Waiting:
     """Ticket in the queue, and the future that ends its wait."""
 
     ticket: Ticket
-    slot: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    slot: asyncio.Future[Slot] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class SlotQueue:
-    """A fixed number of slots, one extra slot for a caller without any, slots for keys, and a queue for the rest.
+    """Slots that callers share by the rule of `service.sharing`, and a queue for the rest; for one event loop.
 
     The next slot goes to the caller with the fewest slots; among those, to the caller whose last slot is the longest
     ago. When the queue is full, reject the newest request of the caller with the most queued; among those, of a caller
     without a key.
     """
 
-    def __init__(self, slot_count: int, queue_size: float, key_slot_count: int = 0) -> None:
-        """Allow `slot_count` calls at once.
+    def __init__(self, limits: SlotLimits, queue_size: float, long_s: float = LONG_S) -> None:
+        """Create free slots.
 
         Args:
-            slot_count: Slots for all callers.
+            limits: Numbers of slots.
             queue_size: Requests that may wait for their first slot.
-            key_slot_count: Further slots for callers with an API key, however many others have a slot.
+            long_s: Seconds after which a conversion counts as long.
         """
-        self._slot_count = slot_count
-        self._key_slot_count = key_slot_count
+        self._limits = limits
         self._queue_size = queue_size
+        self._long_s = long_s
         self._waiting: list[_Waiting] = []
+        # in the order of `long_at`
+        self._slots: dict[Slot, None] = {}
         self._held: Counter[str] = Counter()
         self._last_grants: dict[str, int] = {}
         self._grant_count = 0
+        self._timer: asyncio.TimerHandle | None = None
         self._is_stopped = False
 
     @property
     def running(self) -> int:
         """Number of slots in use."""
-        return self._held.total()
+        return len(self._slots)
 
     @property
     def waiting(self) -> int:
@@ -82,13 +97,12 @@ class SlotQueue:
         queued = Counter(ticket.caller for ticket in self._queued_tickets())
         own = queued[caller] + 1
         can_displace = any(
-            count > own or (count == own and caller.startswith(KEY) and not other.startswith(KEY))
-            for other, count in queued.items()
+            count > own or (count == own and has_key(caller) and not has_key(other)) for other, count in queued.items()
         )
         if self._queue_size == 0 or (queued.total() >= self._queue_size and not can_displace):
             raise _queue_full()
 
-    async def acquire(self, ticket: Ticket, deadline: float | None) -> None:
+    async def acquire(self, ticket: Ticket, deadline: float | None) -> Slot:
         """Wait for a slot until `deadline`, in the event loop's clock. Raises ServerBusy, ShuttingDown."""
         if self._is_stopped:
             raise shutting_down()
@@ -101,21 +115,22 @@ class SlotQueue:
             self._shrink_queue()
         try:
             async with asyncio.timeout_at(deadline):
-                await entry.slot
+                return await entry.slot
         except BaseException as error:
             if entry.slot.done() and not entry.slot.cancelled() and entry.slot.exception() is None:
-                self.release(ticket)
+                self.release(entry.slot.result())
             with contextlib.suppress(ValueError):
                 self._waiting.remove(entry)
             if isinstance(error, TimeoutError):
                 raise ServerBusy("no worker was free in time; try again in a moment") from None
             raise
 
-    def release(self, ticket: Ticket) -> None:
+    def release(self, slot: Slot) -> None:
         """Return a slot, and grant it to the next request."""
-        self._held[ticket.caller] -= 1
+        caller = slot.caller
+        del self._slots[slot]
+        self._held[caller] -= 1
         self._grant_slots()
-        caller = ticket.caller
         if not self._held[caller]:
             del self._held[caller]
             if all(entry.ticket.caller != caller for entry in self._waiting):
@@ -125,15 +140,21 @@ class SlotQueue:
         """Reject all waiting and future requests."""
         self._is_stopped = True
         self._reject(self._waiting, shutting_down)
+        if self._timer is not None:
+            self._timer.cancel()
 
     def can_start(self, caller: str) -> bool:
         """Return whether a slot is free for a caller now."""
-        if self.running < self._slot_count + (not self._held[caller]):
-            return True
-        held_by_keys = sum(count for other, count in self._held.items() if other.startswith(KEY))
-        return caller.startswith(KEY) and held_by_keys < self._key_slot_count
+        own_class = sum(count for other, count in self._held.items() if has_key(other) == has_key(caller))
+        use = SlotUse(total=self.running, own=self._held[caller], own_class=own_class, long=self._count_long())
+        return self._limits.can_start(use)
+
+    def _count_long(self) -> int:
+        now = asyncio.get_running_loop().time()
+        return sum(1 for _ in itertools.takewhile(lambda slot: slot.long_at <= now, self._slots))
 
     def _grant_slots(self) -> None:
+        """Grant slots to requests that can start, and look again when the next conversion counts as long."""
         while ready := [
             entry for entry in self._waiting if not entry.slot.done() and self.can_start(entry.ticket.caller)
         ]:
@@ -144,7 +165,19 @@ class SlotQueue:
             self._grant_count += 1
             self._last_grants[caller] = self._grant_count
             entry.ticket.has_started = True
-            entry.slot.set_result(None)
+            slot = Slot(caller, asyncio.get_running_loop().time() + self._long_s)
+            self._slots[slot] = None
+            entry.slot.set_result(slot)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        loop = asyncio.get_running_loop()
+        next_long_at = next((slot.long_at for slot in self._slots if slot.long_at > loop.time()), None)
+        if self._waiting and self._limits.overlap and next_long_at is not None:
+            self._timer = loop.call_at(next_long_at, self._grant_slots)
 
     def _rank(self, entry: _Waiting) -> tuple[int, int]:
         caller = entry.ticket.caller
@@ -160,7 +193,7 @@ class SlotQueue:
         if len(queued) <= self._queue_size:
             return
         counts = Counter(ticket.caller for ticket in queued)
-        newest = max(reversed(queued), key=lambda ticket: (counts[ticket.caller], not ticket.caller.startswith(KEY)))
+        newest = max(reversed(queued), key=lambda ticket: (counts[ticket.caller], not has_key(ticket.caller)))
         newest.rejection = _queue_full()
         self._reject([entry for entry in self._waiting if entry.ticket is newest], _queue_full)
 

@@ -15,12 +15,12 @@ from meshhub.engine.contract import CALLER
 from meshhub.errors import InvalidKey, KeyStoreUnavailable, quote
 from meshhub.http.admission.addresses import Counted, count_networks
 from meshhub.http.admission.rates import RateState
-from meshhub.http.admission.slots import KEY
 from meshhub.http.context import Context, context_of
 from meshhub.http.errors import ServiceError
 from meshhub.http.state import ServiceState, state_of
 from meshhub.model.plans import Caller, Plan
 from meshhub.service.keys import KeyRecord, Publishable, id_of
+from meshhub.service.sharing import KEY
 
 PUBLIC = {"public": True}
 """Value of `opt` for handlers without API key and rate limit."""

@@ -32,6 +32,7 @@ from meshhub.service.jobs.job import WorkerNode
 from meshhub.service.jobs.opening import open_files, open_store
 from meshhub.service.jobs.store import ClusterStore
 from meshhub.service.settings import Loaded, Settings, load
+from meshhub.service.sharing import SlotLimits
 
 log = logging.getLogger("meshhub.http")
 
@@ -75,7 +76,8 @@ class _Worker:
             engine=create_engine(settings), hooks=create_hook_process(settings), disabled=settings.disabled_plugins
         )
         plans = settings.in_force(self._registry.plans)
-        self._resources = Resources(settings)
+        # the database decides which jobs run at once
+        self._resources = Resources(settings, SlotLimits(shared=settings.most_at_once))
         self._store = cast(ClusterStore, open_store(settings))
         self._files = open_files(settings)
         self._metrics = Metrics(self._registry, self._resources, frozenset())

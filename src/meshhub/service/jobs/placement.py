@@ -1,17 +1,18 @@
 """Placement of jobs on the workers of a cluster, inside a transaction.
 
-Callers take turns as on one machine. A job goes to the worker with the most free slots among those with enough free
-slots and memory. The oldest job that fits on no worker now keeps one for itself after a while: smaller jobs could
-otherwise take its slots and memory forever.
+Callers take turns, and share the slots of each worker, as on one machine; a caller has the slots that it has on all
+workers. A job goes to the worker with the most free slots among those with enough free slots and memory. The oldest job
+that fits on no worker now keeps one for itself after a while: smaller jobs could otherwise take its slots and memory
+forever.
 """
 
 # why this way: docs/decisions/0027-cluster.md
 from __future__ import annotations
 
 import heapq
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sql
@@ -21,6 +22,7 @@ from meshhub.service.jobs.job import Placement, WorkerNode
 from meshhub.service.jobs.store import LEASE_S
 from meshhub.service.jobs.tables import CALLERS, JOBS, WORKERS
 from meshhub.service.jobs.weights import DEFAULT_CORES, DEFAULT_MEMORY_BYTES
+from meshhub.service.sharing import LONG_S, SlotLimits, SlotUse, has_key
 
 _MAX_WAIT_S = 10.0
 """Seconds after which a job that needs many cores or much memory keeps a worker for itself."""
@@ -37,17 +39,56 @@ _MEMORY = sql.func.coalesce(JOBS.c.memory_bytes, DEFAULT_MEMORY_BYTES)
 
 @dataclass
 class _Room:
-    """Free slots and memory of a worker, and those of the idle worker."""
+    """Slots in use and free memory of a worker.
+
+    Attributes:
+        worker: Name of the worker.
+        limits: Numbers of its slots.
+        memory_bytes: Free memory.
+        total_memory_bytes: Memory of the idle worker.
+        held: Slots in use, by whether their callers have a key.
+        long: Those in use for a while.
+        is_kept: Whether a large job waits until this worker is free.
+    """
 
     worker: str
-    slots: int
+    limits: SlotLimits
     memory_bytes: int
-    total_slots: int
     total_memory_bytes: int
+    held: Counter[bool] = field(default_factory=Counter)
+    long: int = 0
+    is_kept: bool = False
 
-    def fits(self, job: Any) -> bool:
-        # a job that needs more cores than the worker has slots takes all of them
-        return self.slots >= min(job.cores, self.total_slots) and self.slots > 0 and self.memory_bytes >= job.memory
+    def has_slot(self, job: Any, own: int) -> bool:
+        """Return whether a job may start, if its memory is free.
+
+        Args:
+            job: Row of the job. If it needs more cores than the worker has slots, it takes all of them.
+            own: Slots of its caller on all workers.
+        """
+        if self.is_kept and own:
+            return False
+        total, cores = self.held.total(), self.count_slots(job)
+        if not self.long:
+            # a slot is free soon, and the weights of the callers decide who gets it
+            return total + cores <= self.limits.shared
+        use = SlotUse(total=total, own=own, own_class=self.held[has_key(job.caller)], long=self.long)
+        return self.limits.can_start(use, cores)
+
+    def has_memory(self, job: Any, own: int) -> bool:
+        """Return whether the memory of a job is free; a caller with slots leaves some for a small job of another."""
+        reserve = DEFAULT_MEMORY_BYTES if own else 0
+        memory_bytes = int(job.memory)
+        return self.memory_bytes >= min(memory_bytes + reserve, max(memory_bytes, self.total_memory_bytes))
+
+    def count_slots(self, job: Any) -> int:
+        """Return the slots that a job takes here."""
+        return min(int(job.cores), self.limits.shared)
+
+    def add(self, job: Any) -> None:
+        """Count a job that is placed here."""
+        self.held[has_key(job.caller)] += self.count_slots(job)
+        self.memory_bytes -= job.memory
 
 
 def announce(connection: sql.Connection, node: WorkerNode, now: float) -> None:
@@ -79,24 +120,29 @@ def _withdraw(connection: sql.Connection, condition: sql.ColumnElement[bool]) ->
 
 def place_jobs(connection: sql.Connection, now: float) -> list[Placement]:
     """Choose workers for the next jobs; the caller excludes other placements."""
-    rooms = _measure_rooms(connection, now)
-    free_slots = sum(max(0, room.slots) for room in rooms)
-    if not free_slots:
+    rooms, own = _measure_rooms(connection, now)
+    free_count = sum(max(0, room.limits.total - room.held.total()) for room in rooms)
+    if not free_count:
         return []
     chosen: dict[int, _Room] = {}
     placements = []
-    turns = _Turns(connection, min(free_slots, _MAX_PLACED_COUNT))
+    turns = _Turns(connection, min(free_count, _MAX_PLACED_COUNT))
     _keep_room(rooms, turns.list_first(), now)
-    while any(room.slots > 0 for room in rooms) and (job := turns.take()) is not None:
+    while (job := turns.take()) is not None:
+        open_rooms = [room for room in rooms if room.has_slot(job, own[job.caller])]
         room = max(
-            (room for room in rooms if room.fits(job)), key=lambda room: (room.slots, room.memory_bytes), default=None
+            (room for room in open_rooms if room.has_memory(job, own[job.caller])),
+            key=lambda room: (not room.is_kept, room.limits.shared - room.held.total(), room.memory_bytes),
+            default=None,
         )
         if room is not None:
-            room.slots -= job.cores
-            room.memory_bytes -= job.memory
+            room.add(job)
+            own[job.caller] += room.count_slots(job)
             chosen[job.number] = room
             placements.append(Placement(job.id, room.worker))
             turns.charge(job)
+        elif not open_rooms and job.cores == 1:
+            turns.drop(job.caller)
     for worker in {room.worker for room in chosen.values()}:
         numbers = [number for number, room in chosen.items() if room.worker == worker]
         connection.execute(JOBS.update().where(JOBS.c.number.in_(numbers)).values(worker=worker, placed=now))
@@ -104,32 +150,48 @@ def place_jobs(connection: sql.Connection, now: float) -> list[Placement]:
     return placements
 
 
-def _measure_rooms(connection: sql.Connection, now: float) -> list[_Room]:
-    """Return the free slots and memory of the workers that live."""
-    used = dict[str, tuple[int, int]]()
-    for worker, cores, memory_bytes in connection.execute(
-        sql.select(JOBS.c.worker, sql.func.sum(_CORES), sql.func.sum(_MEMORY))
-        .where(JOBS.c.state.in_(("queued", "running")), JOBS.c.worker.is_not(None))
-        .group_by(JOBS.c.worker)
+def _measure_rooms(connection: sql.Connection, now: float) -> tuple[list[_Room], Counter[str]]:
+    """Return the workers that live with their slots and memory, and the slots that each caller has."""
+    rooms = {
+        node.worker: _Room(
+            node.worker, SlotLimits.of_workers(node.slots), node.memory_bytes, total_memory_bytes=node.memory_bytes
+        )
+        for node in connection.execute(
+            sql.select(WORKERS).where(WORKERS.c.lease_until >= now, WORKERS.c.slots.is_not(None))
+        )
+    }
+    own = Counter[str]()
+    is_long = sql.and_(JOBS.c.state == "running", JOBS.c.started <= now - LONG_S)
+    for job in connection.execute(
+        sql.select(
+            JOBS.c.worker, JOBS.c.caller, _CORES.label("cores"), _MEMORY.label("memory"), is_long.label("is_long")
+        ).where(JOBS.c.state.in_(("queued", "running")), JOBS.c.worker.is_not(None))
     ):
-        used[worker] = int(cores), int(memory_bytes)
-    rooms = []
-    for node in connection.execute(
-        sql.select(WORKERS).where(WORKERS.c.lease_until >= now, WORKERS.c.slots.is_not(None))
-    ):
-        cores, memory_bytes = used.get(node.worker, (0, 0))
-        free = node.slots - cores, node.memory_bytes - memory_bytes
-        rooms.append(_Room(node.worker, *free, node.slots, node.memory_bytes))
-    return rooms
+        room = rooms.get(job.worker)
+        if room is None:
+            # its lease is about to be lost
+            continue
+        room.add(job)
+        room.long += room.count_slots(job) if job.is_long else 0
+        own[job.caller] += room.count_slots(job)
+    return list(rooms.values()), own
 
 
 def _keep_room(rooms: list[_Room], first: Iterable[Any], now: float) -> None:
-    """Place nothing more on one worker, if the oldest of the first jobs waits for so large a worker."""
-    waiting = [job for job in first if now - job.created > _MAX_WAIT_S and not any(room.fits(job) for room in rooms)]
+    """Keep one worker, if the oldest of the first jobs waits for so large a worker.
+
+    Only callers without a slot may start jobs there, if no other worker is free.
+    """
+    waiting = [
+        job
+        for job in first
+        if now - job.created > _MAX_WAIT_S
+        and not any(room.has_memory(job, 0) and (job.cores == 1 or room.has_slot(job, 0)) for room in rooms)
+    ]
     for job in sorted(waiting, key=lambda job: job.number):
         large = [room for room in rooms if room.total_memory_bytes >= job.memory]
         if large:
-            max(large, key=lambda room: room.memory_bytes).slots = 0
+            max(large, key=lambda room: room.memory_bytes).is_kept = True
             return
 
 
@@ -177,6 +239,10 @@ class _Turns:
             else:
                 heapq.heappop(self._order)
         return None
+
+    def drop(self, caller: str) -> None:
+        """Leave out the other jobs of a caller."""
+        self._jobs[caller].clear()
 
     def charge(self, job: Any) -> None:
         """Move the caller of a job back in the order."""
