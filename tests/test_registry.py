@@ -22,11 +22,13 @@ from meshhub import (
     Chain,
     EmptyModel,
     Format,
+    Frame,
     InvalidOption,
     MissingDependency,
     Objection,
     Operation,
     OutputExists,
+    Part,
     Plan,
     PluginError,
     PremiumRequired,
@@ -34,6 +36,7 @@ from meshhub import (
     Registry,
     Report,
     RequestRefused,
+    Scene,
     Source,
     Stage,
     Target,
@@ -43,8 +46,10 @@ from meshhub import (
     Writer,
     hookimpl,
 )
+from meshhub.model.capabilities import HOST_FRAME
 from meshhub.model.chain import Request
 from meshhub.supported import supported
+from models import brick
 
 FREE = Caller(plan=Plan(id="free", label="Free"))
 
@@ -349,7 +354,13 @@ def test_options_reach_their_step_only() -> None:
     assert chain.steps[-1].options == {"toy_style": "fancy"}
 
 
-SHOWING = Reader(format=toys.TOY, run="toys:read", options=toys.ToyReaderOptions, display_options={"toy_size": "7.5"})
+SHOWING = Reader(
+    format=toys.TOY,
+    run="toys:read",
+    options=toys.ToyReaderOptions,
+    frame=None,
+    display_options={"toy_size": "7.5"},
+)
 """Reader with an option for scenes that are only shown."""
 
 
@@ -540,6 +551,42 @@ def test_frames_are_converted_by_the_host() -> None:
     report, text = convert(input_unit="in", input_up="z")
     assert report.source.size_mm == pytest.approx((254, 508, 762))
     assert text == "plain m y -0.508 [0.254, 0.762, 0.0]"
+
+
+def build_framed(declared: Frame | None, stated: Frame | None, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """Return a registry whose reader declares one frame, and returns a cube of 50 whose scene states another."""
+    reader = Reader(format=toys.TOY, run="framed:read", frame=declared)
+    plugin = build_plugin("framed", meshhub_readers=lambda: [reader])
+    plugin.read = lambda source, options: Scene((brick(50, 50, 50),), (Part(0),), frame=stated)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "framed", plugin)
+    return build_registry(plugin)
+
+
+@pytest.mark.parametrize(
+    ("declared", "stated", "unit", "size_mm"),
+    [
+        (Frame("m", "y"), None, "m", 50_000),
+        (Frame("m", "y"), Frame("m", "y"), "m", 50_000),
+        (HOST_FRAME, None, "mm", 50),
+        (None, Frame("in", "z"), "in", 1270),
+        (None, None, "mm", 50),
+    ],
+)
+def test_the_declared_frame_is_that_of_scenes_that_state_none(
+    declared: Frame | None, stated: Frame | None, unit: str, size_mm: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = build_framed(declared, stated, monkeypatch).inspect(toy()).source
+    assert source.frame is not None
+    assert (source.frame.unit, source.size_mm) == (unit, pytest.approx((size_mm,) * 3))
+
+
+@pytest.mark.parametrize(("declared", "stated"), [(Frame("m", "y"), HOST_FRAME), (HOST_FRAME, Frame("in", "z"))])
+def test_a_scene_that_contradicts_the_declared_frame_is_a_fault_of_the_plugin(
+    declared: Frame, stated: Frame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = build_framed(declared, stated, monkeypatch)
+    with pytest.raises(PluginError, match=r"'framed'.* declares m.*, but its scene states .*maintainer of 'framed'"):
+        registry.inspect(toy())
 
 
 def test_certain_losses_become_notes() -> None:

@@ -89,9 +89,8 @@ FAULTY_DECLARATIONS: list[tuple[str, str, Any, str]] = [
     ("reader", "test_options_are_named_after_their_owner", {"options": MisnamedOption}, "must start with"),
     ("reader", "test_its_files_are_recognised", UNDETECTABLE, "detected as"),
     ("reader", "test_a_brick_keeps_its_size_and_orientation", run("read_larger"), "lies from"),
-    ("reader", "test_a_brick_keeps_its_size_and_orientation", run("read_in_wrong_frame"), "lies from"),
+    ("reader", "test_a_brick_keeps_its_size_and_orientation", {"frame": Frame("mm", "y")}, "lies from"),
     ("reader", "test_a_brick_keeps_its_size_and_orientation", run("read_inside_out"), "volume of -6000"),
-    ("reader", "test_the_frame_is_as_declared", run("read_in_meters"), "declared is"),
     ("reader", "test_a_carried_feature_is_read", run("read_without_features"), "none of its files shows it"),
     ("reader", "test_nothing_undeclared_is_read", {"carries": FEATURES - {"colors"}}, "colors"),
     ("reader", "test_scenes_are_the_same_each_time", run("read_by_hash"), "in another process"),
@@ -175,6 +174,12 @@ def test_each_fault_fails_its_contract(kind: str, name: str, change: Any, messag
     brick = {"brick": Source.from_bytes(b"{}", "brick.stl")} if "recognised" in name else {}
     messages = failures(kind, name, FaultyPlugin(**{kind: change}), **brick)
     assert any(message in each for each in messages), messages
+
+
+def test_a_scene_in_another_frame_than_declared_fails_the_contract() -> None:
+    contract = build_contract("reader", FaultyPlugin(reader=run("read_in_meters")))
+    with pytest.raises(PluginError, match="declares millimeters, Z up, but its scene states meters, Z up"):
+        contract.test_a_brick_keeps_its_size_and_orientation()
 
 
 BROKEN_FEATURES = {

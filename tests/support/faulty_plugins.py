@@ -186,10 +186,6 @@ def read_larger(source: Source, options: DemoOptions) -> Scene:
     return change_meshes(read(source, options), lambda mesh: replace(mesh, vertices=mesh.vertices * 10))
 
 
-def read_in_wrong_frame(source: Source, options: DemoOptions) -> Scene:
-    return replace(read(source, options), frame=Frame("mm", "y"))
-
-
 def read_inside_out(source: Source, options: DemoOptions) -> Scene:
     return change_meshes(read(source, options), lambda mesh: replace(mesh, faces=mesh.faces[:, ::-1]))
 

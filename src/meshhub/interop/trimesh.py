@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from meshhub.interop.pieces import Piece, SceneBuilder, as_rgba, open_image, pieces
-from meshhub.model.capabilities import UNIT_NAMES, Frame, Unit
+from meshhub.model.capabilities import HOST_FRAME, UNIT_NAMES, Frame, Unit
 from meshhub.model.scene import Color, Float64, Material, Mesh, Part, Scene
 from meshhub.toolkit.colors import decode_srgb, encode_srgb
 
@@ -52,7 +52,7 @@ def to_trimesh(scene: Scene) -> trimesh.Scene:
         name = piece.name if piece.name and piece.name not in result.geometry else f"{piece.name or 'part'}_{number}"
         result.add_geometry(_to_mesh(piece), node_name=name, geom_name=name, transform=piece.transform)
         geometry_names[id(piece.mesh)] = name
-    result.units = UNIT_NAMES[scene.frame.unit]
+    result.units = UNIT_NAMES[(scene.frame or HOST_FRAME).unit]
     return cast("trimesh.Scene", result)
 
 

@@ -189,7 +189,7 @@ class Reader(Capability, frozen=True, kw_only=True):
     """Features that the reader keeps."""
 
     frame: Frame | None = HOST_FRAME
-    """Frame of all files of the format; None if each file declares its own."""
+    """Frame of all files of the format, and of scenes that state none; None if each file states its own."""
 
     score: Score = 50
     """Preference among several readers of the format; the highest wins, then the first name."""

@@ -295,8 +295,8 @@ class Scene:
     images: tuple[Image, ...] = ()
     """Images that materials refer to."""
 
-    frame: Frame = HOST_FRAME
-    """Unit and up axis of all coordinates."""
+    frame: Frame | None = None
+    """Unit and up axis of all coordinates; None: the frame that the reader declares, else millimeters, Z up."""
 
     name: str = ""
     """Name for people."""
@@ -321,7 +321,8 @@ class Scene:
             ("image", "images"): self.images,
         }
         words = [f"{len(items)} {nouns[len(items) > 1]}" for nouns, items in counts.items() if items]
-        return f"Scene({', '.join([*words, f'{self.face_count} faces', f'{self.frame.unit}, {self.frame.up} up'])})"
+        frame = self.frame or HOST_FRAME
+        return f"Scene({', '.join([*words, f'{self.face_count} faces', f'{frame.unit}, {frame.up} up'])})"
 
     def _repr_html_(self) -> str:
         """Describe the scene for notebooks, with a picture."""

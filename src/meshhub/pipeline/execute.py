@@ -298,15 +298,12 @@ def _read(chain: Chain, source: Source, steps: _Steps) -> _ReadResult:
             raise PluginError(f"{step} returned {type(scene).__name__} instead of a scene")
         with _attributing(f"the scene of {step}", position):
             check_read_scene(scene, shorten_name(source))
-        frame = Frame(
-            cast(Unit, chain.input_unit or scene.frame.unit),
-            cast(Up, chain.input_up or scene.frame.up),
-        )
+        stated = _find_frame(position, scene)
+        frame = Frame(cast(Unit, chain.input_unit or stated.unit), cast(Up, chain.input_up or stated.up))
         project = scene.project
         # another unit or axis than that of the file makes another scene
-        kept_project = project if frame == scene.frame else None
-        if frame != scene.frame:
-            scene = replace(scene, frame=frame)
+        kept_project = project if frame == stated else None
+        scene = replace(scene, frame=frame)
         if frame != HOST_FRAME:
             note("frame_converted", f"read in {_frame_words(frame)}; converted to {_frame_words(HOST_FRAME)}")
         scene = to_frame(scene, HOST_FRAME).with_project(kept_project)
@@ -319,6 +316,21 @@ def _read(chain: Chain, source: Source, steps: _Steps) -> _ReadResult:
         if chain.input_unit is None:
             _note_implausible_unit(float(np.ptp(box, axis=0).max()), frame, is_declared=step.frame is None)
     return _ReadResult(scene, frame, features, project)
+
+
+def _find_frame(position: Position, scene: Scene) -> Frame:
+    """Return the frame of a file: the one that its scene states, else the one that its reader declares.
+
+    Raises:
+        PluginError: The two contradict each other.
+    """
+    declared, stated = position.step.frame, scene.frame
+    if declared is not None and stated is not None and declared != stated:
+        raise PluginError(
+            f"{position.step} declares {_frame_words(declared)}, but its scene states {_frame_words(stated)}; "
+            f"{position.remedy}"
+        )
+    return stated or declared or HOST_FRAME
 
 
 def _operate(position: Position, scene: Scene) -> Scene:
@@ -334,7 +346,7 @@ def _operate(position: Position, scene: Scene) -> Scene:
             raise PluginError(f"{step} returned a broken scene: {fault}")
     if result.face_count == 0:
         raise ConversionFailed(f"{step.label} left nothing of the model; change or omit its options")
-    return result
+    return to_frame(result, HOST_FRAME)
 
 
 def _write(position: Position, scene: Scene, target: Target) -> None:

@@ -66,7 +66,7 @@ class _Header(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     parts: tuple[_PartHeader, ...]
     materials: tuple[Material, ...]
     images: tuple[_ImageHeader, ...]
-    frame: Frame
+    frame: Frame | None
     name: str
     metadata: dict[str, str]
 

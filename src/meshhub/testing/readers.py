@@ -155,17 +155,6 @@ class ReaderContract(Contract[Reader]):
             "6000",
         )
 
-    def test_the_frame_is_as_declared(self) -> None:
-        """Test that scenes come in the declared frame, if the declaration states one."""
-        frame = self.capability.frame
-        if frame is None:
-            pytest.skip("each file states its own frame")
-        for source in self.files():
-            _, report = conversions.read(self.registry, self.format_id, source, self.options)
-            require(
-                report.source.frame == frame, f"{source.name!r} comes in {report.source.frame}, declared is {frame}"
-            )
-
     @pytest.mark.parametrize("feature", sorted(FEATURES - {"units"}))
     def test_a_carried_feature_is_read(self, feature: Feature) -> None:
         """Test that at least one file shows the declared feature."""

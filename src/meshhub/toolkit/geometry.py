@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from meshhub.model.capabilities import MILLIMETRES_PER, Frame
+from meshhub.model.capabilities import HOST_FRAME, MILLIMETRES_PER, Frame
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
 from meshhub.toolkit.columns import as_numpy
 
@@ -220,10 +220,15 @@ def frame_matrix(source: Frame, target: Frame) -> Float64:
 
 
 def to_frame(scene: Scene, frame: Frame) -> Scene:
-    """Convert the scene to another frame; the conversion is baked into the vertices, part matrices are conjugated."""
+    """Convert the scene to another frame; the conversion is baked into the vertices, part matrices are conjugated.
+
+    A scene without a frame is in millimeters, Z up.
+    """
     if scene.frame == frame:
         return scene
-    matrix = frame_matrix(scene.frame, frame)
+    if (scene.frame or HOST_FRAME) == frame:
+        return replace(scene, frame=frame)
+    matrix = frame_matrix(scene.frame or HOST_FRAME, frame)
     inverse = np.linalg.inv(matrix)
     rotation = matrix[:3, :3] / np.linalg.norm(matrix[:3, 0])
     meshes = tuple(

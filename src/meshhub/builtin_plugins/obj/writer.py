@@ -8,7 +8,7 @@ from meshhub.builtin_plugins.obj import ObjWriterOptions
 from meshhub.builtin_plugins.obj.writing.appearance import MaterialLibrary
 from meshhub.builtin_plugins.obj.writing.names import UniqueNames
 from meshhub.builtin_plugins.obj.writing.statements import format_attribute, format_faces, format_positions
-from meshhub.model.capabilities import Frame
+from meshhub.model.capabilities import HOST_FRAME, Frame
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Material, Mesh, Scene
 from meshhub.model.source import Target
@@ -17,7 +17,8 @@ from meshhub.toolkit.geometry import baked, to_frame
 
 def write(scene: Scene, target: Target, options: ObjWriterOptions) -> None:
     """Write the placed parts of a scene as OBJ; materials and images become companions."""
-    scene = baked(to_frame(scene, Frame(scene.frame.unit, options.obj_up)))
+    frame = Frame(HOST_FRAME.unit, options.obj_up)
+    scene = baked(to_frame(scene, frame))
     parts = [part for part in scene.parts if len(scene.meshes[part.mesh].faces)]
     meshes = [scene.meshes[part.mesh] for part in parts]
     library = _build_library(scene, meshes)
@@ -28,7 +29,7 @@ def write(scene: Scene, target: Target, options: ObjWriterOptions) -> None:
     runs = iter(format_faces(meshes, v, vt, vn, by_material=library is not None))
     names = UniqueNames("part")
     with target.open() as file:
-        file.write(f"# meshhub, {scene.frame.unit}, {options.obj_up.upper()} up\n".encode())
+        file.write(f"# meshhub, {frame.unit}, {frame.up.upper()} up\n".encode())
         if library is not None:
             file.write(f"mtllib {library.name}\n".encode())
         run = next(runs, None)

@@ -24,7 +24,7 @@ def describe_scene(scene: Scene) -> str:
     """Return a picture and a table of facts as HTML; the picture is left out where it would take seconds."""
     with np.errstate(all="ignore"):
         placed = to_frame(scene, HOST_FRAME)
-    size = _measure(placed)
+    size, frame = _measure(placed), scene.frame or HOST_FRAME
     names = [part.name for part in scene.parts if part.name]
     rows: list[tuple[str, object]] = [
         ("name", scene.name),
@@ -35,7 +35,7 @@ def describe_scene(scene: Scene) -> str:
         ("meshes", len(scene.meshes)),
         ("materials", len(scene.materials) or None),
         ("images", len(scene.images) or None),
-        ("coordinates", f"{scene.frame.unit}, {scene.frame.up.upper()} up"),
+        ("coordinates", f"{frame.unit}, {frame.up.upper()} up"),
         ("carries", ", ".join(sorted(scene.features())) or "triangles only"),
         *list_rows("part", names),
     ]
