@@ -283,10 +283,27 @@ def test_digits_beyond_single_precision_are_kept() -> None:
     assert load(written.encode()).meshes[0].vertices.max() == 1.00000000001
 
 
-@pytest.mark.parametrize("word", ["1.2.3", "abc", "--1", "0x10"])
-def test_a_coordinate_that_is_not_a_number_is_rejected(word: str) -> None:
-    with pytest.raises(UnreadableFile):
-        load(text(CORNERS).replace("vertex 10", f"vertex {word}", 1).encode())
+@pytest.mark.parametrize("layout", ["regular", "tabs", "comments", "blank lines", "CRLF", "upper case", "no facets"])
+@pytest.mark.parametrize("word", ["1.2.3", "abc", "--1", "0x10", "nan", "-inf", "1e999", "1,x"])
+def test_the_error_names_the_line_of_a_bad_number(word: str, layout: str) -> None:
+    lines = ["solid of a vertex", *text(CORNERS).splitlines()[1:]]
+    at = [number for number, line in enumerate(lines) if "vertex" in line and number][4]
+    lines[at] = lines[at].rpartition(" ")[0] + f" {word}"
+    if layout == "tabs":
+        lines = [line.replace(" ", "\t") for line in lines]
+    elif layout == "comments":
+        lines = [f"{line} # a vertex" if number else line for number, line in enumerate(lines)]
+    elif layout == "blank lines":
+        lines, at = [part for line in lines for part in ("", line)], 2 * at + 1
+    elif layout == "upper case":
+        lines = [line.upper() for line in lines]
+        word = word.upper()
+    elif layout == "no facets":
+        lines = [line if "vertex" in line else "" for line in lines]
+    with pytest.raises(
+        UnreadableFile, match=rf"line {at + 1} of the STL text has '{re.escape(word.lower())}' in place"
+    ):
+        load(("\r\n" if layout == "CRLF" else "\n").join(lines).encode())
 
 
 # --- writing

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import Frame, Source, UnreadableFile
+from meshhub.errors import quote
 from meshhub.model.capabilities import MILLIMETRES_PER, Up
 from meshhub.model.scene import Float64
 from meshhub.toolkit.archive import Archive, ArchiveLimits
@@ -46,7 +47,7 @@ def numbers(text: str | None, dtype: str, what: str) -> NDArray[np.generic]:
     try:
         values, _ = read_numbers(plain, dtype)
     except Irregular as error:
-        raise UnreadableFile(f"{what} has something that is not a number: {str(error)[:60]}; export it again") from None
+        raise UnreadableFile(f"{what} has {quote(error.word)}, which is not a number; export it again") from None
     return values
 
 

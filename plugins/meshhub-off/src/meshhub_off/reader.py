@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import Material, Mesh, NoOptions, Part, Scene, Source, UnreadableFile, note
+from meshhub.errors import quote
 from meshhub.model.scene import Float64, Int32
 from meshhub.toolkit.columns import Irregular, read_numbers
 from meshhub.toolkit.polygons import triangulate
@@ -53,7 +54,8 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     if counts is None:
         raise UnreadableFile("the numbers of vertices and faces are missing after the word OFF; export the file again")
     vertex_count, face_count = int(counts[1]), int(counts[2])
-    numbers, per_line = _read_body(body[counts.end() :])
+    lines_before = len((text[:start] + b".").splitlines()) - 1 + body.count(b"\n", 0, counts.end())
+    numbers, per_line = _read_body(body[counts.end() :], lines_before)
 
     width, first_face_line = _measure_vertices(per_line, len(numbers), vertex_count, layout)
     table = numbers[: vertex_count * width].reshape(vertex_count, width)
@@ -85,12 +87,15 @@ def _read_keyword(text: bytes) -> tuple[Layout, int]:
     return Layout(has_normals, has_colors, has_uv), keyword.end()
 
 
-def _read_body(body: bytes) -> tuple[Numbers, Index]:
+def _read_body(body: bytes, lines_before: int) -> tuple[Numbers, Index]:
     """Return all numbers, and the count on each line that is not empty. Raises UnreadableFile."""
     try:
         numbers, per_line = read_numbers(body, "f8")
     except Irregular as error:
-        raise UnreadableFile(f"a vertex or face has a field that is not a number: {error}") from None
+        line = lines_before + (error.line or 0) + 1
+        raise UnreadableFile(
+            f"line {line} of the OFF file has {quote(error.word)}, which is not a number; export it again"
+        ) from None
     if not np.isfinite(numbers).all():
         raise UnreadableFile("the file has infinite or NaN numbers; repair the model and export it again")
     return numbers, per_line[per_line > 0]

@@ -9,13 +9,13 @@ from meshhub.builtin_plugins.ply.header import Element, Header
 from meshhub.builtin_plugins.ply.row_layout import (
     DataSection,
     ElementTable,
-    Index,
+    TextLines,
     binary_section,
     locate_rows,
     number_section,
     read_table,
 )
-from meshhub.errors import UnreadableFile
+from meshhub.errors import UnreadableFile, quote
 from meshhub.toolkit.columns import Irregular, read_numbers, read_rows
 
 Selection = dict[str, frozenset[str]]
@@ -40,26 +40,23 @@ def read_elements(data: bytes, header: Header, selection: Selection) -> dict[str
     last = max((index for index, element in enumerate(header.elements) if element.name in selection), default=-1)
     elements = header.elements[: last + 1]
     if header.encoding == "ascii":
-        return _read_text(data[header.data_start :], elements, selection)
+        return _read_text(data[header.data_start :], header.line_count + 1, elements, selection)
     order = "<" if header.encoding == "binary_little_endian" else ">"
     return _read_section(binary_section(data, header.data_start, order), elements, selection)
 
 
-def _read_section(
-    section: DataSection, elements: list[Element], selection: Selection, lines: Index | None = None
-) -> dict[str, ElementTable]:
-    """Read consecutive elements from the start of `section`; `lines` are the line starts of a text."""
+def _read_section(section: DataSection, elements: list[Element], selection: Selection) -> dict[str, ElementTable]:
+    """Read consecutive elements from the start of `section`."""
     tables: dict[str, ElementTable] = {}
     position = 0
     for element in elements:
-        next_lines = None if lines is None else lines[int(np.searchsorted(lines, position)) :]
-        starts, position = locate_rows(section, element, position, next_lines)
+        starts, position = locate_rows(section, element, position)
         if element.name in selection and element.name not in tables:
             tables[element.name] = read_table(section, element, starts, selection[element.name])
     return tables
 
 
-def _read_text(text: bytes, elements: list[Element], selection: Selection) -> dict[str, ElementTable]:
+def _read_text(text: bytes, first_line: int, elements: list[Element], selection: Selection) -> dict[str, ElementTable]:
     """Read elements as regular tables until one is irregular; read that one and the rest as a stream of numbers."""
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -76,11 +73,12 @@ def _read_text(text: bytes, elements: list[Element], selection: Selection) -> di
         numbers = _read_regular(memoryview(text)[start:end], element)
         if numbers is None:
             rest = {name: properties for name, properties in selection.items() if name not in tables}
-            return tables | _read_stream(text[start:], elements[index:], rest)
+            return tables | _read_stream(text[start:], first_line + line, elements[index:], rest)
         if element.name in selection and element.name not in tables:
-            row_starts = numbers.shape[1] * np.arange(element.count)
-            section = number_section(numbers.reshape(-1))
-            tables[element.name] = read_table(section, element, row_starts, selection[element.name])
+            row_starts = numbers.shape[1] * np.arange(element.count + 1)
+            lines = TextLines(row_starts, first_line + line + np.arange(element.count))
+            section = number_section(numbers.reshape(-1), lines)
+            tables[element.name] = read_table(section, element, row_starts[:-1], selection[element.name])
         line, start = last + 1, end
     return tables
 
@@ -95,32 +93,39 @@ def _read_regular(text: memoryview, element: Element) -> NDArray[np.float64] | N
         numbers: NDArray[np.float64] = read_rows(text, len(first_line), "f8", take=take)
         if len(numbers) != element.count:
             return None
-        _, end = locate_rows(number_section(numbers[0]), Element(element.name, 1, element.properties), 0)
-    except (Irregular, UnreadableFile):
+    except Irregular:
         return None
-    if end > len(take) or not _has_equal_counts(numbers, element):
-        return None
-    return numbers
+    return numbers if _has_equal_counts(numbers, element) else None
 
 
 def _has_equal_counts(numbers: NDArray[np.float64], element: Element) -> bool:
     """Return whether the lists have equal counts in all rows, so that each column holds one property."""
-    column = 0
+    column, width = 0, numbers.shape[1]
     for prop in element.properties:
-        if prop.count_type is not None:
-            counts = numbers[:, column]
-            if not (counts == counts[0]).all():
+        if prop.count_type is not None and column < width:
+            count = float(numbers[0, column])
+            if not (0 <= count <= width and count.is_integer() and bool((numbers[:, column] == count).all())):
                 return False
-            column += int(counts[0])
+            column += int(count)
         column += 1
-    return True
+    return bool(column <= width)
 
 
-def _read_stream(text: bytes, elements: list[Element], selection: Selection) -> dict[str, ElementTable]:
-    """Read the elements of a text of any layout. Raises UnreadableFile."""
+def _read_stream(
+    text: bytes, first_line: int, elements: list[Element], selection: Selection
+) -> dict[str, ElementTable]:
+    """Read the elements of a text of any layout, which starts at line `first_line` of the file.
+
+    Raises:
+        UnreadableFile: The text is cut off or damaged; the message names the line of a word that is not a number.
+    """
     try:
         numbers, counts = read_numbers(text, "f8")
     except Irregular as error:
-        raise UnreadableFile(f"the PLY text has something other than numbers: {error}; export it again") from None
-    lines = np.append((np.cumsum(counts) - counts)[counts > 0], len(numbers))
-    return _read_section(number_section(numbers, is_complete=text[-1:].isspace()), elements, selection, lines)
+        line = first_line + (error.line or 0)
+        raise UnreadableFile(
+            f"line {line} of the PLY file has {quote(error.word)}, which is not a number; export the model again"
+        ) from None
+    starts = np.append((np.cumsum(counts) - counts)[counts > 0], len(numbers))
+    lines = TextLines(starts, first_line + np.flatnonzero(counts))
+    return _read_section(number_section(numbers, lines, is_complete=text[-1:].isspace()), elements, selection)

@@ -65,12 +65,19 @@ class Element:
 
 @dataclass
 class Header:
-    """Parsed header; `data_start` is the offset of the first byte after it."""
+    """Parsed header; `data_start` is the offset of the first byte after it, and `line_count` counts its lines."""
 
     encoding: Encoding
     elements: list[Element]
     textures: list[str]
     data_start: int
+    line_count: int
+
+    @property
+    def is_gaussian_splat(self) -> bool:
+        """Whether the points are Gaussians of a radiance field, plain or as PlayCanvas compresses them."""
+        names = {(element.name, prop.name) for element in self.elements for prop in element.properties}
+        return ("vertex", "f_dc_0") in names or ("vertex", "packed_position") in names
 
 
 def read_header(data: bytes) -> Header:
@@ -87,7 +94,7 @@ def read_header(data: bytes) -> Header:
     if end is None:
         raise UnreadableFile("the PLY header has no end_header line: the file is cut off or damaged; export it again")
     lines = re.split(r"\r\n|\r|\n", head[: end.start()].decode("latin-1"))
-    header = Header("ascii", [], [], bom_bytes + _data_start(head, end))
+    header = Header("ascii", [], [], bom_bytes + _data_start(head, end), len(lines) + 1)
     has_format = False
     for number, line, words in _statements(lines):
         if words[0] == "comment":
@@ -115,23 +122,26 @@ def _add_texture(header: Header, line: str, words: list[str]) -> None:
 
 def _statements(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:
     """Yield each statement and comment of the header: line number from 1, line, words."""
-    in_comment = False
-    wrapped: list[int] = []
+    in_comment = has_element = False
+    ignored: list[int] = []
     for number, line in enumerate(lines[1:], 2):
         words = line.split()
         if not words:
             continue
-        if in_comment and words[0].lower() not in _KEYWORDS:
-            # some programs wrap long comments without repeating the keyword
-            wrapped.append(number)
+        if (in_comment or not has_element) and words[0].lower() not in _KEYWORDS:
+            # some programs wrap long comments without repeating the keyword; Blender 2.47 wrote its name without one
+            ignored.append(number)
             continue
+        if words[0] == "property" and ignored and not has_element:
+            raise _bad_line(ignored[0], lines[ignored[0] - 1])
         in_comment = words[0] in _COMMENT_KEYWORDS
+        has_element = has_element or words[0] == "element"
         if words[0] != "obj_info":
             yield number, line, words
-    if wrapped:
-        first = f"line {wrapped[0]} of the PLY header ({quote(lines[wrapped[0] - 1])})"
-        more = f"; so were {len(wrapped) - 1:,} more lines" if len(wrapped) > 1 else ""
-        note("header_line_ignored", f"{first} has no keyword and was read as part of the comment{more}")
+    if ignored:
+        first = f"line {ignored[0]} of the PLY header ({quote(lines[ignored[0] - 1])})"
+        more = f"; so were {len(ignored) - 1:,} more lines" if len(ignored) > 1 else ""
+        note("header_line_ignored", f"{first} has no keyword and was ignored{more}")
 
 
 def _data_start(head: bytes, end: re.Match[bytes]) -> int:

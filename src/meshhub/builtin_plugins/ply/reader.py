@@ -11,7 +11,7 @@ from meshhub.builtin_plugins.ply import appearance
 from meshhub.builtin_plugins.ply.elements import read_elements
 from meshhub.builtin_plugins.ply.header import Header, read_header
 from meshhub.builtin_plugins.ply.row_layout import ElementTable, ListColumn
-from meshhub.errors import EmptyModel, UnreadableFile
+from meshhub.errors import EmptyModel, UnreadableFile, format_number
 from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Image, Int32, Material, Mesh, Part, Scene, UInt8
@@ -26,6 +26,7 @@ _SELECTION = {
     "vertex": _VERTEX, "vertices": _VERTEX, "face": _FACE, "faces": _FACE, "polygon": _FACE,
     "tristrips": frozenset(_INDICES),
 }  # fmt: skip
+_POLYGONS = _SELECTION.keys() - {"vertex", "vertices"}
 
 Index = NDArray[np.int64]
 
@@ -46,13 +47,18 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     vertex = tables.get("vertex") or tables.get("vertices")
     if vertex is None or vertex.count == 0:
         raise EmptyModel("the PLY file has no vertices; export the model again")
+    if header.is_gaussian_splat and not tables.keys() & _POLYGONS:
+        raise EmptyModel(
+            f"the PLY file is a Gaussian splat: {vertex.count} splats and no faces; export a mesh from the program "
+            "that made it"
+        )
     if not all(axis in vertex.columns for axis in "xyz"):
         raise UnreadableFile("the vertices of the PLY file have no x, y and z; export the model again")
     face = tables.get("face") or tables.get("faces") or tables.get("polygon")
     counts, indices = _read_polygons(face, vertex.count)
     strips = _read_strips(tables.get("tristrips"), vertex.count)
     mesh = Mesh(
-        np.stack([vertex.columns[axis] for axis in "xyz"], axis=1).astype(np.float64),
+        _read_points(vertex),
         np.empty((0, 3), np.int32),
         normals=appearance.read_normals(vertex),
         uv=appearance.read_uv(vertex),
@@ -68,6 +74,16 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     mesh = _add_corner_uv(mesh, face, corners)
     polygon = np.concatenate([polygon, np.full(len(strips), -1, np.int32)])
     return _add_materials(mesh, face, polygon, source, header)
+
+
+def _read_points(vertex: ElementTable) -> Float64:
+    """Return the (n, 3) positions. Raises UnreadableFile for one that is not finite."""
+    points: Float64 = np.stack([vertex.columns[axis] for axis in "xyz"], axis=1).astype(np.float64)
+    is_finite = np.isfinite(points).all(axis=1)
+    if not is_finite.all():
+        place = vertex.row_name("vertex", int(is_finite.argmin()))
+        raise UnreadableFile(f"{place} has a coordinate that is not a finite number; export the model again")
+    return points
 
 
 def _describe_missing_faces(header: Header, vertex_count: int) -> str:
@@ -90,9 +106,9 @@ def _find_indices(table: ElementTable | None) -> ListColumn | None:
 def _read_polygons(face: ElementTable | None, vertex_count: int) -> tuple[Index, Index]:
     """Return the corner count of each face, and the vertex of each corner. Raises UnreadableFile for a bad index."""
     lists = _find_indices(face)
-    if lists is None:
+    if face is None or lists is None:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    indices = _check_indices(lists, vertex_count, lowest=0)
+    indices = _check_indices(face, lists, vertex_count, lowest=0)
     short_count = int((lists.counts < 3).sum())
     if short_count:
         note(
@@ -102,7 +118,7 @@ def _read_polygons(face: ElementTable | None, vertex_count: int) -> tuple[Index,
     return lists.counts, indices
 
 
-def _check_indices(lists: ListColumn, vertex_count: int, lowest: int) -> Index:
+def _check_indices(table: ElementTable, lists: ListColumn, vertex_count: int, lowest: int) -> Index:
     """Return the items as integers. Raises UnreadableFile for one outside `lowest` … vertex_count - 1."""
     values = lists.values
     with np.errstate(invalid="ignore"):
@@ -113,8 +129,8 @@ def _check_indices(lists: ListColumn, vertex_count: int, lowest: int) -> Index:
         item = int(is_bad.argmax())
         row = int(np.searchsorted(np.cumsum(lists.counts), item, side="right"))
         raise UnreadableFile(
-            f"face {row} of the PLY file refers to vertex {values[item]}, but it has {vertex_count} vertices (from 0); "
-            "export the model again"
+            f"{table.row_name('face', row)} refers to vertex {format_number(float(values[item]))}, but the file has "
+            f"{vertex_count} vertices (from 0); export the model again"
         )
     return values.astype(np.int64)
 
@@ -122,9 +138,9 @@ def _check_indices(lists: ListColumn, vertex_count: int, lowest: int) -> Index:
 def _read_strips(table: ElementTable | None, vertex_count: int) -> Int32:
     """Return the (m, 3) faces of triangle strips. -1 starts a new strip; every second triangle is flipped."""
     lists = _find_indices(table)
-    if lists is None or len(lists.values) < 3:
+    if table is None or lists is None or len(lists.values) < 3:
         return np.empty((0, 3), np.int32)
-    indices = _check_indices(lists, vertex_count, lowest=-1)
+    indices = _check_indices(table, lists, vertex_count, lowest=-1)
     is_start = np.zeros(len(indices), np.bool_)
     is_start[(np.cumsum(lists.counts) - lists.counts)[lists.counts > 0]] = True
     is_start[1:] |= indices[:-1] < 0

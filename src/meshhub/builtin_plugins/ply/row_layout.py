@@ -9,7 +9,7 @@ follows the chain of actual rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,40 @@ class ListColumn:
     values: Column
 
 
+@dataclass(frozen=True)
+class TextLines:
+    """Lines of a text that hold numbers.
+
+    starts: (n + 1,) position of the first number of each line, and the end of the last line.
+    numbers: (n,) line of the file, counted from 1.
+    """
+
+    starts: Index
+    numbers: Index
+
+    def find(self, position: int) -> int:
+        """Return the line of the file in which a position is."""
+        return int(self.numbers[np.searchsorted(self.starts[:-1], position, side="right") - 1])
+
+
 @dataclass
 class ElementTable:
-    """Selected properties of an element, by name."""
+    """Selected properties of an element, by name; `starts` has the position of each row, `lines` is that of a text."""
 
-    count: int
-    columns: dict[str, Column]
-    lists: dict[str, ListColumn]
+    starts: Index
+    lines: TextLines | None
+    columns: dict[str, Column] = field(default_factory=dict)
+    lists: dict[str, ListColumn] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self.starts)
+
+    def row_name(self, kind: str, row: int) -> str:
+        """Return where a row is, for messages: its line in a text, else its number from 0."""
+        place = f"{kind} {row}" if self.lines is None else f"line {self.lines.find(int(self.starts[row]))}"
+        return f"{place} of the PLY file"
 
 
 class DataSection:
@@ -57,6 +84,7 @@ class DataSection:
         unit: str,
         *,
         is_complete: bool = True,
+        lines: TextLines | None = None,
     ) -> None:
         """Create a section.
 
@@ -66,12 +94,14 @@ class DataSection:
             size: Returns the number of positions that a value of the given type takes.
             unit: Name of the positions in messages.
             is_complete: Whether the last position is complete; False if the file may end inside a number.
+            lines: Lines of a text.
         """
         self.length = length
         self.view = view
         self.size = size
         self.unit = unit
         self.is_complete = is_complete
+        self.lines = lines
 
     def min_row_size(self, element: Element) -> int:
         """Return the smallest number of positions that a row of the element takes."""
@@ -89,21 +119,20 @@ def binary_section(data: bytes, start: int, order: str) -> DataSection:
     return DataSection(length, view, lambda type_: np.dtype(type_).itemsize, "bytes")
 
 
-def number_section(numbers: NDArray[np.float64], *, is_complete: bool = True) -> DataSection:
+def number_section(numbers: NDArray[np.float64], lines: TextLines, *, is_complete: bool = True) -> DataSection:
     """Return numbers parsed from text as a section; `is_complete` is False if the text ends without white space."""
-    return DataSection(len(numbers), lambda _: numbers, lambda _: 1, "numbers", is_complete=is_complete)
+    return DataSection(len(numbers), lambda _: numbers, lambda _: 1, "numbers", is_complete=is_complete, lines=lines)
 
 
-def locate_rows(section: DataSection, element: Element, start: int, lines: Index | None = None) -> tuple[Index, int]:
+def locate_rows(section: DataSection, element: Element, start: int) -> tuple[Index, int]:
     """Find the start of each row of an element, and the end of the last row.
 
     Args:
         section: The data.
         element: The element to locate.
         start: Position of its first row.
-        lines: For text, the starts of the lines from `start` on, and the end of the last line.
     Raises:
-        UnreadableFile: The data ends before the element.
+        UnreadableFile: The data ends before the element, or a line of a text does not hold its row.
     """
     min_size = section.min_row_size(element)
     if start + element.count * min_size > section.length:
@@ -111,11 +140,9 @@ def locate_rows(section: DataSection, element: Element, start: int, lines: Index
         raise _cut_off(element, f"which need {element.count * min_size} {section.unit} or more; {available} follow")
     if element.count == 0 or min_size == 0:
         return np.full(element.count if min_size else 0, start, np.int64), start
-    if lines is not None and len(lines) > element.count and lines[0] == start:
-        # extra numbers at the end of a line are not part of the next row
-        starts, ends = lines[: element.count], lines[1 : element.count + 1]
-        if (_row_ends(section, element, starts) <= ends).all():
-            return starts, int(ends[-1])
+    by_line = _locate_lines(section, element, start)
+    if by_line is not None:
+        return by_line
     if not element.list_count:
         return start + min_size * np.arange(element.count), start + min_size * element.count
     first_end = int(_row_ends(section, element, np.array([start]))[0])
@@ -125,6 +152,34 @@ def locate_rows(section: DataSection, element: Element, start: int, lines: Index
         if np.array_equal(ends[:-1], starts[1:]) and int(ends[-1]) <= section.length:
             return starts, int(ends[-1])
     return _follow_rows(section, element, start)
+
+
+def _locate_lines(section: DataSection, element: Element, start: int) -> tuple[Index, int] | None:
+    """Find the rows of an element that has a line for each row; return None if rows and lines differ.
+
+    Raises:
+        UnreadableFile: A line does not hold its row.
+    """
+    if section.lines is None:
+        return None
+    first = int(np.searchsorted(section.lines.starts, start))
+    lines = section.lines.starts[first:]
+    if len(lines) <= element.count or lines[0] != start:
+        return None
+    # extra numbers at the end of a line are not part of the next row
+    starts, line_ends = lines[: element.count], lines[1 : element.count + 1]
+    row_ends = _row_ends(section, element, starts)
+    is_short = row_ends > line_ends
+    if not is_short.any():
+        return starts, int(line_ends[-1])
+    # long lists may continue on more lines, and a text may have any number of values on a line
+    has_line_for_each = len(lines) == element.count + 1 if element.list_count else row_ends[0] == line_ends[0]
+    if has_line_for_each:
+        line = section.lines.numbers[first + int(is_short.argmax())]
+        raise UnreadableFile(
+            f"line {line} of the PLY file is not a complete row of {quote(element.name)}; export the model again"
+        )
+    return None
 
 
 def _follow_rows(section: DataSection, element: Element, start: int) -> tuple[Index, int]:
@@ -204,7 +259,7 @@ def read_table(section: DataSection, element: Element, starts: Index, selection:
         starts: (n,) start of each row.
         selection: Names of the properties to read.
     """
-    table = ElementTable(len(starts), {}, {})
+    table = ElementTable(starts, section.lines)
     step = _row_step(starts)
     positions = starts
     for prop in element.properties:

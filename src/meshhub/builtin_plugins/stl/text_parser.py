@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 
 import numpy as np
 
-from meshhub.builtin_plugins.stl.token_parser import Facets, parse_tokens
-from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile
+from meshhub.builtin_plugins.stl.token_parser import BadNumber, Facets, parse_tokens
+from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile, quote
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64, Mesh, Part, Scene
 from meshhub.toolkit.columns import Irregular, blank_comments, read_rows
@@ -26,6 +26,7 @@ _LINES_PER_FACET = 7
 
 _BOM = b"\xef\xbb\xbf"
 _FACET = re.compile(rb"(?:^|\s)facet(?=\s+normal\b)")
+_VERTEX = re.compile(rb"(?<!\S)vertex(?!\S)")
 _COMMENT = re.compile(rb"(?:^|\s)#(?:\s.*)?$")
 _KEYWORD = b"solid"
 
@@ -75,7 +76,7 @@ def parse_text(data: bytes) -> Scene:
         if not is_lowered:  # keywords further down may be in upper case
             words = words.lower()
             solids, is_closed = _find_solids(text, words)
-        facets = _parse_irregular([b"".join(words[start:end] for start, end in solid.spans) for solid in solids])
+        facets = _parse_irregular(words, [solid.spans for solid in solids])
     if not is_closed:
         note(
             "no_end",
@@ -91,17 +92,28 @@ def _remove_comments(text: bytes) -> bytes:
     return blank_comments(characters, np.flatnonzero(characters == ord("#"))).tobytes()
 
 
-def _parse_irregular(bodies: list[bytes]) -> Facets:
-    """Parse the facets of all solids in order, from the text of each. Raises UnreadableFile."""
-    bodies = [_normalize_spaces(body) for body in bodies]
+def _parse_irregular(words: bytes, solids: list[list[Span]]) -> Facets:
+    """Parse the facets of all solids in order, from the spans of each. Raises UnreadableFile."""
+    bodies = [_normalize_spaces(b"".join(words[start:end] for start, end in spans)) for spans in solids]
     ends = list(accumulate(map(len, bodies), initial=0))
     facets = _parse_regular(b"".join(bodies), [[span] for span in pairwise(ends)])
     if facets is not None:
         return facets
     try:
         return parse_tokens(bodies)
+    except BadNumber as error:
+        line = _find_line(words, solids, error.vertex)
+        raise UnreadableFile(
+            f"line {line} of the STL text has {quote(error.word)} in place of a number; export the model again"
+        ) from None
     except Irregular as error:
         raise UnreadableFile(f"the STL text cannot be read: {error}; export the model again") from None
+
+
+def _find_line(words: bytes, solids: list[list[Span]], vertex: int) -> int:
+    """Return the line of a vertex, counted from 1."""
+    starts = (match.start() for spans in solids for span in spans for match in _VERTEX.finditer(words, *span))
+    return words.count(b"\n", 0, next(islice(starts, vertex, None), 0)) + 1
 
 
 def _normalize_spaces(body: bytes) -> bytes:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from meshhub.model.notes import note
 from meshhub.model.scene import Float64
-from meshhub.toolkit.columns import IS_BLANK, Irregular, read_rows
+from meshhub.toolkit.columns import IS_BLANK, Irregular, find_irregular_line, read_rows
 from meshhub.toolkit.polygons import triangulate
 
 Index = NDArray[np.intp]
@@ -52,6 +52,19 @@ class _Tokens:
         return column.tobytes()
 
 
+class BadNumber(Irregular):
+    """Error: a coordinate is not a finite number.
+
+    Attributes:
+        vertex: Index of the vertex in the text, from 0.
+    """
+
+    def __init__(self, vertex: int, word: str) -> None:
+        """Create the error."""
+        super().__init__(f"{word!r} is not a finite number", word=word)
+        self.vertex = vertex
+
+
 def parse_tokens(bodies: list[bytes]) -> Facets:
     """Parse the facets of all solids in order.
 
@@ -60,6 +73,7 @@ def parse_tokens(bodies: list[bytes]) -> Facets:
     Args:
         bodies: Text of each solid, in lower case, without its header.
     Raises:
+        BadNumber: A coordinate is not a finite number.
         Irregular: The text is not STL, or ends inside a facet.
     """
     text = b"\n".join(bodies)
@@ -84,14 +98,26 @@ def parse_tokens(bodies: list[bytes]) -> Facets:
 
 
 def _parse_numbers(column: bytes, count: int) -> Float64:
-    """Parse `count` numbers, one per line, with decimal points or commas. Raises Irregular."""
+    """Parse `count` numbers, one per line, with decimal points or commas. Raises BadNumber, Irregular."""
+    words = column
     if b"," in column:
         # "1,5" has a decimal comma; in "1.5," the comma separates numbers
         column = column.replace(b",", b"" if b"." in column else b".")
-    numbers: Float64 = read_rows(column, 1, "f8")[:, 0]
+    try:
+        numbers: Float64 = read_rows(column, 1, "f8")[:, 0]
+    except Irregular:
+        raise _bad_number(words, find_irregular_line(column, lambda part: read_rows(part, 1, "f8"))) from None
     if len(numbers) != count:
         raise Irregular("a comma stands in place of a number")
+    is_finite = np.isfinite(numbers)
+    if not is_finite.all():
+        raise _bad_number(words, int(is_finite.argmin()))
     return numbers
+
+
+def _bad_number(words: bytes, number: int) -> BadNumber:
+    """Return the error for one of the words of vertices, one per line."""
+    return BadNumber(number // 3, words.split(b"\n", number + 1)[number].decode("utf-8", "replace"))
 
 
 def _count_vertices(vertex: Index, facet: Index) -> Index:

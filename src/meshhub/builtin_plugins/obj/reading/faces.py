@@ -18,12 +18,11 @@ from meshhub.builtin_plugins.obj.reading.lines import (
     Index,
     Lines,
     V,
-    find_irregular_line,
     remove_comments,
 )
 from meshhub.errors import ModelTooComplex
 from meshhub.model.notes import note
-from meshhub.toolkit.columns import Irregular, read_rows
+from meshhub.toolkit.columns import Irregular, find_irregular_line, read_rows
 
 Corners = NDArray[np.int64]
 

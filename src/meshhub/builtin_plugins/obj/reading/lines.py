@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from meshhub.builtin_plugins.obj.sniff import remove_byte_order_mark
 from meshhub.errors import UnreadableFile, quote
-from meshhub.toolkit.columns import Irregular, blank_comments
+from meshhub.toolkit.columns import blank_comments
 
 Index = NDArray[np.intp]
 
@@ -165,21 +163,3 @@ def remove_comments(text: memoryview) -> NDArray[np.uint8]:
     characters = np.frombuffer(text, np.uint8)
     marks = np.flatnonzero(characters == _HASH)
     return blank_comments(characters, marks[(marks > 0) & (characters[marks - 1] == _BLANK)])
-
-
-def find_irregular_line(text: bytes, parse: Callable[[bytes], Any]) -> int:
-    """Return the index of the first line for which `parse` raises Irregular.
-
-    Bisection, at about twice the cost of parsing the whole text.
-    """
-    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE) + 1
-    low, high = 0, len(ends)
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            parse(text[int(ends[low - 1]) if low else 0 : int(ends[middle - 1])])
-        except Irregular:
-            high = middle
-        else:
-            low = middle
-    return low

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from meshhub.builtin_plugins.obj.reading.lines import Index, Lines, find_irregular_line, remove_comments
+from meshhub.builtin_plugins.obj.reading.lines import Index, Lines, remove_comments
 from meshhub.toolkit.columns import Irregular, read_numbers, read_rows
 
 _BLANK = 32
@@ -66,12 +66,10 @@ def _read_irregular(
     lines: Lines, chosen: Index, characters: NDArray[np.uint8], dtype: str, min_count: int
 ) -> NumberRows:
     """Read the numbers of chosen lines of any layout, without their keywords. Raises UnreadableFile."""
-    text = characters.tobytes()
     try:
-        numbers, counts = read_numbers(text, dtype)
-    except Irregular:
-        line = find_irregular_line(text, lambda part: read_numbers(part, dtype))
-        raise lines.error(int(chosen[line]), "a field is not a number") from None
+        numbers, counts = read_numbers(characters.data, dtype)
+    except Irregular as error:
+        raise lines.error(int(chosen[error.line or 0]), "a field is not a number") from None
     short = np.flatnonzero(counts < min_count)
     if len(short):
         raise lines.error(int(chosen[short[0]]), f"the line needs {min_count} numbers")
