@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from meshhub import Registry
-from meshhub.builtin_plugins.obj import ObjWriterOptions
+from meshhub.builtin_plugins.obj import ObjReaderOptions, ObjWriterOptions
 from meshhub.builtin_plugins.obj.reader import read
 from meshhub.builtin_plugins.obj.sniff import sniff
 from meshhub.builtin_plugins.obj.writer import write
 from meshhub.errors import EmptyModel, ModelTooComplex, SourceError, UnreadableFile
-from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import collecting
 from meshhub.model.scene import Image, Material, Mesh, Part, Scene
 from meshhub.model.source import Source, Target
@@ -43,13 +42,13 @@ TABLES = "vt 0 0\nvt 1 0\nvt 0 1\nvn 0 0 1\nvn 0 1 0\nvn 1 0 0\nvn 0 0 -1\n"
 def parse_obj(text: str | bytes, **companions: bytes) -> Scene:
     data = text.encode() if isinstance(text, str) else text
     named = {name.replace("__", "."): content for name, content in companions.items()}
-    return read(Source.from_bytes(data, "upload.obj", named), NoOptions())
+    return read(Source.from_bytes(data, "upload.obj", named), ObjReaderOptions())
 
 
 def parse_with_notes(text: str | bytes, companions: dict[str, bytes] | None = None) -> tuple[Scene, dict[str, str]]:
     data = text.encode() if isinstance(text, str) else text
     with collecting("read") as remarks:
-        scene = read(Source.from_bytes(data, "upload.obj", companions), NoOptions())
+        scene = read(Source.from_bytes(data, "upload.obj", companions), ObjReaderOptions())
     return scene, {entry.code: entry.message for entry in remarks.notes}
 
 
@@ -61,7 +60,7 @@ def write_obj(scene: Scene, **options: str) -> tuple[bytes, dict[str, bytes]]:
 
 def round_trip(scene: Scene) -> Scene:
     data, companions = write_obj(scene)
-    return read(Source.from_bytes(data, "other.obj", companions), NoOptions())
+    return read(Source.from_bytes(data, "other.obj", companions), ObjReaderOptions())
 
 
 def assert_tetra(scene: Scene) -> None:
@@ -584,6 +583,21 @@ def test_a_black_base_color_does_not_hide_a_texture() -> None:
     assert scene.images[0].media_type == "image/jpeg"
 
 
+@pytest.mark.parametrize(
+    ("color", "is_gray"),
+    [("0.588 0.588 0.588", True), (".64 .64 .64", True), ("1 1 1", False), ("0.8 0.5 0.5", False), ("0 0 0", False)],
+)
+def test_a_gray_that_darkens_a_texture_is_noted_and_can_be_ignored(color: str, is_gray: bool) -> None:
+    scene, notes = material(f"Kd {color}\nmap_Kd a.jpg", a__jpg=JPEG)
+    assert ("texture_darkened" in notes) == is_gray
+    assert scene.materials[0].base_color[0] == (float(color.split()[0]) or 1.0)
+    assert "texture_darkened" not in material(f"Kd {color}")[1]
+    companions = {"m.mtl": f"newmtl paint\nKd {color}\nmap_Kd a.jpg\n".encode(), "a.jpg": JPEG}
+    source = Source.from_bytes(PAINTED.format(library="m.mtl").encode(), "a.obj", companions)
+    kept = 0.8 if color.startswith("0.8") else 1.0
+    assert read(source, ObjReaderOptions(obj_kd="ignore")).materials[0].base_color[0] == kept
+
+
 def test_a_shared_image_is_stored_once() -> None:
     text = PAINTED.format(library="m.mtl") + "usemtl other\nf 3/3 2/2 1/1\n"
     scene, _ = parse_with_notes(
@@ -900,7 +914,7 @@ def test_corpus_files_give_the_expected_results(corpus: Path, corpus_index: list
             continue
         path = corpus / row["file"]
         try:
-            vertices, faces = soup(read(Source.from_path(path), NoOptions()))
+            vertices, faces = soup(read(Source.from_path(path), ObjReaderOptions()))
         except SourceError as error:
             if row["expect"] == "converts":
                 wrong.append(f"{row['file']}: {error}")

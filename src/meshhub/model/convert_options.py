@@ -29,6 +29,11 @@ class ConvertOptions(TypedDict, total=False):
     recipe: str | None
     """Recipe. Named list of options; options that the request sets take precedence."""
 
+    obj_kd: Literal["ignore", "multiply"] | None
+    """Gray under textures when reading OBJ. The diffuse color Kd of a material with a texture, where it is gray:
+    multiply darkens the texture, as MTL defines it; ignore shows the texture as it is. 3ds Max and old versions of
+    Blender write such a gray and do not apply it."""
+
     step_deviation_mm: float | None
     """Maximum deviation when reading STEP, in mm (at least 0.0001 and at most 100). Maximum distance of a triangle
     from the true surface. It is clamped to 1/50000 to 1/100 of the diagonal of each part."""

@@ -60,6 +60,9 @@ MAX_INCH_LIKE_EXTENT_MM = 3.0
 MIN_MILLIMETER_LIKE_EXTENT_MM = 10_000.0
 """Millimeters; a glTF longer than ten meters probably holds millimeters instead of meters."""
 
+MIN_USUAL_EXTENT_MM, MAX_USUAL_EXTENT_MM = 2.0, 2000.0
+"""Millimeters; nozzles cannot print less, and hardly any printer has room for more."""
+
 MAX_NAME_LENGTH = 80
 """Characters of a file name that a message shows, counted from its end."""
 
@@ -421,26 +424,22 @@ def _lost_feature_words(loss: Loss, chain: Chain) -> str:
 
 def _note_implausible_unit(extent_mm: float, frame: Frame, *, is_declared: bool) -> None:
     """Note an extent that suggests another unit; the scale never changes silently."""
-    size = f"the longest side measures {format_number(extent_mm, 4)} mm"
-    option = ("input_unit",)
-    if frame.unit == "m" and extent_mm > MIN_MILLIMETER_LIKE_EXTENT_MM:
-        note(
-            "looks_like_millimetres",
-            f"{size}; if the file is in millimeters, set {{input_unit=mm}} (factor 0.001)",
-            options=option,
-        )
-    if is_declared or frame.unit != "mm" or extent_mm <= 0:
+    size, options = f"the longest side measures {format_number(extent_mm, 4)} mm", ("input_unit",)
+    is_fixed_mm = frame.unit == "mm" and not is_declared
+    if extent_mm <= 0:
         return
-    if extent_mm <= MAX_METER_LIKE_EXTENT_MM:
-        note(
-            "looks_like_metres", f"{size}; if the file is in meters, set {{input_unit=m}} (factor 1000)", options=option
-        )
-    elif extent_mm <= MAX_INCH_LIKE_EXTENT_MM:
-        note(
-            "looks_like_inches",
-            f"{size}; if the file is in inches, set {{input_unit=in}} (factor 25.4)",
-            options=option,
-        )
+    if frame.unit == "m" and extent_mm > MIN_MILLIMETER_LIKE_EXTENT_MM:
+        advice = "if the file is in millimeters, set {input_unit=mm} (factor 0.001)"
+        note("looks_like_millimetres", f"{size}; {advice}", options=options)
+    elif is_fixed_mm and extent_mm <= MAX_METER_LIKE_EXTENT_MM:
+        advice = "if the file is in meters, set {input_unit=m} (factor 1000)"
+        note("looks_like_metres", f"{size}; {advice}", options=options)
+    elif is_fixed_mm and extent_mm <= MAX_INCH_LIKE_EXTENT_MM:
+        advice = "if the file is in inches, set {input_unit=in} (factor 25.4)"
+        note("looks_like_inches", f"{size}; {advice}", options=options)
+    elif not MIN_USUAL_EXTENT_MM <= extent_mm <= MAX_USUAL_EXTENT_MM:
+        advice = "if this is not intended, set {input_unit} to the unit of the file"
+        note("unusual_size", f"{size}; {advice}", options=options)
 
 
 def _report_file(format_id: str, size_bytes: int, scene: Scene, frame: Frame) -> FileReport:

@@ -6,13 +6,14 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from meshhub.errors import EmptyModel, InvalidOption, UnsupportedFormat, quote
+from meshhub.errors import EmptyModel, InvalidOption, UnreadableFile, UnsupportedFormat, quote
 from meshhub.model.capabilities import Magic, Reader, checked_score
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
 from meshhub.model.source import Source
 from meshhub.pipeline.declarations import Declarations, Declared, load
 from meshhub.pipeline.entitlement import choose_installed
+from meshhub.pipeline.foreign_files import name_foreign_file
 from meshhub.pipeline.scene_steps import SCENE_READER, SceneSource
 
 log = logging.getLogger(__name__)
@@ -96,6 +97,7 @@ def identify(
         InvalidOption: `input_format` does not name a readable format.
         EmptyModel: The file has no bytes.
         UnsupportedFormat: Neither content nor extension names a readable format.
+        UnreadableFile: The extension names a readable format, but the content is of a well-known other kind.
         MissingDependency: The reader needs a package that is not installed.
     """
     if isinstance(source, SceneSource):
@@ -115,6 +117,12 @@ def identify(
     best = max((match.score for match in matches), default=0)
     if best >= MIN_CONTENT_SCORE or (best > 0 and not by_extension):
         return _choose_by_content([match for match in matches if match.score == best], by_extension, extension, notes)
+    # a reader without signature and sniffer cannot tell its files from others
+    can_tell = all(reader.capability.format.magic or reader.capability.sniff for reader in by_extension)
+    foreign = name_foreign_file(head) if has_content and best == 0 and can_tell else ""
+    if foreign:
+        kind = UnreadableFile if by_extension else UnsupportedFormat
+        raise kind(f"{name} is {foreign}; formats that can be read: {declarations.list_readable()}")
     if by_extension:
         return Identification(choose_installed(by_extension), f"extension {extension}", notes)
     hint = "".join(f"; {note.message}" for note in notes)

@@ -21,6 +21,20 @@ OBJ = Format(
 _CARRIES: frozenset[Feature] = frozenset({"names", "normals", "uv", "colors", "materials", "textures"})
 
 
+class ObjReaderOptions(Struct, frozen=True, kw_only=True):
+    """Options of the OBJ reader."""
+
+    obj_kd: Annotated[
+        Literal["multiply", "ignore"],
+        Meta(
+            title="Gray under textures when reading OBJ",
+            description="The diffuse color Kd of a material with a texture, where it is gray: multiply darkens the "
+            "texture, as MTL defines it; ignore shows the texture as it is. 3ds Max and old versions of Blender write "
+            "such a gray and do not apply it.",
+        ),
+    ] = "multiply"
+
+
 class ObjWriterOptions(Struct, frozen=True, kw_only=True):
     """Options of the OBJ writer."""
 
@@ -41,6 +55,7 @@ def meshhub_readers() -> Iterable[Reader]:
             format=OBJ,
             run="meshhub.builtin_plugins.obj.reader:read",
             sniff="meshhub.builtin_plugins.obj.sniff:sniff",
+            options=ObjReaderOptions,
             carries=_CARRIES | {"hierarchy"},
         )
     ]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.builtin_plugins.obj import ObjReaderOptions
 from meshhub.builtin_plugins.obj.reading import lines as statements
 from meshhub.builtin_plugins.obj.reading.appearance import ObjMaterials, apply_transforms, read_materials
 from meshhub.builtin_plugins.obj.reading.faces import read_faces
@@ -15,14 +16,13 @@ from meshhub.builtin_plugins.obj.reading.meshes import VertexData, build_meshes,
 from meshhub.builtin_plugins.obj.reading.number_rows import NumberRows, read_number_rows
 from meshhub.builtin_plugins.obj.reading.parts import assign_materials, assign_parts
 from meshhub.errors import EmptyModel, UnreadableFile
-from meshhub.model.capabilities import NoOptions
 from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Part, Scene, UInt8
 from meshhub.model.source import Source
 from meshhub.toolkit.geometry import unit_vectors
 
 
-def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
+def read(source: Source, options: ObjReaderOptions) -> Scene:
     """Read an OBJ file.
 
     Returns:
@@ -53,7 +53,9 @@ def read(source: Source, options: NoOptions) -> Scene:  # noqa: ARG001
     part, part_names = assign_parts(lines, faces)
     material, material_names = assign_materials(lines, faces.line)
     triangles = triangulate_faces(data, faces, part, material)
-    materials = read_materials(source, lines, material_names) if material_names else ObjMaterials()
+    materials = ObjMaterials()
+    if material_names:
+        materials = read_materials(source, lines, material_names, ignores_gray=options.obj_kd == "ignore")
     if materials.transforms and triangles.vt is not None and triangles.material is not None:
         uv_table, rows = apply_transforms(data.uv, triangles.vt, triangles.material, materials.transforms)
         data, triangles = replace(data, uv=uv_table), replace(triangles, vt=rows)

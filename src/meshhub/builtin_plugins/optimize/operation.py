@@ -10,10 +10,18 @@ import numpy as np
 from meshhub.builtin_plugins.optimize import OptimizeOptions
 from meshhub.builtin_plugins.optimize.mesh_reduction import MeshReduction
 from meshhub.builtin_plugins.optimize.transfer import transfer_attributes
+from meshhub.errors import format_number
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
 from meshhub.model.scene import Float64, Scene
+from meshhub.toolkit.geometry import bounds
 from meshhub.toolkit.meshlab import is_usable
+
+MAX_SIZE_CHANGE_RATIO = 0.01
+"""Change of a side of the bounding box without a note; parts must fit others."""
+
+_TINY_MM = 1e-300
+"""Avoids a division by zero for a model without extent."""
 
 BISECTION_COUNT = 60
 """Bisection steps for the common share; more than the 52 bits of a float64."""
@@ -68,8 +76,25 @@ def run(scene: Scene, options: OptimizeOptions) -> Scene:
     # all meshes lose their normals, so that the whole scene is shaded alike
     result = replace(scene, meshes=tuple(replace(mesh, normals=None) for mesh in meshes))
     _write_notes(result.face_count, target, sum(times * minimums), any_seams_moved)
+    _note_changed_size(scene, result)
     did(faces_before=before, faces_after=result.face_count)
     return result
+
+
+def _note_changed_size(before: Scene, after: Scene) -> None:
+    """Note a side of the bounding box that the reduction changed by more than a percent."""
+    size, reduced = np.ptp(bounds(before), axis=0), np.ptp(bounds(after), axis=0)
+    change = (reduced - size) / max(float(size.max()), _TINY_MM)
+    change[size > 0] = reduced[size > 0] / size[size > 0] - 1
+    axis = int(np.abs(change).argmax())
+    if abs(change[axis]) > MAX_SIZE_CHANGE_RATIO:
+        note(
+            "size_changed",
+            f"so few faces change the size along {'XYZ'[axis]} by {change[axis]:+.1%}, "
+            f"from {format_number(size[axis], 4)} to {format_number(reduced[axis], 4)} mm; "
+            "raise {optimize_target_faces}",
+            options=("optimize_target_faces",),
+        )
 
 
 def _distribute(sizes: Float64, minimums: Float64, times: Float64, target: int) -> Float64:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from meshhub.builtin_plugins.obj.reading.mtl import (
     parse_texture,
 )
 from meshhub.builtin_plugins.obj.reading.parts import read_argument
-from meshhub.errors import printable, quote
+from meshhub.errors import format_number, printable, quote
 from meshhub.model.notes import note
 from meshhub.model.scene import Float32, Image, Int32, Material
 from meshhub.model.source import Source
@@ -45,6 +45,9 @@ _UNSUPPORTED_TEXTURES = (
 Transform = tuple[float, float, float, float]
 """Scale and offset of texture coordinates: `u * scale_u + offset_u`."""
 
+_MAX_GRAY_SPREAD = 1 / 255
+"""Difference of channels from which a color is not gray, and of a gray from white: one step of an image."""
+
 _IDENTITY: Transform = (1.0, 1.0, 0.0, 0.0)
 
 
@@ -57,7 +60,7 @@ class ObjMaterials:
     transforms: dict[int, Transform] = field(default_factory=dict)
 
 
-def read_materials(source: Source, lines: Lines, names: list[str]) -> ObjMaterials:
+def read_materials(source: Source, lines: Lines, names: list[str], *, ignores_gray: bool) -> ObjMaterials:
     """Read the materials with the given names.
 
     A missing file or material gives a note, and a material without appearance.
@@ -66,6 +69,7 @@ def read_materials(source: Source, lines: Lines, names: list[str]) -> ObjMateria
         source: The file, with its companions.
         lines: The lines of the file.
         names: Material names, one for each material to return.
+        ignores_gray: Whether a gray `Kd` does not darken the texture of its material.
     """
     library, is_complete = _read_libraries(source, lines)
     folded = {name.casefold(): statements for name, statements in reversed(library.items())}
@@ -81,7 +85,8 @@ def read_materials(source: Source, lines: Lines, names: list[str]) -> ObjMateria
             materials.append(Material(name=name))
             continue
         base = parse_texture(statements.get("map_kd"))
-        materials.append(_build_material(name, statements, base, images))
+        material = _build_material(name, statements, base, images)
+        materials.append(_handle_gray(material, ignores_gray=ignores_gray))
         if base is not None and materials[-1].base_color_image is not None:
             transform = (*base.scale, *base.offset)
             if transform != _IDENTITY:
@@ -194,6 +199,23 @@ def _build_material(
         alpha_mode="blend" if alpha < 1 or has_alpha_texture else "opaque",
         wrap=("clamp", "clamp") if base is not None and base.clamp else ("repeat", "repeat"),
     )
+
+
+def _handle_gray(material: Material, *, ignores_gray: bool) -> Material:
+    """Note a gray color that darkens a texture, or replace it with white."""
+    red, green, blue, alpha = material.base_color
+    is_gray = max(red, green, blue) - min(red, green, blue) <= _MAX_GRAY_SPREAD and red < 1 - _MAX_GRAY_SPREAD
+    if material.base_color_image is None or not is_gray:
+        return material
+    if ignores_gray:
+        return replace(material, base_color=(1.0, 1.0, 1.0, alpha))
+    note(
+        "texture_darkened",
+        f"material {quote(material.name)} multiplies its texture by the gray {format_number(red, 3)}; "
+        "if it is too dark, set {obj_kd=ignore}",
+        options=("obj_kd",),
+    )
+    return material
 
 
 def _pack_textures(roughness: TextureReference | None, metallic: TextureReference | None) -> TextureReference | None:
