@@ -379,6 +379,9 @@ def test_a_missing_extra_is_reported_with_its_install_command(module: str) -> No
         (" . a . ", ". a"),
         ("a:b*.stl", "a_b_.stl"),
         ("parts/.stl", "model.stl"),
+        ("\u200b.stl", "model.stl"),
+        ("\ufeff", "model"),
+        ("\U0001f469\u200d\U0001f680.stl", "\U0001f469\u200d\U0001f680.stl"),
         (".a.stl", ".a.stl"),
     ],
 )

@@ -18,13 +18,21 @@ _MAX_LENGTH = 150
 def label(filename: str, default: str = "model") -> str:
     """Return a plain file name from any text of a client: no folders, no control characters, limited length.
 
-    A name that is only an extension gets the default stem, because file managers hide results named `.stl`. The result
-    is only a label; uploads are never stored under it.
+    A name that is only an extension, or has only invisible characters before it, gets the default stem, because file
+    managers hide results named `.stl`. The result is only a label; uploads are never stored under it.
     """
     last = filename.replace("\\", "/").rstrip("/").rpartition("/")[2]
     name = _clean_component(last)
+    before, dot, after = name.rpartition(".")
+    if not any(map(_is_visible, before or after)):
+        name = dot + after if before else ""
     extension = _ONLY_EXTENSION.fullmatch(name)
     return f"{default}.{extension[1]}" if extension else name or default
+
+
+def _is_visible(character: str) -> bool:
+    # Separators (Z) and format characters (Cf) draw nothing: a zero-width space, a byte order mark
+    return unicodedata.category(character)[0] not in "ZC"
 
 
 def folder_label(path: str) -> str:
