@@ -389,6 +389,13 @@ def test_the_error_names_the_line_of_a_bad_number(word: str, eol: str, how: str 
             load(eol.join(lines).encode())
 
 
+def test_the_error_names_a_bad_number_at_the_end_of_the_file() -> None:
+    data = ply("ascii", ("vertex", XYZ, POINTS), ("face", LIST, faces_of(MIXED))).decode().rstrip()
+    line = len(data.split("\n"))
+    with pytest.raises(UnreadableFile, match=rf"line {line} of the PLY file has 'end', which is not a number"):
+        load((data.rpartition(" ")[0] + " end").encode())
+
+
 def test_the_error_names_a_line_that_is_not_a_complete_row() -> None:
     data = ply("ascii", ("vertex", XYZ, POINTS), ("face", LIST, faces_of(MIXED))).decode()
     for at in (9 + 3, 9 + 8 + 2):

@@ -177,6 +177,8 @@ def find_irregular_line(text: bytes, parse: Callable[[bytes], object]) -> int:
         parse: Parses consecutive lines.
     """
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE) + 1
+    if not text.endswith(b"\n"):
+        ends = np.append(ends, len(text))
     low, high = 0, len(ends)
     while high - low > 1:
         middle = (low + high) // 2
