@@ -37,7 +37,7 @@ from models import brick, sphere
 from threemf_models import mesh_xml, model, package, thing
 from threemf_projects import DIALECTS, paint_triangles, project
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 RED, BLUE, GREEN, WHITE = (200, 20, 40), (0, 82, 180), (0, 150, 60), (255, 255, 255)
 

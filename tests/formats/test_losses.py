@@ -16,7 +16,7 @@ from meshhub.model.scene import Material, Part, Scene
 from meshhub.model.source import Source, Target
 from meshhub.testing.sample_scenes import FEATURE_SCENES, brick, full, textures
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 REGISTRY = Registry(entry_points=False)
 FORMATS = ("stl", "obj", "ply", "gltf", "glb", "3mf", "step")

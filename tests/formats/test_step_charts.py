@@ -19,7 +19,7 @@ from meshhub.model.source import Source, Target
 from models import scene_of
 from opencascade_report import judge_files
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 TOLERANCE_MM = 0.15
 """Allowed distance of the faces from models that are about 40 mm wide."""

@@ -34,6 +34,8 @@ from OCP.TopAbs import TopAbs_EDGE
 from OCP.TopExp import TopExp_Explorer
 from OCP.TopoDS import TopoDS
 
+pytestmark = pytest.mark.process
+
 Place = tuple[float, float, float]
 DOWN: Place = (0, 0, -1)
 

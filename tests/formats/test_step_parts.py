@@ -19,6 +19,8 @@ from meshhub import ConversionFailed, Registry, Source
 from meshhub.builtin_plugins.step import writer
 from opencascade_report import measure_volume
 
+pytestmark = pytest.mark.process
+
 PARTS = (
     *(3, 6, 7, 9, 11, 13, 17, 19, 22, 23, 29, 31, 36, 37, 42, 46, 60, 69, 72, 73, 80, 89, 96, 105, 106, 109, 112, 115),
     *(116, 126, 129, 130, 140, 157, 159, 163, 167, 169, 171, 172, 176, 181, 187, 193, 196, 197, 210, 217, 225, 226),

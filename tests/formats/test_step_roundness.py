@@ -23,7 +23,7 @@ from meshhub.model.source import Target
 from models import scene_of, volume
 from opencascade_report import measure_volume
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 Solid = manifold3d.Manifold
 

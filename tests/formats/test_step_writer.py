@@ -34,7 +34,7 @@ from meshhub.model.source import Target
 from models import brick, move_mesh, scene_of, volume
 from opencascade_report import judge_files, measure_volume
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 Solid = manifold3d.Manifold
 

@@ -23,7 +23,7 @@ from meshhub.toolkit.surface_colors import Surface, get_face_materials
 from meshhub.toolkit.topology import is_closed
 from models import assert_valid, brick, sphere, volume
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, pytest.mark.process]
 
 RED, BLUE, WHITE, BLACK = (200, 20, 40), (0, 82, 180), (255, 255, 255), (0, 0, 0)
 
