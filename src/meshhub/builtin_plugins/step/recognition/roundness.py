@@ -33,7 +33,7 @@ _MAX_COARSER_RATIO = 1.25
 _QUANTILE = 0.9
 """Part of the turns and sagittas of a surface that are no larger than its own; irregular triangles have some more."""
 
-_MAX_UNEXPLAINED_RATIO = 1.0
+_MAX_UNEXPLAINED_RATIO = 1.5
 """Share of the gain that its facets explain by which a surface may gain more or less; a border hides half a turn."""
 
 _MAX_DEPTH_RATIO = 2.0
