@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sql
@@ -16,7 +15,7 @@ from meshhub.service.jobs.job import JobResult, Outcome
 from meshhub.service.jobs.postgres import PostgresJobStore
 from meshhub.service.jobs.sqlite import SqliteJobStore
 from meshhub.service.jobs.store import JobStore
-from meshhub.service.jobs.tables import JOBS, METADATA, SCHEMA, WORKERS
+from meshhub.service.jobs.tables import METADATA, SCHEMA
 from postgres_schemas import URL, temporary_schema
 
 pytestmark = pytest.mark.once
@@ -45,55 +44,11 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     engine.dispose()
 
 
-def create_version_1(engine: sql.Engine) -> sql.Table:
-    """Create the tables of version 1; return its table of jobs."""
-    METADATA.create_all(engine)
-    with engine.begin() as connection:
-        SCHEMA.drop(connection)
-        WORKERS.drop(connection)
-        for column in schema.ADDED_COLUMNS[2]:
-            connection.exec_driver_sql(f"ALTER TABLE {JOBS.name} DROP COLUMN {column.name}")
-    return sql.Table(JOBS.name, sql.MetaData(), autoload_with=engine)
-
-
-def insert_as_version_1(engine: sql.Engine, jobs: sql.Table, number: int) -> str:
-    """Submit a job as a program of version 1 does."""
-    job = new_job()
-    values: dict[str, Any] = {name: getattr(job, name) for name in job.__struct_fields__ if name in jobs.c}
-    values.pop("request")
-    with engine.begin() as connection:
-        connection.execute(
-            jobs.insert().values(
-                **values, number=number, request="{}", bytes_in=0, state="queued", attempt=0, created=0, expires=9e9
-            )
-        )
-        connection.exec_driver_sql("UPDATE job_callers SET queued = queued + 1")
-    return job.id
-
-
 def run(store: JobStore) -> str:
     job = store.claim("w")
     assert job is not None
     assert store.finish(job.id, job.token or "", DONE)
     return job.id
-
-
-def test_an_old_database_is_expanded_and_the_old_program_continues(database: Database) -> None:
-    store, engine = database
-    jobs = create_version_1(engine)
-    with engine.begin() as connection:
-        connection.exec_driver_sql("INSERT INTO job_callers VALUES ('key:mh_a', 0.0, 1, 0, 0, 0)")
-    old = insert_as_version_1(engine, jobs, 1000)
-    assert run(store) == old
-    new, _ = store.submit(new_job(), max_queued=10)
-    # the old program submits and reads beside the new one
-    later = insert_as_version_1(engine, jobs, 2000)
-    with engine.connect() as connection:
-        states = dict(connection.execute(sql.select(jobs.c.id, jobs.c.state)).all())
-    assert states == {old: "done", new.id: "queued", later: "queued"}
-    assert [run(store), run(store)] == [new.id, later]
-    with engine.connect() as connection:
-        assert connection.execute(sql.select(SCHEMA)).all() == [(schema.VERSION, schema.MIN_VERSION)]
 
 
 def test_this_program_runs_jobs_in_the_tables_of_the_next_version(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""`meshhub migrate`: create or upgrade the tables of the service."""
+"""`meshhub migrate`: create the tables of the service."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from meshhub.cli.verbosity import verbosity
 @click.command()
 @verbosity
 def migrate() -> None:
-    """Create or complete the tables of jobs and API keys.
+    """Create the tables of jobs and API keys where they are missing.
 
     The settings jobs_database_url and database_url name the databases (default: files in your data folder). Each
-    service does the same at its first use. Run this before you start the services of a new version, with a user of the
-    database who may create tables. Services of the version before continue to work.
+    service does the same at its first use. Run this before you start the first service, with a user of the database
+    who may create tables, if the services may not.
     """
     with contextlib.closing(open_job_store()) as jobs:
         jobs.migrate()

@@ -4,7 +4,7 @@ A key is `mh_<id>_<secret>`. The id finds the row; the secret has 256 random bit
 hash of the whole key. A slow password hash is unnecessary, because a random secret cannot be guessed.
 
 A publishable key is `mhp_<id>_<secret>`. Pages contain it, so everybody can read it: it is bound to origins and quotas,
-which have a table of their own. Databases of older versions lack that table, and older versions reject these keys.
+which have a table of their own.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from meshhub.errors import JobStoreUnavailable
-from meshhub.service.jobs.schema import upgrade
+from meshhub.service.jobs.schema import create_tables
 
 _MAX_REASON_CHARS = 200
 """Characters of the text of a database error in a message."""
@@ -51,13 +51,13 @@ class JobDatabase(ABC):
         self._engine.dispose()
 
     def migrate(self) -> None:
-        """Create the tables, or add those of a new version."""
+        """Create the tables where they are missing."""
         with self._writing():
             # the first transaction opens the database
             pass
 
     def _open(self) -> None:
-        """Create or upgrade the tables before the first use."""
+        """Create the tables before the first use."""
         if not self._is_created:
             with self._creating:
                 if not self._is_created:
@@ -65,9 +65,9 @@ class JobDatabase(ABC):
                     self._is_created = True
 
     def _create(self) -> None:
-        """Create or upgrade the tables, while no other process does."""
+        """Create the tables, while no other process does."""
         with self._begin(durable=True) as connection:
-            upgrade(connection)
+            create_tables(connection)
 
     def _now(self, connection: sql.Connection) -> float:
         """Return the time of a transaction, in seconds since 1970."""

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import psycopg
 import sqlalchemy as sql
 
-from meshhub.service.jobs.delivery import check_open, create_tables
+from meshhub.service.jobs import delivery
+from meshhub.service.jobs.delivery import check_open
 from meshhub.service.jobs.job import Job, Placement, Swept, WorkerNode
 from meshhub.service.jobs.placement import announce, place_jobs, retire, withdraw_placements
-from meshhub.service.jobs.schema import upgrade
+from meshhub.service.jobs.schema import create_tables
 from meshhub.service.jobs.sql import SqlJobStore
 from meshhub.service.jobs.tables import JOBS
 from meshhub.service.jobs.transitions import start_job
@@ -35,10 +36,10 @@ _POOL_TIMEOUT_S = 1.0
 _POOL_SIZE = 8
 """Connections of one process: one for each thread that uses the store."""
 
-_UPGRADE_LOCK = 0x6D657368
-"""Key of the advisory lock of upgrades: "mesh"."""
+_CREATION_LOCK = 0x6D657368
+"""Key of the advisory lock of those who create tables: "mesh"."""
 
-_PLACEMENT_LOCK = _UPGRADE_LOCK + 1
+_PLACEMENT_LOCK = _CREATION_LOCK + 1
 """Key of the advisory lock of placements."""
 
 T = TypeVar("T")
@@ -81,9 +82,9 @@ class PostgresJobStore(SqlJobStore):
 
     def _create(self) -> None:
         with self._begin(durable=True) as connection:
-            connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
-            upgrade(connection)
+            connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_CREATION_LOCK)))
             create_tables(connection)
+            delivery.create_tables(connection)
 
     def announce(self, node: WorkerNode) -> None:
         """Record that a worker lives, for LEASE_S."""

@@ -35,7 +35,6 @@ JOBS = sql.Table(
     sql.Column("lease_until", sql.Double),
     sql.Column("progress", sql.Text),
     sql.Column("outcome", sql.Text),
-    # columns of later versions have no NOT NULL: rows of older programs lack them
     sql.Column("memory_bytes", sql.BigInteger),
     sql.Column("cores", sql.Integer),
     # when a queued job was assigned to `worker`
