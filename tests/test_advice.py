@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from deadlines import time_out
 from meshhub import Caller, Cancel, Progress, Registry
 from meshhub.cli.exits import explained
-from meshhub.errors import Cancelled, ConversionTimeout
+from meshhub.errors import Canceled, ConversionTimeout
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
 from meshhub.model.chain import Request
@@ -109,7 +109,7 @@ def test_a_step_gets_the_advice_of_its_chain() -> None:
 def test_a_canceled_conversion_addresses_its_caller() -> None:
     cancel = Cancel()
     cancel()
-    with pytest.raises(Cancelled, match="canceled") as error:
+    with pytest.raises(Canceled, match="canceled") as error:
         Registry(entry_points=False).convert(EXAMPLE, io.BytesIO(), to="ply", cancel=cancel)
     assert "left" not in error.value.message
 
@@ -127,7 +127,7 @@ def test_a_note_names_options_in_the_spelling_of_the_interface() -> None:
 def test_the_command_line_names_flags_in_notes_and_python_names_keywords(tmp_path: Path) -> None:
     path = write_stl(tmp_path / "small.stl", (0.02, 0.02, 0.02))
     printed = meshhub_cli("convert", path, "ply").stderr.decode()
-    (message,) = [remark.message for remark in Registry().inspect(path).notes if remark.code == "looks_like_metres"]
+    (message,) = [remark.message for remark in Registry().inspect(path).notes if remark.code == "looks_like_meters"]
     assert "set --input-unit=m (factor" in printed
     assert "set 'input_unit=m' (factor" in message
 

@@ -118,7 +118,7 @@ def test_public_names_exist_and_match_the_list() -> None:
 
 
 PUBLIC_NAMES = """
-    API_VERSION Caller Cancel Cancelled Capability Chain ConversionFailed ConversionTimeout EmptyModel Engine
+    API_VERSION Caller Cancel Canceled Capability Chain ConversionFailed ConversionTimeout EmptyModel Engine
     EngineError ExternalReference Failure Fault Feature FeatureTable FileReport Format Frame Hole HoleStep Image
     InProcess Inspection InvalidOption
     Isolated LOCAL Limits Loss Magic Material Mesh MeshhubError MissingDependency ModelInspection

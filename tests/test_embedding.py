@@ -22,7 +22,7 @@ from msgspec import structs
 
 import toys
 from meshhub import (
-    Cancelled,
+    Canceled,
     Failure,
     FileReport,
     Frame,
@@ -283,7 +283,7 @@ def test_cancelling_a_task_stops_its_conversion() -> None:
             while not cancel.requested:  # type: ignore[attr-defined]
                 pass
             stopped.set()
-            raise Cancelled("stopped")
+            raise Canceled("stopped")
 
         def close(self) -> None:
             pass

@@ -25,7 +25,7 @@ from folders import becomes_empty
 from hostile_plugin import is_running
 from meshhub import (
     Cancel,
-    Cancelled,
+    Canceled,
     ConversionTimeout,
     EngineError,
     InProcess,
@@ -139,7 +139,7 @@ def test_a_response_that_arrives_in_time_is_taken_after_the_deadline(registry: R
 def test_a_job_ends_when_the_caller_leaves(registry: Registry) -> None:
     cancel = Cancel()
     threading.Timer(0.3, cancel).start()
-    with pytest.raises(Cancelled):
+    with pytest.raises(Canceled):
         convert(registry, "toy! hang", cancel=cancel)
     cancel.close()
 
@@ -178,9 +178,9 @@ def test_in_process_a_cancel_takes_effect_between_steps() -> None:
     here = Registry([toys], entry_points=False)
     with contextlib.closing(Cancel()) as cancel:
         threading.Timer(0.1, cancel).start()
-        with pytest.raises(Cancelled, match="its caller canceled it"):
+        with pytest.raises(Canceled, match="its caller canceled it"):
             convert(here, "toy! sleep 0.5", cancel=cancel)
-        with pytest.raises(Cancelled):
+        with pytest.raises(Canceled):
             convert(here, "toy!", cancel=cancel)
 
 
@@ -597,7 +597,7 @@ def test_a_cancel_in_a_forked_child_does_not_affect_its_parent(tmp_path: Path) -
         "os.waitpid(child, 0)\n"
         "print(convert(cancel=cancel))\n",
     )
-    assert run_script(script) == ["cancelled", "plain"]
+    assert run_script(script) == ["canceled", "plain"]
 
 
 @linux

@@ -176,7 +176,7 @@ def test_5_colors_are_written_to_3mf_and_their_loss_is_noted() -> None:
     assert b"#FF0000" in model.upper()
     assert not [note for note in report.notes if note.code.endswith("_dropped")]
     _, report = convert(build_colored_ply(), "a.ply", "stl")
-    assert "colours_dropped" in {note.code for note in report.notes}
+    assert "colors_dropped" in {note.code for note in report.notes}
 
 
 POINTS = b"""ply

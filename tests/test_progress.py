@@ -19,7 +19,7 @@ import toys
 from distributions import install
 from meshhub import (
     Cancel,
-    Cancelled,
+    Canceled,
     InProcess,
     Isolated,
     Part,
@@ -140,7 +140,7 @@ def test_a_plugin_cannot_swallow_the_exception_of_a_callback() -> None:
 
 def test_a_callback_may_cancel(registry: Registry) -> None:
     cancel = Cancel()
-    with pytest.raises(Cancelled):
+    with pytest.raises(Canceled):
         registry.convert(toy("sleep 0.2"), Target(), to="toy", cancel=cancel, progress=lambda _: cancel())
     cancel.close()
 

@@ -591,7 +591,7 @@ def test_a_scene_that_contradicts_the_declared_frame_is_a_fault_of_the_plugin(
 
 def test_certain_losses_become_notes() -> None:
     report, _ = convert("toy! colors")
-    assert {note.code for note in report.notes} == {"colours_dropped", "names_dropped", "frame_converted"}
+    assert {note.code for note in report.notes} == {"colors_dropped", "names_dropped", "frame_converted"}
     report, _ = convert("toy! colors", spin_degrees=1)
     assert {(loss.feature, loss.step) for loss in report.losses} == {("colors", "spin"), ("names", "toy")}
 

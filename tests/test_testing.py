@@ -87,7 +87,7 @@ FAULTY_DECLARATIONS: list[tuple[str, str, Any, str]] = [
     ("reader", "test_options_are_declared_well", {"options": UndescribedOption}, "no description"),
     ("reader", "test_options_are_declared_well", {"options": OutOfBoundsDefault}, "rejects its own default"),
     ("reader", "test_options_are_named_after_their_owner", {"options": MisnamedOption}, "must start with"),
-    ("reader", "test_its_files_are_recognised", UNDETECTABLE, "detected as"),
+    ("reader", "test_its_files_are_recognized", UNDETECTABLE, "detected as"),
     ("reader", "test_a_brick_keeps_its_size_and_orientation", run("read_larger"), "lies from"),
     ("reader", "test_a_brick_keeps_its_size_and_orientation", {"frame": Frame("mm", "y")}, "lies from"),
     ("reader", "test_a_brick_keeps_its_size_and_orientation", run("read_inside_out"), "volume of -6000"),
@@ -113,7 +113,7 @@ FAULTY_DECLARATIONS: list[tuple[str, str, Any, str]] = [
     ("reader", SNIFFER_TEST, {"sniff": "faulty_plugins:sniff_text"}, "got '100'"),
     ("reader", SNIFFER_TEST, {"sniff": "faulty_plugins:sniff_raising"}, "IndexError"),
     ("reader", SNIFFER_TEST, {"sniff": "faulty_plugins:sniff_and_quit"}, "SystemExit"),
-    ("reader", "test_its_files_are_recognised", {"sniff": "faulty_plugins:sniff_and_exit"}, "ends its process (exit"),
+    ("reader", "test_its_files_are_recognized", {"sniff": "faulty_plugins:sniff_and_exit"}, "ends its process (exit"),
     ("reader", SNIFFER_TEST, {"sniff": "faulty_plugins:sniff_and_exit"}, "ends its process (exit status 0)"),
     # writer
     ("writer", "test_the_plugin_has_no_faults", {"score": 1000}, "from 0 to 100"),

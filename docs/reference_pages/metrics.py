@@ -47,7 +47,7 @@ def page() -> str:
         "- `endpoint`: path of an endpoint, or `other`.\n"
         "- `status`: HTTP status; 499 means that the client left.\n"
         "- `source`, `target`: format id, or `other`; the target of an inspection is `none`.\n"
-        "- `outcome`: `ok`, an [error code](errors.md), or `cancelled`.\n"
+        "- `outcome`: `ok`, an [error code](errors.md), or `canceled`.\n"
         "- `outcome` of a job: `done`, `failed`, `released` to the queue, or `stale`: canceled, or running elsewhere.\n"
         "- `attempt`: number of the run of a job, from 1; `state`: `queued` or `running`.\n"
         "- `kind`: why a worker was killed: `timeout`, `crash`, `client_gone`, `shutdown`.\n"

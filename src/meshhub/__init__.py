@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from meshhub.engine.contract import Engine as Engine
     from meshhub.engine.in_process import InProcess as InProcess
     from meshhub.engine.isolated import Isolated as Isolated
-    from meshhub.errors import Cancelled as Cancelled
+    from meshhub.errors import Canceled as Canceled
     from meshhub.errors import ConversionFailed as ConversionFailed
     from meshhub.errors import ConversionTimeout as ConversionTimeout
     from meshhub.errors import EmptyModel as EmptyModel
@@ -104,7 +104,7 @@ _NAMES_BY_MODULE = {
     "meshhub.engine.in_process": "InProcess",
     "meshhub.engine.isolated": "Isolated",
     "meshhub.errors": (
-        "Cancelled ConversionFailed ConversionTimeout EmptyModel EngineError ExternalReference InvalidOption "
+        "Canceled ConversionFailed ConversionTimeout EmptyModel EngineError ExternalReference InvalidOption "
         "MeshhubError MissingDependency ModelTooComplex OutputExists PluginError PremiumRequired RequestError "
         "RequestRefused ServerBusy ShuttingDown SourceError UnreadableFile UnsafeArchive UnsupportedFormat "
         "UnsupportedTarget WorkerCrashed"

@@ -23,7 +23,7 @@
     ├── EngineError               the engine stopped the conversion
     │   ├── ConversionTimeout         conversion_timeout
     │   ├── WorkerCrashed             worker_crashed
-    │   ├── Cancelled                 cancelled
+    │   ├── Canceled                  canceled
     │   ├── ServerBusy                server_busy
     │   └── ShuttingDown              shutting_down
     ├── KeyStoreUnavailable       server_busy
@@ -136,7 +136,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     "conversion_timeout": ErrorCode(
         504, 5, "The conversion, or the whole request, took too long; fewer faces may help."
     ),
-    "cancelled": ErrorCode(None, 5, "The caller cancelled the conversion."),
+    "canceled": ErrorCode(None, 5, "The caller canceled the conversion."),
     "missing_dependency": ErrorCode(
         None, 7, "A package is not installed; the message names the command that installs it."
     ),
@@ -406,10 +406,10 @@ class WorkerCrashed(EngineError):
     code = "worker_crashed"
 
 
-class Cancelled(EngineError):
-    """The caller cancelled the conversion, and the engine stopped it."""
+class Canceled(EngineError):
+    """The caller canceled the conversion, and the engine stopped it."""
 
-    code = "cancelled"
+    code = "canceled"
 
 
 class ServerBusy(EngineError):

@@ -59,7 +59,7 @@ R = TypeVar("R")
 
 
 def _async_twin(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """Return a coroutine function that calls a method in a thread, and stops it when its task is cancelled."""
+    """Return a coroutine function that calls a method in a thread, and stops it when its task is canceled."""
 
     @functools.wraps(method)
     async def twin(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -80,7 +80,7 @@ def _async_twin(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
             raise
 
     twin.__doc__ = (
-        f"Call `{method.__name__}` in a thread; cancelling the task stops the conversion as `cancel` does. "
+        f"Call `{method.__name__}` in a thread; canceling the task stops the conversion as `cancel` does. "
         "The event loop calls `progress`."
     )
     return twin

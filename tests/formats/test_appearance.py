@@ -56,7 +56,7 @@ def convert(scene: Scene, target_format: str) -> tuple[bytes, Report]:
 
 
 def codes(report: Report) -> set[str]:
-    return {note.code for note in report.notes} - {"frame_converted", "names_dropped", "looks_like_millimetres"}
+    return {note.code for note in report.notes} - {"frame_converted", "names_dropped", "looks_like_millimeters"}
 
 
 def product(first: UInt8, second: tuple[float, ...]) -> UInt8:

@@ -50,7 +50,7 @@ def test_colors_survive_any_chain_of_formats_or_are_named(feature: Any, formats:
         source = Source.from_bytes(target.read(), target.name, companions)
     after = list_colors(REGISTRY.read(source))
     near = all(min(np.abs(np.subtract(color, other)).max() for other in after) <= 3 for color in before)
-    assert near or codes & {"textures_as_colors", "colours_dropped", "materials_dropped", "textures_dropped"}
+    assert near or codes & {"textures_as_colors", "colors_dropped", "materials_dropped", "textures_dropped"}
 
 
 def load_outside(feature: Any, name: str, **options: Any) -> Any:

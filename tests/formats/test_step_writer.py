@@ -949,7 +949,7 @@ def test_a_gradient_is_left_out_with_a_note() -> None:
     mesh = mesh_of(Solid.sphere(10, 32))
     colors = np.random.default_rng(0).integers(0, 255, (len(mesh.vertices), 4)).astype(np.uint8)
     target, remarks = write_step(scene_of(replace(mesh, colors=colors)))
-    assert "colours_dropped" in [note.code for note in remarks.notes]
+    assert "colors_dropped" in [note.code for note in remarks.notes]
     assert b"STYLED_ITEM" not in target.read()
 
 
@@ -1347,7 +1347,7 @@ def test_triangles_of_several_colors_have_a_note(corners: str, has_note: bool) -
     # twice the height as red, or one red for each triangle
     colors[:, 0] = 10 * vertices[:, 2] if corners == "bands" else np.arange(36) // 12
     _, remarks = write_step(scene_of(Mesh(vertices, faces, colors=colors)))
-    assert ("colours_dropped" in [note.code for note in remarks.notes]) == has_note
+    assert ("colors_dropped" in [note.code for note in remarks.notes]) == has_note
 
 
 @pytest.mark.parametrize(("red", "has_note"), [(10, True), (255, False)])
@@ -1357,7 +1357,7 @@ def test_vertex_colors_under_a_material_have_a_note(red: int, has_note: bool) ->
     colors[:, 0] = red
     scene = Scene((replace(mesh, colors=colors),), (Part(0, material=0),), materials=(Material("m", (1, 0, 0, 1)),))
     _, remarks = write_step(scene)
-    assert ("colours_dropped" in [note.code for note in remarks.notes]) == has_note
+    assert ("colors_dropped" in [note.code for note in remarks.notes]) == has_note
 
 
 def countersunk_plate(offset: float) -> Mesh:

@@ -25,7 +25,7 @@ from meshhub.cli import root
 from meshhub.client import AsyncClient, Client, JobDescription
 from meshhub.client.companions import find_companions
 from meshhub.errors import (
-    Cancelled,
+    Canceled,
     ConversionFailed,
     EngineError,
     InvalidKey,
@@ -70,7 +70,7 @@ def test_the_asynchronous_client_does_the_same(service: Running, model: Path, tm
             assert (await client.wait(job.id)).state == "done"
             assert (await client.get(job.id)).result is not None
             await client.cancel(job.id)
-            with pytest.raises(Cancelled):
+            with pytest.raises(Canceled):
                 await client.wait(job.id)
             return await client.convert(model, tmp_path / "out.glb")
 

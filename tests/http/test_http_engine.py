@@ -28,7 +28,7 @@ from http_serving import Running, check_error, receive_all, unzip_response, wait
 from meshhub.engine.contract import Cancel, Task
 from meshhub.engine.in_process import InProcess
 from meshhub.engine.isolated import Isolated
-from meshhub.errors import Cancelled
+from meshhub.errors import Canceled
 from meshhub.http.server.app import create_engine
 from meshhub.model.report import Inspection, Report
 from meshhub.service.settings import Settings
@@ -194,7 +194,7 @@ class Reluctant(InProcess):
         select.select([cancel.fileno()], [], [], 30)
         self.removed.wait(0.5)
         self.running -= 1
-        raise Cancelled("the client disconnected")
+        raise Canceled("the client disconnected")
 
 
 def test_the_folder_of_a_batch_stays_until_its_last_conversion_has_stopped(

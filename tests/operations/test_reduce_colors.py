@@ -265,7 +265,7 @@ def test_reduced_colors_are_not_reported_as_lost(tmp_path: Path) -> None:
         report = registry.convert(tmp_path / "a.glb", tmp_path / "b.3mf", overwrite=True, options=options)
         lost = {loss.feature for loss in report.losses}
         assert not lost & {"textures", "uv", "colors"}
-        assert not {note.code for note in report.notes} & {"textures_dropped", "uv_dropped", "colours_dropped"}
+        assert not {note.code for note in report.notes} & {"textures_dropped", "uv_dropped", "colors_dropped"}
     assert "textures" in {loss.feature for loss in registry.convert(tmp_path / "a.glb", tmp_path / "b.stl").losses}
 
 

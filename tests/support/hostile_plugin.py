@@ -33,7 +33,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from meshhub import Mesh, Part, Scene, did, note
-from meshhub.errors import Cancelled, UnreadableFile
+from meshhub.errors import Canceled, UnreadableFile
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Format, Operation, Reader, Stage, Writer
 from meshhub.model.chain import Chain
@@ -176,7 +176,7 @@ def raise_a_kind_of_its_own(pids: Path) -> None:
 
 @attack("conversion_failed")
 def pretend_that_the_caller_left(pids: Path) -> None:
-    raise Cancelled("the caller left")
+    raise Canceled("the caller left")
 
 
 # attacks that take memory or handles

@@ -99,7 +99,7 @@ def leave_posix_before_import() -> None:
 
 def convert(folder: Path) -> None:
     """Convert in this process, and in a worker that is canceled the second time."""
-    from meshhub import Cancel, Cancelled, Isolated, Registry
+    from meshhub import Cancel, Canceled, Isolated, Registry
 
     registry = Registry(entry_points=False)
     for target in ("ply", "obj", "glb", "3mf"):
@@ -111,7 +111,7 @@ def convert(folder: Path) -> None:
         cancel()
         try:
             isolated.convert(folder / "model.3mf", folder / "canceled.stl", cancel=cancel, timeout=60)
-        except Cancelled:
+        except Canceled:
             assert not (folder / "canceled.stl").exists()
         else:
             raise AssertionError("the conversion was not canceled")

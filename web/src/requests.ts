@@ -17,7 +17,7 @@ export class ApiError extends Error {
 /** Error code of the page itself: no answer from the service. */
 export const OFFLINE = "offline";
 /** Error code of the page itself: the user canceled the request. */
-export const CANCELLED = "cancelled";
+export const CANCELLED = "canceled";
 
 let apiKey = "";
 

@@ -160,8 +160,8 @@ export function toPython(base: string, model: ModelNames, output: string, settin
 /** Options that messages of notes recommend, for the ones that do not name theirs in the text. */
 const REMEDIES: Record<string, [name: string, value: Value]> = {
   looks_like_inches: ["input_unit", "in"],
-  looks_like_metres: ["input_unit", "m"],
-  looks_like_millimetres: ["input_unit", "mm"],
+  looks_like_meters: ["input_unit", "m"],
+  looks_like_millimeters: ["input_unit", "mm"],
   far_from_origin: ["place_on_bed", true],
   invalid_solid: ["repair", true],
   cut_not_closed: ["repair", true],

@@ -326,7 +326,7 @@ async function convertOne(id: number): Promise<boolean> {
     return true;
   } catch (error) {
     const wasCancelled = isCancelled(error);
-    announcement.value = wasCancelled ? t("cancelled") : toFailure(error).message;
+    announcement.value = wasCancelled ? t("canceled") : toFailure(error).message;
     update(id, { work: null, outputError: wasCancelled ? null : toFailure(error) });
     if (!wasCancelled) notifyFailure(toFailure(error));
     return !wasCancelled;

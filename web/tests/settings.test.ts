@@ -95,7 +95,7 @@ test("the Python snippet sends the settings", () => {
 });
 
 test.each([
-  [{ code: "looks_like_metres", message: "" }, ["input_unit", "m"]],
+  [{ code: "looks_like_meters", message: "" }, ["input_unit", "m"]],
   [{ code: "of_a_plug_in", message: "The numbers may be inches; set input_unit=in." }, ["input_unit", "in"]],
   [{ code: "of_a_plug_in", message: "The cut is open; add 'repair'." }, ["repair", true]],
   [{ code: "of_a_plug_in", message: "Set 'hollow' or unknown=1." }, null],

@@ -147,7 +147,7 @@ def test_errors_have_codes_and_write_nothing(
     assert sorted(server.folder.rglob("*")) == before
 
 
-def test_a_cancelled_call_ends_its_worker_and_writes_nothing(server: Server, brick: str) -> None:
+def test_a_canceled_call_ends_its_worker_and_writes_nothing(server: Server, brick: str) -> None:
     folder = (server.folder / brick).parent
     mark = folder / "worker"
     (folder / "model.slow").write_text(str(mark))

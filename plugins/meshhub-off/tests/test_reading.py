@@ -85,7 +85,7 @@ def test_face_colors_become_materials() -> None:
 def test_skipped_faces_and_colors_give_notes() -> None:
     with collecting("read") as remarks:
         scene(f"OFF\n4 2 0\n{SQUARE}2 0 1\n3 0 1 2 5\n")
-    assert [note.code for note in remarks.notes] == ["faces_left_out", "colour_numbers_left_out"]
+    assert [note.code for note in remarks.notes] == ["faces_left_out", "color_numbers_left_out"]
 
 
 @pytest.mark.parametrize(

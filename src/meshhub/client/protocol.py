@@ -18,7 +18,7 @@ from meshhub import errors
 from meshhub.client.companions import ModelInput, Upload, read_model, read_with_companions, unpack_result
 from meshhub.errors import (
     ERROR_CODES,
-    Cancelled,
+    Canceled,
     ConversionFailed,
     EngineError,
     ErrorCode,
@@ -261,7 +261,7 @@ def raise_failure(job: JobDescription) -> None:
     if job.state == "failed":
         raise build_error(job.error_code or "", job.error or "the job failed")
     if job.state in ("canceled", "expired"):
-        raise Cancelled(f"the job is {job.state}; submit it again")
+        raise Canceled(f"the job is {job.state}; submit it again")
 
 
 def build_error(code: str, message: str, http_status: int = 500) -> MeshhubError:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from meshhub.errors import Cancelled, ConversionTimeout
+from meshhub.errors import Canceled, ConversionTimeout
 from meshhub.model.chain import Chain, Position
 from meshhub.model.deadline import bounded_by
 from meshhub.model.progress import Listener, Send, reporting
@@ -164,6 +164,6 @@ def deadline_error(timeout_s: float | None, position: Position) -> ConversionTim
     )
 
 
-def cancellation_error() -> Cancelled:
+def cancellation_error() -> Canceled:
     """Return the error of a task that its caller stopped."""
-    return Cancelled("the conversion was stopped, because its caller canceled it")
+    return Canceled("the conversion was stopped, because its caller canceled it")

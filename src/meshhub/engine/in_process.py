@@ -31,7 +31,7 @@ class InProcess:
         Raises:
             MeshhubError: Error of the task.
             ConversionTimeout: The deadline passed before a step or after the last one.
-            Cancelled: The task was stopped before a step or after the last one.
+            Canceled: The task was stopped before a step or after the last one.
             Exception: The callback for the progress raised it.
         """
         deadline = None if timeout is None else time.monotonic() + timeout

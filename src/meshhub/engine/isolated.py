@@ -121,7 +121,7 @@ class Isolated:
             ShuttingDown: The engine is closed.
             ConversionTimeout: The deadline passed.
             WorkerCrashed: The worker ended without a response.
-            Cancelled: The task was stopped.
+            Canceled: The task was stopped.
             Exception: The callback for the progress raised it.
         """
         self._slots.acquire(timeout)

@@ -66,7 +66,7 @@ class Supervision(Struct, frozen=True, kw_only=True):
         The worker cannot block this method: data is read as it arrives.
 
         Raises:
-            MeshhubError: The worker crashed or exceeded a limit, or the task was cancelled.
+            MeshhubError: The worker crashed or exceeded a limit, or the task was canceled.
             TaskLost: The worker ended before it began the task.
             ListenerFailed: The callback for the progress raised an exception.
         """

@@ -34,7 +34,7 @@ PICTURE = "png"
 KILLS = {
     "conversion_timeout": "timeout",
     "worker_crashed": "crash",
-    "cancelled": "client_gone",
+    "canceled": "client_gone",
     "shutting_down": "shutdown",
 }
 """Label of `meshhub_kills` by the outcome of a conversion whose worker was killed or crashed."""
@@ -183,7 +183,7 @@ class Metrics:
             outcome = error.code if error.code in STATUS or error.code in KILLS else OTHER
             raise
         except asyncio.CancelledError:
-            outcome = "cancelled"
+            outcome = "canceled"
             raise
         except BaseException:
             outcome = "internal_error"

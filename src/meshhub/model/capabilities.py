@@ -36,7 +36,7 @@ UNIT_NAMES: dict[Unit, str] = {
 }
 """Names of the units for people, in the plural."""
 
-MILLIMETRES_PER: dict[Unit, float] = {
+MILLIMETERS_PER: dict[Unit, float] = {
     "um": 0.001,
     "mm": 1.0,
     "cm": 10.0,

@@ -28,7 +28,7 @@ class Loss(Struct, frozen=True):
     @property
     def code(self) -> str:
         """The code of the note that reports the loss."""
-        return f"{'colours' if self.feature == 'colors' else self.feature}_dropped"
+        return f"{self.feature}_dropped"
 
 
 class StepReport(Struct, frozen=True, omit_defaults=True):

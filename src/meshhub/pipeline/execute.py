@@ -430,10 +430,10 @@ def _note_implausible_unit(extent_mm: float, frame: Frame, *, is_declared: bool)
         return
     if frame.unit == "m" and extent_mm > MIN_MILLIMETER_LIKE_EXTENT_MM:
         advice = "if the file is in millimeters, set {input_unit=mm} (factor 0.001)"
-        note("looks_like_millimetres", f"{size}; {advice}", options=options)
+        note("looks_like_millimeters", f"{size}; {advice}", options=options)
     elif is_fixed_mm and extent_mm <= MAX_METER_LIKE_EXTENT_MM:
         advice = "if the file is in meters, set {input_unit=m} (factor 1000)"
-        note("looks_like_metres", f"{size}; {advice}", options=options)
+        note("looks_like_meters", f"{size}; {advice}", options=options)
     elif is_fixed_mm and extent_mm <= MAX_INCH_LIKE_EXTENT_MM:
         advice = "if the file is in inches, set {input_unit=in} (factor 25.4)"
         note("looks_like_inches", f"{size}; {advice}", options=options)

@@ -126,7 +126,7 @@ class ReaderContract(Contract[Reader]):
         heads = [source.head() for source in self.files()]
         check_scores_in_child(capability.sniff, list(slow_heads(heads, capability.format.magic)))
 
-    def test_its_files_are_recognised(self) -> None:
+    def test_its_files_are_recognized(self) -> None:
         """Test that the format of each sample is detected."""
         sniff = self.capability.sniff
         if sniff is not None:

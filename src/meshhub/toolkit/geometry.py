@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from meshhub.model.capabilities import HOST_FRAME, MILLIMETRES_PER, Frame
+from meshhub.model.capabilities import HOST_FRAME, MILLIMETERS_PER, Frame
 from meshhub.model.scene import Float64, Int32, Mesh, Part, Scene
 from meshhub.toolkit.columns import as_numpy
 
@@ -208,7 +208,7 @@ def bounds_of_parts(scene: Scene) -> Float64:
 
 def frame_matrix(source: Frame, target: Frame) -> Float64:
     """Return the (4, 4) matrix that converts coordinates from one frame to another: scale and up axis."""
-    scale = MILLIMETRES_PER[source.unit] / MILLIMETRES_PER[target.unit]
+    scale = MILLIMETERS_PER[source.unit] / MILLIMETERS_PER[target.unit]
     linear = np.eye(3)
     if source.up == "y" and target.up == "z":
         linear = np.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]])

@@ -101,7 +101,7 @@ export const de: Catalog = {
   repairAndConvert: "Reparieren, als {format} speichern",
   convertingFile: "{name} wird umgewandelt …",
   queued: "Wartet auf einen freien Prozess …",
-  cancelled: "Abgebrochen.",
+  canceled: "Abgebrochen.",
   done: "{name} ist fertig",
   result: "Ergebnis",
   download: "Herunterladen",

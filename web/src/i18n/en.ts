@@ -98,7 +98,7 @@ export const en = {
   repairAndConvert: "Repair and save as {format}",
   convertingFile: "Converting {name} …",
   queued: "Waiting for a free worker …",
-  cancelled: "Canceled.",
+  canceled: "Canceled.",
   done: "{name} is ready",
   result: "Result",
   download: "Download",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from meshhub import Frame, Source, UnreadableFile
 from meshhub.errors import quote
-from meshhub.model.capabilities import MILLIMETRES_PER, Up
+from meshhub.model.capabilities import MILLIMETERS_PER, Up
 from meshhub.model.scene import Float64
 from meshhub.toolkit.archive import Archive, ArchiveLimits
 from meshhub.toolkit.columns import Irregular, read_numbers
@@ -139,12 +139,12 @@ class Document:
         unit = self.root.find("asset/unit")
         text = "1" if unit is None else unit.get("meter", "1")
         try:
-            mm = float(text.replace(",", ".")) * MILLIMETRES_PER["m"]
+            mm = float(text.replace(",", ".")) * MILLIMETERS_PER["m"]
         except ValueError:
             mm = np.nan
         if not (np.isfinite(mm) and mm > 0):
             raise UnreadableFile(f"the unit of {text[:40]!r} meters is not a positive number; correct it in the file")
-        for name, millimeters in MILLIMETRES_PER.items():
+        for name, millimeters in MILLIMETERS_PER.items():
             if abs(mm / millimeters - 1) < _UNIT_TOLERANCE_RATIO:
                 return Frame(name, axis), matrix
         return Frame("mm", axis), np.diag([mm, mm, mm, 1.0]) @ matrix

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from meshhub import EmptyModel, Frame, Mesh, ModelTooComplex, NoOptions, Part, Scene, Source, UnreadableFile, note
-from meshhub.model.capabilities import MILLIMETRES_PER
+from meshhub.model.capabilities import MILLIMETERS_PER
 from meshhub.model.scene import Float64
 from meshhub.toolkit.geometry import distinct, unit_vectors
 from meshhub.toolkit.names import single_line
@@ -77,7 +77,7 @@ def _read_frame(settings: dict[str, float]) -> tuple[Frame, Float64]:
     mm = settings.get("UnitScaleFactor", 1.0) * _MILLIMETERS_PER_CENTIMETER
     if not (np.isfinite(mm) and mm > 0):
         raise UnreadableFile(f"UnitScaleFactor gives {mm:g} mm, not a positive number; correct it in the file")
-    for name, millimeters in MILLIMETRES_PER.items():
+    for name, millimeters in MILLIMETERS_PER.items():
         if abs(mm / millimeters - 1) < _UNIT_TOLERANCE_RATIO:
             return Frame(name, "y"), np.eye(4)
     return Frame("mm", "y"), np.diag([mm, mm, mm, 1.0])

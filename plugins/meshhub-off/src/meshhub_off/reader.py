@@ -158,7 +158,7 @@ def _read_face_colors(numbers: Numbers, start: Index, color_width: Index) -> tup
         color_width: (m,) count of numbers after each face's corners.
     """
     if (color_width == 1).any():
-        note("colour_numbers_left_out", "dropped face colors that are indices of a palette: the file has no palette")
+        note("color_numbers_left_out", "dropped face colors that are indices of a palette: the file has no palette")
     colored = np.flatnonzero(color_width >= 3)
     if len(colored) == 0:
         return None, ()

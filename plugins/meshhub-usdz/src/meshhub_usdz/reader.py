@@ -10,7 +10,7 @@ import numpy as np
 from pxr import Tf, Usd, UsdGeom, UsdUtils
 
 from meshhub import EmptyModel, Frame, Mesh, ModelTooComplex, NoOptions, Part, Scene, Source, UnreadableFile, note
-from meshhub.model.capabilities import MILLIMETRES_PER, Up
+from meshhub.model.capabilities import MILLIMETERS_PER, Up
 from meshhub.model.scene import Float64
 from meshhub.toolkit.names import single_line
 from meshhub_usdz.appearance import ReadAppearance
@@ -85,10 +85,10 @@ def _read_stage(stage: Any, source: Source, folder: Path) -> Scene:
 def _read_frame(stage: Any) -> tuple[Frame, Float64]:
     """Return the frame of the scene, and the matrix from the unit of the stage to it. Raises UnreadableFile."""
     up: Up = "z" if UsdGeom.GetStageUpAxis(stage) == "Z" else "y"
-    mm = UsdGeom.GetStageMetersPerUnit(stage) * MILLIMETRES_PER["m"]
+    mm = UsdGeom.GetStageMetersPerUnit(stage) * MILLIMETERS_PER["m"]
     if not (np.isfinite(mm) and mm > 0):
         raise UnreadableFile(f"metersPerUnit is {mm / 1000:g}, not a positive number; correct it in the file")
-    for name, millimeters in MILLIMETRES_PER.items():
+    for name, millimeters in MILLIMETERS_PER.items():
         if abs(mm / millimeters - 1) < _UNIT_TOLERANCE_RATIO:
             return Frame(name, up), np.eye(4)
     return Frame("mm", up), np.diag([mm, mm, mm, 1.0])

@@ -25,7 +25,7 @@ from meshhub.builtin_plugins.step.reading.xcaf import (
     product_shape,
 )
 from meshhub.errors import EmptyModel, ExternalReference, UnreadableFile, format_number
-from meshhub.model.capabilities import MILLIMETRES_PER, Frame, Unit
+from meshhub.model.capabilities import MILLIMETERS_PER, Frame, Unit
 from meshhub.model.features import FeatureTable
 from meshhub.model.notes import did, note
 from meshhub.model.progress import track
@@ -94,7 +94,7 @@ def _read(source: Source, options: StepReadOptions, *, lists_features: bool) -> 
     names = {color: kind for kind, color in SURFACE_COLORS.items()} if options.step_colors == "surface" else {}
     scene = _SceneBuilder(products, tessellations, file.unit, names).build(placements, roots)
     if features is not None and features.size_mm == UNKNOWN_SIZE:
-        extent = np.ptp(bounds(scene), axis=0) * MILLIMETRES_PER[file.unit]
+        extent = np.ptp(bounds(scene), axis=0) * MILLIMETERS_PER[file.unit]
         features = structs.replace(features, size_mm=rounded_vector(extent))
     return scene, features
 
@@ -284,7 +284,7 @@ class _SceneBuilder:
         uncolored = -1 if mesh_color is None else self._material_number(mesh_color)
         material = np.array([*material_of_color, uncolored], np.int32)[tessellation.color]
         return Mesh(
-            tessellation.vertices / MILLIMETRES_PER[self.unit],
+            tessellation.vertices / MILLIMETERS_PER[self.unit],
             tessellation.faces,
             face_material=material if bool((material >= 0).any()) else None,
             name=product.name,
@@ -295,7 +295,7 @@ class _SceneBuilder:
 
     def _matrix_in_file_unit(self, matrix: Float64) -> Float64:
         scaled = matrix.copy()
-        scaled[:3, 3] /= MILLIMETRES_PER[self.unit]
+        scaled[:3, 3] /= MILLIMETERS_PER[self.unit]
         return scaled
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from meshhub.engine.contract import Cancel
 from meshhub.engine.scratch import Scratch, sweep
 from meshhub.errors import (
-    Cancelled,
+    Canceled,
     InvalidSettings,
     JobStoreUnavailable,
     KeyStoreUnavailable,
@@ -194,7 +194,7 @@ class Resources:
         return self._scratch.path
 
     async def run_in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a function in a thread. A cancelled call still waits for its end, so that nothing runs unobserved."""
+        """Run a function in a thread. A canceled call still waits for its end, so that nothing runs unobserved."""
         return await _run_in(self._conversion_threads, function, *arguments)
 
     async def run_lookup(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -254,7 +254,7 @@ class Resources:
         slot = await self._slots.acquire(ticket, deadline)
         try:
             yield
-        except (WorkerCrashed, Cancelled):
+        except (WorkerCrashed, Canceled):
             if self.is_closing:
                 raise ShuttingDown("the service shut down before the conversion ended; try again") from None
             raise

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from meshhub.engine.contract import Cancel
-from meshhub.errors import Cancelled, ConversionTimeout, MeshhubError, ServerBusy
+from meshhub.errors import Canceled, ConversionTimeout, MeshhubError, ServerBusy
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
 from meshhub.http.errors import no_room
@@ -139,7 +139,7 @@ class Conversions:
                 raise self._deadline_passed(execution, file)
             folder.mkdir()
             report, target = await self.convert(execution, file, folder)
-        except Cancelled:
+        except Canceled:
             raise
         except MeshhubError as raised:
             # the deadline of the request interrupted the conversion, or passed while it waited for a slot

@@ -16,7 +16,7 @@ from msgspec import structs
 from meshhub.engine.contract import CALLER, METER, Meter
 from meshhub.engine.logs import REQUEST
 from meshhub.engine.scratch import Scratch, sweep
-from meshhub.errors import Cancelled, JobStoreUnavailable, MeshhubError, ServerBusy
+from meshhub.errors import Canceled, JobStoreUnavailable, MeshhubError, ServerBusy
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
 from meshhub.http.errors import ServiceError, no_room
@@ -136,7 +136,7 @@ class JobRuns:
             if self._resources.is_closing:
                 await self._until_stored(self._store.release, job.id, token)
                 return
-            if isinstance(error, Cancelled):
+            if isinstance(error, Canceled):
                 # the row is canceled already, or another run has it
                 measurement.outcome = "stale"
                 return

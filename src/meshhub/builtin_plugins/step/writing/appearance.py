@@ -56,7 +56,7 @@ def _note_hidden_colors(mesh: Mesh, has_material: NDArray[np.bool_]) -> None:
     count = int((mesh.colors[mesh.faces[has_material]] != _WHITE).any(axis=(1, 2)).sum())
     if count:
         note(
-            "colours_dropped",
+            "colors_dropped",
             f"the vertex colors of {count} triangles were left out: their materials color the STEP faces; "
             "use GLB, PLY or 3MF",
         )
@@ -72,14 +72,14 @@ def _add_vertex_colors(mesh: Mesh, bare: NDArray[np.bool_], paint: Paint, palett
     values, index = np.unique(chosen, return_inverse=True)
     if len(values) > MAX_VERTEX_COLORS_COUNT:
         note(
-            "colours_dropped",
+            "colors_dropped",
             f"{len(values)} vertex colors of a part were left out: STEP colors whole faces, not gradients; "
             "use GLB, PLY or 3MF",
         )
         return
     if blended:
         note(
-            "colours_dropped",
+            "colors_dropped",
             f"{blended} triangles blend the colors of their corners and got one of them: STEP colors whole faces; "
             "use GLB, PLY or 3MF",
         )

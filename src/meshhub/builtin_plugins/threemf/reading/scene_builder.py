@@ -20,7 +20,7 @@ from meshhub.builtin_plugins.threemf.reading.package import Package
 from meshhub.builtin_plugins.threemf.reading.slicer_project import SlicerProject
 from meshhub.builtin_plugins.threemf.reading.unread_geometry import UnreadGeometry, note_required_extensions
 from meshhub.errors import EmptyModel, ModelTooComplex, UnreadableFile, quote
-from meshhub.model.capabilities import MILLIMETRES_PER
+from meshhub.model.capabilities import MILLIMETERS_PER
 from meshhub.model.notes import note
 from meshhub.model.progress import advance, portion
 from meshhub.model.scene import Float64, Mesh, Part
@@ -241,7 +241,7 @@ class SceneBuilder:
         inner_unit, outer_unit = self._load_document(key[0]).unit, self._load_document(outer).unit
         matrix = np.eye(4)
         if inner_unit != outer_unit:
-            matrix[:3, :3] *= MILLIMETRES_PER[inner_unit] / MILLIMETRES_PER[outer_unit]
+            matrix[:3, :3] *= MILLIMETERS_PER[inner_unit] / MILLIMETERS_PER[outer_unit]
         return matrix
 
     def _add_mesh(self, key: _Key, model_object: ModelObject) -> int:
