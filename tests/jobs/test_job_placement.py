@@ -9,17 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from job_stores import Clock, new_job
-from meshhub.service.jobs import weights
+from meshhub import Registry
 from meshhub.service.jobs.job import Job, JobFile, Outcome, WorkerNode
 from meshhub.service.jobs.postgres import PostgresJobStore
 from meshhub.service.jobs.store import LEASE_S
-from meshhub.service.jobs.weights import (
-    DEFAULT_MEMORY_BYTES,
-    MAX_MEMORY_BYTES,
-    Weight,
-    estimate_cores,
-    estimate_memory,
-)
+from meshhub.service.jobs.weights import DEFAULT_MEMORY_BYTES, estimate_demand
 from meshhub.service.sharing import LONG_S
 from postgres_schemas import URL, temporary_schema
 
@@ -29,7 +23,12 @@ pytestmark = [
 ]
 
 GIB = 1 << 30
+DECLARATIONS = Registry(entry_points=False).declarations
 DONE = Outcome(error_code="unreadable_file", error="no model")
+
+
+def estimate_memory(name: str, size: int) -> int:
+    return estimate_demand([JobFile(name, size)], DECLARATIONS).memory_bytes
 
 
 @pytest.fixture
@@ -118,8 +117,8 @@ def test_a_worker_that_drains_returns_its_placements_at_once(store: PostgresJobS
 
 def test_a_job_does_not_start_where_its_memory_is_not_free(store: PostgresJobStore) -> None:
     store.announce(WorkerNode("small", 4, 1 * GIB))
-    step = submit(store, memory_bytes=estimate_memory([JobFile("a.step", 200 << 20)]))
-    small = submit(store, memory_bytes=estimate_memory([JobFile("a.stl", 1000)]))
+    step = submit(store, memory_bytes=estimate_memory("a.step", 200 << 20))
+    small = submit(store, memory_bytes=estimate_memory("a.stl", 1000))
     assert place(store) == {small.id: "small"}
     store.announce(WorkerNode("large", 4, 8 * GIB))
     assert place(store) == {step.id: "large"}
@@ -300,19 +299,3 @@ def test_the_statistics_show_the_queue(store: PostgresJobStore, clock: Clock) ->
     statistics = store.statistics()
     assert (statistics.queued, statistics.running, statistics.oldest_s) == (2, 0, 3.0)
     assert statistics.workers == (WorkerNode("a", 2, 8 * GIB),)
-
-
-@pytest.mark.parametrize("name", ["a.stl", "a.STEP", "a.unknown", "a"])
-def test_larger_files_need_more_memory_up_to_the_limit_of_a_conversion(name: str) -> None:
-    sizes = [0, 1 << 20, 50 << 20, 100 << 30]
-    needed = [estimate_memory([JobFile("b.stl", 10), JobFile(name, size)]) for size in sizes]
-    assert needed == sorted(needed)
-    assert needed[1] < needed[2]
-    assert needed[-1] == MAX_MEMORY_BYTES
-    assert estimate_cores([JobFile(name, 1 << 20)]) == 1
-
-
-def test_a_job_declares_the_cores_of_its_most_demanding_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(weights._WEIGHTS, "obj", Weight(1, 1, cores=4))
-    assert estimate_cores([JobFile("a.stl", 9), JobFile("b.obj", 1)]) == 4
-    assert estimate_cores([]) == 1

@@ -236,6 +236,17 @@ CASES: Mapping[str, Case] = {
             "reader: format.id must be an id of a-z, 0-9, '.', '_', '+' and '-', got 3",
         ),
         ("id-long", lambda: read_format(id="a" * 10_000_000), "format.id must have at most 100000 characters"),
+        (
+            "memory-negative",
+            lambda: read_format(memory_base_bytes=-1),
+            "format.memory_base_bytes must be a whole number of at least 0, got -1",
+        ),
+        (
+            "memory-ratio",
+            lambda: read_format(memory_ratio=-1),
+            "format.memory_ratio must be a number of at least 0, got -1",
+        ),
+        ("cores-none", lambda: read_format(cores=0), "format.cores must be a whole number of at least 1, got 0"),
         ("label-number", lambda: read_format(label=3), "format.label must be text, got 3"),
         ("label-surrogate", lambda: read_format(label="\ud800"), "format.label must be text, got"),
         ("label-long", lambda: read_format(label="a" * 10_000_000), "format.label must have at most 100000 characters"),

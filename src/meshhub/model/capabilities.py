@@ -71,6 +71,9 @@ Extension = Annotated[
 MediaType = Annotated[str, Meta(title="a media type", pattern=r"^[!-~]+/[!-~]+(; ?[!-~]+)*\Z", max_length=200)]
 """Media type, which HTTP responses have as `Content-Type`."""
 
+Count = Annotated[int, Meta(title="a whole number of at least 0", ge=0)]
+"""Number of bytes, files or requests."""
+
 Score = Annotated[int, Meta(title="a whole number from 0 to 100", ge=0, le=100)]
 """Preference or certainty; higher is better."""
 
@@ -117,7 +120,7 @@ class Magic(Struct, frozen=True):
     data: Annotated[bytes, Meta(title="bytes, at least one", min_length=1)]
     """Bytes that every file of the format has at the offset."""
 
-    offset: Annotated[int, Meta(title="a whole number of at least 0", ge=0)] = 0
+    offset: Count = 0
     """Bytes from the start of the file."""
 
 
@@ -143,6 +146,15 @@ class Format(Struct, frozen=True, kw_only=True):
 
     specification: str = ""
     """Link or title."""
+
+    memory_base_bytes: Count = 512 << 20
+    """Memory of a conversion of a tiny file, with the libraries; jobs start where this and the next field fit."""
+
+    memory_ratio: Annotated[float, Meta(title="a number of at least 0", ge=0)] = 25.0
+    """Further bytes of memory for each byte of the file; leave room for repair and reduction."""
+
+    cores: Annotated[int, Meta(title="a whole number of at least 1", ge=1)] = 1
+    """Processor cores that a conversion of the format uses; each takes a slot of a cluster."""
 
 
 class Capability(Struct, frozen=True, kw_only=True):

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-Count = Annotated[int, Meta(title="a whole number of at least 0", ge=0)]
-"""Number of bytes, files or requests."""
+from meshhub.model.capabilities import Count
 
 Seconds = Annotated[float, Meta(title="a number of at least 0", ge=0)]
 """Duration in seconds."""

@@ -22,6 +22,8 @@ GLB = Format(
     media_types=("model/gltf-binary",),
     magic=(Magic(b"glTF"),),
     specification=_SPECIFICATION,
+    memory_base_bytes=256 << 20,
+    memory_ratio=20,
 )
 GLTF = Format(
     id="gltf",
@@ -29,6 +31,8 @@ GLTF = Format(
     extensions=(".gltf",),
     media_types=("model/gltf+json",),
     specification=_SPECIFICATION,
+    memory_base_bytes=256 << 20,
+    memory_ratio=20,
 )
 
 

@@ -15,6 +15,8 @@ PLY = Format(
     extensions=(".ply",),
     media_types=("application/octet-stream",),
     specification="Greg Turk, The PLY Polygon File Format, 1994",
+    memory_base_bytes=256 << 20,
+    memory_ratio=16,
 )
 
 

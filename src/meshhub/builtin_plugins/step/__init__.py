@@ -17,6 +17,8 @@ STEP = Format(
     media_types=("model/step",),
     magic=(Magic(b"ISO-10303-21;"),),
     specification="ISO 10303-21 (Part 21), ISO 10303-214 (AP214)",
+    memory_base_bytes=512 << 20,
+    memory_ratio=25,
 )
 
 

@@ -15,6 +15,8 @@ STL = Format(
     extensions=(".stl",),
     media_types=("model/stl", "application/sla", "application/vnd.ms-pki.stl"),
     specification="3D Systems, StereoLithography Interface Specification, 1989",
+    memory_base_bytes=256 << 20,
+    memory_ratio=12,
 )
 
 

@@ -22,7 +22,8 @@ from meshhub.http.jobs.service import Submission
 from meshhub.http.responses.conditions import matches
 from meshhub.http.state import AnyRequest, ServiceState, caller_of, receive_upload, state_of
 from meshhub.service.jobs.description import JobDescription
-from meshhub.service.jobs.job import Job, JobKind
+from meshhub.service.jobs.job import Job, JobFile, JobKind
+from meshhub.service.jobs.weights import estimate_demand
 
 
 class JobList(Struct, frozen=True):
@@ -68,12 +69,14 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
     if webhook_url is not None:
         await _check_webhook(state, request, webhook_url)
     _check_form(state, form, cast(JobKind, kind), request)
+    files = [JobFile(upload.name, upload.size) for upload in form.files]
     job = await state.jobs.submit(
         Submission(
             kind=cast(JobKind, kind),
             form=form,
             caller=caller,
             identity=context.identity,
+            demand=estimate_demand(files, state.registry.declarations),
             idempotency_key=idempotency_key,
             webhook_url=webhook_url,
         )

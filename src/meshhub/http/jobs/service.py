@@ -24,7 +24,7 @@ from meshhub.service.jobs.description import JobDescription, describe_job
 from meshhub.service.jobs.files import JobFiles, hash_file
 from meshhub.service.jobs.job import Job, JobFile, JobKind, JobRequest, NewJob, Statistics, new_id
 from meshhub.service.jobs.store import JobStore
-from meshhub.service.jobs.weights import estimate_cores, estimate_memory
+from meshhub.service.jobs.weights import Demand
 from meshhub.service.settings import Settings
 
 T = TypeVar("T")
@@ -47,6 +47,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
         form: Files and other fields.
         caller: Sender.
         identity: Rate limit key of the caller.
+        demand: Memory and cores that the job needs.
         idempotency_key: Key of the caller for this job; None without one.
         webhook_url: Address to inform; None without one.
     """
@@ -55,6 +56,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     form: Form
     caller: Caller
     identity: str
+    demand: Demand
     idempotency_key: str | None = None
     webhook_url: str | None = None
 
@@ -141,8 +143,8 @@ class Jobs:
             weight=limits.job_weight or 1,
             retention_s=limits.job_retention_seconds,
             max_unfinished=limits.max_unfinished_jobs,
-            memory_bytes=estimate_memory(files),
-            cores=estimate_cores(files),
+            memory_bytes=submission.demand.memory_bytes,
+            cores=submission.demand.cores,
             idempotency_key=submission.idempotency_key,
             fingerprint=fingerprint,
             webhook_url=submission.webhook_url,

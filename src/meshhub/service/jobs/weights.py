@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from meshhub.model.capabilities import Format
+from meshhub.pipeline.declarations import Declarations
 from meshhub.service.jobs.job import JobFile
 
 DEFAULT_MEMORY_BYTES = 512 << 20
@@ -17,52 +19,40 @@ DEFAULT_CORES = 1
 MAX_MEMORY_BYTES = 6 << 30
 """Bytes of memory that a conversion may take by default; a job cannot use more."""
 
+_ARCHIVE = Format(id="zip", label="ZIP", extensions=(".zip",), memory_base_bytes=256 << 20, memory_ratio=60)
+"""Archive of models, as heavy as the heaviest format: the names inside are not read yet."""
 
-class Weight(NamedTuple):
-    """Memory and processor cores of a class of jobs.
+_UNKNOWN = Format(id="unknown", label="Unknown", extensions=(".unknown",))
+"""File whose extension no format has."""
+
+
+class Demand(NamedTuple):
+    """What a job needs.
 
     Attributes:
-        base_bytes: Memory of a tiny file, with the libraries.
-        ratio: Bytes of memory for each byte of a file.
-        cores: Cores, each of which takes a slot.
+        memory_bytes: Bytes of memory.
+        cores: Processor cores, each of which takes a slot.
     """
 
-    base_bytes: int
-    ratio: float
-    cores: int = DEFAULT_CORES
+    memory_bytes: int
+    cores: int
 
 
-_WEIGHTS = {
-    "stl": Weight(256 << 20, 12),
-    "obj": Weight(256 << 20, 12),
-    "ply": Weight(256 << 20, 16),
-    "glb": Weight(256 << 20, 20),
-    "gltf": Weight(256 << 20, 20),
-    "3mf": Weight(256 << 20, 60),
-    "zip": Weight(256 << 20, 60),
-    "step": Weight(512 << 20, 25),
-    "stp": Weight(512 << 20, 25),
-}
-"""Weights by extension: estimates that leave room for repair and reduction, above the peaks of plain conversions."""
-
-_OTHER = Weight(512 << 20, 25)
-"""Weight of other formats."""
+def estimate_demand(files: Iterable[JobFile], declarations: Declarations) -> Demand:
+    """Return what a job needs for its most demanding file, because files run one after the other."""
+    formats = [(_find_format(file, declarations), file.bytes) for file in files]
+    return Demand(
+        max((_estimate_memory(format_, size) for format_, size in formats), default=DEFAULT_MEMORY_BYTES),
+        max((format_.cores for format_, _ in formats), default=DEFAULT_CORES),
+    )
 
 
-def estimate_memory(files: Iterable[JobFile]) -> int:
-    """Return the bytes of memory that a job needs: those of its largest file, because files run one after the other."""
-    return max(map(_estimate, files), default=DEFAULT_MEMORY_BYTES)
+def _estimate_memory(format_: Format, size_bytes: int) -> int:
+    return min(MAX_MEMORY_BYTES, format_.memory_base_bytes + int(format_.memory_ratio * size_bytes))
 
 
-def estimate_cores(files: Iterable[JobFile]) -> int:
-    """Return the processor cores that a job needs: those of its most demanding file."""
-    return max((_find_weight(file).cores for file in files), default=DEFAULT_CORES)
-
-
-def _estimate(file: JobFile) -> int:
-    weight = _find_weight(file)
-    return min(MAX_MEMORY_BYTES, weight.base_bytes + int(weight.ratio * file.bytes))
-
-
-def _find_weight(file: JobFile) -> Weight:
-    return _WEIGHTS.get(PurePosixPath(file.name).suffix.lower().removeprefix("."), _OTHER)
+def _find_format(file: JobFile, declarations: Declarations) -> Format:
+    extension = PurePosixPath(file.name).suffix.lower()
+    if extension in _ARCHIVE.extensions:
+        return _ARCHIVE
+    return declarations.format_of(extension) or _UNKNOWN

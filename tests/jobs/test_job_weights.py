@@ -1,0 +1,56 @@
+"""Memory and cores that jobs need, which the formats of their files declare."""
+
+from __future__ import annotations
+
+import pytest
+
+from meshhub import Format, Reader, Registry, hookimpl
+from meshhub.service.jobs.job import JobFile
+from meshhub.service.jobs.weights import DEFAULT_MEMORY_BYTES, MAX_MEMORY_BYTES, estimate_demand
+
+pytestmark = pytest.mark.once
+
+
+class Heavy:
+    """Plug-in with a format of a costly library."""
+
+    @hookimpl
+    def meshhub_readers(self) -> list[Reader]:
+        format_ = Format(
+            id="heavy", label="Heavy", extensions=(".hvy",), memory_base_bytes=3 << 30, memory_ratio=1.5, cores=4
+        )
+        return [Reader(format=format_, run="toys:read")]
+
+
+DECLARATIONS = Registry([Heavy()], entry_points=False).declarations
+
+
+@pytest.mark.parametrize("name", ["a.stl", "a.STEP", "a.stp", "a.zip", "a.unknown", "a"])
+def test_larger_files_need_more_memory_up_to_the_limit_of_a_conversion(name: str) -> None:
+    sizes = [0, 1 << 20, 50 << 20, 100 << 30]
+    demands = [estimate_demand([JobFile("b.stl", 10), JobFile(name, size)], DECLARATIONS) for size in sizes]
+    needed = [demand.memory_bytes for demand in demands]
+    assert needed == sorted(needed)
+    assert needed[1] < needed[2]
+    assert needed[-1] == MAX_MEMORY_BYTES
+    assert {demand.cores for demand in demands} == {1}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a.stl", (256 << 20) + 12_000),
+        ("a.step", (512 << 20) + 25_000),
+        ("a.zip", (256 << 20) + 60_000),
+        ("a.other", (512 << 20) + 25_000),
+        ("a.HVY", (3 << 30) + 1_500),
+    ],
+)
+def test_the_format_declares_the_memory(name: str, expected: int) -> None:
+    assert estimate_demand([JobFile(name, 1000)], DECLARATIONS).memory_bytes == expected
+
+
+def test_a_job_needs_what_its_most_demanding_file_needs() -> None:
+    demand = estimate_demand([JobFile("a.stl", 9), JobFile("b.hvy", 1), JobFile("c.ply", 9)], DECLARATIONS)
+    assert demand == ((3 << 30) + 1, 4)
+    assert estimate_demand([], DECLARATIONS) == (DEFAULT_MEMORY_BYTES, 1)
