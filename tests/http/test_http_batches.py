@@ -15,10 +15,13 @@ from http_serving import Running, check_error, read_report, unzip_response, zip_
 from meshhub.http.intake.conversion_requests import FileResult, InputFile
 from meshhub.http.responses.reports import batch_header
 from meshhub.http.responses.results import pack_results
+from meshhub.model.capabilities import Format
 from meshhub.model.notes import Note
 from meshhub.model.report import FileReport, Report
 from meshhub.model.source import Target
 from meshhub.pipeline import archived_models, mentions
+
+OBJ = Format(id="obj", label="OBJ", extensions=(".obj",))
 
 GLTF = {
     "asset": {"version": "2.0"},
@@ -77,7 +80,7 @@ def test_textures_are_packed_without_being_loaded_into_memory(tmp_path: Path) ->
         outcomes.append(FileResult(file, report, target))
     tracemalloc.start()
     try:
-        pack_results(tmp_path / "result.zip", outcomes, ".obj", report=False)
+        pack_results(tmp_path / "result.zip", outcomes, OBJ, report=False)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -86,6 +89,26 @@ def test_textures_are_packed_without_being_loaded_into_memory(tmp_path: Path) ->
         # what is the same lies there once, another texture of that name in a folder beside its model
         assert archive.namelist() == ["0.obj", "texture.png", "1.obj", "2/2.obj", "2/texture.png"]
         assert [set(archive.read(name)) for name in ("texture.png", "2/texture.png")] == [{b"r"[0]}, {b"g"[0]}]
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_what_is_compressed_is_only_stored(tmp_path: Path, is_compressed: bool) -> None:
+    model_format = Format(id="any", label="Any", extensions=(".any", ".other"), is_compressed=is_compressed)
+    target = Target("model.any", folder=tmp_path)
+    (tmp_path / "model.any").write_bytes(b"model" * 100)
+    for name in ("wood.JPG", "wood.mtl"):
+        target.companion(name, b"wood" * 100)
+    result = FileResult(
+        InputFile(name="a.glb", folder="", stem="a", path=tmp_path),
+        Report(source=FileReport(format="glb"), target=FileReport(format="any")),
+        target,
+    )
+    pack_results(tmp_path / "result.zip", [result], model_format, report=True)
+    with zipfile.ZipFile(tmp_path / "result.zip") as archive:
+        assert {info.filename for info in archive.infolist() if info.compress_type == zipfile.ZIP_STORED} == (
+            {"a.any", "wood.JPG"} if is_compressed else {"wood.JPG"}
+        )
+        assert archive.testzip() is None
 
 
 def test_a_report_lists_each_code_of_a_file_once() -> None:

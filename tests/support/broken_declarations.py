@@ -237,6 +237,11 @@ CASES: Mapping[str, Case] = {
         ),
         ("id-long", lambda: read_format(id="a" * 10_000_000), "format.id must have at most 100000 characters"),
         (
+            "compressed-text",
+            lambda: read_format(is_compressed="yes"),
+            "format.is_compressed must be True or False, got 'yes'",
+        ),
+        (
             "memory-negative",
             lambda: read_format(memory_base_bytes=-1),
             "format.memory_base_bytes must be a whole number of at least 0, got -1",

@@ -147,6 +147,9 @@ class Format(Struct, frozen=True, kw_only=True):
     specification: str = ""
     """Link or title."""
 
+    is_compressed: bool = False
+    """Whether the files are compressed, so that a ZIP of results only stores them."""
+
     memory_base_bytes: Count = 512 << 20
     """Memory of a conversion of a tiny file, with the libraries; jobs start where this and the next field fit."""
 

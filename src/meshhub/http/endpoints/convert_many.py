@@ -50,5 +50,5 @@ async def convert_to_zip(
     target_format = state.registry.declarations.format_of(received.conversion.request.target or "")
     assert target_format is not None
     path, wants_report = received.folder / "result.zip", received.conversion.wants_report
-    await state.resources.run_archive(pack_results, path, results, target_format.extensions[0], wants_report)
+    await state.resources.run_archive(pack_results, path, results, target_format, wants_report)
     return batch_response(state.resources, path, name, results)

@@ -178,8 +178,6 @@ class JobConversions:
         target_format = self._registry.declarations.format_of(execution.conversion.request.target or "")
         assert target_format is not None
         path = run.folder / "result.zip"
-        await self._resources.run_archive(
-            pack_results, path, results, target_format.extensions[0], execution.conversion.wants_report
-        )
+        await self._resources.run_archive(pack_results, path, results, target_format, execution.conversion.wants_report)
         name = f"{stem(form.files[0].name)}-converted.zip" if form.main == "archive" else "converted.zip"
         return ResultFile(path, name, "application/zip", batch_headers(results))

@@ -19,6 +19,7 @@ from meshhub.http.headers import CONVERTED, FAILED, REPORT
 from meshhub.http.intake.conversion_requests import FileResult
 from meshhub.http.intake.names import EntryNames, content_disposition, entry_path
 from meshhub.http.responses.reports import batch_header
+from meshhub.model.capabilities import Format
 from meshhub.model.report import Report
 from meshhub.model.source import Target
 
@@ -34,7 +35,8 @@ _CHUNK_BYTES = 1 << 20
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 """Earliest time that a ZIP can store; a constant, so that equal files give equal bytes."""
 
-_COMPRESSED_SUFFIXES = frozenset((".3mf", ".png", ".jpg", ".jpeg", ".webp"))
+_COMPRESSED_IMAGES = frozenset((".png", ".jpg", ".jpeg", ".webp"))
+"""Extensions of companions that are compressed."""
 
 
 def file_response(
@@ -100,11 +102,11 @@ def raise_if_all_failed(results: list[FileResult]) -> None:
     )
 
 
-def pack_results(path: Path, results: list[FileResult], extension: str, report: bool) -> None:
+def pack_results(path: Path, results: list[FileResult], target_format: Format, report: bool) -> None:
     """Write the ZIP: converted files, `errors.json` if some failed, `report.json` if `report` is set."""
     rows: list[dict[str, Any]] = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        packer = _Packer(archive, extension)
+        packer = _Packer(archive, target_format)
         for result in results:
             if result.report is None or result.target is None:
                 rows.append(result.failure())
@@ -125,9 +127,9 @@ def _report_row(result: FileResult, name: str, report: Report) -> dict[str, Any]
 class _Packer:
     """Writer of converted files and their companions into a ZIP."""
 
-    def __init__(self, archive: zipfile.ZipFile, extension: str) -> None:
+    def __init__(self, archive: zipfile.ZipFile, target_format: Format) -> None:
         self._archive = archive
-        self._extension = extension
+        self._format = target_format
         self._names = EntryNames((ERRORS_NAME, REPORT_NAME))
         # SHA-256 of each companion in the archive, by entry name
         self._digests: dict[str, bytes] = {}
@@ -142,14 +144,15 @@ class _Packer:
         # textures may be as large as the model, and a batch may have hundreds: keep only digests
         companions = {name: _digest(target.folder / name) for name in target.names[1:]}
         folder = self._choose_folder(result.file.folder, result.file.stem, companions)
-        entry = self._names.assign(folder, result.file.stem, self._extension)
-        _copy(self._archive, entry, target.folder / target.name)
+        entry = self._names.assign(folder, result.file.stem, self._format.extensions[0])
+        _copy(self._archive, entry, target.folder / target.name, is_compressed=self._format.is_compressed)
         for name, digest in companions.items():
             companion = entry_path(folder, name)
             if self._names.is_free(companion):
                 self._names.reserve(companion)
                 self._digests[companion] = digest
-                _copy(self._archive, companion, target.folder / name)
+                is_compressed = Path(name).suffix.lower() in _COMPRESSED_IMAGES
+                _copy(self._archive, companion, target.folder / name, is_compressed=is_compressed)
         return entry
 
     def _choose_folder(self, folder: str, stem: str, companions: dict[str, bytes]) -> str:
@@ -169,20 +172,20 @@ def _digest(path: Path) -> bytes:
         return hashlib.file_digest(file, "sha256").digest()
 
 
-def _copy(archive: zipfile.ZipFile, name: str, path: Path) -> None:
-    with path.open("rb") as source, archive.open(_entry_info(name), "w") as sink:
+def _copy(archive: zipfile.ZipFile, name: str, path: Path, *, is_compressed: bool) -> None:
+    info = _entry_info(name, zipfile.ZIP_STORED if is_compressed else zipfile.ZIP_DEFLATED)
+    with path.open("rb") as source, archive.open(info, "w") as sink:
         shutil.copyfileobj(source, sink, _CHUNK_BYTES)
 
 
 def _add_json(archive: zipfile.ZipFile, name: str, payload: Any) -> None:
-    with archive.open(_entry_info(name), "w") as sink:
+    with archive.open(_entry_info(name, zipfile.ZIP_DEFLATED), "w") as sink:
         sink.write(msgspec.json.format(msgspec.json.encode(payload), indent=2))
 
 
-def _entry_info(name: str) -> zipfile.ZipInfo:
+def _entry_info(name: str, method: int) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name, _TIMESTAMP)
-    is_compressed = Path(name).suffix.lower() in _COMPRESSED_SUFFIXES
-    info.compress_type = zipfile.ZIP_STORED if is_compressed else zipfile.ZIP_DEFLATED
+    info.compress_type = method
     info.external_attr = 0o644 << 16
     info.create_system = 3
     return info
