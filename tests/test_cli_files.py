@@ -16,7 +16,7 @@ import pytest
 
 from builtin_formats import TARGETS
 from distributions import install
-from meshhub import InProcess, Inspection, Isolated, OutputExists, Registry, Report, Source, Target
+from meshhub import Format, InProcess, Inspection, Isolated, OutputExists, Registry, Report, Source, Target
 from meshhub.cli.files import is_own_output
 from meshhub.engine.contract import Cancel, Task
 from meshhub.errors import DiskFull, UnreadableFile
@@ -160,7 +160,8 @@ def test_a_damaged_archive_is_not_an_own_output(tmp_path: Path) -> None:
     path = tmp_path / "a.3mf"
     with Registry() as registry:
         registry.convert(write_stl(tmp_path / "a.stl"), path)
-    assert is_own_output(path)
+        format_ = registry.formats["3mf"]
+    assert is_own_output(path, format_)
     data = path.read_bytes()
     with zipfile.ZipFile(path) as archive:
         model = archive.getinfo("3D/3dmodel.model")
@@ -185,9 +186,21 @@ def test_a_damaged_archive_is_not_an_own_output(tmp_path: Path) -> None:
     }
     for name, replacement in damaged.items():
         path.write_bytes(replacement)
-        assert not is_own_output(path), name
-    assert not is_own_output(tmp_path)
-    assert not is_own_output(tmp_path / "missing.3mf")
+        assert not is_own_output(path, format_), name
+    assert not is_own_output(tmp_path, format_)
+    assert not is_own_output(tmp_path / "missing.3mf", format_)
+
+
+def test_a_format_declares_the_entry_that_names_its_program(tmp_path: Path) -> None:
+    plain = Format(id="any", label="Any", extensions=(".any",))
+    packed = Format(id="any", label="Any", extensions=(".any",), generator_entry="about.txt")
+    for name, is_own in {"about.txt": True, "other.txt": False}.items():
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr(name, "by meshhub")
+        assert is_own_output(tmp_path / name, packed) is is_own
+    (tmp_path / "plain").write_bytes(b"# meshhub")
+    assert is_own_output(tmp_path / "plain", plain)
+    assert not is_own_output(tmp_path / "plain", packed)
 
 
 def test_an_output_that_cannot_be_an_input_is_replaced_with_force(tmp_path: Path) -> None:

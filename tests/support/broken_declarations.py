@@ -236,6 +236,7 @@ CASES: Mapping[str, Case] = {
             "reader: format.id must be an id of a-z, 0-9, '.', '_', '+' and '-', got 3",
         ),
         ("id-long", lambda: read_format(id="a" * 10_000_000), "format.id must have at most 100000 characters"),
+        ("generator-none", lambda: read_format(generator_entry=None), "format.generator_entry must be text, got None"),
         (
             "compressed-text",
             lambda: read_format(is_compressed="yes"),

@@ -15,6 +15,7 @@ from meshhub.cli.verbosity import is_verbose
 from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.logs import Kind
 from meshhub.errors import MeshhubError
+from meshhub.model.capabilities import Format
 from meshhub.model.source import HEAD_BYTES, Source
 from meshhub.pipeline.archived_models import ZIP_SIGNATURES
 from meshhub.pipeline.storing import is_address
@@ -23,9 +24,6 @@ from meshhub.toolkit.archive import Archive, ArchiveLimits
 
 STREAM = "-"
 """The path that stands for standard input or output."""
-
-_MODEL_OF_3MF = "3D/3dmodel.model"
-"""Entry of a 3MF file that names the program that wrote it."""
 
 _HEAD_LIMITS = ArchiveLimits(max_total_bytes=1 << 62, max_entry_bytes=1 << 62, ratio_after=1 << 62)
 """Bytes; sizes are not limited, because only the head of one entry is inflated."""
@@ -152,18 +150,19 @@ def _is_visible(file: Path, folder: Path) -> bool:
     return file.is_file() and not any(name.startswith(".") for name in file.relative_to(folder).parts)
 
 
-def is_own_output(path: Path) -> bool:
-    """Return whether meshhub wrote a file: every built-in writer puts the name near the beginning.
+def is_own_output(path: Path, file_format: Format) -> bool:
+    """Return whether meshhub wrote a file of a format: writers put the name near the beginning.
 
     A file that cannot be read, or a damaged archive, counts as written by another program.
     """
     try:
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES)
-        if head.startswith(b"PK"):
+        if file_format.generator_entry:
             with Archive(path, _HEAD_LIMITS) as archive:
-                model = archive.find(_MODEL_OF_3MF)
-                head = archive.read_head(model, HEAD_BYTES) if model is not None else b""
+                entry = archive.find(file_format.generator_entry)
+                head = archive.read_head(entry, HEAD_BYTES) if entry is not None else b""
+        else:
+            with path.open("rb") as file:
+                head = file.read(HEAD_BYTES)
     except (OSError, MeshhubError):
         return False
     return b"meshhub" in head

@@ -181,7 +181,7 @@ def _is_original(registry: Registry, path: Path) -> bool:
     declarations = registry.declarations
     readers = tuple(reader for reader in declarations.readers if reader.origin == BUILT_IN)
     try:
-        identify(structs.replace(declarations, readers=readers), Source("model", path=path))
+        reader, _, _ = identify(structs.replace(declarations, readers=readers), Source("model", path=path))
     except MeshhubError:
         return False
-    return not is_own_output(path)
+    return not is_own_output(path, reader.capability.format)

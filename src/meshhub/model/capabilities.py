@@ -147,6 +147,12 @@ class Format(Struct, frozen=True, kw_only=True):
     specification: str = ""
     """Link or title."""
 
+    generator_entry: str = ""
+    """Entry of a ZIP archive that names the program which wrote the file; "": the beginning of the file names it.
+
+    The command line replaces a file only if "meshhub" is in the first 64 KB, because it may be the original of a user.
+    """
+
     is_compressed: bool = False
     """Whether the files are compressed, so that a ZIP of results only stores them."""
 

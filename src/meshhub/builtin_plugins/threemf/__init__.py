@@ -15,6 +15,7 @@ THREEMF = Format(
     extensions=(".3mf",),
     media_types=("model/3mf", "application/vnd.ms-package.3dmanufacturing-3dmodel+xml"),
     specification="https://github.com/3MFConsortium/spec_core",
+    generator_entry="3D/3dmodel.model",
     is_compressed=True,
     memory_base_bytes=256 << 20,
     memory_ratio=60,
