@@ -28,7 +28,7 @@ TASKS_PER_WORKER = 4
 
 
 class Runner:
-    """Engine that runs the tasks of `traces_plugin`, as built-in steps unless `origin` names another one."""
+    """Engine that runs the tasks of `traces_plugin`, as built-in steps by default."""
 
     def __init__(self, folder: Path) -> None:
         self.engine = Isolated(
@@ -36,11 +36,12 @@ class Runner:
         )
         self._registry = Registry([traces_plugin], entry_points=False)
 
-    def run(self, text: str, *, caller: str = "key:a", origin: str = BUILT_IN) -> tuple[int, str]:
-        """Run a task; return the id of its process, and what it saw there."""
+    def run(self, text: str, *, caller: str = "key:a", **changes: object) -> tuple[int, str]:
+        """Run a task with changed steps; return the id of its process, and what it saw there."""
         source = Source.from_bytes(text.encode(), "a.trace")
         chain = self._registry.resolve(Request(target="trace"), source)
-        chain = structs.replace(chain, steps=tuple(structs.replace(step, origin=origin) for step in chain.steps))
+        changes = {"origin": BUILT_IN, **changes}
+        chain = structs.replace(chain, steps=tuple(structs.replace(step, **changes) for step in chain.steps))
         token = CALLER.set(caller)
         target = Target()
         try:
@@ -93,6 +94,19 @@ def test_tasks_with_code_of_third_parties_share_no_worker(
     assert runner.run("nothing", origin="other 1.0")[0] != process
     assert runner.run("nothing")[0] != process
     assert has_ended(process)
+
+
+def test_tasks_of_a_library_that_keeps_state_share_no_worker(runner: Runner) -> None:
+    assert runner.run("nothing", keeps_state=True)[0] != runner.run("nothing", keeps_state=True)[0]
+
+
+@pytest.mark.parametrize(("name", "target"), [("a.step", "stl"), ("a.stl", "step")])
+def test_opencascade_keeps_state(name: str, target: str) -> None:
+    pytest.importorskip("OCP")
+    registry = Registry(entry_points=False)
+    content = b"ISO-10303-21;" if name == "a.step" else bytes(84)
+    chain = registry.resolve(Request(target=target), Source.from_bytes(content, name))
+    assert {step.id for step in chain.steps if step.keeps_state} == {"step"}
 
 
 def test_large_tasks_share_no_worker(runner: Runner) -> None:

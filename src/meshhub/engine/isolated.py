@@ -49,9 +49,6 @@ processes end late."""
 _MAX_SHARED_BYTES = 1 << 20
 """Bytes of a source up to which tasks may share a worker; the start of a process is a small part of a larger task."""
 
-_OWN_WORKER_PLUGINS = frozenset({"step"})
-"""Built-in plug-ins whose libraries keep state between calls."""
-
 _END_S = 60.0
 """Seconds to wait for the end of a killed process, which may be waiting for a disk."""
 
@@ -399,12 +396,8 @@ def _send_task(worker: Worker, job: _Job, task: Task) -> Worker | None:
 
 
 def _can_share_worker(task: Task) -> bool:
-    """Return whether a worker may run another task of the caller after this one, or before it.
-
-    OpenCASCADE keeps settings and caches that no other process can compare, so its tasks have a worker of their own.
-    """
-    steps = task.chain.steps
-    if not all(step.origin == BUILT_IN and step.plugin not in _OWN_WORKER_PLUGINS for step in steps):
+    """Return whether a worker may run another task of the caller after this one, or before it."""
+    if not all(step.origin == BUILT_IN and not step.keeps_state for step in task.chain.steps):
         return False
     # the worker reports a source that was removed
     with contextlib.suppress(OSError):

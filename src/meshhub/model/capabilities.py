@@ -150,7 +150,7 @@ class Format(Struct, frozen=True, kw_only=True):
     generator_entry: str = ""
     """Entry of a ZIP archive that names the program which wrote the file; "": the beginning of the file names it.
 
-    The command line replaces a file only if "meshhub" is in the first 64 KB, because it may be the original of a user.
+    A derived output replaces a file only if "meshhub" is in the first 64 KB: other files may be originals of a user.
     """
 
     is_compressed: bool = False
@@ -180,6 +180,12 @@ class Capability(Struct, frozen=True, kw_only=True):
 
     requires: str | None = None
     """Entitlement that the caller's plan must grant, such as "pro"; None: none."""
+
+    keeps_state: bool = False
+    """Whether a library keeps state between calls that no other process can compare, such as settings and caches.
+
+    The worker process then runs no other task. Workers run several tasks of built-in plug-ins alone.
+    """
 
 
 SCORES = range(101)

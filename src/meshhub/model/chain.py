@@ -74,6 +74,9 @@ class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     requires: str | None = None
     """Entitlement that the caller's plan must grant; None: none."""
 
+    keeps_state: bool = False
+    """Whether the worker process runs no other task, because a library keeps state."""
+
     origin: str = ""
     """Distribution and version of the plug-in, or "built-in"."""
 

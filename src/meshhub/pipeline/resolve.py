@@ -223,6 +223,7 @@ def _make_step(
         frame=None if isinstance(capability, Operation) else capability.frame,
         drops=tuple(sorted(capability.drops - capability.transfers)) if isinstance(capability, Operation) else (),
         requires=capability.requires,
+        keeps_state=capability.keeps_state,
         origin=declared.origin,
     )
 

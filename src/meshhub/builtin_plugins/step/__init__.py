@@ -115,18 +115,20 @@ def meshhub_readers() -> Iterable[Reader]:
             frame=None,
             features="meshhub.builtin_plugins.step.reader:read_with_features",
             color_by_surface={"step_colors": "surface"},
+            keeps_state=True,
         )
     ]
 
 
 @hookimpl
 def meshhub_writers() -> Iterable[Writer]:
-    """Return the STEP writer, which needs no CAD kernel."""
+    """Return the STEP writer, which needs no CAD kernel, and checks its file with OpenCASCADE if that is installed."""
     return [
         Writer(
             format=STEP,
             run="meshhub.builtin_plugins.step.writer:write",
             requires="pro",
+            keeps_state=True,
             options=StepWriteOptions,
             carries=frozenset({"names", "hierarchy", "instances", "colors", "materials", "units"}),
         )
