@@ -11,11 +11,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import meshhub
-from meshhub import builtin_plugins, hookspecs
+from meshhub import Registry, builtin_plugins, hookspecs
+from meshhub.pipeline.declarations import Declared, is_importable
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "meshhub"
@@ -160,12 +162,27 @@ def test_declarations_of_builtins_do_not_mention_numpy() -> None:
         assert "numpy" not in path.read_text(encoding="utf-8").split()
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
-def test_the_preloaded_modules_start_no_thread() -> None:
+PRELOAD = """
+import meshhub.engine.preload, os, sys
+threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 1
+print(threads, *sys.modules)
+"""
+
+
+def test_the_fork_server_preloads_what_capabilities_declare_and_starts_no_thread() -> None:
     from meshhub.engine.process_start import SINGLE_THREADED
 
-    code = "import meshhub.engine.preload, os; print(len(os.listdir('/proc/self/task')))"
     result = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **SINGLE_THREADED}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", PRELOAD],
+        env={**os.environ, **SINGLE_THREADED},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert result.stdout.strip() == "1"
+    threads, *modules = result.stdout.split()
+    assert threads == "1"
+    declarations = Registry(entry_points=False).declarations
+    declared: tuple[Declared[Any], ...] = (*declarations.readers, *declarations.writers, *declarations.operations)
+    late = {module for item in declared for module in (*item.capability.needs, *item.capability.preload)}
+    assert {"scipy", "pymeshlab", "OCP.BRepMesh", "DracoPy"} <= late
+    assert {module for module in late if is_importable(module)} <= set(modules)

@@ -217,6 +217,7 @@ CASES: Mapping[str, Case] = {
         ("options-instance", lambda: reader(options=Options()), "options must be a class derived from msgspec.Struct"),
         ("options-class", lambda: reader(options=NotAStruct), "msgspec.Struct, got the class NotAStruct"),
         ("needs-text", lambda: reader(needs="numpy"), "needs must be a tuple, got 'numpy'"),
+        ("preload-text", lambda: reader(preload="numpy"), "preload must be a tuple, got 'numpy'"),
         ("keeps-state", lambda: reader(keeps_state=None), "keeps_state must be True or False, got None"),
         ("requires-list", lambda: reader(requires=["pro"]), "requires must be text or None, got ['pro']"),
         ("format-text", lambda: reader(format="acme"), "format must be a Format(…), got 'acme'"),

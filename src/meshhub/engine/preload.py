@@ -8,6 +8,7 @@ import importlib
 import struct
 import sys
 import warnings
+from typing import Any
 
 from meshhub.engine.contract import Task, perform
 from meshhub.engine.worker import adopt_orphans
@@ -16,26 +17,16 @@ from meshhub.model.chain import Request
 from meshhub.model.plans import LOCAL
 from meshhub.model.source import Source, Target
 from meshhub.pipeline.collecting import collect
+from meshhub.pipeline.declarations import Declared
 from meshhub.pipeline.loading import Plugins
 from meshhub.pipeline.resolve import resolve
 from meshhub.toolkit.columns import read_rows
 
 MODULES = (
-    "numpy",
-    "pyarrow.compute",
-    "pyarrow.csv",
+    # the toolkit imports these where it needs them
+    "manifold3d",
     "scipy.sparse.csgraph",
     "scipy.spatial",
-    "manifold3d",
-    "fast_simplification",
-    "isal.isal_zlib",
-    "pybase64",
-    "pymeshlab",
-    "DracoPy",
-    "meshoptimizer",
-    "OCP.STEPCAFControl",
-    "OCP.BRepMesh",
-    "OCP.BinTools",
     "meshhub.pipeline.execute",
     "meshhub.pipeline.inspection",
     "meshhub.pipeline.preview",
@@ -43,16 +34,16 @@ MODULES = (
     "meshhub.toolkit.png",
     "meshhub.engine.worker",
 )
-"""Libraries that conversions use, and the modules that run them."""
+"""Modules that run conversions, and libraries that they import late. The declarations name all others."""
 
 
 def preload() -> None:
-    """Import `MODULES` and the modules of all built-in plug-ins; skip modules that cannot be imported."""
-    references = [reader.capability.run for reader in _DECLARATIONS.readers]
-    references += [writer.capability.run for writer in _DECLARATIONS.writers]
-    references += [operation.capability.run for operation in _DECLARATIONS.operations]
-    plugin_modules = {reference.partition(":")[0] for reference in references}
-    for module in (*MODULES, *sorted(plugin_modules)):
+    """Import `MODULES` and what the built-in plug-ins declare; skip modules that cannot be imported."""
+    declared: tuple[Declared[Any], ...] = (*_DECLARATIONS.readers, *_DECLARATIONS.writers, *_DECLARATIONS.operations)
+    plugin_modules = [
+        module for item in declared for module in (item.capability.run.partition(":")[0], *item.capability.preload)
+    ]
+    for module in (*MODULES, *plugin_modules):
         with contextlib.suppress(Exception):
             importlib.import_module(module)
 

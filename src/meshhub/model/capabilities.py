@@ -178,6 +178,12 @@ class Capability(Struct, frozen=True, kw_only=True):
     install: str = ""
     """Requirement to pass to `pip install` if a module is missing, such as "meshhub[step]"."""
 
+    preload: tuple[str, ...] = ()
+    """Modules that `run` imports late, such as submodules of `needs`; a service imports them once for all workers.
+
+    Only those of built-in plug-ins: the process from which workers are forked runs no code of others.
+    """
+
     requires: str | None = None
     """Entitlement that the caller's plan must grant, such as "pro"; None: none."""
 

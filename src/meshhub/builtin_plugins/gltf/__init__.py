@@ -15,6 +15,9 @@ _CARRIES: frozenset[Feature] = frozenset(
     {"names", "hierarchy", "instances", "normals", "uv", "colors", "materials", "textures", "units"}
 )
 
+_DECODERS = ("DracoPy", "meshoptimizer")
+"""Libraries for compressed meshes, which are optional."""
+
 GLB = Format(
     id="glb",
     label="GLB (binary glTF)",
@@ -43,12 +46,14 @@ def meshhub_readers() -> Iterable[Reader]:
         Reader(
             format=GLB,
             run="meshhub.builtin_plugins.gltf.reader:read",
+            preload=_DECODERS,
             carries=_CARRIES,
             frame=_FRAME,
         ),
         Reader(
             format=GLTF,
             run="meshhub.builtin_plugins.gltf.reader:read",
+            preload=_DECODERS,
             carries=_CARRIES,
             frame=_FRAME,
             sniff="meshhub.builtin_plugins.gltf.sniff:sniff",

@@ -38,6 +38,7 @@ def meshhub_operations() -> Iterable[Operation]:
             stage=Stage.REDUCE,
             options=OptimizeOptions,
             run="meshhub.builtin_plugins.optimize.operation:run",
+            preload=("pymeshlab",),
             needs=("fast_simplification", "scipy"),
             install="meshhub",
             drops=frozenset({"normals"}),

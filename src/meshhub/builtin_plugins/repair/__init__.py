@@ -38,6 +38,7 @@ def meshhub_operations() -> Iterable[Operation]:
     return [
         Operation(
             run="meshhub.builtin_plugins.repair.operation:run",
+            preload=("pymeshlab",),
             id="repair",
             label="Repair",
             stage=Stage.REPAIR,

@@ -110,6 +110,7 @@ def meshhub_readers() -> Iterable[Reader]:
             sniff="meshhub.builtin_plugins.step.sniff:sniff",
             needs=("OCP",),
             install="meshhub[step]",
+            preload=("OCP.STEPCAFControl", "OCP.BRepMesh", "OCP.BinTools"),
             options=StepReadOptions,
             carries=frozenset({"names", "hierarchy", "instances", "materials", "units"}),
             frame=None,
