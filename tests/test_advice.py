@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from msgspec import Meta, Struct
@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from deadlines import time_out
 from meshhub import Caller, Cancel, Progress, Registry
 from meshhub.cli.exits import explained
-from meshhub.errors import Canceled, ConversionTimeout
+from meshhub.errors import Canceled, ConversionTimeout, InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
 from meshhub.model.chain import Request
@@ -37,7 +37,7 @@ class MeltOptions(Struct, frozen=True, kw_only=True):
     melt_faces: Annotated[int, Meta(title="Faces", description="Faces to keep.")] | None = None
 
 
-def plugin(reduces_faces: str = "melt_faces", requires: str | None = None) -> ModuleType:
+def plugin(**fields: Any) -> ModuleType:
     def meshhub_operations() -> list[Operation]:
         return [
             Operation(
@@ -46,8 +46,7 @@ def plugin(reduces_faces: str = "melt_faces", requires: str | None = None) -> Mo
                 stage=Stage.REDUCE,
                 options=MeltOptions,
                 run="meshhub.builtin_plugins.optimize.operation:run",
-                reduces_faces=reduces_faces,
-                requires=requires,
+                **{"reduces_faces": "melt_faces", **fields},
             )
         ]
 
@@ -96,6 +95,23 @@ def test_a_reduction_must_name_an_option_of_its_operation() -> None:
     assert [fault.message for fault in registry.faults] == [
         "operation 'melt': reduces_faces must be one of its options, got 'melt'"
     ]
+
+
+def test_paint_needs_an_operation_that_reduces_colors_whose_option_the_error_advises() -> None:
+    def check(plugins: list[ModuleType], disabled: list[str], **options: object) -> None:
+        registry = Registry(plugins, entry_points=False, disabled=disabled)
+        registry.check(Request(target="3mf", options={"texture_colors": "paint", **options}))
+
+    others = [plugin(reduces_colors="melt_faces")]
+    check([], [], reduce_colors=4)
+    check(others, [], melt_faces=4)
+    for plugins, disabled, advice in (
+        ([], [], "set 'reduce_colors' to their number"),
+        (others, ["reduce_colors"], "set 'melt_faces' to their number"),
+        ([], ["reduce_colors"], "no installed plug-in has any"),
+    ):
+        with pytest.raises(InvalidOption, match=advice):
+            check(plugins, disabled, place_on_bed=True)
 
 
 def test_a_step_gets_the_advice_of_its_chain() -> None:

@@ -314,6 +314,12 @@ CASES: Mapping[str, Case] = {
         ),
         ("stage-none", lambda: operation(stage=None), "stage must be a Stage, such as Stage.REPAIR, got None"),
         ("no-options", lambda: operation(options=Reader), "option 'run' needs a plain default"),
+        ("reduces-colors", lambda: operation(reduces_colors=4), "reduces_colors must be text or None, got 4"),
+        (
+            "reduces-colors-name",
+            lambda: operation(reduces_colors="bad_colors"),
+            "reduces_colors must be one of its options, got 'bad_colors'",
+        ),
         ("drops-text", lambda: operation(drops="uv"), "drops must be a frozenset, got 'uv'"),
     ),
     **_cases(

@@ -341,3 +341,6 @@ class Operation(Capability, frozen=True, kw_only=True):
 
     reduces_faces: str | None = None
     """Option that reduces the number of faces; messages about models with too many faces advise it."""
+
+    reduces_colors: str | None = None
+    """Option that sets the number of colors, or filaments; `texture_colors=paint` needs such an operation."""

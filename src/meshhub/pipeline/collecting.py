@@ -135,10 +135,10 @@ class _Collector:
         names = {field.name for field in option_fields(operation.options)}
         if not names:
             raise InvalidDeclaration("an operation needs an option field that requests it")
-        if operation.reduces_faces is not None and operation.reduces_faces not in names:
-            raise InvalidDeclaration(
-                f"reduces_faces must be one of its options, got {show_value(operation.reduces_faces)}"
-            )
+        for field in ("reduces_faces", "reduces_colors"):
+            name = getattr(operation, field)
+            if name is not None and name not in names:
+                raise InvalidDeclaration(f"{field} must be one of its options, got {show_value(name)}")
         self._operations[operation.id] = declared
 
     def _add_storage(self, plugin: Plugin, storage: Storage) -> None:

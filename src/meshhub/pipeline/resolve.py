@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from meshhub.errors import InvalidOption, UnsupportedTarget, quote
 from meshhub.model import options as opt
-from meshhub.model.capabilities import Feature, Operation, Reader, Stage, Writer
+from meshhub.model.capabilities import Feature, Operation, Reader, Writer
 from meshhub.model.chain import BUILT_IN, Chain, Request, Step
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
@@ -73,13 +73,8 @@ def check_request(
         check_entitlement(operation, caller)
         check_installed(operation)
         check_options(operation, options)
-    if options.get("texture_colors") == "paint" and not any(
-        operation.capability.stage is Stage.COLOR for operation in operations
-    ):
-        raise InvalidOption(
-            "option '{texture_colors}' is paint, which needs filaments; set '{reduce_colors}' to their number",
-            options=("texture_colors", "reduce_colors"),
-        )
+    if options.get("texture_colors") == "paint":
+        _check_filaments(declarations, operations)
     if writer is not None:
         check_options(writer, options)
     if options.get("input_format") is not None:
@@ -123,7 +118,7 @@ def resolve(
     check_options(reader, options)
 
     if checked.renders and _build_render_options(options).color_by == "surface":
-        options = {**options, **_choose_surface_colors(reader.capability)}
+        options = {**options, **_choose_surface_colors(declarations, reader.capability)}
     steps = [_make_step("read", reader, because, options)]
     # a picture does not show the table; input_unit and input_up contradict its lengths and axes
     if not (checked.renders or options.get("input_unit") or options.get("input_up")):
@@ -149,6 +144,19 @@ def resolve(
         input_up=_text_or_none(options.get("input_up")),
         reduction=find_reduction(declarations, checked, caller),
         texture_colors=texture_colors,
+    )
+
+
+def _check_filaments(declarations: Declarations, operations: Iterable[Declared[Operation]]) -> None:
+    """Raise InvalidOption if no operation reduces the colors to those of filaments."""
+    if any(operation.capability.reduces_colors is not None for operation in operations):
+        return
+    names = [operation.capability.reduces_colors for operation in declarations.operations]
+    name = next(filter(None, names), None)
+    raise InvalidOption(
+        "option '{texture_colors}' is paint, which needs filaments; "
+        + ("no installed plug-in has any" if name is None else f"set '{{{name}}}' to their number"),
+        options=("texture_colors",) if name is None else ("texture_colors", name),
     )
 
 
@@ -246,11 +254,13 @@ def _add_display_options(checked: CheckedRequest, reader: Reader) -> Mapping[str
     return {**opt.parse_options(fields, reader.display_options), **requested}
 
 
-def _choose_surface_colors(reader: Reader) -> Mapping[str, str]:
+def _choose_surface_colors(declarations: Declarations, reader: Reader) -> Mapping[str, str]:
     """Return the options that make a reader color faces by surface. Raises InvalidOption."""
     if not reader.color_by_surface:
+        ids = sorted({item.capability.format.id for item in declarations.readers if item.capability.color_by_surface})
+        listed = f" ({', '.join(ids)})" if ids else ""
         raise InvalidOption(
-            f"option '{{color_by}}': surface needs a format with surfaces, such as step, and {reader.format.label} "
+            f"option '{{color_by}}': surface needs a format with surfaces{listed}, and {reader.format.label} "
             "has only triangles; use part or model",
             options=("color_by",),
         )

@@ -152,5 +152,6 @@ def meshhub_operations() -> Iterable[Operation]:
             install="meshhub",
             drops=frozenset({"uv", "colors", "textures"}),
             transfers=frozenset({"uv", "colors", "textures"}),
+            reduces_colors="reduce_colors",
         )
     ]
