@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import sys
+import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trimesh
@@ -313,13 +314,109 @@ def test_no_result_of_another_input_is_skipped(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert b"a/part.stl and b/part.stl have one output, out/part.ply" in done.stderr
     assert b"--name '{stem}-{folder}'" in done.stderr
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["part.ply"]
+    assert list_files(tmp_path / "out") == ["part.ply"]
 
     to = (*to, "--json", "--name", "{stem}-{folder}")
     meshhub_cli("convert", "b/part.stl", "c/part.stl", *to, cwd=tmp_path)
     done = meshhub_cli("convert", "c/part.stl", "a/part.stl", "b/part.stl", *to, cwd=tmp_path)
     results = {outcome["output"]: "skipped" in outcome for outcome in json.loads(done.stdout)}
     assert results == {"out/part-c.ply": True, "out/part-a.ply": False, "out/part-b.ply": True}
+
+
+def skip(folder: Path, source: str, *flags: str) -> dict[str, Any]:
+    """Convert a file into out/ with --skip-existing; return the outcome."""
+    done = meshhub_cli("convert", source, "--to", "ply", "-o", "out", "--skip-existing", "--json", *flags, cwd=folder)
+    (outcome,) = json.loads(done.stdout)
+    assert done.returncode == (1 if "error" in outcome else 0)
+    return cast(dict[str, Any], outcome)
+
+
+def test_the_result_of_a_file_of_an_earlier_command_is_not_skipped_for_another(tmp_path: Path) -> None:
+    for folder, size in (("a", 1), ("b", 2)):
+        (tmp_path / folder).mkdir()
+        write_stl(tmp_path / folder / "x.stl", (size, size, size))
+    assert meshhub_cli("convert", "a/x.stl", "--to", "ply", "-o", "out", cwd=tmp_path).returncode == 0
+    before = (tmp_path / "out" / "x.ply").read_bytes()
+    outcome = skip(tmp_path, "b/x.stl")
+    assert outcome["error_code"] == "output_exists"
+    assert "out/x.ply is the result of a/x.stl" in outcome["error"]
+    single = meshhub_cli("convert", "b/x.stl", "out/", "--to", "ply", "--skip-existing", cwd=tmp_path)
+    assert single.returncode == 2
+    assert b"out/x.ply is the result of a/x.stl" in single.stderr
+    assert skip(tmp_path, "a/x.stl")["origin_known"] is True
+    assert (tmp_path / "out" / "x.ply").read_bytes() == before
+    (tmp_path / "a" / "x.stl").unlink()
+    assert "the result of another file" in skip(tmp_path, "b/x.stl")["error"]
+
+
+def test_a_changed_file_is_not_skipped(tmp_path: Path) -> None:
+    write_stl(tmp_path / "x.stl")
+    assert "report" in skip(tmp_path, "x.stl")
+    write_stl(tmp_path / "x.stl", (2, 2, 2))
+    assert "x.stl before it changed; use --force" in skip(tmp_path, "x.stl")["error"]
+    meshhub_cli("convert", "x.stl", "--to", "ply", "-o", "out", "--force", cwd=tmp_path)
+    assert skip(tmp_path, "x.stl")["origin_known"] is True
+
+
+def test_files_of_one_content_are_distinguished_while_both_exist(tmp_path: Path) -> None:
+    for folder in ("red", "blue"):
+        (tmp_path / folder).mkdir()
+        write_stl(tmp_path / folder / "x.obj")
+    skip(tmp_path, "red/x.obj")
+    assert "the result of red/x.obj" in skip(tmp_path, "blue/x.obj")["error"]
+
+
+def test_inputs_and_outputs_may_move(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "in").mkdir(parents=True)
+    write_stl(work / "in" / "x.stl")
+    skip(work, "in/x.stl")
+    work.rename(tmp_path / "moved")
+    assert skip(tmp_path / "moved", "in/x.stl")["origin_known"] is True
+    (tmp_path / "moved" / "in").rename(tmp_path / "elsewhere")
+    assert skip(tmp_path / "moved", "../elsewhere/x.stl")["origin_known"] is True
+
+
+@pytest.mark.parametrize("record", [b"", b"{", b'{"origin": 3}', None])
+def test_an_output_without_a_valid_record_is_skipped_with_a_remark(tmp_path: Path, record: bytes | None) -> None:
+    write_stl(tmp_path / "x.stl")
+    skip(tmp_path, "x.stl")
+    path = tmp_path / "out" / ".meshhub" / "x.ply.json"
+    if record is None:
+        path.unlink()
+    else:
+        path.write_bytes(record)
+    assert skip(tmp_path, "x.stl")["origin_known"] is False
+    for where in (["-o", "out"], ["out/"]):
+        done = meshhub_cli("convert", "x.stl", "--to", "ply", "--skip-existing", *where, cwd=tmp_path)
+        assert b"exists, skipped; no record of its source" in done.stderr
+
+
+def test_an_output_that_another_program_replaced_has_no_known_source(tmp_path: Path) -> None:
+    write_stl(tmp_path / "x.stl")
+    skip(tmp_path, "x.stl")
+    (tmp_path / "out" / "x.ply").write_text("mine")
+    assert skip(tmp_path, "x.stl")["origin_known"] is False
+
+
+def test_a_folder_whose_records_cannot_be_written_gets_outputs(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".meshhub").write_text("mine")
+    write_stl(tmp_path / "x.stl")
+    assert "report" in skip(tmp_path, "x.stl")
+    assert skip(tmp_path, "x.stl")["origin_known"] is False
+    assert (tmp_path / "out" / ".meshhub").read_text() == "mine"
+
+
+def test_models_of_archives_are_distinguished(tmp_path: Path) -> None:
+    for name, size in (("a", 1), ("b", 2)):
+        model = write_stl(tmp_path / "x.stl", (size, size, size))
+        (tmp_path / name).mkdir()
+        with zipfile.ZipFile(tmp_path / name / "parts.zip", "w") as archive:
+            archive.write(model, "x.stl")
+    skip(tmp_path, "a/parts.zip")
+    assert skip(tmp_path, "a/parts.zip")["origin_known"] is True
+    assert "the result of another file" in skip(tmp_path, "b/parts.zip")["error"]
 
 
 @pytest.mark.parametrize("batch", [False, True])

@@ -26,6 +26,7 @@ from meshhub.cli.files import (
     worker_log,
 )
 from meshhub.cli.naming import OutputNames
+from meshhub.cli.origins import is_result_of, recording_origin
 from meshhub.cli.verbosity import is_verbose
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import MeshhubError, OutputExists, RequestError, printable
@@ -52,6 +53,13 @@ class Conversion(msgspec.Struct):
     chain: Chain | None = None
     error: Exception | None = None
     is_skipped: bool = False
+    is_origin_known: bool = False
+    """Whether the existing output of a skipped input is recorded as its result."""
+
+    @property
+    def content(self) -> Path:
+        """File with the content of the source."""
+        return (self.model and self.model.path) or self.source
 
     @property
     def outcome(self) -> str:
@@ -78,20 +86,31 @@ class Batch(msgspec.Struct, frozen=True):
         if conversion.error is not None:
             return conversion
         try:
-            if self.flags.skip_existing and conversion.target.is_file():
-                conversion.is_skipped = True
-                return conversion
-            self._check_target(conversion.target)
-            if self.flags.dry_run:
-                self._preview(conversion)
-            else:
-                conversion.target.parent.mkdir(parents=True, exist_ok=True)
-                self.convert(conversion)
+            if not (self.flags.skip_existing and conversion.target.is_file()):
+                try:
+                    self._write(conversion)
+                except OutputExists:
+                    # another program has written the output since it was looked for
+                    if not self.flags.skip_existing:
+                        raise
+                else:
+                    return conversion
+            conversion.is_origin_known = is_result_of(conversion.target, conversion.source, conversion.content)
+            conversion.is_skipped = True
         except (MeshhubError, OSError) as error:
-            # another program may have written the output since it was looked for
-            conversion.is_skipped = self.flags.skip_existing and isinstance(error, OutputExists)
-            conversion.error = None if conversion.is_skipped else error
+            conversion.error = error
         return conversion
+
+    def _write(self, conversion: Conversion) -> None:
+        """Convert or preview a file. Raises MeshhubError, OSError."""
+        target = conversion.target
+        self._check_target(target)
+        if self.flags.dry_run:
+            self._preview(conversion)
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with recording_origin(target, conversion.source, conversion.content):
+            self.convert(conversion)
 
     def _check_target(self, target: Path) -> None:
         if target.is_file() and identity(target) in self.inputs:
@@ -264,7 +283,7 @@ def as_data(conversion: Conversion) -> dict[str, object]:
     if conversion.error is not None:
         return data | {"error": explained(conversion.error), "error_code": code_of(conversion.error)}
     if conversion.is_skipped:
-        return data | {"skipped": True}
+        return data | {"skipped": True, "origin_known": conversion.is_origin_known}
     if conversion.chain is not None:
         return data | {"chain": msgspec.to_builtins(conversion.chain)}
     report = conversion.report if conversion.job is None else conversion.job.report
@@ -279,7 +298,7 @@ def _print_summary(batch: list[Conversion], *, is_preview: bool) -> None:
         if conversion.error is not None and not is_preview:
             rows.append((source, "", f"error: {explained(conversion.error)}"))
         elif conversion.is_skipped:
-            rows.append((source, str(conversion.target), "exists, skipped"))
+            rows.append((source, str(conversion.target), show.describe_skipped(conversion.is_origin_known)))
         elif conversion.chain is not None:
             rows.append((source, str(conversion.target), ", ".join(show.list_steps(conversion.chain))))
         elif conversion.report is not None:

@@ -47,7 +47,9 @@ from meshhub.registry import Registry
     "'{stem}-print'.",
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite existing output files.")
-@click.option("--skip-existing", is_flag=True, help="Skip each input whose output exists, by its name.")
+@click.option(
+    "--skip-existing", is_flag=True, help="Skip inputs whose outputs exist; an output of another file is an error."
+)
 @click.option(
     "--watch",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

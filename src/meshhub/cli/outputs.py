@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +15,7 @@ from msgspec import structs
 from meshhub.cli.conversion import ConvertFlags, find_format
 from meshhub.cli.files import STREAM, identity, is_folder, is_own_output, leads_elsewhere
 from meshhub.cli.naming import derive_name
+from meshhub.cli.origins import recording_origin
 from meshhub.errors import MeshhubError
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.source import Source
@@ -40,6 +43,12 @@ class Output(NamedTuple):
 
     folder: Path | None = None
     """Folder to create before the file is written."""
+
+    def recording_origin(self, source: str) -> AbstractContextManager[None]:
+        """Record the source if the output is in a folder for results; not beside inputs and files of other programs."""
+        if self.folder is None:
+            return contextlib.nullcontext()
+        return recording_origin(Path(self.path), Path(source), Path(source))
 
 
 def choose_output(registry: Registry, paths: tuple[str, ...], flags: ConvertFlags) -> tuple[str, Output]:

@@ -77,7 +77,8 @@ def convert_remote(
     ):
         if output.folder is not None:
             output.folder.mkdir(parents=True, exist_ok=True)
-        job = client.convert(source, target, to=output.to, on_change=relay_progress(progress), options=options)
+        with output.recording_origin(source):
+            job = client.convert(source, target, to=output.to, on_change=relay_progress(progress), options=options)
     if flags.as_json:
         show.as_json(job.report)
         return

@@ -8,12 +8,14 @@ import json
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
 from meshhub.cli.exits import code_of, explained
+from meshhub.cli.origins import is_result_of
 from meshhub.cli.verbosity import is_quiet, is_verbose
 from meshhub.errors import MeshhubError, format_number, printable
 from meshhub.model.chain import Chain
@@ -79,12 +81,19 @@ def inform(text: str, *, indent: str = "") -> None:
         print_line(text, indent=indent, err=True)
 
 
+def describe_skipped(is_origin_known: bool) -> str:
+    """Describe that an input is skipped because its output exists, which may be the result of another file."""
+    return "exists, skipped" if is_origin_known else "exists, skipped; no record of its source"
+
+
 def print_skipped(source: str, output: str, *, is_json: bool) -> None:
-    """Print that an input is skipped because its output exists."""
+    """Print that an input is skipped because its output exists. Raises RequestError: it is that of another file."""
+    with errors_as_json(is_json):
+        is_origin_known = is_result_of(Path(output), Path(source), Path(source))
     if is_json:
-        as_json({"file": source, "output": output, "skipped": True})
+        as_json({"file": source, "output": output, "skipped": True, "origin_known": is_origin_known})
     else:
-        inform(f"{output} exists, skipped")
+        inform(f"{output} {describe_skipped(is_origin_known)}")
 
 
 def print_notes(listed: Iterable[Note], *, indent: str = "") -> None:

@@ -107,7 +107,11 @@ def _convert_to_file(
     _check_input(source, output)
     if output.folder is not None:
         output.folder.mkdir(parents=True, exist_ok=True)
-    with suggesting_overwrite(output.overwrite), _show_progress(flags) as progress:
+    with (
+        suggesting_overwrite(output.overwrite),
+        _show_progress(flags) as progress,
+        output.recording_origin(source),
+    ):
         return registry.convert(
             read_from(source),
             target,

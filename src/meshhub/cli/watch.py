@@ -158,8 +158,8 @@ class _Watch:
             summary = show.summarize(conversion.report)
             show.inform(printable(f"{conversion.source} → {conversion.target}: {summary}"))
             show.print_timings(conversion.report)
-        elif conversion.is_skipped and is_verbose():
-            show.inform(printable(f"{conversion.target} exists, skipped"))
+        elif conversion.is_skipped and (is_verbose() or not conversion.is_origin_known):
+            show.inform(printable(f"{conversion.target} {show.describe_skipped(conversion.is_origin_known)}"))
 
 
 def _perform(batch: Batch, conversion: Conversion) -> Conversion:

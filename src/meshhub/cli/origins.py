@@ -1,0 +1,110 @@
+"""Records of the source of each output, so that `--skip-existing` skips no result of another file.
+
+`out/.meshhub/part.3mf.json` describes `out/part.3mf`. With one file per output, parallel commands need no lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from meshhub.cli.files import identity
+from meshhub.errors import OutputExists, RequestError
+
+_FOLDER = ".meshhub"
+"""Folder of the records beside the outputs; hidden, so it is never an input."""
+
+
+class _Origin(msgspec.Struct, frozen=True):
+    """Source of an output: its path from the folder of the output, and the SHA-256 of its content."""
+
+    source: str
+    sha256: str
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """Origin of an output that has this size and time; another one was written by another program."""
+
+    origin: _Origin
+    size: int
+    modified_ns: int
+
+
+@contextlib.contextmanager
+def recording_origin(target: Path, source: Path, content: Path) -> Iterator[None]:
+    """Record the source of an output that the block writes. Without a record, the origin of an output is unknown.
+
+    Args:
+        target: Output.
+        source: Input as the command names it; below an archive for a model in it.
+        content: File with the content.
+    """
+    # the file may change while it is converted
+    origin = _find_origin(target, source, content)
+    yield
+    path = _record_path(target)
+    if origin is not None:
+        with contextlib.suppress(OSError):
+            status = target.stat()
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(msgspec.json.encode(_Record(origin, status.st_size, status.st_mtime_ns)))
+
+
+def _find_origin(target: Path, source: Path, content: Path) -> _Origin | None:
+    """Return the origin of an output; None for a pipe, or an address."""
+    if not content.is_file():
+        return None
+    with content.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    path = os.path.realpath(source)
+    # no relative path leads to another drive of Windows
+    with contextlib.suppress(ValueError):
+        path = os.path.relpath(path, os.path.realpath(target.parent))
+    return _Origin(path, sha256)
+
+
+def is_result_of(target: Path, source: Path, content: Path) -> bool:
+    """Return whether an existing output is the result of a source; False if its origin is unknown.
+
+    A copy of the source counts as the source if the recorded one is gone: folders are moved, and mounted elsewhere.
+    While both exist, their companions may differ.
+
+    Raises:
+        RequestError: The output is the result of another file, or of an earlier version of the source.
+        OSError: The source cannot be read.
+    """
+    recorded = _read_origin(target)
+    origin = None if recorded is None else _find_origin(target, source, content)
+    if recorded is None or origin is None:
+        return False
+    other = Path(os.path.normpath(target.parent / recorded.source))
+    if identity(other) not in (None, identity(content)):
+        raise RequestError(
+            f"{target} is the result of {other}; give another --name or --output-dir, or --force to replace it",
+            code=OutputExists.code,
+        )
+    if recorded.sha256 != origin.sha256:
+        raise RequestError(
+            f"{target} is the result of another file, or of {source} before it changed; use --force to replace it",
+            code=OutputExists.code,
+        )
+    return True
+
+
+def _record_path(target: Path) -> Path:
+    return target.parent / _FOLDER / f"{target.name}.json"
+
+
+def _read_origin(target: Path) -> _Origin | None:
+    """Return the recorded origin of an output; None without a record, or if the output has changed."""
+    try:
+        record = msgspec.json.decode(_record_path(target).read_bytes(), type=_Record)
+        status = target.stat()
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return record.origin if (record.size, record.modified_ns) == (status.st_size, status.st_mtime_ns) else None
