@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -936,3 +937,21 @@ def test_corpus_files_give_the_expected_results(corpus: Path, corpus_index: list
             wrong.append(f"{row['file']}: another volume")
     assert not wrong
     assert judged > 50
+
+
+@pytest.mark.parametrize(
+    "line", ["v nan 0 0", "v 0 inf 0", "v 0 0 1e999", "v --1 -3 8", "--1 -3 8", "v-1 -3 8", "1 2 3"]
+)
+def test_a_damaged_vertex_is_named_by_its_line(line: str) -> None:
+    text = f"# a\nv 0 0 0\nv 1 0 0\n{line}\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\n"
+    with pytest.raises(UnreadableFile, match=rf"line 4 of the OBJ, '{re.escape(line)}'"):
+        parse_obj(text)
+
+
+def test_statements_of_other_programs_and_rulers_are_ignored() -> None:
+    scene = parse_obj("Made by hand\n----\n...\nvertices 3\nvp 0.5 1\nv 0 0 0\nv 1 0 0\nv 0 1 0\ncall x.obj\nf 1 2 3\n")
+    assert scene.face_count == 1
+
+
+def test_a_vertex_of_no_face_may_have_no_position() -> None:
+    assert parse_obj("v 0 0 0\nv nan nan nan\nv 1 0 0\nv 0 1 0\nf 1 3 4\n").face_count == 1

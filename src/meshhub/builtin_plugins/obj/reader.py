@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from meshhub.builtin_plugins.obj import ObjReaderOptions
 from meshhub.builtin_plugins.obj.reading import lines as statements
 from meshhub.builtin_plugins.obj.reading.appearance import ObjMaterials, apply_transforms, read_materials
-from meshhub.builtin_plugins.obj.reading.faces import read_faces
-from meshhub.builtin_plugins.obj.reading.lines import split_lines
+from meshhub.builtin_plugins.obj.reading.faces import Faces, read_faces
+from meshhub.builtin_plugins.obj.reading.lines import Lines, split_lines
 from meshhub.builtin_plugins.obj.reading.meshes import VertexData, build_meshes, triangulate_faces
 from meshhub.builtin_plugins.obj.reading.number_rows import NumberRows, read_number_rows
 from meshhub.builtin_plugins.obj.reading.parts import assign_materials, assign_parts
@@ -36,12 +36,14 @@ def read(source: Source, options: ObjReaderOptions) -> Scene:
     points = read_number_rows(lines, statements.V, "f8", 3)
     uv = read_number_rows(lines, statements.VT, "f4", 1)
     normals = read_number_rows(lines, statements.VN, "f4", 3)
+    _check_keywords(lines)
     faces = read_faces(lines, (len(points.rows), len(uv.rows), len(normals.rows)))
     ignored = lines.ignored_elements()
     if len(faces.counts) == 0 or int(faces.counts.max()) < 3:
         raise _no_faces(len(points.rows), ignored)
     if ignored:
         note("ignored_elements", f"the OBJ also has {', '.join(ignored)}: read only its faces")
+    _check_positions(lines, points, faces)
     colors, has_color = _read_colors(points)
     data = VertexData(
         np.ascontiguousarray(points.rows[:, :3]),
@@ -67,6 +69,27 @@ def read(source: Source, options: ObjReaderOptions) -> Scene:
         materials.materials,
         materials.images,
     )
+
+
+def _check_keywords(lines: Lines) -> None:
+    """Reject numbers without a keyword, such as a damaged vertex, whose loss would shift the indices of others.
+
+    Raises:
+        UnreadableFile: The message names the line.
+    """
+    numbers = lines.find_numbers_without_keyword() if len(lines.find(statements.F)) else None
+    if numbers is not None:
+        raise lines.error(numbers, "the line has numbers without a keyword")
+
+
+def _check_positions(lines: Lines, points: NumberRows, faces: Faces) -> None:
+    """Reject a vertex of a face that is not finite. Raises UnreadableFile, which names the line."""
+    is_finite = np.isfinite(points.rows[:, :3]).all(axis=1)
+    if is_finite.all():
+        return
+    bad = faces.v[~is_finite[faces.v]]
+    if len(bad):
+        raise lines.error(int(lines.find(statements.V)[bad.min()]), "a coordinate is not a finite number")
 
 
 def _no_faces(point_count: int, ignored: list[str]) -> EmptyModel | UnreadableFile:

@@ -34,6 +34,12 @@ _IGNORED: dict[str, tuple[bytes, ...]] = {
     "curves and free-form surfaces": (b"vp", b"cu", b"su", b"cs"),
 }
 
+_NUMBERS = re.compile(rb"(?:v[tn]?)?[-+. ]*[0-9]")
+"""Start of a line with numbers, without a keyword or with a damaged one: `--1 2 3`, `v-1 2 3`."""
+
+_MAY_BE_NUMBERS = np.zeros(256, np.bool_)
+_MAY_BE_NUMBERS[list(b"v+-.0123456789")] = True
+
 _INDENT = re.compile(rb"(?m)^ +")
 _COMMENT_CONTINUED = re.compile(rb"(?m)^( *#[^\n]*)\\$")
 
@@ -110,6 +116,12 @@ class Lines:
         is_continued = characters[np.maximum(newlines - 1, 0)] == ord("\\")
         logical = np.cumsum(~is_continued) - ~is_continued
         return int(np.searchsorted(logical, number)) + 1
+
+    def find_numbers_without_keyword(self) -> int | None:
+        """Return the first line with numbers but without the keyword of a statement; None without such a line."""
+        is_unknown = (self.statements == 0) & _MAY_BE_NUMBERS[self.codes >> 8] & (self.codes != _code(b"vp"))
+        candidates = np.flatnonzero(is_unknown).tolist()
+        return next((number for number in candidates if _NUMBERS.match(self.text, int(self.starts[number]))), None)
 
     def ignored_elements(self) -> list[str]:
         """Return descriptions of the elements in the file that a mesh cannot hold."""
