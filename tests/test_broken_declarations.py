@@ -166,3 +166,24 @@ def test_a_plugin_that_prints_is_named_and_spoils_no_output(installed: Path) -> 
         f"prints {word!r} on standard output, which may carry a model; log it instead"
         for word in ("imported", "declared")
     ]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os; os.write(1, b'raw')",
+        "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(\"raw\")'])",
+    ],
+)
+def test_a_plugin_that_prints_through_a_descriptor_is_named(tmp_path: Path, code: str) -> None:
+    for name, first_line in (("quiet", ""), ("loud", code)):
+        install(tmp_path, f"meshhub-{name}", **{name: f"{name}_plugin"})
+        (tmp_path / f"{name}_plugin.py").write_text(f"{first_line}\n")
+    (tmp_path / "a.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+        done = meshhub_cli("convert", "a.obj", "-", "--to", "ply", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(b"ply")
+    assert b"fault: loud (meshhub-loud 1.2): prints 'raw" in done.stderr
+    assert b"fault: quiet" not in done.stderr

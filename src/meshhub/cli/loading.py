@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib import metadata
 
@@ -13,7 +14,7 @@ from meshhub.engine.hook_process import HookProcess
 from meshhub.engine.plugin_records import PluginRecords
 from meshhub.errors import printable
 from meshhub.pipeline.hooks import Hooks
-from meshhub.pipeline.loading import Fault
+from meshhub.pipeline.loading import DESCRIPTOR_OUTPUT, Fault
 from meshhub.registry import Registry
 
 
@@ -51,11 +52,14 @@ def _output_to_stderr() -> Iterator[None]:
         # standard output is closed
         yield
         return
-    try:
+    with contextlib.ExitStack() as files:
+        files.callback(os.close, output)
+        files.callback(os.dup2, output, 1)
         with contextlib.suppress(OSError):
             sys.stdout.flush()
             os.dup2(2, 1)
+            # a file shows which plug-in printed
+            file = files.enter_context(tempfile.TemporaryFile(buffering=0))
+            os.dup2(file.fileno(), 1)
+            files.callback(DESCRIPTOR_OUTPUT.reset, DESCRIPTOR_OUTPUT.set(file))
         yield
-    finally:
-        os.dup2(output, 1)
-        os.close(output)

@@ -7,10 +7,13 @@ import importlib
 import inspect
 import io
 import logging
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from functools import partial
 from importlib import metadata
+from io import FileIO
 from itertools import islice
 from types import ModuleType
 from typing import Any, TextIO, cast
@@ -39,6 +42,10 @@ _BUILTINS = "meshhub.builtin_plugins"
 
 _PREFIX = "meshhub_"
 """Start of the names of hooks."""
+
+
+DESCRIPTOR_OUTPUT: ContextVar[FileIO | None] = ContextVar("descriptor_output", default=None)
+"""File to which the program redirects descriptor 1 while plug-ins load, to name those that print past `sys.stdout`."""
 
 
 class Plugin(Struct, frozen=True):
@@ -158,8 +165,9 @@ class Plugins:
             raise
         except BaseException as error:
             self.add_fault(plugin, f"{subject}: {describe_error(error)}", error)
-        if output.text:
-            shown = show_value(output.text)
+        text = output.text or (_take_descriptor_output() if is_foreign else "")
+        if text:
+            shown = show_value(text)
             self.add_fault(plugin, f"prints {shown} on standard output, which may carry a model; log it instead")
 
     def add_fault(self, plugin: Plugin, message: str, error: BaseException | None = None) -> None:
@@ -287,6 +295,21 @@ class _Output:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def _take_descriptor_output() -> str:
+    """Pass the output of native code and child processes to standard error, and return its start."""
+    file = DESCRIPTOR_OUTPUT.get()
+    if file is None or not os.fstat(file.fileno()).st_size:
+        return ""
+    file.seek(0)
+    text = file.read().decode(errors="backslashreplace")
+    # descriptor 1 shares the position
+    file.seek(0)
+    file.truncate()
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+    return text
 
 
 def origin_of(point: metadata.EntryPoint) -> str:
