@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
+import re
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ if sys.platform != "linux":
 
 from deadlines import TIMEOUTS_S, time_out
 from distributions import install
-from meshhub import ConversionTimeout, Isolated, MeshhubError, Registry, Source, Target
+from meshhub import ConversionTimeout, Isolated, MeshhubError, PluginError, Registry, Source, Target
 from meshhub.engine.limits import Limits
 from meshhub.model.chain import Position, Request
 from test_cli import meshhub_cli
@@ -53,6 +56,8 @@ def fail(name):
             with tempfile.NamedTemporaryFile() as other:
                 other.write(bytes(3 << 20)), other.flush()
                 time.sleep(600)
+    if name == "raise":
+        raise ValueError("unit is missing")
     if name == "file":
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 
@@ -107,6 +112,31 @@ def registry(installed: Path) -> Iterator[Registry]:
     registry = Registry(engine=Isolated(workers=1, limits=LIMITS))
     yield registry
     registry.close()
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_the_text_of_an_error_has_the_exception_of_the_plugin(installed: Path, isolated: bool) -> None:
+    registry = Registry(engine=Isolated(workers=1) if isolated else None)
+    with closing(registry), pytest.raises(PluginError) as raised:
+        registry.convert(Source.from_bytes(b"raise", "a.culprit"), Target(), to="stl")
+    error = raised.value
+    assert re.fullmatch(r"ValueError: unit is missing \(culprit\.py:\d+\)", error.details)
+    assert str(error) == f"{error.message}: {error.details}"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert "unit is missing" not in error.message
+
+
+def test_verbose_shows_the_traceback_of_the_plugin_alone(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(installed), *sys.path]))
+    (tmp_path / "a.culprit").write_text("raise")
+    result = meshhub_cli("-v", "convert", "a.culprit", "a.stl", cwd=tmp_path)
+    assert result.returncode == 4
+    message = result.stderr.decode()
+    frames = re.findall(r'File "([^"]+)"', message)
+    assert {Path(name).name for name in frames} == {"culprit.py"}
+    assert message.count("ValueError: unit is missing (culprit.py:") == 1
 
 
 @pytest.mark.parametrize("step", ["reader", "operation"])

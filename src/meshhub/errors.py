@@ -445,10 +445,22 @@ class MissingDependency(MeshhubError):
 
 
 class PluginError(MeshhubError):
-    """A plug-in broke its contract: it raised an unexpected exception, or its result is not a scene."""
+    """A plug-in broke its contract: it raised an unexpected exception, or its result is not a scene.
+
+    Attributes:
+        details: Type, text and line of the plug-in's exception; "" without one. They follow the message in
+            `str(error)`. Responses of the service leave them out: they may contain paths and secrets.
+    """
 
     code = "conversion_failed"
     fallback_http_status = 422
+    details: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.details}" if self.details else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (*super().__reduce__(), {"details": self.details})
 
 
 def exit_status_of(error: MeshhubError) -> int:

@@ -615,7 +615,7 @@ class Registry:
                     "report it to its maintainer",
                     code="internal_error",
                 )
-                failure.add_note(describe_error(error))
+                failure.details = describe_error(error)
                 raise failure
         _raise_objections(objections)
 

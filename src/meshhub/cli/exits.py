@@ -6,7 +6,7 @@ import logging
 
 import click
 
-from meshhub.errors import ERROR_CODES, MeshhubError, UnreadableFile, exit_status_of, printable
+from meshhub.errors import ERROR_CODES, MeshhubError, PluginError, UnreadableFile, exit_status_of, printable
 from meshhub.model.options import flag_of
 from meshhub.pipeline.archived_models import SeveralModels
 
@@ -52,7 +52,7 @@ def explained(error: BaseException) -> str:
         return f"{summary}unpack it, or convert all of them with --to FORMAT --output-dir DIR [{error.code}]"
     if isinstance(error, MeshhubError):
         # what an exception of a plug-in says, which the message for the service leaves out
-        notes = "; ".join(getattr(error, "__notes__", ()))
+        notes = error.details if isinstance(error, PluginError) else "; ".join(getattr(error, "__notes__", ()))
         return f"{error.spelled(flag_of)} [{error.code}]" + (f": {notes}" if notes else "")
     if isinstance(error, OSError):
         reason = error.strerror or str(error)
@@ -63,6 +63,8 @@ def explained(error: BaseException) -> str:
 def report_error(error: Exception) -> int:
     """Report an error on standard error, and return the exit status."""
     # with --verbose only: by default the log of a service has no traceback beside the line below
-    logging.getLogger("meshhub").debug("the command failed", exc_info=error)
+    if not isinstance(error, PluginError):
+        # the frames of the plug-in have been logged where it failed
+        logging.getLogger("meshhub").debug("the command failed", exc_info=error)
     click.echo(printable(f"error: {explained(error)}"), err=True)
     return exit_status(error)

@@ -56,6 +56,8 @@ def _build_error(answer: Answer) -> MeshhubError:
     )
     for note in answer.notes:
         error.add_note(errors.printable(note))
+    if isinstance(error, errors.PluginError):
+        error.details = errors.printable(answer.details)
     return error
 
 

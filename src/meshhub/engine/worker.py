@@ -59,7 +59,8 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
         error_code: Code of the error.
         error: Message of the error, with option names in braces.
         options: Options that the error is about.
-        notes: Notes of the error, such as the exception of a plug-in.
+        notes: Notes of the error.
+        details: Exception of the plug-in that failed.
     """
 
     step: int | None = None
@@ -73,6 +74,7 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
     options: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    details: str = ""
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
@@ -228,6 +230,7 @@ def _answer(task: Task, progress: _Progress) -> Answer:
             error=error.template,
             options=error.options,
             notes=tuple(getattr(error, "__notes__", ())),
+            details=error.details if isinstance(error, PluginError) else "",
         )
     except MemoryError:
         # the task or the error may still hold the memory

@@ -402,7 +402,7 @@ def _attributed(error: BaseException, subject: str, position: Position) -> Meshh
     log.warning("%s failed", subject, exc_info=log_arguments(error))
     failure = PluginError(f"{subject} failed unexpectedly ({name_type(error)}); {position.remedy}")
     # for the command line and programs; the service only logs it
-    failure.add_note(describe_error(error))
+    failure.details = describe_error(error)
     return failure
 
 

@@ -42,5 +42,5 @@ def broken_check(declared: Declared[Any], error: BaseException) -> MeshhubError:
         f"the check of options of plug-in {declared.plugin!r} ({declared.origin}) failed, so the request was rejected; "
         "report it to its maintainer"
     )
-    failure.add_note(describe_error(error))
+    failure.details = describe_error(error)
     return failure
