@@ -31,6 +31,7 @@ from meshhub.model.progress import Listener, Progress
 from meshhub.model.recipes import Recipe
 from meshhub.model.report import Failure, FileReport, Inspection, Report
 from meshhub.model.source import Source, Target
+from meshhub.model.translations import Texts
 from meshhub.pipeline.advice import drop_useless_advice
 from meshhub.pipeline.archived_models import only_model, opened_models
 from meshhub.pipeline.collecting import collect
@@ -224,6 +225,15 @@ class Registry:
     def faults(self) -> tuple[Fault, ...]:
         """Defects of plug-ins: those found on loading, and hooks that are not called for now."""
         return *self._loaded.faults, *self._hooks.faults
+
+    def texts(self, language: str) -> Texts:
+        """Return the texts of declarations in another language, as far as plug-ins translate them.
+
+        Args:
+            language: Tag such as "de" or "de-AT", or several as in the header Accept-Language; an unknown one means
+                English.
+        """
+        return self._collected.translations.texts(language)
 
     def check(self, request: Request, caller: Caller = LOCAL) -> CheckedRequest:
         """Check target, entitlements and options before a source is available.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from importlib import resources
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import Struct, structs
 
 from meshhub.errors import InvalidOption
 from meshhub.model.capabilities import Format, Operation, Reader, Storage, Writer
+from meshhub.model.chain import BUILT_IN
 from meshhub.model.options import (
     RESERVED,
     HostOptions,
@@ -23,23 +25,31 @@ from meshhub.model.options import (
 )
 from meshhub.model.plans import Plan, Rule
 from meshhub.model.recipes import Recipe
+from meshhub.model.translations import Translation
 from meshhub.pipeline.declaration_check import check_declaration, subject_of
 from meshhub.pipeline.declarations import Declarations, Declared, declare, find_module
 from meshhub.pipeline.loading import Plugin, Plugins
 from meshhub.pipeline.plugin_errors import InvalidDeclaration, show_value
+from meshhub.pipeline.translations import CatalogFile, Translations
 
 T = TypeVar("T", bound=Struct)
 
 _OPTION_NAME = re.compile(r"[a-z][a-z0-9_]*")
 """Name that a form, a flag and a keyword can have."""
 
+_HOST = Plugin("host", BUILT_IN)
+"""Owner of the catalogs of the host's own options."""
+
+_HOST_TRANSLATIONS = (Translation(language="de", file="meshhub.model:de.toml"),)
+
 
 class Collected(Struct, frozen=True):
-    """The declarations, plans and rules of all plug-ins."""
+    """The declarations, plans, rules and translations of all plug-ins."""
 
     declarations: Declarations
     plans: dict[str, Plan]
     rules: tuple[Rule, ...]
+    translations: Translations
 
 
 def collect(plugins: Plugins) -> Collected:
@@ -62,6 +72,7 @@ class _Collector:
         self._recipes: dict[str, Recipe] = {}
         self._plans: dict[str, Plan] = {}
         self._rules: list[Rule] = []
+        self._catalogs: list[CatalogFile] = []
 
     def collect(self) -> Collected:
         self._call("meshhub_readers", Reader, self._add_reader)
@@ -82,7 +93,12 @@ class _Collector:
         self._call("meshhub_recipes", Recipe, lambda _, recipe: self._add_recipe(recipe, fields))
         declarations = structs.replace(declarations, recipes=dict(sorted(self._recipes.items())))
         self._call("meshhub_rules", Rule, lambda _, rule: self._rules.append(rule))
-        return Collected(declarations, self._plans, tuple(self._rules))
+        for translation in _HOST_TRANSLATIONS:
+            with self._plugins.guarding(_HOST, subject_of(Translation, translation)):
+                self._add_translation(_HOST, translation)
+        self._call("meshhub_translations", Translation, self._add_translation)
+        translations = Translations(self._plugins, self._catalogs, declarations, self._plans)
+        return Collected(declarations, self._plans, tuple(self._rules), translations)
 
     def _call(self, hook: str, kind: type[T], add: Callable[[Plugin, T], None]) -> None:
         """Call a hook of every plug-in, and add each of its declarations that is valid."""
@@ -159,6 +175,13 @@ class _Collector:
         if plan.id in self._plans:
             raise InvalidDeclaration("it is already declared; this one is left out")
         self._plans[plan.id] = plan
+
+    def _add_translation(self, plugin: Plugin, translation: Translation) -> None:
+        package, _, path = translation.file.partition(":")
+        file = resources.files(package) / path
+        if not file.is_file():
+            raise InvalidDeclaration(f"the file {translation.file!r} does not exist")
+        self._catalogs.append(CatalogFile(plugin, translation.language, file))
 
     def _check_format(self, format_: Format) -> None:
         other = self._formats.get(format_.id, format_)

@@ -75,7 +75,8 @@ def subject_of(kind: type[Struct], item: object) -> str:
     if not issubclass(type(item), kind):
         return ""
     name = kind.__name__.lower()
-    for path, joint in (("format.id", "of "), ("scheme", "of "), ("id", ""), ("objection.code", "with ")):
+    subjects = ("format.id", "of "), ("scheme", "of "), ("id", ""), ("objection.code", "with "), ("language", "to ")
+    for path, joint in subjects:
         value = item
         for field in path.split("."):
             value = _read_field(value, field)

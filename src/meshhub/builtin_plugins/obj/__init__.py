@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Feature, Format, Reader, Writer
+from meshhub.model.translations import Translation
 
 OBJ = Format(
     id="obj",
@@ -74,3 +75,9 @@ def meshhub_writers() -> Iterable[Writer]:
             carries=_CARRIES,
         )
     ]
+
+
+@hookimpl
+def meshhub_translations() -> list[Translation]:
+    """Declare the German texts."""
+    return [Translation(language="de", file=f"{__name__}:de.toml")]

@@ -12,6 +12,7 @@ import platformdirs
 from meshhub.errors import InvalidOption
 from meshhub.hookspecs import hookimpl
 from meshhub.model.recipes import Recipe
+from meshhub.model.translations import Translation
 from meshhub.toolkit.recipes import EXTENSION, read_recipe, read_recipes
 
 log = logging.getLogger(__name__)
@@ -24,8 +25,8 @@ def own_folder() -> Path:
 
 @hookimpl
 def meshhub_recipes() -> Iterable[Recipe]:
-    """Declare the recipes of this folder and of the user's folder; a file of the user that is invalid is logged."""
-    recipes = {recipe.id: recipe for recipe in read_recipes(files(__name__))}
+    """Declare the built-in recipes and those of the user's folder; a file of the user that is invalid is logged."""
+    recipes = {recipe.id: recipe for recipe in read_recipes(files(__name__) / "purposes")}
     for file in sorted(own_folder().glob(f"*{EXTENSION}")):
         try:
             recipe = read_recipe(file)
@@ -34,3 +35,9 @@ def meshhub_recipes() -> Iterable[Recipe]:
         else:
             recipes[recipe.id] = recipe
     return recipes.values()
+
+
+@hookimpl
+def meshhub_translations() -> list[Translation]:
+    """Declare the German texts."""
+    return [Translation(language="de", file=f"{__name__}:de.toml")]

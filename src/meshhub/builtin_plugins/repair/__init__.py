@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from meshhub.hookspecs import hookimpl
 from meshhub.model.capabilities import Operation, Stage
+from meshhub.model.translations import Translation
 
 
 class RepairOptions(Struct, frozen=True, kw_only=True):
@@ -45,3 +46,9 @@ def meshhub_operations() -> Iterable[Operation]:
             options=RepairOptions,
         )
     ]
+
+
+@hookimpl
+def meshhub_translations() -> list[Translation]:
+    """Declare the German texts."""
+    return [Translation(language="de", file=f"{__name__}:de.toml")]
