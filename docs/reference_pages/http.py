@@ -47,8 +47,18 @@ def _operations(description: dict[str, Any]) -> Iterator[str]:
             yield f"## {method.upper()} {path}"
             summary = operation["summary"]
             yield summary if summary.endswith("?") else f"{summary}."
+            yield from _parameters(operation)
             yield from _form(operation, options)
             yield from _responses(operation)
+
+
+def _parameters(operation: dict[str, Any]) -> Iterator[str]:
+    parameters = [parameter for parameter in operation.get("parameters", ()) if parameter["in"] != "path"]
+    if parameters:
+        yield table(
+            ("parameter", "in", "type", "meaning"),
+            ((code(item["name"]), item["in"], _words(item["schema"]), item["description"]) for item in parameters),
+        )
 
 
 def _form(operation: dict[str, Any], options: set[str]) -> Iterator[str]:

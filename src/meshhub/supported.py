@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypedDict, get_args
 
+from msgspec import Struct, structs
+
 from meshhub.model.capabilities import Feature, Operation, Reader, Writer
-from meshhub.model.options import HostOptions, schema
+from meshhub.model.options import HostOptions, OptionField, option_fields
 from meshhub.model.plans import Caller, Objection
+from meshhub.model.recipes import Recipe
+from meshhub.model.translations import ENGLISH, OptionTexts, RecipeTexts, Texts
 from meshhub.pipeline.declarations import Declared
 from meshhub.registry import Registry
 
@@ -64,7 +69,7 @@ class FormatSupport(TypedDict):
     """Command that installs missing packages, or None."""
 
     options: dict[str, Any]
-    """JSON Schema of the options of readers and writers."""
+    """JSON Schema of the options of readers and writers; `oneOf` has the titles of choices."""
 
     plugins: list[str]
     """Names of the plug-ins."""
@@ -140,6 +145,9 @@ class FaultSupport(TypedDict):
 class Supported(TypedDict):
     """Capabilities of a registry for one caller."""
 
+    language: str
+    """Language of labels, titles and descriptions; those that no plug-in translates are English."""
+
     plan: str
     """Id of the caller's plan."""
 
@@ -168,12 +176,16 @@ class Supported(TypedDict):
     """Faults of plug-ins."""
 
 
-def supported(registry: Registry, caller: Caller) -> Supported:
+def supported(registry: Registry, caller: Caller, language: str = ENGLISH) -> Supported:
     """Return the capabilities of a registry for a caller.
 
-    The entitlements of the caller affect only `plan`, `output_formats` and each `allowed`.
+    Args:
+        registry: Its declarations.
+        caller: Its entitlements affect only `plan`, `output_formats` and each `allowed`.
+        language: Language of labels, titles and descriptions, as for `Registry.texts`.
     """
     caller = registry.entitled(caller)
+    texts = registry.texts(language)
     declarations = registry.declarations
     formats = {
         format_id: _describe_format(
@@ -181,20 +193,21 @@ def supported(registry: Registry, caller: Caller) -> Supported:
             [writer for writer in declarations.writers if writer.capability.format.id == format_id],
             registry,
             caller,
+            texts,
         )
         for format_id in declarations.formats
     }
     return {
+        "language": texts.language,
         "plan": caller.plan.id,
         "input_formats": [name for name, support in formats.items() if support["read"]],
         "output_formats": [name for name, support in formats.items() if support["write"] and support["allowed"]],
         "formats": formats,
-        "operations": [_describe_operation(operation, registry, caller) for operation in declarations.operations],
-        "options": schema(HostOptions),
-        "recipes": {
-            recipe.id: {"label": recipe.label, "description": recipe.description, "options": dict(recipe.options)}
-            for recipe in declarations.recipes.values()
-        },
+        "operations": [
+            _describe_operation(operation, registry, caller, texts) for operation in declarations.operations
+        ],
+        "options": _describe_options((HostOptions,), texts),
+        "recipes": {recipe.id: _describe_recipe(recipe, texts) for recipe in declarations.recipes.values()},
         "plugins": [
             {"name": plugin.name, "origin": plugin.origin, "api_version": plugin.api_version}
             for plugin in registry.plugins
@@ -206,12 +219,48 @@ def supported(registry: Registry, caller: Caller) -> Supported:
     }
 
 
-def _describe_operation(operation: Declared[Operation], registry: Registry, caller: Caller) -> OperationSupport:
+def _describe_options(structs: Iterable[type[Struct]], texts: Texts) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the options of several structs, as one flat object."""
+    return {
+        "type": "object",
+        "properties": {
+            field.name: _describe_field(field, texts.options.get(field.name, OptionTexts()))
+            for struct in structs
+            for field in option_fields(struct)
+        },
+        "additionalProperties": False,
+    }
+
+
+def _describe_field(field: OptionField, texts: OptionTexts) -> dict[str, Any]:
+    """Return the JSON Schema of an option; `oneOf` has the titles of its choices."""
+    translated = structs.replace(
+        field, title=texts.title or field.title, description=texts.description or field.description
+    ).schema()
+    if field.choices:
+        translated["oneOf"] = [
+            {"const": choice, "title": texts.choices.get(choice, choice)} for choice in field.choices
+        ]
+    return translated
+
+
+def _describe_recipe(recipe: Recipe, texts: Texts) -> RecipeSupport:
+    translated = texts.recipes.get(recipe.id, RecipeTexts())
+    return {
+        "label": translated.label or recipe.label,
+        "description": translated.description or recipe.description,
+        "options": dict(recipe.options),
+    }
+
+
+def _describe_operation(
+    operation: Declared[Operation], registry: Registry, caller: Caller, texts: Texts
+) -> OperationSupport:
     capability = operation.capability
     objection = _describe_objections(registry.objections_to(caller, capability))
     return {
         "id": capability.id,
-        "label": capability.label,
+        "label": texts.operations.get(capability.id, capability.label),
         "stage": capability.stage.name.lower(),
         "requires": capability.requires,
         "allowed": caller.plan.allows(capability.requires) and objection is None,
@@ -219,7 +268,7 @@ def _describe_operation(operation: Declared[Operation], registry: Registry, call
         "available": not operation.missing,
         "remedy": operation.remedy if operation.missing else None,
         "drops": sorted(capability.drops),
-        "options": schema(capability.options),
+        "options": _describe_options((capability.options,), texts),
         "plugin": operation.plugin,
     }
 
@@ -245,18 +294,15 @@ def _describe_feature(
 
 
 def _describe_format(
-    readers: list[Declared[Reader]], writers: list[Declared[Writer]], registry: Registry, caller: Caller
+    readers: list[Declared[Reader]], writers: list[Declared[Writer]], registry: Registry, caller: Caller, texts: Texts
 ) -> FormatSupport:
     """Combine the readers and writers of one format."""
     objection = _describe_objections(registry.objections_to(caller, writers[0].capability)) if writers else None
     is_granted = not writers or any(caller.plan.allows(writer.capability.requires) for writer in writers)
     all_declared: list[Declared[Any]] = [*readers, *writers]
     format_ = all_declared[0].capability.format
-    properties: dict[str, Any] = {}
-    for declared in all_declared:
-        properties |= schema(declared.capability.options)["properties"]
     return {
-        "label": format_.label,
+        "label": texts.formats.get(format_.id, format_.label),
         "extensions": list(format_.extensions),
         "media_types": list(format_.media_types),
         "specification": format_.specification,
@@ -268,6 +314,6 @@ def _describe_format(
         "carries": sorted(set().union(*(declared.capability.carries for declared in all_declared))),
         "features": {feature: _describe_feature(feature, readers, writers) for feature in get_args(Feature)},
         "remedy": "; ".join(sorted({declared.remedy for declared in all_declared if declared.missing})) or None,
-        "options": {"type": "object", "properties": properties, "additionalProperties": False},
+        "options": _describe_options((declared.capability.options for declared in all_declared), texts),
         "plugins": sorted({declared.plugin for declared in all_declared}),
     }

@@ -77,6 +77,11 @@ def caller_of(connection: Any) -> Caller:
     return caller
 
 
+def language_of(request: AnyRequest) -> str:
+    """Return the language that a request names in its query, or its languages in the order of preference."""
+    return str(request.query_params.get("language") or request.headers.get("accept-language", ""))
+
+
 @dataclass(frozen=True)
 class ReceivedRequest:
     """Complete form of a request, with its folder, ticket and deadline (event loop's clock; None: no deadline)."""

@@ -151,6 +151,7 @@ JOB_LIST: dict[str, Any] = {"jobs": [JOB], "next": None}
 _NO_OPTIONS: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 SUPPORTED: dict[str, Any] = {
+    "language": "en",
     "plan": "free",
     "input_formats": ["stl"],
     "output_formats": ["stl"],

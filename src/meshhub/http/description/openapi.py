@@ -58,6 +58,23 @@ _TAGS = {
     "monitoring": "Probes and metrics; no API key, no rate limit.",
 }
 
+_LANGUAGE_PARAMETERS = [
+    {
+        "name": "language",
+        "in": "query",
+        "required": False,
+        "description": "Language of the texts, such as `de`; without a translation, they are English.",
+        "schema": {"type": "string"},
+    },
+    {
+        "name": "Accept-Language",
+        "in": "header",
+        "required": False,
+        "description": "Languages in the order of preference, for requests without `language`.",
+        "schema": {"type": "string"},
+    },
+]
+
 
 def document(registry: Registry, url: str = "/") -> Json:
     """Return the OpenAPI document as plain data.
@@ -156,7 +173,8 @@ def _error_example(code: str) -> Json:
 
 def _plan() -> Json:
     response = describe_json("The plan.", refer_to("PlanAnswer"), examples.PLAN)
-    return describe_operation("plan", "The caller's plan, limits and use", "description", response)
+    operation = describe_operation("plan", "The caller's plan, limits and use", "description", response)
+    return {**operation, "parameters": _LANGUAGE_PARAMETERS}
 
 
 def _supported() -> Json:
@@ -168,7 +186,7 @@ def _supported() -> Json:
         "description": "Nothing has changed since the ETag in If-None-Match.",
         "headers": refer_to_headers("supported", "description", 304),
     }
-    return operation
+    return {**operation, "parameters": _LANGUAGE_PARAMETERS}
 
 
 def _health(name: str, summary: str, codes: tuple[str, ...]) -> Json:

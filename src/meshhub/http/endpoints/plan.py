@@ -10,7 +10,7 @@ from msgspec import structs
 
 from meshhub.http.context import Context, context_of
 from meshhub.http.endpoints.access import daily_identity
-from meshhub.http.state import AnyRequest, ServiceState, caller_of, state_of
+from meshhub.http.state import AnyRequest, ServiceState, caller_of, language_of, state_of
 from meshhub.model.plans import Limits
 
 
@@ -46,16 +46,18 @@ async def plan(request: AnyRequest) -> Response[bytes]:
     context = context_of(request.scope)
     caller_plan = caller_of(request).plan
     state = state_of(request)
+    texts = state.registry.texts(language_of(request))
     writers = state.registry.declarations.writers
     payload: PlanAnswer = {
         "plan": caller_plan.id,
-        "label": caller_plan.label,
+        "label": texts.plans.get(caller_plan.id, caller_plan.label),
         "limits": structs.replace(caller_plan.limits, max_request_bytes=caller_plan.limits.request_bytes),
         "premium_formats": sorted({writer.capability.format.id for writer in writers if writer.capability.requires}),
         "usage": {"requests_remaining": context.remaining, "resets_in_seconds": context.resets_in},
         "publishable_key": await _describe_key(state, context),
     }
-    return Response(msgspec.json.encode(payload), media_type="application/json", headers={"Cache-Control": "no-store"})
+    headers = {"Cache-Control": "no-store", "Content-Language": texts.language}
+    return Response(msgspec.json.encode(payload), media_type="application/json", headers=headers)
 
 
 async def _describe_key(state: ServiceState, context: Context) -> PublishableKey | None:

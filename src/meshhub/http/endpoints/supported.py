@@ -8,16 +8,18 @@ import msgspec
 from litestar import Response, get
 
 from meshhub.http.responses.conditions import matches
-from meshhub.http.state import AnyRequest, caller_of, state_of
+from meshhub.http.state import AnyRequest, caller_of, language_of, state_of
 from meshhub.supported import supported as list_supported
 
 
 @get("/supported")
 async def supported(request: AnyRequest) -> Response[bytes]:
     """Return the formats, operations and options for this caller."""
-    body = msgspec.json.encode(list_supported(state_of(request).registry, caller_of(request)))
+    listed = list_supported(state_of(request).registry, caller_of(request), language_of(request))
+    body = msgspec.json.encode(listed)
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "X-Api-Key"}
+    headers = {"ETag": etag, "Cache-Control": "private, no-cache", "Vary": "X-Api-Key, Accept-Language"}
     if matches(request.headers.get("if-none-match", ""), etag):
         return Response(b"", status_code=304, media_type="application/json", headers=headers)
+    headers["Content-Language"] = listed["language"]
     return Response(body, media_type="application/json", headers=headers)
