@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import functools
@@ -14,7 +13,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -292,47 +291,23 @@ def memory() -> str | None:
 # -- forms --
 
 
-class _Resources:
-    """Disk space and time that always suffice."""
-
-    @contextlib.asynccontextmanager
-    async def receiving(self, *_: Any) -> AsyncIterator[None]:
-        yield
-
-    async def reserve_received(self, *_: Any) -> None:
-        pass
-
-
 def _multipart(data: bytes) -> None:
-    """Receive a form: a Content-Type, then a body in chunks whose size depends on its bytes."""
-    from meshhub.http.context import Context
-    from meshhub.http.errors import STATUS, ClientGone, ServiceError
-    from meshhub.http.intake.uploads import UploadRules, receive_form
+    """Parse a form: a Content-Type, then a body in chunks whose size depends on its bytes."""
+    from meshhub.http.errors import STATUS, ServiceError
+    from meshhub.http.intake.uploads import FormParser
     from meshhub.model.plans import Limits
 
     kind, _, body = data.partition(b"\n")
     step = zlib.crc32(data) % 61 + 1
-    chunks = [body[at : at + step] for at in range(0, len(body), step)] or [b""]
-    context = Context("r", "127.0.0.1")
-    indices = iter(range(len(chunks)))
-
-    async def receive() -> dict[str, Any]:
-        number = next(indices)
-        context.is_body_read = number == len(chunks) - 1
-        return {"type": "http.request", "body": chunks[number], "more_body": not context.is_body_read}
-
-    class Request:
-        headers = {"content-type": kind.decode("latin-1")}  # noqa: RUF012
-
-    request = Request()
-    request.receive = receive  # type: ignore[attr-defined]
     main = ("file", "files", "archive")[zlib.crc32(body) % 3]
     limits = Limits(max_file_bytes=2000, max_request_bytes=1 << 20, max_batch_files=3)
     with tempfile.TemporaryDirectory(dir=memory()) as folder:
         try:
-            form = asyncio.run(receive_form(request, context, UploadRules(main, limits), Path(folder), _Resources()))  # type: ignore[arg-type]
-        except ClientGone:
-            return
+            parser = FormParser(kind.decode("latin-1"), main, limits, Path(folder))  # type: ignore[arg-type]
+            with contextlib.closing(parser):
+                for start in range(0, len(body), step):
+                    parser.feed(body[start : start + step])
+                form = parser.finish()
         except ServiceError as error:
             if STATUS[error.code] >= 500:
                 raise AssertionError(f"{error.code} for input of the caller") from error

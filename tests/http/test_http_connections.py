@@ -14,7 +14,7 @@ import pytest
 from http_serving import Running, receive_all, wait_until
 from meshhub.http.admission.addresses import networks
 from meshhub.http.headers import RESPONSE_HEADERS
-from meshhub.http.intake import uploads
+from meshhub.http.intake import reception
 from meshhub.http.server import connections
 
 FORM = (
@@ -235,7 +235,7 @@ def test_a_body_may_take_longer_than_headers(service: Running, monkeypatch: pyte
 
 @pytest.mark.parametrize("path", ["/convert", "/jobs"])
 def test_a_body_that_stalls_times_out_with_408(serve: Any, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    monkeypatch.setattr(uploads, "BODY_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(reception, "BODY_TIMEOUT_S", 0.1)
     running: Running = serve(drain_seconds=0.1)
     kind = b"Content-Type: multipart/form-data; boundary=b\r\n"
     for body in (

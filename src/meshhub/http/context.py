@@ -89,3 +89,10 @@ def context_of(scope: Any) -> Context:
     """Return the context of the request with this ASGI scope."""
     context: Context = scope["state"][_STATE_KEY]
     return context
+
+
+def caller_of(connection: Any) -> Caller:
+    """Return the caller, as the access check determined it."""
+    caller = context_of(connection.scope).caller
+    assert caller is not None
+    return caller

@@ -8,14 +8,13 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from meshhub.engine.contract import Cancel
 from meshhub.engine.scratch import Scratch, sweep
 from meshhub.errors import (
     Canceled,
@@ -29,7 +28,6 @@ from meshhub.errors import (
 from meshhub.http.admission.disk import Disk
 from meshhub.http.admission.slots import SlotQueue, Ticket, shutting_down
 from meshhub.http.context import Context
-from meshhub.http.errors import ClientGone
 from meshhub.service.settings import Settings
 from meshhub.service.sharing import SlotLimits
 
@@ -261,31 +259,6 @@ class Resources:
         finally:
             self._slots.release(slot)
 
-    async def run_while_connected(
-        self, receive: Callable[[], Awaitable[Any]], work: Callable[[Cancel], Coroutine[Any, Any, T]]
-    ) -> T:
-        """Run `work`, and cancel it if the client leaves first; wait until it has ended.
-
-        The framework does not stop the handler of a client that has left. Raises ClientGone.
-        """
-        cancel = Cancel()
-        task = asyncio.ensure_future(work(cancel))
-        disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
-        try:
-            await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise ClientGone
-            return task.result()
-        finally:
-            disconnect.cancel()
-            if not task.done():
-                cancel()
-                task.cancel()
-                await asyncio.wait({task})
-            if not task.cancelled():
-                task.exception()
-            cancel.close()
-
     def stop(self) -> None:
         """Accept no new requests, and reject those that wait or are arriving; running conversions continue."""
         self.is_closing = True
@@ -324,8 +297,3 @@ async def _run_in(threads: ThreadPoolExecutor, function: Callable[..., T], *argu
 def _retrieve_exception(future: asyncio.Future[Any]) -> None:
     if not future.cancelled():
         future.exception()
-
-
-async def _wait_for_disconnect(receive: Callable[[], Awaitable[Any]]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

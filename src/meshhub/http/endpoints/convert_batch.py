@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from litestar import post
 
 from meshhub.http.endpoints.access import METERED
@@ -11,29 +9,32 @@ from meshhub.http.endpoints.convert_many import convert_to_zip
 from meshhub.http.intake.archives import open_archive, select_entries, unpack
 from meshhub.http.intake.conversion_requests import InputFile
 from meshhub.http.intake.names import stem
+from meshhub.http.intake.reception import Reception
 from meshhub.http.responses.results import FileResponse
-from meshhub.http.state import AnyRequest, ReceivedRequest, ServiceState, receive_request, state_of
+from meshhub.http.state import AnyRequest, ServiceState, state_of
+from meshhub.model.plans import Limits
 
 
 @post("/convert-batch", status_code=200, request_max_body_size=None, opt=METERED)
 async def convert_batch(request: AnyRequest) -> FileResponse:
     """Convert the models of an archive to one format."""
     state = state_of(request)
-    received = await receive_request(request, "archive")
-    upload = received.form.files[0]
-    files = await _unpack_upload(state, received, upload.path)
-    by_path = {file.name: file for file in files}
-    return await convert_to_zip(request, received, by_path, f"{stem(upload.name)}-converted.zip")
+    async with Reception(request, state.resources, "archive") as reception:
+        conversion = await reception.receive_conversion(state.registry)
+        files = await _unpack_upload(state, reception, conversion.caller.plan.limits)
+        by_path = {file.name: file for file in files}
+        name = f"{stem(reception.form.files[0].name)}-converted.zip"
+        return await convert_to_zip(state, reception, conversion, by_path, name)
 
 
-async def _unpack_upload(state: ServiceState, received: ReceivedRequest, path: Path) -> list[InputFile]:
+async def _unpack_upload(state: ServiceState, reception: Reception, limits: Limits) -> list[InputFile]:
     """Unpack the archive into a folder of its own. Raises MeshhubError."""
-    resources, limits = state.resources, received.conversion.caller.plan.limits
-    archive = await resources.run_archive(open_archive, path)
+    resources = state.resources
+    archive = await resources.run_archive(open_archive, reception.form.files[0].path)
     try:
         entries = select_entries(archive, limits)
-        await resources.reserve(received.context, 2 * sum(entry.size for entry in entries))
-        folder = received.folder / "unpacked"
+        await resources.reserve(reception.context, 2 * sum(entry.size for entry in entries))
+        folder = reception.folder / "unpacked"
         folder.mkdir()
         return await resources.run_archive(unpack, archive, entries, folder, state.registry, limits)
     finally:

@@ -6,49 +6,50 @@ from collections.abc import Mapping
 
 from litestar import post
 
-from meshhub.engine.contract import Cancel
+from meshhub.http.conversions.connected import run_while_connected
 from meshhub.http.endpoints.access import METERED
-from meshhub.http.intake.conversion_requests import FileResult, InputFile
+from meshhub.http.intake.conversion_requests import ConversionRequest, InputFile
 from meshhub.http.intake.names import stem
+from meshhub.http.intake.reception import Reception
 from meshhub.http.responses.results import FileResponse, batch_response, pack_results, raise_if_all_failed
-from meshhub.http.state import AnyRequest, ReceivedRequest, receive_request, state_of
+from meshhub.http.state import AnyRequest, ServiceState, state_of
 
 
 @post("/convert-many", status_code=200, request_max_body_size=None, opt=METERED)
 async def convert_many(request: AnyRequest) -> FileResponse:
     """Convert several files to one format."""
-    received = await receive_request(request, "files")
-    files = {
-        str(number): InputFile(name=upload.name, folder="", stem=stem(upload.name), path=upload.path)
-        for number, upload in enumerate(received.form.files)
-    }
-    return await convert_to_zip(request, received, files, "converted.zip")
+    state = state_of(request)
+    async with Reception(request, state.resources, "files") as reception:
+        conversion = await reception.receive_conversion(state.registry)
+        files = {
+            str(number): InputFile(name=upload.name, folder="", stem=stem(upload.name), path=upload.path)
+            for number, upload in enumerate(reception.form.files)
+        }
+        return await convert_to_zip(state, reception, conversion, files, "converted.zip")
 
 
 async def convert_to_zip(
-    request: AnyRequest, received: ReceivedRequest, sent: Mapping[str, InputFile], name: str
+    state: ServiceState, reception: Reception, conversion: ConversionRequest, sent: Mapping[str, InputFile], name: str
 ) -> FileResponse:
     """Convert files to a ZIP, with `report.json` if requested.
 
     Args:
-        request: The request.
-        received: Its form.
+        state: State of the service.
+        reception: Reception of the form.
+        conversion: Target and options of the form.
         sent: Files by their key in `file_options`.
         name: Name of the ZIP.
     Raises:
         InvalidOption: An option of a file is invalid.
         ServiceError: All files fail.
     """
-    state = state_of(request)
-    files = received.conversion.assign_options(sent, state.registry)
-
-    async def work(cancel: Cancel) -> list[FileResult]:
-        return await state.conversions.convert_batch(received.execution(cancel), files, received.folder)
-
-    results = await state.resources.run_while_connected(request.receive, work)
+    files = conversion.assign_options(sent, state.registry)
+    results = await run_while_connected(
+        reception, conversion, lambda execution: state.conversions.convert_batch(execution, files, reception.folder)
+    )
     raise_if_all_failed(results)
-    target_format = state.registry.declarations.format_of(received.conversion.request.target or "")
+    target_format = state.registry.declarations.format_of(conversion.request.target or "")
     assert target_format is not None
-    path, wants_report = received.folder / "result.zip", received.conversion.wants_report
-    await state.resources.run_archive(pack_results, path, results, target_format, wants_report)
+    path = reception.folder / "result.zip"
+    await state.resources.run_archive(pack_results, path, results, target_format, conversion.wants_report)
     return batch_response(state.resources, path, name, results)

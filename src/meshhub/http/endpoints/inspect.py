@@ -5,21 +5,21 @@ from __future__ import annotations
 import msgspec
 from litestar import Response, post
 
-from meshhub.engine.contract import Cancel
+from meshhub.http.conversions.connected import run_while_connected
 from meshhub.http.endpoints.access import METERED
 from meshhub.http.endpoints.single_file import input_file
-from meshhub.http.state import AnyRequest, receive_request, state_of
-from meshhub.model.report import Inspection
+from meshhub.http.intake.reception import Reception
+from meshhub.http.state import AnyRequest, state_of
 
 
 @post("/inspect", status_code=200, request_max_body_size=None, opt=METERED)
 async def inspect(request: AnyRequest) -> Response[bytes]:
     """Inspect one file: format, unit, size, faces, bodies, holes, volume."""
     state = state_of(request)
-    received = await receive_request(request, "file", "inspect")
-
-    async def work(cancel: Cancel) -> Inspection:
-        return await state.conversions.inspect(received.execution(cancel), input_file(received))
-
-    inspection = await state.resources.run_while_connected(request.receive, work)
+    async with Reception(request, state.resources, "file") as reception:
+        conversion = await reception.receive_conversion(state.registry, "inspect")
+        file = input_file(reception.form)
+        inspection = await run_while_connected(
+            reception, conversion, lambda execution: state.conversions.inspect(execution, file)
+        )
     return Response(msgspec.json.encode(inspection), media_type="application/json")

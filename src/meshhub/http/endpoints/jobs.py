@@ -12,15 +12,16 @@ from litestar.response import Stream
 from msgspec import Struct
 
 from meshhub.errors import InvalidOption, quote
-from meshhub.http.context import context_of
+from meshhub.http.context import caller_of, context_of
 from meshhub.http.endpoints.access import JOBS_WINDOW, METERED, is_key_valid
 from meshhub.http.errors import ServiceError
 from meshhub.http.intake.conversion_requests import InputFile, parse_form
 from meshhub.http.intake.names import content_disposition
+from meshhub.http.intake.reception import Reception
 from meshhub.http.intake.uploads import Form, wrong_field
 from meshhub.http.jobs.service import Submission
 from meshhub.http.responses.conditions import matches
-from meshhub.http.state import AnyRequest, ServiceState, caller_of, receive_upload, state_of
+from meshhub.http.state import AnyRequest, ServiceState, state_of
 from meshhub.service.jobs.description import JobDescription
 from meshhub.service.jobs.job import Job, JobFile, JobKind
 from meshhub.service.jobs.weights import estimate_demand
@@ -59,28 +60,29 @@ async def submit_job(request: AnyRequest) -> Response[bytes]:
     if idempotency_key is not None and not _IDEMPOTENCY_KEY.fullmatch(idempotency_key):
         raise ServiceError("Idempotency-Key must have 1 to 255 printable ASCII characters")
     await state.jobs.check_capacity(caller, context.identity, is_repetition=idempotency_key is not None)
-    form, _ = await receive_upload(request, "any")
-    kind = form.texts.pop("kind", "").strip().lower()
-    if not kind:
-        raise ServiceError(f"the field 'kind' is missing; set it to {' or '.join(_KINDS)}", code="missing_field")
-    if kind not in _KINDS:
-        raise InvalidOption(f"option 'kind' must be one of {', '.join(_KINDS)}, got {quote(kind)}")
-    webhook_url = form.texts.pop("webhook_url", "").strip() or None
-    if webhook_url is not None:
-        await _check_webhook(state, request, webhook_url)
-    _check_form(state, form, cast(JobKind, kind), request)
-    files = [JobFile(upload.name, upload.size) for upload in form.files]
-    job = await state.jobs.submit(
-        Submission(
-            kind=cast(JobKind, kind),
-            form=form,
-            caller=caller,
-            identity=context.identity,
-            demand=estimate_demand(files, state.registry.declarations),
-            idempotency_key=idempotency_key,
-            webhook_url=webhook_url,
+    async with Reception(request, state.resources, "any") as reception:
+        form = await reception.receive()
+        kind = form.texts.pop("kind", "").strip().lower()
+        if not kind:
+            raise ServiceError(f"the field 'kind' is missing; set it to {' or '.join(_KINDS)}", code="missing_field")
+        if kind not in _KINDS:
+            raise InvalidOption(f"option 'kind' must be one of {', '.join(_KINDS)}, got {quote(kind)}")
+        webhook_url = form.texts.pop("webhook_url", "").strip() or None
+        if webhook_url is not None:
+            await _check_webhook(state, request, webhook_url)
+        _check_form(state, form, cast(JobKind, kind), request)
+        files = [JobFile(upload.name, upload.size) for upload in form.files]
+        job = await state.jobs.submit(
+            Submission(
+                kind=cast(JobKind, kind),
+                form=form,
+                caller=caller,
+                identity=context.identity,
+                demand=estimate_demand(files, state.registry.declarations),
+                idempotency_key=idempotency_key,
+                webhook_url=webhook_url,
+            )
         )
-    )
     return await _answer(state, job, 202, {"Location": f"{state.settings.root_path}/jobs/{job.id}"})
 
 

@@ -8,9 +8,9 @@ import msgspec
 from litestar import Response, get
 from msgspec import structs
 
-from meshhub.http.context import Context, context_of
+from meshhub.http.context import Context, caller_of, context_of
 from meshhub.http.endpoints.access import daily_identity
-from meshhub.http.state import AnyRequest, ServiceState, caller_of, language_of, state_of
+from meshhub.http.state import AnyRequest, ServiceState, language_of, state_of
 from meshhub.model.plans import Limits
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from meshhub.engine.contract import Cancel
+from meshhub.http.conversions.connected import run_while_connected
 from meshhub.http.intake.conversion_requests import InputFile, Purpose
 from meshhub.http.intake.names import label, stem
-from meshhub.http.state import AnyRequest, ReceivedRequest, receive_request, state_of
+from meshhub.http.intake.reception import Reception
+from meshhub.http.intake.uploads import Form
+from meshhub.http.state import AnyRequest, state_of
 from meshhub.model.report import Report
-from meshhub.model.source import Target
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,19 @@ class ConvertedFile:
 async def convert_file(request: AnyRequest, purpose: Purpose) -> ConvertedFile:
     """Receive a request with one model, and convert or draw it. Raises MeshhubError, ClientGone."""
     state = state_of(request)
-    received = await receive_request(request, "files" if purpose == "preview" else "file", purpose)
-    file = input_file(received)
-    folder = received.folder / "out"
-    folder.mkdir()
-
-    async def work(cancel: Cancel) -> tuple[Report, Target]:
-        return await state.conversions.convert(received.execution(cancel), file, folder)
-
-    report, target = await state.resources.run_while_connected(request.receive, work)
+    async with Reception(request, state.resources, "files" if purpose == "preview" else "file") as reception:
+        conversion = await reception.receive_conversion(state.registry, purpose)
+        file = input_file(reception.form)
+        folder = reception.folder / "out"
+        folder.mkdir()
+        report, target = await run_while_connected(
+            reception, conversion, lambda execution: state.conversions.convert(execution, file, folder)
+        )
     return ConvertedFile(report, folder / target.name, file.stem, len(target.names) > 1)
 
 
-def input_file(received: ReceivedRequest) -> InputFile:
-    """Return the model of a request with one model; the files after it are its companions."""
-    model, *others = received.form.files
+def input_file(form: Form) -> InputFile:
+    """Return the model of a form with one model; the files after it are its companions."""
+    model, *others = form.files
     companions = {upload.name: upload.path for upload in others}
     return InputFile(name=model.name, folder="", stem=stem(label(model.name)), path=model.path, companions=companions)

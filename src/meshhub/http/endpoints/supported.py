@@ -7,8 +7,9 @@ import hashlib
 import msgspec
 from litestar import Response, get
 
+from meshhub.http.context import caller_of
 from meshhub.http.responses.conditions import matches
-from meshhub.http.state import AnyRequest, caller_of, language_of, state_of
+from meshhub.http.state import AnyRequest, language_of, state_of
 from meshhub.supported import supported as list_supported
 
 

@@ -1,1 +1,1 @@
-"""Request intake: multipart forms, archives, file names, conversion requests."""
+"""Request intake: reception of forms, multipart, archives, file names, conversion requests."""

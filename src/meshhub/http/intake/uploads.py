@@ -5,10 +5,10 @@ The framework's own parser cannot limit one file, and answers 400 or 500 where 4
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
@@ -17,9 +17,7 @@ from urllib.parse import unquote_to_bytes
 from multipart import MultipartError, PushMultipartParser, parse_options_header
 
 from meshhub.errors import quote
-from meshhub.http.admission.resources import Resources
-from meshhub.http.context import Context
-from meshhub.http.errors import ClientGone, ServiceError
+from meshhub.http.errors import ServiceError
 from meshhub.http.intake.names import label
 from meshhub.model.plans import Limits
 
@@ -28,9 +26,6 @@ MEGABYTE = 1 << 20
 
 MAX_FORM_BYTES = MEGABYTE
 """Bytes of the text fields and the multipart framing of a form, in addition to its files."""
-
-_RESERVATION_BYTES = MEGABYTE
-"""Bytes of disk per reservation; small uploads reserve little, large ones check the disk often enough."""
 
 MAX_TEXT_BYTES = 16_384
 """Bytes of a text field; the longest option values are far shorter."""
@@ -43,9 +38,6 @@ MAX_SEGMENT_COUNT = 10_000
 
 MAX_BOUNDARY_LENGTH = 200
 """Characters; RFC 2046 §5.1.1 allows 70, some clients send more."""
-
-BODY_TIMEOUT_S = 30.0
-"""Seconds without a byte of the body; a client that stalls would occupy disk until the deadline of its request."""
 
 MAIN_FIELDS = ("file", "files", "archive")
 
@@ -82,41 +74,6 @@ class Form:
     stray_files: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class UploadRules:
-    """Rules of an endpoint and a plan: the field that carries the file, the limits, and the deadline.
-
-    `main` is None for a form without files. `deadline` is in the event loop's clock; None: no deadline.
-    """
-
-    main: MainField | AnyField | None
-    limits: Limits
-    deadline: float | None = None
-
-
-def check_encoding(encoding: str) -> None:
-    """Reject a compressed body. Raises ServiceError."""
-    if encoding.strip().lower() not in ("", "identity"):
-        raise ServiceError(
-            f"the body is encoded as {quote(encoding)}; send it without Content-Encoding",
-            code="unsupported_encoding",
-            headers={"Accept-Encoding": "identity"},
-        )
-
-
-def check_length(content_length: str | None, main: MainField | AnyField | None, limits: Limits) -> int | None:
-    """Return the announced length of a body; None without Content-Length. Raises ServiceError if it is too large."""
-    if content_length is None:
-        return None
-    if not content_length.isascii() or not content_length.isdigit():
-        raise ServiceError("Content-Length must be a whole number")
-    length = int(content_length[:19])
-    limit = max_body_bytes(main, limits)
-    if limit is not None and length > limit:
-        raise too_large(main, limits, f"the request announces {length} bytes")
-    return length
-
-
 def max_body_bytes(main: MainField | AnyField | None, limits: Limits) -> int | None:
     """Return the maximum size of a body, including framing; None for no limit."""
     if main is None:
@@ -150,57 +107,6 @@ def too_many_files(limit: int) -> ServiceError:
     )
 
 
-async def receive_form(request: Any, context: Context, rules: UploadRules, folder: Path, resources: Resources) -> Form:
-    """Receive the form of a request, with its files in `folder`.
-
-    Disk space is reserved as bytes arrive. Raises ServiceError, ServerBusy, ShuttingDown, ClientGone.
-    """
-    parser = _create_parser(request.headers.get("content-type", ""))
-    builder = _FormBuilder(rules.main, rules.limits, folder)
-    limit = max_body_bytes(rules.main, rules.limits)
-    received = reserved = 0
-    try:
-        async with resources.receiving(context, rules.deadline):
-            async for chunk in _chunks(request.receive, context):
-                received += len(chunk)
-                if limit is not None and received > limit:
-                    raise too_large(rules.main, rules.limits, f"the request is larger than {limit} bytes")
-                if rules.main is not None and received > reserved:
-                    await resources.reserve_received(context, _RESERVATION_BYTES)
-                    reserved += _RESERVATION_BYTES
-                if not parser.closed:
-                    for event in parser.parse(chunk):
-                        builder.handle(event)
-        if not parser.closed:
-            parser.close()
-    except TimeoutError:
-        raise ServiceError("the upload took longer than this plan allows for a request; send less at once") from None
-    except MultipartError as error:
-        raise ServiceError(
-            f"the body is not valid multipart/form-data: {error.args[0]}; let your HTTP library create the form",
-            code="invalid_multipart",
-        ) from None
-    finally:
-        builder.close()
-    return builder.form
-
-
-async def _chunks(receive: Any, context: Context) -> AsyncIterator[bytes]:
-    while not context.is_body_read:
-        try:
-            async with asyncio.timeout(BODY_TIMEOUT_S):
-                message = await receive()
-        except TimeoutError:
-            raise ServiceError(
-                f"no byte of the request's body arrived for {BODY_TIMEOUT_S:g} s; send the request again",
-                code="request_timeout",
-            ) from None
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        if message.get("body"):
-            yield message["body"]
-
-
 def _create_parser(content_type: str) -> PushMultipartParser:
     kind, options = parse_options_header(content_type)
     if kind != "multipart/form-data":
@@ -217,13 +123,18 @@ def _create_parser(content_type: str) -> PushMultipartParser:
     return PushMultipartParser(boundary, max_segment_count=MAX_SEGMENT_COUNT, header_charset="latin-1")
 
 
-class _FormBuilder:
-    """Form under construction from the parser's events: files go to disk, texts to memory, within the limits."""
+class FormParser:
+    """Parser of a form that arrives in chunks: files go to disk, texts to memory, within the limits."""
 
-    def __init__(self, main: MainField | AnyField | None, limits: Limits, folder: Path) -> None:
-        self.form = Form()
+    def __init__(self, content_type: str, main: MainField | AnyField | None, limits: Limits, folder: Path) -> None:
+        """Parse a body of a Content-Type; write the files of the field `main` to `folder`. Raises ServiceError.
+
+        `main` is None for a form without files, and "any" for one whose first file decides.
+        """
+        self._parser = _create_parser(content_type)
+        self._form = Form()
         if main is not None and main != "any":
-            self.form.main = main
+            self._form.main = main
         self._main = main
         self._limits = limits
         self._folder = folder
@@ -237,14 +148,25 @@ class _FormBuilder:
         self._size = 0
         self._is_stray_file = False
 
-    def handle(self, event: Any) -> None:
-        """Handle an event: the start of a part, some of its bytes, or its end (None)."""
-        if event is None:
-            self._end_part()
-        elif isinstance(event, bytes | bytearray):
-            self._add_bytes(event)
-        else:
-            self._begin_part(event)
+    def feed(self, chunk: bytes) -> None:
+        """Parse the next bytes of the body; ignore those after the last part. Raises ServiceError."""
+        if self._parser.closed:
+            return
+        with _invalid_syntax():
+            for event in self._parser.parse(chunk):
+                if event is None:
+                    self._end_part()
+                elif isinstance(event, bytes | bytearray):
+                    self._add_bytes(event)
+                else:
+                    self._begin_part(event)
+
+    def finish(self) -> Form:
+        """Return the form at the end of the body. Raises ServiceError if it is incomplete."""
+        if not self._parser.closed:
+            with _invalid_syntax():
+                self._parser.close()
+        return self._form
 
     def close(self) -> None:
         """Close an incomplete file."""
@@ -259,30 +181,30 @@ class _FormBuilder:
         self._size = 0
         self._name = _decode_header(part.name)
         if self._main == "any" and self._name in MAIN_FIELDS:
-            self._main = self.form.main = cast(MainField, self._name)
+            self._main = self._form.main = cast(MainField, self._name)
         if self._name == self._main:
             self._begin_file(part)
         else:
             self._begin_text(part)
 
     def _begin_file(self, part: Any) -> None:
-        if self._main != "files" and self.form.files:
+        if self._main != "files" and self._form.files:
             raise ServiceError(f"the field {self._main!r} was sent twice; send it once, or use /convert-many")
         limit = self._limits.max_batch_files
-        if self._main == "files" and limit is not None and len(self.form.files) >= limit:
+        if self._main == "files" and limit is not None and len(self._form.files) >= limit:
             raise too_many_files(limit)
         self._filename = _filename_of(part)
         self._label = label(self._filename)
-        self._path = self._folder / f"upload-{len(self.form.files)}-{secrets.token_hex(4)}"
+        self._path = self._folder / f"upload-{len(self._form.files)}-{secrets.token_hex(4)}"
         self._file = self._path.open("xb")
 
     def _begin_text(self, part: Any) -> None:
         self._is_stray_file = self._name not in MAIN_FIELDS and bool(_filename_of(part))
         if self._is_stray_file:
-            self.form.stray_files.append(self._name)
-        if self._name in self.form.texts:
+            self._form.stray_files.append(self._name)
+        if self._name in self._form.texts:
             raise ServiceError(f"the field {quote(self._name)} was sent twice; send it once")
-        if len(self.form.texts) >= MAX_TEXT_COUNT:
+        if len(self._form.texts) >= MAX_TEXT_COUNT:
             raise _invalid(f"the form has more than {MAX_TEXT_COUNT} text fields")
         charset = (part.charset or "utf-8").lower()
         if charset not in _CHARSETS:
@@ -312,13 +234,13 @@ class _FormBuilder:
             self._file = None
             # a browser sends a nameless, empty part for a file input without a selected file
             if self._filename or self._size:
-                self.form.files.append(UploadedFile(self._label, self._path, self._size))
+                self._form.files.append(UploadedFile(self._label, self._path, self._size))
             else:
                 # a form can have thousands of them
                 self._path.unlink()
         elif self._text is not None:
             try:
-                self.form.texts[self._name] = self._text.decode(self._charset)
+                self._form.texts[self._name] = self._text.decode(self._charset)
             except UnicodeDecodeError:
                 if self._is_stray_file:
                     raise wrong_field(self._name, self._main) from None
@@ -337,6 +259,17 @@ def wrong_field(name: str, main: MainField | AnyField | None) -> ServiceError:
         f"the field {quote(name)} takes no file; send the file in {main!r} alone (curl -F {main}=@model.stl)",
         code="missing_field",
     )
+
+
+@contextmanager
+def _invalid_syntax() -> Iterator[None]:
+    """Turn an error of the parser into one of the service."""
+    try:
+        yield
+    except MultipartError as error:
+        raise _invalid(
+            f"the body is not valid multipart/form-data: {error.args[0]}; let your HTTP library create the form"
+        ) from None
 
 
 def _invalid(message: str) -> ServiceError:

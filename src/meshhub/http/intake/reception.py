@@ -1,0 +1,150 @@
+"""Reception of a form over HTTP: admission, disk space, deadline and folder of one request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from litestar import Request
+
+from meshhub.errors import quote
+from meshhub.http.admission.resources import Resources
+from meshhub.http.context import caller_of, context_of
+from meshhub.http.errors import ClientGone, ServiceError
+from meshhub.http.intake.conversion_requests import ConversionRequest, Purpose, parse_form
+from meshhub.http.intake.uploads import MEGABYTE, AnyField, Form, FormParser, MainField, max_body_bytes, too_large
+from meshhub.registry import Registry
+
+BODY_TIMEOUT_S = 30.0
+"""Seconds without a byte of the body; a client that stalls would occupy disk until the deadline of its request."""
+
+_RESERVATION_BYTES = MEGABYTE
+"""Bytes of disk per reservation; small uploads reserve little, large ones check the disk often enough."""
+
+
+class Reception:
+    """Reception of the form of a request; it owns the request's folder, disk space and deadline.
+
+    `async with` admits the request. Folder and disk space last until the response has been sent; a failure in the block
+    frees them at once, because draining the rest of the body may take seconds.
+
+    Attributes:
+        request: The request.
+        context: Its context; `context.deadline` is set at admission.
+        folder: Folder of the request; unused by a form without files.
+        form: The form, as soon as it is complete.
+    """
+
+    def __init__(
+        self, request: Request[Any, Any, Any], resources: Resources, main: MainField | AnyField | None
+    ) -> None:
+        """Receive a form with its files in the field `main`.
+
+        "any" is the form of a job, which waits elsewhere for a worker; None is a form without files, which are only
+        listed.
+        """
+        self.request = request
+        self.context = context_of(request.scope)
+        self.folder = Path()
+        self.form = Form()
+        self._resources = resources
+        self._main = main
+        self._limits = caller_of(request).plan.limits
+
+    async def __aenter__(self) -> Self:
+        """Admit the request before its body is read.
+
+        Check, in this order: Content-Encoding, Content-Length, queue and disk space. Raises MeshhubError.
+        """
+        context, timeout_s = self.context, self._limits.request_timeout_seconds
+        _check_encoding(self.request.headers.get("content-encoding", ""))
+        length = self._check_length(self.request.headers.get("content-length"))
+        if self._main is not None:
+            await self._resources.admit(context, length, is_job=self._main == "any")
+        if timeout_s is not None:
+            context.deadline = asyncio.get_running_loop().time() + timeout_s
+        if self._main is not None:
+            self.folder = self._resources.create_folder(context)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Free folder and disk space after a failure."""
+        if error is not None:
+            self.context.cleanup.close()
+
+    async def receive(self) -> Form:
+        """Receive the form, with its files in the folder; disk space is reserved as bytes arrive.
+
+        Raises ServiceError, ServerBusy, ShuttingDown, ClientGone.
+        """
+        parser = FormParser(self.request.headers.get("content-type", ""), self._main, self._limits, self.folder)
+        try:
+            async with self._resources.receiving(self.context, self.context.deadline):
+                await self._receive_body(parser)
+            self.form = parser.finish()
+        except TimeoutError:
+            raise ServiceError(
+                "the upload took longer than this plan allows for a request; send less at once"
+            ) from None
+        finally:
+            parser.close()
+        return self.form
+
+    async def receive_conversion(self, registry: Registry, purpose: Purpose = "convert") -> ConversionRequest:
+        """Receive the form; check its fields, target, entitlements and options. Raises MeshhubError, ClientGone."""
+        await self.receive()
+        return parse_form(self.form, self.form.main, caller_of(self.request), registry, purpose)
+
+    async def _receive_body(self, parser: FormParser) -> None:
+        limit = max_body_bytes(self._main, self._limits)
+        received = reserved = 0
+        async for chunk in self._chunks():
+            received += len(chunk)
+            if limit is not None and received > limit:
+                raise too_large(self._main, self._limits, f"the request is larger than {limit} bytes")
+            if self._main is not None and received > reserved:
+                await self._resources.reserve_received(self.context, _RESERVATION_BYTES)
+                reserved += _RESERVATION_BYTES
+            parser.feed(chunk)
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        while not self.context.is_body_read:
+            try:
+                async with asyncio.timeout(BODY_TIMEOUT_S):
+                    message: Any = await self.request.receive()
+            except TimeoutError:
+                raise ServiceError(
+                    f"no byte of the request's body arrived for {BODY_TIMEOUT_S:g} s; send the request again",
+                    code="request_timeout",
+                ) from None
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            if message.get("body"):
+                yield message["body"]
+
+    def _check_length(self, content_length: str | None) -> int | None:
+        """Return the announced length of the body; None without Content-Length. Raises ServiceError."""
+        if content_length is None:
+            return None
+        if not content_length.isascii() or not content_length.isdigit():
+            raise ServiceError("Content-Length must be a whole number")
+        length = int(content_length[:19])
+        limit = max_body_bytes(self._main, self._limits)
+        if limit is not None and length > limit:
+            raise too_large(self._main, self._limits, f"the request announces {length} bytes")
+        return length
+
+
+def _check_encoding(encoding: str) -> None:
+    """Reject a compressed body. Raises ServiceError."""
+    if encoding.strip().lower() not in ("", "identity"):
+        raise ServiceError(
+            f"the body is encoded as {quote(encoding)}; send it without Content-Encoding",
+            code="unsupported_encoding",
+            headers={"Accept-Encoding": "identity"},
+        )
