@@ -1,1 +1,1 @@
-"""Admission control: client addresses, rate limits, failed keys, conversion slots, threads, disk."""
+"""Admission control: client addresses, rate limits, failed keys, conversion slots, threads, folders, disk."""

@@ -6,11 +6,10 @@ import asyncio
 import itertools
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from meshhub.errors import ServerBusy
+from meshhub.http.admission.folders import Folders
 from meshhub.http.context import Context
 
 _SPACE_TIMEOUT_S = 4.0
@@ -51,9 +50,9 @@ class Disk:
     If no upload can be rejected, the request waits for some seconds.
     """
 
-    def __init__(self, get_folder: Callable[[], Path], keep_free_bytes: int) -> None:
-        """Measure the free space in the folder of uploads and results, and leave `keep_free_bytes` of it free."""
-        self._get_folder = get_folder
+    def __init__(self, folders: Folders, keep_free_bytes: int) -> None:
+        """Measure the free space where the folders of requests are, and leave `keep_free_bytes` of it free."""
+        self._folders = folders
         self._keep_free_bytes = keep_free_bytes
         # in order of arrival
         self._reservations: dict[Context, _Reservation] = {}
@@ -65,7 +64,7 @@ class Disk:
 
     def free_bytes(self) -> int:
         """Return the bytes that uploads may still use, promised bytes included."""
-        return shutil.disk_usage(self._get_folder()).free - self._keep_free_bytes
+        return shutil.disk_usage(self._folders.root).free - self._keep_free_bytes
 
     async def reserve(self, context: Context, size: int, *, required: int) -> None:
         """Wait until `required` bytes are free, then promise `size` of them until the response. Raises ServerBusy."""
@@ -87,6 +86,14 @@ class Disk:
         finally:
             reservation.is_waiting = False
         reservation.promised += size
+
+    def check(self) -> None:
+        """Check that there would be space for uploads once the current requests end. Raises ServerBusy.
+
+        Requests that fill the disk for a while mean that the service is busy, not that it is unhealthy.
+        """
+        if self.free_bytes() + self.promised < 0:
+            raise ServerBusy("the service has too little disk space for uploads now")
 
     def set_receiving(self, context: Context, timeout: asyncio.Timeout | None) -> None:
         """Record the timeout that can end the reception of a body; None after the reception."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from meshhub.errors import KeyStoreUnavailable
-from meshhub.http.admission.resources import Resources
+from meshhub.http.admission.threads import Threads
 from meshhub.service.keys import KeyStore
 
 _LIFETIME_S = 5.0
@@ -18,10 +18,10 @@ _LIFETIME_S = 5.0
 class PublishedOrigins:
     """Origins of the active publishable keys, from the key database."""
 
-    def __init__(self, keys: KeyStore, resources: Resources, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, keys: KeyStore, threads: Threads, clock: Callable[[], float] = time.monotonic) -> None:
         """Look up in `keys`; read the time in seconds from `clock`."""
         self._keys = keys
-        self._resources = resources
+        self._threads = threads
         self._clock = clock
         self._origins: frozenset[str] = frozenset()
         self._lookup = asyncio.Lock()
@@ -33,6 +33,6 @@ class PublishedOrigins:
             now = self._clock()
             if now >= self._lookup_at:
                 with contextlib.suppress(KeyStoreUnavailable):
-                    self._origins = await self._resources.run_lookup(self._keys.published_origins)
+                    self._origins = await self._threads.run_lookup(self._keys.published_origins)
                 self._lookup_at = now + _LIFETIME_S
         return origin in self._origins

@@ -72,7 +72,7 @@ class Probe:
 
     async def _run(self) -> str:
         try:
-            self._error_code = await self._resources.run_in_thread(self._convert_cube)
+            self._error_code = await self._resources.threads.run(self._convert_cube)
         finally:
             self._last_run, self._running = self._clock(), None
         return self._error_code

@@ -90,7 +90,7 @@ class Conversions:
         with self._metrics.measure(label) as measurement:
             async with self._slot(execution):
                 measurement.start()
-                return await self._resources.run_in_thread(
+                return await self._resources.threads.run(
                     self._convert, execution, file, folder, execution.remaining_s(), measurement
                 )
 
@@ -99,7 +99,7 @@ class Conversions:
         with self._metrics.measure(None) as measurement:
             async with self._slot(execution):
                 measurement.start()
-                return await self._resources.run_in_thread(
+                return await self._resources.threads.run(
                     self._inspect, execution, file, execution.remaining_s(), measurement
                 )
 

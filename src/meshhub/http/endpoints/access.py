@@ -76,7 +76,9 @@ async def check_access(connection: ASGIConnection[Any, Any, Any, Any], handler: 
     CALLER.set("" if context.is_address_shared and not caller.id else context.identity)
     if state.registry.hooks.is_implemented("meshhub_grants"):
         # off the event loop: a plug-in may query other services
-        context.caller = await state.resources.run_entitlement(context.identity, state.registry.entitled, caller)
+        context.caller = await state.resources.threads.run_entitlement(
+            context.identity, state.registry.entitled, caller
+        )
     else:
         context.caller = state.registry.entitled(caller)
 
@@ -156,7 +158,7 @@ async def _authenticate(state: ServiceState, context: Context, keys: list[str]) 
     try:
         if len(keys) > 1:
             raise InvalidKey(f"X-Api-Key was sent {len(keys)} times; send one key")
-        record = await state.resources.run_lookup(state.keys.check, keys[0])
+        record = await state.resources.threads.run_lookup(state.keys.check, keys[0])
     except InvalidKey:
         await state.failed_keys.count_invalid(context.address, keys[0])
         raise
@@ -178,7 +180,7 @@ async def is_key_valid(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
         return True
     state = state_of(connection)
     try:
-        await state.resources.run_lookup(state.keys.check, key)
+        await state.resources.threads.run_lookup(state.keys.check, key)
     except (InvalidKey, KeyStoreUnavailable):
         return False
     return True

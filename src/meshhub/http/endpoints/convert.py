@@ -19,7 +19,7 @@ async def convert(request: AnyRequest) -> FileResponse:
     result = await convert_file(request, "convert")
     target_format = state.registry.declarations.formats[result.report.target.format]
     return file_response(
-        state.resources,
+        state.resources.threads,
         result.path,
         target_format.media_types[0],
         result.stem + target_format.extensions[0],

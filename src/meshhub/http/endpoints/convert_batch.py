@@ -30,12 +30,13 @@ async def convert_batch(request: AnyRequest) -> FileResponse:
 async def _unpack_upload(state: ServiceState, reception: Reception, limits: Limits) -> list[InputFile]:
     """Unpack the archive into a folder of its own. Raises MeshhubError."""
     resources = state.resources
-    archive = await resources.run_archive(open_archive, reception.form.files[0].path)
+    archive = await resources.threads.run_archive(open_archive, reception.form.files[0].path)
     try:
         entries = select_entries(archive, limits)
-        await resources.reserve(reception.context, 2 * sum(entry.size for entry in entries))
+        size = 2 * sum(entry.size for entry in entries)
+        await resources.disk.reserve(reception.context, size, required=size)
         folder = reception.folder / "unpacked"
         folder.mkdir()
-        return await resources.run_archive(unpack, archive, entries, folder, state.registry, limits)
+        return await resources.threads.run_archive(unpack, archive, entries, folder, state.registry, limits)
     finally:
         archive.close()

@@ -51,5 +51,5 @@ async def convert_to_zip(
     target_format = state.registry.declarations.format_of(conversion.request.target or "")
     assert target_format is not None
     path = reception.folder / "result.zip"
-    await state.resources.run_archive(pack_results, path, results, target_format, conversion.wants_report)
-    return batch_response(state.resources, path, name, results)
+    await state.resources.threads.run_archive(pack_results, path, results, target_format, conversion.wants_report)
+    return batch_response(state.resources.threads, path, name, results)

@@ -19,7 +19,7 @@ async def explain(request: AnyRequest) -> Response[bytes]:
     async with Reception(request, state.resources, None) as reception:
         files = parse_explanation(await reception.receive())
         # off the event loop, and in turns: reviews of plug-ins are called
-        explanation = await state.resources.run_entitlement(
+        explanation = await state.resources.threads.run_entitlement(
             reception.context.identity, explain_files, state.registry, files, caller_of(request)
         )
     return Response(msgspec.json.encode(explanation), media_type="application/json")

@@ -34,7 +34,7 @@ async def ready(request: AnyRequest) -> Health:
     state = state_of(request)
     if state.resources.is_closing:
         raise ShuttingDown("the service is shutting down; send requests to another instance")
-    state.resources.check_disk()
+    state.resources.disk.check()
     await state.probe.check()
     disabled = state.registry.hooks.faults
     faults = [f"{fault.plugin} ({fault.origin}): {fault.message}" for fault in disabled]

@@ -17,4 +17,6 @@ async def preview(request: AnyRequest) -> FileResponse:
     """Return a GLB of one model with few triangles, its defects and its facts."""
     result = await convert_file(request, "preview")
     headers = {REPORT: file_header(result.report)}
-    return file_response(state_of(request).resources, result.path, "model/gltf-binary", result.stem + ".glb", headers)
+    return file_response(
+        state_of(request).resources.threads, result.path, "model/gltf-binary", result.stem + ".glb", headers
+    )

@@ -17,4 +17,4 @@ async def render(request: AnyRequest) -> FileResponse:
     """Draw a picture of one file, or of the model before and after operations, as PNG."""
     picture = await convert_file(request, "render")
     headers = {REPORT: file_header(picture.report)}
-    return file_response(state_of(request).resources, picture.path, "image/png", picture.stem + ".png", headers)
+    return file_response(state_of(request).resources.threads, picture.path, "image/png", picture.stem + ".png", headers)

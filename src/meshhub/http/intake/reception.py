@@ -67,7 +67,7 @@ class Reception:
         if timeout_s is not None:
             context.deadline = asyncio.get_running_loop().time() + timeout_s
         if self._main is not None:
-            self.folder = self._resources.create_folder(context)
+            self.folder = self._resources.folders.create(context)
         return self
 
     async def __aexit__(
@@ -108,7 +108,8 @@ class Reception:
             if limit is not None and received > limit:
                 raise too_large(self._main, self._limits, f"the request is larger than {limit} bytes")
             if self._main is not None and received > reserved:
-                await self._resources.reserve_received(self.context, _RESERVATION_BYTES)
+                # the stored bytes themselves soon reduce the free space; the output is about as large
+                await self._resources.disk.reserve(self.context, _RESERVATION_BYTES, required=2 * _RESERVATION_BYTES)
                 reserved += _RESERVATION_BYTES
             parser.feed(chunk)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from meshhub.http.admission.resources import Resources
 from meshhub.http.admission.slots import Ticket
+from meshhub.http.admission.threads import Threads
 from meshhub.http.jobs.loops import Loops
 from meshhub.http.jobs.runner import POLL_S
 from meshhub.http.jobs.runs import JobRuns
@@ -31,11 +32,11 @@ class Placer:
     Every process of a cluster does this. Those that do it at the same time wait for each other in the database.
     """
 
-    def __init__(self, store: ClusterStore, delivery: JobDelivery, resources: Resources) -> None:
+    def __init__(self, store: ClusterStore, delivery: JobDelivery, threads: Threads) -> None:
         """Place the jobs of a store."""
         self._store = store
         self._delivery = delivery
-        self._resources = resources
+        self._threads = threads
         self._has_work = asyncio.Event()
         # before the first look, a worker may run
         self.has_workers = True
@@ -54,11 +55,11 @@ class Placer:
             async with asyncio.timeout(POLL_S):
                 await self._has_work.wait()
         self._has_work.clear()
-        return await self._resources.run_job_storage(self._store.place_jobs)
+        return await self._threads.run_job_storage(self._store.place_jobs)
 
     async def repeat_deliveries(self) -> None:
         """Repeat deliveries to workers that stopped meanwhile."""
-        statistics = await self._resources.run_job_storage(self._store.statistics)
+        statistics = await self._threads.run_job_storage(self._store.statistics)
         has_workers = bool(statistics.workers)
         if self.has_workers and not has_workers:
             log.warning("%s", NO_WORKER)
@@ -147,7 +148,7 @@ class ClusterWorker:
     async def drain(self) -> None:
         """Start no more jobs; those that run continue."""
         await self._receiving.stop()
-        await self._resources.run_job_storage(self._store.retire, self._node.worker)
+        await self._resources.threads.run_job_storage(self._store.retire, self._node.worker)
 
     async def stop(self) -> None:
         """Stop the runs, and return their jobs to the queue."""
@@ -167,12 +168,12 @@ class ClusterWorker:
         await asyncio.gather(self._delivery.send(others), *map(self._start_job, own))
 
     async def _announce(self) -> None:
-        await self._resources.run_job_storage(self._store.announce, self._node)
+        await self._resources.threads.run_job_storage(self._store.announce, self._node)
         self._placer.wake()
 
     async def _receive(self) -> None:
         # creates the tables of the engine
-        await self._resources.run_job_storage(self._store.announce, self._node)
+        await self._resources.threads.run_job_storage(self._store.announce, self._node)
         await self._delivery.receive(self._node.worker, self._node.slots or 1, self._start_job)
 
     async def _start_job(self, job_id: str) -> None:
@@ -180,6 +181,6 @@ class ClusterWorker:
         ticket = Ticket(self._node.worker, has_started=True)
         async with contextlib.AsyncExitStack() as stack:
             await stack.enter_async_context(self._resources.slot(ticket, None))
-            job = await self._resources.run_job_storage(self._store.claim_placed, self._node.worker, job_id)
+            job = await self._resources.threads.run_job_storage(self._store.claim_placed, self._node.worker, job_id)
             if job is not None:
                 self._runs.start(job, ticket, stack.pop_all())

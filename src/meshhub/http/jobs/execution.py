@@ -91,7 +91,7 @@ class JobConversions:
     async def run(self, run: Run) -> ResultFile:
         """Run a job in the slot that its runner holds. Raises MeshhubError."""
         job, caller = run.job, self._caller_of(run.job)
-        paths = await self._resources.run_job_storage(
+        paths = await self._resources.threads.run_job_storage(
             self._files.fetch_inputs, job.id, len(job.request.files), run.folder
         )
         form = Form(
@@ -141,14 +141,14 @@ class JobConversions:
         return conversion.assign_options(sent, self._registry)
 
     async def _unpack(self, path: Path, folder: Path, limits: Limits) -> list[InputFile]:
-        archive = await self._resources.run_archive(open_archive, path)
+        archive = await self._resources.threads.run_archive(open_archive, path)
         try:
             entries = select_entries(archive, limits)
             free = self._files.free_bytes()
             if free is not None and free < 2 * sum(entry.size for entry in entries):
                 raise ServerBusy("the service has too little disk space for this job now")
             folder.mkdir()
-            return await self._resources.run_archive(unpack, archive, entries, folder, self._registry, limits)
+            return await self._resources.threads.run_archive(unpack, archive, entries, folder, self._registry, limits)
         finally:
             archive.close()
 
@@ -178,6 +178,8 @@ class JobConversions:
         target_format = self._registry.declarations.format_of(execution.conversion.request.target or "")
         assert target_format is not None
         path = run.folder / "result.zip"
-        await self._resources.run_archive(pack_results, path, results, target_format, execution.conversion.wants_report)
+        await self._resources.threads.run_archive(
+            pack_results, path, results, target_format, execution.conversion.wants_report
+        )
         name = f"{stem(form.files[0].name)}-converted.zip" if form.main == "archive" else "converted.zip"
         return ResultFile(path, name, "application/zip", batch_headers(results))

@@ -92,7 +92,7 @@ class JobRunner:
         async with contextlib.AsyncExitStack() as stack:
             if not await self._acquire(stack, ticket):
                 return
-            job = await self._resources.run_job_storage(self._store.claim, self._runs.worker, caller)
+            job = await self._resources.threads.run_job_storage(self._store.claim, self._runs.worker, caller)
             if job is not None:
                 self._runs.start(job, ticket, stack.pop_all())
 
@@ -103,7 +103,7 @@ class JobRunner:
 
     async def _choose_caller(self) -> str | None:
         """Return the first caller in turn for whom a slot is free; without a free slot, the first in turn."""
-        callers = await self._resources.run_job_storage(self._store.waiting_callers, _CANDIDATE_COUNT)
+        callers = await self._resources.threads.run_job_storage(self._store.waiting_callers, _CANDIDATE_COUNT)
         ready = (caller for caller in callers if self._resources.can_start(caller))
         return next(ready, callers[0] if callers else None)
 

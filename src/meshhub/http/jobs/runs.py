@@ -91,7 +91,7 @@ class JobRuns:
         tokens = set(self._live.runs)
         if not tokens:
             return
-        owned = await self._resources.run_job_storage(self._store.beat, self.worker, self._live.take_news())
+        owned = await self._resources.threads.run_job_storage(self._store.beat, self.worker, self._live.take_news())
         for token in tokens - owned:
             run = self._live.runs.get(token)
             if run is not None:
@@ -127,10 +127,10 @@ class JobRuns:
             loop.call_soon_threadsafe(self._live.update, run, progress)
 
         failure = None
-        scratch = await self._resources.run_job_storage(Scratch, "job", self._files.folder)
+        scratch = await self._resources.threads.run_job_storage(Scratch, "job", self._files.folder)
         try:
             result = await self._conversions.run(Run(job, scratch.path, ticket, run.cancel, relay))
-            outcome = await self._resources.run_job_storage(self._store_result, job, result)
+            outcome = await self._resources.threads.run_job_storage(self._store_result, job, result)
         except Exception as raised:
             error = no_room(raised) or raised
             if self._resources.is_closing:
@@ -151,7 +151,7 @@ class JobRuns:
                 return
             outcome, failure = _describe_error(error), error
         finally:
-            await self._resources.run_job_storage(scratch.remove)
+            await self._resources.threads.run_job_storage(scratch.remove)
         outcome = structs.replace(outcome, cpu_seconds=meter.cpu_seconds)
         is_current = await self._finish(job, token, outcome)
         measurement.outcome = ("failed" if outcome.error_code else "done") if is_current else "stale"
@@ -170,10 +170,10 @@ class JobRuns:
         # the next job is chosen while files are removed
         self.on_end()
         if is_current:
-            await self._resources.run_job_storage(self._files.remove_inputs, job.id)
-            await self._resources.run_job_storage(self._files.remove_results, job.id, keep=token)
+            await self._resources.threads.run_job_storage(self._files.remove_inputs, job.id)
+            await self._resources.threads.run_job_storage(self._files.remove_results, job.id, keep=token)
         else:
-            await self._resources.run_job_storage(self._files.remove_result, job.id, token)
+            await self._resources.threads.run_job_storage(self._files.remove_result, job.id, token)
         return is_current
 
     async def _until_stored(self, change: Callable[..., bool], *arguments: object, **keywords: object) -> bool:
@@ -181,7 +181,7 @@ class JobRuns:
         deadline = asyncio.get_running_loop().time() + _MAX_FINISH_S
         while True:
             try:
-                return await self._resources.run_job_storage(change, *arguments, **keywords)
+                return await self._resources.threads.run_job_storage(change, *arguments, **keywords)
             except JobStoreUnavailable:
                 if asyncio.get_running_loop().time() > deadline or self._resources.is_closing:
                     raise

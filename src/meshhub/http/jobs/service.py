@@ -261,10 +261,10 @@ class Jobs:
 
     async def _ask(self, function: Callable[..., T], *arguments: Any, **keywords: Any) -> T:
         """Call a function of the store for a request. Raises JobStoreUnavailable at the deadline of the store."""
-        return await self._resources.run_job_query(self._store.deadline_s, function, *arguments, **keywords)
+        return await self._resources.threads.run_job_query(self._store.deadline_s, function, *arguments, **keywords)
 
     async def _call(self, function: Callable[..., T], *arguments: Any, **keywords: Any) -> T:
-        return await self._resources.run_job_storage(function, *arguments, **keywords)
+        return await self._resources.threads.run_job_storage(function, *arguments, **keywords)
 
 
 def _hash_submission(submission: Submission, paths: list[Path]) -> str:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from meshhub.errors import JobStoreUnavailable
-from meshhub.http.admission.resources import Resources
+from meshhub.http.admission.threads import Threads
 from meshhub.http.jobs.live import LiveJobs
 from meshhub.http.jobs.runs import ignore
 from meshhub.service.jobs.files import JobFiles
@@ -22,11 +22,11 @@ _ORPHAN_SWEEP_S = 600.0
 class Sweeper:
     """Sweeps of one process; for one event loop."""
 
-    def __init__(self, store: JobStore, files: JobFiles, resources: Resources, live: LiveJobs) -> None:
+    def __init__(self, store: JobStore, files: JobFiles, threads: Threads, live: LiveJobs) -> None:
         """Sweep a store and its files."""
         self._store = store
         self._files = files
-        self._resources = resources
+        self._threads = threads
         self._live = live
         self.on_requeue: Callable[[], None] = ignore
         self._last_sweep = self._last_orphan_sweep = -float("inf")
@@ -47,16 +47,16 @@ class Sweeper:
         self._last_sweep = now
         if now < self._sweep_after:
             # the lease begins anew if the store does not respond
-            await self._resources.run_job_storage(self._store.depth)
+            await self._threads.run_job_storage(self._store.depth)
             return
-        swept = await self._resources.run_job_storage(self._store.sweep)
+        swept = await self._threads.run_job_storage(self._store.sweep)
         for job_id in (*swept.lost, *swept.expired):
-            await self._resources.run_job_storage(self._files.remove_inputs, job_id)
-            await self._resources.run_job_storage(self._files.remove_results, job_id)
+            await self._threads.run_job_storage(self._files.remove_inputs, job_id)
+            await self._threads.run_job_storage(self._files.remove_results, job_id)
             self._live.notify(job_id)
         if swept.requeued:
             log.warning("%d jobs lost their worker and run again", len(swept.requeued))
             self.on_requeue()
         if now - self._last_orphan_sweep > _ORPHAN_SWEEP_S:
             self._last_orphan_sweep = now
-            await self._resources.run_job_storage(self._files.sweep, self._store.select_known)
+            await self._threads.run_job_storage(self._files.sweep, self._store.select_known)

@@ -12,7 +12,7 @@ import ssl
 import time
 
 from meshhub.errors import InvalidKey, InvalidOption
-from meshhub.http.admission.resources import Resources
+from meshhub.http.admission.threads import Threads
 from meshhub.http.jobs.destinations import Destination, Destinations, Refused
 from meshhub.service.jobs.job import Delivery
 from meshhub.service.jobs.store import DELIVERY_LEASE_S, JobStore
@@ -44,27 +44,25 @@ assert _TIMEOUT_S < DELIVERY_LEASE_S
 class Webhooks:
     """Sender of the messages of a store."""
 
-    def __init__(
-        self, store: JobStore, secrets: WebhookSecrets, destinations: Destinations, resources: Resources
-    ) -> None:
+    def __init__(self, store: JobStore, secrets: WebhookSecrets, destinations: Destinations, threads: Threads) -> None:
         """Send messages to allowed destinations, signed with the secrets of their keys."""
         self._store = store
         self._secrets = secrets
         self._destinations = destinations
-        self._resources = resources
+        self._threads = threads
         self._tls = ssl.create_default_context()
 
     async def check(self, key_id: str, url: str) -> None:
         """Check the URL that a caller sent, and that its key has a secret. Raises InvalidOption."""
         self._destinations.parse(url)
-        if not await self._resources.run_lookup(self._secrets.active, key_id):
+        if not await self._threads.run_lookup(self._secrets.active, key_id):
             raise InvalidOption(
                 f"option 'webhook_url': the key {key_id} has no webhook secret; ask the operator for one"
             )
 
     async def deliver_due(self) -> None:
         """Send the messages that are due."""
-        messages = await self._resources.run_job_storage(self._store.claim_deliveries, _PARALLEL_COUNT)
+        messages = await self._threads.run_job_storage(self._store.claim_deliveries, _PARALLEL_COUNT)
         await asyncio.gather(*(self._deliver(message) for message in messages))
 
     async def _deliver(self, message: Delivery) -> None:
@@ -81,14 +79,12 @@ class Webhooks:
             retry_in_s = RETRIES_S[message.attempt - 1] * (1 + random.uniform(0, _JITTER_RATIO))  # noqa: S311
         if error and retry_in_s is None:
             log.warning("webhook %s of key %s was given up: %s", message.id, message.key_id, error)
-        await self._resources.run_job_storage(
-            self._store.settle_delivery, message.id, retry_in_s=retry_in_s, error=error
-        )
+        await self._threads.run_job_storage(self._store.settle_delivery, message.id, retry_in_s=retry_in_s, error=error)
 
     async def _send(self, message: Delivery) -> int:
         """Send a message; return the status of the response."""
         destination = self._destinations.parse(message.url)
-        secrets = await self._resources.run_lookup(self._secrets.active, message.key_id)
+        secrets = await self._threads.run_lookup(self._secrets.active, message.key_id)
         if not secrets:
             raise InvalidKey("the key has no webhook secret any more; create one with `meshhub webhooks create`")
         async with asyncio.timeout(_TIMEOUT_S):

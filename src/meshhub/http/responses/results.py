@@ -13,7 +13,7 @@ import msgspec
 from litestar import Response
 from litestar.response import Stream
 
-from meshhub.http.admission.resources import Resources
+from meshhub.http.admission.threads import Threads
 from meshhub.http.errors import RETRY_AFTER, ServiceError
 from meshhub.http.headers import CONVERTED, FAILED, REPORT
 from meshhub.http.intake.conversion_requests import FileResult
@@ -39,9 +39,7 @@ _COMPRESSED_IMAGES = frozenset((".png", ".jpg", ".jpeg", ".webp"))
 """Extensions of companions that are compressed."""
 
 
-def file_response(
-    resources: Resources, path: Path, media_type: str, name: str, headers: dict[str, str]
-) -> FileResponse:
+def file_response(threads: Threads, path: Path, media_type: str, name: str, headers: dict[str, str]) -> FileResponse:
     """Return a response with a file that was just written: a small one whole, a larger one in chunks."""
     size = path.stat().st_size
     added = {
@@ -53,13 +51,13 @@ def file_response(
     if size <= _CHUNK_BYTES:
         # the system still has it in memory; another thread would take longer than the read
         return Response(path.read_bytes(), media_type=media_type, status_code=200, headers=added)
-    return Stream(_stream_file(resources, path, size), media_type=media_type, status_code=200, headers=added)
+    return Stream(_stream_file(threads, path, size), media_type=media_type, status_code=200, headers=added)
 
 
-async def _stream_file(resources: Resources, path: Path, size: int) -> AsyncIterator[bytes]:
+async def _stream_file(threads: Threads, path: Path, size: int) -> AsyncIterator[bytes]:
     # no read at the end of the file: the client may disconnect as soon as it has Content-Length bytes
     for start in range(0, size, _CHUNK_BYTES):
-        yield await resources.run_in_thread(_read_chunk, path, start)
+        yield await threads.run(_read_chunk, path, start)
 
 
 def _read_chunk(path: Path, start: int) -> bytes:
@@ -69,9 +67,9 @@ def _read_chunk(path: Path, start: int) -> bytes:
         return file.read(_CHUNK_BYTES)
 
 
-def batch_response(resources: Resources, path: Path, name: str, results: list[FileResult]) -> FileResponse:
+def batch_response(threads: Threads, path: Path, name: str, results: list[FileResult]) -> FileResponse:
     """Return the response with a ZIP from `pack_results`."""
-    return file_response(resources, path, "application/zip", name, batch_headers(results))
+    return file_response(threads, path, "application/zip", name, batch_headers(results))
 
 
 def batch_headers(results: list[FileResult]) -> dict[str, str]:

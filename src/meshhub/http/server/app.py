@@ -185,7 +185,7 @@ def _create_state(settings: Settings, registry: Registry, keys: KeyStore | None)
         resources=resources,
         rates=rates,
         failed_keys=FailedKeys(rates, plans[settings.free_plan].limits.requests_per_minute),
-        published_origins=PublishedOrigins(keys, resources),
+        published_origins=PublishedOrigins(keys, resources.threads),
         conversions=conversions,
         jobs=_create_jobs(settings, registry, resources, conversions, plans, WebhookSecrets(keys), service_metrics),
         probe=Probe(registry, resources),
@@ -211,9 +211,9 @@ def _create_jobs(
     service_metrics: Metrics,
 ) -> Jobs:
     store, files, live_jobs = open_store(settings), open_files(settings), LiveJobs()
-    webhooks = Webhooks(store, secrets, Destinations(settings.webhook_hosts), resources)
+    webhooks = Webhooks(store, secrets, Destinations(settings.webhook_hosts), resources.threads)
     runs = JobConversions(registry, resources, conversions, files, plans)
-    sweeper = Sweeper(store, files, resources, live_jobs)
+    sweeper = Sweeper(store, files, resources.threads, live_jobs)
     runner: Runner = (
         _create_acceptor(settings, cast(ClusterStore, store), sweeper, webhooks, resources)
         if settings.is_cluster
@@ -233,4 +233,4 @@ def _create_acceptor(
     from meshhub.service.jobs.delivery import JobDelivery
 
     delivery = JobDelivery(settings.jobs_database_url or "")
-    return ClusterAcceptor(Placer(store, delivery, resources), delivery, sweeper, webhooks)
+    return ClusterAcceptor(Placer(store, delivery, resources.threads), delivery, sweeper, webhooks)

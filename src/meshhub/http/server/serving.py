@@ -133,7 +133,7 @@ class Server(uvicorn.Server):
         """Check the key database, and convert a cube so that the first caller need not wait for imports."""
         state = self._state
         try:
-            await state.resources.run_lookup(state.keys.look)
+            await state.resources.threads.run_lookup(state.keys.look)
         except KeyStoreUnavailable as error:
             log.warning("%s; callers with a key get 503 until the database is available", error.message)
         with contextlib.suppress(ServerBusy):

@@ -94,9 +94,9 @@ class _Worker:
         node = WorkerNode(runs.worker, settings.worker_count, settings.job_memory_bytes)
         runner = ClusterWorker(
             self._store,
-            Placer(self._store, delivery, self._resources),
+            Placer(self._store, delivery, self._resources.threads),
             delivery,
-            Sweeper(self._store, self._files, self._resources, live),
+            Sweeper(self._store, self._files, self._resources.threads, live),
             runs,
             self._resources,
             node,
@@ -157,11 +157,13 @@ class _Worker:
         """Check that this process accepts jobs, converts, and reaches the database. Raises MeshhubError."""
         if self._signal_count:
             raise ShuttingDown("the worker is shutting down")
-        self._resources.check_disk()
+        self._resources.disk.check()
         await self._probe.check()
-        await self._resources.run_job_query(self._store.deadline_s, self._store.statistics)
+        await self._resources.threads.run_job_query(self._store.deadline_s, self._store.statistics)
 
     async def _export_metrics(self) -> bytes:
         with contextlib.suppress(MeshhubError):
-            self._metrics.set_jobs(await self._resources.run_job_query(self._store.deadline_s, self._store.statistics))
+            self._metrics.set_jobs(
+                await self._resources.threads.run_job_query(self._store.deadline_s, self._store.statistics)
+            )
         return self._metrics.export()
