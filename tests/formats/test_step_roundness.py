@@ -100,6 +100,8 @@ FLATS = {
     "three flats and a chord": lambda: sector(3, 20),
     "arch of five flats": lambda: sector(5, 20, inner=17),
     "wedge between flats": lambda: rounded_box(2),
+    "tapered arch": lambda: Solid.extrude(sector(5, 20, inner=17).slice(1), 15, scale_top=(0.6, 0.6)),
+    "socket": lambda: Solid.cube([40, 40, 12], True) - Solid.cylinder(30, 8, 6, 7).translate([0, 0, -9]),
 }
 """Solids whose flats have their corners on cylinders."""
 

@@ -42,6 +42,9 @@ _MAX_DEPTH_RATIO = 2.0
 _MIN_FACING_COS = float(np.cos(np.radians(45.0)))
 """Cosine of the angle between a triangle and its surface, above which the normal of a sliver is noise."""
 
+_MIN_TANGENT_COS = float(np.cos(np.radians(30.0)))
+"""Cosine of the angle below which a face is tangent to a patch."""
+
 _TINY = 1e-300
 """Avoids a division by zero for triangles of equal points."""
 
@@ -93,7 +96,7 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
     surfaces = regions.surfaces.take(owner)
     gap, direction = gradients(surfaces, corner.mean(axis=1))
     facing = np.einsum("ij,ij->i", direction, normalize(skin.cross[curved])) * np.where(regions.outward[owner], 1, -1)
-    normal = _corner_normals(skin, curved, owner, facing >= _MIN_FACING_COS)
+    normal = _corner_normals(skin, regions, curved, facing >= _MIN_FACING_COS)
     bend = np.zeros(len(curved))
     for k in range(3):
         bend += np.einsum("ij,ij->i", corner[:, k] - corner[:, k - 1], normal[:, k] - normal[:, k - 1])
@@ -107,28 +110,55 @@ def _gain_too_much(skin: Skin, regions: Regions) -> Mask:
     np.maximum.at(sagitta, owner, np.abs(bend) / 16)
     # false for NaN
     is_explained = (np.abs(gain - explained) <= allowed) & (depth <= _MAX_DEPTH_RATIO * sagitta + regions.limit)
-    # all corners of a twisted strip are on its border, which hides its bend across; `patch_check` compares patches
-    result: Mask = ~is_explained & regions.curved & (regions.surfaces.kind != SurfaceKind.PATCH)
+    result: Mask = ~is_explained & regions.curved
     return result
 
 
-def _corner_normals(skin: Skin, triangles: IntIndex, owner: NDArray[np.int32], is_steady: Mask) -> Float64:
-    """Return (n, 3, 3) the mean normal at each corner of (n,) triangles, over the steady triangles of the same owner.
+def _corner_normals(skin: Skin, regions: Regions, triangles: IntIndex, is_steady: Mask) -> Float64:
+    """Return (n, 3, 3) the mean normal at each corner of (n,) triangles, over the steady triangles of the same region.
+
+    All corners of a narrow patch are on its border, which hides its bend across: there, faces tangent to it count, too.
 
     Source:
         Max, "Weights for computing vertex normals from facet normals", Journal of Graphics Tools 4, 1999: exact on
         spheres, and between flats of unequal width.
     """
-    faces = skin.faces[triangles]
-    key = np.repeat(owner, 3).astype(np.int64) * len(skin.points) + faces.ravel()
-    _, place = np.unique(key, return_inverse=True)
-    place = place.reshape(-1)
-    corner = skin.points[faces]
-    square = np.stack([lengths(corner[:, k] - corner[:, k - 1]) ** 2 for k in range(3)], axis=1)
-    weight = is_steady[:, None] / np.maximum(square * np.roll(square, -1, axis=1), _TINY)
-    weighted = (weight[:, :, None] * skin.cross[triangles][:, None]).reshape(-1, 3)
-    total = np.stack([sum_by_label(place, column, int(place.max()) + 1) for column in weighted.T], axis=1)
-    return normalize(total)[place].reshape(-1, 3, 3)
+    count = len(skin.points)
+    corner = (3 * triangles[:, None] + np.arange(3)).ravel()
+    owner = regions.region[corner // 3].astype(np.int64)
+    keys, place = np.unique(owner * count + skin.begin[corner], return_inverse=True)
+    patch, beside = _find_tangent_corners(skin, regions)
+    is_used = np.repeat(is_steady, 3)
+    half, owner = np.concatenate([corner[is_used], beside]), np.concatenate([owner[is_used], patch])
+    point, before = skin.points[skin.begin[half]], skin.points[skin.begin[half - half % 3 + (half + 2) % 3]]
+    square = lengths(skin.points[skin.end[half]] - point) * lengths(before - point)
+    weighted = skin.cross[half // 3] / np.maximum(square**2, _TINY)[:, None]
+    key = np.searchsorted(keys, owner * count + skin.begin[half])
+    total = np.stack([sum_by_label(key, column, len(keys)) for column in weighted.T], axis=1)
+    return normalize(total)[place.reshape(-1)].reshape(-1, 3, 3)
+
+
+def _find_tangent_corners(skin: Skin, regions: Regions) -> tuple[IntIndex, IntIndex]:
+    """Return the corners beside patches, of triangles whose face is tangent to the patch: patches, and half-edges."""
+    half = np.flatnonzero(skin.twin >= 0)
+    one, other = regions.region[half // 3], regions.region[skin.twin[half] // 3]
+    half = half[(one != other) & (regions.surfaces.kind[one] == SurfaceKind.PATCH)]
+    normal, beside = _border_normals(skin, regions, half)
+    half = half[np.einsum("ij,ij->i", normal, beside) >= _MIN_TANGENT_COS]
+    twin = skin.twin[half]
+    owner: IntIndex = np.tile(regions.region[half // 3], 2).astype(np.intp)
+    return owner, np.concatenate([twin, twin - twin % 3 + (twin + 1) % 3])
+
+
+def _border_normals(skin: Skin, regions: Regions, half: IntIndex) -> tuple[Float64, Float64]:
+    """Return (n, 3) each, the outward normals of the surfaces on both sides of half-edges."""
+    middle = (skin.points[skin.begin[half]] + skin.points[skin.end[half]]) / 2
+    sides = regions.region[half // 3], regions.region[skin.twin[half] // 3]
+    normal, beside = (
+        gradients(regions.surfaces.take(side), middle)[1] * np.where(regions.outward[side], 1.0, -1.0)[:, None]
+        for side in sides
+    )
+    return normal, beside
 
 
 def _find_angular(skin: Skin, facet: NDArray[np.int32], regions: Regions) -> Mask:
@@ -204,16 +234,12 @@ def _continue_round(skin: Skin, regions: Regions, is_many: Mask, turn: Float64) 
     A fillet is tangent to the faces beside it. The flats of a bend turn as much at its ends as within it: there, the
     cylinder through their corners is off by half a turn.
     """
-    region, segment, surfaces = regions.region, regions.segment, regions.surfaces
+    region, segment = regions.region, regions.segment
     half = np.flatnonzero(skin.twin >= 0)
     one, other = region[half // 3], region[skin.twin[half] // 3]
     is_border = (segment[one] >= 0) & (segment[one] != segment[other])
     half, one, other = half[is_border], one[is_border], other[is_border]
-    middle = (skin.points[skin.begin[half]] + skin.points[skin.end[half]]) / 2
-    normal, beside = (
-        gradients(surfaces.take(side), middle)[1] * np.where(regions.outward[side], 1.0, -1.0)[:, None]
-        for side in (one, other)
-    )
+    normal, beside = _border_normals(skin, regions, half)
     touches = np.einsum("ij,ij->i", normal, beside) >= np.cos(_SAME_DIRECTION_RATIO * turn[segment[one]])
     normal, owner, neighbor = normal[touches], segment[one[touches]], segment[other[touches]]
     is_round = is_many
