@@ -351,10 +351,16 @@ def test_inspect_prints_the_size_and_the_defects(tmp_path: Path) -> None:
     assert len(json.loads(several.stdout)) == 2
 
 
-def test_inspect_reports_an_inside_out_model(tmp_path: Path) -> None:
+def test_inspect_reports_an_inside_out_model_and_advises_an_installed_repair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mesh = brick(10, 20, 30)
     trimesh.Trimesh(mesh.vertices, mesh.faces[:, ::-1], process=False).export(tmp_path / "a.stl")
-    assert "inside out" in meshhub_cli("inspect", tmp_path / "a.stl").stdout.decode()
+    assert "inside out: convert it with --repair" in meshhub_cli("inspect", tmp_path / "a.stl").stdout.decode()
+    monkeypatch.setenv("MESHHUB_DISABLED_PLUGINS", "repair")
+    output = meshhub_cli("inspect", tmp_path / "a.stl").stdout.decode()
+    assert "inside out" in output
+    assert "--repair" not in output
 
 
 def test_explain_prints_the_chain_without_converting(tmp_path: Path) -> None:

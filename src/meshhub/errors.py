@@ -114,7 +114,7 @@ ERROR_CODES: Mapping[str, ErrorCode] = {
     ),
     "conversion_failed": ErrorCode(422, 4, "The file is valid, but a step cannot convert it."),
     "invalid_solid": ErrorCode(
-        422, 4, "The STEP file would hold an invalid solid; add `repair`, or set `step_invalid` to `keep`."
+        422, 4, "The result would hold an invalid solid; repair the model, or set the option that the message names."
     ),
     "worker_crashed": ErrorCode(422, 5, "The worker process of the conversion ended without a result."),
     "worker_lost": ErrorCode(

@@ -320,6 +320,7 @@ CASES: Mapping[str, Case] = {
         ("stage-none", lambda: operation(stage=None), "stage must be a Stage, such as Stage.REPAIR, got None"),
         ("no-options", lambda: operation(options=Reader), "option 'run' needs a plain default"),
         ("reduces-colors", lambda: operation(reduces_colors=4), "reduces_colors must be text or None, got 4"),
+        ("repairs-meshes", lambda: operation(repairs_meshes=True), "repairs_meshes must be text or None, got True"),
         (
             "reduces-colors-name",
             lambda: operation(reduces_colors="bad_colors"),

@@ -23,6 +23,7 @@ from meshhub.cli.flags import ReadingCommand
 from meshhub.cli.verbosity import verbosity
 from meshhub.engine.isolated import Isolated
 from meshhub.errors import printable
+from meshhub.model.options import flag_of
 from meshhub.model.report import Inspection
 from meshhub.registry import Registry
 
@@ -66,7 +67,7 @@ def inspect(
             continue
         results.append({"file": path, **msgspec.to_builtins(inspection)})
         if not as_json:
-            _print_inspection(path, inspection)
+            _print_inspection(path, inspection, registry)
     if as_json:
         show.as_json(results if is_several else results[0])
     ctx.exit(status)
@@ -79,12 +80,13 @@ def _list_files(registry: Registry, path: str) -> list[str]:
     return [str(file) for file, _ in expand_inputs([path], readable_extensions(registry))]
 
 
-def _print_inspection(path: str, inspection: Inspection) -> None:
+def _print_inspection(path: str, inspection: Inspection, registry: Registry) -> None:
     model, source = inspection.model, inspection.source
+    advice = _advise_repair(registry)
     frame = f"{source.frame.unit}, {source.frame.up.upper()} up" if source.frame else ""
     volume = f"{model.volume_mm3:,.1f} mm³" if model.volume_mm3 is not None else "none, the surface is not closed"
     if model.volume_mm3 is not None and model.volume_mm3 < 0:
-        volume += ", inside out: convert it with --repair"
+        volume += f", inside out{advice}"
     rows = {
         "format": f"{source.format} ({frame}), {show.format_bytes(source.bytes)}",
         "size": show.format_size(model.size_mm),
@@ -95,7 +97,7 @@ def _print_inspection(path: str, inspection: Inspection) -> None:
         "holes": f"{model.holes:,}" + (f" ({model.open_edges:,} open edges)" if model.open_edges else ""),
         "non-manifold edges": f"{model.nonmanifold_edges:,}",
         "inconsistent edges": f"{model.inconsistent_edges:,}",
-        "watertight": "yes" if model.watertight else "no: convert it with --repair",
+        "watertight": "yes" if model.watertight else f"no{advice}",
         "carries": ", ".join(model.features) or "triangles only",
     }
     click.echo(click.style(printable(path), bold=True))
@@ -103,3 +105,11 @@ def _print_inspection(path: str, inspection: Inspection) -> None:
     for line in show.list_features(inspection.feature_table):
         show.print_line(line)
     show.print_notes(inspection.notes)
+
+
+def _advise_repair(registry: Registry) -> str:
+    """Return the advice for a model that is not closed; "" if no installed operation repairs meshes."""
+    operations = registry.declarations.operations
+    names = [operation.capability.repairs_meshes for operation in operations if not operation.missing]
+    name = next(filter(None, names), None)
+    return "" if name is None else f": convert it with {flag_of(name)}"

@@ -344,3 +344,6 @@ class Operation(Capability, frozen=True, kw_only=True):
 
     reduces_colors: str | None = None
     """Option that sets the number of colors, or filaments; `texture_colors=paint` needs such an operation."""
+
+    repairs_meshes: str | None = None
+    """Flag that makes meshes closed and consistently oriented; inspections of other meshes advise it."""

@@ -151,7 +151,7 @@ class _Collector:
         names = {field.name for field in option_fields(operation.options)}
         if not names:
             raise InvalidDeclaration("an operation needs an option field that requests it")
-        for field in ("reduces_faces", "reduces_colors"):
+        for field in ("reduces_faces", "reduces_colors", "repairs_meshes"):
             name = getattr(operation, field)
             if name is not None and name not in names:
                 raise InvalidDeclaration(f"{field} must be one of its options, got {show_value(name)}")

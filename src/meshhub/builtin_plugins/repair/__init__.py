@@ -44,6 +44,7 @@ def meshhub_operations() -> Iterable[Operation]:
             label="Repair",
             stage=Stage.REPAIR,
             options=RepairOptions,
+            repairs_meshes="repair",
         )
     ]
 

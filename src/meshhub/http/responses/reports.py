@@ -15,7 +15,7 @@ MAX_REPORT_BYTES = 4096
 _COMPANIONS_LEFT_OUT = Note(
     "companions_left_out",
     "the target format stores materials or textures in separate files, and this response has one file; "
-    "use /convert-many to get all files, or convert to glb or 3mf",
+    "use /convert-many to get all files",
 )
 
 
