@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from meshhub import Registry
+from meshhub import Frame, Registry
 from meshhub.builtin_plugins.obj import ObjReaderOptions, ObjWriterOptions
 from meshhub.builtin_plugins.obj.reader import read
 from meshhub.builtin_plugins.obj.sniff import sniff
@@ -53,9 +53,9 @@ def parse_with_notes(text: str | bytes, companions: dict[str, bytes] | None = No
     return scene, {entry.code: entry.message for entry in remarks.notes}
 
 
-def write_obj(scene: Scene, **options: str) -> tuple[bytes, dict[str, bytes]]:
+def write_obj(scene: Scene) -> tuple[bytes, dict[str, bytes]]:
     target = Target()
-    write(scene, target, ObjWriterOptions(**options))  # type: ignore[arg-type]
+    write(scene, target, ObjWriterOptions())
     return target.read(), {name: target.read(name) for name in target.names[1:]}
 
 
@@ -808,11 +808,17 @@ def test_a_single_part_without_a_name_stays_without_one() -> None:
     assert round_trip(Scene((brick(name=""),), (Part(0),))).parts[0].name == ""
 
 
-def test_the_up_axis_option_changes_the_file() -> None:
-    low, high = bounds(parse_obj(write_obj(scene_of(brick()), obj_up="y")[0]))
+def test_the_up_axis_option_changes_the_file_and_the_frame_in_the_report(tmp_path: Path) -> None:
+    report = Registry().convert(scene_of(brick()), tmp_path / "a.obj", obj_up="y")
+    written = parse_obj((tmp_path / "a.obj").read_bytes())
+    low, high = bounds(written)
     assert low.tolist() == [0, 0, -20]
     assert high.tolist() == [10, 30, 0]
-    assert volume(*soup(parse_obj(write_obj(scene_of(brick()), obj_up="y")[0]))) == pytest.approx(6000)
+    assert volume(*soup(written)) == pytest.approx(6000)
+    assert report.target.frame == Frame("mm", "y")
+    assert report.target.size_mm == (10, 20, 30)
+    assert "frame_converted" in {note.code for note in report.notes}
+    assert Registry().convert(scene_of(brick()), tmp_path / "b.obj").target.frame == Frame("mm", "z")
 
 
 def test_names_of_companions_are_derived_from_their_content() -> None:
@@ -829,7 +835,7 @@ def test_names_of_companions_are_derived_from_their_content() -> None:
 def test_writing_does_not_change_the_scene() -> None:
     scene = painted_scene()
     before = [mesh.vertices.copy() for mesh in scene.meshes]
-    write_obj(scene, obj_up="y")
+    write_obj(scene)
     assert all(np.array_equal(mesh.vertices, vertices) for mesh, vertices in zip(scene.meshes, before, strict=True))
 
 

@@ -6,7 +6,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
@@ -36,6 +36,10 @@ PACKAGE = "package_that_raises"
 
 class Options(Struct, frozen=True, kw_only=True):
     bad_mm: Annotated[float, Meta(title="Length", description="A length.", ge=0, le=10)] | None = None
+
+
+class Axes(Struct, frozen=True, kw_only=True):
+    bad_axis: Annotated[Literal["x", "z"], Meta(title="Axis", description="An axis.")] = "z"
 
 
 class OutOfBounds(Struct, frozen=True, kw_only=True):
@@ -308,6 +312,17 @@ CASES: Mapping[str, Case] = {
             "carries_with['a'] must be a frozenset, got 'names'",
         ),
         ("writer-frame", lambda: writer(frame=None), "writer of 'bad': frame must be a Frame(…), got None"),
+        (
+            "up-option",
+            lambda: writer(options=Options, up_option="bad_mm"),
+            "up_option must be one of its options, with the choices y and z, got 'bad_mm'",
+        ),
+        ("up-option-list", lambda: writer(up_option=["bad_up"]), "up_option must be text or None, got ['bad_up']"),
+        (
+            "up-option-choices",
+            lambda: writer(options=Axes, up_option="bad_axis"),
+            "up_option must be one of its options, with the choices y and z, got 'bad_axis'",
+        ),
         ("writer-reader", reader, "meshhub_writers: it must be a Writer(…), got an object of type Reader"),
     ),
     **_cases(

@@ -271,6 +271,9 @@ class Writer(Capability, frozen=True, kw_only=True):
     frame: Frame = HOST_FRAME
     """Frame in which the writer receives the scene."""
 
+    up_option: str | None = None
+    """Option whose value, "y" or "z", is the up axis of the frame; None: that of `frame`."""
+
     score: Score = 50
     """Preference among several writers of the format; the highest wins, then the first name."""
 

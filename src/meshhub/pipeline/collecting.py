@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct, structs
 
 from meshhub.errors import InvalidOption
-from meshhub.model.capabilities import Format, Operation, Reader, Storage, Writer
+from meshhub.model.capabilities import Format, Operation, Reader, Storage, Up, Writer
 from meshhub.model.chain import BUILT_IN
 from meshhub.model.options import (
     RESERVED,
@@ -139,6 +139,7 @@ class _Collector:
         _check_module(writer.run)
         declared = declare(plugin.name, plugin.origin, writer)
         self._add_options(writer.options, plugin.name, writer.format.id)
+        _check_up_option(writer)
         self._formats[writer.format.id] = writer.format
         self._writers.append(declared)
 
@@ -254,6 +255,15 @@ def _check_option_values(reader: Reader) -> None:
             parse_options(fields, getattr(reader, name))
         except InvalidOption as error:
             raise InvalidDeclaration(f"{name}: {error}") from None
+
+
+def _check_up_option(writer: Writer) -> None:
+    """Check that the option for the up axis is a choice of axes."""
+    choices = {field.name: field.choices for field in option_fields(writer.options)}
+    if writer.up_option is not None and {*choices.get(writer.up_option, ())} != {*get_args(Up)}:
+        raise InvalidDeclaration(
+            f"up_option must be one of its options, with the choices y and z, got {show_value(writer.up_option)}"
+        )
 
 
 def _best_first(declared: Declared[Any]) -> tuple[int, str]:

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from meshhub.errors import InvalidOption, UnsupportedTarget, quote
 from meshhub.model import options as opt
-from meshhub.model.capabilities import Feature, Operation, Reader, Writer
+from meshhub.model.capabilities import Feature, Frame, Operation, Reader, Up, Writer
 from meshhub.model.chain import BUILT_IN, Chain, Request, Step
 from meshhub.model.notes import Note
 from meshhub.model.options import Value
@@ -228,12 +228,22 @@ def _make_step(
         run=capability.run,
         options_type=reference_of(struct),
         options=_choose_options(struct, options),
-        frame=None if isinstance(capability, Operation) else capability.frame,
+        frame=_choose_frame(capability, options),
         drops=tuple(sorted(capability.drops - capability.transfers)) if isinstance(capability, Operation) else (),
         requires=capability.requires,
         keeps_state=capability.keeps_state,
         origin=declared.origin,
     )
+
+
+def _choose_frame(capability: Reader | Operation | Writer, options: Mapping[str, Value]) -> Frame | None:
+    """Return the frame of a reader, or that of a writer with the up axis of its option; None for an operation."""
+    if isinstance(capability, Operation):
+        return None
+    if isinstance(capability, Reader) or capability.up_option is None:
+        return capability.frame
+    up = getattr(opt.build_options(capability.options, options), capability.up_option)
+    return capability.frame if up is None else Frame(capability.frame.unit, cast(Up, up))
 
 
 def _build_render_options(options: Mapping[str, Value]) -> RenderOptions:

@@ -73,6 +73,7 @@ def meshhub_writers() -> Iterable[Writer]:
             run="meshhub.builtin_plugins.obj.writer:write",
             options=ObjWriterOptions,
             carries=_CARRIES,
+            up_option="obj_up",
         )
     ]
 

@@ -8,17 +8,17 @@ from meshhub.builtin_plugins.obj import ObjWriterOptions
 from meshhub.builtin_plugins.obj.writing.appearance import MaterialLibrary
 from meshhub.builtin_plugins.obj.writing.names import UniqueNames
 from meshhub.builtin_plugins.obj.writing.statements import format_attribute, format_faces, format_positions
-from meshhub.model.capabilities import HOST_FRAME, Frame
+from meshhub.model.capabilities import HOST_FRAME
 from meshhub.model.notes import did, note
 from meshhub.model.scene import Material, Mesh, Scene
 from meshhub.model.source import Target
-from meshhub.toolkit.geometry import baked, to_frame
+from meshhub.toolkit.geometry import baked
 
 
-def write(scene: Scene, target: Target, options: ObjWriterOptions) -> None:
+def write(scene: Scene, target: Target, _options: ObjWriterOptions) -> None:
     """Write the placed parts of a scene as OBJ; materials and images become companions."""
-    frame = Frame(HOST_FRAME.unit, options.obj_up)
-    scene = baked(to_frame(scene, frame))
+    frame = scene.frame or HOST_FRAME
+    scene = baked(scene)
     parts = [part for part in scene.parts if len(scene.meshes[part.mesh].faces)]
     meshes = [scene.meshes[part.mesh] for part in parts]
     library = _build_library(scene, meshes)
