@@ -45,15 +45,32 @@ WITHOUT_NUMPY = (
 """Listing capabilities stays light: these modules never import numpy, not even through others."""
 
 
+REFERENCE = re.compile(r"(meshhub(?:\.\w+)+)(?::\w+)?")
+"""Text that names a module or a function in it."""
+
+LOADED_BY_NAME = {"pipeline/plugin_errors.py": "meshhub.builtin_plugins"}
+"""Modules that a file may name although they come after it. Built-in plug-ins are loaded by name, as all others are."""
+
+
 def list_imports(path: Path) -> set[str]:
-    """Dotted names of the meshhub modules that a file imports, wherever in it."""
+    """Dotted names of the meshhub modules that a file imports or names in a text, wherever in it."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            match = REFERENCE.fullmatch(node.value)
+            if match is not None and is_module(match[1]):
+                names.add(match[1])
+    names.discard(LOADED_BY_NAME.get(path.relative_to(SOURCE).as_posix(), ""))
     return {name for name in names if name.startswith("meshhub.")}
+
+
+def is_module(name: str) -> bool:
+    path = SOURCE.joinpath(*name.split(".")[1:])
+    return path.is_dir() or path.with_suffix(".py").is_file()
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -109,9 +126,10 @@ def test_public_names_exist_and_match_the_list() -> None:
     typed = {
         (node.module, alias.name)
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module != "__future__"
+        if isinstance(node, ast.ImportFrom)
         for alias in node.names
-        if node.module != "typing"
+        # the form that re-exports a name
+        if alias.asname == alias.name
     }
     lazily = {(module, name) for module, names in meshhub._NAMES_BY_MODULE.items() for name in names.split()}
     assert typed == lazily

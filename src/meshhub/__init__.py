@@ -13,6 +13,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from meshhub.model import display as _display
+
 if TYPE_CHECKING:
     from meshhub.engine.contract import Cancel as Cancel
     from meshhub.engine.contract import Engine as Engine
@@ -137,3 +139,12 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULE_OF})
+
+
+def _describe_scene(scene: Scene) -> str:
+    from meshhub.toolkit.rendering.notebook import describe_scene
+
+    return describe_scene(scene)
+
+
+_display.describe_scene = _describe_scene

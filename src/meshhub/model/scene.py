@@ -9,12 +9,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from meshhub.model import display
 from meshhub.model.capabilities import HOST_FRAME, Feature, Frame
 from meshhub.model.notes import Note
 from meshhub.model.source import Source
@@ -326,8 +326,7 @@ class Scene:
 
     def _repr_html_(self) -> str:
         """Describe the scene for notebooks, with a picture."""
-        # by name: the toolkit, which draws, imports this module
-        return str(import_module("meshhub.toolkit.rendering.notebook").describe_scene(self))
+        return display.describe_scene(self)
 
     @property
     def face_count(self) -> int:

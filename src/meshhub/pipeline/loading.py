@@ -25,7 +25,14 @@ from meshhub import hookspecs
 from meshhub.errors import printable
 from meshhub.model.api_version import DECLARATION, explain_incompatible
 from meshhub.model.chain import BUILT_IN, GIVEN
-from meshhub.pipeline.plugin_errors import InvalidDeclaration, describe_error, log_arguments, name_type, show_value
+from meshhub.pipeline.plugin_errors import (
+    BUILTINS,
+    InvalidDeclaration,
+    describe_error,
+    log_arguments,
+    name_type,
+    show_value,
+)
 
 log = logging.getLogger(__name__)
 
@@ -37,8 +44,6 @@ LISTENER = "meshhub_finished"
 
 MAX_ITEMS_COUNT = 1000
 """Items that one call of a hook may return; a generator might never end."""
-
-_BUILTINS = "meshhub.builtin_plugins"
 
 _PREFIX = "meshhub_"
 """Start of the names of hooks."""
@@ -182,11 +187,11 @@ class Plugins:
         return self._manager.subset_hook_caller(hook, remove_plugins=others)
 
     def _load_builtins(self) -> None:
-        package = importlib.import_module(_BUILTINS)
+        package = importlib.import_module(BUILTINS)
         for name in sorted(package.BUILTINS):
             if self._leave_out(Plugin(name, BUILT_IN)):
                 continue
-            self._load(Plugin(name, BUILT_IN), lambda name=name: importlib.import_module(f"{_BUILTINS}.{name}"))  # type: ignore[misc]
+            self._load(Plugin(name, BUILT_IN), lambda name=name: importlib.import_module(f"{BUILTINS}.{name}"))  # type: ignore[misc]
 
     def _load_entry_points(
         self, points: Iterable[metadata.EntryPoint], refusal: Callable[[metadata.EntryPoint], str] | None

@@ -19,7 +19,8 @@ MAX_VALUE_CHARS = 60
 _HOST = frozenset(("meshhub", "pluggy", "importlib", "importlib._bootstrap", "importlib._bootstrap_external"))
 """Packages that call code of plug-ins."""
 
-_BUILTINS = "meshhub.builtin_plugins"
+BUILTINS = "meshhub.builtin_plugins"
+"""Package of the built-in plug-ins."""
 
 _SHOWN = (str, bytes, int, float, bool, type(None), tuple, list, dict, set, frozenset)
 """Types whose values a message shows; the representation of others says little, or runs code of the plug-in."""
@@ -108,5 +109,5 @@ def _module_of(frames: TracebackType) -> str:
 
 
 def _is_host(module: str) -> bool:
-    is_builtin = module == _BUILTINS or module.startswith(_BUILTINS + ".")
+    is_builtin = module == BUILTINS or module.startswith(BUILTINS + ".")
     return not is_builtin and (module in _HOST or module.partition(".")[0] in _HOST)
