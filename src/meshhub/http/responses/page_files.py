@@ -29,7 +29,7 @@ _COPIES = {".br": "br", ".gz": "gzip"}
 _TYPES = {".js": "text/javascript", ".wasm": "application/wasm", ".webmanifest": "application/manifest+json"}
 """Media types that the table of the system may lack or have otherwise."""
 
-_INCOMPRESSIBLE = (".png", ".jpg", ".webp", ".woff2", ".glb")
+_INCOMPRESSIBLE = (".png", ".jpg", ".webp", ".woff2")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,115 @@
+"""The host knows no built-in plug-in: no format, operation, option, recipe or plan by its name.
+
+What it needs to know is a field of a declaration, so that plug-ins of others are treated alike.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import meshhub
+from meshhub import Registry, hookspecs
+from meshhub.builtin_plugins import BUILTINS
+from meshhub.model.options import HostOptions, flag_of, option_fields
+
+pytestmark = pytest.mark.once
+
+SOURCE = Path(meshhub.__file__).parent
+
+EXAMPLES = {
+    "cli/plugin_templates.py": "code of example plug-ins",
+    "http/description/examples.py": "values in the OpenAPI document",
+    "model/convert_options.py": "generated from the declarations",
+}
+"""Files that show names to people and type checkers."""
+
+EXCEPTIONS: Mapping[str, tuple[str, set[str]]] = {
+    "cli/diagnosis.py": (
+        "an extra of this distribution, and a conversion that checks the installation",
+        {"step", "ply"},
+    ),
+    "cli/explain.py": ("a column with the step of a chain", {"step"}),
+    "client/companions.py": ("a client has no registry, and asks the service nothing before it sends", {"obj"}),
+    "engine/preload.py": ("a conversion that warms a worker up", {"stl"}),
+    "http/conversions/probe.py": ("a conversion that shows that the engine works", {"stl"}),
+    "http/description/conversions.py": ("the format of previews", {"model/gltf-binary"}),
+    "http/endpoints/preview.py": ("the format of previews", {"model/gltf-binary", ".glb"}),
+    "pipeline/execute.py": ("the format of previews", {"glb"}),
+    "pipeline/preview.py": ("the format of previews", {"glb"}),
+    "pipeline/preview_options.py": ("the format of previews", {"glb"}),
+    "service/jobs/description.py": ("the step of a chain in the progress of a job", {"step"}),
+    "service/settings.py": ("the default of a setting", {"free"}),
+}
+"""Names that a file may have, and why."""
+
+
+class Names:
+    """Names that the built-in plug-ins declare.
+
+    Attributes:
+        whole: Names that a text must not be; they may be words in a longer one.
+        parts: Names that no text may contain: options with several words, flags, extensions, media types.
+        words: Ids and extensions of formats that no identifier may contain.
+    """
+
+    def __init__(self) -> None:
+        registry = Registry(entry_points=False)
+        declarations = registry.declarations
+        formats = declarations.formats.values()
+        options = {*declarations.fields()} - {field.name for field in option_fields(HostOptions)}
+        extensions = {extension for format_ in formats for extension in format_.extensions}
+        media_types = {name for format_ in formats for name in format_.media_types} - {"application/octet-stream"}
+        operations = {operation.capability.id for operation in declarations.operations}
+        hooks = {name.removeprefix("meshhub_") for name in vars(hookspecs)}
+        self.words = {*declarations.formats, *(extension.removeprefix(".") for extension in extensions)}
+        self.words -= {name.lower() for name in meshhub.__all__}
+        self.parts = (
+            {option for option in options if "_" in option} | {*map(flag_of, options)} | extensions | media_types
+        )
+        self.whole = {*declarations.formats, *operations, *declarations.recipes, *registry.plans, *options, *self.parts}
+        self.whole |= self.words | {*BUILTINS} - hooks
+        longest_first = sorted(map(re.escape, self.parts), key=len, reverse=True)
+        self._pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(longest_first)})(?![\w-])")
+
+    def find_in(self, tree: ast.Module) -> Iterator[str]:
+        """Yield the names in the texts and identifiers of a module, without its docstrings."""
+        docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and node not in docstrings:
+                text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+                yield from {*self._pattern.findall(text), *({text} & self.whole)}
+            for field in ("id", "attr", "arg", "name"):
+                identifier = getattr(node, field, None)
+                if isinstance(identifier, str):
+                    yield from {*self.words} & {*identifier.lower().split("_")} | {identifier} & self.parts
+
+
+def test_the_host_names_no_builtin_plugin() -> None:
+    names = Names()
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for path in SOURCE.rglob("*.py"):
+        name = path.relative_to(SOURCE).as_posix()
+        if not name.startswith("builtin_plugins/") and name not in EXAMPLES:
+            for hit in names.find_in(ast.parse(path.read_text(encoding="utf-8"))):
+                found[name].add(hit)
+    assert found == {name: expected for name, (_, expected) in EXCEPTIONS.items()}
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("PLUGINS = {'step'}", {"step"}),
+        ("message = 'set {reduce_colors} or --repair'", {"reduce_colors", "--repair"}),
+        ("suffixes = ('.3MF'.lower(), b'.3mf')", {".3mf"}),
+        ("def read_stl(options): return options.obj_up", {"stl", "obj", "obj_up"}),
+        ("'''STL files.'''\nstep = 'a free step repairs it'", set()),
+    ],
+)
+def test_names_are_found(code: str, expected: set[str]) -> None:
+    assert {*Names().find_in(ast.parse(code))} == expected
